@@ -1,0 +1,1 @@
+"""mercerless: learn with the similarity you have."""
