@@ -185,8 +185,10 @@ def memory_budget(memory_limit: int | float | str | None = None) -> int:
             raise ValueError(f"memory_limit={memory_limit!r} is not a size; write for example '2GB' or '500MiB'.")
         memory_limit = float(match.group(1)) * _UNITS[match.group(2)]
     if not memory_limit > 0:
-        raise ValueError(f"memory_limit={memory_limit!r} must be positive; write for example '2GB', or None for half of "
-                         "what is free.")
+        raise ValueError(
+            f"memory_limit={memory_limit!r} must be positive; write for example '2GB', or None for half of "
+            "what is free."
+        )
     return int(memory_limit)
 
 
@@ -210,8 +212,12 @@ def format_bytes(n_bytes: float) -> str:
     return f"{n_bytes:.3g} TB"
 
 
-def check_memory(n_bytes: float, what: str, memory_limit: int | float | str | None = None,
-                 remedy: str = "use fewer rows, a low-rank solver, or raise memory_limit") -> None:
+def check_memory(
+    n_bytes: float,
+    what: str,
+    memory_limit: int | float | str | None = None,
+    remedy: str = "use fewer rows, a low-rank solver, or raise memory_limit",
+) -> None:
     """Raise MemoryError, before any work, when something will not fit.
 
     Parameters
@@ -227,9 +233,7 @@ def check_memory(n_bytes: float, what: str, memory_limit: int | float | str | No
     """
     budget = memory_budget(memory_limit)
     if n_bytes > budget:
-        raise MemoryError(
-            f"{what} needs {format_bytes(n_bytes)} but the budget is {format_bytes(budget)}; {remedy}."
-        )
+        raise MemoryError(f"{what} needs {format_bytes(n_bytes)} but the budget is {format_bytes(budget)}; {remedy}.")
 
 
 def row_blocks(n_rows: int, bytes_per_row: float, budget: int = 2**26) -> Iterator[slice]:

@@ -1,0 +1,267 @@
+"""Everything else that can serve as a kernel: a matrix, a metric's name, scikit-learn's kernels, any function."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+from mercerless._validation import check_memory, check_real
+from mercerless.kernels.base import Kernel, _check_pair, _check_theta
+from mercerless.kernels.stationary import Gaussian
+
+# scikit-learn's kernels that are positive semi-definite whatever their data, with their default parameters.
+_DEFINITE_METRICS = {"rbf", "laplacian", "linear", "polynomial", "poly", "cosine", "chi2"}
+
+
+class Precomputed(Kernel):
+    """The kernel whose rows are the matrix itself: ``k(X) = X``.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Precomputed
+    >>> Precomputed()([[2.0, 1.0], [1.0, 2.0]])
+    array([[2., 1.],
+           [1., 2.]])
+    """
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
+        return check_real(X, "K")
+
+    def diag(self, X: ArrayLike) -> NDArray:
+        K = check_real(X, "K")
+        if K.shape[0] != K.shape[1]:
+            raise ValueError(
+                f"The diagonal k(x, x) of new rows is not in a precomputed matrix of shape {K.shape}; pass it separately."
+            )
+        return np.diagonal(K).copy()
+
+
+class Metric(Kernel):
+    """One of scikit-learn's pairwise kernels, by name.
+
+    Parameters
+    ----------
+    metric : str, default="rbf"
+        A name that `sklearn.metrics.pairwise.pairwise_kernels` knows, such as ``"linear"`` or ``"chi2"``.
+    params : dict or None, default=None
+        Further arguments for it, such as ``{"gamma": 0.1}``.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Metric
+    >>> Metric("linear")([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    def __init__(self, metric: str = "rbf", params: dict[str, Any] | None = None):
+        self.metric = metric
+        self.params = params
+
+    @property
+    def definite(self) -> bool | None:  # type: ignore[override]
+        if self.metric == "sigmoid":
+            return False
+        return True if self.metric in _DEFINITE_METRICS and not self.params else None
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
+        X, Y, same = _check_pair(X, Y)
+        return pairwise_kernels(X, None if same else Y, metric=self.metric, **(self.params or {}))
+
+    def diag(self, X: ArrayLike) -> NDArray:
+        X = check_real(X)
+        params = dict(self.params or {})
+        return np.array([pairwise_kernels(row[None], metric=self.metric, **params)[0, 0] for row in X])
+
+
+class GaussianProcessKernel(Kernel):
+    """A kernel of `sklearn.gaussian_process.kernels` under this library's contract.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        The kernel. Its `theta` and bounds are taken over, fixed hyperparameters stay fixed.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF
+    >>> from mercerless.kernels import GaussianProcessKernel
+    >>> GaussianProcessKernel(RBF(2.0))([[0.0]], [[2.0]]).round(3)
+    array([[0.607]])
+    """
+
+    def __init__(self, kernel: GaussianProcessKernelBase):
+        self.kernel = kernel
+
+    definite = True
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
+        X, Y, same = _check_pair(X, Y)
+        return self.kernel(X, None if same else Y)
+
+    def diag(self, X: ArrayLike) -> NDArray:
+        return self.kernel.diag(check_real(X))
+
+    @property
+    def theta(self) -> NDArray:
+        return np.asarray(self.kernel.theta, dtype=float)
+
+    @property
+    def bounds(self) -> NDArray:
+        return np.asarray(self.kernel.bounds, dtype=float).reshape(-1, 2)
+
+    def with_theta(self, theta: ArrayLike) -> "GaussianProcessKernel":
+        return GaussianProcessKernel(self.kernel.clone_with_theta(_check_theta(theta, len(self.theta))))
+
+    def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
+        """The gradient of ``sum(G * k(X, Y))`` in `theta`, from scikit-learn's tensor of derivatives.
+
+        scikit-learn differentiates square matrices only, so a rectangle is cut out of the square of all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows.
+        Y : array-like of shape (m, n_features) or None
+            The columns; None means X.
+        G : array-like of shape (n, m)
+            The cotangent.
+
+        Returns
+        -------
+        ndarray of shape (n_theta,)
+            The gradient.
+        """
+        X, Y, same = _check_pair(X, Y)
+        G = check_real(G, "G")
+        if not len(self.theta):
+            return np.zeros(0)
+        rows = X if same else np.vstack([X, Y])
+        check_memory(
+            8 * len(rows) ** 2 * (len(self.theta) + 1),
+            "scikit-learn's tensor of kernel derivatives",
+            remedy="use one of mercerless.kernels, which need no tensor",
+        )
+        tensor = self.kernel(rows, eval_gradient=True)[1]
+        block = tensor if same else tensor[: len(X), len(X) :]
+        return np.einsum("ij,ijp->p", G, block)
+
+
+class PairFunction(Kernel):
+    """A kernel from any function of two items: rows, strings, series, graphs.
+
+    Parameters
+    ----------
+    function : callable
+        Takes two items and returns a number.
+    symmetric : bool, default=True
+        Whether ``function(a, b) == function(b, a)``; then a square matrix costs half the calls.
+    n_jobs : int or None, default=None
+        How many `joblib` workers call the function.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import PairFunction
+    >>> common = PairFunction(lambda a, b: len(set(a) & set(b)))
+    >>> common(["cat", "dog", "coat"])
+    array([[3., 0., 3.],
+           [0., 3., 1.],
+           [3., 1., 4.]])
+    """
+
+    def __init__(self, function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None):
+        self.function = function
+        self.symmetric = symmetric
+        self.n_jobs = n_jobs
+
+    def __call__(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> NDArray:
+        half = (Y is None or Y is X) and self.symmetric
+        columns = X if Y is None else Y
+        if len(X) == 0 or len(columns) == 0:
+            raise ValueError("There are no items to compare; pass at least one.")
+        # rows dealt out in turn, so that the triangle's long and short rows are shared fairly
+        n_tasks = min(len(X), 4 * effective_n_jobs(self.n_jobs)) if effective_n_jobs(self.n_jobs) > 1 else 1
+        tasks = [range(start, len(X), n_tasks) for start in range(n_tasks)]
+        results = Parallel(n_jobs=self.n_jobs)(
+            delayed(_rows_of)(self.function, [X[i] for i in task], columns, list(task) if half else None)
+            for task in tasks
+        )
+        K = np.zeros((len(X), len(columns)))
+        for task, rows in zip(tasks, results):
+            for i, row in zip(task, rows):
+                K[i, len(columns) - len(row) :] = row
+        if half:
+            K += np.triu(K, 1).T
+        if not np.all(np.isfinite(K)):
+            i, j = np.argwhere(~np.isfinite(K))[0]
+            raise ValueError(
+                f"The kernel function returned {K[i, j]} for items {i} and {j}; it must return finite numbers."
+            )
+        return K
+
+    def diag(self, X: Sequence[Any]) -> NDArray:
+        return np.array([float(self.function(x, x)) for x in X])
+
+
+def _rows_of(function, items, columns, starts):
+    """Rows of the matrix; with ``starts``, each only from its diagonal entry on."""
+    if starts is None:
+        return [[float(function(x, y)) for y in columns] for x in items]
+    return [[float(function(x, columns[j])) for j in range(i, len(columns))] for i, x in zip(starts, items)]
+
+
+def as_kernel(kernel: Any, X: NDArray | None = None, n_jobs: int | None = None) -> Kernel:
+    """Turn what users pass as ``kernel=`` into a `Kernel`.
+
+    Parameters
+    ----------
+    kernel : Kernel, str, sklearn.gaussian_process.kernels.Kernel or callable
+        - one of this library's kernels, returned as it is;
+        - ``"precomputed"``: the rows are the matrix;
+        - ``"gaussian"``: `Gaussian` with the length scale that `sklearn.svm.SVC` takes from the data for
+          ``gamma="scale"``: ``length_scale**2 = n_features * X.var() / 2``;
+        - a name of `sklearn.metrics.pairwise.pairwise_kernels`;
+        - a Gaussian process kernel of scikit-learn;
+        - a function of two items.
+    X : ndarray or None, default=None
+        The training rows, for ``"gaussian"``.
+    n_jobs : int or None, default=None
+        The `joblib` workers of a function of two items.
+
+    Returns
+    -------
+    Kernel
+        The kernel.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import as_kernel
+    >>> as_kernel("linear")
+    Metric(metric='linear')
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, GaussianProcessKernelBase):
+        return GaussianProcessKernel(clone(kernel))
+    if isinstance(kernel, str):
+        if kernel == "precomputed":
+            return Precomputed()
+        if kernel == "gaussian":
+            variance = 1.0 if X is None else float(np.var(X, dtype=np.float64))
+            n_features = 1 if X is None else X.shape[1]
+            return Gaussian(length_scale=np.sqrt(n_features * variance / 2) if variance > 0 else 1.0)
+        if kernel in PAIRWISE_KERNEL_FUNCTIONS:
+            return Metric(kernel)
+        names = ", ".join(sorted(["precomputed", "gaussian", *PAIRWISE_KERNEL_FUNCTIONS]))
+        raise ValueError(
+            f"kernel={kernel!r} is not known; use one of {names}, a kernel object, or a function of two items."
+        )
+    if isinstance(kernel, type):
+        raise TypeError(f"kernel={kernel.__name__} is a class; pass an instance, {kernel.__name__}().")
+    if callable(kernel):
+        return PairFunction(kernel, n_jobs=n_jobs)
+    raise TypeError(f"kernel must be a kernel object, a name, or a function of two items, not {type(kernel).__name__}.")

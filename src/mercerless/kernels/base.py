@@ -1,0 +1,489 @@
+"""The kernel contract, the algebra of kernels, and evaluation in row blocks."""
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, clone
+from threadpoolctl import ThreadpoolController
+
+from mercerless._validation import check_real, row_blocks
+
+# Entries of the result that one thread works on at a time: they stay in the second-level cache between the
+# matrix product and the elementwise part.
+_BLOCK_BYTES = 2**19
+# Below this many entries a thread costs more than it brings.
+_THREAD_ENTRIES = 2**18
+
+
+class Parameter(NamedTuple):
+    """A tunable constructor parameter: its name, the map to an unconstrained scale, and its range.
+
+    Parameters
+    ----------
+    name : str
+        The constructor's name for it.
+    scale : str
+        ``"log"`` for positive parameters, ``"identity"`` for signed ones: the scale on which `theta` holds it.
+    low, high : float
+        The range, on the parameter's own scale.
+    """
+
+    name: str
+    scale: str = "log"
+    low: float = 1e-5
+    high: float = 1e5
+
+
+class Kernel(BaseEstimator):
+    """Base class of all kernels: a matrix for any two sets of rows, and its reverse derivative.
+
+    A subclass implements ``_evaluate(X, Y, out)``, which fills one row block of the matrix and must be thread
+    safe, ``diag``, and, where it declares parameters, ``_pull(X, Y, G)``, one row block of `pullback`. Kernels hold
+    no state besides their constructor's parameters, so they clone, pickle, compare and print like any estimator.
+
+    Attributes
+    ----------
+    symmetric : bool
+        Whether ``k(x, y) == k(y, x)``.
+    definite : bool or None
+        True: every matrix ``k(X, X)`` is positive semi-definite. False: some are not. None: not known.
+    """
+
+    symmetric: bool = True
+    definite: bool | None = None
+    parameters: tuple[Parameter, ...] = ()
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
+        """The matrix of ``k(x, y)`` for all rows x of X and y of Y.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows.
+        Y : array-like of shape (m, n_features) or None, default=None
+            The columns; None means X.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The matrix; float32 when both inputs are.
+        """
+        X, Y, same = _check_pair(X, Y)
+        self._check_features(X.shape[1])
+        out = np.empty((len(X), len(Y)), dtype=np.result_type(X, Y))
+        prepared = self._prepare(X, Y)
+
+        def fill(rows: slice) -> None:
+            self._evaluate(X[rows], Y, out[rows], prepared, rows)
+
+        over_row_blocks(fill, len(X), len(Y), out.itemsize)
+        if same and self.symmetric:
+            np.fill_diagonal(out, self.diag(X))
+        return out
+
+    def diag(self, X: ArrayLike) -> NDArray:
+        """The diagonal ``k(x, x)`` without the matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The values.
+        """
+        raise NotImplementedError
+
+    def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
+        """The gradient of ``sum(G * k(X, Y))`` in `theta`, without a tensor of derivatives.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows.
+        Y : array-like of shape (m, n_features) or None
+            The columns; None means X.
+        G : array-like of shape (n, m)
+            The cotangent: what a loss changes by when an entry of the matrix does.
+
+        Returns
+        -------
+        ndarray of shape (n_theta,)
+            The gradient, in float64.
+        """
+        X, Y, _ = _check_pair(X, Y)
+        self._check_features(X.shape[1])
+        G = check_real(G, "G")
+        if G.shape != (len(X), len(Y)):
+            raise ValueError(f"G has shape {G.shape} but k(X, Y) has shape {(len(X), len(Y))}; they must agree.")
+        if not self.parameters:
+            return np.zeros(0)
+        prepared = self._prepare(X, Y)
+        parts: dict[int, NDArray] = {}
+
+        def pull(rows: slice) -> None:
+            parts[rows.start] = self._pull(X[rows], Y, G[rows], prepared, rows)
+
+        over_row_blocks(pull, len(X), len(Y), 8)
+        # summed in row order, so that the result does not depend on which thread was first
+        total = np.sum([parts[start] for start in sorted(parts)], axis=0)
+        return total * self._chain()
+
+    def _prepare(self, X: NDArray, Y: NDArray) -> Any:
+        """What all row blocks share (row norms, scaled copies)."""
+        return None
+
+    def _evaluate(self, X: NDArray, Y: NDArray, out: NDArray, prepared: Any, rows: slice) -> None:
+        raise NotImplementedError
+
+    def _pull(self, X: NDArray, Y: NDArray, G: NDArray, prepared: Any, rows: slice) -> NDArray:
+        """The derivative of ``sum(G * k)`` in the parameters themselves, concatenated."""
+        raise NotImplementedError
+
+    def _check_features(self, n_features: int) -> None:
+        for parameter in self.parameters:
+            value = np.asarray(getattr(self, parameter.name), dtype=float)
+            if value.ndim and value.shape != (n_features,):
+                raise ValueError(
+                    f"{type(self).__name__} has {value.size} values of {parameter.name} but X has {n_features} "
+                    "features; give one value or one per feature."
+                )
+            if not np.all(np.isfinite(value)) or (parameter.scale == "log" and not np.all(value > 0)):
+                kind = "positive" if parameter.scale == "log" else "finite"
+                raise ValueError(f"{type(self).__name__} needs {kind} {parameter.name}, not {value}.")
+
+    @property
+    def theta(self) -> NDArray:
+        """The tunable parameters as one vector, positive ones as logarithms.
+
+        Returns
+        -------
+        ndarray of shape (n_theta,)
+            The vector that `with_theta` takes and `pullback` differentiates in.
+        """
+        values = [np.atleast_1d(np.asarray(getattr(self, p.name), dtype=float)) for p in self.parameters]
+        return np.concatenate(
+            [np.log(v) if p.scale == "log" else v for p, v in zip(self.parameters, values)] or [np.zeros(0)]
+        )
+
+    @property
+    def bounds(self) -> NDArray:
+        """The range of every entry of `theta`.
+
+        Returns
+        -------
+        ndarray of shape (n_theta, 2)
+            Lower and upper bounds, as ``scipy.optimize.minimize`` takes them.
+        """
+        rows = []
+        for p in self.parameters:
+            low, high = np.log([p.low, p.high]) if p.scale == "log" else (p.low, p.high)
+            rows += [(low, high)] * np.size(getattr(self, p.name))
+        return np.array(rows, dtype=float).reshape(-1, 2)
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        """A copy with other tunable parameters.
+
+        Parameters
+        ----------
+        theta : array-like of shape (n_theta,)
+            The parameters on the scale of `theta`.
+
+        Returns
+        -------
+        Kernel
+            A new kernel; this one is unchanged.
+        """
+        theta = _check_theta(theta, len(self.theta))
+        values: dict[str, Any] = {}
+        for p in self.parameters:
+            old = np.asarray(getattr(self, p.name), dtype=float)
+            new, theta = theta[: old.size], theta[old.size :]
+            new = np.exp(new) if p.scale == "log" else new.copy()
+            values[p.name] = new if old.ndim else float(new[0])
+        return clone(self).set_params(**values)
+
+    def _chain(self) -> NDArray:
+        """d parameter / d theta, entry by entry."""
+        values = [np.atleast_1d(np.asarray(getattr(self, p.name), dtype=float)) for p in self.parameters]
+        return np.concatenate([v if p.scale == "log" else np.ones_like(v) for p, v in zip(self.parameters, values)])
+
+    def __add__(self, other: "Kernel | float") -> "Kernel":
+        return Sum(self, _as_operand(other))
+
+    def __radd__(self, other: "Kernel | float") -> "Kernel":
+        return Sum(_as_operand(other), self)
+
+    def __sub__(self, other: "Kernel | float") -> "Kernel":
+        return Difference(self, _as_operand(other))
+
+    def __rsub__(self, other: "Kernel | float") -> "Kernel":
+        return Difference(_as_operand(other), self)
+
+    def __mul__(self, other: "Kernel | float") -> "Kernel":
+        return Product(self, other) if isinstance(other, Kernel) else Scale(self, float(other))
+
+    def __rmul__(self, other: float) -> "Kernel":
+        return Scale(self, float(other))
+
+    def __neg__(self) -> "Kernel":
+        return Scale(self, -1.0)
+
+
+class Constant(Kernel):
+    """The same value for every pair: ``k(x, y) = value``.
+
+    Parameters
+    ----------
+    value : float, default=1.0
+        The value; signed.
+    """
+
+    parameters = (Parameter("value", "identity", -1e5, 1e5),)
+
+    def __init__(self, value: float = 1.0):
+        self.value = value
+
+    @property
+    def definite(self) -> bool:  # type: ignore[override]
+        return self.value >= 0
+
+    def diag(self, X: ArrayLike) -> NDArray:
+        X = check_real(X)
+        return np.full(len(X), self.value, dtype=X.dtype)
+
+    def _evaluate(self, X, Y, out, prepared, rows):
+        out[...] = self.value
+
+    def _pull(self, X, Y, G, prepared, rows):
+        return np.array([G.sum(dtype=np.float64)])
+
+
+class Scale(Kernel):
+    """A kernel times a number: ``factor * kernel``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel that is scaled.
+    factor : float, default=1.0
+        The factor; signed, and tunable.
+    """
+
+    parameters = (Parameter("factor", "identity", -1e5, 1e5),)
+
+    def __init__(self, kernel: Kernel, factor: float = 1.0):
+        self.kernel = kernel
+        self.factor = factor
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        return self.kernel.symmetric
+
+    @property
+    def definite(self) -> bool | None:  # type: ignore[override]
+        if self.factor == 0:
+            return True
+        if self.factor > 0:
+            return self.kernel.definite
+        return False if self.kernel.definite else None
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
+        K = self.kernel(X, Y)
+        K *= K.dtype.type(self.factor)
+        return K
+
+    def diag(self, X: ArrayLike) -> NDArray:
+        d = self.kernel.diag(X)
+        return d * d.dtype.type(self.factor)
+
+    @property
+    def theta(self) -> NDArray:
+        return np.append(self.kernel.theta, float(self.factor))
+
+    @property
+    def bounds(self) -> NDArray:
+        p = self.parameters[0]
+        own = [0.0, p.high] if self.factor > 0 else [p.low, 0.0]
+        return np.vstack([self.kernel.bounds, own])
+
+    def with_theta(self, theta: ArrayLike) -> "Scale":
+        theta = _check_theta(theta, len(self.theta))
+        return Scale(self.kernel.with_theta(theta[:-1]), float(theta[-1]))
+
+    def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
+        G = check_real(G, "G")
+        inner = self.kernel.pullback(X, Y, G) * self.factor
+        return np.append(inner, np.vdot(G, self.kernel(X, Y)))
+
+
+class _Pair(Kernel):
+    """What sums, differences and products of two kernels share."""
+
+    def __init__(self, left: Kernel, right: Kernel):
+        self.left = left
+        self.right = right
+
+    @property
+    def symmetric(self) -> bool:  # type: ignore[override]
+        return self.left.symmetric and self.right.symmetric
+
+    @property
+    def definite(self) -> bool | None:  # type: ignore[override]
+        return True if self.left.definite and self.right.definite else None
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
+        return self._combine(self.left(X, Y), self.right(X, Y))
+
+    def diag(self, X: ArrayLike) -> NDArray:
+        return self._combine(self.left.diag(X), self.right.diag(X))
+
+    @property
+    def theta(self) -> NDArray:
+        return np.concatenate([self.left.theta, self.right.theta])
+
+    @property
+    def bounds(self) -> NDArray:
+        return np.vstack([self.left.bounds, self.right.bounds])
+
+    def with_theta(self, theta: ArrayLike) -> Self:
+        cut = len(self.left.theta)
+        theta = _check_theta(theta, len(self.theta))
+        return type(self)(self.left.with_theta(theta[:cut]), self.right.with_theta(theta[cut:]))
+
+    def _combine(self, left: NDArray, right: NDArray) -> NDArray:
+        raise NotImplementedError
+
+
+class Sum(_Pair):
+    """The sum of two kernels, written ``left + right``.
+
+    Parameters
+    ----------
+    left, right : Kernel
+        The operands.
+    """
+
+    def _combine(self, left, right):
+        return left + right
+
+    def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
+        return np.concatenate([self.left.pullback(X, Y, G), self.right.pullback(X, Y, G)])
+
+
+class Difference(_Pair):
+    """The difference of two kernels, written ``left - right``: the textbook indefinite kernel.
+
+    Parameters
+    ----------
+    left, right : Kernel
+        The operands.
+    """
+
+    @property
+    def definite(self) -> bool | None:  # type: ignore[override]
+        return None
+
+    def _combine(self, left, right):
+        return left - right
+
+    def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
+        return np.concatenate([self.left.pullback(X, Y, G), -self.right.pullback(X, Y, G)])
+
+
+class Product(_Pair):
+    """The entrywise product of two kernels, written ``left * right``.
+
+    Parameters
+    ----------
+    left, right : Kernel
+        The operands.
+    """
+
+    def _combine(self, left, right):
+        return left * right
+
+    def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
+        G = check_real(G, "G")
+        return np.concatenate(
+            [
+                self.left.pullback(X, Y, G * self.right(X, Y)),
+                self.right.pullback(X, Y, G * self.left(X, Y)),
+            ]
+        )
+
+
+def over_row_blocks(work: Callable[[slice], None], n_rows: int, n_columns: int, itemsize: int) -> None:
+    """Call ``work(rows)`` for blocks of rows that fit the cache, on as many threads as the user allows.
+
+    The blocks depend on the shapes only, so results are the same for any number of threads. The number of threads
+    is BLAS's own (``OMP_NUM_THREADS``, ``threadpoolctl.threadpool_limits``), BLAS being held to one thread
+    meanwhile.
+
+    Parameters
+    ----------
+    work : callable
+        Takes a slice of rows; must be thread safe.
+    n_rows, n_columns : int
+        The shape of the result.
+    itemsize : int
+        Bytes per entry.
+    """
+    blocks = list(row_blocks(n_rows, n_columns * itemsize, max(_BLOCK_BYTES, 16 * n_columns * itemsize)))
+    threads = min(_allowed_threads(), len(blocks)) if n_rows * n_columns >= _THREAD_ENTRIES else 1
+    if threads <= 1:
+        for rows in blocks:
+            work(rows)
+        return
+    with _blas().limit(limits=1), ThreadPoolExecutor(threads) as pool:
+        for _ in pool.map(work, blocks):
+            pass
+
+
+_CONTROLLER: ThreadpoolController | None = None
+
+
+def _blas() -> ThreadpoolController:
+    # Finding the loaded libraries takes milliseconds, so it is done once.
+    global _CONTROLLER
+    if _CONTROLLER is None:
+        _CONTROLLER = ThreadpoolController().select(user_api="blas")
+    return _CONTROLLER
+
+
+def _allowed_threads() -> int:
+    counts = [library["num_threads"] for library in _blas().info()]
+    try:
+        counts.append(len(os.sched_getaffinity(0)))
+    except AttributeError:  # not on this system
+        counts.append(os.cpu_count() or 1)
+    return max(1, min(counts))
+
+
+def _check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, bool]:
+    A = check_real(X, "X")
+    if Y is None or Y is X:
+        return A, A, True
+    B = check_real(Y, "Y")
+    if A.shape[1] != B.shape[1]:
+        raise ValueError(f"X has {A.shape[1]} features but Y has {B.shape[1]}; both need the same columns.")
+    if A.dtype != B.dtype:
+        A, B = A.astype(np.float64), B.astype(np.float64)
+    return A, B, False
+
+
+def _check_theta(theta: ArrayLike, n_theta: int) -> NDArray:
+    theta = np.asarray(theta, dtype=float)
+    if theta.shape != (n_theta,):
+        raise ValueError(f"theta has shape {theta.shape} but this kernel has {n_theta} tunable parameters.")
+    return theta
+
+
+def _as_operand(value: "Kernel | float") -> "Kernel":
+    return value if isinstance(value, Kernel) else Constant(float(value))

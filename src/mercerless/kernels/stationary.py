@@ -1,0 +1,361 @@
+"""Kernels of a distance: between rows as arrows (l2) or along the axes (l1)."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
+
+from mercerless._validation import check_real
+from mercerless.kernels.base import Kernel, Parameter
+
+
+class _SquaredDistance(Kernel):
+    """Kernels ``profile(q)`` of ``q = sum(((x - y) / length_scale)**2)``, one matrix product per block.
+
+    A subclass gives ``_profile(q)``, in place, and ``_slope(q)``, its derivative in q.
+    """
+
+    parameters: tuple[Parameter, ...] = (Parameter("length_scale"),)
+
+    def __init__(self, length_scale: ArrayLike = 1.0):
+        self.length_scale = length_scale
+
+    def diag(self, X: ArrayLike) -> NDArray:
+        X = check_real(X)
+        self._check_features(X.shape[1])
+        return self._profile(np.zeros(len(X), dtype=X.dtype))
+
+    def _scales(self) -> NDArray:
+        return np.asarray(self.length_scale, dtype=float)
+
+    def _prepare(self, X, Y):
+        # Distances do not change with the origin; near it the expanded square cancels least.
+        origin = Y.mean(axis=0, dtype=np.float64)
+        U = ((X - origin) / self._scales()).astype(X.dtype, copy=False)
+        V = U if Y is X else ((Y - origin) / self._scales()).astype(X.dtype, copy=False)
+        uu = np.einsum("ij,ij->i", U, U)[:, None]
+        return U, -2 * V.T, uu, uu.T if Y is X else np.einsum("ij,ij->i", V, V)[None, :]
+
+    @staticmethod
+    def _distances(prepared, rows, out=None):
+        U, minus_2V, uu, vv = prepared
+        q = np.matmul(U[rows], minus_2V, out=out)
+        q += uu[rows]
+        q += vv
+        return np.maximum(q, 0, out=q)
+
+    def _evaluate(self, X, Y, out, prepared, rows):
+        self._profile(self._distances(prepared, rows, out))
+
+    def _pull(self, X, Y, G, prepared, rows):
+        H = self._slope(self._distances(prepared, rows))
+        H *= G
+        return self._pull_scale(H, prepared, rows)
+
+    def _pull_scale(self, H, prepared, rows):
+        """The derivative in length_scale, H being the cotangent of q: dq / dl = -2 (u - v)^2 / l."""
+        U, minus_2V, _, _ = prepared
+        Ub = U[rows].astype(np.float64, copy=False)
+        column = H.sum(axis=0, dtype=np.float64)
+        # sum_ij H_ij (u_ik - v_jk)^2 for every feature k, by two thin products
+        squares = (
+            H.sum(axis=1, dtype=np.float64) @ Ub**2
+            + np.einsum("ik,ik->k", H @ minus_2V.T, Ub)
+            + (minus_2V * minus_2V) @ column / 4
+        )
+        gradient = -2 * squares / self._scales()
+        return gradient if self._scales().ndim else gradient.sum(keepdims=True)
+
+    def _profile(self, q: NDArray) -> NDArray:
+        raise NotImplementedError
+
+    def _slope(self, q: NDArray) -> NDArray:
+        raise NotImplementedError
+
+
+class Gaussian(_SquaredDistance):
+    """The Gaussian kernel ``exp(-|x - y|^2 / (2 length_scale^2))``; scikit-learn's ``rbf``.
+
+    Parameters
+    ----------
+    length_scale : float or array-like of shape (n_features,), default=1.0
+        One length scale, or one per feature. scikit-learn's ``gamma`` is ``1 / (2 length_scale^2)``.
+
+    See Also
+    --------
+    Laplace : Rougher functions; often the better default for tables.
+    DeltaGauss : The indefinite difference of two Gaussians.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Gaussian
+    >>> Gaussian(length_scale=2.0)([[0.0], [2.0]]).round(3)
+    array([[1.   , 0.607],
+           [0.607, 1.   ]])
+    """
+
+    definite = True
+
+    def _profile(self, q):
+        q *= -0.5
+        return np.exp(q, out=q)
+
+    def _slope(self, q):
+        q *= -0.5
+        np.exp(q, out=q)
+        q *= -0.5
+        return q
+
+
+class Exponential(_SquaredDistance):
+    """The exponential kernel ``exp(-|x - y| / length_scale)`` of the Euclidean distance (Matern with nu = 1/2).
+
+    Parameters
+    ----------
+    length_scale : float or array-like of shape (n_features,), default=1.0
+        One length scale, or one per feature.
+
+    See Also
+    --------
+    Laplace : The same with the l1 distance.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Exponential
+    >>> Exponential()([[0.0, 0.0]], [[3.0, 4.0]]).round(4)
+    array([[0.0067]])
+    """
+
+    definite = True
+
+    def _profile(self, q):
+        np.sqrt(q, out=q)
+        np.negative(q, out=q)
+        return np.exp(q, out=q)
+
+    def _slope(self, q):
+        # exp(-sqrt q) / (2 sqrt q) times (u - v)^2 tends to 0 with the distance
+        root = np.sqrt(q)
+        return -np.exp(-root) / (2 * np.maximum(root, np.finfo(q.dtype).tiny ** 0.5))
+
+
+class DeltaGauss(_SquaredDistance):
+    """The difference of two Gaussians; zero on the diagonal, indefinite.
+
+    ``exp(-|x - y|^2 / (2 length_scale^2)) - exp(-|x - y|^2 / (2 inner_scale^2))``
+
+    Parameters
+    ----------
+    length_scale : float, default=1.0
+        The first Gaussian's length scale.
+    inner_scale : float, default=0.3
+        The second, subtracted Gaussian's length scale.
+
+    References
+    ----------
+    Oglic and Gaertner (2018), Learning in reproducing kernel Krein spaces, appendix D.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import DeltaGauss
+    >>> DeltaGauss(1.0, 0.5)([[0.0], [1.0]]).round(3)
+    array([[0.   , 0.471],
+           [0.471, 0.   ]])
+    """
+
+    definite = False
+    parameters = (Parameter("length_scale"), Parameter("inner_scale"))
+
+    def __init__(self, length_scale: float = 1.0, inner_scale: float = 0.3):
+        self.length_scale = length_scale
+        self.inner_scale = inner_scale
+
+    def _check_features(self, n_features):
+        super()._check_features(n_features)
+        if np.ndim(self.length_scale) or np.ndim(self.inner_scale):
+            raise ValueError("DeltaGauss takes one length_scale and one inner_scale, not one per feature.")
+
+    def _ratio(self):
+        return (float(self.length_scale) / float(self.inner_scale)) ** 2
+
+    def _profile(self, q):
+        inner = np.exp(q * q.dtype.type(-0.5 * self._ratio()))
+        q *= -0.5
+        np.exp(q, out=q)
+        q -= inner
+        return q
+
+    def _pull(self, X, Y, G, prepared, rows):
+        q = self._distances(prepared, rows).astype(np.float64, copy=False)
+        outer = np.vdot(G, q * np.exp(-0.5 * q)) / self.length_scale
+        ratio = self._ratio()
+        inner = np.vdot(G, q * np.exp(-0.5 * ratio * q)) * ratio / self.inner_scale
+        return np.array([outer, -inner])
+
+
+class Epanechnikov(_SquaredDistance):
+    """The Epanechnikov kernel ``max(0, 1 - |(x - y) / length_scale|^2)^2``; compact support, indefinite.
+
+    Parameters
+    ----------
+    length_scale : float or array-like of shape (n_features,), default=1.0
+        The radius of the support: one, or one per feature.
+
+    References
+    ----------
+    Oglic and Gaertner (2018), Learning in reproducing kernel Krein spaces, appendix D.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Epanechnikov
+    >>> Epanechnikov(2.0)([[0.0], [1.0], [3.0]])[0]
+    array([1.    , 0.5625, 0.    ])
+    """
+
+    definite = False
+
+    def _profile(self, q):
+        np.subtract(1, q, out=q)
+        np.maximum(q, 0, out=q)
+        return np.square(q, out=q)
+
+    def _slope(self, q):
+        np.subtract(1, q, out=q)
+        np.maximum(q, 0, out=q)
+        q *= -2
+        return q
+
+
+class Log(_SquaredDistance):
+    """The logarithmic kernel ``-log(1 + |x - y| / length_scale)``; conditionally positive definite.
+
+    Its diagonal is 0, so it has negative eigenvalues (one, for distinct rows); double centring makes it positive
+    semi-definite.
+
+    Parameters
+    ----------
+    length_scale : float or array-like of shape (n_features,), default=1.0
+        One length scale, or one per feature.
+
+    References
+    ----------
+    Boughorbel, Tarel and Boujemaa (2005), Conditionally positive definite kernels for SVM based image recognition.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Log
+    >>> Log()([[0.0], [1.0]]).round(3)
+    array([[ 0.   , -0.693],
+           [-0.693,  0.   ]])
+    """
+
+    definite = False
+
+    def _profile(self, q):
+        np.sqrt(q, out=q)
+        np.log1p(q, out=q)
+        return np.subtract(0, q, out=q)  # not the negative, which would make zeros -0
+
+    def _slope(self, q):
+        root = np.sqrt(q)
+        return -1 / (2 * np.maximum(root, np.finfo(q.dtype).tiny ** 0.5) * (1 + root))
+
+
+class _Cityblock(Kernel):
+    """Kernels of the l1 distance, one length scale."""
+
+    parameters: tuple[Parameter, ...] = (Parameter("length_scale"),)
+
+    def __init__(self, length_scale: float = 1.0):
+        self.length_scale = length_scale
+
+    def _check_features(self, n_features):
+        super()._check_features(n_features)
+        if np.ndim(self.length_scale):
+            raise ValueError(f"{type(self).__name__} takes one length_scale, not one per feature.")
+
+    def diag(self, X: ArrayLike) -> NDArray:
+        X = check_real(X)
+        self._check_features(X.shape[1])
+        return self._profile(np.zeros(len(X), dtype=X.dtype))
+
+    def _prepare(self, X, Y):
+        # SciPy works in float64: convert the columns once, not in every block
+        return np.ascontiguousarray(Y, dtype=np.float64)
+
+    def _evaluate(self, X, Y, out, prepared, rows):
+        if out.dtype == np.float64:
+            cdist(X, prepared, "cityblock", out=out)
+        else:
+            out[...] = cdist(X, prepared, "cityblock")
+        self._profile(out)
+
+    def _pull(self, X, Y, G, prepared, rows):
+        return np.array([np.vdot(G, self._slope(cdist(X, prepared, "cityblock")))])
+
+    def _profile(self, distance: NDArray) -> NDArray:
+        raise NotImplementedError
+
+    def _slope(self, distance: NDArray) -> NDArray:
+        """The derivative in length_scale."""
+        raise NotImplementedError
+
+
+class Laplace(_Cityblock):
+    """The Laplace kernel ``exp(-|x - y|_1 / length_scale)``; scikit-learn's ``laplacian``.
+
+    Parameters
+    ----------
+    length_scale : float, default=1.0
+        The length scale. scikit-learn's ``gamma`` is ``1 / length_scale``.
+
+    See Also
+    --------
+    Exponential : The same with the Euclidean distance.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Laplace
+    >>> Laplace(2.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    definite = True
+
+    def _profile(self, distance):
+        distance *= -1 / float(self.length_scale)
+        return np.exp(distance, out=distance)
+
+    def _slope(self, distance):
+        scale = float(self.length_scale)
+        return distance / scale**2 * np.exp(-distance / scale)
+
+
+class TL1(_Cityblock):
+    """The truncated l1 kernel ``max(0, length_scale - |x - y|_1)``; piecewise linear, indefinite in general.
+
+    It is a triangle, and positive definite, for one feature only.
+
+    Parameters
+    ----------
+    length_scale : float, default=1.0
+        Where the kernel reaches zero. 0.7 times the number of features is the usual choice for features in [0, 1].
+
+    References
+    ----------
+    Huang, Suykens, Wang, Hornegger and Maier (2018), Classification with truncated l1 distance kernel.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import TL1
+    >>> TL1(1.5)([[0.0, 0.0]], [[1.0, 0.25], [1.0, 1.0]])
+    array([[0.25, 0.  ]])
+    """
+
+    definite = False
+
+    def _profile(self, distance):
+        np.subtract(float(self.length_scale), distance, out=distance)
+        return np.maximum(distance, 0, out=distance)
+
+    def _slope(self, distance):
+        return (distance < float(self.length_scale)).astype(np.float64)
