@@ -1,0 +1,187 @@
+"""``mercerless inspect``: say what a matrix is, what to use next, and draw it."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+DESCRIPTION = """\
+Say what a similarity or distance matrix is (symmetric? indefinite? of what rank?), name the estimator to
+try next, and draw its spectrum and its entries into one picture."""
+
+EXAMPLES = """\
+examples:
+  mercerless inspect                             the built-in digit shapes
+  mercerless inspect scores.csv                  a square matrix of similarities
+  mercerless inspect D.npy --labels classes.txt  distances, drawn class by class
+  mercerless inspect data.npz --array K_train    one of several arrays"""
+
+
+class Matrix(NamedTuple):
+    """A square matrix, what it is called, its labels (or None) and what its entries are."""
+
+    values: np.ndarray
+    name: str
+    labels: np.ndarray | None
+    kind: str
+
+
+def add_parser(subparsers) -> None:
+    """Register the command and its arguments."""
+    parser = subparsers.add_parser(
+        "inspect",
+        help="say what a similarity or distance matrix is, and draw it",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("file", nargs="?", help="a square matrix in .npy, .npz, .csv, .tsv or .txt")
+    parser.add_argument("--array", metavar="NAME", help="the array of an .npz file to look at")
+    parser.add_argument("--labels", metavar="FILE", help="one label per row; an .npz file's own y is found")
+    parser.add_argument("--kind", choices=("similarity", "distance"), help="what the entries are (guessed)")
+    parser.add_argument(
+        "--output", metavar="PNG", default="mercerless-inspect.png", help="the picture (%(default)s)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Read, describe, draw."""
+    from .._validation import check_memory
+
+    output = check_output(args.output)
+    matrix = read(args)
+    n = len(matrix.values)
+    # the matrix, its symmetric part, the kernel, and LAPACK's copy for the eigenvalues
+    check_memory(4 * matrix.values.nbytes, f"Inspecting a {n} x {n} matrix", remedy="inspect a part of its rows")
+    kernel, lines = describe(matrix)
+    draw(matrix, kernel, output)
+    print("\n".join(lines))
+    print(f"picture          {output}")
+
+
+def check_output(path: str) -> Path:
+    """Return the path of the picture; one sentence if it cannot be written there."""
+    output = Path(path)
+    if output.suffix.lower() != ".png":
+        raise ValueError(f"The picture {path!r} must have a name that ends in .png.")
+    if not output.absolute().parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(output.parent)!r} to write the picture to.")
+    return output
+
+
+def read(args: argparse.Namespace) -> Matrix:
+    """Return the matrix to inspect, checked, and what it is."""
+    from .._files import as_real, find_labels, find_matrix, read_arrays, read_labels
+    from .._validation import check_square
+    from ..datasets import load_digit_shapes
+
+    if args.file is None:
+        shapes = load_digit_shapes()
+        values, name, labels = shapes.D, "digit shapes", shapes.target
+    else:
+        arrays = read_arrays(args.file)
+        found = find_matrix(arrays, args.file, args.array)
+        values = as_real(arrays[found], repr(args.file) if len(arrays) == 1 else f"{found} in {args.file!r}")
+        name = Path(args.file).name if len(arrays) == 1 else f"{found} of {Path(args.file).name}"
+        own = find_labels(arrays)
+        labels = None if own is None or len(arrays[own]) != len(values) else arrays[own]
+    values = check_square(values, "The matrix")
+    if len(values) < 2:
+        raise ValueError("The matrix has one row; there must be at least two items to compare.")
+    if args.labels is not None:
+        labels = read_labels(args.labels)
+        if len(labels) != len(values):
+            raise ValueError(f"{args.labels!r} has {len(labels)} labels for a matrix of {len(values)} rows.")
+    return Matrix(values, name, labels, args.kind or guess_kind(values))
+
+
+def guess_kind(values: np.ndarray) -> str:
+    """Return "distance" for non-negative entries with a zero diagonal, else "similarity"."""
+    zero_diagonal = np.abs(np.diagonal(values)).max() <= 1e-12 * np.abs(values).max()
+    return "distance" if zero_diagonal and values.min() >= 0 and values.any() else "similarity"
+
+
+def describe(matrix: Matrix) -> tuple[np.ndarray, list[str]]:
+    """Return the symmetric similarity matrix that was analysed, and the report line by line."""
+    from .._validation import relative_asymmetry
+    from ..spectra import DissimilarityKernel, indefiniteness, symmetrize
+
+    n = len(matrix.values)
+    amount = relative_asymmetry(matrix.values)
+    symmetric = symmetrize(matrix.values)
+    kernel = DissimilarityKernel().fit_transform(symmetric) if matrix.kind == "distance" else symmetric
+    what = indefiniteness(kernel)
+    rank = what.n_positive + what.n_negative
+    lines = [
+        f"{matrix.name}: {n} x {n} {matrix.kind} matrix" + label_summary(matrix.labels),
+        "symmetric        " + symmetry(amount),
+    ]
+    if matrix.kind == "distance":
+        lines.append("analysed as      similarities -D**2/2, centred (DissimilarityKernel)")
+    lines += [
+        f"rank             {rank} of {n}",
+        f"inertia          {what.n_positive} positive, {what.n_negative} negative, {what.n_zero} zero eigenvalues",
+        f"eigenvalues      from {what.smallest:.4g} to {what.largest:.4g}",
+        f"negative mass    {what.negative_mass:.2%} of the sum of absolute eigenvalues",
+        "definite         " + ("yes, positive semi-definite up to rounding" if what.is_psd else "no, indefinite"),
+        "use next         " + advice(matrix, amount, what.is_psd),
+    ]
+    return kernel, lines
+
+
+def symmetry(amount: float) -> str:
+    """Say how symmetric a matrix of this relative asymmetry is."""
+    if amount == 0.0:
+        return "yes, exactly"
+    if amount <= 1e-8:
+        return f"yes, up to rounding (max|K - K.T| is {amount:.1e} of max|K|)"
+    return f"no, max|K - K.T| is {amount:.2g} of max|K|; its symmetric part is analysed"
+
+
+def label_summary(labels: np.ndarray | None) -> str:
+    """Say what the labels are."""
+    if labels is None:
+        return ""
+    return f", {len(np.unique(labels))} classes" if is_classes(labels) else ", numeric target"
+
+
+def is_classes(labels: np.ndarray) -> bool:
+    """Tell classes from numeric targets."""
+    return labels.dtype.kind != "f" or len(np.unique(labels)) <= min(20, len(labels) // 2)
+
+
+def advice(matrix: Matrix, amount: float, is_psd: bool) -> str:
+    """Return one concrete suggestion."""
+    task = "Classifier" if matrix.labels is None or is_classes(matrix.labels) else "Regressor"
+    if amount > 0.1:
+        name = "AsymmetricRidgeClassifier" if task == "Classifier" else "AsymmetricRidge"
+        return f'mercerless.{name}(kernel="precomputed"): it keeps the two directions apart'
+    if is_psd:
+        name = "SVC" if task == "Classifier" else "SVR"
+        return f'sklearn.svm.{name}(kernel="precomputed"): any kernel machine is sound on this matrix'
+    return f'mercerless.Similarity{task}CV(kernel="precomputed"): it finds out whether the negative part helps'
+
+
+def draw(matrix: Matrix, kernel: np.ndarray, output: Path) -> None:
+    """Write the spectrum and the ordered matrix side by side; the file appears complete or not at all."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("Drawing needs matplotlib; install it with: pip install 'mercerless[plot]'.") from None
+    from ..inspection import KernelMatrixDisplay, SpectrumDisplay
+
+    figure = Figure(figsize=(12.5, 5.2), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
+    SpectrumDisplay.from_matrix(kernel, name=matrix.name, ax=left)
+    KernelMatrixDisplay.from_matrix(matrix.values, matrix.labels, name=f"{matrix.kind.capitalize()} matrix", ax=right)
+    partial = output.with_name(f".{output.name}.{os.getpid()}.part")
+    try:
+        figure.savefig(partial, dpi=150, format="png")
+        os.replace(partial, output)
+    finally:
+        partial.unlink(missing_ok=True)

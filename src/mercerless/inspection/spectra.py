@@ -1,0 +1,354 @@
+"""Pictures of a similarity matrix: its signed spectrum, and its entries in an order that shows structure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.linalg import eigvalsh
+from scipy.spatial.distance import squareform
+from sklearn.utils.validation import check_is_fitted
+
+from .._validation import check_square, check_symmetric
+from ..spectra import indefiniteness
+
+#: Okabe-Ito blue, vermillion and a neutral grey: apart for every common kind of colour vision.
+POSITIVE, NEGATIVE, NEUTRAL = "#0072B2", "#D55E00", "#7F7F7F"
+
+
+def _axes(ax):
+    """Return `ax`, or the axes of a new pyplot figure."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(layout="constrained")[1]
+
+
+def _despine(ax) -> None:
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _matrix_of(estimator: Any, X: ArrayLike) -> np.ndarray:
+    """Return the kernel matrix of `X` under a fitted estimator: by its kernel, or `X` itself when precomputed."""
+    check_is_fitted(estimator)
+    kernel = getattr(estimator, "kernel_", None)
+    if callable(kernel):
+        return kernel(X)
+    if estimator.__sklearn_tags__().input_tags.pairwise:
+        return np.asarray(X)
+    raise ValueError(
+        f"{type(estimator).__name__} has no kernel to show; pass its matrix to from_matrix instead."
+    )
+
+
+class SpectrumDisplay:
+    """The eigenvalues of a similarity matrix, largest first, positive and negative ones in different colours.
+
+    Create it with `from_matrix` or `from_estimator`.
+
+    Parameters
+    ----------
+    eigenvalues : ndarray of shape (n,)
+        The eigenvalues, in any order.
+    name : str or None, default=None
+        What the matrix is called in the title.
+
+    Attributes
+    ----------
+    indefiniteness_ : Indefiniteness
+        Negative mass, inertia and the verdict, see `mercerless.spectra.indefiniteness`.
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+
+    See Also
+    --------
+    KernelMatrixDisplay : The entries of the matrix.
+    mercerless.spectra.indefiniteness : The numbers in the title.
+
+    Examples
+    --------
+    >>> from mercerless.datasets import load_digit_shapes
+    >>> from mercerless.inspection import SpectrumDisplay
+    >>> display = SpectrumDisplay.from_matrix(load_digit_shapes().K)
+    >>> display.indefiniteness_.is_psd
+    False
+    """
+
+    def __init__(self, eigenvalues: ArrayLike, *, name: str | None = None) -> None:
+        self.eigenvalues = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
+        self.name = name
+        self.indefiniteness_ = indefiniteness(self.eigenvalues)
+
+    @classmethod
+    def from_matrix(
+        cls, K: ArrayLike, *, name: str | None = None, scale: str = "symlog", ax: Any = None
+    ) -> SpectrumDisplay:
+        """Draw the spectrum of a symmetric matrix.
+
+        Parameters
+        ----------
+        K : array-like of shape (n, n)
+            A symmetric similarity matrix.
+        name : str or None, default=None
+            What the matrix is called in the title.
+        scale : {"symlog", "linear"}, default="symlog"
+            The vertical axis: logarithmic on both sides of zero, or proportional.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : SpectrumDisplay
+            The drawn display.
+        """
+        values = eigvalsh(check_symmetric(K))
+        return cls(values, name=name).plot(scale=scale, ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: ArrayLike, *, name: str | None = None, scale: str = "symlog", ax: Any = None
+    ) -> SpectrumDisplay:
+        """Draw the spectrum of the kernel matrix that a fitted estimator has on `X`.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with a ``kernel_`` attribute or with ``kernel="precomputed"``.
+        X : array-like
+            The items; the square matrix itself when the estimator works on precomputed matrices.
+        name : str or None, default=None
+            What the matrix is called in the title; None uses the estimator's class.
+        scale : {"symlog", "linear"}, default="symlog"
+            The vertical axis: logarithmic on both sides of zero, or proportional.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : SpectrumDisplay
+            The drawn display.
+        """
+        name = type(estimator).__name__ if name is None else name
+        return cls.from_matrix(_matrix_of(estimator, X), name=name, scale=scale, ax=ax)
+
+    def plot(self, *, scale: str = "symlog", ax: Any = None) -> SpectrumDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        scale : {"symlog", "linear"}, default="symlog"
+            The vertical axis: logarithmic on both sides of zero, or proportional.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : SpectrumDisplay
+            This object.
+        """
+        if scale not in ("symlog", "linear"):
+            raise ValueError(f"scale must be 'symlog' or 'linear', got {scale!r}.")
+        self.ax_ = ax = _axes(ax)
+        self.figure_ = ax.figure
+        values, what = self.eigenvalues, self.indefiniteness_
+        rank = np.arange(1, len(values) + 1)
+        for colour, label, chosen in (
+            (POSITIVE, f"{what.n_positive} positive", slice(0, what.n_positive)),
+            (NEUTRAL, f"{what.n_zero} zero up to rounding", slice(what.n_positive, what.n_positive + what.n_zero)),
+            (NEGATIVE, f"{what.n_negative} negative", slice(len(values) - what.n_negative, None)),
+        ):
+            if len(values[chosen]):
+                ax.bar(rank[chosen], values[chosen], width=1.0, color=colour, linewidth=0, label=label)
+        largest = np.abs(values).max()
+        if scale == "symlog" and largest > 0:
+            ax.set_yscale("symlog", linthresh=1e-3 * largest, linscale=0.5)
+        ax.axhline(0.0, color="black", linewidth=0.8)
+        ax.set(xlabel="eigenvalue, in order", ylabel="value", xlim=(0.5, len(values) + 0.5))
+        verdict = "positive semi-definite" if what.is_psd else f"indefinite, {what.negative_mass:.1%} negative mass"
+        ax.set_title(f"{self.name}: {verdict}" if self.name else verdict.capitalize(), loc="left")
+        ax.legend(frameon=False, loc="upper right")
+        _despine(ax)
+        return self
+
+
+class KernelMatrixDisplay:
+    """The entries of a similarity or distance matrix, rows and columns ordered by class or by cluster.
+
+    Create it with `from_matrix` or `from_estimator`.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, n)
+        The matrix in its original order.
+    order : ndarray of shape (n,)
+        The row to show first, second, and so on.
+    labels : ndarray of shape (n,) or None, default=None
+        The class of every row in the original order, or None.
+    name : str or None, default=None
+        What the matrix is called in the title.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+    image_ : matplotlib AxesImage
+        The picture.
+
+    See Also
+    --------
+    SpectrumDisplay : The eigenvalues of the matrix.
+
+    Examples
+    --------
+    >>> from mercerless.datasets import load_digit_shapes
+    >>> from mercerless.inspection import KernelMatrixDisplay
+    >>> shapes = load_digit_shapes()
+    >>> display = KernelMatrixDisplay.from_matrix(shapes.D, shapes.target, name="digit shapes")
+    >>> bool((shapes.target[display.order[:-1]] <= shapes.target[display.order[1:]]).all())
+    True
+    """
+
+    def __init__(
+        self, matrix: ArrayLike, order: ArrayLike, *, labels: ArrayLike | None = None, name: str | None = None
+    ) -> None:
+        self.matrix = np.asarray(matrix)
+        self.order = np.asarray(order)
+        self.labels = None if labels is None else np.asarray(labels)
+        self.name = name
+
+    @classmethod
+    def from_matrix(
+        cls, K: ArrayLike, y: ArrayLike | None = None, *, name: str | None = None, ax: Any = None
+    ) -> KernelMatrixDisplay:
+        """Draw a square matrix.
+
+        Parameters
+        ----------
+        K : array-like of shape (n, n)
+            Similarities or distances; asymmetric ones are shown as they are.
+        y : array-like of shape (n,) or None, default=None
+            The class of every row. Rows are ordered by class, inside a class by cluster; without classes by
+            cluster alone (average linkage).
+        name : str or None, default=None
+            What the matrix is called in the title.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : KernelMatrixDisplay
+            The drawn display.
+        """
+        K = check_square(K)
+        if y is not None:
+            y = np.asarray(y)
+            if y.shape != (len(K),):
+                raise ValueError(f"y must have one label per row of K ({len(K)}), got shape {y.shape}.")
+        return cls(K, _order(K, y), labels=y, name=name).plot(ax=ax)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        name: str | None = None,
+        ax: Any = None,
+    ) -> KernelMatrixDisplay:
+        """Draw the kernel matrix that a fitted estimator has on `X`.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted, with a ``kernel_`` attribute or with ``kernel="precomputed"``.
+        X : array-like
+            The items; the square matrix itself when the estimator works on precomputed matrices.
+        y : array-like of shape (n,) or None, default=None
+            The class of every row, see `from_matrix`.
+        name : str or None, default=None
+            What the matrix is called in the title; None uses the estimator's class.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : KernelMatrixDisplay
+            The drawn display.
+        """
+        name = type(estimator).__name__ if name is None else name
+        return cls.from_matrix(_matrix_of(estimator, X), y, name=name, ax=ax)
+
+    def plot(self, *, ax: Any = None) -> KernelMatrixDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        display : KernelMatrixDisplay
+            This object.
+        """
+        self.ax_ = ax = _axes(ax)
+        self.figure_ = ax.figure
+        shown = self.matrix[np.ix_(self.order, self.order)]
+        # colours span all but the extreme off-diagonal entries, so that one outlier does not hide the rest
+        off_diagonal = shown[~np.eye(len(shown), dtype=bool)] if len(shown) > 1 else shown.ravel()
+        low, high = np.percentile(off_diagonal, [1, 99])
+        signed = low < 0 < high
+        limit = max(-low, high)
+        self.image_ = ax.imshow(
+            shown,
+            cmap="RdBu" if signed else "cividis",
+            vmin=-limit if signed else low,
+            vmax=limit if signed else high,
+            interpolation="antialiased",
+        )
+        bar = ax.figure.colorbar(self.image_, ax=ax, fraction=0.046, pad=0.02)
+        bar.outline.set_visible(False)
+        ax.spines[:].set_visible(False)
+        ax.tick_params(length=0)
+        if self.labels is None:
+            ax.set(xticks=[], yticks=[], xlabel="items, ordered by cluster")
+        else:
+            self._mark_classes()
+        if self.name:
+            ax.set_title(self.name, loc="left")
+        return self
+
+    def _mark_classes(self) -> None:
+        """Separate the classes by thin lines and name them on the axes."""
+        classes, starts, counts = np.unique(self.labels[self.order], return_index=True, return_counts=True)
+        middles = starts + (counts - 1) / 2
+        names = [str(label) for label in classes]
+        for start in starts[1:]:
+            self.ax_.axhline(start - 0.5, color="white", linewidth=0.7)
+            self.ax_.axvline(start - 0.5, color="white", linewidth=0.7)
+        rotation = 90 if max(map(len, names)) > 3 else 0
+        self.ax_.set_xticks(middles, names, rotation=rotation)
+        self.ax_.set_yticks(middles, names)
+        self.ax_.set_xlabel("items, ordered by class and cluster")
+
+
+def _order(K: np.ndarray, y: np.ndarray | None) -> np.ndarray:
+    """Return rows ordered by class, inside it by the leaves of average linkage on the rows' own distances."""
+    if len(K) < 3:
+        return np.arange(len(K)) if y is None else np.argsort(y, kind="stable")
+    K = (K + K.T) / 2
+    diagonal = np.diagonal(K)
+    if K.min() >= 0 and not diagonal.any():
+        D = K
+    else:
+        D = np.sqrt(np.maximum(diagonal[:, None] + diagonal[None, :] - 2 * K, 0.0))
+    leaves = leaves_list(linkage(squareform(D, checks=False), method="average"))
+    return leaves if y is None else leaves[np.argsort(y[leaves], kind="stable")]
