@@ -1,0 +1,347 @@
+"""Low-rank approximations of kernel matrices, block by block: pivoted Cholesky, indefinite Nystroem, landmarks."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cholesky, eigh, qr, solve_triangular
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.utils import check_random_state
+
+from mercerless._validation import check_memory, memory_budget, row_blocks
+from mercerless.kernels import Kernel, Precomputed
+
+__all__ = ["LowRank", "PivotedCholesky", "features", "nystroem", "pivoted_cholesky", "select_landmarks"]
+
+_SELECTIONS = ("uniform", "kmeans", "pivoted")
+
+
+class PivotedCholesky(NamedTuple):
+    """A factor with ``K ~ factor @ factor.T``, exact on the rows and columns of the pivots.
+
+    Attributes
+    ----------
+    factor : ndarray of shape (n, rank)
+        The factor; ``K - factor @ factor.T`` is positive semi-definite.
+    pivots : ndarray of shape (rank,)
+        The rows chosen, in order.
+    residual : float
+        The relative certificate: ``trace(K - factor @ factor.T) / trace(K)``.
+    """
+
+    factor: NDArray
+    pivots: NDArray
+    residual: float
+
+
+class LowRank(NamedTuple):
+    """An indefinite low-rank kernel: ``k(x, y) ~ (c(x) @ transform) @ diag(values) @ (c(y) @ transform).T``.
+
+    Here ``c(x) = kernel(x, landmarks)``.
+
+    Attributes
+    ----------
+    landmarks : ndarray of shape (m,)
+        The rows of X that serve as landmarks.
+    transform : ndarray of shape (m, rank)
+        From similarities to the landmarks to features.
+    values : ndarray of shape (rank,)
+        The features' weights, of both signs, largest in size first.
+    error : float
+        The relative Frobenius error on rows that were not used for the fit (on all rows when none are left).
+    """
+
+    landmarks: NDArray
+    transform: NDArray
+    values: NDArray
+    error: float
+
+
+def select_landmarks(
+    kernel: Kernel,
+    X: ArrayLike,
+    n_landmarks: int,
+    method: str = "uniform",
+    random_state: int | np.random.RandomState | None = None,
+) -> NDArray:
+    """Choose distinct rows to stand for all.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel; only ``"pivoted"`` evaluates it.
+    X : array-like of shape (n, n_features) or (n, n)
+        The rows, or the matrix for a precomputed kernel.
+    n_landmarks : int
+        How many.
+    method : {"uniform", "kmeans", "pivoted"}, default="uniform"
+        At random; the rows nearest to k-means centres of vectors; or the pivots of `pivoted_cholesky` (positive
+        semi-definite kernels), topped up at random when the kernel has a smaller rank.
+    random_state : int, RandomState or None, default=None
+        The seed.
+
+    Returns
+    -------
+    ndarray of shape (n_landmarks,)
+        Distinct row numbers. With the same seed, fewer uniform landmarks are the first of more.
+    """
+    n = len(X)
+    if method not in _SELECTIONS:
+        raise ValueError(f"method={method!r} is not known; use one of {', '.join(_SELECTIONS)}.")
+    if not 1 <= n_landmarks <= n:
+        raise ValueError(f"n_landmarks={n_landmarks} must lie between 1 and the number of rows, {n}.")
+    random = check_random_state(random_state)
+    order = random.permutation(n)
+    if method == "uniform":
+        return order[:n_landmarks]
+    if method == "pivoted":
+        chosen = pivoted_cholesky(kernel, X, n_landmarks, random_state=random).pivots
+    elif isinstance(kernel, Precomputed):
+        raise ValueError("k-means landmarks need vectors, not a precomputed matrix; use 'uniform' or 'pivoted'.")
+    else:
+        chosen = _nearest_to_means(np.asarray(X, dtype=float), n_landmarks, random)
+    rest = order[~np.isin(order, chosen)]
+    return np.concatenate([chosen, rest[: n_landmarks - len(chosen)]])
+
+
+def _nearest_to_means(X: NDArray, n_landmarks: int, random: np.random.RandomState) -> NDArray:
+    model = MiniBatchKMeans(n_landmarks, random_state=random, n_init=1, batch_size=max(1024, 4 * n_landmarks)).fit(X)
+    centres = model.cluster_centers_
+    best, row = np.full(n_landmarks, np.inf), np.zeros(n_landmarks, dtype=int)
+    for rows in row_blocks(len(X), 16.0 * n_landmarks):
+        distances = np.maximum((X[rows] ** 2).sum(1)[:, None] - 2 * X[rows] @ centres.T + (centres**2).sum(1), 0)
+        nearest = distances.argmin(axis=0)
+        value = distances[nearest, np.arange(n_landmarks)]
+        better = value < best
+        best[better], row[better] = value[better], rows.start + nearest[better]
+    return np.unique(row)
+
+
+def pivoted_cholesky(
+    kernel: Kernel,
+    X: ArrayLike,
+    rank: int,
+    *,
+    rtol: float = 1e-10,
+    random_state: int | np.random.RandomState | None = None,
+    memory_limit: int | float | str | None = None,
+) -> PivotedCholesky:
+    """Randomly pivoted partial Cholesky factorisation of a positive semi-definite kernel matrix.
+
+    ``K ~ F F^T`` from ``n (rank + 1)`` kernel evaluations: pivots are drawn in proportion to the diagonal of what is
+    left, in blocks with rejection, which gives the distribution of one-by-one draws at the speed of matrix products.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A positive semi-definite kernel, or ``Precomputed()``.
+    X : array-like of shape (n, n_features) or (n, n)
+        The rows, or the matrix for a precomputed kernel.
+    rank : int
+        The largest number of pivots.
+    rtol : float, default=1e-10
+        Stop when the trace of what is left is below this fraction of the trace of K.
+    random_state : int, RandomState or None, default=None
+        The seed.
+    memory_limit : int, float, str or None, default=None
+        Bytes this may use; the factor takes ``8 n rank``.
+
+    Returns
+    -------
+    PivotedCholesky
+        Factor, pivots, and the relative trace that is left.
+
+    Notes
+    -----
+    Cost ``O(n rank^2)``. A diagonal entry that becomes clearly negative shows that the kernel is not positive
+    semi-definite; this is an error that names `nystroem`. Reference: Chen, Epperly, Tropp and Webber (2025), Randomly
+    pivoted Cholesky; Epperly, Tropp and Webber (2024) for the blocks.
+    """
+    n = len(X)
+    rank = min(int(rank), n)
+    if rank < 1:
+        raise ValueError(f"rank={rank} must be at least 1.")
+    check_memory(8.0 * n * (rank + min(rank, 64)), f"A factor of {n} rows and {rank} columns", memory_limit)
+    random = check_random_state(random_state)
+    left = np.asarray(kernel.diag(X), dtype=np.float64).copy()
+    total, floor = left.sum(), 1e-8 * np.abs(left).max(initial=0.0)
+    factor, pivots = np.empty((n, rank)), np.empty(0, dtype=int)
+    _check_nonnegative(left, floor)
+    while len(pivots) < rank and left.sum() > rtol * total:
+        r = len(pivots)
+        proposed = np.unique(random.choice(n, size=min(64, rank - r), p=left / left.sum()))
+        random.shuffle(proposed)
+        block = _entries(kernel, X, proposed, proposed) - factor[proposed, :r] @ factor[proposed, :r].T
+        accepted = proposed[_reject(block, left[proposed], random)]
+        columns = _entries(kernel, X, slice(None), accepted) - factor[:, :r] @ factor[accepted, :r].T
+        triangle = cholesky(_jitter(columns[accepted]), lower=True)
+        factor[:, r : r + len(accepted)] = solve_triangular(triangle, columns.T, lower=True).T
+        left -= np.einsum("ij,ij->i", factor[:, r : r + len(accepted)], factor[:, r : r + len(accepted)])
+        pivots = np.append(pivots, accepted)
+        left[pivots] = 0.0
+        _check_nonnegative(left, floor)
+        np.maximum(left, 0.0, out=left)
+    return PivotedCholesky(factor[:, : len(pivots)], pivots, float(left.sum() / total) if total > 0 else 0.0)
+
+
+def _reject(block: NDArray, proposed_with: NDArray, random: np.random.RandomState) -> NDArray:
+    """Which of the proposals one-by-one sampling would keep: each with the share of its diagonal that is left."""
+    block = block.copy()
+    kept = []
+    for i in range(len(block)):
+        if (
+            block[i, i] > 0
+            and random.uniform() * proposed_with[i] < block[i, i]
+            and (not kept or block[i, i] > 1e-12 * proposed_with.max())
+        ):
+            kept.append(i)
+            column = block[:, i] / np.sqrt(block[i, i])
+            block -= np.outer(column, column)
+    return np.array(kept or [int(np.argmax(np.diagonal(block)))])
+
+
+def _jitter(A: NDArray) -> NDArray:
+    A = (A + A.T) / 2
+    A[np.diag_indices_from(A)] += 1e-14 * np.trace(A)
+    return A
+
+
+def _check_nonnegative(diagonal: NDArray, floor: float) -> None:
+    if diagonal.min(initial=0.0) < -floor:
+        raise ValueError(
+            "The kernel is not positive semi-definite (a diagonal entry became "
+            f"{diagonal.min():.3g}); use mercerless.lowrank.nystroem, which takes indefinite kernels."
+        )
+
+
+def nystroem(
+    kernel: Kernel,
+    X: ArrayLike,
+    landmarks: ArrayLike,
+    *,
+    oversampling: float = 3.0,
+    rtol: float = 1e-10,
+    random_state: int | np.random.RandomState | None = None,
+    memory_limit: int | float | str | None = None,
+) -> LowRank:
+    """Nystroem approximation of a symmetric kernel matrix that need not be positive semi-definite.
+
+    ``min_M |K_SS - C_S M C_S^T|_F`` with ``C_S = k(X[S], X[landmarks])``, on a sample S of ``oversampling * m`` rows
+    that holds the m landmarks; then ``k(x, y) ~ c(x) M c(y)^T``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        A symmetric kernel, or ``Precomputed()``.
+    X : array-like of shape (n, n_features) or (n, n)
+        The rows, or the matrix for a precomputed kernel.
+    landmarks : array-like of shape (m,)
+        Row numbers, as from `select_landmarks`.
+    oversampling : float, default=3.0
+        Rows in the sample for every landmark; 1 is the classical formula, unsafe for indefinite kernels.
+    rtol : float, default=1e-10
+        Directions of the landmark columns below this relative size are dropped.
+    random_state : int, RandomState or None, default=None
+        The seed of the sample.
+    memory_limit : int, float, str or None, default=None
+        Bytes this may use: about ``8 (oversampling * m)^2 * 2``.
+
+    Returns
+    -------
+    LowRank
+        The approximation, with its error on rows that were left out of the sample.
+
+    Notes
+    -----
+    The classical core ``K_LL^+`` divides by eigenvalues of the landmark block, which for an indefinite kernel may
+    fall anywhere near zero: errors can grow without bound as landmarks are added. Least squares on a larger sample has
+    no such divisor (a random sample of the two-sided projection ``Q (Q^T K Q) Q^T``), and keeps the core of a positive
+    semi-definite kernel positive semi-definite. With all rows as landmarks it is exact. Cost
+    ``O((oversampling * m)^2 m)``, independent of n.
+    """
+    landmarks = np.asarray(landmarks)
+    n, m = len(X), len(landmarks)
+    if oversampling < 1:
+        raise ValueError(f"oversampling={oversampling} must be at least 1.")
+    size = min(n, int(np.ceil(oversampling * m)))
+    check_memory(
+        16.0 * size**2,
+        f"A sample of {size} rows for {m} landmarks",
+        memory_limit,
+        "use fewer landmarks, less oversampling, or raise memory_limit",
+    )
+    random = check_random_state(random_state)
+    others = random.permutation(np.setdiff1d(np.arange(n), landmarks))
+    sample = np.concatenate([landmarks, others[: size - m]])
+    spare = others[size - m : size - m + min(m, 500)]
+    columns = _entries(kernel, X, sample, landmarks)
+    Q, R, order = qr(columns, mode="economic", pivoting=True, check_finite=False)
+    diagonal = np.abs(np.diagonal(R))
+    rank = int((diagonal > rtol * diagonal.max(initial=0.0)).sum())
+    Q, R = Q[:, :rank], R[:rank, :rank]
+    core = Q.T @ _entries(kernel, X, sample, sample) @ Q
+    values, vectors = eigh((core + core.T) / 2, driver="evd", check_finite=False)
+    by_size = np.argsort(-np.abs(values), kind="stable")
+    transform = np.zeros((m, rank))
+    transform[order[:rank]] = solve_triangular(R, vectors[:, by_size], check_finite=False)
+    result = LowRank(landmarks, transform, values[by_size], 0.0)
+    rows = spare if len(spare) > 1 else sample
+    Z = _entries(kernel, X, rows, landmarks) @ transform
+    truth = _entries(kernel, X, rows, rows)
+    size_of_truth = _norm_of_all(truth, n)
+    error = _norm_of_all(truth - (Z * result.values) @ Z.T, n) / size_of_truth if size_of_truth > 0 else 0.0
+    return result._replace(error=float(error))
+
+
+def _norm_of_all(block: NDArray, n: int) -> float:
+    """The Frobenius norm of an n x n matrix estimated from a principal block: diagonal and rest scaled apart."""
+    squares = block * block
+    diagonal = np.trace(squares)
+    rest = squares.sum() - diagonal
+    b = len(block)
+    return float(np.sqrt(max(0.0, diagonal * n / b + (rest * n * (n - 1) / (b * (b - 1)) if b > 1 else 0.0))))
+
+
+def features(
+    kernel: Kernel,
+    X: ArrayLike,
+    X_landmarks: ArrayLike,
+    low_rank: LowRank,
+    memory_limit: int | float | str | None = None,
+) -> NDArray:
+    """Features whose signed inner products are the approximate kernel: ``Z diag(sign(values)) Z^T ~ k(X, X)``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, or ``Precomputed()``.
+    X : array-like of shape (n, n_features) or (n, m)
+        The rows; for a precomputed kernel their similarities to the landmarks.
+    X_landmarks : array-like of shape (m, n_features)
+        The landmarks' rows; not used for a precomputed kernel.
+    low_rank : LowRank
+        From `nystroem`.
+    memory_limit : int, float, str or None, default=None
+        Bytes this may use beside the result.
+
+    Returns
+    -------
+    ndarray of shape (n, rank)
+        The features, computed in row blocks.
+    """
+    n, rank = len(X), len(low_rank.values)
+    weights = low_rank.transform * np.sqrt(np.abs(low_rank.values))
+    out = np.empty((n, rank))
+    for rows in row_blocks(n, 16.0 * len(weights), min(2**27, memory_budget(memory_limit))):
+        columns = X[rows] if isinstance(kernel, Precomputed) else kernel(X[rows], X_landmarks)
+        np.matmul(columns, weights, out=out[rows])
+    return out
+
+
+def _entries(kernel: Kernel, X: Any, rows: Any, columns: Any) -> NDArray:
+    """A rectangle of the kernel matrix, by row and column numbers; float64."""
+    if isinstance(kernel, Precomputed):
+        block = np.asarray(X[rows][:, columns])
+    else:
+        block = kernel(X[rows], X[columns])
+    return block.astype(np.float64, copy=False)

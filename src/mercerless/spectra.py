@@ -1,0 +1,503 @@
+"""What a similarity matrix is: its eigenvalues, how indefinite or asymmetric it is, and transforms of its spectrum.
+
+The transformers here work on precomputed matrices: ``fit`` takes the square matrix of the training items,
+``transform`` takes rows of new items against the training items, and a training row given as a new row comes out as
+it did in training.
+"""
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import eigh, eigvalsh
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercerless._validation import check_memory, check_real, check_square, check_symmetric, relative_asymmetry
+
+__all__ = [
+    "Asymmetry",
+    "DissimilarityKernel",
+    "Indefiniteness",
+    "Spectrum",
+    "SpectrumTransformer",
+    "asymmetry",
+    "decompose",
+    "indefiniteness",
+    "symmetrize",
+]
+
+
+class Spectrum(NamedTuple):
+    """The eigenvalues that count, and their vectors: ``K = vectors @ diag(values) @ vectors.T`` up to what was dropped.
+
+    Attributes
+    ----------
+    values : ndarray of shape (rank,)
+        Eigenvalues, ascending.
+    vectors : ndarray of shape (n, rank)
+        Orthonormal eigenvectors, a column each.
+    n_dropped : int
+        How many eigenvalues were taken for zero.
+    """
+
+    values: NDArray
+    vectors: NDArray
+    n_dropped: int
+
+    @property
+    def inertia(self) -> tuple[int, int, int]:
+        """The numbers of positive, negative and dropped eigenvalues.
+
+        Returns
+        -------
+        tuple of int
+            The three counts.
+        """
+        return int((self.values > 0).sum()), int((self.values < 0).sum()), self.n_dropped
+
+
+def decompose(K: ArrayLike, rtol: float = 1e-12, memory_limit: int | float | str | None = None) -> Spectrum:
+    """Eigendecomposition of a symmetric matrix without the eigenvalues that are zero up to rounding.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        The matrix; asymmetry beyond rounding is refused. Computed in float64.
+    rtol : float, default=1e-12
+        Eigenvalues with ``|s| <= rtol * max|s|`` are dropped, and never inverted.
+    memory_limit : int, float, str or None, default=None
+        Bytes this may use, see the estimators' parameter of the same name.
+
+    Returns
+    -------
+    Spectrum
+        Eigenvalues (ascending), eigenvectors, and the number dropped.
+
+    Examples
+    --------
+    >>> from mercerless.spectra import decompose
+    >>> decompose([[0.0, 2.0], [2.0, 0.0]]).values
+    array([-2.,  2.])
+    """
+    K = check_symmetric(K)
+    # the matrix's copy, the vectors, and LAPACK's work space of two more
+    check_memory(32.0 * len(K) ** 2, f"The eigendecomposition of {len(K)} items", memory_limit)
+    # Divide and conquer is the fastest driver for all eigenvectors.
+    values, vectors = eigh(K.astype(np.float64), driver="evd", overwrite_a=True, check_finite=False)
+    keep = np.abs(values) > rtol * np.abs(values).max(initial=0.0)
+    return Spectrum(values[keep], vectors[:, keep], int((~keep).sum()))
+
+
+class Indefiniteness(NamedTuple):
+    """How far a symmetric matrix is from positive semi-definite.
+
+    Attributes
+    ----------
+    negative_mass : float
+        ``sum|negative eigenvalues| / sum|all eigenvalues|``: 0 for positive semi-definite, 1 for negative.
+    balance : float
+        ``min(negative_mass, 1 - negative_mass)``: near 0 also for a matrix that only has the wrong sign.
+    n_positive, n_negative, n_zero : int
+        The inertia; zero is what cannot be told from rounding (see ``noise``).
+    smallest, largest : float
+        The extreme eigenvalues.
+    noise : float
+        The size of eigenvalue that rounding of the entries can make out of nothing.
+    is_psd : bool
+        Whether no eigenvalue is negative beyond the noise.
+    """
+
+    negative_mass: float
+    balance: float
+    n_positive: int
+    n_negative: int
+    n_zero: int
+    smallest: float
+    largest: float
+    noise: float
+    is_psd: bool
+
+
+def indefiniteness(K: ArrayLike) -> Indefiniteness:
+    """Measure how indefinite a matrix is, in numbers that do not mistake rounding for a negative spectrum.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n) or (n,)
+        The symmetric matrix, or its eigenvalues. A matrix also tells how its entries were rounded (float32, or a
+        text file with a few decimals), and eigenvalues below what that rounding can cause count as zero.
+
+    Returns
+    -------
+    Indefiniteness
+        The measures.
+
+    Examples
+    --------
+    >>> from mercerless.spectra import indefiniteness
+    >>> report = indefiniteness([[1.0, 2.0], [2.0, 1.0]])
+    >>> report.negative_mass, report.is_psd
+    (0.25, False)
+    """
+    if np.ndim(K) == 1:
+        values = check_real(np.asarray(K)[None, :], "eigenvalues")[0].astype(np.float64)
+        unit = 0.0
+        epsilon = np.finfo(np.float64).eps
+    else:
+        K = check_symmetric(K)
+        check_memory(24.0 * len(K) ** 2, f"The eigenvalues of {len(K)} items")
+        values = eigvalsh(K.astype(np.float64), check_finite=False)
+        unit = _rounding_unit(K)
+        epsilon = np.finfo(K.dtype).eps
+    n, scale = len(values), float(np.abs(values).max())
+    # Independent rounding errors of size unit make a random symmetric matrix, whose norm is close to
+    # 2 sqrt(n) times their standard deviation unit / sqrt(12); doubled to be on the safe side.
+    noise = max(n * epsilon * scale, 4 * np.sqrt(n / 12) * unit)
+    mass = np.abs(values).sum()
+    negative = float(np.abs(values[values < -noise]).sum() / mass) if mass > 0 else 0.0
+    return Indefiniteness(
+        negative_mass=negative,
+        balance=min(negative, 1 - negative),
+        n_positive=int((values > noise).sum()),
+        n_negative=int((values < -noise).sum()),
+        n_zero=int((np.abs(values) <= noise).sum()),
+        smallest=float(values.min()),
+        largest=float(values.max()),
+        noise=float(noise),
+        is_psd=bool(values.min() >= -noise),
+    )
+
+
+def _rounding_unit(K: NDArray) -> float:
+    """10^-d when all entries have d >= 3 decimals and no more, else 0: coarser values are meant, not rounded."""
+    sample = K.ravel()[:: max(1, K.size // 10_000)]
+    for decimals in range(3, 13):
+        scaled = sample * 10.0**decimals
+        if np.all(np.abs(scaled - np.round(scaled)) <= 1e-6 * np.maximum(1.0, np.abs(scaled) * 1e-8)):
+            coarser = sample * 10.0**2
+            if np.all(np.abs(coarser - np.round(coarser)) <= 1e-6):
+                return 0.0
+            return 10.0**-decimals
+    return 0.0
+
+
+class Asymmetry(NamedTuple):
+    """How far a square matrix is from symmetric.
+
+    Attributes
+    ----------
+    largest : float
+        ``max|K - K^T| / max|K|``.
+    norm : float
+        ``|K - K^T| / (2 |K|)`` in the Frobenius norm: 0 for symmetric, 1 for skew-symmetric.
+    share : float
+        The fraction of pairs whose two directions differ.
+    """
+
+    largest: float
+    norm: float
+    share: float
+
+
+def asymmetry(K: ArrayLike) -> Asymmetry:
+    """Measure how asymmetric a matrix is.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        The matrix.
+
+    Returns
+    -------
+    Asymmetry
+        The measures; all 0 for a symmetric matrix.
+
+    Examples
+    --------
+    >>> from mercerless.spectra import asymmetry
+    >>> asymmetry([[0.0, 1.0], [-1.0, 0.0]]).norm
+    1.0
+    """
+    K = check_square(K)
+    size = np.linalg.norm(K)
+    gap = K - K.T
+    off = len(K) * (len(K) - 1)
+    return Asymmetry(
+        largest=relative_asymmetry(K),
+        norm=float(np.linalg.norm(gap) / (2 * size)) if size > 0 else 0.0,
+        share=float(np.count_nonzero(gap) / off) if off else 0.0,
+    )
+
+
+_SYMMETRIZERS: dict[str, Callable[[NDArray, NDArray], NDArray]] = {
+    "mean": lambda A, B: (A + B) / 2,
+    "min": np.minimum,
+    "max": np.maximum,
+}
+
+
+def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean") -> NDArray:
+    """Make a directed similarity symmetric, the same way for training and for new items.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, m)
+        Similarities from the row's item to the column's; square when ``reverse`` is None.
+    reverse : array-like of shape (m, n) or None, default=None
+        Similarities in the other direction: for new items, ``K`` is new to training and ``reverse`` training to new.
+    how : {"mean", "min", "max"}, default="mean"
+        What to make of the two directions.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        The symmetric similarities.
+
+    Examples
+    --------
+    >>> from mercerless.spectra import symmetrize
+    >>> symmetrize([[1.0, 0.0], [0.5, 1.0]])
+    array([[1.  , 0.25],
+           [0.25, 1.  ]])
+    """
+    if how not in _SYMMETRIZERS:
+        raise ValueError(f"how={how!r} is not known; use 'mean', 'min' or 'max'.")
+    K = check_square(K) if reverse is None else check_real(K, "K")
+    other = K.T if reverse is None else check_real(reverse, "reverse").T
+    if other.shape != K.shape:
+        raise ValueError(f"reverse has shape {other.shape[::-1]} but K.T has shape {K.shape[::-1]}; they must agree.")
+    return _SYMMETRIZERS[how](K, other)
+
+
+class _PairwiseTransformer(TransformerMixin, BaseEstimator):
+    """What the transformers of precomputed matrices share: the tags and the checks."""
+
+    def _check_train(self, X) -> NDArray:
+        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        return check_symmetric(X, "X")
+
+    def _check_test(self, X) -> NDArray:
+        check_is_fitted(self)
+        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+class SpectrumTransformer(_PairwiseTransformer):
+    """Make an indefinite similarity matrix positive semi-definite by changing its eigenvalues.
+
+    With the training matrix ``K = V diag(s) V^T``, a row k of similarities to the training items becomes
+    ``k V diag(t(s) / s) V^T``. On training rows this is ``V diag(t(s)) V^T``, so training and new items are treated
+    alike.
+
+    Parameters
+    ----------
+    mode : {"clip", "flip", "square", "shift"}, default="clip"
+        ``t(s)``: ``"clip"`` sets negative eigenvalues to 0; ``"flip"`` takes absolute values; ``"square"`` takes
+        squares (similarities of similarities); ``"shift"`` adds the size of the most negative eigenvalue, which only
+        changes an item's similarity to itself.
+    rtol : float, default=1e-12
+        Eigenvalues below this fraction of the largest in size are taken for zero.
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (rank,)
+        The training matrix's eigenvalues, ascending.
+    map_ : ndarray of shape (n, n)
+        What a row is multiplied by (None for ``mode="shift"``).
+    shift_ : float
+        What is added to self-similarities (0 but for ``mode="shift"``).
+    fingerprints_ : ndarray of shape (n,)
+        By which training rows are known again (only for ``mode="shift"``).
+    n_features_in_ : int
+        The number of training items.
+
+    See Also
+    --------
+    indefiniteness : Whether there is anything to repair.
+    mercerless.KreinRidge : Learns with the negative eigenvalues instead.
+
+    Notes
+    -----
+    ``"shift"`` must know whether a new row is a training item. An item is known here by its similarities: a row equal
+    to training row i is that item, and equal training rows are one item, over which the shift is spread evenly. The
+    result is positive semi-definite all the same, because differences of equal rows lie in the kernel's null space.
+
+    Examples
+    --------
+    >>> from mercerless.spectra import SpectrumTransformer
+    >>> SpectrumTransformer("flip").fit_transform([[0.0, 2.0], [2.0, 0.0]]).round(12)
+    array([[2., 0.],
+           [0., 2.]])
+    """
+
+    def __init__(self, mode: str = "clip", rtol: float = 1e-12):
+        self.mode = mode
+        self.rtol = rtol
+
+    def fit(self, X: ArrayLike, y: object = None) -> "SpectrumTransformer":
+        """Decompose the training matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n)
+            The symmetric matrix of the training items.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        SpectrumTransformer
+            The fitted transformer.
+        """
+        if self.mode not in ("clip", "flip", "square", "shift"):
+            raise ValueError(f"mode={self.mode!r} is not known; use 'clip', 'flip', 'square' or 'shift'.")
+        K = self._check_train(X)
+        spectrum = decompose(K, self.rtol)
+        s, V = spectrum.values, spectrum.vectors
+        self.eigenvalues_ = s
+        self.shift_ = 0.0
+        self.map_ = None
+        if self.mode == "shift":
+            self.shift_ = float(max(0.0, -s.min(initial=0.0)))
+            self.fingerprints_ = np.array(_digests(K))
+        else:
+            ratio = {"clip": s > 0, "flip": np.sign(s), "square": s}[self.mode]
+            self.map_ = ((V * ratio) @ V.T).astype(K.dtype, copy=False)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray:
+        """Transform rows of similarities to the training items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n)
+            Similarities of any items to the training items.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n)
+            Transformed similarities.
+        """
+        K = self._check_test(X)
+        if self.map_ is not None:
+            return K @ self.map_
+        shifted = K.copy()
+        for i, digest in enumerate(_digests(K)):
+            same = self.fingerprints_ == digest
+            if same.any():
+                shifted[i, same] += self.shift_ / same.sum()
+        return shifted
+
+
+def _digests(K: NDArray) -> list[int]:
+    """A fingerprint of every row; -0 and 0 are the same."""
+    rows = np.ascontiguousarray(K) + K.dtype.type(0)
+    return [int.from_bytes(blake2b(row.tobytes(), digest_size=7).digest()) for row in rows]
+
+
+class DissimilarityKernel(_PairwiseTransformer):
+    """Turn distances to the training items into similarities, the same way for training and for new items.
+
+    Parameters
+    ----------
+    method : {"centering", "exponential"}, default="centering"
+        ``"centering"``: ``-d^2 / 2`` with the training means of rows, columns and all taken off (classical scaling;
+        Euclidean distances become inner products, others an indefinite kernel). ``"exponential"``:
+        ``exp(-gamma * d^power)``.
+    gamma : float or None, default=None
+        The rate of the exponential; None is 1 / the median of ``d^power`` between different training items.
+    power : float, default=2.0
+        The power of the distance: 2 for both the centring and a Gaussian of the distance, 1 for ``exp(-gamma d)``.
+
+    Attributes
+    ----------
+    column_means_ : ndarray of shape (n,)
+        Training means of ``d^power``, for ``method="centering"``.
+    gamma_ : float
+        The rate used, for ``method="exponential"``.
+    n_features_in_ : int
+        The number of training items.
+
+    See Also
+    --------
+    SpectrumTransformer : Makes the result positive semi-definite where a learner insists on it.
+
+    Examples
+    --------
+    >>> from mercerless.spectra import DissimilarityKernel
+    >>> DissimilarityKernel().fit_transform([[0.0, 2.0], [2.0, 0.0]])
+    array([[ 1., -1.],
+           [-1.,  1.]])
+    """
+
+    def __init__(self, method: str = "centering", gamma: float | None = None, power: float = 2.0):
+        self.method = method
+        self.gamma = gamma
+        self.power = power
+
+    def fit(self, X: ArrayLike, y: object = None) -> "DissimilarityKernel":
+        """Learn the training means or the rate.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n)
+            The symmetric matrix of distances between the training items.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        DissimilarityKernel
+            The fitted transformer.
+        """
+        if self.method not in ("centering", "exponential"):
+            raise ValueError(f"method={self.method!r} is not known; use 'centering' or 'exponential'.")
+        if not self.power > 0 or (self.gamma is not None and not self.gamma > 0):
+            raise ValueError(f"gamma and power must be positive, not {self.gamma} and {self.power}.")
+        powers = self._powers(self._check_train(X))
+        self.column_means_ = powers.mean(axis=0)
+        median = np.median(powers[~np.eye(len(powers), dtype=bool)]) if len(powers) > 1 else 1.0
+        self.gamma_ = float(self.gamma if self.gamma is not None else 1 / median if median > 0 else 1.0)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray:
+        """Turn rows of distances to the training items into rows of similarities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n)
+            Distances of any items to the training items.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n)
+            Similarities.
+        """
+        powers = self._powers(self._check_test(X))
+        if self.method == "exponential":
+            return np.exp(-self.gamma_ * powers)
+        centred = powers - powers.mean(axis=1, keepdims=True)
+        centred -= self.column_means_ - self.column_means_.mean()
+        centred *= -0.5
+        return centred
+
+    def _powers(self, D: NDArray) -> NDArray:
+        if D.min() < 0:
+            raise ValueError(
+                f"Negative values in data passed to {type(self).__name__}: distances cannot be below 0 "
+                f"(smallest is {D.min():.3g}); pass distances, or use the similarities as they are."
+            )
+        return D * D if self.power == 2 else D**self.power
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
