@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ._validation import check_memory
+from mercerless._validation import check_memory
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
 ARRAY_SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES)

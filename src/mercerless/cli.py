@@ -6,7 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from .commands import inspect
+from mercerless.commands import inspect
 
 #: The modules of the subcommands, in the order the help lists them.
 COMMANDS = (inspect,)

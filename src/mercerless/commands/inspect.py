@@ -51,7 +51,7 @@ def add_parser(subparsers) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read, describe, draw."""
-    from .._validation import check_memory
+    from mercerless._validation import check_memory
 
     output = check_output(args.output)
     matrix = read(args)
@@ -76,9 +76,9 @@ def check_output(path: str) -> Path:
 
 def read(args: argparse.Namespace) -> Matrix:
     """Return the matrix to inspect, checked, and what it is."""
-    from .._files import as_real, find_labels, find_matrix, read_arrays, read_labels
-    from .._validation import check_square
-    from ..datasets import load_digit_shapes
+    from mercerless._files import as_real, find_labels, find_matrix, read_arrays, read_labels
+    from mercerless._validation import check_square
+    from mercerless.datasets import load_digit_shapes
 
     if args.file is None:
         shapes = load_digit_shapes()
@@ -108,8 +108,8 @@ def guess_kind(values: np.ndarray) -> str:
 
 def describe(matrix: Matrix) -> tuple[np.ndarray, list[str]]:
     """Return the symmetric similarity matrix that was analysed, and the report line by line."""
-    from .._validation import relative_asymmetry
-    from ..spectra import DissimilarityKernel, indefiniteness, symmetrize
+    from mercerless._validation import relative_asymmetry
+    from mercerless.spectra import DissimilarityKernel, indefiniteness, symmetrize
 
     n = len(matrix.values)
     amount = relative_asymmetry(matrix.values)
@@ -173,7 +173,7 @@ def draw(matrix: Matrix, kernel: np.ndarray, output: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError("Drawing needs matplotlib; install it with: pip install 'mercerless[plot]'.") from None
-    from ..inspection import KernelMatrixDisplay, SpectrumDisplay
+    from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
 
     figure = Figure(figsize=(12.5, 5.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])

@@ -11,8 +11,8 @@ from scipy.linalg import eigvalsh
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
-from .._validation import check_square, check_symmetric
-from ..spectra import indefiniteness
+from mercerless._validation import check_square, check_symmetric
+from mercerless.spectra import indefiniteness
 
 #: Okabe-Ito blue, vermillion and a neutral grey: apart for every common kind of colour vision.
 POSITIVE, NEGATIVE, NEUTRAL = "#0072B2", "#D55E00", "#7F7F7F"

@@ -1,0 +1,636 @@
+"""Data sets: one that is built in, the generators of the papers, and a loader for the papers' real sets."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import os
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple
+from urllib.error import URLError
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.spatial.distance import cdist
+from sklearn.datasets import fetch_openml, get_data_home, load_digits, load_wine
+from sklearn.utils import Bunch, check_random_state
+
+__all__ = [
+    "DatasetInfo",
+    "list_datasets",
+    "load",
+    "load_digit_shapes",
+    "make_balls3d",
+    "make_chirp",
+    "make_clowns",
+    "make_krein_matrix",
+    "make_lab_function",
+    "make_step",
+    "make_surface",
+]
+
+
+# ---------------------------------------------------------------------------------------------------- built in
+
+
+def load_digit_shapes(n_samples: int = 400, *, threshold: float = 8.0) -> Bunch:
+    """Load handwritten digits compared by their shape: really indefinite similarities, always at hand.
+
+    The 8 x 8 images of `sklearn.datasets.load_digits` become sets of points, the pixels at least as dark as
+    `threshold`, compared by the modified Hausdorff distance [1]_: the larger of the two mean distances from a
+    point of one set to the nearest point of the other. It is no metric, and the similarities it gives have a
+    negative part of about 30 % of the spectrum.
+
+    Parameters
+    ----------
+    n_samples : int, default=400
+        How many images, the first ones; at most 1797. The classes are about equally frequent.
+    threshold : float, default=8.0
+        How dark a pixel must be to belong to the shape; the images have values from 0 to 16.
+
+    Returns
+    -------
+    shapes : Bunch
+        ``D``, the distances, and ``K = -H D**2 H / 2`` with ``H`` the centring matrix, the similarities, both
+        of shape (n_samples, n_samples); ``target``, the digit; ``images`` of shape (n_samples, 8, 8);
+        ``DESCR``. ``K`` is centred on all items; to keep test items out of the centring, begin with ``D``
+        and `mercerless.DissimilarityKernel`.
+
+    References
+    ----------
+    .. [1] M.-P. Dubuisson and A. K. Jain. A modified Hausdorff distance for object matching. ICPR 1994.
+
+    Examples
+    --------
+    >>> from mercerless.datasets import load_digit_shapes
+    >>> shapes = load_digit_shapes()
+    >>> shapes.D.shape, bool((shapes.D == shapes.D.T).all())
+    ((400, 400), True)
+    """
+    digits = load_digits()
+    if not 1 <= n_samples <= len(digits.target):
+        raise ValueError(f"n_samples must be between 1 and {len(digits.target)}, got {n_samples}.")
+    images = digits.images[:n_samples]
+    inside = images.reshape(n_samples, -1) >= threshold
+    if not inside.any(axis=1).all():
+        raise ValueError(f"threshold={threshold} leaves some image without a pixel; use a value up to 15.")
+    D = _modified_hausdorff(inside, np.indices(images.shape[1:]).reshape(2, -1).T)
+    K = -0.5 * D**2
+    K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    return Bunch(
+        D=D,
+        K=(K + K.T) / 2,
+        target=digits.target[:n_samples],
+        images=images,
+        DESCR=(
+            f"{n_samples} handwritten digits of scikit-learn as point sets, with modified Hausdorff distances D "
+            "and the similarities K they give by double centring."
+        ),
+    )
+
+
+def _modified_hausdorff(inside: NDArray[np.bool_], points: NDArray) -> NDArray[np.float64]:
+    """Compare every pair of subsets of `points`; row i of `inside` marks the points of subset i."""
+    between = cdist(points, points)
+    # nearest[i, p]: how far point p is from subset i, so that the mean over a subset is a matrix product
+    nearest = np.stack([between[:, subset].min(axis=1) for subset in inside])
+    one_sided = (inside / inside.sum(axis=1, keepdims=True)) @ nearest.T
+    return np.maximum(one_sided, one_sided.T)
+
+
+# -------------------------------------------------------------------------------------------------- generators
+
+
+def _check_count(n_samples: int, least: int = 1) -> int:
+    if n_samples < least:
+        raise ValueError(f"n_samples must be at least {least}, got {n_samples}.")
+    return int(n_samples)
+
+
+def _add_noise(y: NDArray, noise: float, rng: np.random.RandomState) -> NDArray:
+    """Add normal noise whose variance is `noise` times the variance of `y`."""
+    if noise < 0:
+        raise ValueError(f"noise must not be negative, got {noise}.")
+    return y + np.sqrt(noise) * y.std() * rng.standard_normal(y.shape) if noise else y
+
+
+def make_clowns(
+    n_samples: int = 200, *, spread: float = 1.0, random_state: int | np.random.RandomState | None = None
+) -> tuple[NDArray, NDArray]:
+    """Generate the two classes *clowns* of the DANK paper's Figure 1: a noisy parabola and a blob in its cup.
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        The number of points; the blob has one more when it is odd.
+    spread : float, default=1.0
+        The standard deviation of the blob.
+    random_state : int, RandomState or None, default=None
+        Makes the draw repeatable.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        Standardised coordinates.
+    y : ndarray of shape (n_samples,)
+        1 for the blob, -1 for the parabola.
+
+    Notes
+    -----
+    As in the SVM and Kernel Methods toolbox (Canu et al. 2005), from which the paper's set comes: the parabola
+    is ``(u, u**2 + e)`` with u uniform on [-3, 3] and e standard normal, the blob is normal around (0, 6).
+
+    Examples
+    --------
+    >>> from mercerless.datasets import make_clowns
+    >>> X, y = make_clowns(100, random_state=0)
+    >>> X.shape, int(y.sum())
+    ((100, 2), 0)
+    """
+    n_samples = _check_count(n_samples, 2)
+    rng = check_random_state(random_state)
+    n_parabola = n_samples // 2
+    u = rng.uniform(-3.0, 3.0, n_parabola)
+    parabola = np.column_stack([u, u**2 + rng.standard_normal(n_parabola)])
+    blob = spread * rng.standard_normal((n_samples - n_parabola, 2)) + [0.0, 6.0]
+    X = np.vstack([blob, parabola])
+    y = np.repeat([1, -1], [len(blob), n_parabola])
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+#: Number of features, half-width of the cube and the function itself, as printed in the LAB paper, section 5.1.
+_LAB_FUNCTIONS: dict[str, tuple[int, float, Callable]] = {
+    "f1": (2, 2.0, lambda a, b: (1 + np.sin(2 * a + 3 * b)) / (3.5 + np.sin(a - b))),
+    "f2": (
+        6,
+        1.0,
+        lambda a, b, c, d, e, f: 10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 5 * d + 10 * e + 0 * f,
+    ),
+    "f3": (4, 0.25, lambda a, b, c, d: np.exp(2 * np.pi * a * np.sin(d) + np.sin(b * c))),
+}
+
+
+def make_lab_function(
+    n_samples: int = 500,
+    *,
+    function: str = "f1",
+    noise: float = 0.0,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[NDArray, NDArray]:
+    """Generate one of the three regression test functions of the LAB paper (after Cherkassky et al. 1996).
+
+    Parameters
+    ----------
+    n_samples : int, default=500
+        The number of points.
+    function : {"f1", "f2", "f3"}, default="f1"
+        Two features on [-2, 2], six on [-1, 1] (the last irrelevant), or four on [-0.25, 0.25].
+    noise : float, default=0.0
+        The variance of the noise divided by the variance of the function, as in the paper's Figure 5.
+    random_state : int, RandomState or None, default=None
+        Makes the draw repeatable.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+        Uniform on the cube.
+    y : ndarray of shape (n_samples,)
+        The function plus noise.
+
+    Notes
+    -----
+    The functions are as the paper prints them. Cherkassky et al. have ``exp(2 a sin(pi d)) + sin(b c)`` for the
+    third and exchange the coefficients 5 and 10 of the second.
+
+    Examples
+    --------
+    >>> from mercerless.datasets import make_lab_function
+    >>> X, y = make_lab_function(300, function="f2", random_state=0)
+    >>> X.shape
+    (300, 6)
+    """
+    n_samples = _check_count(n_samples)
+    if function not in _LAB_FUNCTIONS:
+        raise ValueError(f"function must be one of {', '.join(_LAB_FUNCTIONS)}, got {function!r}.")
+    n_features, half_width, formula = _LAB_FUNCTIONS[function]
+    rng = check_random_state(random_state)
+    X = rng.uniform(-half_width, half_width, (n_samples, n_features))
+    return X, _add_noise(formula(*X.T), noise, rng)
+
+
+def make_chirp(
+    n_samples: int = 200, *, noise: float = 0.0, random_state: int | np.random.RandomState | None = None
+) -> tuple[NDArray, NDArray]:
+    """Generate the one-dimensional signal ``sin(2 x**3)`` of the LAB paper's Figure 1, of rising frequency.
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        The number of points.
+    noise : float, default=0.0
+        The variance of the noise divided by the variance of the signal.
+    random_state : int, RandomState or None, default=None
+        Makes the draw repeatable.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 1)
+        Uniform on [-2, 2], sorted.
+    y : ndarray of shape (n_samples,)
+        The signal plus noise.
+
+    Examples
+    --------
+    >>> from mercerless.datasets import make_chirp
+    >>> X, y = make_chirp(50, random_state=0)
+    >>> X.shape, y.shape
+    ((50, 1), (50,))
+    """
+    n_samples = _check_count(n_samples)
+    rng = check_random_state(random_state)
+    x = np.sort(rng.uniform(-2.0, 2.0, n_samples))
+    return x[:, None], _add_noise(np.sin(2 * x**3), noise, rng)
+
+
+def make_step(
+    n_samples: int = 200,
+    *,
+    height: float = 3.0,
+    period: float = 2.0,
+    smoothness: float = 20.0,
+    noise: float = 0.0,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[NDArray, NDArray]:
+    """Generate the smooth staircase on [-5, 5] of the DANK paper's Figure 6(a).
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        The number of points, equally spaced.
+    height : float, default=3.0
+        The height of a step.
+    period : float, default=2.0
+        The width of a step.
+    smoothness : float, default=20.0
+        Steeper for larger values. The paper says 0.05, which is a straight line to four digits; its figure
+        shows steps.
+    noise : float, default=0.0
+        The variance of the noise divided by the variance of the function.
+    random_state : int, RandomState or None, default=None
+        Makes the noise repeatable.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 1)
+        The points.
+    y : ndarray of shape (n_samples,)
+        The function plus noise.
+
+    Examples
+    --------
+    >>> from mercerless.datasets import make_step
+    >>> X, y = make_step(101)
+    >>> round(float(y[50]), 6), round(float(y[60]), 6)
+    (0.0, 1.5)
+    """
+    n_samples = _check_count(n_samples)
+    x = np.linspace(-5.0, 5.0, n_samples)
+    step = np.floor(x / period)
+    half = smoothness / 2
+    y = height * (np.tanh(smoothness * (x / period - step) - half) / (2 * np.tanh(half)) + 0.5 + step)
+    return x[:, None], _add_noise(y, noise, check_random_state(random_state))
+
+
+def make_surface(
+    n_samples: int = 400, *, noise: float = 0.0, random_state: int | np.random.RandomState | None = None
+) -> tuple[NDArray, NDArray]:
+    """Generate the two-dimensional function of the DANK paper's Figure 6(b) (after Cherkassky et al. 1996).
+
+    Parameters
+    ----------
+    n_samples : int, default=400
+        The number of points.
+    noise : float, default=0.0
+        The variance of the noise divided by the variance of the function.
+    random_state : int, RandomState or None, default=None
+        Makes the draw repeatable.
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, 2)
+        Uniform on [0, 1]^2. The paper says [-0.5, 0.5]^2, but the function is centred on 0.5.
+    y : ndarray of shape (n_samples,)
+        The function plus noise.
+
+    Examples
+    --------
+    >>> from mercerless.datasets import make_surface
+    >>> X, y = make_surface(random_state=0)
+    >>> X.shape
+    (400, 2)
+    """
+    n_samples = _check_count(n_samples)
+    rng = check_random_state(random_state)
+    X = rng.uniform(0.0, 1.0, (n_samples, 2))
+    u, v = (X - 0.5).T
+    y = 42.659 * (0.1 + u * (u**4 - 10 * u**2 * v**2 + 5 * v**4 + 0.05))
+    return X, _add_noise(y, noise, rng)
+
+
+def make_balls3d(
+    n_samples: int = 200,
+    *,
+    radii: tuple[float, float] = (0.04, 0.06),
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[NDArray, NDArray]:
+    """Generate distances between the surfaces of balls of two sizes: only the negative spectrum tells them apart.
+
+    Parameters
+    ----------
+    n_samples : int, default=200
+        The number of balls; the second size has one more when it is odd.
+    radii : tuple of two floats, default=(0.04, 0.06)
+        The radius of each class; the balls lie in the unit cube without overlap.
+    random_state : int, RandomState or None, default=None
+        Makes the draw repeatable.
+
+    Returns
+    -------
+    D : ndarray of shape (n_samples, n_samples)
+        Shortest distances from surface to surface, zero on the diagonal; not a metric.
+    y : ndarray of shape (n_samples,)
+        1 for the first radius, -1 for the second.
+
+    Notes
+    -----
+    The set *balls3D* of the krein paper's Table 2 (Pekalska and Haasdonk 2009), drawn anew from its description.
+
+    Examples
+    --------
+    >>> from mercerless.datasets import make_balls3d
+    >>> D, y = make_balls3d(50, random_state=0)
+    >>> bool((D[~np.eye(50, dtype=bool)] > 0).all())
+    True
+    """
+    n_samples = _check_count(n_samples, 2)
+    rng = check_random_state(random_state)
+    radius = np.repeat(radii, [n_samples // 2, n_samples - n_samples // 2]).astype(float)
+    if not 0 < radius.min() <= radius.max() < 0.5:
+        raise ValueError(f"radii must lie between 0 and 0.5, got {radii}.")
+    centres = np.empty((n_samples, 3))
+    # the large balls first: they find room less easily
+    placed: list[int] = []
+    for ball in np.argsort(-radius, kind="stable"):
+        for _ in range(1000):
+            centre = rng.uniform(radius[ball], 1 - radius[ball], 3)
+            gaps = np.linalg.norm(centres[placed] - centre, axis=1) - radius[placed] - radius[ball]
+            if (gaps > 0).all():
+                break
+        else:
+            raise ValueError(
+                f"{n_samples} balls of radii {radii} do not fit into the unit cube; use fewer or smaller ones."
+            )
+        centres[ball] = centre
+        placed.append(ball)
+    D = cdist(centres, centres) - radius[:, None] - radius[None, :]
+    np.fill_diagonal(D, 0.0)
+    return D, np.repeat([1, -1], [n_samples // 2, n_samples - n_samples // 2])
+
+
+def make_krein_matrix(
+    n_samples: int = 100,
+    *,
+    kernel: str = "gaussian",
+    n_features: int = 50,
+    noise: float = 0.05,
+    random_state: int | np.random.RandomState | None = None,
+) -> tuple[NDArray, NDArray]:
+    """Generate an indefinite matrix ``B - inv(B)`` and a regression target from its span, as in the krein paper.
+
+    Parameters
+    ----------
+    n_samples : int, default=100
+        The number of items; the paper has 100, 500 and 1000.
+    kernel : {"gaussian", "sigmoid", "ard_sigmoid"}, default="gaussian"
+        The kernel of B: ``exp(-|x - z|^2 / 2 s^2)``, ``tanh((x.z - 0.5) / s^2)`` or, with one scale per
+        feature, ``tanh(sum(x z / s^2))``; the rows *GAUSS*, *SIGMOID* and *\\*SIGMOID* of the paper's Table 1.
+    n_features : int, default=50
+        The number of features of the items, which are standard normal.
+    noise : float, default=0.05
+        The standard deviation of the noise as a part of the range of the target.
+    random_state : int, RandomState or None, default=None
+        Makes the draw repeatable.
+
+    Returns
+    -------
+    K : ndarray of shape (n_samples, n_samples)
+        Symmetric and indefinite.
+    y : ndarray of shape (n_samples,)
+        ``K @ a`` with a normal of standard deviation ``1 / sqrt(n_samples)``, plus noise.
+
+    Notes
+    -----
+    The paper samples the items and the scales but does not say how. The scales here are drawn as its appendix
+    E.1 starts its searches for the sigmoids, and for the Gaussian such that a typical entry of B lies between
+    0.74 and 0.90, which gives the paper's largest eigenvalues and, with 50 features, its inertia.
+
+    Examples
+    --------
+    >>> from mercerless.datasets import make_krein_matrix
+    >>> K, y = make_krein_matrix(100, random_state=0)
+    >>> K.shape, y.shape
+    ((100, 100), (100,))
+    """
+    n_samples = _check_count(n_samples, 2)
+    rng = check_random_state(random_state)
+    X = rng.standard_normal((n_samples, n_features))
+    if kernel == "gaussian":
+        squared = cdist(X, X, "sqeuclidean")
+        B = np.exp(-rng.uniform(0.1, 0.3) * squared / np.median(squared))
+    elif kernel == "sigmoid":
+        scale = np.linalg.norm(X, axis=1).max() / rng.uniform(0.4, 0.8)
+        B = np.tanh((X @ X.T - 0.5) / scale)
+    elif kernel == "ard_sigmoid":
+        scales = np.abs(X).max(axis=0) / rng.uniform(0.4, 0.8, n_features)
+        B = np.tanh((X / scales) @ X.T)
+    else:
+        raise ValueError(f"kernel must be 'gaussian', 'sigmoid' or 'ard_sigmoid', got {kernel!r}.")
+    values, vectors = eigh((B + B.T) / 2, driver="evd")
+    if np.abs(values).min() <= n_samples * np.finfo(float).eps * np.abs(values).max():
+        raise ValueError(f"The {kernel} matrix of these {n_samples} items is singular; use more features.")
+    K = (vectors * (values - 1 / values)) @ vectors.T
+    K = (K + K.T) / 2
+    target = K @ (rng.standard_normal(n_samples) / np.sqrt(n_samples))
+    return K, target + noise * np.ptp(target) * rng.standard_normal(n_samples)
+
+
+# ------------------------------------------------------------------------------------------------- real sets
+
+
+class DatasetInfo(NamedTuple):
+    """What is known about a data set that `load` can find.
+
+    ``sha256`` is the checksum of its .npz file; ``openml_id`` and ``openml_name`` are empty when OpenML does
+    not have the set in the same form.
+    """
+
+    name: str
+    n_samples: str
+    n_features: str
+    task: str
+    source: str
+    licence: str
+    notes: str
+    openml_id: str
+    openml_name: str
+    positive_class: str
+    sha256: str
+
+
+def list_datasets() -> list[DatasetInfo]:
+    """List the data sets that `load` knows, with their source and licence.
+
+    Returns
+    -------
+    datasets : list of DatasetInfo
+        In alphabetical order.
+
+    Examples
+    --------
+    >>> from mercerless.datasets import list_datasets
+    >>> [info.name for info in list_datasets()][:3]
+    ['airfoil', 'amp_edit', 'australian']
+    """
+    with files("mercerless").joinpath("datasets.csv").open(encoding="utf-8", newline="") as table:
+        return [DatasetInfo(**row) for row in csv.DictReader(table)]
+
+
+def load(name: str, *, data_home: str | os.PathLike | None = None, download: bool = True) -> Bunch:
+    """Load a real data set of the papers from a local folder, the cache, or OpenML.
+
+    Looked for, in this order: ``<name>.npz`` in the folder that the environment variable ``MERCERLESS_DATA``
+    names; ``mercerless/<name>.npz`` in scikit-learn's data folder; OpenML, for the sets that it has in the same
+    form. A file of a known set must have the known checksum. Other .npz files in ``MERCERLESS_DATA`` can be
+    loaded by their names too.
+
+    Parameters
+    ----------
+    name : str
+        A name of `list_datasets`, or of a file in ``MERCERLESS_DATA``.
+    data_home : path-like or None, default=None
+        The cache; None means `sklearn.datasets.get_data_home`.
+    download : bool, default=True
+        Whether OpenML may be asked.
+
+    Returns
+    -------
+    dataset : Bunch
+        ``data`` (features), ``K`` (similarities) or ``D`` (distances); ``target``; where the set comes split,
+        also ``data_test``, ``K_test`` or ``D_test`` (rows against the training items) and ``target_test``;
+        further arrays under their names in the file; ``DESCR`` with source, licence and notes.
+
+    Examples
+    --------
+    >>> from mercerless.datasets import load
+    >>> wine = load("wine")
+    >>> wine.data.shape
+    (178, 13)
+    """
+    known = {info.name: info for info in list_datasets()}
+    info = known.get(name)
+    looked = []
+    for place, folder in _folders(data_home):
+        if folder is None:
+            looked.append(f"{place} (not set)")
+            continue
+        path = folder / f"{name}.npz"
+        if path.is_file():
+            return _read(path, info)
+        looked.append(str(path))
+    if info is None:
+        close = get_close_matches(name, known, n=3)
+        hint = f"did you mean {' or '.join(close)}?" if close else "mercerless.datasets.list_datasets() lists them."
+        raise ValueError(f"There is no data set {name!r}; {hint}")
+    if name == "wine":  # the very set that scikit-learn brings along
+        wine = load_wine()
+        return Bunch(data=wine.data, target=wine.target, DESCR=_describe(info))
+    if info.openml_id and download:
+        try:
+            fetched = fetch_openml(data_id=int(info.openml_id), as_frame=False, data_home=data_home, parser="liac-arff")
+        except (URLError, OSError) as error:
+            looked.append(f"OpenML set {info.openml_id} ({error})")
+        else:
+            return _convert_openml(fetched, info)
+    elif info.openml_id:
+        looked.append(f"OpenML set {info.openml_id} (download=False)")
+    raise FileNotFoundError(
+        f"The data set {name!r} was not found; looked at: {'; '.join(looked)}. Set MERCERLESS_DATA to a folder "
+        f"that has {name}.npz (from: {info.source})."
+    )
+
+
+def _folders(data_home: str | os.PathLike | None) -> list[tuple[str, Path | None]]:
+    local = os.environ.get("MERCERLESS_DATA")
+    return [
+        ("$MERCERLESS_DATA", Path(local) if local else None),
+        ("the cache", Path(get_data_home(data_home)) / "mercerless"),
+    ]
+
+
+def _describe(info: DatasetInfo) -> str:
+    return "\n".join(
+        f"{label}: {text}"
+        for label, text in (
+            ("Name", info.name),
+            ("Task", info.task),
+            ("Source", info.source),
+            ("Licence", info.licence),
+            ("Notes", info.notes),
+        )
+        if text
+    )
+
+
+def _read(path: Path, info: DatasetInfo | None) -> Bunch:
+    """Read an .npz file, after its checksum when the set is a known one."""
+    if info is not None:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != info.sha256:
+            raise ValueError(
+                f"{str(path)!r} is not the data set {info.name!r} of this version: its sha256 is {digest[:12]}..., "
+                f"not {info.sha256[:12]}...; replace or rename the file."
+            )
+    renamed = {"X": "data", "y": "target", "X_test": "data_test", "y_test": "target_test", "y_val": "target_val"}
+    with np.load(path, allow_pickle=False) as archive:
+        arrays = {renamed.get(key, key): archive[key] for key in archive.files}
+    description = f"Name: {path.stem}\nSource: {path.name}, a local file" if info is None else _describe(info)
+    return Bunch(**arrays, DESCR=description)
+
+
+def _convert_openml(fetched: Bunch, info: DatasetInfo) -> Bunch:
+    """Bring a set of OpenML into the form of the local file; refuse it when it is another set."""
+    found = fetched.details["name"]
+    if found.lower() != info.openml_name.lower():
+        raise ValueError(
+            f"OpenML set {info.openml_id} is {found!r}, not {info.openml_name!r} as expected for {info.name!r}."
+        )
+    complete = ~np.isnan(fetched.data.astype(float)).any(axis=1)
+    X = fetched.data[complete].astype(float)
+    labels = fetched.target[complete]
+    if info.positive_class:
+        y = np.where(labels.astype(str) == info.positive_class, 1, -1)
+    else:
+        y = labels.astype(float if info.task == "regression" else int)
+    n_train, *rest = (int(part) for part in info.n_samples.split("+"))
+    if X.shape != (n_train + sum(rest), int(info.n_features)) or (info.positive_class and abs(y.sum()) == len(y)):
+        raise ValueError(
+            f"OpenML set {info.openml_id} has shape {X.shape} or labels that {info.name!r} does not have; it was "
+            "changed there."
+        )
+    split = Bunch(data_test=X[n_train:], target_test=y[n_train:]) if rest else Bunch()
+    return Bunch(data=X[:n_train], target=y[:n_train], **split, DESCR=_describe(info))
