@@ -200,8 +200,12 @@ def _reject(block: NDArray, proposed_with: NDArray, random: np.random.RandomStat
     return np.array(kept or [int(np.argmax(np.diagonal(block)))])
 
 
+def _symmetric(A: NDArray) -> NDArray:
+    return (A + A.T) / 2
+
+
 def _jitter(A: NDArray) -> NDArray:
-    A = (A + A.T) / 2
+    A = _symmetric(A)
     A[np.diag_indices_from(A)] += 1e-14 * np.trace(A)
     return A
 
@@ -240,7 +244,7 @@ def nystroem(
     oversampling : float, default=3.0
         Rows in the sample for every landmark; 1 is the classical formula, unsafe for indefinite kernels.
     rtol : float, default=1e-10
-        Directions of the landmark columns below this relative size are dropped.
+        Directions of the landmark columns below this relative size are always dropped.
     random_state : int, RandomState or None, default=None
         The seed of the sample.
     memory_limit : int, float, str or None, default=None
@@ -256,7 +260,9 @@ def nystroem(
     The classical core ``K_LL^+`` divides by eigenvalues of the landmark block, which for an indefinite kernel may
     fall anywhere near zero: errors can grow without bound as landmarks are added. Least squares on a larger sample has
     no such divisor (a random sample of the two-sided projection ``Q (Q^T K Q) Q^T``), and keeps the core of a positive
-    semi-definite kernel positive semi-definite. With all rows as landmarks it is exact. Cost
+    semi-definite kernel positive semi-definite. How many of the landmark columns' directions to keep is decided by the
+    error on rows outside the sample, because nearly equal columns (a saturated sigmoid) extrapolate wildly. With all
+    rows as landmarks it is exact. Cost
     ``O((oversampling * m)^2 m)``, independent of n.
     """
     landmarks = np.asarray(landmarks)
@@ -273,24 +279,31 @@ def nystroem(
     random = check_random_state(random_state)
     others = random.permutation(np.setdiff1d(np.arange(n), landmarks))
     sample = np.concatenate([landmarks, others[: size - m]])
-    spare = others[size - m : size - m + min(m, 500)]
+    spare = others[size - m : size - m + min(max(m, 200), 500)]
+    spare = spare if len(spare) > 1 else sample
     columns = _entries(kernel, X, sample, landmarks)
     Q, R, order = qr(columns, mode="economic", pivoting=True, check_finite=False)
-    diagonal = np.abs(np.diagonal(R))
-    rank = int((diagonal > rtol * diagonal.max(initial=0.0)).sum())
-    Q, R = Q[:, :rank], R[:rank, :rank]
     core = Q.T @ _entries(kernel, X, sample, sample) @ Q
-    values, vectors = eigh((core + core.T) / 2, driver="evd", check_finite=False)
+    truth, new = _entries(kernel, X, spare, spare), _entries(kernel, X, spare, landmarks[order])
+    size_of_truth = _norm_of_all(truth, n)
+    if size_of_truth == 0:
+        return LowRank(landmarks, np.zeros((m, 0)), np.zeros(0), 0.0)
+
+    def error_at(rank: int) -> float:
+        Z = solve_triangular(R[:rank, :rank], new[:, :rank].T, trans="T", check_finite=False).T
+        return _norm_of_all(truth - Z @ core[:rank, :rank] @ Z.T, n) / size_of_truth
+
+    sizes = np.abs(np.diagonal(R))
+    ranks = sorted(
+        {int((sizes > cut * sizes[0]).sum()) for cut in np.geomspace(max(rtol, 1e-14), 0.1, 9)}, reverse=True
+    )
+    errors = [error_at(rank) for rank in ranks]
+    rank = ranks[int(np.argmin(errors))]
+    values, vectors = eigh(_symmetric(core[:rank, :rank]), driver="evd", check_finite=False)
     by_size = np.argsort(-np.abs(values), kind="stable")
     transform = np.zeros((m, rank))
-    transform[order[:rank]] = solve_triangular(R, vectors[:, by_size], check_finite=False)
-    result = LowRank(landmarks, transform, values[by_size], 0.0)
-    rows = spare if len(spare) > 1 else sample
-    Z = _entries(kernel, X, rows, landmarks) @ transform
-    truth = _entries(kernel, X, rows, rows)
-    size_of_truth = _norm_of_all(truth, n)
-    error = _norm_of_all(truth - (Z * result.values) @ Z.T, n) / size_of_truth if size_of_truth > 0 else 0.0
-    return result._replace(error=float(error))
+    transform[order[:rank]] = solve_triangular(R[:rank, :rank], vectors[:, by_size], check_finite=False)
+    return LowRank(landmarks, transform, values[by_size], float(min(errors)))
 
 
 def _norm_of_all(block: NDArray, n: int) -> float:

@@ -8,10 +8,11 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
+from sklearn.gaussian_process.kernels import PairwiseKernel
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from mercerless._validation import check_memory, check_real
-from mercerless.kernels.base import Kernel, _check_pair, _check_theta
+from mercerless.kernels.base import Kernel, _check_cotangent, _check_pair, _check_theta
 from mercerless.kernels.stationary import Gaussian
 
 # scikit-learn's kernels that are positive semi-definite whatever their data, with their default parameters.
@@ -36,7 +37,8 @@ class Precomputed(Kernel):
         K = check_real(X, "K")
         if K.shape[0] != K.shape[1]:
             raise ValueError(
-                f"The diagonal k(x, x) of new rows is not in a precomputed matrix of shape {K.shape}; pass it separately."
+                f"The diagonal k(x, x) of new rows is not in a precomputed matrix of shape {K.shape}; "
+                "pass it separately."
             )
         return np.diagonal(K).copy()
 
@@ -97,7 +99,11 @@ class GaussianProcessKernel(Kernel):
     def __init__(self, kernel: GaussianProcessKernelBase):
         self.kernel = kernel
 
-    definite = True
+    @property
+    def definite(self) -> bool | None:  # type: ignore[override]
+        # all of them are covariances, but for the wrapper of arbitrary pairwise functions
+        parts = [self.kernel, *self.kernel.get_params().values()]
+        return None if any(isinstance(part, PairwiseKernel) for part in parts) else True
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
         X, Y, same = _check_pair(X, Y)
@@ -136,8 +142,7 @@ class GaussianProcessKernel(Kernel):
         ndarray of shape (n_theta,)
             The gradient.
         """
-        X, Y, same = _check_pair(X, Y)
-        G = check_real(G, "G")
+        X, Y, G, same = _check_cotangent(X, Y, G)
         if not len(self.theta):
             return np.zeros(0)
         rows = X if same else np.vstack([X, Y])

@@ -117,11 +117,8 @@ class Kernel(BaseEstimator):
         ndarray of shape (n_theta,)
             The gradient, in float64.
         """
-        X, Y, _ = _check_pair(X, Y)
+        X, Y, G, _ = _check_cotangent(X, Y, G)
         self._check_features(X.shape[1])
-        G = check_real(G, "G")
-        if G.shape != (len(X), len(Y)):
-            raise ValueError(f"G has shape {G.shape} but k(X, Y) has shape {(len(X), len(Y))}; they must agree.")
         if not self.parameters:
             return np.zeros(0)
         prepared = self._prepare(X, Y)
@@ -318,7 +315,7 @@ class Scale(Kernel):
         return Scale(self.kernel.with_theta(theta[:-1]), float(theta[-1]))
 
     def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
-        G = check_real(G, "G")
+        X, Y, G, _ = _check_cotangent(X, Y, G)
         inner = self.kernel.pullback(X, Y, G) * self.factor
         return np.append(inner, np.vdot(G, self.kernel(X, Y)))
 
@@ -410,7 +407,7 @@ class Product(_Pair):
         return left * right
 
     def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
-        G = check_real(G, "G")
+        X, Y, G, _ = _check_cotangent(X, Y, G)
         return np.concatenate(
             [
                 self.left.pullback(X, Y, G * self.right(X, Y)),
@@ -476,6 +473,14 @@ def _check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, bo
     if A.dtype != B.dtype:
         A, B = A.astype(np.float64), B.astype(np.float64)
     return A, B, False
+
+
+def _check_cotangent(X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> tuple[NDArray, NDArray, NDArray, bool]:
+    X, Y, same = _check_pair(X, Y)
+    G = check_real(G, "G")
+    if G.shape != (len(X), len(Y)):
+        raise ValueError(f"G has shape {G.shape} but k(X, Y) has shape {(len(X), len(Y))}; they must agree.")
+    return X, Y, G, same
 
 
 def _check_theta(theta: ArrayLike, n_theta: int) -> NDArray:

@@ -1,0 +1,36 @@
+"""What all tests share: where the local data lies, and fixed arrays that nobody may change."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+
+def frozen(array):
+    """A read-only copy, so that a function that writes into its input fails here."""
+    array = np.array(array)
+    array.flags.writeable = False
+    return array
+
+
+@pytest.fixture
+def data_folder():
+    """The folder of local data sets; skips where there is none."""
+    folder = os.environ.get("MERCERLESS_DATA")
+    if not folder or not Path(folder).is_dir():
+        pytest.skip("MERCERLESS_DATA names no folder of data sets")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def vectors():
+    """Forty rows of four features."""
+    return frozen(np.random.default_rng(0).normal(size=(40, 4)))
+
+
+@pytest.fixture(scope="session")
+def indefinite():
+    """A symmetric matrix of sixty items with eigenvalues of both signs."""
+    A = np.random.default_rng(1).normal(size=(60, 60))
+    return frozen(A + A.T)

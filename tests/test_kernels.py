@@ -1,0 +1,365 @@
+"""Every kernel against the contract and against its two-line formula; the algebra; the adapters."""
+
+import numpy as np
+import pytest
+from contract import DistanceContract, KernelContract, central_difference
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles import kernels as naive
+from sklearn.gaussian_process.kernels import RBF, DotProduct, WhiteKernel
+from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel, sigmoid_kernel
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC
+
+from mercerless.kernels import (
+    TL1,
+    Constant,
+    DeltaGauss,
+    Difference,
+    Epanechnikov,
+    Exponential,
+    Gaussian,
+    GaussianProcessKernel,
+    Kernel,
+    Laplace,
+    Log,
+    Metric,
+    PairFunction,
+    Polynomial,
+    Precomputed,
+    Product,
+    Scale,
+    Sigmoid,
+    SphericalPolynomial,
+    Sum,
+    as_kernel,
+)
+
+SCALES = np.array([0.8, 1.5, 2.5])
+
+
+class TestGaussian(DistanceContract):
+    kernel = Gaussian(1.3)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.gaussian, X, Y, 1.3)
+
+
+class TestGaussianPerFeature(DistanceContract):
+    kernel = Gaussian(SCALES)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.gaussian, X, Y, SCALES)
+
+
+class TestLaplace(DistanceContract):
+    kernel = Laplace(2.0)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.laplace, X, Y, 2.0)
+
+
+class TestExponential(DistanceContract):
+    kernel = Exponential(1.2)
+    float32_tolerance = 1e-3  # a root of a rounded zero
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.exponential, X, Y, 1.2)
+
+
+class TestExponentialPerFeature(KernelContract):
+    kernel = Exponential(SCALES)
+    float32_tolerance = 1e-3
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.exponential, X, Y, SCALES)
+
+
+class TestDeltaGauss(DistanceContract):
+    kernel = DeltaGauss(1.5, 0.4)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.delta_gauss, X, Y, 1.5, 0.4)
+
+
+class TestEpanechnikov(DistanceContract):
+    kernel = Epanechnikov(2.5)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.epanechnikov, X, Y, 2.5)
+
+
+class TestEpanechnikovPerFeature(KernelContract):
+    kernel = Epanechnikov(SCALES * 2)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.epanechnikov, X, Y, SCALES * 2)
+
+
+class TestTL1(DistanceContract):
+    kernel = TL1(3.0)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.tl1, X, Y, 3.0)
+
+
+class TestLog(KernelContract):
+    kernel = Log(0.7)
+    float32_tolerance = 1e-3
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.log, X, Y, 0.7)
+
+    def test_positive_semidefinite_after_centring(self):
+        K = self.kernel(self.rows(60))
+        H = np.eye(60) - 1 / 60
+        assert np.linalg.eigvalsh(H @ K @ H)[0] > -1e-12
+        assert (np.linalg.eigvalsh(K) < 0).sum() == 1
+
+
+class TestPolynomial(KernelContract):
+    kernel = Polynomial(3, 2.0, 0.5)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.polynomial, X, Y, 3, 2.0, 0.5)
+
+
+class TestPolynomialNegativeOffset(KernelContract):
+    kernel = Polynomial(2, SCALES, -2.0)
+    float32_tolerance = 1e-3
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.polynomial, X, Y, 2, SCALES, -2.0)
+
+
+class TestSigmoid(KernelContract):
+    kernel = Sigmoid(1.5, 0.3)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.sigmoid, X, Y, 1.5, 0.3)
+
+
+class TestSigmoidPerFeature(KernelContract):
+    kernel = Sigmoid(SCALES, -0.2)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.sigmoid, X, Y, SCALES, -0.2)
+
+
+class TestSphericalPolynomial(KernelContract):
+    kernel = SphericalPolynomial(3, 1.2)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.spherical_polynomial, X, Y, 3, 1.2)
+
+    def test_papers_printed_kernel_is_definite(self):
+        X = self.rows(50)
+        U = X / np.linalg.norm(X, axis=1, keepdims=True)
+        paper = SphericalPolynomial(10, 2.0)
+        assert paper.definite
+        assert_allclose(2.0**10 * paper(X), (1 + U @ U.T) ** 10, rtol=1e-10)
+
+    def test_zero_row_is_refused(self):
+        with pytest.raises(ValueError, match="row of zeros"):
+            self.kernel(np.zeros((2, 3)))
+
+
+class TestConstant(KernelContract):
+    kernel = Constant(2.0)
+
+    def naive(self, X, Y):
+        return np.full((len(X), len(Y)), 2.0)
+
+
+class TestScale(KernelContract):
+    kernel = -2.0 * Gaussian(1.3)
+
+    def naive(self, X, Y):
+        return -2 * naive.matrix(naive.gaussian, X, Y, 1.3)
+
+
+class TestSum(KernelContract):
+    kernel = Gaussian(1.3) + Polynomial(2)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.gaussian, X, Y, 1.3) + naive.matrix(naive.polynomial, X, Y, 2, 1.0, 1.0)
+
+
+class TestDifference(KernelContract):
+    kernel = Laplace(2.0) - 0.5 * Gaussian(0.7)
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.laplace, X, Y, 2.0) - 0.5 * naive.matrix(naive.gaussian, X, Y, 0.7)
+
+
+class TestProduct(KernelContract):
+    kernel = Gaussian(SCALES) * Sigmoid(1.5, 0.3) + 1.0
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.gaussian, X, Y, SCALES) * naive.matrix(naive.sigmoid, X, Y, 1.5, 0.3) + 1
+
+
+class TestGaussianProcessKernel(KernelContract):
+    kernel = GaussianProcessKernel(RBF(1.3))
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.gaussian, X, Y, 1.3)
+
+    def test_float32_stays_float32(self):
+        pytest.skip("scikit-learn's Gaussian process kernels compute in float64")
+
+
+class TestMetric(KernelContract):
+    kernel = Metric("sigmoid", {"gamma": 1 / 1.5**2, "coef0": 0.3})
+
+    def naive(self, X, Y):
+        return naive.matrix(naive.sigmoid, X, Y, 1.5, 0.3)
+
+    def test_has_no_tunable_parameters(self):
+        assert self.kernel.theta.size == 0
+
+
+def test_equal_to_scikit_learn():
+    X = np.random.default_rng(0).normal(size=(50, 6))
+    assert_allclose(Gaussian(2.0)(X), rbf_kernel(X, gamma=1 / 8), atol=1e-14)
+    assert_allclose(Laplace(2.0)(X), laplacian_kernel(X, gamma=0.5), atol=1e-14)
+    assert_allclose(Sigmoid(2.0, 0.1)(X), sigmoid_kernel(X, gamma=0.25, coef0=0.1), atol=1e-14)
+    assert_allclose(Polynomial(3, 2.0, 0.5)(X), polynomial_kernel(X, degree=3, gamma=0.25, coef0=0.5), rtol=1e-12)
+    K, tensor = RBF(SCALES)(X[:, :3], eval_gradient=True)
+    G = np.random.default_rng(1).normal(size=K.shape)
+    assert_allclose(Gaussian(SCALES).pullback(X[:, :3], None, G), np.einsum("ij,ijp->p", G, tensor), rtol=1e-10)
+
+
+def test_algebra_builds_the_expected_trees():
+    k = Gaussian(1.0)
+    assert isinstance(k + 1, Sum) and isinstance(1 + k, Sum)
+    assert isinstance(k - k, Difference) and isinstance(1 - k, Difference)
+    assert isinstance(k * k, Product)
+    assert isinstance(2 * k, Scale) and isinstance(k * 2, Scale) and isinstance(-k, Scale)
+    assert (k + k).definite is True and (k - k).definite is None and (k * k).definite is True
+    assert (-k).definite is False and (0 * k).definite is True and (2 * TL1(1.0)).definite is False
+    assert (-TL1(1.0)).definite is None
+
+
+def test_parameters_must_make_sense():
+    X = np.ones((3, 2))
+    for kernel in (Gaussian(0.0), Gaussian(-1.0), Laplace(np.nan), DeltaGauss(1.0, 0.0), Sigmoid(0.0)):
+        with pytest.raises(ValueError, match="needs positive"):
+            kernel(X)
+    with pytest.raises(ValueError, match="one value or one per feature"):
+        Gaussian([1.0, 2.0, 3.0])(X)
+    for kernel in (Laplace([1.0, 2.0]), DeltaGauss([1.0, 2.0], 1.0), SphericalPolynomial(2, [1.0, 2.0])):
+        with pytest.raises(ValueError, match="not one per feature"):
+            kernel(X)
+    for kernel in (Polynomial(0), Polynomial(1.5), SphericalPolynomial(0)):
+        with pytest.raises(ValueError, match="whole number"):
+            kernel(X)
+
+
+def test_grid_search_reaches_into_the_kernel(vectors):
+    y = (vectors[:, 0] > 0).astype(int)
+    search = GridSearchCV(SVC(kernel=Gaussian()), {"kernel__length_scale": [0.01, 2.0]}, cv=3).fit(vectors, y)
+    assert search.best_params_ == {"kernel__length_scale": 2.0}
+
+
+def test_duplicates_have_distance_zero():
+    X = np.random.default_rng(0).normal(size=(1, 8)) * 1e3
+    K = Exponential(1e-3)(np.repeat(X, 4, axis=0))
+    assert_array_equal(np.diagonal(K), 1.0)
+    assert_allclose(K, 1.0, atol=1e-2)
+
+
+class TestAsKernel:
+    def test_every_kind(self):
+        X = np.random.default_rng(0).normal(size=(10, 3))
+        assert isinstance(as_kernel("precomputed"), Precomputed)
+        assert_allclose(as_kernel("linear")(X), X @ X.T)
+        assert as_kernel(kernel := TL1(2.0)) is kernel
+        assert_allclose(as_kernel(RBF(2.0) + WhiteKernel(0.1))(X), (RBF(2.0) + WhiteKernel(0.1))(X))
+        assert_allclose(as_kernel(lambda a, b: float(a @ b))(X), X @ X.T)
+
+    def test_gaussian_is_svcs_default(self):
+        X = np.random.default_rng(0).normal(size=(40, 3)) * [1, 10, 0.1]
+        y = np.arange(40) % 2
+        ours = SVC(kernel=as_kernel("gaussian", X)).fit(X, y).decision_function(X)
+        assert_allclose(ours, SVC().fit(X, y).decision_function(X), atol=1e-8)
+        assert np.isfinite(as_kernel("gaussian", np.ones((5, 2)))(np.ones((5, 2)))).all()
+
+    @pytest.mark.parametrize(
+        "bad, error, text",
+        [
+            ("rbff", ValueError, "not known"),
+            (3, TypeError, "function of two items"),
+            (Gaussian, TypeError, "is a class"),
+        ],
+    )
+    def test_bad_kernels(self, bad, error, text):
+        with pytest.raises(error, match=text):
+            as_kernel(bad)
+
+
+class TestPairFunction:
+    words = ("kernel", "colonel", "mercer", "merciless", "space")
+
+    @staticmethod
+    def common(a, b):
+        return len(set(a) & set(b))
+
+    @pytest.mark.parametrize("n_jobs", [None, 2])
+    def test_strings(self, n_jobs):
+        expected = np.array([[self.common(a, b) for b in self.words] for a in self.words])
+        kernel = PairFunction(self.common, n_jobs=n_jobs)
+        assert_array_equal(kernel(self.words), expected)
+        assert_array_equal(kernel(self.words[:2], self.words), expected[:2])
+        assert_array_equal(kernel.diag(self.words), np.diagonal(expected))
+
+    def test_symmetric_evaluation_halves_the_calls(self):
+        calls = []
+        kernel = PairFunction(lambda a, b: calls.append((a, b)) or 1.0)
+        kernel(self.words)
+        assert len(calls) == 15
+        calls.clear()
+        kernel.set_params(symmetric=False)(self.words)
+        assert len(calls) == 25
+
+    def test_directed_function(self):
+        kernel = PairFunction(lambda a, b: float(len(a) - len(b)), symmetric=False)
+        K = kernel(self.words)
+        assert_array_equal(K, -K.T)
+        assert not kernel.symmetric
+
+    def test_bad_values_are_named(self):
+        with pytest.raises(ValueError, match="items 0 and 0"):
+            PairFunction(lambda a, b: np.nan)(self.words)
+        with pytest.raises(ValueError, match="no items"):
+            PairFunction(self.common)([])
+
+
+def test_gaussian_process_kernel_with_fixed_parameters():
+    kernel = GaussianProcessKernel(DotProduct(sigma_0_bounds="fixed"))
+    X = np.random.default_rng(0).normal(size=(5, 2))
+    assert kernel.theta.size == 0 and kernel.pullback(X, None, np.ones((5, 5))).size == 0
+
+
+def test_precomputed_has_no_diagonal_for_new_rows():
+    with pytest.raises(ValueError, match="not in a precomputed matrix"):
+        Precomputed().diag(np.ones((2, 3)))
+
+
+def test_pullback_needs_no_tensor():
+    """Derivatives in 20 length scales at n = 400 stay far below the tensor's 25.6 MB."""
+    import tracemalloc
+
+    X = np.random.default_rng(0).normal(size=(400, 20))
+    G = np.ones((400, 400))
+    kernel = Gaussian(np.full(20, 4.0))
+    tracemalloc.start()
+    gradient = kernel.pullback(X, None, G)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 400 * 400 * 20 * 8 / 10
+    assert_allclose(gradient, central_difference(lambda t: kernel.with_theta(t)(X).sum(), kernel.theta), rtol=1e-6)
+
+
+def test_base_class_is_abstract():
+    with pytest.raises(NotImplementedError):
+        Kernel()(np.ones((2, 2)))

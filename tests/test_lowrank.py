@@ -1,0 +1,165 @@
+"""Low rank: exact where it must be, safe for indefinite kernels, bounded in memory."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Log, Precomputed, Sigmoid
+from mercerless.lowrank import features, nystroem, pivoted_cholesky, select_landmarks
+
+
+def rows(n, d=4, seed=0):
+    return np.random.default_rng(seed).uniform(size=(n, d))
+
+
+class TestPivotedCholesky:
+    def test_full_rank_is_exact(self):
+        X = rows(80)
+        K = Gaussian(0.3)(X)
+        result = pivoted_cholesky(Gaussian(0.3), X, 80, random_state=0)
+        assert_allclose(result.factor @ result.factor.T, K, atol=1e-8)
+
+    @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+    def test_certificate_and_interpolation(self, scale):
+        X = rows(200)
+        kernel = scale * Gaussian(0.5)
+        K = kernel(X)
+        result = pivoted_cholesky(kernel, X, 40, random_state=0)
+        rest = K - result.factor @ result.factor.T
+        assert result.residual == pytest.approx(np.trace(rest) / np.trace(K), rel=1e-6)
+        assert_allclose(rest[result.pivots], 0, atol=1e-8 * scale)
+        assert np.linalg.eigvalsh(rest)[0] > -1e-8 * scale * 200
+        assert len(set(result.pivots)) == len(result.pivots) == 40
+
+    def test_close_to_the_best_rank(self):
+        X = rows(300, 2)
+        K = Gaussian(0.5)(X)
+        best = np.sort(np.linalg.eigvalsh(K))[:-30].sum() / np.trace(K)
+        mean = np.mean([pivoted_cholesky(Gaussian(0.5), X, 30, random_state=s).residual for s in range(10)])
+        assert mean < 20 * best
+
+    def test_low_rank_kernel_stops_early(self):
+        B = np.random.default_rng(0).normal(size=(50, 3))
+        result = pivoted_cholesky(Precomputed(), B @ B.T, 20, random_state=0)
+        assert len(result.pivots) == 3 and result.residual < 1e-10
+
+    def test_duplicates_and_zero_matrix(self):
+        X = np.repeat(rows(5), 10, axis=0)
+        assert len(pivoted_cholesky(Gaussian(1.0), X, 30, random_state=0).pivots) == 5
+        assert pivoted_cholesky(Precomputed(), np.zeros((4, 4)), 2).factor.shape == (4, 0)
+
+    def test_repeatable(self):
+        a, b = (pivoted_cholesky(Gaussian(0.3), rows(100), 20, random_state=3) for _ in range(2))
+        assert_array_equal(a.pivots, b.pivots)
+        assert_array_equal(a.factor, b.factor)
+
+    def test_indefinite_is_refused(self):
+        with pytest.raises(ValueError, match="nystroem"):
+            pivoted_cholesky(Precomputed(), np.array([[1.0, 2.0], [2.0, 1.0]]), 2, random_state=0)
+
+    def test_memory(self):
+        with pytest.raises(MemoryError, match="needs"):
+            pivoted_cholesky(Gaussian(1.0), rows(100), 50, memory_limit=1000)
+
+
+class TestNystroem:
+    @pytest.mark.parametrize("kernel", [Gaussian(0.5), TL1(2.0), DeltaGauss(1.0, 0.1), Sigmoid(0.5, -0.3)], ids=repr)
+    def test_all_landmarks_are_exact(self, kernel):
+        X = rows(90)
+        result = nystroem(kernel, X, np.arange(90))
+        Z = features(kernel, X, X, result)
+        assert_allclose((Z * np.sign(result.values)) @ Z.T, kernel(X), atol=1e-8 * np.abs(kernel(X)).max())
+        assert result.error < 1e-8
+
+    @pytest.mark.parametrize(
+        "kernel", [TL1(2.0), DeltaGauss(1.0, 0.1), Sigmoid(0.3, -0.3), Epanechnikov(0.8), Log(1.0)], ids=repr
+    )
+    def test_more_landmarks_never_make_it_worse(self, kernel):
+        X = rows(600)
+        K = kernel(X)
+        errors, estimates = [], []
+        for m in (25, 50, 100, 200, 400, 600):
+            landmarks = select_landmarks(kernel, X, m, random_state=0)
+            result = nystroem(kernel, X, landmarks, random_state=1)
+            Z = features(kernel, X, X[landmarks], result)
+            errors.append(np.linalg.norm(K - (Z * np.sign(result.values)) @ Z.T) / np.linalg.norm(K))
+            estimates.append(result.error)
+        assert np.all(np.diff(errors) <= 1e-10)
+        assert errors[0] < 1.0
+        # estimated on rows that were left out
+        assert_allclose(np.log(estimates[:3]), np.log(errors[:3]), atol=np.log(2))
+
+    def test_classical_formula_diverges_where_this_does_not(self):
+        """The safeguard is needed: the textbook's pseudo-inverse makes TL1 useless on the same landmarks."""
+        kernel, X = TL1(2.0), rows(600, 5)
+        K = kernel(X)
+        ours, classical = [], []
+        for m in (50, 100, 200):
+            landmarks = select_landmarks(kernel, X, m, random_state=0)
+            result = nystroem(kernel, X, landmarks, random_state=1)
+            Z, C = features(kernel, X, X[landmarks], result), K[:, landmarks]
+            ours.append(np.linalg.norm(K - (Z * np.sign(result.values)) @ Z.T) / np.linalg.norm(K))
+            classical.append(np.linalg.norm(K - C @ np.linalg.solve(C[landmarks], C.T)) / np.linalg.norm(K))
+        assert max(classical) > 0.5
+        assert max(ours) < 0.25
+
+    def test_definite_kernels_stay_definite(self):
+        X = rows(300)
+        result = nystroem(Gaussian(0.5), X, np.arange(60), random_state=0)
+        assert result.values.min() > -1e-12 * result.values.max()
+
+    def test_precomputed_equals_vectors(self):
+        X = rows(150)
+        kernel = TL1(2.0)
+        landmarks = np.arange(40)
+        a = nystroem(kernel, X, landmarks, random_state=0)
+        b = nystroem(Precomputed(), kernel(X), landmarks, random_state=0)
+        assert_allclose(a.values, b.values, rtol=1e-8)
+        Za, Zb = features(kernel, X, X[landmarks], a), features(Precomputed(), kernel(X)[:, landmarks], None, b)
+        assert_allclose((Za * np.sign(a.values)) @ Za.T, (Zb * np.sign(b.values)) @ Zb.T, atol=1e-8)
+
+    def test_features_stay_within_the_budget(self):
+        X = rows(4000)
+        result = nystroem(Gaussian(0.5), X, np.arange(100), random_state=0)
+        tracemalloc.start()
+        Z = features(Gaussian(0.5), X, X[:100], result, memory_limit="500kB")
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak - Z.nbytes < 2e6  # the whole matrix of columns would be 3.2 MB
+
+    def test_zero_kernel_and_bad_arguments(self):
+        assert nystroem(Precomputed(), np.zeros((5, 5)), [0, 1]).values.size == 0
+        with pytest.raises(ValueError, match="at least 1"):
+            nystroem(Gaussian(1.0), rows(5), [0], oversampling=0.5)
+        with pytest.raises(MemoryError, match="landmarks"):
+            nystroem(Gaussian(1.0), rows(500), np.arange(100), memory_limit=1000)
+
+
+class TestLandmarks:
+    @pytest.mark.parametrize("method", ["uniform", "kmeans", "pivoted"])
+    @pytest.mark.parametrize("m", [1, 20, 60])
+    def test_distinct_and_repeatable(self, method, m):
+        X = rows(60)
+        a = select_landmarks(Gaussian(0.3), X, m, method, random_state=0)
+        assert len(set(a)) == m and a.min() >= 0 and a.max() < 60
+        assert_array_equal(a, select_landmarks(Gaussian(0.3), X, m, method, random_state=0))
+
+    def test_duplicates_are_topped_up(self):
+        X = np.repeat(rows(3), 20, axis=0)
+        assert len(set(select_landmarks(Gaussian(1.0), X, 10, "pivoted", random_state=0))) == 10
+
+    def test_uniform_landmarks_are_nested(self):
+        X = rows(60)
+        more = select_landmarks(Gaussian(1.0), X, 30, random_state=0)
+        assert_array_equal(select_landmarks(Gaussian(1.0), X, 10, random_state=0), more[:10])
+
+    def test_bad_arguments(self):
+        X = rows(10)
+        with pytest.raises(ValueError, match="between 1 and"):
+            select_landmarks(Gaussian(1.0), X, 11)
+        with pytest.raises(ValueError, match="method="):
+            select_landmarks(Gaussian(1.0), X, 2, "best")
+        with pytest.raises(ValueError, match="need vectors"):
+            select_landmarks(Precomputed(), np.eye(4), 2, "kmeans")

@@ -1,0 +1,277 @@
+"""Spectra: decompositions, measures that know rounding, and transformers whose two paths are one."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KernelCenterer
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mercerless.kernels import TL1, Gaussian
+from mercerless.spectra import (
+    DissimilarityKernel,
+    SpectrumTransformer,
+    asymmetry,
+    decompose,
+    indefiniteness,
+    symmetrize,
+)
+
+MODES = ["clip", "flip", "square", "shift"]
+
+
+@parametrize_with_checks(
+    [
+        *[SpectrumTransformer(mode) for mode in MODES],
+        DissimilarityKernel(),
+        DissimilarityKernel("exponential", power=1.0),
+    ]
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+class TestDecompose:
+    @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e12])
+    def test_rebuilds_the_matrix(self, indefinite, scale):
+        K = indefinite * scale
+        spectrum = decompose(K)
+        assert_allclose((spectrum.vectors * spectrum.values) @ spectrum.vectors.T, K, atol=1e-12 * np.abs(K).max())
+        assert_allclose(spectrum.vectors.T @ spectrum.vectors, np.eye(60), atol=1e-12)
+        assert np.all(np.diff(spectrum.values) >= 0)
+        assert sum(spectrum.inertia) == 60 and spectrum.inertia[1] > 10
+
+    def test_rank_deficient(self):
+        B = np.random.default_rng(0).normal(size=(20, 3))
+        spectrum = decompose(B @ B.T - np.outer(B[:, 0], B[:, 0]) * 3)
+        assert spectrum.inertia == (2, 1, 17)
+
+    def test_zero_matrix_and_one_item(self):
+        assert decompose(np.zeros((3, 3))).inertia == (0, 0, 3)
+        assert decompose([[-2.0]]).inertia == (0, 1, 0)
+
+    def test_input_is_untouched_and_checked(self, indefinite):
+        before = indefinite.copy()
+        decompose(indefinite)
+        assert_array_equal(before, indefinite)
+        with pytest.raises(ValueError, match="not symmetric"):
+            decompose([[1.0, 2.0], [0.0, 1.0]])
+        with pytest.raises(MemoryError, match="60 items needs"):
+            decompose(indefinite, memory_limit=1000)
+
+
+class TestIndefiniteness:
+    def test_known_values(self):
+        report = indefiniteness(np.diag([3.0, -1.0, 0.0]))
+        assert (report.negative_mass, report.balance) == (0.25, 0.25)
+        assert (report.n_positive, report.n_negative, report.n_zero) == (1, 1, 1)
+        assert (report.smallest, report.largest, report.is_psd) == (-1.0, 3.0, False)
+
+    def test_negative_definite_has_no_balance(self):
+        report = indefiniteness(-np.eye(3))
+        assert report.negative_mass == 1.0 and report.balance == 0.0
+
+    def test_eigenvalues_do_as_well(self, indefinite):
+        whole, values = indefiniteness(indefinite), indefiniteness(np.linalg.eigvalsh(indefinite))
+        assert whole.negative_mass == pytest.approx(values.negative_mass, rel=1e-12)
+
+    @pytest.mark.parametrize("decimals", [4, 6, 8])
+    def test_rounded_text_is_not_indefinite(self, decimals):
+        K = Gaussian(1.0)(np.random.default_rng(0).normal(size=(150, 2)))
+        rounded = np.round(K, decimals)
+        assert np.linalg.eigvalsh(rounded)[0] < 0  # naive reading
+        assert indefiniteness(rounded).is_psd
+
+    def test_float32_is_not_indefinite(self):
+        K = Gaussian(1.0)(np.random.default_rng(0).normal(size=(150, 2)))
+        single = ((K + K.T) / 2).astype(np.float32)
+        assert np.linalg.eigvalsh(single.astype(float))[0] < -1e-9
+        assert indefiniteness(single).is_psd
+
+    def test_coarse_values_are_meant(self):
+        K = np.array([[1.0, 0.75, 0.0], [0.75, 1.0, 0.75], [0.0, 0.75, 1.0]])
+        assert not indefiniteness(K).is_psd
+
+    def test_clear_negative_part_survives_rounding(self):
+        K = TL1(5.0)(np.random.default_rng(0).normal(size=(100, 4)))
+        assert not indefiniteness(np.round(K, 4)).is_psd
+
+    def test_zero_matrix(self):
+        report = indefiniteness(np.zeros((4, 4)))
+        assert report.is_psd and report.negative_mass == 0.0 and report.n_zero == 4
+
+
+class TestAsymmetry:
+    def test_measures(self):
+        assert asymmetry(np.eye(3)) == (0.0, 0.0, 0.0)
+        assert asymmetry([[0.0, 1.0], [-1.0, 0.0]]) == (2.0, 1.0, 1.0)
+        assert asymmetry([[5.0]]) == (0.0, 0.0, 0.0)
+        assert asymmetry(np.zeros((2, 2))).norm == 0.0
+
+    def test_symmetrize_training_and_new_rows_alike(self):
+        A = np.random.default_rng(0).normal(size=(8, 8))
+        for how in ("mean", "min", "max"):
+            whole = symmetrize(A, how=how)
+            assert_array_equal(whole, whole.T)
+            assert_array_equal(symmetrize(A[5:, :5], A[:5, 5:], how=how), whole[5:, :5])
+
+    def test_bad_arguments(self):
+        with pytest.raises(ValueError, match="how="):
+            symmetrize(np.eye(2), how="sum")
+        with pytest.raises(ValueError, match="must agree"):
+            symmetrize(np.ones((2, 3)), np.ones((2, 3)))
+        with pytest.raises(ValueError, match="square"):
+            symmetrize(np.ones((2, 3)))
+
+
+class TestSpectrumTransformer:
+    @pytest.mark.parametrize("mode", MODES)
+    @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+    def test_training_path_equals_test_path(self, indefinite, mode, scale):
+        K = indefinite * scale
+        transformer = SpectrumTransformer(mode)
+        whole = transformer.fit_transform(K)
+        tolerance = 1e-10 * np.abs(whole).max()
+        assert_allclose(transformer.transform(K), whole, rtol=0, atol=tolerance)
+        for i in (0, 17, 59):  # one at a time: no dependence on the batch
+            assert_allclose(transformer.transform(K[i : i + 1])[0], whole[i], rtol=0, atol=tolerance)
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_definite_and_equal_to_the_textbook(self, indefinite, mode):
+        s, V = np.linalg.eigh(indefinite)
+        t = {"clip": np.maximum(s, 0), "flip": np.abs(s), "square": s**2, "shift": s - s.min()}[mode]
+        out = SpectrumTransformer(mode).fit_transform(indefinite)
+        assert_allclose(out, (V * t) @ V.T, atol=1e-10 * np.abs(t).max())
+        assert np.linalg.eigvalsh(out)[0] > -1e-10 * np.abs(t).max()
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_definite_matrix_is_left_alone(self, vectors, mode):
+        K = Gaussian(2.0)(vectors)
+        expected = K @ K if mode == "square" else K
+        assert_allclose(SpectrumTransformer(mode).fit_transform(K), expected, atol=1e-10)
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_duplicates(self, indefinite, mode):
+        index = np.r_[0:20, 0, 0, 5]
+        K = indefinite[np.ix_(index, index)]
+        out = SpectrumTransformer(mode).fit_transform(K)
+        assert_allclose(out, out.T, atol=1e-9)
+        assert_allclose(out[0], out[20], atol=1e-9)
+        assert np.linalg.eigvalsh(out)[0] > -1e-9 * np.abs(out).max()
+
+    @pytest.mark.parametrize("mode", MODES)
+    def test_pipeline_in_cross_validation_equals_by_hand(self, mode):
+        X, y = load_iris(return_X_y=True)
+        K = TL1(1.5)(X)
+        folds = KFold(5, shuffle=True, random_state=0)
+        pipeline = make_pipeline(SpectrumTransformer(mode), SVC(kernel="precomputed"))
+        predicted = cross_val_predict(pipeline, K, y, cv=folds)
+        by_hand = np.empty_like(y)
+        for train, test in folds.split(K):
+            s, V = np.linalg.eigh(K[np.ix_(train, train)])
+            rows = K[np.ix_(test, train)]
+            if mode == "shift":
+                fitted = SVC(kernel="precomputed").fit(K[np.ix_(train, train)] - s.min() * np.eye(len(train)), y[train])
+                # duplicates of training rows among the test rows are those training items
+                for i, row in enumerate(rows):
+                    same = np.all(K[np.ix_(train, train)] == row, axis=1)
+                    rows[i, same] -= s.min() / max(1, same.sum())
+                keep = ~np.array(
+                    [np.sum(np.all(K[np.ix_(train, train)] == r, axis=1)) > 1 for r in K[np.ix_(train, train)]]
+                )
+                if not keep.all():  # equal training rows share their shift
+                    D = np.array(
+                        [[np.all(a == b) for b in K[np.ix_(train, train)]] for a in K[np.ix_(train, train)]], float
+                    )
+                    fitted = SVC(kernel="precomputed").fit(
+                        K[np.ix_(train, train)] - s.min() * D / D.sum(axis=1, keepdims=True), y[train]
+                    )
+            else:
+                keep = np.abs(s) > 1e-12 * np.abs(s).max()
+                ratio = {"clip": s > 0, "flip": np.sign(s), "square": s}[mode] * keep
+                P = (V * ratio) @ V.T
+                fitted = SVC(kernel="precomputed").fit(K[np.ix_(train, train)] @ P, y[train])
+                rows = rows @ P
+            by_hand[test] = fitted.predict(rows)
+        assert_array_equal(predicted, by_hand)
+
+    def test_grid_search(self):
+        X, y = load_iris(return_X_y=True)
+        pipeline = make_pipeline(SpectrumTransformer(), KernelCenterer(), SVC(kernel="precomputed"))
+        search = GridSearchCV(pipeline, {"spectrumtransformer__mode": MODES}, cv=3).fit(TL1(2.0)(X), y)
+        assert search.best_score_ > 0.9
+
+    def test_float32(self, indefinite):
+        for mode in MODES:
+            assert SpectrumTransformer(mode).fit_transform(indefinite.astype(np.float32)).dtype == np.float32
+
+    def test_bad_input(self, indefinite):
+        with pytest.raises(ValueError, match="mode="):
+            SpectrumTransformer("cut").fit(indefinite)
+        with pytest.raises(ValueError, match="not symmetric"):
+            SpectrumTransformer().fit([[1.0, 2.0], [0.0, 1.0]])
+        with pytest.raises(ValueError, match="square"):
+            SpectrumTransformer().fit(np.ones((2, 3)))
+        with pytest.raises(ValueError, match="60 features"):
+            SpectrumTransformer().fit(indefinite).transform(np.ones((2, 3)))
+
+    def test_one_item_and_zero_matrix(self):
+        for mode in MODES:
+            assert SpectrumTransformer(mode).fit_transform([[-2.0]])[0, 0] >= 0
+            assert_array_equal(SpectrumTransformer(mode).fit_transform(np.zeros((3, 3))), 0)
+
+
+class TestDissimilarityKernel:
+    def test_euclidean_distances_give_inner_products(self, vectors):
+        D = euclidean_distances(vectors)
+        centred = vectors - vectors.mean(axis=0)
+        assert_allclose(DissimilarityKernel().fit_transform(D), centred @ centred.T, atol=1e-10)
+
+    def test_new_rows_are_consistent(self, vectors):
+        D = euclidean_distances(vectors)
+        train, test = slice(0, 30), slice(30, 40)
+        transformer = DissimilarityKernel().fit(D[train, train])
+        mean = vectors[train].mean(axis=0)
+        expected = (vectors[test] - mean) @ (vectors[train] - mean).T
+        new = transformer.transform(D[test, train])
+        # the row's own mean is taken over training items, so rows differ from the truth by a constant only
+        assert_allclose(
+            new - new.mean(axis=1, keepdims=True), expected - expected.mean(axis=1, keepdims=True), atol=1e-10
+        )
+        assert_allclose(transformer.transform(D[train, train]), transformer.fit_transform(D[train, train]), atol=1e-12)
+        assert_allclose(
+            transformer.transform(D[3:4, train])[0], transformer.fit_transform(D[train, train])[3], atol=1e-10
+        )
+
+    def test_exponential(self, vectors):
+        D = euclidean_distances(vectors)
+        assert_allclose(
+            DissimilarityKernel("exponential", gamma=0.5).fit_transform(D), Gaussian(1.0)(vectors), atol=1e-10
+        )
+        by_median = DissimilarityKernel("exponential", power=1.0).fit(D)
+        assert by_median.gamma_ == pytest.approx(1 / np.median(D[np.triu_indices(40, 1)]))
+
+    def test_in_a_pipeline(self):
+        X, y = load_iris(return_X_y=True)
+        D = euclidean_distances(X) ** 1.5
+        model = make_pipeline(DissimilarityKernel(), SpectrumTransformer("flip"), SVC(kernel="precomputed"))
+        assert cross_val_score(clone(model), D, y, cv=5).mean() > 0.9
+
+    def test_bad_input(self):
+        with pytest.raises(ValueError, match="cannot be below 0"):
+            DissimilarityKernel().fit([[0.0, -1.0], [-1.0, 0.0]])
+        with pytest.raises(ValueError, match="method="):
+            DissimilarityKernel("cosine").fit(np.zeros((2, 2)))
+        with pytest.raises(ValueError, match="must be positive"):
+            DissimilarityKernel("exponential", gamma=-1.0).fit(np.zeros((2, 2)))
+        with pytest.raises(ValueError, match="not symmetric"):
+            DissimilarityKernel().fit([[0.0, 2.0], [1.0, 0.0]])
+
+    def test_all_distances_zero(self):
+        assert_array_equal(DissimilarityKernel("exponential").fit_transform(np.zeros((3, 3))), 1.0)
+        assert_array_equal(DissimilarityKernel().fit_transform(np.zeros((1, 1))), 0.0)

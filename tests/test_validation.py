@@ -1,0 +1,89 @@
+"""The checks say one clear sentence, and the memory guard counts right."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from mercerless import _validation as v
+
+
+class TestSquareAndSymmetric:
+    def test_passes_through(self):
+        K = np.array([[1.0, 2.0], [2.0, 1.0]])
+        assert v.check_symmetric(K) is K
+        assert v.check_square([[1, 2], [3, 4]]).dtype == np.float64
+        assert v.check_square(np.ones((2, 2), np.float32)).dtype == np.float32
+
+    def test_rounding_is_averaged_away(self):
+        K = np.array([[1.0, 2.0], [2.0 + 1e-12, 1.0]])
+        out = v.check_symmetric(K)
+        assert_array_equal(out, out.T)
+
+    def test_asymmetric_says_how_much_and_what_to_do(self):
+        with pytest.raises(ValueError, match=r"0\.25 of max\|K\|.*symmetrize\(K\).*AsymmetricRidge"):
+            v.check_symmetric([[4.0, 1.0], [2.0, 4.0]])
+
+    def test_asymmetry_across_blocks(self):
+        K = np.zeros((3000, 3000))
+        K[0, 0], K[2999, 5] = 1.0, 0.5
+        assert v.relative_asymmetry(K) == 0.5
+        assert v.relative_asymmetry(np.zeros((3, 3))) == 0.0
+
+    @pytest.mark.parametrize(
+        "bad, text",
+        [
+            (np.ones((2, 3)), "square"),
+            (np.ones(3), "two-dimensional"),
+            (np.empty((0, 0)), "no entries"),
+            ([[np.nan]], "1 NaN"),
+            ([[np.inf]], "1 infinite"),
+            ([[1 + 1j]], "complex"),
+            ([["a"]], "cannot be read as numbers"),
+        ],
+    )
+    def test_bad_input(self, bad, text):
+        with pytest.raises(ValueError, match=text):
+            v.check_square(bad)
+
+    def test_missing_entries_where_allowed(self):
+        assert np.isnan(v.check_square([[np.nan, 1.0], [1.0, 1.0]], allow_nan=True)[0, 0])
+        with pytest.raises(ValueError, match="infinite"):
+            v.check_square([[np.inf, 1.0], [1.0, 1.0]], allow_nan=True)
+
+    def test_huge_but_finite_values_pass(self):
+        assert v.check_square(np.full((2, 2), 1e308)).max() == 1e308
+
+    def test_numbers_in_strings_are_read(self):
+        assert v.check_real(np.array([["1", "2"]], dtype=object))[0, 1] == 2.0
+
+
+class TestMemory:
+    @pytest.mark.parametrize(
+        "limit, expected",
+        [("2GB", 2e9), ("500 MiB", 500 * 2**20), (1000, 1000), ("1.5k", 1500), ("7", 7), ("1TB", 1e12)],
+    )
+    def test_sizes(self, limit, expected):
+        assert v.memory_budget(limit) == expected
+
+    def test_default_is_half_of_what_is_free(self):
+        assert 0 < v.memory_budget() <= v.available_memory()
+
+    @pytest.mark.parametrize("bad", ["two", "2XB", -1, 0, "5ib"])
+    def test_bad_sizes(self, bad):
+        with pytest.raises(ValueError, match="memory_limit"):
+            v.memory_budget(bad)
+
+    def test_guard_names_need_and_budget(self):
+        v.check_memory(10, "This", 100)
+        with pytest.raises(MemoryError, match=r"The matrix needs 2 kB but the budget is 1 kB"):
+            v.check_memory(2000, "The matrix", 1000)
+
+    def test_format(self):
+        assert [v.format_bytes(b) for b in (12, 1.5e9, 2e13)] == ["12 bytes", "1.5 GB", "20 TB"]
+
+
+def test_row_blocks_cover_all_rows_within_budget():
+    blocks = list(v.row_blocks(10, 100, budget=350))
+    assert [b.stop - b.start for b in blocks] == [3, 3, 3, 1]
+    assert list(v.row_blocks(2, 1e9, budget=10)) == [slice(0, 1), slice(1, 2)]
+    assert list(v.row_blocks(0, 8)) == []
