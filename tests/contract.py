@@ -124,7 +124,7 @@ class KernelContract:
             self.kernel(np.full((2, self.n_features), np.nan))
         with pytest.raises(ValueError, match="infinite"):
             self.kernel(np.full((2, self.n_features), np.inf))
-        with pytest.raises(ValueError, match="[Cc]omplex"):
+        with pytest.raises(ValueError, match="complex"):
             self.kernel(X + 1j)
         with pytest.raises(ValueError, match="cannot be read as numbers"):
             self.kernel(np.array([["a"] * self.n_features], dtype=object))

@@ -288,7 +288,7 @@ class TestAsKernel:
         "bad, error, text",
         [
             ("rbff", ValueError, "not known"),
-            (3, TypeError, "function of two items"),
+            (3, TypeError, "two items"),
             (Gaussian, TypeError, "is a class"),
         ],
     )

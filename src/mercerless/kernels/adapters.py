@@ -66,6 +66,7 @@ class Metric(Kernel):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
+        """Whether every matrix is positive semi-definite; None where that is not known."""
         if self.metric == "sigmoid":
             return False
         return True if self.metric in _DEFINITE_METRICS and not self.params else None
@@ -101,6 +102,7 @@ class GaussianProcessKernel(Kernel):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
+        """Whether every matrix is positive semi-definite; None where that is not known."""
         # all of them are covariances, but for the wrapper of arbitrary pairwise functions
         parts = [self.kernel, *self.kernel.get_params().values()]
         return None if any(isinstance(part, PairwiseKernel) for part in parts) else True

@@ -249,6 +249,7 @@ class Constant(Kernel):
 
     @property
     def definite(self) -> bool:  # type: ignore[override]
+        """Whether every matrix is positive semi-definite; None where that is not known."""
         return self.value >= 0
 
     def diag(self, X: ArrayLike) -> NDArray:
@@ -281,10 +282,12 @@ class Scale(Kernel):
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
+        """Whether ``k(x, y) == k(y, x)``."""
         return self.kernel.symmetric
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
+        """Whether every matrix is positive semi-definite; None where that is not known."""
         if self.factor == 0:
             return True
         if self.factor > 0:
@@ -329,10 +332,12 @@ class _Pair(Kernel):
 
     @property
     def symmetric(self) -> bool:  # type: ignore[override]
+        """Whether ``k(x, y) == k(y, x)``."""
         return self.left.symmetric and self.right.symmetric
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
+        """Whether every matrix is positive semi-definite; None where that is not known."""
         return True if self.left.definite and self.right.definite else None
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
@@ -385,6 +390,7 @@ class Difference(_Pair):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
+        """Whether every matrix is positive semi-definite; None where that is not known."""
         return None
 
     def _combine(self, left, right):

@@ -79,6 +79,7 @@ class Polynomial(_InnerProduct):
 
     @property
     def definite(self) -> bool:  # type: ignore[override]
+        """Whether every matrix is positive semi-definite; None where that is not known."""
         return self.offset >= 0
 
     def _check_features(self, n_features):
@@ -171,6 +172,7 @@ class SphericalPolynomial(_InnerProduct):
 
     @property
     def definite(self) -> bool:  # type: ignore[override]
+        """Whether every matrix is positive semi-definite; None where that is not known."""
         return float(self.length_scale) ** 2 >= 2
 
     def _check_features(self, n_features):

@@ -1,0 +1,167 @@
+"""The repository keeps its own rules: who imports whom, documented and frozen public names, commands that exist."""
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpydoc.validate
+import pytest
+
+import mercerless
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCE = ROOT / "src" / "mercerless"
+
+# What each floor may import of ours. Prefixes of module names without the package.
+FLOORS = {
+    "_validation": (),
+    "datasets": (),
+    "_statistics": (),
+    "kernels": ("_validation", "kernels"),
+    "spectra": ("_validation", "kernels"),
+    "lowrank": ("_validation", "kernels"),
+    "solvers": ("_validation", "spectra", "lowrank", "solvers"),
+    "estimators": ("_validation", "kernels", "spectra", "lowrank", "solvers", "estimators"),
+}
+MODULES = sorted(path for path in SOURCE.rglob("*.py"))
+
+
+def name_of(path):
+    parts = path.relative_to(SOURCE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imports_of(path):
+    """The modules a file imports, ours without the package's name."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} uses a relative import"
+            yield node.module
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_import_directions(path):
+    floor = name_of(path).split(".")[0]
+    for module in imports_of(path):
+        if module == "mercerless" or module.startswith("mercerless."):
+            target = module.removeprefix("mercerless").removeprefix(".")
+            if floor in FLOORS:
+                assert target.split(".")[0] in FLOORS[floor], f"{name_of(path)} may not import {module}"
+            else:
+                assert floor == "" or not target.startswith("cli") or floor == "cli"
+        assert not re.match(r"sklearn\.(.*\.)?_", module), f"{name_of(path)} imports scikit-learn's private {module}"
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "docs/examples"])
+def test_benchmarks_and_examples_use_the_public_api(folder):
+    for path in (ROOT / folder).rglob("*.py"):
+        for module in imports_of(path):
+            assert not re.match(r"mercerless\.(.*\.)?_", module), f"{path.name} imports the private {module}"
+
+
+def test_optional_packages_are_imported_where_used():
+    optional = {"matplotlib", "dask", "distributed", "skops", "rich", "pandas", "pyarrow", "rapidfuzz"}
+    for path in MODULES:
+        for node in ast.parse(path.read_text()).body:  # the top level only
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module]
+                assert not optional & {name.split(".")[0] for name in names}, f"{name_of(path)} needs {names} to load"
+
+
+def public_objects():
+    """Public classes, functions, and the methods and properties defined on our classes."""
+    modules = [mercerless] + [
+        importlib.import_module(f"mercerless.{name}")
+        for name in mercerless.__all__
+        if inspect.ismodule(getattr(mercerless, name))
+    ]
+    seen = {}
+    for module in modules:
+        for name in module.__all__:
+            thing = getattr(module, name)
+            if inspect.ismodule(thing) or not getattr(thing, "__module__", "").startswith("mercerless"):
+                continue
+            path = f"{thing.__module__}.{thing.__qualname__}"
+            seen[path] = thing
+            if inspect.isclass(thing):
+                for attribute, value in vars(thing).items():
+                    if not attribute.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+                        seen[f"{path}.{attribute}"] = getattr(thing, attribute)
+    return seen
+
+
+# Sections and sentence forms we ask for; codes of numpydoc.validate that we do not: summaries may be noun phrases
+# over one line, and short methods need no extended summary, See Also or Examples.
+IGNORED = {
+    "GL01",
+    "GL02",
+    "GL03",
+    "ES01",
+    "SA01",
+    "SA04",
+    "EX01",
+    "SS03",
+    "SS05",
+    "SS06",
+    "RT02",
+    "RT03",
+    "YD01",
+    "GL08",
+    "PR08",
+    "PR09",
+    "RT04",
+    "RT05",
+    "PR06",
+    "PR02",
+}
+
+
+@pytest.mark.parametrize("path", sorted(public_objects()))
+def test_docstrings(path):
+    thing = public_objects()[path]
+    assert inspect.getdoc(thing), f"{path} has no docstring"
+    own = thing.fget.__doc__ if isinstance(thing, property) else thing.__doc__
+    if own is None:  # inherited, and checked where it is written
+        return
+    ignored = IGNORED | {"PR01"} if inspect.isclass(thing) and issubclass(thing, tuple) else IGNORED  # has Attributes
+    errors = [f"{code}: {text}" for code, text in numpydoc.validate.validate(path)["errors"] if code not in ignored]
+    assert not errors, errors
+
+
+def test_public_names_are_frozen():
+    listed = (ROOT / "tests" / "public_names.txt").read_text().split()
+    found = sorted(mercerless.__all__)
+    assert found == listed, "public names changed: say so in CHANGES.md, then update tests/public_names.txt"
+
+
+def test_readme_commands_exist():
+    readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
+    for target in set(re.findall(r"\bmake ([a-z]+)", readme)):
+        assert re.search(rf"^{target}:", makefile, re.M), f"README names make {target}"
+    for command in set(re.findall(r"`mercerless ([a-z]+)", readme)):
+        assert (SOURCE / "commands" / f"{command}.py").exists(), f"README names mercerless {command}"
+
+
+def test_readme_example_runs():
+    """The README's first Python block runs as it is."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.S)
+    assert blocks
+    done = subprocess.run([sys.executable, "-c", blocks[0]], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+
+
+def test_no_machine_in_the_tree():
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    for name in tracked.stdout.split():
+        path = ROOT / name
+        if path.suffix in {".py", ".md", ".toml", ".yaml", ".yml", ".cff", ".csv", ""} and path.is_file():
+            text = path.read_text(errors="ignore")
+            assert not re.search(r"(?<![\w.])/(work|root|home)/\w", text), f"{name} names a path of some machine"
