@@ -199,13 +199,11 @@ def _is_number(cell: str) -> bool:
 
 
 def _is_header(cells: list[str]) -> bool:
-    """Tell whether a first line names columns: by words, or by an empty corner and consecutive integers."""
-    columns = cells[1:] or cells
-    if not any(map(_is_number, columns)):
-        return any(columns)
-    if cells[0] != "" or not all(cell.isdigit() for cell in columns):
-        return False
-    return [int(cell) - int(columns[0]) for cell in columns] == list(range(len(columns)))
+    """Tell whether a first line names columns: by words, or by an empty corner and 0, 1, 2, ... or 1, 2, 3, ..."""
+    if not any(map(_is_number, cells)):
+        return any(cells)
+    corner, *columns = cells
+    return corner == "" and any(columns == [str(i + start) for i in range(len(columns))] for start in (0, 1))
 
 
 def _table(path: Path) -> dict[int, list[str]]:

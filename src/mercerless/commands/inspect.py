@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from mercerless.spectra import Asymmetry, Indefiniteness
 
 DESCRIPTION = """\
 Say what a similarity or distance matrix is (symmetric? indefinite? of what rank?), name the estimator to
@@ -58,9 +61,8 @@ def run(args: argparse.Namespace) -> None:
     n = len(matrix.values)
     # the matrix, its symmetric part, the kernel, and LAPACK's copy for the eigenvalues
     check_memory(4 * matrix.values.nbytes, f"Inspecting a {n} x {n} matrix", remedy="inspect a part of its rows")
-    kernel, lines = describe(matrix)
-    draw(matrix, kernel, output)
-    print("\n".join(lines))
+    report = draw(matrix, output)
+    print("\n".join(describe(matrix, report)))
     print(f"picture          {output}")
 
 
@@ -106,32 +108,34 @@ def guess_kind(values: np.ndarray) -> str:
     return "distance" if zero_diagonal and values.min() >= 0 and values.any() else "similarity"
 
 
-def describe(matrix: Matrix) -> tuple[np.ndarray, list[str]]:
-    """Return the symmetric similarity matrix that was analysed, and the report line by line."""
-    from mercerless._validation import relative_asymmetry
-    from mercerless.spectra import DissimilarityKernel, indefiniteness, symmetrize
+def similarities(matrix: Matrix) -> np.ndarray:
+    """Return the symmetric similarity matrix whose spectrum is looked at."""
+    from mercerless.spectra import DissimilarityKernel, symmetrize
+
+    symmetric = symmetrize(matrix.values)
+    return DissimilarityKernel().fit_transform(symmetric) if matrix.kind == "distance" else symmetric
+
+
+def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
+    """Return what the matrix is, line by line."""
+    from mercerless.spectra import asymmetry
 
     n = len(matrix.values)
-    amount = relative_asymmetry(matrix.values)
-    symmetric = symmetrize(matrix.values)
-    kernel = DissimilarityKernel().fit_transform(symmetric) if matrix.kind == "distance" else symmetric
-    what = indefiniteness(kernel)
-    rank = what.n_positive + what.n_negative
+    directions = asymmetry(matrix.values)
+    inertia = f"{report.n_positive} positive, {report.n_negative} negative, {report.n_zero} zero eigenvalues"
     lines = [
         f"{matrix.name}: {n} x {n} {matrix.kind} matrix" + label_summary(matrix.labels),
-        "symmetric        " + symmetry(amount),
+        "symmetric        " + symmetry(directions.largest),
+        f"rank             {report.n_positive + report.n_negative} of {n}",
+        f"inertia          {inertia}",
+        f"eigenvalues      from {report.smallest:.4g} to {report.largest:.4g}",
+        f"negative mass    {report.negative_mass:.2%} of the sum of absolute eigenvalues",
+        "definite         " + ("yes, positive semi-definite up to rounding" if report.is_psd else "no, indefinite"),
+        "use next         " + advice(matrix, directions, report.is_psd),
     ]
     if matrix.kind == "distance":
-        lines.append("analysed as      similarities -D**2/2, centred (DissimilarityKernel)")
-    lines += [
-        f"rank             {rank} of {n}",
-        f"inertia          {what.n_positive} positive, {what.n_negative} negative, {what.n_zero} zero eigenvalues",
-        f"eigenvalues      from {what.smallest:.4g} to {what.largest:.4g}",
-        f"negative mass    {what.negative_mass:.2%} of the sum of absolute eigenvalues",
-        "definite         " + ("yes, positive semi-definite up to rounding" if what.is_psd else "no, indefinite"),
-        "use next         " + advice(matrix, amount, what.is_psd),
-    ]
-    return kernel, lines
+        lines.insert(2, "analysed as      similarities -D**2/2, centred (mercerless.DissimilarityKernel)")
+    return lines
 
 
 def symmetry(amount: float) -> str:
@@ -155,20 +159,21 @@ def is_classes(labels: np.ndarray) -> bool:
     return labels.dtype.kind != "f" or len(np.unique(labels)) <= min(20, len(labels) // 2)
 
 
-def advice(matrix: Matrix, amount: float, is_psd: bool) -> str:
+def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> str:
     """Return one concrete suggestion."""
     task = "Classifier" if matrix.labels is None or is_classes(matrix.labels) else "Regressor"
-    if amount > 0.1:
+    if matrix.kind == "similarity" and directions.norm > 0.1:
         name = "AsymmetricRidgeClassifier" if task == "Classifier" else "AsymmetricRidge"
         return f'mercerless.{name}(kernel="precomputed"): it keeps the two directions apart'
+    steps = "" if directions.largest <= 1e-8 else "after mercerless.spectra.symmetrize: "
     if is_psd:
         name = "SVC" if task == "Classifier" else "SVR"
-        return f'sklearn.svm.{name}(kernel="precomputed"): any kernel machine is sound on this matrix'
-    return f'mercerless.Similarity{task}CV(kernel="precomputed"): it finds out whether the negative part helps'
+        return f'{steps}sklearn.svm.{name}(kernel="precomputed"); any kernel machine is sound here'
+    return f'{steps}mercerless.Similarity{task}CV(kernel="precomputed"); it finds out what the negative part is worth'
 
 
-def draw(matrix: Matrix, kernel: np.ndarray, output: Path) -> None:
-    """Write the spectrum and the ordered matrix side by side; the file appears complete or not at all."""
+def draw(matrix: Matrix, output: Path) -> Indefiniteness:
+    """Write the spectrum and the ordered matrix side by side, complete or not at all; return the measures."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -177,11 +182,13 @@ def draw(matrix: Matrix, kernel: np.ndarray, output: Path) -> None:
 
     figure = Figure(figsize=(12.5, 5.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
-    SpectrumDisplay.from_matrix(kernel, name=matrix.name, ax=left)
-    KernelMatrixDisplay.from_matrix(matrix.values, matrix.labels, name=f"{matrix.kind.capitalize()} matrix", ax=right)
+    spectrum = SpectrumDisplay.from_matrix(similarities(matrix), name=matrix.name, ax=left)
+    title = f"The {matrix.kind} matrix"
+    KernelMatrixDisplay.from_matrix(matrix.values, matrix.labels, name=title, ax=right)
     partial = output.with_name(f".{output.name}.{os.getpid()}.part")
     try:
         figure.savefig(partial, dpi=150, format="png")
         os.replace(partial, output)
     finally:
         partial.unlink(missing_ok=True)
+    return spectrum.report

@@ -12,7 +12,7 @@ from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._validation import check_square, check_symmetric
-from mercerless.spectra import indefiniteness
+from mercerless.spectra import Indefiniteness, indefiniteness
 
 #: Okabe-Ito blue, vermillion and a neutral grey: apart for every common kind of colour vision.
 POSITIVE, NEGATIVE, NEUTRAL = "#0072B2", "#D55E00", "#7F7F7F"
@@ -53,13 +53,14 @@ class SpectrumDisplay:
     ----------
     eigenvalues : ndarray of shape (n,)
         The eigenvalues, in any order.
+    report : Indefiniteness or None, default=None
+        Negative mass, inertia and the verdict; None measures them from the eigenvalues alone, see
+        `mercerless.spectra.indefiniteness`.
     name : str or None, default=None
         What the matrix is called in the title.
 
     Attributes
     ----------
-    indefiniteness_ : Indefiniteness
-        Negative mass, inertia and the verdict, see `mercerless.spectra.indefiniteness`.
     ax_ : matplotlib Axes
         Where it was drawn.
     figure_ : matplotlib Figure
@@ -75,14 +76,16 @@ class SpectrumDisplay:
     >>> from mercerless.datasets import load_digit_shapes
     >>> from mercerless.inspection import SpectrumDisplay
     >>> display = SpectrumDisplay.from_matrix(load_digit_shapes().K)
-    >>> display.indefiniteness_.is_psd
+    >>> display.report.is_psd
     False
     """
 
-    def __init__(self, eigenvalues: ArrayLike, *, name: str | None = None) -> None:
+    def __init__(
+        self, eigenvalues: ArrayLike, *, report: Indefiniteness | None = None, name: str | None = None
+    ) -> None:
         self.eigenvalues = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
+        self.report = indefiniteness(self.eigenvalues) if report is None else report
         self.name = name
-        self.indefiniteness_ = indefiniteness(self.eigenvalues)
 
     @classmethod
     def from_matrix(
@@ -106,8 +109,8 @@ class SpectrumDisplay:
         display : SpectrumDisplay
             The drawn display.
         """
-        values = eigvalsh(check_symmetric(K))
-        return cls(values, name=name).plot(scale=scale, ax=ax)
+        K = check_symmetric(K)
+        return cls(eigvalsh(K), report=indefiniteness(K), name=name).plot(scale=scale, ax=ax)
 
     @classmethod
     def from_estimator(
@@ -155,7 +158,7 @@ class SpectrumDisplay:
             raise ValueError(f"scale must be 'symlog' or 'linear', got {scale!r}.")
         self.ax_ = ax = _axes(ax)
         self.figure_ = ax.figure
-        values, what = self.eigenvalues, self.indefiniteness_
+        values, what = self.eigenvalues, self.report
         rank = np.arange(1, len(values) + 1)
         for colour, label, chosen in (
             (POSITIVE, f"{what.n_positive} positive", slice(0, what.n_positive)),
@@ -166,9 +169,10 @@ class SpectrumDisplay:
                 ax.bar(rank[chosen], values[chosen], width=1.0, color=colour, linewidth=0, label=label)
         largest = np.abs(values).max()
         if scale == "symlog" and largest > 0:
-            ax.set_yscale("symlog", linthresh=1e-3 * largest, linscale=0.5)
+            # linear between two ticks only, three to four decades below the largest
+            ax.set_yscale("symlog", linthresh=10.0 ** np.ceil(np.log10(1e-4 * largest)), linscale=0.5)
         ax.axhline(0.0, color="black", linewidth=0.8)
-        ax.set(xlabel="eigenvalue, in order", ylabel="value", xlim=(0.5, len(values) + 0.5))
+        ax.set(xlabel="rank, from the largest to the smallest", ylabel="eigenvalue", xlim=(0.5, len(values) + 0.5))
         verdict = "positive semi-definite" if what.is_psd else f"indefinite, {what.negative_mass:.1%} negative mass"
         ax.set_title(f"{self.name}: {verdict}" if self.name else verdict.capitalize(), loc="left")
         ax.legend(frameon=False, loc="upper right")
@@ -188,7 +192,7 @@ class KernelMatrixDisplay:
     order : ndarray of shape (n,)
         The row to show first, second, and so on.
     labels : ndarray of shape (n,) or None, default=None
-        The class of every row in the original order, or None.
+        The class or target of every row in the original order, or None.
     name : str or None, default=None
         What the matrix is called in the title.
 
@@ -234,8 +238,8 @@ class KernelMatrixDisplay:
         K : array-like of shape (n, n)
             Similarities or distances; asymmetric ones are shown as they are.
         y : array-like of shape (n,) or None, default=None
-            The class of every row. Rows are ordered by class, inside a class by cluster; without classes by
-            cluster alone (average linkage).
+            The class or the numeric target of every row. Rows are ordered by it, inside a class by cluster;
+            without it by cluster alone (average linkage). More than 30 different values are not named.
         name : str or None, default=None
             What the matrix is called in the title.
         ax : matplotlib Axes or None, default=None
@@ -318,8 +322,9 @@ class KernelMatrixDisplay:
         bar.outline.set_visible(False)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
-        if self.labels is None:
-            ax.set(xticks=[], yticks=[], xlabel="items, ordered by cluster")
+        if self.labels is None or len(np.unique(self.labels)) > 30:
+            by = "cluster" if self.labels is None else "target"
+            ax.set(xticks=[], yticks=[], xlabel=f"items, ordered by {by}")
         else:
             self._mark_classes()
         if self.name:
@@ -330,11 +335,13 @@ class KernelMatrixDisplay:
         """Separate the classes by thin lines and name them on the axes."""
         classes, starts, counts = np.unique(self.labels[self.order], return_index=True, return_counts=True)
         middles = starts + (counts - 1) / 2
-        names = [str(label) for label in classes]
+        names = [f"{label:g}" if classes.dtype.kind == "f" else str(label) for label in classes]
+        # white is the middle of the signed colours
+        colour = "black" if self.image_.get_cmap().name == "RdBu" else "white"
         for start in starts[1:]:
-            self.ax_.axhline(start - 0.5, color="white", linewidth=0.7)
-            self.ax_.axvline(start - 0.5, color="white", linewidth=0.7)
-        rotation = 90 if max(map(len, names)) > 3 else 0
+            self.ax_.axhline(start - 0.5, color=colour, linewidth=0.7)
+            self.ax_.axvline(start - 0.5, color=colour, linewidth=0.7)
+        rotation = 90 if sum(map(len, names)) > 40 else 0
         self.ax_.set_xticks(middles, names, rotation=rotation)
         self.ax_.set_yticks(middles, names)
         self.ax_.set_xlabel("items, ordered by class and cluster")

@@ -1,0 +1,206 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from mercerless.cli import main
+from mercerless.commands.inspect import guess_kind, is_classes
+
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def gram():
+    X = np.random.default_rng(0).normal(size=(30, 4))
+    return X @ X.T
+
+
+def lines(capsys):
+    """The report as {first words: rest}."""
+    out, err = capsys.readouterr()
+    assert err == ""
+    head, *rest = out.splitlines()
+    return {"head": head} | {line[:17].strip(): line[17:] for line in rest}
+
+
+def test_without_a_file_it_inspects_the_digit_shapes(folder, capsys):
+    assert main(["inspect"]) == 0
+    report = lines(capsys)
+    assert report["head"] == "digit shapes: 400 x 400 distance matrix, 10 classes"
+    assert report["symmetric"] == "yes, exactly"
+    assert report["definite"] == "no, indefinite"
+    assert report["negative mass"].startswith("30.")
+    assert "SimilarityClassifierCV" in report["use next"]
+    assert report["picture"] == "mercerless-inspect.png"
+    assert [path.name for path in folder.iterdir()] == ["mercerless-inspect.png"]
+    assert (folder / "mercerless-inspect.png").read_bytes().startswith(PNG)
+
+
+@pytest.mark.parametrize("suffix", ["npy", "npz", "csv"])
+def test_positive_semi_definite_matrix_from_every_format(gram, suffix, capsys):
+    {"npy": np.save, "npz": lambda p, K: np.savez(p, K=K), "csv": lambda p, K: np.savetxt(p, K, delimiter=",")}[
+        suffix
+    ](f"gram.{suffix}", gram)
+    assert main(["inspect", f"gram.{suffix}", "--output", "out.png"]) == 0
+    report = lines(capsys)
+    assert report["head"] == f"gram.{suffix}: 30 x 30 similarity matrix"
+    assert report["rank"] == "4 of 30"
+    assert report["inertia"] == "4 positive, 0 negative, 26 zero eigenvalues"
+    assert report["definite"].startswith("yes")
+    assert "sklearn.svm.SVC" in report["use next"]
+
+
+def test_numbers_are_those_of_the_matrix(capsys):
+    rng = np.random.default_rng(1)
+    Q, _ = np.linalg.qr(rng.normal(size=(6, 6)))
+    K = (Q * [5.0, 3.0, 1.0, 0.0, -1.0, -2.0]) @ Q.T
+    np.save("K.npy", (K + K.T) / 2)
+    assert main(["inspect", "K.npy"]) == 0
+    report = lines(capsys)
+    assert report["inertia"] == "3 positive, 2 negative, 1 zero eigenvalues"
+    assert report["eigenvalues"] == "from -2 to 5"
+    assert report["negative mass"].startswith("25.00%")
+
+
+def test_distances_are_centred_first(capsys):
+    x = np.random.default_rng(2).normal(size=(20, 3))
+    np.save("D.npy", np.linalg.norm(x[:, None] - x[None], axis=2))
+    assert main(["inspect", "D.npy"]) == 0
+    report = lines(capsys)
+    assert "DissimilarityKernel" in report["analysed as"]
+    assert report["inertia"].startswith("3 positive, 0 negative")
+    assert main(["inspect", "D.npy", "--kind", "similarity"]) == 0
+    assert "analysed as" not in lines(capsys)
+
+
+def test_asymmetry_is_named_and_measured(gram, capsys):
+    K = gram.copy()
+    K[0, 1] += 0.5 * np.abs(gram).max()
+    np.save("K.npy", K)
+    assert main(["inspect", "K.npy"]) == 0
+    report = lines(capsys)
+    assert report["symmetric"].startswith("no, max|K - K.T| is 0.5 of max|K|")
+    assert "symmetrize" in report["use next"]
+    np.save("K.npy", np.triu(gram))
+    assert main(["inspect", "K.npy"]) == 0
+    assert "AsymmetricRidge" in lines(capsys)["use next"]
+
+
+def test_labels_from_a_file_and_from_the_npz(gram, folder, capsys):
+    (folder / "classes.txt").write_text("\n".join(["a", "b", "c"] * 10))
+    np.save("K.npy", gram)
+    assert main(["inspect", "K.npy", "--labels", "classes.txt"]) == 0
+    assert lines(capsys)["head"].endswith("3 classes")
+    np.savez("K.npz", K_train=gram - 3, y=np.linspace(0, 1, 30), other=np.eye(2))
+    assert main(["inspect", "K.npz", "--array", "K_train"]) == 0
+    report = lines(capsys)
+    assert report["head"] == "K_train of K.npz: 30 x 30 similarity matrix, numeric target"
+    assert "SimilarityRegressorCV" in report["use next"]
+
+
+def bad_inputs(folder, gram):
+    np.save("nan.npy", np.where(np.eye(30), np.nan, gram))
+    np.save("wide.npy", gram[:10])
+    np.save("one.npy", gram[:1, :1])
+    np.save("flat.npy", gram[0])
+    np.save("complex.npy", gram * 1j)
+    np.save("good.npy", gram)
+    np.save("objects.npy", np.array([[{}]], dtype=object), allow_pickle=True)
+    np.savez("several.npz", a=gram, b=gram)
+    (folder / "words.csv").write_text("1,2\nx,y\n")
+    (folder / "few.txt").write_text("a\nb\n")
+    (folder / "empty.csv").write_text("")
+    (folder / "folder").mkdir()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["nan.npy"], "30 NaN"),
+        (["wide.npy"], "square"),
+        (["one.npy"], "one row"),
+        (["flat.npy"], "1-dimensional"),
+        (["complex.npy"], "complex"),
+        (["objects.npy"], "pickled"),
+        (["several.npz"], "several matrices: a, b"),
+        (["several.npz", "--array", "c"], "no array 'c'"),
+        (["words.csv"], "line 2"),
+        (["empty.csv"], "empty"),
+        (["folder"], "folder"),
+        (["none.npy"], "no file"),
+        (["good.npy", "--labels", "few.txt"], "2 labels for a matrix of 30 rows"),
+        (["good.npy", "--labels", "none.txt"], "no file"),
+        (["good.npy", "--output", "picture.pdf"], "png"),
+        (["good.npy", "--output", "nowhere/picture.png"], "no folder"),
+        (["good.npy", "--kind", "distance"], "distances cannot be below 0"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_leaves_nothing(folder, gram, capsys, arguments, message):
+    bad_inputs(folder, gram)
+    before = sorted(folder.iterdir())
+    assert main(["inspect", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and len(err.splitlines()) == 1 and err.startswith("mercerless inspect: ")
+    assert message in err
+    assert sorted(folder.iterdir()) == before
+
+
+def test_an_existing_picture_survives_a_failure(folder, gram, capsys, monkeypatch):
+    np.save("good.npy", gram)
+    (folder / "out.png").write_bytes(b"old")
+
+    def full_disk(self, path, **_):
+        path.write_bytes(PNG)
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", full_disk)
+    assert main(["inspect", "good.npy", "--output", "out.png"]) == 2
+    assert "No space left" in capsys.readouterr().err
+    assert (folder / "out.png").read_bytes() == b"old"
+    assert sorted(path.name for path in folder.iterdir()) == ["good.npy", "out.png"]
+
+
+def test_memory_that_will_not_fit_is_named(gram, capsys, monkeypatch):
+    np.save("good.npy", gram)
+    monkeypatch.setattr("mercerless._validation.available_memory", lambda: 50_000)
+    assert main(["inspect", "good.npy"]) == 2
+    assert "30 x 30 matrix needs 28.8 kB but the budget is 25 kB" in capsys.readouterr().err
+
+
+def test_interrupt_has_its_own_code(gram, capsys, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("mercerless.commands.inspect.draw", interrupt)
+    np.save("good.npy", gram)
+    assert main(["inspect", "good.npy"]) == 130
+    assert "interrupted" in capsys.readouterr().err
+
+
+def test_installed_command_and_its_exit_codes():
+    def run(*arguments):
+        return subprocess.run(
+            [sys.executable, "-m", "mercerless.cli", *arguments], capture_output=True, text=True, timeout=120
+        )
+
+    shown = run("inspect", "--help")
+    assert shown.returncode == 0 and "examples:" in shown.stdout
+    assert run("inspect", "none.npy").returncode == 2
+    assert run().returncode == 2
+    assert run("nonsense").returncode == 2
+
+
+def test_guesses():
+    assert guess_kind(np.array([[0.0, 1.0], [2.0, 0.0]])) == "distance"
+    assert guess_kind(np.array([[0.0, -1.0], [2.0, 0.0]])) == "similarity"
+    assert guess_kind(np.eye(2)) == "similarity"
+    assert guess_kind(np.zeros((2, 2))) == "similarity"
+    assert is_classes(np.array(["a", "b"])) and is_classes(np.arange(5)) and is_classes(np.array([1.0, -1.0] * 5))
+    assert not is_classes(np.linspace(0, 1, 50))

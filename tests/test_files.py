@@ -1,0 +1,187 @@
+import pickle
+
+import numpy as np
+import pytest
+
+from mercerless._files import existing_file, read_arrays, read_labels, read_matrix
+
+SQUARE = np.array([[1.0, 2.5], [-3e-7, 4.0]])
+
+
+def write(tmp_path, text, name="table.csv"):
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1,2.5\n-3e-7,4\n",
+        "1, 2.5\r\n-3e-7, 4\r\n",
+        "1;2.5\n-3e-7;4",
+        "1\t2.5\n-3e-7\t4\n",
+        "1 2.5\n-3e-7 4\n",
+        "  1   2.5\n -3e-7   4\n\n",
+        "# a comment\n1,2.5\n# another\n-3e-7,4\n",
+        "a,b\n1,2.5\n-3e-7,4\n",
+        '"a","b"\n1,2.5\n-3e-7,4\n',
+        ",a,b\na,1,2.5\nb,-3e-7,4\n",
+        'name,a,b\n"x, y",1,2.5\nb,-3e-7,4\n',
+        "a,1,2.5\nb,-3e-7,4\n",
+        "a b\nx 1 2.5\ny -3e-7 4\n",
+        ",0,1\n0,1,2.5\n1,-3e-7,4\n",
+        '"","1","2"\n"1",1,2.5\n"2",-3e-7,4\n',
+        "\ufeff1,2.5\n-3e-7,4\n",
+    ],
+)
+def test_text_tables(tmp_path, text):
+    np.testing.assert_array_equal(read_matrix(write(tmp_path, text)), SQUARE)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("1,2\n3\n", "line 2 has 1 entries"),
+        ("1,2\n3,4,5\n", "line 2 has 3 entries"),
+        ("a,1,2\nb,3,4,5\n", "line 2 has 4 entries"),
+        ("# note\n1,2\n\n3,x\n", "line 4 has 'x'"),
+        ("1,,2\n3,4,5\n", "line 1 has ''"),
+        (",2\n2,1\n", "line 1 has ''"),
+        (",3,4\n3,0,5\n4,5,0\n", "line 1 has ''"),
+        ("1,NA\n2,3\n", "line 1 has 'NA'"),
+        ('1,"2,000"\n3,4\n', "line 1 has '2,000'"),
+        ("a,b\n", "header but no rows"),
+        ("# only\n\n", "no rows"),
+        ("", "empty"),
+    ],
+)
+def test_text_that_is_no_table_is_refused_with_its_line(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message):
+        read_matrix(write(tmp_path, text))
+
+
+def test_npy_and_npz_keep_float32_and_convert_integers(tmp_path):
+    np.save(tmp_path / "a.npy", SQUARE.astype(np.float32))
+    assert read_matrix(tmp_path / "a.npy").dtype == np.float32
+    np.save(tmp_path / "b.npy", np.eye(3, dtype=np.int16))
+    assert read_matrix(tmp_path / "b.npy").dtype == np.float64
+    np.save(tmp_path / "c.npy", np.eye(3, dtype=bool))
+    np.testing.assert_array_equal(read_matrix(tmp_path / "c.npy"), np.eye(3))
+    np.savez_compressed(tmp_path / "d.npz", y=np.arange(2), K=SQUARE, X=np.ones((2, 5)))
+    np.testing.assert_array_equal(read_matrix(tmp_path / "d.npz"), SQUARE)
+    assert read_matrix(tmp_path / "d.npz", name="X").shape == (2, 5)
+    assert set(read_arrays(tmp_path / "d.npz")) == {"y", "K", "X"}
+
+
+def test_read_matrix_is_writable_and_leaves_the_file(tmp_path):
+    np.save(tmp_path / "a.npy", SQUARE)
+    read_matrix(tmp_path / "a.npy")[:] = 0
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), SQUARE)
+
+
+@pytest.mark.parametrize(
+    "arrays, message",
+    [
+        ({"a": np.eye(2), "b": np.eye(2)}, "several matrices: a, b"),
+        ({"a": np.arange(2), "b": np.arange(3)}, "no matrix among a, b"),
+        ({"a": np.arange(2)}, "1-dimensional"),
+        ({"a": np.eye(2) * 1j}, "complex"),
+        ({"a": np.array([["x", "y"]])}, "text"),
+        ({"a": np.empty((0, 0))}, "no entries"),
+        ({}, "no arrays"),
+    ],
+)
+def test_npz_that_holds_no_matrix_is_refused(tmp_path, arrays, message):
+    np.savez(tmp_path / "a.npz", **arrays)
+    with pytest.raises(ValueError, match=message):
+        read_matrix(tmp_path / "a.npz")
+
+
+def test_unknown_array_name_lists_the_names(tmp_path):
+    np.savez(tmp_path / "a.npz", K=np.eye(2), y=np.arange(2))
+    with pytest.raises(ValueError, match="no array 'Q'; it has K, y"):
+        read_matrix(tmp_path / "a.npz", name="Q")
+
+
+class Bomb:
+    def __reduce__(self):
+        return pytest.fail, ("a pickle was executed",)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "b.npz", "c.npy", "d.npz"])
+def test_pickles_are_never_loaded(tmp_path, name):
+    path = tmp_path / name
+    if name == "a.npy":
+        np.save(path, np.array([[Bomb()]], dtype=object), allow_pickle=True)
+    elif name == "b.npz":
+        np.savez(path, K=np.array([[Bomb()]], dtype=object))
+    else:
+        path.write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(ValueError, match="damaged or holds pickled"):
+        read_matrix(path)
+
+
+@pytest.mark.parametrize("name", ["a.npy", "b.npz"])
+@pytest.mark.parametrize("keep", [4, 60, 0.9])
+def test_truncated_files_are_refused(tmp_path, name, keep):
+    path = tmp_path / name
+    (np.save if name == "a.npy" else np.savez)(path, np.eye(20))
+    content = path.read_bytes()
+    path.write_bytes(content[: int(keep if keep > 1 else keep * len(content))])
+    with pytest.raises(ValueError, match="damaged"):
+        read_matrix(path)
+
+
+def test_a_changed_byte_in_an_npz_is_noticed(tmp_path):
+    np.savez(tmp_path / "a.npz", K=np.eye(20))
+    content = bytearray((tmp_path / "a.npz").read_bytes())
+    content[len(content) // 2] ^= 255
+    (tmp_path / "a.npz").write_bytes(content)
+    with pytest.raises(ValueError, match="damaged"):
+        read_matrix(tmp_path / "a.npz")
+
+
+def test_binary_named_csv(tmp_path):
+    (tmp_path / "a.csv").write_bytes(b"\x93NUMPY\xff\x00\xfe")
+    with pytest.raises(ValueError, match="not text"):
+        read_matrix(tmp_path / "a.csv")
+
+
+def test_paths(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        existing_file(tmp_path / "none.npy")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        existing_file(tmp_path)
+    (tmp_path / "a.mat").write_text("1")
+    with pytest.raises(ValueError, match=r"must end in one of \.npy"):
+        existing_file(tmp_path / "a.mat")
+
+
+@pytest.mark.parametrize("name", ["a.npy", "a.npz"])
+def test_memory_is_checked_before_reading(tmp_path, name):
+    (np.save if name == "a.npy" else np.savez_compressed)(tmp_path / name, np.zeros((500, 500)))
+    with pytest.raises(MemoryError, match="needs 2 MB but the budget is 100 kB"):
+        read_matrix(tmp_path / name, memory_limit="100kB")
+
+
+def test_labels(tmp_path):
+    np.testing.assert_array_equal(read_labels(write(tmp_path, 'a\n"b c"\n\na\n', "l.txt")), ["a", "b c", "a"])
+    np.save(tmp_path / "l.npy", np.array([[1], [2]]))
+    np.testing.assert_array_equal(read_labels(tmp_path / "l.npy"), [1, 2])
+    np.savez(tmp_path / "l.npz", K=np.eye(2), labels=np.array(["x", "y"]))
+    np.testing.assert_array_equal(read_labels(tmp_path / "l.npz"), ["x", "y"])
+    np.testing.assert_array_equal(read_labels(tmp_path / "l.npz", name="labels"), ["x", "y"])
+
+
+@pytest.mark.parametrize("array", [np.eye(3), np.array([1.0, np.nan]), np.array([1j, 2])])
+def test_bad_labels_are_refused(tmp_path, array):
+    np.save(tmp_path / "l.npy", array)
+    with pytest.raises(ValueError, match="label"):
+        read_labels(tmp_path / "l.npy")
+
+
+def test_npz_without_labels_is_refused(tmp_path):
+    np.savez(tmp_path / "l.npz", K=np.eye(2), Q=np.eye(2))
+    with pytest.raises(ValueError, match="no array named y or labels"):
+        read_labels(tmp_path / "l.npz")

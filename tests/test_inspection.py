@@ -1,0 +1,148 @@
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from sklearn.base import BaseEstimator
+from sklearn.svm import SVC
+
+from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
+from mercerless.kernels import TL1
+from mercerless.spectra import SpectrumTransformer, indefiniteness
+
+
+@pytest.fixture
+def ax():
+    return Figure(layout="constrained").subplots()
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    """Three classes, shuffled; similarities of 1 inside, 0 outside, plus a negative eigenvalue."""
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1, 2], [10, 15, 5]))
+    K = (y[:, None] == y[None, :]) - 0.8 * np.ones((30, 30))
+    for array in (K, y):
+        array.setflags(write=False)
+    return K, y
+
+
+def test_spectrum_draws_every_eigenvalue_in_the_colour_of_its_sign(blocks, ax):
+    K, _ = blocks
+    display = SpectrumDisplay.from_matrix(K, name="blocks", ax=ax)
+    values = np.linalg.eigvalsh(K)[::-1]
+    np.testing.assert_allclose(display.eigenvalues, values, atol=1e-12)
+    assert display.report == indefiniteness(K)
+    drawn = {bars.get_label(): [bar.get_height() for bar in bars] for bars in ax.containers}
+    assert list(drawn) == ["2 positive", "27 zero up to rounding", "1 negative"]
+    np.testing.assert_allclose(np.concatenate(list(drawn.values())), values, atol=1e-12)
+    colours = {bars.patches[0].get_facecolor() for bars in ax.containers}
+    assert len(colours) == 3
+    assert ax.get_title(loc="left").startswith("blocks: indefinite, ")
+    assert display.ax_ is ax and display.figure_ is ax.figure
+    assert ax.get_yscale() == "symlog"
+
+
+def test_spectrum_of_a_definite_matrix_says_so(ax):
+    display = SpectrumDisplay.from_matrix(np.diag([3.0, 2.0, 1.0]), scale="linear", ax=ax)
+    assert display.report.is_psd
+    assert ax.get_title(loc="left") == "Positive semi-definite"
+    assert ax.get_yscale() == "linear"
+    SpectrumDisplay.from_matrix(np.zeros((3, 3)), ax=Figure().subplots())
+
+
+def test_spectrum_from_eigenvalues_alone(ax):
+    display = SpectrumDisplay([1.0, -1.0, 3.0]).plot(ax=ax)
+    np.testing.assert_array_equal(display.eigenvalues, [3.0, 1.0, -1.0])
+    assert display.report.negative_mass == pytest.approx(0.2)
+
+
+def test_spectrum_refuses(blocks):
+    with pytest.raises(ValueError, match="not symmetric"):
+        SpectrumDisplay.from_matrix(np.triu(np.ones((3, 3))))
+    with pytest.raises(ValueError, match="scale"):
+        SpectrumDisplay.from_matrix(blocks[0], scale="log")
+
+
+class KernelHolder(BaseEstimator):
+    """The least an estimator with a kernel has after fit."""
+
+    def fit(self, X, y=None):
+        self.kernel_ = TL1(2.0)
+        return self
+
+
+def test_from_estimator_uses_the_kernel_or_the_precomputed_matrix(blocks):
+    K, y = blocks
+    X = np.random.default_rng(0).normal(size=(25, 3))
+    display = SpectrumDisplay.from_estimator(KernelHolder().fit(X), X, ax=Figure().subplots())
+    np.testing.assert_allclose(display.eigenvalues, np.linalg.eigvalsh(TL1(2.0)(X))[::-1], atol=1e-10)
+    assert display.name == "KernelHolder"
+    display = SpectrumDisplay.from_estimator(SpectrumTransformer().fit(K), K, ax=Figure().subplots())
+    np.testing.assert_allclose(display.eigenvalues, np.linalg.eigvalsh(K)[::-1], atol=1e-12)
+    display = KernelMatrixDisplay.from_estimator(SpectrumTransformer().fit(K), K, y, ax=Figure().subplots())
+    np.testing.assert_array_equal(display.matrix, K)
+    with pytest.raises(ValueError, match="no kernel to show"):
+        SpectrumDisplay.from_estimator(SVC().fit(X, X[:, 0] > 0), X)
+
+
+def test_matrix_is_shown_by_class(blocks, ax):
+    K, y = blocks
+    display = KernelMatrixDisplay.from_matrix(K, y, name="blocks", ax=ax)
+    np.testing.assert_array_equal(y[display.order], np.sort(y))
+    np.testing.assert_array_equal(np.sort(display.order), np.arange(30))
+    np.testing.assert_array_equal(display.image_.get_array(), K[np.ix_(display.order, display.order)])
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["0", "1", "2"]
+    np.testing.assert_allclose(ax.get_yticks(), [4.5, 17, 27])
+    assert ax.get_title(loc="left") == "blocks"
+
+
+def test_matrix_is_shown_by_cluster_without_classes(blocks, ax):
+    K, y = blocks
+    order = KernelMatrixDisplay.from_matrix(K, ax=ax).order
+    assert (np.diff(y[order]) != 0).sum() == 2  # every class in one piece
+    D = np.sqrt(np.maximum(2 * 0.2 - 2 * K, 0))
+    np.fill_diagonal(D, 0)
+    order = KernelMatrixDisplay.from_matrix(D, ax=Figure().subplots()).order
+    assert (np.diff(y[order]) != 0).sum() == 2
+
+
+def test_numeric_targets_order_but_are_not_named(blocks, ax):
+    target = np.random.default_rng(0).normal(size=40)
+    display = KernelMatrixDisplay.from_matrix(np.outer(target, target), target, ax=ax)
+    assert (np.diff(target[display.order]) >= 0).all()
+    assert ax.get_xlabel() == "items, ordered by target" and not len(ax.get_yticks())
+
+
+def test_colours_are_centred_on_zero_for_signed_entries_and_ignore_outliers(blocks):
+    K, _ = blocks
+    image = KernelMatrixDisplay.from_matrix(K, ax=Figure().subplots()).image_
+    low, high = image.get_clim()
+    assert low == -high and image.get_cmap().name == "RdBu"
+    rng = np.random.default_rng(0)
+    K = rng.uniform(1, 2, size=(50, 50))
+    K[3, 4] = 1e6
+    image = KernelMatrixDisplay.from_matrix(K, ax=Figure().subplots()).image_
+    assert image.get_clim()[1] <= 2 and image.get_cmap().name == "cividis"
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_tiny_matrices(n):
+    K = np.eye(n)
+    SpectrumDisplay.from_matrix(K, ax=Figure().subplots())
+    assert len(KernelMatrixDisplay.from_matrix(K, ax=Figure().subplots()).order) == n
+    assert len(KernelMatrixDisplay.from_matrix(K, np.arange(n)[::-1], ax=Figure().subplots()).order) == n
+
+
+def test_matrix_refuses(blocks):
+    with pytest.raises(ValueError, match="one label per row"):
+        KernelMatrixDisplay.from_matrix(blocks[0], np.arange(3))
+    with pytest.raises(ValueError, match="square"):
+        KernelMatrixDisplay.from_matrix(np.ones((2, 3)))
+
+
+def test_without_axes_a_figure_is_made(blocks):
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("Agg")
+    display = SpectrumDisplay.from_matrix(blocks[0])
+    assert display.figure_ in [plt.figure(number) for number in plt.get_fignums()]
+    plt.close("all")
