@@ -1,0 +1,161 @@
+"""Support vector machines in a Krein space: a positive kernel for training, the original one for prediction.
+
+Stabilisation (Loosli, Canu and Ong, 2016) minimises over f+ and maximises over f-; its dual is that of an
+ordinary machine with the kernel matrix ``|K| = V |s| V'``. With a factor c for the penalty of f-,
+||f+||^2 + c ||f-||^2, the matrix is ``V diag(s+ + |s-| / c) V'``. Both are ``K @ projector``, so coefficients of the
+machine times the projector are coefficients for the original kernel, and new items need nothing but ``k(x, x_i)``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh, lu_factor, lu_solve
+from sklearn.svm import SVC, SVR
+
+from mercerless.solvers.krein import center_kernel, kept
+
+
+class Stabilized(NamedTuple):
+    """A positive semi-definite matrix ``kernel = K @ projector`` (K centred if asked) and how to get back."""
+
+    kernel: NDArray
+    projector: NDArray
+    mean: NDArray  # column means of K, 0 unless centred
+    n_negative: int
+
+    def original(self, beta: NDArray, intercept: NDArray) -> tuple[NDArray, NDArray]:
+        """Coefficients and intercepts for the original kernel's rows ``k(x, .)``."""
+        coef = self.projector @ beta
+        if self.mean.any():
+            coef = coef - coef.mean(axis=0)
+        return coef, intercept - self.mean @ coef
+
+
+def stabilize(
+    K: NDArray, negative_penalty: float = 1.0, *, center: bool = False, rtol: float = 1e-12
+) -> Stabilized:
+    """Flip the negative eigenvalues of the symmetric `K`, divided by `negative_penalty` (inf drops them). O(n^3)."""
+    Kt, mean, _, _ = center_kernel(K, None, center)
+    s, V = eigh(Kt, driver="evd", check_finite=False, overwrite_a=True)
+    keep = kept(s, rtol)
+    s, V = s[keep], V[:, keep]
+    factor = np.where(s > 0, 1.0, -1.0 / negative_penalty).astype(s.dtype)
+    projector = (V * factor) @ V.T
+    matrix = (V * (factor * s)) @ V.T
+    return Stabilized((matrix + matrix.T) / 2, projector, mean, int(np.sum(s < 0)))
+
+
+class Machine(NamedTuple):
+    """``f = K @ coef + intercept`` on the training rows, and the relative duality gap."""
+
+    coef: NDArray
+    intercept: float
+    gap: float
+    n_iter: int
+
+
+def hinge_machine(
+    K: NDArray, sign: NDArray, C: float = 1.0, weight: NDArray | None = None, *, tol: float = 1e-3, max_iter: int = -1
+) -> Machine:
+    """Minimize ``coef' K coef / 2 + C sum(weight * max(0, 1 - sign * f))`` for a positive semi-definite `K`.
+
+    libsvm through `sklearn.svm.SVC`; `tol` is its tolerance on the dual gradient. One class gives f = sign.
+    """
+    if np.all(sign == sign[0]):
+        return Machine(np.zeros(len(K)), float(sign[0]), 0.0, 0)
+    w = np.ones(len(K)) if weight is None else weight
+    model = SVC(kernel="precomputed", C=C, tol=tol, max_iter=max_iter).fit(K, sign, sample_weight=weight)
+    beta = np.zeros(len(K))
+    beta[model.support_] = model.dual_coef_[0]
+    b = float(model.intercept_[0])
+    Kb = K @ beta
+    norm, loss = beta @ Kb, np.maximum(0.0, 1.0 - sign * (Kb + b))
+    primal, dual = norm / 2 + C * (w @ loss), np.abs(beta).sum() - norm / 2
+    return Machine(beta, b, _relative(primal, dual), int(np.sum(model.n_iter_)))
+
+
+def tube_machine(
+    K: NDArray,
+    y: NDArray,
+    C: float = 1.0,
+    epsilon: float = 0.1,
+    weight: NDArray | None = None,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = -1,
+) -> Machine:
+    """Minimize ``coef' K coef / 2 + C sum(weight * max(0, |y - f| - epsilon))`` for a positive semi-definite `K`."""
+    w = np.ones(len(K)) if weight is None else weight
+    model = SVR(kernel="precomputed", C=C, epsilon=epsilon, tol=tol, max_iter=max_iter).fit(K, y, sample_weight=weight)
+    beta = np.zeros(len(K))
+    beta[model.support_] = model.dual_coef_[0]
+    b = float(model.intercept_[0])
+    Kb = K @ beta
+    norm, loss = beta @ Kb, np.maximum(0.0, np.abs(y - Kb - b) - epsilon)
+    primal, dual = norm / 2 + C * (w @ loss), y @ beta - epsilon * np.abs(beta).sum() - norm / 2
+    return Machine(beta, b, _relative(primal, dual), int(np.sum(model.n_iter_)))
+
+
+def squared_hinge_machine(
+    K: NDArray, sign: NDArray, C: float = 1.0, weight: NDArray | None = None, *, max_iter: int = 100
+) -> Machine:
+    """Minimize ``coef' K coef / 2 + C sum(weight * max(0, 1 - sign * f)^2)`` for a positive semi-definite `K`.
+
+    Newton's method on the active set A = {sign f < 1}: there ``coef = 2 C weight (sign - f)``, sum(coef) = 0, one
+    bordered linear system of the size of A; an exact line search on the piecewise quadratic makes it global. The
+    problem is strictly convex in f, the number of steps finite (about ten). Cost O(|A|^3) per step. Certificate:
+    the duality gap. Rows of weight zero and a single class (f = sign) are allowed.
+    """
+    n = len(K)
+    if np.all(sign == sign[0]):
+        return Machine(np.zeros(n), float(sign[0]), 0.0, 0)
+    cost = 2.0 * C * (np.ones(n) if weight is None else weight)
+    used = cost > 0
+    beta, b, f = np.zeros(n), 0.0, np.zeros(n)
+    active = used.copy()
+    step, done = 0, False
+    while not done and step < max_iter:
+        step += 1
+        A = np.flatnonzero(active)
+        system = np.zeros((len(A) + 1, len(A) + 1))
+        system[:-1, :-1] = K[np.ix_(A, A)]
+        system[np.arange(len(A)), np.arange(len(A))] += 1.0 / cost[A]
+        system[-1, :-1] = system[:-1, -1] = 1.0
+        solution = lu_solve(lu_factor(system), np.r_[sign[A], 0.0])
+        new_beta = np.zeros(n)
+        new_beta[A], new_b = solution[:-1], solution[-1]
+        new_f = K @ new_beta + new_b
+        t = _line_search(beta, new_beta, f - b, new_f - new_b, f, new_f, sign, cost)
+        beta, b, f = beta + t * (new_beta - beta), b + t * (new_b - b), f + t * (new_f - f)
+        now = used & (sign * f < 1.0)
+        done = t == 1.0 and np.array_equal(now, active)
+        active = now
+        if not active.any():  # f separates with margin: only from a start, keep all rows
+            active = used.copy()
+    alpha = np.maximum(sign * beta, 0.0)
+    norm, loss = beta @ (f - b), np.maximum(0.0, 1.0 - sign * f)
+    primal = norm / 2 + cost @ loss**2 / 2
+    dual = alpha.sum() - norm / 2 - np.sum(alpha[used] ** 2 / cost[used]) / 2
+    return Machine(beta, float(b), _relative(primal, dual), step)
+
+
+def _line_search(beta, new_beta, Kb, new_Kb, f, new_f, sign, cost):
+    """The step in (0, 1] that minimises the convex objective between two points, 1 where it still descends there."""
+    linear, quadratic = (new_beta - beta) @ Kb, (new_beta - beta) @ (new_Kb - Kb)
+    d = new_f - f
+
+    def slope(t):
+        return linear + t * quadratic - (cost * sign * d) @ np.maximum(0.0, 1.0 - sign * (f + t * d))
+
+    if slope(1.0) <= 1e-12 * abs(slope(0.0)):
+        return 1.0
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
+    return high
+
+
+def _relative(primal: float, dual: float) -> float:
+    return float((primal - dual) / max(abs(primal), np.finfo(float).tiny))
