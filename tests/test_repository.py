@@ -21,11 +21,12 @@ FLOORS = {
     "_validation": (),
     "datasets": (),
     "_statistics": (),
+    "_blocks": ("_validation",),
     "kernels": ("_validation", "kernels"),
     "spectra": ("_validation", "kernels"),
     "lowrank": ("_validation", "kernels"),
-    "solvers": ("_validation", "spectra", "lowrank", "solvers"),
-    "estimators": ("_validation", "kernels", "spectra", "lowrank", "solvers", "estimators"),
+    "solvers": ("_validation", "_blocks", "spectra", "lowrank", "solvers"),
+    "estimators": ("_validation", "_blocks", "kernels", "spectra", "lowrank", "solvers", "estimators"),
 }
 MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 

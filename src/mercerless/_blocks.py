@@ -1,0 +1,202 @@
+"""Sums and maps over row blocks of data that need not fit in memory: arrays, memory maps, Dask arrays.
+
+The estimators that scale need the data only through sums over rows, so this is all that a cluster has to do for them:
+Dask arrays are worked on chunk by chunk where the chunks are, and only the sums travel.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless._validation import check_real, row_blocks
+
+T = TypeVar("T")
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array, told without importing Dask.
+
+    Parameters
+    ----------
+    X : object
+        Anything.
+
+    Returns
+    -------
+    bool
+        True for Dask arrays.
+    """
+    return type(X).__module__.startswith("dask.array")
+
+
+def check_rows(X: Any, name: str = "X") -> Any:
+    """Check what can be checked of a Dask array before any work: two dimensions, known sizes, real numbers.
+
+    Parameters
+    ----------
+    X : dask.array.Array
+        The rows.
+    name : str, default="X"
+        What to call it in the message.
+
+    Returns
+    -------
+    dask.array.Array
+        The same rows with all columns in one chunk.
+    """
+    if X.ndim != 2:
+        raise ValueError(f"{name} must be two-dimensional, not {X.ndim}-dimensional.")
+    if any(np.isnan(size) for size in X.shape):
+        raise ValueError(f"{name} has chunks of unknown size; call {name}.compute_chunk_sizes() first.")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"{name} has dtype {X.dtype}; pass real numbers.")
+    return X.rechunk({1: -1})
+
+
+def take_rows(X: Any, rows: NDArray) -> NDArray:
+    """Some rows as a floating array in memory, in the order asked for.
+
+    Parameters
+    ----------
+    X : ndarray or dask.array.Array
+        The data.
+    rows : ndarray of shape (k,)
+        Row numbers.
+
+    Returns
+    -------
+    ndarray of shape (k, n_columns)
+        The rows.
+    """
+    if not is_dask(X):
+        return check_real(X[rows])
+    order = np.argsort(rows, kind="stable")  # Dask reads sorted rows once per chunk
+    out = np.empty((len(rows), X.shape[1]), dtype=X.dtype)
+    out[order] = X[rows[order]].compute()
+    return check_real(out)
+
+
+def reduce_rows(
+    function: Callable[..., T],
+    combine: Callable[[T, T], T],
+    arrays: Sequence[Any],
+    bytes_per_row: float,
+    budget: int = 2**27,
+) -> T:
+    """``combine`` of ``function(*blocks)`` over blocks of rows, in row order.
+
+    Parameters
+    ----------
+    function : callable
+        Takes one block of each array (None for None) and returns a partial result; every block is a checked floating
+        array or a slice of what was given.
+    combine : callable
+        Takes two partial results, the earlier rows' first.
+    arrays : sequence of array or None
+        The first is the two-dimensional data: an array, a memory map or a Dask array. The others have as many rows.
+    bytes_per_row : float
+        What ``function`` needs per row.
+    budget : int, default=2**27
+        Bytes that one block may need.
+
+    Returns
+    -------
+    object
+        The combined result. For Dask arrays, partial results of chunks are combined pairwise on the cluster, in an
+        order that depends on the chunks only: results do not depend on the number of workers.
+    """
+    if not is_dask(arrays[0]):
+        return _fold(function, combine, bytes_per_row, budget, *arrays)
+    import dask
+
+    chunk = dask.delayed(_fold, pure=True)
+    # one node each in the graph, so that landmarks travel once and not with every chunk
+    function, combine = dask.delayed(function, pure=False), dask.delayed(combine, pure=False)
+    parts = [chunk(function, combine, bytes_per_row, budget, *blocks) for blocks in _delayed_blocks(arrays)]
+    while len(parts) > 1:
+        pairs = [combine(*parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
+        parts = pairs + parts[2 * len(pairs) :]
+    return parts[0].compute()
+
+
+def map_rows(
+    function: Callable[[NDArray], NDArray],
+    X: Any,
+    bytes_per_row: float,
+    *,
+    n_columns: int | None = None,
+    dtype: Any = np.float64,
+    budget: int = 2**27,
+) -> Any:
+    """``function(block)`` for all rows of X, computed block by block.
+
+    Parameters
+    ----------
+    function : callable
+        Takes a block of rows and returns as many rows of results.
+    X : ndarray or dask.array.Array
+        The data.
+    bytes_per_row : float
+        What ``function`` needs per row.
+    n_columns : int or None, default=None
+        The number of result columns; None for one value per row.
+    dtype : dtype, default=float64
+        The results' dtype.
+    budget : int, default=2**27
+        Bytes that one block may need.
+
+    Returns
+    -------
+    ndarray or dask.array.Array
+        The results; lazy for a Dask array.
+    """
+    if is_dask(X):
+        X = check_rows(X)
+        shape = {"drop_axis": 1} if n_columns is None else {"chunks": (X.chunks[0], (n_columns,))}
+        return X.map_blocks(
+            _map_chunk,
+            function=function,
+            bytes_per_row=bytes_per_row,
+            n_columns=n_columns,
+            out_dtype=dtype,
+            budget=budget,
+            dtype=dtype,
+            meta=np.empty((0,) if n_columns is None else (0, 0), dtype=dtype),
+            **shape,
+        )
+    return _map_chunk(X, function, bytes_per_row, n_columns, dtype, budget)
+
+
+def _map_chunk(X, function, bytes_per_row, n_columns, out_dtype, budget):
+    out = np.empty((len(X),) if n_columns is None else (len(X), n_columns), dtype=out_dtype)
+    for rows in row_blocks(len(X), bytes_per_row, budget):
+        out[rows] = function(check_real(X[rows]))
+    return out
+
+
+def _fold(function, combine, bytes_per_row, budget, X, *others):
+    total: Any = None
+    for rows in row_blocks(len(X), bytes_per_row, budget):
+        part = function(check_real(X[rows]), *(None if a is None else a[rows] for a in others))
+        total = part if total is None else combine(total, part)
+    return total
+
+
+def _delayed_blocks(arrays):
+    """Row by row of chunks: the delayed blocks of all arrays."""
+    X = check_rows(arrays[0])
+    sizes = X.chunks[0]
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    columns = [X.to_delayed().ravel().tolist()]
+    for array in arrays[1:]:
+        if array is None:
+            columns.append([None] * len(sizes))
+        elif is_dask(array):
+            array = array.rechunk({0: sizes, **{axis: -1 for axis in range(1, array.ndim)}})
+            columns.append(array.to_delayed().ravel().tolist())
+        else:
+            columns.append([array[a:b] for a, b in pairwise(bounds)])
+    return [blocks for blocks, size in zip(zip(*columns), sizes) if size]
