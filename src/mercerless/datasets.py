@@ -58,7 +58,7 @@ def load_digit_shapes(n_samples: int = 400, *, threshold: float = 8.0) -> Bunch:
         ``D``, the distances, and ``K = -H D**2 H / 2`` with ``H`` the centring matrix, the similarities, both
         of shape (n_samples, n_samples); ``target``, the digit; ``images`` of shape (n_samples, 8, 8);
         ``DESCR``. ``K`` is centred on all items; to keep test items out of the centring, begin with ``D``
-        and `mercerless.DissimilarityKernel`.
+        and `mercerless.spectra.DissimilarityKernel`.
 
     References
     ----------

@@ -134,7 +134,7 @@ def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
         "use next         " + advice(matrix, directions, report.is_psd),
     ]
     if matrix.kind == "distance":
-        lines.insert(2, "analysed as      similarities -D**2/2, centred (mercerless.DissimilarityKernel)")
+        lines.insert(2, "analysed as      similarities -D**2/2, centred (mercerless.spectra.DissimilarityKernel)")
     return lines
 
 
