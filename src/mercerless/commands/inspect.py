@@ -131,8 +131,9 @@ def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
         f"eigenvalues      from {report.smallest:.4g} to {report.largest:.4g}",
         f"negative mass    {report.negative_mass:.2%} of the sum of absolute eigenvalues",
         "definite         " + ("yes, positive semi-definite up to rounding" if report.is_psd else "no, indefinite"),
-        "use next         " + advice(matrix, directions, report.is_psd),
     ]
+    suggestion, reason = advice(matrix, directions, report.is_psd)
+    lines += [f"use next         {suggestion}", f"because          {reason}"]
     if matrix.kind == "distance":
         lines.insert(2, "analysed as      similarities -D**2/2, centred (mercerless.spectra.DissimilarityKernel)")
     return lines
@@ -159,17 +160,24 @@ def is_classes(labels: np.ndarray) -> bool:
     return labels.dtype.kind != "f" or len(np.unique(labels)) <= min(20, len(labels) // 2)
 
 
-def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> str:
-    """Return one concrete suggestion."""
-    task = "Classifier" if matrix.labels is None or is_classes(matrix.labels) else "Regressor"
+def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> tuple[str, str]:
+    """Return one concrete suggestion and its reason."""
+    classify = matrix.labels is None or is_classes(matrix.labels)
     if matrix.kind == "similarity" and directions.norm > 0.1:
-        name = "AsymmetricRidgeClassifier" if task == "Classifier" else "AsymmetricRidge"
-        return f'mercerless.{name}(kernel="precomputed"): it keeps the two directions apart'
-    steps = "" if directions.largest <= 1e-8 else "after mercerless.spectra.symmetrize: "
+        name = "AsymmetricRidgeClassifier" if classify else "AsymmetricRidge"
+        return f'mercerless.{name}(kernel="precomputed")', "it keeps the two directions apart"
     if is_psd:
-        name = "SVC" if task == "Classifier" else "SVR"
-        return f'{steps}sklearn.svm.{name}(kernel="precomputed"); any kernel machine is sound here'
-    return f'{steps}mercerless.Similarity{task}CV(kernel="precomputed"); it finds out what the negative part is worth'
+        model = f'{"SVC" if classify else "SVR"}(kernel="precomputed")'
+        if matrix.kind == "distance":
+            model = f"make_pipeline(mercerless.spectra.DissimilarityKernel(), {model})"
+        suggestion, reason = f"scikit-learn's {model}", "any kernel machine is sound on this matrix"
+    else:
+        name = "SimilarityClassifierCV" if classify else "SimilarityRegressorCV"
+        suggestion = f'mercerless.{name}(kernel="precomputed", input="{matrix.kind}")'
+        reason = "it finds out what the negative part is worth"
+    if directions.largest > 1e-8:
+        suggestion += " on mercerless.spectra.symmetrize(matrix)"
+    return suggestion, reason
 
 
 def draw(matrix: Matrix, output: Path) -> Indefiniteness:

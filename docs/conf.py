@@ -1,0 +1,59 @@
+"""Sphinx configuration; ``make docs`` builds with warnings as errors."""
+
+import re
+from importlib.metadata import version as installed_version
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+project = "mercerless"
+author = "The mercerless developers"
+copyright = "2026, The mercerless developers"
+release = version = installed_version("mercerless")
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "examples"]
+# pages of methods appear in the table of contents as they are written
+suppress_warnings = ["toc.empty_glob", "config.cache"]
+
+myst_enable_extensions = ["dollarmath", "colon_fence", "deflist"]
+myst_heading_anchors = 3
+
+autosummary_generate = True
+autosummary_ignore_module_all = False
+autosummary_imported_members = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = False
+
+html_theme = "furo"
+html_title = "mercerless"
+html_theme_options = {"source_directory": "docs/"}
+
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"plot_",
+    "download_all_examples": False,
+    "min_reported_time": 5,
+    "remove_config_comments": True,
+    "capture_repr": (),
+    "abort_on_example_error": True,
+}
+
+
+def skip_metadata_requests(app, what, name, obj, skip, options):
+    """Leave out scikit-learn's generated set_fit_request and the like, whose links lead to its own guide."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
+
+
+def setup(app):
+    app.connect("autodoc-skip-member", skip_metadata_requests)

@@ -1,0 +1,25 @@
+"""The Python sessions in the pages on the foundation give what they say, and so does the command's report."""
+
+import doctest
+from pathlib import Path
+
+import pytest
+
+from mercerless.cli import main
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+@pytest.mark.parametrize("page", ["one-idea", "kernels", "spectra", "datasets"])
+def test_sessions_in_the_documentation(page):
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8").replace("```", "\n")
+    session = doctest.DocTestParser().get_doctest(text, {}, page, f"{page}.md", 0)
+    assert len(session.examples) > 3
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert runner.run(session).failed == 0
+
+
+def test_the_report_of_inspect_is_the_one_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    main(["inspect"])
+    assert capsys.readouterr().out in (DOCS / "spectra.md").read_text(encoding="utf-8")
