@@ -201,36 +201,43 @@ class _KreinLeastSquares(KernelEstimator):
     def _rows(self, kernel, items, Y, weight, labels) -> _Rows:
         n = len(Y)
         used = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
+        folds = self._fold_of(Y, labels, used)
         if len(used) < n:
-            weight, Y, labels = weight[used], Y[used], None if labels is None else labels[used]
+            weight, Y = weight[used], Y[used]
             if isinstance(kernel, Precomputed):
                 items = check_symmetric(items, "X")[np.ix_(used, used)]
             else:
                 items = items[used] if hasattr(items, "ndim") else [items[i] for i in used]
-        return _Rows(kernel, items, used, Y, weight, self._fold_of(Y, labels))
+        return _Rows(kernel, items, used, Y, weight, folds)
 
-    def _fold_of(self, Y: NDArray, labels: NDArray | None) -> NDArray:
-        """The number of the fold that leaves out each row."""
-        n, cv, seed = len(Y), self.cv, check_random_state(self.random_state)
-        if isinstance(cv, (int, np.integer)):
-            if cv < 2:
-                raise ValueError(f"cv must be at least 2 folds, got {cv}.")
-            smallest = n if labels is None else np.bincount(labels)[np.bincount(labels) > 0].min()
-            if n < 2:
-                return np.zeros(n, dtype=int)
-            if labels is not None and smallest >= 2:
-                splitter = StratifiedKFold(min(cv, int(smallest)), shuffle=True, random_state=seed)
-            else:
-                splitter = KFold(min(cv, n), shuffle=True, random_state=seed)
-        else:
-            splitter = check_cv(cv)
-        fold_of = np.full(n, -1)
-        for i, (_, test) in enumerate(splitter.split(np.zeros((n, 1)), Y[:, 0] if labels is None else labels)):
+    def _fold_of(self, Y: NDArray, labels: NDArray | None, used: NDArray) -> NDArray:
+        """The number of the fold that leaves out each of the used rows."""
+        if isinstance(self.cv, (int, np.integer)):
+            return self._drawn_folds(len(used), None if labels is None else labels[used])
+        fold_of = np.full(len(Y), -1)
+        target = Y[:, 0] if labels is None else labels
+        for i, (_, test) in enumerate(check_cv(self.cv).split(np.zeros((len(Y), 1)), target)):
             if np.any(fold_of[test] >= 0):
                 raise ValueError("cv must hold out every row once: its test sets overlap; use for example cv=5.")
             fold_of[test] = i
-        if np.any(fold_of < 0):
+        if np.any(fold_of[used] < 0):
             raise ValueError("cv must hold out every row once: its test sets leave rows out; use for example cv=5.")
+        return np.unique(fold_of[used], return_inverse=True)[1]
+
+    def _drawn_folds(self, n: int, labels: NDArray | None) -> NDArray:
+        if self.cv < 2:
+            raise ValueError(f"cv must be at least 2 folds, got {self.cv}.")
+        fold_of = np.zeros(n, dtype=int)
+        if n < 2:
+            return fold_of
+        seed = check_random_state(self.random_state)
+        smallest = 0 if labels is None else np.unique(labels, return_counts=True)[1].min()
+        if smallest >= 2:
+            splitter = StratifiedKFold(min(self.cv, int(smallest)), shuffle=True, random_state=seed)
+        else:
+            splitter = KFold(min(self.cv, n), shuffle=True, random_state=seed)
+        for i, (_, test) in enumerate(splitter.split(np.zeros((n, 1)), labels)):
+            fold_of[test] = i
         return fold_of
 
     def _solver(self, n: int) -> str:
@@ -337,7 +344,7 @@ class _KreinLeastSquares(KernelEstimator):
             "eigenvalues_": system.values,
             "spectral_target_": self._squeeze(system.target),
             "multiplier_": self._squeeze(1.0 + spectral.multiplier),
-            "n_iter_": spectral.n_iter,
+            "n_iter_": max(1, spectral.n_iter),
             "certificate_": max(solution.constraint_error, solution.stationarity),
             "is_minimum_": bool(np.all(spectral.is_minimum)),
         }
@@ -605,8 +612,8 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         Weights of the classes, which multiply the sample weights.
     encoding : {"signed", "standardized"}, default="signed"
         Targets +-1, or those of Oglic and Gaertner: sqrt(n-/n+) and -sqrt(n+/n-), that is +-1 with mean zero and
-        variance one. With an intercept both give the same classifier unless `radius` is given or `calibrate` is off:
-        the paper's rule, the sign of f, then cuts at the classes' prior and is no substitute for `class_weight`.
+        variance one. This shifts and scales f; calibrated probabilities hardly notice. With ``calibrate=False`` it is
+        the paper's rule, the sign of f, which cuts at the classes' prior and is no substitute for `class_weight`.
     calibrate : bool, default=True
         Whether to calibrate on held-out scores. Without, the penalties are chosen by squared error, the scores are f
         itself, and there is no `predict_proba`.
@@ -971,6 +978,7 @@ def _check_labels(y: Any, sample_weight: Any, class_weight: Any, name: str):
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
+    check_array(y, ensure_2d=False, dtype=None, input_name="y")
     check_classification_targets(y)
     weight = _check_weight(sample_weight, len(y))
     if class_weight is not None:
@@ -995,28 +1003,36 @@ class _KreinMachine(KernelEstimator):
             if not (np.isscalar(value) and value > 0):
                 raise ValueError(f"{name} must be positive, got {value!r}.")
 
-    def _stabilized(self, X: Any, n: int):
+    def _stabilized(self, X: Any, weight: NDArray | None, n: int):
+        """The kernel, the items, the rows of positive weight, and their flipped kernel matrix."""
         kernel, items = self._train_items(X)
         check_consistent_length(items, np.empty(n))
         check_memory(32.0 * n**2, f"The eigendecomposition of {n} items", self.memory_limit, "use fewer rows")
         name = "X" if isinstance(kernel, Precomputed) else "the kernel matrix"
         K = check_symmetric(kernel(items), name)
-        return kernel, items, stabilize(K, self.negative_penalty, center=self.center)
+        used = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
+        K = K if len(used) == n else K[np.ix_(used, used)]
+        w = None if weight is None else weight[used]
+        return kernel, items, used, stabilize(K, self.negative_penalty, w, center=self.center)
 
-    def _store(self, kernel, items, machines, stabilized, **attributes) -> None:
+    def _store(self, kernel, items, used, machines, stabilized, n: int, **attributes) -> None:
         beta = np.column_stack([m.coef for m in machines])
-        coef, intercept = stabilized.original(beta, np.array([m.intercept for m in machines]))
+        part, intercept = stabilized.original(beta, np.array([m.intercept for m in machines]))
+        coef = np.zeros((n, part.shape[1]))
+        coef[used] = part
         gap = max(m.gap for m in machines)
-        if gap > 0.1:  # libsvm stops on the gradient of the dual, which leaves a gap of some per cent
+        # libsvm stops on the gradient of the dual and warns for itself
+        if gap > 1e-6 and getattr(self, "loss", "hinge") == "squared_hinge":
             warnings.warn(
-                f"The relative duality gap is {gap:.1e}; lower tol, raise max_iter, or lower C.",
+                f"The relative duality gap is {gap:.1e}; the kernel matrix may be badly scaled, lower C.",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         attributes |= {
             "kernel_": kernel,
             "X_fit_": None if isinstance(kernel, Precomputed) else items,
-            "support_": np.flatnonzero(np.any(beta != 0, axis=1)),
+            "support_": used[np.any(beta != 0, axis=1)],
+            "n_iter_": max(1, *(m.n_iter for m in machines)),
             "dual_coef_": coef,
             "intercept_": intercept,
             "certificate_": float(gap),
@@ -1143,16 +1159,15 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         if self.decision_function_shape not in ("ovr", "ovo"):
             raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', got {self.decision_function_shape!r}.")
         weight, classes, labels = _check_labels(y, sample_weight, self.class_weight, type(self).__name__)
-        kernel, items, stabilized = self._stabilized(X, len(labels))
-        machines = [self._pair(stabilized.kernel, labels, weight, i, j) for i, j in _pairs(len(classes))]
-        self._store(kernel, items, machines, stabilized, classes_=classes)
+        kernel, items, used, stabilized = self._stabilized(X, weight, len(labels))
+        w = None if weight is None else weight[used]
+        machines = [self._pair(stabilized.kernel, labels[used], w, i, j) for i, j in _pairs(len(classes))]
+        self._store(kernel, items, used, machines, stabilized, len(labels), classes_=classes)
         return self
 
     def _pair(self, K: NDArray, labels: NDArray, weight: NDArray | None, i: int, j: int):
         """The machine of class j against class i; positive scores mean j."""
         rows = np.flatnonzero((labels == i) | (labels == j))
-        if weight is not None:
-            rows = rows[weight[rows] > 0]
         sign = np.where(labels[rows] == j, 1.0, -1.0)
         w = None if weight is None else weight[rows]
         block = K[np.ix_(rows, rows)]
@@ -1306,14 +1321,12 @@ class KreinSVR(RegressorMixin, _KreinMachine):
             raise ValueError(f"epsilon must be nonnegative, got {self.epsilon!r}.")
         y = column_or_1d(_check_targets(y, type(self).__name__), warn=True)
         weight = _check_weight(sample_weight, len(y))
-        kernel, items, stabilized = self._stabilized(X, len(y))
-        rows = np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0)
-        w = None if weight is None else weight[rows]
-        block = stabilized.kernel[np.ix_(rows, rows)]
-        machine = tube_machine(block, y[rows], self.C, self.epsilon, w, tol=self.tol, max_iter=self.max_iter)
-        coef = np.zeros(len(y))
-        coef[rows] = machine.coef
-        self._store(kernel, items, [machine._replace(coef=coef)], stabilized)
+        kernel, items, used, stabilized = self._stabilized(X, weight, len(y))
+        w = None if weight is None else weight[used]
+        machine = tube_machine(
+            stabilized.kernel, y[used], self.C, self.epsilon, w, tol=self.tol, max_iter=self.max_iter
+        )
+        self._store(kernel, items, used, [machine], stabilized, len(y))
         return self
 
     def predict(self, X: Any) -> NDArray:

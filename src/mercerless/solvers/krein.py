@@ -85,7 +85,7 @@ def minimize_on_sphere(
     p, t = np.broadcast_arrays(np.asarray(penalty, dtype=float), np.asarray(target, dtype=float))
     shape, k = p.shape[:-1], p.shape[-1]
     R = np.broadcast_to(np.inf if radius is None else np.asarray(radius, dtype=float), shape).ravel()
-    p, t = p.reshape(-1, k), t.reshape(-1, k)
+    p, t = p.reshape(len(R), k), t.reshape(len(R), k)
     if constraint is not None and not np.all(R >= 0):
         raise ValueError("radius must be nonnegative.")
     if k == 0 or constraint is None:
@@ -104,9 +104,9 @@ def minimize_on_sphere(
     for block in _blocks(np.flatnonzero(active), k):
         coef[block], slack[block], multiplier[block], hard[block], steps = _secular(p[block], t[block], R[block])
         n_iter = max(n_iter, steps)
-    norm = np.linalg.norm(coef, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.where(active & (R > 0), np.abs((norm / R) ** 2 - 1.0), 0.0)
+        relative = np.linalg.norm(coef / np.where(active & (R > 0), R, 1.0)[:, None], axis=1)
+        error = np.where(active & (R > 0), np.abs(relative**2 - 1.0), 0.0)
         scale = np.abs(t).max(axis=1, initial=0.0)
         residual = np.where(coef == 0.0, np.where(np.isinf(slack), 0.0, t), slack * coef - t)
     stationarity = np.abs(residual).max(axis=1, initial=0.0) / np.where(scale > 0, scale, 1.0)
@@ -125,14 +125,17 @@ def _blocks(indices: NDArray, k: int, elements: int = 2**15):
 
 
 def _secular(p: NDArray, t: NDArray, R: NDArray, max_iter: int = 60):
-    """Root of the secular equation for rows of (p, t), R >= 0; see `minimize_on_sphere`."""
+    """Root of the secular equation for rows of (p, t), R >= 0; see `minimize_on_sphere`.
+
+    Works with u / R and t / R, so that no square under- or overflows.
+    """
     smallest = p.min(axis=1)
     gap = p - smallest[:, None]
     lowest = gap == 0.0
     zero = R == 0.0
-    Rs = np.where(zero, 1.0, R)
-    delta = np.maximum((np.abs(t) / Rs[:, None] - gap).max(axis=1), 0.0)
-    delta = np.maximum(delta, np.linalg.norm(np.where(lowest, t, 0.0), axis=1) / Rs)
+    t = t / np.where(zero, 1.0, R)[:, None]
+    delta = np.maximum((np.abs(t) - gap).max(axis=1), 0.0)
+    delta = np.maximum(delta, np.linalg.norm(np.where(lowest, t, 0.0), axis=1))
 
     def evaluate(delta):
         slack = gap + delta[:, None]
@@ -142,24 +145,25 @@ def _secular(p: NDArray, t: NDArray, R: NDArray, max_iter: int = 60):
         return slack, inverse, u, np.sqrt(np.einsum("ij,ij->i", u, u))
 
     slack, inverse, u, norm = evaluate(delta)
-    hard = (delta == 0.0) & (norm <= R)
+    hard = (delta == 0.0) & (norm <= 1.0)
     running = ~hard & ~zero
     steps = 0
     while running.any() and steps < max_iter:
         cubic = np.einsum("ij,ij,ij->i", u, u, inverse)  # sum t^2 / slack^3
         with np.errstate(divide="ignore", invalid="ignore"):
-            new = delta + np.where(running, norm**2 / cubic * (norm / Rs - 1.0), 0.0)
+            new = delta + np.where(running, norm**2 / cubic * (norm - 1.0), 0.0)
         running &= new > delta
         if not running.any():
             break
         delta = np.where(running, new, delta)
         slack, inverse, u, norm = evaluate(delta)
-        running &= norm > Rs * (1.0 + 2e-16)
+        running &= norm > 1.0 + 2e-16
         steps += 1
     if hard.any():
         rows = np.flatnonzero(hard)
         first = lowest[rows].argmax(axis=1)
-        u[rows, first] = np.sqrt(np.maximum(R[rows] ** 2 - norm[rows] ** 2, 0.0))
+        u[rows, first] = np.sqrt(np.maximum(1.0 - norm[rows] ** 2, 0.0))
+    u *= R[:, None]
     if zero.any():
         u[zero], slack[zero], delta[zero] = 0.0, np.inf, np.inf
     return u, slack, smallest - delta, hard, steps
@@ -233,9 +237,10 @@ def build_system(
 
     Rows of weight w count as w repeated rows; a weight of zero is a row left out.
     """
+    size = np.abs(K).max()
     centered, mean, root, total = center_kernel(K, sample_weight, intercept, overwrite)
     values, vectors = eigh(centered, driver="evd", overwrite_a=True, check_finite=False)
-    keep = kept(values, rtol)
+    keep = kept(values, rtol, size * total)
     values, vectors = values[keep].astype(float), vectors[:, keep]
     offset, Yt = center_target(Y, root, intercept)
     lift = _uncenter(vectors, root, total, intercept)
@@ -271,11 +276,13 @@ def center_target(Y: NDArray, root: NDArray | None, intercept: bool):
     return offset, Yt if root is None else Yt * root[:, None]
 
 
-def kept(values: NDArray, rtol: float) -> NDArray:
-    """Mask of eigenvalues inside the hypothesis space; never below the rounding of the decomposition."""
-    largest = np.abs(values).max(initial=0.0)
-    floor = max(rtol, 8 * np.finfo(values.dtype).eps)
-    return np.abs(values) > floor * largest
+def kept(values: NDArray, rtol: float, size: float = 0.0) -> NDArray:
+    """Mask of eigenvalues inside the hypothesis space; never below the rounding of the decomposition.
+
+    `size` bounds the norm of the matrix before centring, whose rounding outlives it.
+    """
+    rounding = 8 * np.finfo(values.dtype).eps
+    return np.abs(values) > max(max(rtol, rounding) * np.abs(values).max(initial=0.0), rounding * float(size))
 
 
 class KreinSolution(NamedTuple):
@@ -398,7 +405,7 @@ def build_low_rank_system(
     T = np.pad(T, ((0, missing), (0, 0)))
     R, projected = T[:k, :k], T[:k, k:]
     values, Z = eigh((R * J) @ R.T, driver="evd", check_finite=False)
-    keep = kept(values, rtol)
+    keep = kept(values, rtol, np.linalg.norm(factor[:, 1 : 1 + k]) ** 2)
     lift = J[:, None] * (R.T @ Z[:, keep])
     spread = np.sqrt(np.einsum("ij,ij->j", T[:, k:], T[:, k:]) / n)
     return KreinSystem(values[keep], Z[:, keep].T @ projected, lift, center, offset, spread, n)
@@ -445,7 +452,7 @@ def validation_loss(
     """
     Kt, mean, root, n = center_kernel(K, sample_weight, intercept)
     s_all, V = eigh(Kt, driver="evd", overwrite_a=True, check_finite=False)
-    keep = kept(s_all, rtol)
+    keep = kept(s_all, rtol, np.abs(K).max() * n)
     s = s_all[keep].astype(float)
     offset, Yt = center_target(Y, root, intercept)
     yh = (V.T @ Yt).T.astype(float)  # (T, n)

@@ -22,28 +22,40 @@ class Stabilized(NamedTuple):
     kernel: NDArray
     projector: NDArray
     mean: NDArray  # column means of K, 0 unless centred
+    share: NDArray | None  # the rows' shares of the mean, None unless centred
     n_negative: int
 
     def original(self, beta: NDArray, intercept: NDArray) -> tuple[NDArray, NDArray]:
         """Coefficients and intercepts for the original kernel's rows ``k(x, .)``."""
         coef = self.projector @ beta
-        if self.mean.any():
-            coef = coef - coef.mean(axis=0)
+        if self.share is not None:
+            coef = coef - np.outer(self.share, coef.sum(axis=0))
         return coef, intercept - self.mean @ coef
 
 
 def stabilize(
-    K: NDArray, negative_penalty: float = 1.0, *, center: bool = False, rtol: float = 1e-12
+    K: NDArray,
+    negative_penalty: float = 1.0,
+    weight: NDArray | None = None,
+    *,
+    center: bool = False,
+    rtol: float = 1e-12,
 ) -> Stabilized:
-    """Flip the negative eigenvalues of the symmetric `K`, divided by `negative_penalty` (inf drops them). O(n^3)."""
-    Kt, mean, _, _ = center_kernel(K, None, center)
+    """Flip the negative eigenvalues of the symmetric `K`, divided by `negative_penalty` (inf drops them). O(n^3).
+
+    Positive weights count as repeated rows: the eigenvalues are those of ``W^1/2 K W^1/2``.
+    """
+    Kt, mean, root, total = center_kernel(K, weight, center)
     s, V = eigh(Kt, driver="evd", check_finite=False, overwrite_a=True)
-    keep = kept(s, rtol)
+    keep = kept(s, rtol, np.abs(K).max() * total)
     s, V = s[keep], V[:, keep]
     factor = np.where(s > 0, 1.0, -1.0 / negative_penalty).astype(s.dtype)
-    projector = (V * factor) @ V.T
-    matrix = (V * (factor * s)) @ V.T
-    return Stabilized((matrix + matrix.T) / 2, projector, mean, int(np.sum(s < 0)))
+    left, right = (V, V) if root is None else (V * root[:, None], V / root[:, None])
+    matrix = (right * (factor * s)) @ right.T
+    share = None
+    if center:
+        share = np.full(len(K), 1.0 / total) if root is None else root**2 / total
+    return Stabilized((matrix + matrix.T) / 2, (left * factor) @ right.T, mean, share, int(np.sum(s < 0)))
 
 
 class Machine(NamedTuple):

@@ -6,7 +6,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
-from scipy.special import logsumexp, softmax
 
 from mercerless.solvers.krein import (
     KreinSystem,
@@ -142,7 +141,7 @@ def fold_predictions(
         rows = slice(start, min(start + block, settings.size))
         r = None if radius is None else radius[rows]
         u = spectral_solution(system, plus[rows], minus[rows], r, regularizer, constraint).coef
-        flat = (u / system.values).reshape(-1, len(system.values))
+        flat = (u / system.values).reshape(u.shape[0] * u.shape[1], u.shape[2])
         predicted = (projected @ flat.T.astype(projected.dtype)).reshape(len(projected), -1, len(system.offset))
         yield rows, predicted + ones[:, None, None] * system.offset
 
@@ -199,52 +198,57 @@ def calibrate_scores(
     Notes
     -----
     The prior, 0.05 (t - 1)^2 / 2 + 0.5 |b|^2 / 2 added to the sum of losses, makes the problem strictly convex, so
-    that separable or one-sided scores stay finite. Newton's method with step halving. Where the slope would be
-    smaller (scores that are no better than none), it is held at the bound, which keeps their order, and the bias fitted.
+    that separable or one-sided scores stay finite; weights are scaled to mean one against it. Newton's method with
+    step halving. Where the slope would be smaller (scores that are no better than none), it is held at the bound,
+    which keeps their order, and the bias is fitted.
     """
     w = np.ones(len(scores)) if weight is None else weight * (len(weight) / weight.sum())
     n, n_classes = scores.shape
-    mean, std = scores.mean(), scores.std()
+    mean = np.average(scores.mean(axis=1), weights=w)
+    std = np.sqrt(np.average(((scores - mean) ** 2).mean(axis=1), weights=w))
     z = (scores - mean) / (std if std > 0 else 1.0)
     onehot = np.zeros_like(z)
     onehot[np.arange(n), labels] = 1.0
     precision = np.r_[0.05, np.full(n_classes, 0.5)]
     prior = np.r_[1.0, np.zeros(n_classes)]
 
+    rows = np.arange(n)
+
     def objective(x):
         logits = x[0] * z + x[1:]
-        fit = w @ (logsumexp(logits, axis=1) - logits[np.arange(n), labels])
-        return fit + 0.5 * precision @ (x - prior) ** 2, logits
+        logits -= logits.max(axis=1, keepdims=True)
+        P = np.exp(logits)
+        total = P.sum(axis=1)
+        fit = w @ (np.log(total) - logits[rows, labels])
+        return fit + 0.5 * precision @ (x - prior) ** 2, fit, P / total[:, None]
 
     def descend(x, free):
-        value, logits = objective(x)
+        value, fit, P = objective(x)
         for _ in range(max_iter):
-            P = softmax(logits, axis=1)
             E = w[:, None] * (P - onehot)
             grad = np.r_[np.vdot(E, z), E.sum(axis=0)] + precision * (x - prior)
-            if np.linalg.norm(grad[free]) <= 1e-10 * n:
+            if np.linalg.norm(grad[free]) <= 1e-8 * n:
                 break
             hess = _softmax_hessian(P, z, w) + np.diag(precision)
             step = np.zeros_like(x)
             step[free] = np.linalg.solve(hess[np.ix_(free, free)], -grad[free])
             length = 1.0
             while length > 1e-8:
-                new_value, new_logits = objective(x + length * step)
-                if new_value <= value + 1e-4 * length * (grad @ step):
+                trial = objective(x + length * step)
+                if trial[0] <= value + 1e-4 * length * (grad @ step):
                     break
                 length /= 2
             else:
                 break
-            x, value, logits = x + length * step, new_value, new_logits
-        return x, logits, np.linalg.norm(grad[free]) / n
+            x, (value, fit, P) = x + length * step, trial
+        return x, fit, np.linalg.norm(grad[free]) / n
 
     free = np.arange(n_classes + 1)
-    x, logits, gradient = descend(prior.copy(), free)
+    x, fit, gradient = descend(prior.copy(), free)
     if x[0] < 0.01:
-        x, logits, gradient = descend(np.r_[0.01, np.zeros(n_classes)], free[1:])
-    loss = float(w @ (logsumexp(logits, axis=1) - logits[np.arange(n), labels]) / n)
+        x, fit, gradient = descend(np.r_[0.01, np.zeros(n_classes)], free[1:])
     slope = float(x[0] / (std if std > 0 else 1.0))
-    return Calibration(slope, x[1:] - slope * mean, loss, float(gradient))
+    return Calibration(slope, x[1:] - slope * mean, float(fit / n), float(gradient))
 
 
 def _softmax_hessian(P, z, w):

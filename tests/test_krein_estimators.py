@@ -1,0 +1,681 @@
+"""The Krein estimators: identities, hard cases, bad input, tuning, landmarks, and scikit-learn's checks."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles.krein import repeat_rows
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
+from sklearn.preprocessing import KernelCenterer
+from sklearn.svm import SVC, SVR
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
+from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Sigmoid
+
+FIXED = {"alpha_positive": 1e-2, "alpha_negative": 3e-2}
+KERNEL = DeltaGauss(1.0, 0.3)
+
+
+def data(n=80, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2, 2, (n, 3))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.standard_normal(n)
+    X.flags.writeable = y.flags.writeable = False
+    return X, y
+
+
+def classes(y):
+    return np.array(["low", "middle", "high"])[(y > 0.5).astype(int) + (y > 2)]
+
+
+# ---------------------------------------------------------------- identities
+
+
+def test_positive_definite_equal_penalties_is_kernel_ridge_on_the_centred_kernel():
+    X, y = data()
+    Xt, _ = data(30, 1)
+    kernel = Gaussian(1.0)
+    model = KreinRidge(kernel, alpha_positive=0.01, alpha_negative=0.01).fit(X, y)
+    center = KernelCenterer().fit(kernel(X))
+    ridge = KernelRidge(alpha=80 * 0.01, kernel="precomputed").fit(center.transform(kernel(X)), y - y.mean())
+    expected = ridge.predict(center.transform(kernel(Xt, X))) + y.mean()
+    assert_allclose(model.predict(Xt), expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("constraint", [None, "sphere", "ball"])
+def test_a_constant_added_to_the_kernel_changes_nothing(constraint):
+    X, y = data()
+    Xt, _ = data(30, 1)
+    K, Kt = KERNEL(X), KERNEL(Xt, X)
+    first = KreinRidge("precomputed", **FIXED, constraint=constraint, radius=0.7).fit(K, y)
+    second = KreinRidge("precomputed", **FIXED, constraint=constraint, radius=0.7).fit(K + 5.0, y)
+    assert_allclose(first.predict(Kt), second.predict(Kt + 5.0), atol=1e-10)
+
+
+def test_scaled_kernel_and_targets_with_cross_validation():
+    X, y = data()
+    K = KERNEL(X)
+    first = KreinRidge("precomputed").fit(K, y)
+    second = KreinRidge("precomputed").fit(1e6 * K, 1e3 * y)
+    assert_allclose(1e3 * first.predict(K), second.predict(1e6 * K), rtol=1e-7)
+
+
+def test_ball_with_a_large_radius_is_no_constraint():
+    X, y = data()
+    free = KreinRidge(KERNEL, **FIXED).fit(X, y)
+    radius = free.predict(X).std() * (1 + 1e-9)
+    ball = KreinRidge(KERNEL, **FIXED, constraint="ball", radius=radius).fit(X, y)
+    assert ball.multiplier_ == 0.0
+    assert_allclose(ball.predict(X), free.predict(X), atol=1e-10)
+    sphere = KreinRidge(KERNEL, **FIXED, constraint="sphere", radius=radius).fit(X, y)
+    assert abs(sphere.multiplier_) < 1e-6
+
+
+@pytest.mark.parametrize("constraint", ["sphere", "ball"])
+def test_training_predictions_have_the_variance_asked_for(constraint):
+    X, y = data()
+    model = KreinRidge(KERNEL, **FIXED, constraint=constraint, radius=0.5).fit(X, y)
+    assert_allclose(model.predict(X).std(), 0.5, rtol=1e-10)
+    assert model.certificate_ < 1e-13
+    assert model.is_minimum_
+
+
+def test_training_rows_are_predicted_as_they_were_fitted():
+    X, y = data()
+    model = KreinRidge(KERNEL, **FIXED).fit(X, y)
+    order = np.random.default_rng(0).permutation(80)
+    assert_allclose(model.predict(X[order]), model.predict(X)[order], atol=1e-10)
+    t = model.spectral_target_
+    u = t / (1 + 80 * np.where(model.eigenvalues_ > 0, 1e-2, 3e-2) / np.abs(model.eigenvalues_))
+    assert_allclose(np.sum((model.predict(X) - y.mean()) ** 2), np.sum(u**2), rtol=1e-10)
+
+
+def test_permuted_rows_and_relabelled_classes():
+    X, y = data()
+    labels = classes(y)
+    order = np.random.default_rng(0).permutation(80)
+    first = KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X, labels)
+    second = KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X[order], labels[order])
+    assert_allclose(first.decision_function(X), second.decision_function(X), atol=1e-10)
+    names = {"low": "z", "middle": "a", "high": "m"}
+    third = KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X, np.vectorize(names.get)(labels))
+    assert_array_equal(third.predict(X), np.vectorize(names.get)(first.predict(X)))
+
+
+@pytest.mark.parametrize("model", [KreinRidge(KERNEL, **FIXED), KreinRidge(KERNEL, constraint="sphere", radius=1.0)])
+def test_weights_equal_repeated_rows(model):
+    X, y = data(40)
+    weight = np.random.default_rng(0).integers(0, 4, 40)
+    folds = np.arange(40) % 4
+    weighted = clone(model).set_params(cv=[(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in range(4)])
+    repeated_folds = np.repeat(folds, weight)
+    splits = [(np.flatnonzero(repeated_folds != f), np.flatnonzero(repeated_folds == f)) for f in range(4)]
+    repeated = clone(model).set_params(cv=splits)
+    weighted.fit(X, y, sample_weight=weight)
+    repeated.fit(*repeat_rows(X, y, weight))
+    assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-10)
+
+
+def test_precomputed_and_vectors_agree_with_weights_of_zero():
+    X, y = data(40)
+    weight = np.ones(40)
+    weight[::3] = 0
+    first = KreinRidge(KERNEL, **FIXED).fit(X, y, weight)
+    second = KreinRidge("precomputed", **FIXED).fit(KERNEL(X), y, weight)
+    third = KreinRidge(KERNEL, **FIXED).fit(X[weight > 0], y[weight > 0])
+    assert_allclose(first.predict(X), second.predict(KERNEL(X)), atol=1e-10)
+    assert_allclose(first.predict(X), third.predict(X), atol=1e-10)
+
+
+def test_equal_penalties_and_the_covariance_regulariser_in_closed_form():
+    X, y = data()
+    K = KERNEL(X)
+    model = KreinRidge("precomputed", alpha_positive=0.5, regularizer="covariance").fit(K, y)
+    H = np.eye(80) - 1 / 80
+    inside = np.linalg.pinv(H @ K @ H, rcond=1e-12) @ (H @ K @ H)
+    assert_allclose(model.predict(K), y.mean() + inside @ (y - y.mean()) / 1.5, atol=1e-8)
+    on_sphere = KreinRidge("precomputed", alpha_positive=0.5, regularizer="covariance", constraint="sphere", radius=0.3)
+    projected = inside @ (y - y.mean())
+    expected = y.mean() + 0.3 * np.sqrt(80) * projected / np.linalg.norm(projected)
+    assert_allclose(on_sphere.fit(K, y).predict(K), expected, atol=1e-8)
+
+
+def test_without_intercept():
+    X, y = data()
+    model = KreinRidge(KERNEL, **FIXED, fit_intercept=False, constraint="sphere", radius=0.8).fit(X, y)
+    assert model.intercept_ == 0.0
+    assert_allclose(np.mean(model.predict(X) ** 2), 0.64, rtol=1e-10)
+
+
+def test_outputs_are_solved_separately():
+    X, y = data()
+    Y = np.column_stack([y, X[:, 0] * 100])
+    both = KreinRidge(KERNEL, **FIXED, constraint="sphere", radius=[0.5, 50.0]).fit(X, Y)
+    assert both.predict(X).shape == (80, 2)
+    for j, radius in enumerate([0.5, 50.0]):
+        alone = KreinRidge(KERNEL, **FIXED, constraint="sphere", radius=radius).fit(X, Y[:, j])
+        assert_allclose(both.predict(X)[:, j], alone.predict(X), rtol=1e-9)
+    column = KreinRidge(KERNEL, **FIXED).fit(X, Y[:, :1])
+    assert column.predict(X).shape == (80, 1)
+
+
+def test_parts_add_to_the_prediction():
+    X, y = data()
+    Xt, _ = data(20, 1)
+    model = KreinRidge(KERNEL).fit(X, y)
+    positive, negative = model.predict_parts(Xt)
+    assert_allclose(positive + negative + model.intercept_, model.predict(Xt), atol=1e-10)
+    assert np.abs(negative).max() > 1e-3
+
+
+def test_float32_stays_float32():
+    X, y = data()
+    model = KreinRidge(KERNEL, **FIXED).fit(X.astype(np.float32), y.astype(np.float32))
+    assert model.dual_coef_.dtype == np.float32
+    assert_allclose(model.predict(X.astype(np.float32)), KreinRidge(KERNEL, **FIXED).fit(X, y).predict(X), atol=2e-3)
+
+
+# ---------------------------------------------------------------- tuning
+
+
+def test_cross_validated_setting_is_the_best_of_refits():
+    """One eigendecomposition per fold gives the errors that refitting every setting gives."""
+    X, y = data(60)
+    folds = KFold(4, shuffle=True, random_state=0)
+    model = KreinRidge(KERNEL, constraint="sphere", strengths=[1e-3, 1e-1], ratios=[1, 10], radii=[0.8, 1], cv=folds)
+    model.fit(X, y)
+    table = model.cv_results_
+    K = KERNEL(X)
+    for i in range(len(table["error"])):
+        errors = []
+        for train, test in folds.split(X):
+            H = np.eye(len(train)) - 1 / len(train)
+            largest = np.abs(np.linalg.eigvalsh(H @ K[np.ix_(train, train)] @ H)).max()
+            full = np.abs(np.linalg.eigvalsh((np.eye(60) - 1 / 60) @ K @ (np.eye(60) - 1 / 60))).max()
+            scale = (largest / len(train)) / (full / 60)
+            spread = y[train].std()
+            one = KreinRidge(
+                KERNEL, alpha_positive=table["alpha_positive"][i] * scale,
+                alpha_negative=table["alpha_negative"][i] * scale, constraint="sphere",
+                radius=table["radius"][i, 0] * spread / y.std(),
+            ).fit(X[train], y[train])  # fmt: skip
+            errors.append(np.mean((one.predict(X[test]) - y[test]) ** 2) / spread**2)
+        assert_allclose(table["error"][i], np.mean(errors), rtol=1e-7)
+    assert model.best_index_ == np.argmin(table["error"])
+    assert_allclose(model.alpha_positive_, table["alpha_positive"][model.best_index_])
+
+
+def test_held_out_errors_are_not_the_leave_one_out_shortcut():
+    """On an indefinite kernel the closed form 'residual / (1 - leverage)' is optimistic; the folds are not."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 4))
+    y = rng.standard_normal(60)  # nothing to learn
+    model = KreinRidge(Sigmoid(1.0), strengths=np.logspace(-6, 1, 8)).fit(X, y)
+    assert model.cv_results_["error"].min() > 0.9
+
+
+def test_given_values_are_kept_and_the_rest_is_chosen():
+    X, y = data()
+    model = KreinRidge(KERNEL, alpha_negative=0.123, constraint="ball", radius=0.9).fit(X, y)
+    assert model.alpha_negative_ == 0.123
+    assert model.radius_ == 0.9
+    assert len(set(model.cv_results_["alpha_positive"])) == 17
+
+
+def test_gradient_tuning_lowers_the_validation_error():
+    X, y = data(60)
+    start = KreinRidge(Gaussian(10.0)).fit(X, y)
+    tuned = KreinRidge(Gaussian(10.0), tune="gradient", n_restarts=2, max_iter=10, constraint="sphere", cv=3).fit(X, y)
+    assert tuned.tuning_.value < start.cv_results_["error"].min() * y.var()
+    assert tuned.kernel_.length_scale != 10.0
+    assert tuned.kernel.length_scale == 10.0  # the parameter is untouched
+    assert_allclose(tuned.predict(X).std(), tuned.radius_, rtol=1e-8)
+    again = clone(tuned).fit(X, y)
+    assert_array_equal(again.predict(X), tuned.predict(X))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Gaussian(np.ones(9)), DeltaGauss(), Sigmoid(1.0), Sigmoid(np.ones(9)), Epanechnikov(3.0), TL1(9.0) + Gaussian()],
+)
+def test_gradient_of_the_tuning_objective(kernel):
+    from mercerless.estimators.krein import _ValidationObjective
+
+    _, y = data(40)
+    X = np.random.default_rng(0).standard_normal((40, 9))  # no eigenvalue near zero, where the loss jumps
+    model = KreinRidge(kernel, constraint="sphere", cv=3)
+    rows = model._rows(kernel, X, y[:, None], None, None)
+    objective = _ValidationObjective(rows, model)
+    x = objective.start(np.random.RandomState(0))
+    x = np.clip(x, *objective.bounds().T)
+    _, gradient = objective(x)
+    for i in range(len(x)):
+        h = 1e-6
+        up, down = x.copy(), x.copy()
+        up[i] += h
+        down[i] -= h
+        central = (objective(up)[0] - objective(down)[0]) / (2 * h)
+        assert_allclose(gradient[i], central, rtol=1e-5, atol=1e-7)
+
+
+def test_gradient_tuning_of_a_precomputed_kernel_tunes_the_penalties():
+    X, y = data(50)
+    K = TL1(3.0)(X)
+    model = KreinRidge("precomputed", tune="gradient", n_restarts=2, max_iter=20).fit(K, y)
+    assert len(model.tuning_.x) == 2
+    assert model.tuning_.value < 1.1 * y.var() * KreinRidge("precomputed").fit(K, y).cv_results_["error"].min()
+
+
+def test_grid_search_reaches_kernel_parameters():
+    X, y = data(50)
+    search = GridSearchCV(KreinRidge(Gaussian(), **FIXED), {"kernel__length_scale": [0.01, 1.0]}, cv=3).fit(X, y)
+    assert search.best_params_["kernel__length_scale"] == 1.0
+
+
+# ---------------------------------------------------------------- landmarks
+
+
+@pytest.mark.parametrize("kernel", [DeltaGauss(1.0, 0.3), TL1(3.0), Gaussian(1.0)])
+def test_all_landmarks_equal_exact(kernel):
+    X, y = data()
+    Xt, _ = data(30, 1)
+    for options in ({}, {"constraint": "sphere", "radius": 0.8}):
+        exact = KreinRidge(kernel, **FIXED, **options).fit(X, y)
+        all_rows = KreinRidge(kernel, **FIXED, **options, solver="nystroem", n_landmarks=80).fit(X, y)
+        assert all_rows.solver_ == "nystroem"
+        assert_allclose(all_rows.predict(Xt), exact.predict(Xt), atol=1e-8)
+
+
+def test_cross_validation_on_landmarks_equals_exact_when_all_rows_are_landmarks():
+    X, y = data()
+    exact = KreinRidge(TL1(3.0)).fit(X, y)
+    all_rows = KreinRidge(TL1(3.0), solver="nystroem", n_landmarks=80).fit(X, y)
+    assert_allclose(all_rows.cv_results_["error"], exact.cv_results_["error"], rtol=1e-5)
+    assert all_rows.best_index_ == exact.best_index_
+
+
+@pytest.mark.parametrize("kernel", [TL1(3.0), DeltaGauss(1.5, 0.4), Sigmoid(1.5, -0.3)])
+def test_more_landmarks_are_never_much_worse(kernel):
+    X, y = data(400)
+    Xt, yt = data(300, 1)
+    errors = [
+        np.mean((KreinRidge(kernel, solver="nystroem", n_landmarks=m).fit(X, y).predict(Xt) - yt) ** 2)
+        for m in (25, 50, 100, 200)
+    ]
+    assert np.all(np.diff(errors) < 0.05 * np.array(errors[:-1]))
+    assert errors[-1] < errors[0]
+
+
+def test_precomputed_landmarks_and_weights():
+    X, y = data()
+    weight = np.random.default_rng(0).integers(0, 3, 80).astype(float)
+    vectors = KreinRidge(KERNEL, **FIXED, solver="nystroem", n_landmarks=20).fit(X, y, weight)
+    matrix = KreinRidge("precomputed", **FIXED, solver="nystroem", n_landmarks=20).fit(KERNEL(X), y, weight)
+    assert_allclose(vectors.predict(X), matrix.predict(KERNEL(X)), atol=1e-8)
+    assert np.all(weight[vectors.landmarks_] > 0)
+
+
+def test_landmarks_of_strings():
+    words = ["ab" * i + "c" for i in range(1, 30)]
+    y = np.array([len(w) for w in words], dtype=float)
+
+    def similarity(a, b):
+        return -abs(len(a) - len(b)) ** 0.7
+
+    model = KreinRidge(similarity, solver="nystroem", n_landmarks=15).fit(words, y)
+    exact = KreinRidge(similarity).fit(words, y)
+    assert model.score(words, y) > 0.98
+    assert exact.score(words, y) > 0.98
+
+
+def test_auto_uses_landmarks_for_many_rows_and_little_memory():
+    X, y = data(200)
+    assert KreinRidge(KERNEL, **FIXED).fit(X, y).solver_ == "exact"
+    small = KreinRidge(KERNEL, **FIXED, memory_limit="1MB", n_landmarks=20).fit(X, y)
+    assert small.solver_ == "nystroem"
+    with pytest.raises(MemoryError, match="solver='nystroem'"):
+        KreinRidge(KERNEL, **FIXED, memory_limit="1MB", solver="exact").fit(X, y)
+
+
+# ---------------------------------------------------------------- classification
+
+
+def test_probabilities_agree_with_decisions_and_are_calibrated():
+    X, y = data(300)
+    Xt, yt = data(400, 1)
+    model = KreinRidgeClassifier(TL1(4.0)).fit(X, classes(y))
+    P = model.predict_proba(Xt)
+    assert_allclose(P.sum(axis=1), 1.0)
+    assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(Xt))
+    assert log_loss(classes(yt), P, labels=model.classes_) < 0.75 * np.log(3)
+    assert abs(log_loss(classes(yt), P, labels=model.classes_) - model.calibration_.loss) < 0.2
+
+
+def test_two_classes_give_one_score():
+    X, y = data()
+    labels = np.where(y > y.mean(), "yes", "no")
+    model = KreinRidgeClassifier(TL1(4.0)).fit(X, labels)
+    assert model.decision_function(X).shape == (80,)
+    assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-model.decision_function(X))))
+    assert model.score(X, labels) > 0.85
+
+
+def test_the_papers_encoding_is_a_rescaling_not_a_class_weight():
+    rng = np.random.default_rng(0)
+    X = np.r_[rng.standard_normal((12, 2)) + 1.5, rng.standard_normal((180, 2))]
+    y = np.r_[np.ones(12), -np.ones(180)]
+    signed = KreinRidgeClassifier(Gaussian(2.0), **FIXED, calibrate=False).fit(X, y)
+    paper = KreinRidgeClassifier(Gaussian(2.0), **FIXED, calibrate=False, encoding="standardized").fit(X, y)
+    std = y.std()
+    assert_allclose(paper.decision_function(X), (signed.decision_function(X) - y.mean()) / std, atol=1e-10)
+    assert np.mean(paper.predict(X) == 1) > 2 * np.mean(signed.predict(X) == 1)
+    first = KreinRidgeClassifier(Gaussian(2.0), encoding="signed").fit(X, y)
+    second = KreinRidgeClassifier(Gaussian(2.0), encoding="standardized").fit(X, y)
+    assert_allclose(first.predict_proba(X), second.predict_proba(X), atol=0.05)
+
+
+def test_class_weight_equals_sample_weight():
+    X, y = data()
+    labels = np.where(y > 2, 1, 0)
+    balanced = KreinRidgeClassifier(KERNEL, **FIXED, class_weight="balanced", calibrate=False).fit(X, labels)
+    weight = np.where(labels == 1, 80 / (2 * labels.sum()), 80 / (2 * (80 - labels.sum())))
+    weighted = KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X, labels, weight)
+    assert_allclose(balanced.decision_function(X), weighted.decision_function(X), atol=1e-10)
+    assert balanced.predict(X).sum() >= KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X, labels).predict(
+        X
+    ).sum()
+
+
+def test_classifier_on_landmarks_equals_exact_with_all_rows():
+    X, y = data()
+    exact = KreinRidgeClassifier(TL1(4.0), **FIXED).fit(X, classes(y))
+    all_rows = KreinRidgeClassifier(TL1(4.0), **FIXED, solver="nystroem", n_landmarks=80).fit(X, classes(y))
+    assert_allclose(all_rows.predict_proba(X), exact.predict_proba(X), atol=1e-6)
+
+
+def test_rare_class_is_kept():
+    X, _ = data(30)
+    labels = np.zeros(30, dtype=int)
+    labels[0] = 1
+    model = KreinRidgeClassifier(KERNEL).fit(X, labels)
+    assert model.predict_proba(X).shape == (30, 2)
+
+
+# ---------------------------------------------------------------- support vector machines
+
+
+@pytest.mark.parametrize("kernel", [TL1(4.0), DeltaGauss(2.0, 0.5)])
+def test_svc_equals_scikit_learn_on_the_flipped_matrix(kernel):
+    X, y = data()
+    Xt, _ = data(30, 1)
+    K, Kt = kernel(X), kernel(Xt, X)
+    s, V = np.linalg.eigh(K)
+    flip = (V * np.abs(s)) @ V.T
+    flip = (flip + flip.T) / 2
+    flip_test = Kt @ (V * np.sign(s)) @ V.T
+    for labels in (np.where(y > 1, 1, 0), classes(y)):
+        ours = KreinSVC(kernel, decision_function_shape="ovo", tol=1e-10).fit(X, labels)
+        reference = SVC(kernel="precomputed", decision_function_shape="ovo", tol=1e-10).fit(flip, labels)
+        assert_allclose(ours.decision_function(Xt), reference.decision_function(flip_test), atol=1e-7)
+        assert np.mean(ours.predict(Xt) == reference.predict(flip_test)) > 0.95
+
+
+def test_positive_definite_svc_and_svr_are_scikit_learns():
+    X, y = data()
+    kernel = Gaussian(1.0)
+    ours = KreinSVC(kernel).fit(X, y > 1)
+    reference = SVC(kernel="precomputed").fit(kernel(X), y > 1)
+    assert_allclose(ours.decision_function(X), reference.decision_function(kernel(X)), atol=1e-2)
+    ours = KreinSVR(kernel, tol=1e-10).fit(X, y)
+    reference = SVR(kernel="precomputed", tol=1e-10).fit(kernel(X), y)
+    assert_allclose(ours.predict(X), reference.predict(kernel(X)), atol=1e-6)
+
+
+def test_svc_scores_follow_the_votes():
+    X, y = load_iris(return_X_y=True)
+    model = KreinSVC(TL1(4.0)).fit(X, y)
+    scores = model.decision_function(X)
+    assert scores.shape == (150, 3)
+    assert_array_equal(model.classes_[scores.argmax(axis=1)], model.predict(X))
+    assert model.score(X, y) > 0.93
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_svc_penalty_of_the_negative_part(loss):
+    X, y = data()
+    K = DeltaGauss(2.0, 0.5)(X)
+    labels = y > 1
+    clipped = KreinSVC("precomputed", negative_penalty=np.inf, loss=loss).fit(K, labels)
+    s, V = np.linalg.eigh(K)
+    projected = V[:, s < -1e-9].T @ clipped.dual_coef_
+    assert np.abs(projected).max() < 1e-10
+    flipped = KreinSVC("precomputed", loss=loss).fit(K, labels)
+    assert np.abs(V[:, s < -1e-9].T @ flipped.dual_coef_).max() > 1e-3
+
+
+def test_centred_svc_ignores_a_constant():
+    X, y = data()
+    K = DeltaGauss(2.0, 0.5)(X)
+    first = KreinSVC("precomputed", center=True, loss="squared_hinge").fit(K, y > 1)
+    second = KreinSVC("precomputed", center=True, loss="squared_hinge").fit(K + 3, y > 1)
+    assert_allclose(first.decision_function(K), second.decision_function(K + 3), atol=1e-8)
+
+
+# ---------------------------------------------------------------- hard cases and bad input
+
+MODELS = [KreinRidge("precomputed"), KreinRidge("precomputed", **FIXED, constraint="sphere", radius=1.0)]
+MODELS += [KreinRidge("precomputed", **FIXED, constraint="ball", radius=1.0)]
+MODELS += [KreinRidge("precomputed", solver="nystroem", n_landmarks=5)]
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_constant_targets_give_the_mean(model):
+    K = KERNEL(data(20)[0])
+    assert_allclose(clone(model).fit(K, np.full(20, 3.0)).predict(K), 3.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_one_row_gives_its_target(model):
+    model = clone(model).fit([[2.0]], [7.0])
+    assert_allclose(model.predict([[2.0], [0.0]]), 7.0)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_zero_matrix_gives_the_mean(model):
+    y = np.arange(12.0)
+    assert_allclose(clone(model).fit(np.zeros((12, 12)), y).predict(np.zeros((3, 12))), 5.5)
+    assert_allclose(clone(model).fit(np.full((12, 12), 0.7), y).predict(np.full((3, 12), 0.7)), 5.5, atol=1e-9)
+
+
+def test_duplicated_rows():
+    X, y = data(30)
+    X, y = np.r_[X, X], np.r_[y, y + 0.01]
+    model = KreinRidge(KERNEL, **FIXED, constraint="sphere", radius=1.0).fit(X, y)
+    assert_allclose(model.predict(X[:30]), model.predict(X[30:]), atol=1e-10)
+    assert model.certificate_ < 1e-10
+
+
+def test_negative_definite_kernel():
+    X, y = data()
+    minus = KreinRidge(-1.0 * Gaussian(1.0), alpha_positive=1.0, alpha_negative=0.01).fit(X, y)
+    plus = KreinRidge(Gaussian(1.0), alpha_positive=0.01, alpha_negative=1.0).fit(X, y)
+    assert np.all(minus.eigenvalues_ < 0)
+    assert_allclose(minus.predict(X), plus.predict(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("radius", [0.0, 1e-12, 1e12])
+def test_extreme_radii(radius):
+    X, y = data()
+    model = KreinRidge(KERNEL, **FIXED, constraint="sphere", radius=radius).fit(X, y)
+    assert_allclose(model.predict(X).std(), radius, rtol=1e-6, atol=1e-15 + 1e-13 * np.abs(y).max())
+    assert model.certificate_ < 1e-12
+    ball = KreinRidge(KERNEL, **FIXED, constraint="ball", radius=radius).fit(X, y)
+    assert ball.predict(X).std() <= radius * (1 + 1e-6) + 1e-13
+
+
+def test_fitted_values_are_continuous_where_an_eigenvalue_crosses_zero():
+    rng = np.random.default_rng(0)
+    V, _ = np.linalg.qr(rng.standard_normal((20, 20)))
+    y = rng.standard_normal(20)
+    s = np.r_[np.linspace(1, 3, 10), -np.linspace(1, 2, 9), 0.0]
+    fits = []
+    for value in (-1e-9, -1e-14, 0.0, 1e-14, 1e-9):
+        s[-1] = value
+        K = (V * s) @ V.T
+        fits.append(KreinRidge("precomputed", **FIXED, fit_intercept=False).fit((K + K.T) / 2, y).predict(K))
+    assert np.ptp(fits, axis=0).max() < 1e-6
+
+
+def test_zero_penalties_interpolate():
+    X, y = data(30)
+    model = KreinRidge(Gaussian(0.5), alpha_positive=0.0, alpha_negative=0.0).fit(X, y)
+    assert_allclose(model.predict(X), y, atol=1e-6)
+
+
+def test_indefinite_regulariser_warns_and_is_global_on_the_sphere():
+    X, y = data(40)
+    options = {"alpha_positive": 0.05, "regularizer": "indefinite"}
+    with pytest.warns(UserWarning, match="often does not generalise"):
+        model = KreinRidge(KERNEL, **options, constraint="sphere", radius=1.0).fit(X, y)
+    assert model.is_minimum_
+    with pytest.warns(UserWarning, match="rewards complexity"):
+        free = KreinRidge(KERNEL, **options).fit(X, y)
+    assert not free.is_minimum_
+
+
+@pytest.mark.parametrize("estimator", [KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR])
+def test_asymmetric_matrix_is_refused_with_its_size(estimator):
+    K = np.eye(10)
+    K[0, 1] = 0.5
+    with pytest.raises(ValueError, match=r"not symmetric.*0\.5.*symmetrize"):
+        estimator("precomputed").fit(K, np.arange(10) % 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha_positive": -1.0}, "alpha_positive must be a nonnegative"),
+        ({"alpha_negative": np.nan}, "alpha_negative must be a nonnegative"),
+        ({"regularizer": "l2"}, "regularizer must be one of"),
+        ({"constraint": "cube"}, "constraint must be one of"),
+        ({"solver": "fast"}, "solver must be one of"),
+        ({"tune": "magic"}, "tune must be one of"),
+        ({"constraint": "sphere", "radius": -1.0}, "radius must be nonnegative"),
+        ({"n_landmarks": 0}, "n_landmarks must be a positive"),
+        ({"cv": 1}, "at least 2 folds"),
+        ({"cv": ShuffleSplit(3, random_state=0)}, "hold out every row once"),
+        ({"tune": "gradient", "solver": "nystroem"}, "needs the exact solver"),
+    ],
+)
+def test_bad_parameters(options, message):
+    X, y = data(20)
+    with pytest.raises(ValueError, match=message):
+        KreinRidge(**options).fit(X, y)
+
+
+def test_bad_weights_and_labels():
+    X, y = data(20)
+    with pytest.raises(ValueError, match="one value per row"):
+        KreinRidge().fit(X, y, np.ones(3))
+    with pytest.raises(ValueError, match="nonnegative"):
+        KreinRidge().fit(X, y, -np.ones(20))
+    with pytest.raises(ValueError, match="zero for every row"):
+        KreinRidge().fit(X, y, np.zeros(20))
+    for estimator in (KreinRidgeClassifier(), KreinSVC()):
+        with pytest.raises(ValueError, match="one class only"):
+            estimator.fit(X, np.ones(20))
+        with pytest.raises(ValueError, match="one class only"):
+            estimator.fit(X, np.r_[np.ones(10), np.zeros(10)], np.r_[np.ones(10), np.zeros(10)])
+    with pytest.raises(ValueError, match="C must be positive"):
+        KreinSVC(C=0).fit(X, y > 0)
+    with pytest.raises(ValueError, match="loss must be"):
+        KreinSVC(loss="log").fit(X, y > 0)
+    with pytest.raises(ValueError, match="encoding must be"):
+        KreinRidgeClassifier(encoding="onehot").fit(X, y > 0)
+    with pytest.raises(ValueError, match="epsilon must be"):
+        KreinSVR(epsilon=-1).fit(X, y)
+
+
+def test_interrupted_fit_leaves_no_half_fitted_model():
+    X, y = data(30)
+
+    def interrupting(a, b):
+        raise KeyboardInterrupt
+
+    model = KreinRidge(interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert not model.__sklearn_is_fitted__()
+
+
+def test_callbacks_see_folds_and_starts():
+    class Log:
+        def __init__(self):
+            self.names = []
+
+        def setup(self, estimator, context):
+            pass
+
+        def on_fit_task_begin(self, estimator, context):
+            self.names.append(context.task_name)
+
+        def on_fit_task_end(self, estimator, context):
+            pass
+
+        def teardown(self, estimator, context):
+            pass
+
+    X, y = data(30)
+    log = Log()
+    KreinRidge(KERNEL).set_callbacks(log).fit(X, y)
+    assert log.names.count("fold") == 5
+    log = Log()
+    KreinRidge(KERNEL, tune="gradient", n_restarts=3, max_iter=2).set_callbacks(log).fit(X, y)
+    assert log.names.count("start") == 3
+
+
+# ---------------------------------------------------------------- scikit-learn
+
+LIBSVM = "libsvm stops at a tolerance, so weighted and repeated rows agree to that tolerance only"
+EXPECTED = {
+    "KreinRidgeClassifier": {
+        "check_sample_weight_equivalence_on_dense_data": "the calibration's prior counts rows, not weights, so that "
+        "probabilities do not depend on the scale of the weights",
+    },
+    "KreinSVC": {"check_sample_weight_equivalence_on_dense_data": LIBSVM},
+    "KreinSVR": {"check_sample_weight_equivalence_on_dense_data": LIBSVM},
+}
+
+
+def expected_failures(estimator):
+    found = dict(EXPECTED.get(type(estimator).__name__, {}))
+    if getattr(estimator, "loss", None) == "squared_hinge" or getattr(estimator, "calibrate", True) is False:
+        found = {}
+    if estimator.kernel == "precomputed" and hasattr(estimator, "predict_proba"):
+        found["check_decision_proba_consistency"] = "scikit-learn passes vectors, whatever the pairwise tag says"
+    return found
+
+
+@parametrize_with_checks(
+    [
+        KreinRidge(Gaussian(2.0)),
+        KreinRidge(Gaussian(2.0), **FIXED, constraint="ball", radius=10.0),
+        KreinRidge(Gaussian(2.0), **FIXED, solver="nystroem"),
+        KreinRidgeClassifier(Gaussian(2.0), **FIXED),
+        KreinRidgeClassifier(Gaussian(2.0), **FIXED, calibrate=False),
+        KreinSVC(Gaussian(2.0)),
+        KreinSVC(Gaussian(2.0), loss="squared_hinge"),
+        KreinSVR(Gaussian(2.0)),
+        KreinRidge("precomputed", **FIXED),
+        KreinRidgeClassifier("precomputed", **FIXED),
+        KreinSVC("precomputed"),
+        KreinSVR("precomputed"),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
