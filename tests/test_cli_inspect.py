@@ -184,17 +184,19 @@ def test_interrupt_has_its_own_code(gram, capsys, monkeypatch):
     assert "interrupted" in capsys.readouterr().err
 
 
-def test_installed_command_and_its_exit_codes():
-    def run(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "mercerless.cli", *arguments], capture_output=True, text=True, timeout=120
-        )
+def test_installed_command():
+    command = [sys.executable, "-m", "mercerless.cli", "inspect", "none.npy"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "mercerless inspect: There is no file 'none.npy'; check the path.\n"
 
-    shown = run("inspect", "--help")
-    assert shown.returncode == 0 and "examples:" in shown.stdout
-    assert run("inspect", "none.npy").returncode == 2
-    assert run().returncode == 2
-    assert run("nonsense").returncode == 2
+
+@pytest.mark.parametrize("arguments, code", [(["inspect", "--help"], 0), ([], 2), (["nonsense"], 2)])
+def test_usage_and_help(arguments, code, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == code
+    assert "mercerless" in "".join(capsys.readouterr())
 
 
 def test_guesses():
