@@ -507,8 +507,8 @@ def list_datasets() -> list[DatasetInfo]:
     >>> [info.name for info in list_datasets()][:3]
     ['airfoil', 'amp_edit', 'australian']
     """
-    with files("mercerless").joinpath("datasets.csv").open(encoding="utf-8", newline="") as table:
-        return [DatasetInfo(**row) for row in csv.DictReader(table)]
+    table = files("mercerless").joinpath("datasets.csv").read_text(encoding="utf-8")
+    return [DatasetInfo(**row) for row in csv.DictReader(table.splitlines())]
 
 
 def load(name: str, *, data_home: str | os.PathLike | None = None, download: bool = True) -> Bunch:

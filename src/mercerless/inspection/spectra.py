@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.linalg import eigvalsh
 from scipy.spatial.distance import squareform
@@ -326,14 +326,14 @@ class KernelMatrixDisplay:
             by = "cluster" if self.labels is None else "target"
             ax.set(xticks=[], yticks=[], xlabel=f"items, ordered by {by}")
         else:
-            self._mark_classes()
+            self._mark_classes(self.labels[self.order])
         if self.name:
             ax.set_title(self.name, loc="left")
         return self
 
-    def _mark_classes(self) -> None:
+    def _mark_classes(self, shown: NDArray) -> None:
         """Separate the classes by thin lines and name them on the axes."""
-        classes, starts, counts = np.unique(self.labels[self.order], return_index=True, return_counts=True)
+        classes, starts, counts = np.unique(shown, return_index=True, return_counts=True)
         middles = starts + (counts - 1) / 2
         names = [f"{label:g}" if classes.dtype.kind == "f" else str(label) for label in classes]
         # white is the middle of the signed colours
