@@ -31,11 +31,11 @@ def test_spectrum_draws_every_eigenvalue_in_the_colour_of_its_sign(blocks, ax):
     values = np.linalg.eigvalsh(K)[::-1]
     np.testing.assert_allclose(display.eigenvalues, values, atol=1e-12)
     assert display.report == indefiniteness(K)
-    drawn = {bars.get_label(): [bar.get_height() for bar in bars] for bars in ax.containers}
-    assert list(drawn) == ["2 positive", "27 zero up to rounding", "1 negative"]
-    np.testing.assert_allclose(np.concatenate(list(drawn.values())), values, atol=1e-12)
-    colours = {bars.patches[0].get_facecolor() for bars in ax.containers}
-    assert len(colours) == 3
+    assert [steps.get_label() for steps in ax.patches] == ["2 positive", "27 zero up to rounding", "1 negative"]
+    np.testing.assert_allclose(np.concatenate([steps.get_data().values for steps in ax.patches]), values, atol=1e-12)
+    edges = [steps.get_data().edges for steps in ax.patches]
+    assert [(e[0], e[-1]) for e in edges] == [(0.5, 2.5), (2.5, 29.5), (29.5, 30.5)]
+    assert len({steps.get_facecolor() for steps in ax.patches}) == 3
     assert ax.get_title(loc="left").startswith("blocks: indefinite, ")
     assert display.ax_ is ax and display.figure_ is ax.figure
     assert ax.get_yscale() == "symlog"

@@ -438,7 +438,7 @@ def make_krein_matrix(
     -----
     The paper samples the items and the scales but does not say how. The scales here are drawn as its appendix
     E.1 starts its searches for the sigmoids, and for the Gaussian such that a typical entry of B lies between
-    0.74 and 0.90, which gives the paper's largest eigenvalues and, with 50 features, its inertia.
+    0.74 and 0.90, which with 50 features comes close to the paper's largest eigenvalues and inertia.
 
     Examples
     --------

@@ -159,14 +159,16 @@ class SpectrumDisplay:
         self.ax_ = ax = _axes(ax)
         self.figure_ = ax.figure
         values, what = self.eigenvalues, self.report
-        rank = np.arange(1, len(values) + 1)
-        for colour, label, chosen in (
-            (POSITIVE, f"{what.n_positive} positive", slice(0, what.n_positive)),
-            (NEUTRAL, f"{what.n_zero} zero up to rounding", slice(what.n_positive, what.n_positive + what.n_zero)),
-            (NEGATIVE, f"{what.n_negative} negative", slice(len(values) - what.n_negative, None)),
+        start = 0
+        for count, colour, label in (
+            (what.n_positive, POSITIVE, "positive"),
+            (what.n_zero, NEUTRAL, "zero up to rounding"),
+            (what.n_negative, NEGATIVE, "negative"),
         ):
-            if len(values[chosen]):
-                ax.bar(rank[chosen], values[chosen], width=1.0, color=colour, linewidth=0, label=label)
+            if count:
+                edges = np.arange(start, start + count + 1) + 0.5
+                ax.stairs(values[start : start + count], edges, fill=True, color=colour, label=f"{count} {label}")
+            start += count
         largest = np.abs(values).max()
         if scale == "symlog" and largest > 0:
             # linear between two ticks only, three to four decades below the largest
