@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercerless._blocks import check_rows, is_dask
 from mercerless._validation import check_memory, check_symmetric
 from mercerless.kernels import Kernel, PairFunction, Precomputed, as_kernel
 
@@ -21,12 +22,22 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """
 
     kernel: Any
+    _streams = False  # whether fit takes Dask arrays, block by block
 
     def _train_items(self, X: Any) -> tuple[Kernel, Any]:
         """The resolved kernel and the validated training items; sets ``n_features_in_`` but keeps nothing else."""
         if _is_function(self.kernel):
             items = _check_items(self, X, reset=True)
             return as_kernel(self.kernel, n_jobs=getattr(self, "n_jobs", None)), items
+        if is_dask(X):
+            X = check_rows(X)
+            if not self._streams:
+                raise TypeError(
+                    f"{type(self).__name__} needs its data in memory; call X.compute() first, or use an estimator with "
+                    "a low-rank solver, such as KreinRidge(solver='nystroem')."
+                )
+            self.n_features_in_ = X.shape[1]
+            return as_kernel(self.kernel, X), X
         X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=1)
         return as_kernel(self.kernel, X), X
 
@@ -46,6 +57,11 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         if _is_function(self.kernel):
             return _check_items(self, X, reset=False)
+        if is_dask(X):
+            X = check_rows(X)
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(f"X has {X.shape[1]} columns but {self.n_features_in_} were seen in fit.")
+            return X
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
 
     def _test_matrix(self, X: Any) -> NDArray:
