@@ -1,0 +1,360 @@
+"""Ridge regression and classification with asymmetric kernels and directed similarities."""
+
+import warnings
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.callback import with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+
+from mercerless._validation import check_memory, check_real, check_square
+from mercerless.estimators.base import KernelEstimator
+from mercerless.estimators.krein import _check_labels, _check_weight
+from mercerless.kernels import PairFunction, Precomputed
+from mercerless.solvers.ridge import SIDES, choose_asymmetric_ridge
+from mercerless.solvers.tuning import calibrate_scores
+
+_ALPHAS = np.logspace(-6, 2, 9)
+
+
+class _Asymmetric(KernelEstimator):
+    """What the regressor and the classifier share."""
+
+    def _fit(self, X: Any, Y: NDArray, weight: NDArray | None) -> dict[str, Any]:
+        if self.side not in ("auto", *SIDES):
+            raise ValueError(f"side={self.side!r} is not known; use 'auto', 'left', 'right' or 'mean'.")
+        if self.alpha is not None and not (isinstance(self.alpha, Real) and np.isfinite(self.alpha) and self.alpha >= 0):
+            raise ValueError(f"alpha={self.alpha!r} must be a nonnegative number, or None to choose it.")
+        kernel, items = self._train_items(X)
+        if isinstance(kernel, PairFunction) and not isinstance(self.kernel, PairFunction):
+            kernel = PairFunction(kernel.function, symmetric=False, n_jobs=self.n_jobs)  # call it in both directions
+        precomputed = isinstance(kernel, Precomputed)
+        check_consistent_length(items, Y)
+        if not precomputed:
+            check_memory(40.0 * len(items) ** 2, f"Ridge regression on {len(items)} items")
+        K = check_square(kernel(items), "X" if precomputed else "the kernel matrix")
+        used = np.arange(len(K)) if weight is None else np.flatnonzero(weight > 0)
+        w = None if weight is None else weight[used]
+        scale = float(np.abs(np.diag(K)).mean()) or float(np.abs(K).mean()) or 1.0
+        alphas = [self.alpha] if self.alpha is not None else _ALPHAS * scale
+        context = self._init_callback_context(max_subtasks=0)
+        context.call_on_fit_task_begin(estimator=self)
+        try:
+            solution, side, errors = choose_asymmetric_ridge(
+                K[np.ix_(used, used)], Y[used], alphas, SIDES if self.side == "auto" else (self.side,), w
+            )
+        except np.linalg.LinAlgError as error:
+            raise ValueError(str(error)) from None
+        if solution.residual > 1e-6:
+            warnings.warn(
+                f"The linear systems were solved to a relative residual of {solution.residual:.1e} only; use a larger "
+                "alpha.", ConvergenceWarning, stacklevel=4,
+            )
+        factors = {"left": (1.0, 0.0), "right": (0.0, 1.0), "mean": (0.5, 0.5)}[side]
+        loo = factors[0] * solution.loo_left + factors[1] * solution.loo_right
+        coef = np.zeros((2, len(K), Y.shape[1]))
+        coef[0, used], coef[1, used] = factors[0] * solution.left, factors[1] * solution.right
+        context.call_on_fit_task_end(estimator=self)
+        return {
+            "kernel_": kernel, "X_fit_": None if precomputed else items, "alpha_": solution.alpha, "side_": side,
+            "dual_coef_left_": coef[0], "dual_coef_right_": coef[1], "loo_predictions_": Y[used] - loo,
+            "loo_errors_": errors, "residual_": solution.residual, "_used": used,
+        }  # fmt: skip
+
+    def _scores(self, X: Any, reverse: ArrayLike | None) -> NDArray:
+        check_is_fitted(self)
+        items = self._test_items(X)
+        precomputed = isinstance(self.kernel_, Precomputed)
+        if reverse is not None:
+            if not precomputed:
+                raise ValueError("reverse is for a precomputed matrix; with a kernel both directions are computed.")
+            reverse = check_real(reverse, "reverse")
+            if reverse.shape != items.shape:
+                raise ValueError(f"reverse has shape {reverse.shape} but X has {items.shape}; give one row per new item.")
+        left, right = self.dual_coef_left_, self.dual_coef_right_
+        out = np.zeros((len(items), left.shape[1]))
+        if self.side_ != "right":
+            out += (items if precomputed else self.kernel_(items, self.X_fit_)) @ left
+        if self.side_ != "left":
+            if precomputed and reverse is None:
+                raise ValueError(
+                    f"The {self.side_} regressor needs the similarities of the training items to the new ones: pass them "
+                    "as reverse (one row per new item), or fit with side='left'."
+                )
+            out += (reverse if precomputed else self.kernel_(self.X_fit_, items).T) @ right
+        return out
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "dual_coef_left_")
+
+
+class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
+    """Ridge regression with a kernel, or a matrix of directed similarities, that need not be symmetric.
+
+    An asymmetric kernel ``k(t, x)`` has two regressors: ``f1(t) = k(t, X) a`` with ``(K + alpha I) a = y``, and
+    ``f2(t) = k(X, t)^T b`` with ``(K + alpha I)^T b = y``. Which one is better, or their mean, is a matter of the data and
+    is decided, like alpha, by the exact leave-one-out error. With a symmetric kernel this is kernel ridge regression.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="gaussian"
+        Any kernel, also an asymmetric function of two items; "precomputed" means that X is the matrix ``k(x_i, x_j)``.
+    alpha : float or None, default=None
+        The ridge; None chooses one of 1e-6 to 100 times the mean of the diagonal.
+    side : {"auto", "left", "right", "mean"}, default="auto"
+        f1, f2, their mean, or the best of the three.
+    n_jobs : int or None, default=None
+        Processes for a callable kernel.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The ridge used.
+    side_ : str
+        The side used.
+    dual_coef_left_, dual_coef_right_ : ndarray of shape (n, n_outputs)
+        Coefficients of both directions; zero where a direction is not used.
+    loo_predictions_ : ndarray of shape (n,) or (n, n_outputs)
+        The prediction for every training row without it.
+    loo_errors_ : dict of (float, str) to float
+        Mean squared leave-one-out error of every ridge and side tried.
+    residual_ : float
+        Certificate: the relative residual of the linear systems.
+    kernel_ : Kernel
+        The kernel.
+    X_fit_ : array or None
+        The training items.
+    n_features_in_ : int
+        Features seen in fit.
+
+    See Also
+    --------
+    LABRegressor : Learns an asymmetric kernel.
+    AsymmetricRidgeClassifier : The classifier.
+
+    References
+    ----------
+    F. He, M. He, L. Shi, X. Huang, J. A. K. Suykens, "Learning Analysis of Kernel Ridgeless Regression with Asymmetric
+    Kernel Learning", 2024, section 2.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import AsymmetricRidge
+    >>> x = np.linspace(0, 1, 30)
+    >>> K = np.exp(-np.subtract.outer(x, x) ** 2 / 0.05 / (0.5 + x))  # a bandwidth for every column
+    >>> model = AsymmetricRidge(kernel="precomputed", side="left").fit(K, np.sin(6 * x))
+    >>> bool(model.score(K, np.sin(6 * x)) > 0.99)
+    True
+    """
+
+    def __init__(self, kernel: Any = "gaussian", *, alpha: float | None = None, side: str = "auto",
+                 n_jobs: int | None = None) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.side = side
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AsymmetricRidge":
+        """Solve both systems and choose ridge and side.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows, items, or the square matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n,) or (n, n_outputs)
+            The targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Row weights; rows of weight 0 are left out.
+
+        Returns
+        -------
+        AsymmetricRidge
+            The fitted estimator.
+        """
+        if y is None:
+            raise ValueError("AsymmetricRidge requires y to be passed, but the target y is None.")
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        attributes = self._fit(X, y.reshape(len(y), -1), _check_weight(sample_weight, len(y)))
+        attributes["_one_output"] = y.ndim == 1
+        if y.ndim == 1:
+            attributes["loo_predictions_"] = attributes["loo_predictions_"][:, 0]
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        return self
+
+    def predict(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
+        """Predict targets.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows or items; for a precomputed matrix ``k(t, x_j)``, one row per new item.
+        reverse : array-like of shape (n_new, n) or None, default=None
+            For a precomputed matrix ``k(x_j, t)``, one row per new item; needed unless the side is "left".
+
+        Returns
+        -------
+        ndarray of shape (n_new,) or (n_new, n_outputs)
+            The predictions.
+        """
+        P = self._scores(X, reverse)
+        return P[:, 0] if self._one_output else P
+
+
+class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
+    """Classification by `AsymmetricRidge` on indicator targets, for any number of classes.
+
+    Two classes have the targets plus and minus one, more have one column each. Ridge and side minimise the exact
+    leave-one-out squared error; probabilities are ``softmax(slope * scores + bias)``, fitted on leave-one-out scores.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="gaussian"
+        Any kernel, also an asymmetric function of two items; "precomputed" means that X is the matrix ``k(x_i, x_j)``.
+    alpha : float or None, default=None
+        The ridge; None chooses one of 1e-6 to 100 times the mean of the diagonal.
+    side : {"auto", "left", "right", "mean"}, default="auto"
+        Which of the two regressors, their mean, or the best of the three.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes.
+    n_jobs : int or None, default=None
+        Processes for a callable kernel.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    alpha_, side_, dual_coef_left_, dual_coef_right_, loo_predictions_, loo_errors_, residual_, kernel_, X_fit_
+        As in `AsymmetricRidge`.
+    calibration_ : Calibration
+        Slope and bias of the probabilities.
+    n_features_in_ : int
+        Features seen in fit.
+
+    See Also
+    --------
+    AsymmetricRidge : The regressor.
+
+    References
+    ----------
+    F. He, M. He, L. Shi, X. Huang, J. A. K. Suykens, "Learning Analysis of Kernel Ridgeless Regression with Asymmetric
+    Kernel Learning", 2024, section 2.1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from mercerless import AsymmetricRidgeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> AsymmetricRidgeClassifier().fit(X, y).predict(X[[0, 60, 120]])
+    array([0, 1, 2])
+    """
+
+    def __init__(self, kernel: Any = "gaussian", *, alpha: float | None = None, side: str = "auto",
+                 class_weight: dict | str | None = None, n_jobs: int | None = None) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.side = side
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+
+    @with_callbacks
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AsymmetricRidgeClassifier":
+        """Solve both systems and choose ridge and side.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows, items, or the square matrix for ``kernel="precomputed"``.
+        y : array-like of shape (n,)
+            The labels.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Row weights; rows of weight 0 are left out.
+
+        Returns
+        -------
+        AsymmetricRidgeClassifier
+            The fitted estimator.
+        """
+        weight, classes, labels = _check_labels(y, sample_weight, self.class_weight, type(self).__name__)
+        if len(classes) == 2:
+            Y = np.where(labels == 1, 1.0, -1.0)[:, None]
+        else:
+            Y = (labels[:, None] == np.arange(len(classes))).astype(float)
+        attributes = self._fit(X, Y, weight)
+        used = attributes["_used"]
+        loo = attributes["loo_predictions_"]
+        attributes["calibration_"] = calibrate_scores(
+            _columns(loo), labels[used], None if weight is None else weight[used]
+        )
+        attributes["classes_"] = classes
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        return self
+
+    def decision_function(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
+        """The scores, shifted by the calibration's bias so that the largest has the largest probability.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows or items; for a precomputed matrix ``k(t, x_j)``, one row per new item.
+        reverse : array-like of shape (n_new, n) or None, default=None
+            For a precomputed matrix ``k(x_j, t)``, one row per new item.
+
+        Returns
+        -------
+        ndarray of shape (n_new,) or (n_new, n_classes)
+            One score for two classes, positive for the second; else one per class.
+        """
+        shifted = _columns(self._scores(X, reverse)) + self.calibration_.bias / self.calibration_.slope
+        return shifted[:, 1] - shifted[:, 0] if len(self.classes_) == 2 else shifted
+
+    def predict(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows or items; for a precomputed matrix ``k(t, x_j)``, one row per new item.
+        reverse : array-like of shape (n_new, n) or None, default=None
+            For a precomputed matrix ``k(x_j, t)``, one row per new item.
+
+        Returns
+        -------
+        ndarray of shape (n_new,)
+            The labels.
+        """
+        scores = self.decision_function(X, reverse)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def predict_proba(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
+        """Predict probabilities.
+
+        Parameters
+        ----------
+        X : array-like
+            Rows or items; for a precomputed matrix ``k(t, x_j)``, one row per new item.
+        reverse : array-like of shape (n_new, n) or None, default=None
+            For a precomputed matrix ``k(x_j, t)``, one row per new item.
+
+        Returns
+        -------
+        ndarray of shape (n_new, n_classes)
+            The probabilities, in the order of ``classes_``.
+        """
+        scores = self.decision_function(X, reverse)
+        scores = _columns(scores[:, None]) if scores.ndim == 1 else scores
+        return softmax(self.calibration_.slope * scores, axis=1)
+
+
+def _columns(scores: NDArray) -> NDArray:
+    return np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores

@@ -1,0 +1,717 @@
+"""Compact regressors and classifiers with learned local bandwidths."""
+
+import warnings
+from collections.abc import Iterator
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercerless._validation import row_blocks
+from mercerless.estimators.krein import _check_labels, _check_weight
+from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
+from mercerless.solvers.lab_fit import OBJECTIVES, SELECTIONS, LABSolution, Settings, fit_lab, shared_value
+from mercerless.solvers.tuning import calibrate_scores
+
+FORMS = {"gaussian": LocalGaussian, "laplace": LocalLaplace, "exponential": LocalExponential}
+_AUTO_FORMS = ("gaussian", "laplace")
+_ALL_ROWS = 1000  # up to so many rows kernel ridge regression on all of them is tried too
+_MAX_SUPPORT = 200
+_LEARNING_ROWS = 10_000  # the bandwidths of larger data are learned on this many rows or 20 per support point
+
+
+class FeatureScaling(NamedTuple):
+    """How features are scaled: standardised, or through ``asinh`` of robust scores and standardised again.
+
+    Parameters
+    ----------
+    robust : bool
+        Whether ``asinh`` is applied.
+    center, scale : ndarray of shape (n_features,)
+        Mean and standard deviation, or median and scaled interquartile range.
+    second_center, second_scale : ndarray of shape (n_features,)
+        Mean and standard deviation of what comes out.
+    """
+
+    robust: bool
+    center: NDArray
+    scale: NDArray
+    second_center: NDArray
+    second_scale: NDArray
+
+    def __call__(self, X: NDArray, dtype: Any = np.float64) -> NDArray:
+        """Scale rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            The rows.
+        dtype : dtype, default=float64
+            The dtype of the result.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features)
+            The scaled rows.
+        """
+        Z = (X - self.center) / self.scale
+        if self.robust:
+            Z = (np.arcsinh(Z) - self.second_center) / self.second_scale
+        return Z.astype(dtype, copy=False)
+
+
+def standard_scaling(X: NDArray) -> FeatureScaling:
+    """Mean and standard deviation, in row blocks; constant features keep scale 1 and become 0.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        The rows.
+
+    Returns
+    -------
+    FeatureScaling
+        The scaling.
+    """
+    n, d = X.shape
+    blocks = [np.asarray(X[rows], dtype=np.float64) for rows in row_blocks(n, 8 * d)] if n * d <= 2**22 else None
+
+    def each():
+        return blocks if blocks is not None else (np.asarray(X[rows], np.float64) for rows in row_blocks(n, 8 * d))
+
+    # the mean of blocks relative to the first row: no digits are lost for data far from the origin
+    origin = np.asarray(X[0], dtype=np.float64)
+    center = origin + sum(np.sum(block - origin, axis=0) for block in each()) / n
+    scale = np.sqrt(sum(np.sum((block - center) ** 2, axis=0) for block in each()) / n)
+    constant = ~(scale > 8 * np.finfo(X.dtype).eps * np.abs(center))
+    scale[constant | (scale == 0)] = 1.0
+    return FeatureScaling(False, center, scale, np.zeros(d), np.ones(d))
+
+
+def robust_scaling(X: NDArray) -> FeatureScaling:
+    """Median and interquartile range, then ``asinh``, then mean and standard deviation.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        The rows, or enough of them.
+
+    Returns
+    -------
+    FeatureScaling
+        The scaling.
+    """
+    X = np.asarray(X, dtype=np.float64)
+    plain = standard_scaling(X)
+    low, center, high = np.percentile(X, [25, 50, 75], axis=0)
+    scale = np.where(high - low > 1e-6 * plain.scale, (high - low) / 1.35, plain.scale)
+    second = standard_scaling(np.arcsinh((X - center) / scale))
+    return FeatureScaling(True, center, scale, second.center, second.scale)
+
+
+class _Part(NamedTuple):
+    """One fitted expansion in scaled units."""
+
+    form: str
+    kernel: Any
+    centres: NDArray
+    coef: NDArray
+
+
+class _LAB(CallbackSupportMixin, BaseEstimator):
+    """What the regressor and the classifier share: everything but the targets."""
+
+    def _check_parameters(self, n: int) -> None:
+        for name, options in (("kernel", ("auto", *FORMS)), ("selection", SELECTIONS), ("objective", OBJECTIVES)):
+            if getattr(self, name) not in options:
+                raise ValueError(f"{name}={getattr(self, name)!r} is not known; use one of {', '.join(options)}.")
+        value = self.n_support
+        whole = isinstance(value, Integral) and not isinstance(value, bool) and value >= 1
+        fraction = isinstance(value, Real) and not isinstance(value, Integral) and 0 < value <= 1
+        if not (whole or fraction or value == "auto"):
+            raise ValueError(f"n_support={value!r} must be a positive whole number, a fraction of the rows, or 'auto'.")
+        if whole and value > n:
+            raise ValueError(
+                f"n_support={value} is more than the {n} training rows; use fewer, a fraction such as 0.25, or 'auto'."
+            )
+        for name in ("alpha", "growth"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, Real) and np.isfinite(value) and value > 0):
+                raise ValueError(f"{name}={value!r} must be a positive number or None.")
+        if self.validation_fraction is not None and not 0 < self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction={self.validation_fraction!r} must lie between 0 and 1, or be None.")
+        for name in ("max_iter", "max_rows", "max_support"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, Integral) and value >= 1):
+                raise ValueError(f"{name}={value!r} must be a positive whole number.")
+        if self.dtype not in ("auto", "float32", "float64", np.float32, np.float64):
+            raise ValueError(f"dtype={self.dtype!r} must be 'auto', 'float32' or 'float64'.")
+
+    def _n_support(self, n: int) -> int:
+        if self.n_support == "auto":
+            return max(1, min(_MAX_SUPPORT, n // 4))
+        return int(self.n_support) if isinstance(self.n_support, Integral) else max(1, round(self.n_support * n))
+
+    def _folds(self, n: int, random: np.random.RandomState) -> list:
+        """Five folds up to 250 rows, three up to 1300, one hold-out above."""
+        if self.validation_fraction is None or n < 4:
+            return []
+        if n <= 1300:
+            splitter = KFold(5 if n <= 250 else 3, shuffle=True, random_state=random)
+            return list(splitter.split(np.empty((n, 1)))) if n >= 5 else []
+        order = random.permutation(n)
+        cut = max(1, int(self.validation_fraction * n))
+        return [(np.sort(order[cut:]), np.sort(order[:cut]))]
+
+    def _fit(self, X: NDArray, Y: NDArray, weight: NDArray | None) -> dict[str, Any]:
+        """Learn from validated rows and standardised targets; returns the fitted attributes."""
+        self._check_parameters(len(X))
+        random = check_random_state(self.random_state)
+        m = self._n_support(len(X))
+        seed = random.randint(2**31 - 1)
+        limit = max(_LEARNING_ROWS, 20 * m) if self.max_rows is None else self.max_rows
+        rows = np.arange(len(X)) if len(X) <= limit else np.sort(random.permutation(len(X))[:limit])
+        settings = Settings(self.objective, min(m, len(rows)), self.selection, self.alpha, self.max_iter, self.growth,
+                            self.max_support or len(rows), seed)
+        forms = _AUTO_FORMS if self.kernel == "auto" else (self.kernel,)
+        root = None if weight is None else np.sqrt(weight[rows] / weight[rows].mean())
+        scaling = self._scaling(X, Y, rows, forms, settings)
+        dtype = self.dtype if self.dtype != "auto" else np.float32 if len(rows) * m * X.shape[1] > 2**24 else np.float64
+        Z = scaling(X[rows], np.dtype(dtype))
+        all_rows = (self.n_support == "auto" and len(X) <= _ALL_ROWS and self.objective == "evidence"
+                    and self.alpha is None and self.growth is None and self.validation_fraction is not None
+                    and len(X) >= 5)
+        solution = fit_lab({form: FORMS[form] for form in forms}, Z, Y[rows], settings, self._folds(len(Z), random),
+                           all_rows=all_rows, weights=root, callback=self._report,
+                           blocks=None if len(rows) == len(X) else lambda: _blocks(X, Y, weight, scaling, Z.dtype))
+        return self._attributes(X, Z, rows, scaling, solution)
+
+    def _scaling(self, X, Y, rows, forms, settings) -> FeatureScaling:
+        """Standardised features, or the robust scaling where the evidence of shared bandwidths prefers it."""
+        plain = standard_scaling(X)
+        order = np.random.RandomState(settings.seed).permutation(len(rows))[:2000]
+        sample = rows[np.sort(order)]
+        Z = plain(X[sample])
+        if np.abs(Z).max() <= 6:  # no heavy tails
+            return plain
+        robust = robust_scaling(X[sample])
+        value = [
+            min(shared_value(form, FORMS[form], scaling(X[sample]), Y[sample], settings) for form in forms)
+            for scaling in (plain, robust)
+        ]
+        return robust if value[1] < value[0] else plain
+
+    def _attributes(self, X, Z, rows, scaling, solution: LABSolution) -> dict[str, Any]:
+        parts, bandwidths = [], []
+        numbers = 0
+        for e in solution.expansions:
+            widths = np.exp(e.log_bandwidths)
+            centres = Z[e.support].astype(np.float64)
+            kernel = FORMS[e.form](widths if np.ndim(widths) else float(widths))
+            parts.append(_Part(e.form, kernel, centres, e.weight * e.coef))
+            bandwidths.append(np.broadcast_to(widths, centres.shape))
+            numbers += centres.size + np.size(widths) + e.coef.size
+        linear = sum(e.weight * e.linear for e in solution.expansions)
+        support = np.concatenate([rows[e.support] for e in solution.expansions])
+        return {
+            "scaling_": scaling,
+            "kernel_": [e.form for e in solution.expansions],
+            "support_": support,
+            "support_vectors_": np.asarray(X[support], dtype=np.float64),
+            "bandwidths_": np.vstack(bandwidths),
+            "alpha_": np.array([np.exp(e.log_ridge) for e in solution.expansions]),
+            "n_support_": len(np.unique(support)),
+            "n_parameters_": int(numbers + linear.size),
+            "loss_curve_": solution.loss_curve,
+            "validation_curve_": {form: np.array(curve) for form, curve in solution.validation_curves.items()},
+            "validation_errors_": solution.candidates,
+            "stationarity_": solution.stationarity,
+            "max_error_": solution.max_error,
+            "_parts": parts,
+            "_linear": linear,
+            "_validation": (rows[solution.validation_rows], solution.validation_predictions),
+        }
+
+    def _scores(self, X: ArrayLike) -> NDArray:
+        """Standardised predictions, in row blocks."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        out = np.empty((len(X), self._linear.shape[1]))
+        for block in row_blocks(len(X), 8 * (X.shape[1] + max(len(p.centres) for p in self._parts)), 2**25):
+            Z = self.scaling_(X[block], X.dtype)
+            out[block] = self._linear[0] + Z @ self._linear[1:]
+            for part in self._parts:
+                out[block] += part.kernel(Z, part.centres.astype(Z.dtype)) @ part.coef
+        return out
+
+    def _report(self, info: dict) -> bool:
+        """Tell the callbacks about one iteration."""
+        context = getattr(self, "_callback_fit_ctx", None)
+        if context is None or not getattr(self, "_skl_callbacks", None):
+            return False
+        step = context.subcontext(task_name=info["stage"])
+        step.call_on_fit_task_begin(estimator=self, metadata=info)
+        return bool(step.call_on_fit_task_end(estimator=self, metadata=info))
+
+    def _finish(self, attributes: dict[str, Any]) -> None:
+        """Set everything together, so that an interrupted fit leaves nothing half done."""
+        for name, value in attributes.items():
+            setattr(self, name, value)
+        if self.growth is not None and self.max_error_ > self.growth:
+            warnings.warn(
+                f"Growth ended at {self.n_support_} support points with a squared error of {self.max_error_:.3g} above "
+                f"growth={self.growth}; raise max_support or growth.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_parts")
+
+
+def _blocks(X, Y, weight, scaling, dtype) -> Iterator:
+    for rows in row_blocks(len(X), 8 * X.shape[1], 2**25):
+        yield scaling(X[rows], dtype), Y[rows], None if weight is None else weight[rows]
+
+
+class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
+    """Regression on few support points, each with its own learned bandwidth for every feature.
+
+    ``f(x) = sum_j dual_coef_j k(x, s_j) + linear part``, with ``k(x, s_j) = exp(-sum_f ((x_f - s_jf) / h_jf)^2 / 2)`` or
+    the Laplace form ``exp(-sum_f |x_f - s_jf| / h_jf)``. The bandwidths minimise the evidence of the coefficients given
+    all rows, which also learns the ridge; first one bandwidth per feature, then one per feature and support point,
+    pulled towards the shared one. Validation stops the descent and weighs the forms. Features and targets are
+    standardised (heavy-tailed features through asinh where the evidence prefers it), so none of this needs tuning.
+
+    Parameters
+    ----------
+    n_support : int, float or "auto", default="auto"
+        Support points: a number, a fraction of the rows, or ``min(200, n / 4)``. With "auto" and at most 1000 rows,
+        kernel ridge regression with all rows as centres is tried as well and enters where validation prefers it.
+    kernel : {"auto", "gaussian", "laplace", "exponential"}, default="auto"
+        The form. "auto" fits the Gaussian and the Laplace form on the same support points and weighs them by
+        validation; often one remains.
+    selection : {"kmeans", "y", "random", "extreme"}, default="kmeans"
+        How support points are chosen: rows nearest to k-means centres, evenly spaced in the order of the target, at
+        random, or (a bad example, for reproduction) the rows with the largest targets.
+    objective : {"evidence", "least_squares", "interpolation"}, default="evidence"
+        What the bandwidths minimise: the evidence, which also learns the ridge; the regularised squared error; or the
+        paper's squared error off the support of the function that interpolates the support.
+    alpha : float or None, default=None
+        The ridge per row; None learns it with the evidence and means 1e-5 otherwise.
+    growth : float or None, default=None
+        The paper's dynamic strategy: rows whose squared error, in units of the standardised target, exceeds this
+        become support points, a tenth of `n_support` at a time, until none does.
+    max_support : int or None, default=None
+        Where growth ends; None means all rows.
+    validation_fraction : float or None, default=0.2
+        The rows held out, above 1300 rows, to choose the form and the number of iterations; smaller data are
+        cross-validated. None means no validation: all iterations, and the form with the smallest objective.
+    max_iter : int, default=150
+        Iterations of the local bandwidths.
+    max_rows : int or None, default=None
+        Rows on which bandwidths are learned; None means 10,000 or 20 per support point, whichever is more. The
+        coefficients always come from all rows, which are read block by block and may be a memory map.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        The precision of kernel evaluations while learning; "auto" is float32 for larger data. Linear systems are
+        always solved in float64.
+    random_state : int, RandomState or None, default=None
+        Makes the folds and the selection repeatable.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_terms,)
+        The training row of every term; distinct within a form.
+    support_vectors_ : ndarray of shape (n_terms, n_features)
+        These rows.
+    bandwidths_ : ndarray of shape (n_terms, n_features)
+        The bandwidths, in units of the scaled features (`scaling_`): large where a feature does not matter.
+    dual_coef_ : ndarray of shape (n_terms,) or (n_terms, n_outputs)
+        The coefficients.
+    kernel_ : list of str
+        The form of every part; terms are ordered by part.
+    alpha_ : ndarray of shape (n_parts,)
+        The ridges.
+    scaling_ : callable
+        Scales features as the model sees them.
+    n_support_ : int
+        Distinct support points.
+    n_parameters_ : int
+        The size of the model: all numbers it needs to predict, besides the scaling.
+    loss_curve_ : ndarray
+        The objective after every iteration of the heaviest local part.
+    validation_curve_ : dict of str to ndarray of shape (n_checkpoints, 2)
+        Per form: iterations and validation errors (mean squared, standardised targets).
+    validation_errors_ : dict of str to float
+        The validation error of everything that was tried.
+    stationarity_ : float
+        The projected gradient at the end of the descent relative to the start; early stopping leaves it positive.
+    max_error_ : float
+        The largest squared error on a training row, standardised.
+    n_features_in_ : int
+        Features seen in fit.
+
+    See Also
+    --------
+    LABClassifier : The classifier.
+    AsymmetricRidge : Ridge regression for any given asymmetric kernel.
+
+    Notes
+    -----
+    Beyond the paper: all rows, not only the support, determine the coefficients; the ridge is learned; there is a
+    linear part; bounds and a pull keep the bandwidths sane. ``objective="interpolation"``, ``selection="y"`` and
+    ``growth`` give the paper's method.
+
+    References
+    ----------
+    F. He, M. He, L. Shi, X. Huang, J. A. K. Suykens, "Learning Analysis of Kernel Ridgeless Regression with Asymmetric
+    Kernel Learning", 2024.
+
+    Examples
+    --------
+    >>> from mercerless import LABRegressor
+    >>> from mercerless.datasets import make_lab_function
+    >>> X, y = make_lab_function(400, function="f1", noise=0.05, random_state=0)
+    >>> model = LABRegressor(n_support=30, kernel="gaussian", random_state=0).fit(X[:300], y[:300])
+    >>> model.bandwidths_.shape, model.n_parameters_
+    ((30, 2), 153)
+    >>> bool(model.score(X[300:], y[300:]) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        n_support: int | float | str = "auto",
+        *,
+        kernel: str = "auto",
+        selection: str = "kmeans",
+        objective: str = "evidence",
+        alpha: float | None = None,
+        growth: float | None = None,
+        max_support: int | None = None,
+        validation_fraction: float | None = 0.2,
+        max_iter: int = 150,
+        max_rows: int | None = None,
+        dtype: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_support = n_support
+        self.kernel = kernel
+        self.selection = selection
+        self.objective = objective
+        self.alpha = alpha
+        self.growth = growth
+        self.max_support = max_support
+        self.validation_fraction = validation_fraction
+        self.max_iter = max_iter
+        self.max_rows = max_rows
+        self.dtype = dtype
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "LABRegressor":
+        """Learn support, bandwidths and coefficients.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows; a float32 or float64 memory map is read block by block.
+        y : array-like of shape (n,) or (n, n_outputs)
+            The targets.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Row weights; rows of weight 0 are left out.
+
+        Returns
+        -------
+        LABRegressor
+            The fitted estimator.
+        """
+        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32],
+                             ensure_min_samples=2)
+        X, y, weight = _drop_weightless(X, y, _check_weight(sample_weight, len(X)))
+        Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        scaling = standard_scaling(Y)
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        attributes = self._fit(X, scaling(Y), weight)
+        attributes["_target"] = scaling
+        attributes["_one_output"] = np.ndim(y) == 1
+        coef = np.vstack([part.coef for part in attributes["_parts"]]) * scaling.scale
+        attributes["dual_coef_"] = coef[:, 0] if np.ndim(y) == 1 else coef
+        self._finish(attributes)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """Predict targets, in row blocks.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_outputs)
+            The predictions.
+        """
+        P = self._scores(X) * self._target.scale + self._target.center
+        return P[:, 0] if self._one_output else P
+
+
+class LABClassifier(ClassifierMixin, _LAB):
+    """Classification on few support points, each with its own learned bandwidth for every feature.
+
+    Least squares on indicator targets (plus and minus one for two classes, one column per class otherwise) with the
+    model and the objective of `LABRegressor`. Probabilities are ``softmax(slope * scores + bias)``, fitted on
+    out-of-fold scores.
+
+    Parameters
+    ----------
+    n_support : int, float or "auto", default="auto"
+        Support points: a number, a fraction of the rows, or ``min(200, n / 4)``. With "auto" and at most 1000 rows,
+        kernel ridge regression with all rows as centres is tried as well and enters where validation prefers it.
+    kernel : {"auto", "gaussian", "laplace", "exponential"}, default="auto"
+        The form. "auto" fits the Gaussian and the Laplace form on the same support points and weighs them by
+        validation; often one remains.
+    selection : {"kmeans", "y", "random", "extreme"}, default="kmeans"
+        How support points are chosen: rows nearest to k-means centres, evenly spaced in the order of the target, at
+        random, or (a bad example, for reproduction) the rows with the largest targets.
+    objective : {"evidence", "least_squares", "interpolation"}, default="evidence"
+        What the bandwidths minimise: the evidence, which also learns the ridge; the regularised squared error; or the
+        paper's squared error off the support of the function that interpolates the support.
+    alpha : float or None, default=None
+        The ridge per row; None learns it with the evidence and means 1e-5 otherwise.
+    growth : float or None, default=None
+        The paper's dynamic strategy: rows whose squared error, in units of the standardised target, exceeds this
+        become support points, a tenth of `n_support` at a time, until none does.
+    max_support : int or None, default=None
+        Where growth ends; None means all rows.
+    validation_fraction : float or None, default=0.2
+        The rows held out, above 1300 rows, to choose the form and the number of iterations; smaller data are
+        cross-validated. None means no validation: all iterations, and the form with the smallest objective.
+    max_iter : int, default=150
+        Iterations of the local bandwidths.
+    max_rows : int or None, default=None
+        Rows on which bandwidths are learned; None means 10,000 or 20 per support point, whichever is more. The
+        coefficients always come from all rows, which are read block by block and may be a memory map.
+    dtype : {"auto", "float32", "float64"}, default="auto"
+        The precision of kernel evaluations while learning; "auto" is float32 for larger data. Linear systems are
+        always solved in float64.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied with the sample weights.
+    random_state : int, RandomState or None, default=None
+        Makes the folds and the selection repeatable.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    support_ : ndarray of shape (n_terms,)
+        The training row of every term; distinct within a form.
+    support_vectors_ : ndarray of shape (n_terms, n_features)
+        These rows.
+    bandwidths_ : ndarray of shape (n_terms, n_features)
+        The bandwidths, in units of the scaled features (`scaling_`): large where a feature does not matter.
+    dual_coef_ : ndarray of shape (n_terms,) or (n_terms, n_outputs)
+        The coefficients.
+    kernel_ : list of str
+        The form of every part; terms are ordered by part.
+    alpha_ : ndarray of shape (n_parts,)
+        The ridges.
+    scaling_ : callable
+        Scales features as the model sees them.
+    n_support_ : int
+        Distinct support points.
+    n_parameters_ : int
+        The size of the model: all numbers it needs to predict, besides the scaling.
+    loss_curve_ : ndarray
+        The objective after every iteration of the heaviest local part.
+    validation_curve_ : dict of str to ndarray of shape (n_checkpoints, 2)
+        Per form: iterations and validation errors (mean squared, standardised targets).
+    validation_errors_ : dict of str to float
+        The validation error of everything that was tried.
+    stationarity_ : float
+        The projected gradient at the end of the descent relative to the start; early stopping leaves it positive.
+    max_error_ : float
+        The largest squared error on a training row, standardised.
+    n_features_in_ : int
+        Features seen in fit.
+    calibration_ : Calibration
+        Slope and bias of the probabilities.
+
+    See Also
+    --------
+    LABRegressor : The regressor.
+    AsymmetricRidgeClassifier : For any given asymmetric kernel.
+
+    References
+    ----------
+    F. He, M. He, L. Shi, X. Huang, J. A. K. Suykens, "Learning Analysis of Kernel Ridgeless Regression with Asymmetric
+    Kernel Learning", 2024.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from mercerless import LABClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = LABClassifier(n_support=20, kernel="gaussian", random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+    True
+    >>> model.predict_proba(X[:2]).shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        n_support: int | float | str = "auto",
+        *,
+        kernel: str = "auto",
+        selection: str = "kmeans",
+        objective: str = "evidence",
+        alpha: float | None = None,
+        growth: float | None = None,
+        max_support: int | None = None,
+        validation_fraction: float | None = 0.2,
+        max_iter: int = 150,
+        max_rows: int | None = None,
+        dtype: str = "auto",
+        class_weight: dict | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_support = n_support
+        self.kernel = kernel
+        self.selection = selection
+        self.objective = objective
+        self.alpha = alpha
+        self.growth = growth
+        self.max_support = max_support
+        self.validation_fraction = validation_fraction
+        self.max_iter = max_iter
+        self.max_rows = max_rows
+        self.dtype = dtype
+        self.class_weight = class_weight
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "LABClassifier":
+        """Learn support, bandwidths, coefficients and the calibration of probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows; a float32 or float64 memory map is read block by block.
+        y : array-like of shape (n,)
+            The labels.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Row weights; rows of weight 0 are left out.
+
+        Returns
+        -------
+        LABClassifier
+            The fitted estimator.
+        """
+        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        weight, classes, labels = _check_labels(y, sample_weight, self.class_weight, type(self).__name__)
+        X, labels, weight = _drop_weightless(X, labels, weight)
+        Y, target = _indicators(labels, len(classes))
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self, X=X, y=y)
+        attributes = self._fit(X, target(Y), weight)
+        attributes["classes_"], attributes["_target"] = classes, target
+        attributes["calibration_"] = _calibrate(attributes, target, labels, weight)
+        coef = np.vstack([part.coef for part in attributes["_parts"]]) * target.scale
+        attributes["dual_coef_"] = coef[:, 0] if len(classes) == 2 else coef
+        self._finish(attributes)
+        context.call_on_fit_task_end(estimator=self, X=X, y=y)
+        return self
+
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """The scores, shifted by the calibration's bias so that the largest has the largest probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            One score for two classes, positive for the second; else one per class.
+        """
+        P = self._scores(X) * self._target.scale + self._target.center
+        shifted = _both_columns(P) + self.calibration_.bias / self.calibration_.slope
+        return shifted[:, 1] - shifted[:, 0] if len(self.classes_) == 2 else shifted
+
+    def predict(self, X: ArrayLike) -> NDArray:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The labels.
+        """
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def predict_proba(self, X: ArrayLike) -> NDArray:
+        """Predict probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            The probabilities, in the order of ``classes_``.
+        """
+        scores = self.decision_function(X)
+        scores = _both_columns(scores[:, None]) if scores.ndim == 1 else scores
+        return softmax(self.calibration_.slope * scores, axis=1)
+
+
+def _drop_weightless(X, y, weight):
+    """Without the rows of weight 0."""
+    if weight is None or np.all(weight > 0):
+        return X, y, weight
+    used = weight > 0
+    if used.sum() < 2:
+        raise ValueError("Only one row has a positive sample_weight; at least two are needed.")
+    return X[used], y[used], weight[used]
+
+
+def _indicators(labels, n_classes):
+    """Indicator targets and their common scale, so that rare classes are not blown up."""
+    if n_classes == 2:
+        Y = np.where(labels == 1, 1.0, -1.0)[:, None]
+    else:
+        Y = (labels[:, None] == np.arange(n_classes)).astype(float)
+    mean, d = Y.mean(axis=0), Y.shape[1]
+    return Y, FeatureScaling(False, mean, np.full(d, np.sqrt(np.mean((Y - mean) ** 2))), np.zeros(d), np.ones(d))
+
+
+def _both_columns(scores):
+    return np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
+
+
+def _calibrate(attributes, target, labels, weight):
+    rows, predictions = attributes["_validation"]
+    if len(rows) == 0:  # no validation: the targets themselves, with the slope's prior keeping it modest
+        rows, predictions = np.arange(len(labels)), target(_indicators(labels, len(attributes["classes_"]))[0])
+    scores = _both_columns(predictions * target.scale + target.center)
+    return calibrate_scores(scores, labels[rows], None if weight is None else weight[rows])

@@ -1,0 +1,777 @@
+"""The complete fit of a local kernel model: support, start, descent, growth, validation, and the weights of several forms."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, eigh
+from scipy.optimize import minimize, nnls
+from sklearn.cluster import KMeans, MiniBatchKMeans
+
+from mercerless.solvers.lab import (
+    LOCAL_BOUNDS,
+    RIDGE_BOUNDS,
+    SHARED_BOUNDS,
+    Evaluation,
+    descend,
+    evidence,
+    initial_state,
+    interpolation,
+    least_squares,
+    shared_evidence,
+    solve_coefficients,
+)
+
+OBJECTIVES = ("evidence", "least_squares", "interpolation")
+SELECTIONS = ("kmeans", "y", "random", "extreme")
+CHECKPOINTS = (5, 10, 20, 40, 80, 150)
+SHARED_ITERATIONS = 20
+RIDGES = np.logspace(-7, 0.5, 16)
+# a second form is worth its size only when validation gives it at least this weight
+SMALLEST_WEIGHT = 0.15
+
+
+class Settings(NamedTuple):
+    """What a fit may do.
+
+    Parameters
+    ----------
+    objective : {"evidence", "least_squares", "interpolation"}
+        What the bandwidths minimise.
+    n_support : int
+        Support points of a local model, the initial number when growing.
+    selection : {"kmeans", "y", "random", "extreme"}
+        How they are chosen.
+    ridge : float or None
+        The ridge; None learns it (with the evidence) or takes 1e-5.
+    max_iter : int
+        Iterations of the local stage.
+    growth : float or None
+        The squared error (of the standardised targets) above which training rows become support points.
+    max_support : int
+        Where growth stops.
+    seed : int
+        The seed of the selection.
+    """
+
+    objective: str = "evidence"
+    n_support: int = 100
+    selection: str = "kmeans"
+    ridge: float | None = None
+    max_iter: int = 150
+    growth: float | None = None
+    max_support: int = 1000
+    seed: int = 0
+
+
+class Expansion(NamedTuple):
+    """One weighted sum of kernels.
+
+    Parameters
+    ----------
+    form : str
+        The kernel form.
+    support : ndarray of shape (m,)
+        Rows that are centres.
+    log_bandwidths : ndarray of shape (m, d), (d,) or ()
+        One row per centre, or shared.
+    log_ridge : float
+        The ridge.
+    linear_weight : float or None
+        The weight of the linear kernel of a kernel ridge model with all rows as centres; None for local models.
+    coef : ndarray of shape (m, n_outputs) or None
+        The coefficients.
+    linear : ndarray of shape (1 + d, n_outputs) or None
+        The intercept and the coefficients of the features.
+    weight : float
+        Its weight in the model.
+    """
+
+    form: str
+    support: NDArray
+    log_bandwidths: NDArray
+    log_ridge: float
+    linear_weight: float | None = None
+    coef: NDArray | None = None
+    linear: NDArray | None = None
+    weight: float = 1.0
+
+
+class Candidate(NamedTuple):
+    """An expansion with its predictions on the validation rows.
+
+    Parameters
+    ----------
+    expansion : Expansion
+        Without coefficients.
+    predictions : ndarray of shape (n_validation, n_outputs)
+        Out-of-fold predictions.
+    curve : list of (int, float)
+        Iterations and validation errors.
+    loss : ndarray
+        The objective after every iteration.
+    stationarity : float
+        The certificate of the descent.
+    """
+
+    expansion: Expansion
+    predictions: NDArray
+    curve: list
+    loss: NDArray
+    stationarity: float
+
+
+class LABSolution(NamedTuple):
+    """A fitted model.
+
+    Parameters
+    ----------
+    expansions : list of Expansion
+        The parts with their weights, which sum to 1.
+    validation_rows : ndarray
+        The rows that were predicted out of fold.
+    validation_predictions : ndarray of shape (n_validation, n_outputs)
+        The model's predictions for them, made without them.
+    validation_curves : dict of str to list of (int, float)
+        Per form of a local model: iterations and mean squared validation errors.
+    candidates : dict of str to float
+        The validation error of everything that was tried.
+    loss_curve : ndarray
+        The objective of the heaviest local part after every iteration.
+    stationarity : float
+        Certificate of that part: the projected gradient at the end relative to the start.
+    max_error : float
+        The largest squared error on a training row, what growth bounds.
+    """
+
+    expansions: list
+    validation_rows: NDArray
+    validation_predictions: NDArray
+    validation_curves: dict
+    candidates: dict
+    loss_curve: NDArray
+    stationarity: float
+    max_error: float
+
+
+def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: int) -> NDArray:
+    """Choose distinct rows as centres.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The rows.
+    Y : ndarray of shape (n, n_outputs)
+        The targets.
+    n_support : int
+        How many.
+    method : {"kmeans", "y", "random", "extreme"}
+        The rows nearest to k-means centres; evenly spaced in the order of the (first) target, the paper's choice; at
+        random; or the rows with the largest targets, the paper's bad example.
+    seed : int
+        The seed.
+
+    Returns
+    -------
+    ndarray of shape (n_support,)
+        Distinct row numbers.
+    """
+    n = len(X)
+    if n_support >= n:
+        return np.arange(n)
+    random = np.random.RandomState(seed)
+    if method == "random":
+        return random.permutation(n)[:n_support]
+    if method in ("y", "extreme"):
+        order = np.argsort(Y[:, 0], kind="stable")
+        if method == "extreme":
+            return order[n - n_support:]
+        return order[np.round(np.linspace(0, n - 1, n_support)).astype(int)]
+    # k-means on at most 20,000 rows; every centre takes its nearest row that is still free
+    rows = np.sort(random.permutation(n)[:20_000])
+    Z = X[rows]
+    if len(np.unique(Z[: 4 * n_support], axis=0)) < n_support and len(np.unique(Z, axis=0)) < n_support:
+        return random.permutation(n)[:n_support]
+    if len(Z) > 4000:
+        means = MiniBatchKMeans(n_support, n_init=1, max_iter=20, batch_size=4096, random_state=random)
+    else:
+        means = KMeans(n_support, n_init=1, max_iter=30, random_state=random)
+    distances = means.fit(Z).transform(Z)
+    free = np.ones(len(Z), dtype=bool)
+    chosen = np.empty(n_support, dtype=int)
+    for j in range(n_support):
+        i = int(np.argmin(np.where(free, distances[:, j], np.inf)))
+        free[i], chosen[j] = False, i
+    return rows[chosen]
+
+
+def fixed_columns(X: NDArray) -> NDArray:
+    """Ones and the features divided by ``sqrt(d)``: the linear part of a local model.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, d)
+        The rows.
+
+    Returns
+    -------
+    ndarray of shape (n, 1 + d)
+        The columns, in float64.
+    """
+    return np.hstack([np.ones((len(X), 1)), X / np.sqrt(X.shape[1])])
+
+
+def start_widths(form: str, n_features: int) -> NDArray:
+    """The grid of shared bandwidths for standardised features.
+
+    Parameters
+    ----------
+    form : str
+        The kernel form; distances grow with d for the Laplace form and with sqrt(d) for the others.
+    n_features : int
+        The number of features d.
+
+    Returns
+    -------
+    ndarray
+        Bandwidths.
+    """
+    return (n_features if form == "laplace" else np.sqrt(n_features)) * 2.0 ** np.arange(-4, 6)
+
+
+def learn_shared_start(form: str, kernel: Callable, X: NDArray, Y: NDArray, support: NDArray, settings: Settings,
+                       weights: NDArray | None = None, callback: Callable | None = None) -> tuple[NDArray, float, float]:
+    """One bandwidth per feature, shared by all centres: the start of the local stage.
+
+    Parameters
+    ----------
+    form, kernel
+        The kernel form and its class.
+    X, Y, support, weights
+        Rows, targets, the rows that are centres, square roots of the row weights.
+    settings : Settings
+        The settings.
+    callback : callable or None, default=None
+        Called after every iteration.
+
+    Returns
+    -------
+    log_bandwidths : ndarray of shape (d,)
+        The shared bandwidths.
+    log_ridge : float
+        The ridge.
+    value : float
+        The evidence there.
+    """
+    rows = slice(None) if len(X) <= 2000 else np.sort(np.random.RandomState(settings.seed).permutation(len(X))[:2000])
+    F = fixed_columns(X)
+    _, log_width, log_ridge = initial_state(
+        kernel, X[rows], X[support], F[rows], Y[rows], start_widths(form, X.shape[1]), RIDGES
+    )
+    path = descend(kernel, evidence, X, X[support], F, Y, np.full(X.shape[1], log_width), log_ridge,
+                   pull=1e-3 / X.shape[1], bounds=SHARED_BOUNDS, max_iter=SHARED_ITERATIONS, weights=weights,
+                   callback=_named(callback, f"{form}: shared bandwidths"))
+    return path.log_bandwidths[-1], path.log_ridges[-1], float(path.values[-1])
+
+
+def shared_value(form: str, kernel: Callable, X: NDArray, Y: NDArray, settings: Settings) -> float:
+    """The evidence that shared bandwidths reach, to compare scalings of the features.
+
+    Parameters
+    ----------
+    form, kernel
+        The kernel form and its class.
+    X, Y : ndarray
+        Rows and targets.
+    settings : Settings
+        The settings.
+
+    Returns
+    -------
+    float
+        Minus the log evidence per row.
+    """
+    support = select_support(X, Y, min(settings.n_support, 100, len(X)), "random", settings.seed)
+    return learn_shared_start(form, kernel, X, Y, support, settings)[2]
+
+
+def learn_local(form: str, kernel: Callable, X: NDArray, Y: NDArray, support: NDArray, settings: Settings,
+                weights: NDArray | None = None, keep: Sequence[int] = (),
+                on_state: Callable[[int, NDArray, NDArray, float], bool] | None = None,
+                callback: Callable | None = None) -> tuple[Expansion, NDArray, float]:
+    """Shared bandwidths first, then one vector per centre, then, where asked, more centres.
+
+    Parameters
+    ----------
+    form, kernel
+        The kernel form and its class.
+    X, Y, support, weights
+        Rows, targets, the rows that are centres, square roots of the row weights.
+    settings : Settings
+        The settings.
+    keep : sequence of int, default=()
+        Iterations at which `on_state` is called.
+    on_state : callable or None, default=None
+        Called with ``iteration, support, log_bandwidths, log_ridge``; True ends the descent.
+    callback : callable or None, default=None
+        Called after every iteration; True ends the descent.
+
+    Returns
+    -------
+    expansion : Expansion
+        Without coefficients.
+    loss : ndarray
+        The objective after every iteration.
+    stationarity : float
+        The certificate.
+    """
+    shared, log_ridge, _ = learn_shared_start(form, kernel, X, Y, support, settings, weights, callback)
+    learn_ridge = settings.objective == "evidence" and settings.ridge is None
+    log_ridge = log_ridge if learn_ridge else np.log(1e-5 if settings.ridge is None else settings.ridge)
+    state = np.tile(shared, (len(support), 1))
+    if on_state is not None and on_state(0, support, state, log_ridge):
+        return Expansion(form, support, state, log_ridge), np.zeros(0), 1.0
+    losses, certificate, done = [], 1.0, 0
+    while True:
+        F = fixed_columns(X) if settings.objective != "interpolation" else np.zeros((len(X), 0))
+        now = support
+        path = descend(
+            kernel, objective_function(settings.objective, support), X, X[support], F, Y, state, log_ridge,
+            anchor=np.tile(shared, (len(support), 1)), pull=1 / (9 * len(X)), bounds=LOCAL_BOUNDS,
+            learn_ridge=learn_ridge, max_iter=settings.max_iter if settings.growth is None else _round_length(settings),
+            keep=[k - done for k in keep], weights=weights,
+            on_keep=None if on_state is None else lambda i, b, r: on_state(done + i, now, b, r),
+            callback=_named(callback, f"{form}: local bandwidths"),
+        )
+        state, log_ridge, certificate = path.log_bandwidths[-1], path.log_ridges[-1], path.stationarity
+        losses.append(path.values)
+        done += max(1, len(path.values) - 1)
+        if settings.growth is None:
+            break
+        grown = grow(kernel, X, Y, F, support, state, log_ridge, settings, weights)
+        if len(grown) == len(support):
+            break
+        state = np.vstack([state, np.tile(shared, (len(grown) - len(support), 1))])
+        support = grown
+    return Expansion(form, support, state, log_ridge), np.concatenate(losses), certificate
+
+
+def grow(kernel: Callable, X: NDArray, Y: NDArray, F: NDArray, support: NDArray, log_bandwidths: NDArray, log_ridge: float,
+         settings: Settings, weights: NDArray | None = None) -> NDArray:
+    """Add the rows with the largest squared errors to the support (the paper's dynamic strategy).
+
+    Parameters
+    ----------
+    kernel, X, Y, F, support, log_bandwidths, log_ridge, settings, weights
+        The current model.
+
+    Returns
+    -------
+    ndarray
+        The support with at most a tenth more rows, all distinct; unchanged when every error is at most
+        ``settings.growth`` or the cap is reached.
+    """
+    K = kernel(np.exp(log_bandwidths))(X, X[support])
+    coef = objective_function(settings.objective, support)(K, F, Y, np.exp(log_ridge), weights).coef
+    errors = np.sum((np.hstack([K, F]) @ coef - Y) ** 2, axis=1)
+    errors[support] = 0.0
+    n_new = min(max(1, settings.n_support // 10), settings.max_support - len(support), int(np.sum(errors > settings.growth)))
+    if errors.max() <= settings.growth or n_new <= 0:
+        return support
+    return np.concatenate([support, np.argsort(-errors, kind="stable")[:n_new]])
+
+
+def _round_length(settings: Settings) -> int:
+    return max(5, settings.max_iter // 5)
+
+
+def objective_function(name: str, support: NDArray) -> Callable[..., Evaluation]:
+    """The objective by its name.
+
+    Parameters
+    ----------
+    name : {"evidence", "least_squares", "interpolation"}
+        The name.
+    support : ndarray
+        The rows of the centres, which the interpolation needs.
+
+    Returns
+    -------
+    callable
+        ``objective(K, F, Y, ridge, weights)``.
+    """
+    if name == "interpolation":
+        return partial(interpolation, support=support)
+    return {"evidence": evidence, "least_squares": least_squares}[name]
+
+
+def local_candidate(form: str, kernel: Callable, X: NDArray, Y: NDArray, folds: Sequence, settings: Settings,
+                    weights: NDArray | None = None, callback: Callable | None = None) -> Candidate:
+    """A local model whose number of iterations is chosen on validation rows.
+
+    Parameters
+    ----------
+    form, kernel
+        The kernel form and its class.
+    X, Y, weights
+        Rows, targets, square roots of the row weights.
+    folds : sequence of (train, validation)
+        One hold-out, whose bandwidths are kept, or several folds, after which all rows are used again.
+    settings : Settings
+        The settings.
+    callback : callable or None, default=None
+        Called after every iteration.
+
+    Returns
+    -------
+    Candidate
+        The model, its out-of-fold predictions and its validation curve. The descent of a fold ends after two
+        checkpoints above 1.02 times the best error.
+    """
+    keep = [k for k in CHECKPOINTS if k <= settings.max_iter] or [settings.max_iter]
+    per_fold, states, loss, certificate = [], [], np.zeros(0), 1.0
+    for train, valid in folds:
+        support = select_support(X[train], Y[train], min(settings.n_support, len(train)), settings.selection, settings.seed)
+        F, Fv = _fixed_for(settings, X[train]), _fixed_for(settings, X[valid])
+        w = None if weights is None else weights[train]
+        wv = np.ones(len(valid)) if weights is None else weights[valid]
+        limit = len(per_fold[0]) if per_fold else np.inf
+        kept: list = []
+
+        def check(iteration, support, b, r):
+            k = kernel(np.exp(b))
+            S = X[train][support]
+            fit = objective_function(settings.objective, support)(k(X[train], S).astype(float), F, Y[train], np.exp(r), w)
+            P = np.hstack([k(X[valid], S), Fv]) @ fit.coef
+            error = float(np.sum(((P - Y[valid]) * wv[:, None]) ** 2) / np.sum(wv**2))
+            kept.append((iteration, error, P, train[support], b, r))
+            best = min(entry[1] for entry in kept)
+            worse = len(kept) >= 3 and min(kept[-1][1], kept[-2][1]) > 1.02 * best
+            return worse or len(kept) >= limit
+
+        _, loss, certificate = learn_local(form, kernel, X[train], Y[train], support, settings, w, keep, check, callback)
+        per_fold.append(kept)
+    length = min(len(kept) for kept in per_fold)
+    sizes = np.array([len(valid) for _, valid in folds], dtype=float)
+    errors = [float(np.average([kept[i][1] for kept in per_fold], weights=sizes)) for i in range(length)]
+    best = int(np.argmin(errors))
+    curve = [(per_fold[0][i][0], errors[i]) for i in range(length)]
+    predictions = np.concatenate([kept[best][2] for kept in per_fold])
+    if len(folds) == 1:
+        _, _, _, support, b, r = per_fold[0][best]
+        return Candidate(Expansion(form, support, b, r), predictions, curve, loss, certificate)
+    support = select_support(X, Y, settings.n_support, settings.selection, settings.seed)
+    chosen = settings._replace(max_iter=curve[best][0])
+    if chosen.max_iter == 0:
+        b, r, _ = learn_shared_start(form, kernel, X, Y, support, chosen, weights, callback)
+        expansion, loss = Expansion(form, support, np.tile(b, (len(support), 1)), r), np.zeros(0)
+    else:
+        expansion, loss, certificate = learn_local(form, kernel, X, Y, support, chosen, weights, callback=callback)
+    return Candidate(expansion, predictions, curve, loss, certificate)
+
+
+def _fixed_for(settings, X):
+    return fixed_columns(X) if settings.objective != "interpolation" else np.zeros((len(X), 0))
+
+
+def _named(callback, stage):
+    return None if callback is None else lambda info: callback({"stage": stage, **info})
+
+
+def shared_candidates(form: str, kernel: Callable, X: NDArray, Y: NDArray, folds: Sequence, weights: NDArray | None = None,
+                      callback: Callable | None = None) -> list[Candidate]:
+    """Kernel ridge regression with all rows as centres, tuned in two ways.
+
+    One bandwidth and ridge by exact leave-one-out, which is ordinary tuned kernel ridge regression; and one bandwidth
+    per feature, a linear kernel and the ridge by `shared_evidence`.
+
+    Parameters
+    ----------
+    form, kernel
+        The kernel form and its class.
+    X, Y, weights
+        Rows, targets, square roots of the row weights.
+    folds : sequence of (train, validation)
+        Folds for the out-of-fold predictions, for which the bandwidths per feature are learned again.
+    callback : callable or None, default=None
+        Called after every iteration.
+
+    Returns
+    -------
+    list of Candidate
+        Two candidates.
+    """
+    plain, start = _shared_grid(form, kernel, X, Y, weights)
+    log_b, log_linear, log_ridge, values = _shared_descent(form, kernel, X, Y, start, weights, callback)
+    everything = np.arange(len(X))
+    found = []
+    for b, linear, r, loss in ((plain[0], -np.inf, plain[1], np.zeros(0)), (log_b, log_linear, log_ridge, values)):
+        model = Expansion(form, everything, b, r, float(np.exp(linear)))
+        if not np.ndim(b):
+            predictions = _exact_folds(kernel, X, Y, model, folds, weights)
+        else:
+            predictions = []
+            for train, valid in folds:
+                w = None if weights is None else weights[train]
+                fold = _shared_descent(form, kernel, X[train], Y[train], start, w, None)[:3]
+                part = with_coefficients(Expansion(form, np.arange(len(train)), fold[0], fold[2], float(np.exp(fold[1]))),
+                                         kernel, X[train], Y[train], w)
+                predictions.append(evaluate(part, kernel, X[valid], X[train]))
+            predictions = np.concatenate(predictions)
+        found.append(Candidate(model, predictions, [], loss, 0.0))
+    return found
+
+
+def _shared_grid(form, kernel, X, Y, weights):
+    """The plain model with the smallest leave-one-out error, and a start for the evidence."""
+    n = len(X)
+    root = np.ones(n) if weights is None else np.maximum(weights, 1e-8)
+    Z = root[:, None] * Y
+    L = (X @ X.T / X.shape[1] + 1) * root[:, None] * root
+    plain, start = (np.inf,), (np.inf,)
+    for width in start_widths(form, X.shape[1]):
+        K = kernel(float(width))(X, X) * root[:, None] * root
+        K = (K + K.T) / 2
+        for linear in (0.0, 1e-3, 1.0):
+            e, V = eigh(K + linear * L, check_finite=False)
+            e = np.maximum(e, 0)
+            q, V2 = V.T @ Z, V * V
+            for ridge in np.logspace(-6, 1, 15):
+                if linear:
+                    value = np.log(np.sum(q**2 / (e + ridge)[:, None]) / n) + np.sum(np.log(e + ridge)) / n
+                    start = min(start, (value, np.log(width), np.log(linear), np.log(ridge)))
+                else:
+                    residual = (V @ (q / (e + ridge)[:, None])) / (V2 @ (1 / (e + ridge)))[:, None]
+                    plain = min(plain, (float(np.sum(residual**2)), np.log(width), np.log(ridge)))
+    return plain[1:], start[1:]
+
+
+def _shared_descent(form, kernel, X, Y, start, weights, callback, max_iter=40):
+    """Minimise the evidence in the shared log bandwidths, the log weight of the linear kernel and the log ridge."""
+    n, d = X.shape
+    L = X @ X.T / d + 1
+    pull = 1.0 / n  # a Gaussian prior of unit variance on the differences of the log bandwidths
+    values = []
+
+    def fun(z):
+        k = kernel(np.exp(z[:d]))
+        K = k(X, X)
+        linear = np.exp(z[d])
+        try:
+            ev = shared_evidence((K + K.T) / 2 + linear * L, Y, np.exp(z[d + 1]), weights)
+        except np.linalg.LinAlgError:
+            return np.inf, np.zeros_like(z)
+        spread = z[:d] - z[:d].mean()
+        gradient = np.append(k.pullback(X, X, ev.kernel_gradient, K) + 2 * pull * spread,
+                             [linear * np.sum(ev.kernel_gradient * L), ev.ridge_gradient])
+        return ev.value + pull * (spread @ spread), gradient
+
+    def after(intermediate_result):
+        values.append(float(intermediate_result.fun))
+        if callback is not None and callback({"stage": f"{form}: all rows", "iteration": len(values), "value": values[-1]}):
+            raise StopIteration
+
+    z0 = np.append(np.full(d, start[0]), start[1:])
+    result = minimize(fun, z0, jac=True, method="L-BFGS-B", callback=after, options={"maxiter": max_iter},
+                      bounds=[SHARED_BOUNDS] * d + [(-12.0, 6.0), (np.log(1e-8), RIDGE_BOUNDS[1])])
+    z = result.x
+    return z[:d], float(z[d]), float(z[d + 1]), np.array(values)
+
+
+def _shared_matrix(kernel, X, model, weights):
+    K = kernel(_widths(model.log_bandwidths))(X, X)
+    A = (K + K.T) / 2 + model.linear_weight * (X @ X.T / X.shape[1] + 1)
+    noise = np.exp(model.log_ridge) * (np.ones(len(X)) if weights is None else np.maximum(weights, 1e-8) ** -2)
+    A[np.diag_indices(len(A))] += noise
+    return A
+
+
+def _exact_folds(kernel, X, Y, model, folds, weights):
+    """Predictions of every fold without its rows, from one factorisation: ``y - (A^-1)_ff^-1 (A^-1 y)_f``."""
+    factor = cho_factor(_shared_matrix(kernel, X, model, weights), lower=True, check_finite=False)
+    coef = cho_solve(factor, Y, check_finite=False)
+    predictions = []
+    for _, valid in folds:
+        unit = np.zeros((len(X), len(valid)))
+        unit[valid, np.arange(len(valid))] = 1
+        block = cho_solve(factor, unit, check_finite=False)[valid]
+        predictions.append(Y[valid] - np.linalg.solve(block, coef[valid]))
+    return np.concatenate(predictions)
+
+
+def with_coefficients(model: Expansion, kernel: Callable, X: NDArray, Y: NDArray, weights: NDArray | None = None,
+                      blocks: Callable[[], Iterable] | None = None, objective: str = "evidence") -> Expansion:
+    """Solve for the coefficients of an expansion on all rows.
+
+    Parameters
+    ----------
+    model : Expansion
+        The expansion.
+    kernel : callable
+        The class of its kernel.
+    X, Y, weights
+        The rows that `model.support` counts, targets, square roots of the row weights.
+    blocks : callable or None, default=None
+        ``blocks()`` iterates over row blocks ``(X, Y, w)`` of all rows; None means X itself.
+    objective : str, default="evidence"
+        ``"interpolation"`` solves on the support alone.
+
+    Returns
+    -------
+    Expansion
+        The expansion with ``coef`` and ``linear``.
+    """
+    d, m = X.shape[1], len(model.support)
+    if model.linear_weight is not None:
+        factor = cho_factor(_shared_matrix(kernel, X, model, weights), lower=True, check_finite=False)
+        coef = cho_solve(factor, Y, check_finite=False)
+        linear = model.linear_weight * np.vstack([coef.sum(axis=0), X.T @ coef / d])
+        return model._replace(coef=coef, linear=linear)
+    k, S = kernel(_widths(model.log_bandwidths)), X[model.support]
+    if objective == "interpolation":
+        coef = interpolation(k(X, S), np.zeros((len(X), 0)), Y, np.exp(model.log_ridge), support=model.support).coef
+        return model._replace(coef=coef, linear=np.zeros((1 + d, Y.shape[1])))
+    data = [(X, Y, None if weights is None else weights**2)] if blocks is None else blocks()
+    coef = solve_coefficients(data, k, S, fixed_columns, float(np.exp(model.log_ridge)), Y.shape[1])
+    linear = coef[m:].copy()
+    linear[1:] /= np.sqrt(d)
+    return model._replace(coef=coef[:m], linear=linear)
+
+
+def evaluate(model: Expansion, kernel: Callable, X: NDArray, source: NDArray) -> NDArray:
+    """The predictions of one expansion.
+
+    Parameters
+    ----------
+    model : Expansion
+        With coefficients.
+    kernel : callable
+        The class of its kernel.
+    X : ndarray of shape (n, d)
+        The rows to predict.
+    source : ndarray
+        The rows that `model.support` counts.
+
+    Returns
+    -------
+    ndarray of shape (n, n_outputs)
+        The predictions.
+    """
+    return kernel(_widths(model.log_bandwidths))(X, source[model.support]) @ model.coef + model.linear[0] + X @ model.linear[1:]
+
+
+def _widths(log_bandwidths):
+    widths = np.exp(log_bandwidths)
+    return widths if np.ndim(widths) else float(widths)
+
+
+def combine(predictions: Sequence[NDArray], Y: NDArray, weights: NDArray | None = None, max_parts: int = 3) -> NDArray:
+    """Nonnegative weights with sum 1 for several models: least squares on out-of-fold predictions, pulled to the mean.
+
+    ``min |sum_c w_c P_c - Y|^2 + 10 e |w - 1/C|^2`` with the smallest mean squared error e: a Gaussian prior of standard
+    deviation 0.3 on the weights, so that a few rows do not decide. Parts below 0.15 are dropped and the rest solved
+    again.
+
+    Parameters
+    ----------
+    predictions : sequence of ndarray of shape (n, n_outputs)
+        Out-of-fold predictions.
+    Y : ndarray of shape (n, n_outputs)
+        The targets.
+    weights : ndarray of shape (n,) or None, default=None
+        Square roots of the row weights.
+    max_parts : int, default=3
+        How many weights may be nonzero.
+
+    Returns
+    -------
+    ndarray of shape (n_models,)
+        The weights.
+    """
+    root = np.ones(len(Y)) if weights is None else weights
+    P = np.stack([((p - Y) * root[:, None]).ravel() for p in predictions], axis=1)
+    errors = np.mean(P**2, axis=0) * Y.shape[1]
+    parts = np.argsort(errors, kind="stable")
+    if errors.min() == 0:
+        parts = parts[:1]
+    while True:
+        C = len(parts)
+        scale = np.sqrt(10 * errors.min() / Y.shape[1]) if errors.min() > 0 else 1.0
+        # with sum(w) = 1 the residual is the weighted sum of the models' residuals
+        heavy = 1e4 * np.sqrt(np.sum(P[:, parts] ** 2) + scale**2)
+        rows = np.vstack([P[:, parts], scale * np.eye(C), np.full((1, C), heavy)])
+        w, _ = nnls(rows, np.concatenate([np.zeros(len(P)), np.full(C, scale / C), [heavy]]))
+        if C == 1 or (np.all(w >= SMALLEST_WEIGHT) and C <= max_parts):
+            break
+        parts = np.delete(parts, np.argmin(w))
+    out = np.zeros(len(predictions))
+    out[parts] = w / w.sum()
+    return out
+
+
+def fit_lab(kernels: Mapping[str, Callable], X: NDArray, Y: NDArray, settings: Settings, folds: Sequence, *,
+            all_rows: bool = False, weights: NDArray | None = None, blocks: Callable[[], Iterable] | None = None,
+            callback: Callable | None = None) -> LABSolution:
+    """Fit local kernel models of the given forms and weigh them by their out-of-fold predictions.
+
+    Parameters
+    ----------
+    kernels : mapping of str to callable
+        The forms to try: names and classes with one bandwidth argument.
+    X : ndarray of shape (n, d)
+        Standardised rows, in memory.
+    Y : ndarray of shape (n, n_outputs)
+        Standardised targets.
+    settings : Settings
+        The settings.
+    folds : sequence of (train, validation)
+        See `local_candidate`; an empty sequence means no validation: the form with the smallest objective is kept.
+    all_rows : bool, default=False
+        Whether kernel ridge regression with all rows as centres is also tried.
+    weights : ndarray of shape (n,) or None, default=None
+        Square roots of row weights with mean 1.
+    blocks : callable or None, default=None
+        Row blocks of all data for the last solve, where X is only a part of them.
+    callback : callable or None, default=None
+        ``callback({"stage", "iteration", "value"})`` after every iteration; True ends the descent under way.
+
+    Returns
+    -------
+    LABSolution
+        The model, its out-of-fold predictions, curves and certificate.
+    """
+    found: dict[str, Candidate] = {}
+    for form, kernel in kernels.items():
+        if all_rows:
+            plain, learned = shared_candidates(form, kernel, np.asarray(X, dtype=float), Y, folds, weights, callback)
+            found[f"{form}, all rows, one bandwidth"] = plain
+            found[f"{form}, all rows"] = learned
+        if folds:
+            found[form] = local_candidate(form, kernel, X, Y, folds, settings, weights, callback)
+        else:
+            support = select_support(X, Y, settings.n_support, settings.selection, settings.seed)
+            expansion, loss, certificate = learn_local(form, kernel, X, Y, support, settings, weights, callback=callback)
+            found[form] = Candidate(expansion, np.zeros((0, Y.shape[1])), [], loss, certificate)
+    names = list(found)
+    if folds:
+        rows = np.concatenate([valid for _, valid in folds])
+        root = None if weights is None else weights[rows]
+        share = combine([found[c].predictions for c in names], Y[rows], root, max_parts=3 if all_rows else 2)
+        errors = {c: float(np.mean(np.sum((found[c].predictions - Y[rows]) ** 2, axis=1))) for c in names}
+    else:
+        rows, errors = np.zeros(0, dtype=int), {}
+        share = np.zeros(len(names))
+        share[int(np.argmin([found[c].loss[-1] if len(found[c].loss) else np.inf for c in names]))] = 1.0
+    kept = [c for c, s in zip(names, share) if s > 0]
+    parts = []
+    for c in kept:
+        part = with_coefficients(found[c].expansion, kernels[found[c].expansion.form], X, Y, weights,
+                                 blocks if found[c].expansion.linear_weight is None else None, settings.objective)
+        parts.append(part._replace(weight=float(share[names.index(c)])))
+    predictions = sum(share[names.index(c)] * found[c].predictions for c in kept)
+    main = max(kept, key=lambda c: (found[c].expansion.linear_weight is None, share[names.index(c)]))
+    fitted = sum(p.weight * evaluate(p, kernels[p.form], X, X) for p in parts)
+    return LABSolution(parts, rows, predictions, {c: found[c].curve for c in names if found[c].curve}, errors,
+                       found[main].loss, found[main].stationarity, float(np.max(np.sum((fitted - Y) ** 2, axis=1))))

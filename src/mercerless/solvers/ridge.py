@@ -1,0 +1,169 @@
+"""Ridge regression with a kernel matrix that need not be symmetric."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import lu_solve
+from scipy.linalg.lapack import dgetrf
+
+SIDES = ("left", "right", "mean")
+
+
+class AsymmetricRidgeSolution(NamedTuple):
+    """The two regressors of an asymmetric kernel.
+
+    Parameters
+    ----------
+    left, right : ndarray of shape (n, n_outputs)
+        Coefficients of ``f1(t) = k(t, X) left`` and ``f2(t) = k(X, t)^T right``.
+    loo_left, loo_right : ndarray of shape (n, n_outputs)
+        Exact leave-one-out residuals of both; those of the mean are their mean.
+    alpha : float
+        The ridge.
+    residual : float
+        Certificate: the larger relative residual of the two systems.
+    """
+
+    left: NDArray
+    right: NDArray
+    loo_left: NDArray
+    loo_right: NDArray
+    alpha: float
+    residual: float
+
+
+def factorize(A: NDArray, message: str) -> tuple[NDArray, NDArray]:
+    """The LU factors of a square matrix, for ``scipy.linalg.lu_solve``.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, n)
+        The matrix.
+    message : str
+        What to say when it is singular.
+
+    Returns
+    -------
+    tuple of ndarray
+        Factors and pivots.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When the smallest pivot is below the rounding error of the largest.
+    """
+    lu, pivots, _ = dgetrf(A)
+    size = np.abs(np.diag(lu))
+    if not size.min() > len(A) * np.finfo(float).eps * size.max():
+        raise np.linalg.LinAlgError(message)
+    return lu, pivots
+
+
+def asymmetric_ridge(K: NDArray, Y: NDArray, alpha: float, weight: NDArray | None = None) -> AsymmetricRidgeSolution:
+    """Solve ``(K + alpha D) left = Y`` and ``(K + alpha D)^T right = Y`` with ``D = diag(1 / weight)``.
+
+    They are a stationary point of ``alpha <w, v> + sum_i weight_i e_i r_i`` with the residuals e of ``f1 = <phi, w>`` and r
+    of ``f2 = <psi, v>``, where ``k = <phi, psi>``. On the training rows ``Y - f1 = alpha D left`` and ``Y - f2 = alpha D
+    right``. For symmetric K both are kernel ridge regression.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        ``K[i, j] = k(x_i, x_j)``.
+    Y : ndarray of shape (n, n_outputs)
+        The targets.
+    alpha : float
+        The ridge, at least 0.
+    weight : ndarray of shape (n,) or None, default=None
+        Positive row weights.
+
+    Returns
+    -------
+    AsymmetricRidgeSolution
+        Coefficients and exact leave-one-out residuals ``left_i / (A^-1)_ii``, infinite where ``(A^-1)_ii`` is 0 (the
+        system without that row is singular). One LU factorisation; cost ``O(n^3)``.
+
+    Raises
+    ------
+    numpy.linalg.LinAlgError
+        When ``K + alpha D`` is singular: eigenvalues with negative real part make that possible for a positive alpha.
+
+    Notes
+    -----
+    Removing row and column i leaves the system ``A_(i) a_(i) = Y_(i)``; by the bordering identity the prediction error
+    there is ``a_i / (A^-1)_ii`` for any square A, symmetric or not.
+    """
+    A = np.array(K, dtype=np.float64)
+    A[np.diag_indices(len(A))] += alpha if weight is None else alpha / weight
+    factor = factorize(A, f"K + alpha I is singular to working precision for alpha={alpha:g}; use another alpha, or None to "
+                          "choose one.")
+    left = lu_solve(factor, Y, check_finite=False)
+    right = lu_solve(factor, Y, trans=1, check_finite=False)
+    diagonal = np.diag(lu_solve(factor, np.eye(len(A)), check_finite=False))[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loo = [np.where(diagonal == 0, np.inf, coef / diagonal) for coef in (left, right)]
+    norm = np.linalg.norm(Y)
+    residual = max(np.linalg.norm(A @ left - Y), np.linalg.norm(A.T @ right - Y)) / norm if norm else 0.0
+    return AsymmetricRidgeSolution(left, right, *loo, float(alpha), float(residual))
+
+
+def leave_one_out_errors(solution: AsymmetricRidgeSolution, weight: NDArray | None = None) -> dict[str, float]:
+    """The mean squared leave-one-out error of the left, the right and the mean regressor.
+
+    Parameters
+    ----------
+    solution : AsymmetricRidgeSolution
+        The solution.
+    weight : ndarray of shape (n,) or None, default=None
+        Row weights of the mean.
+
+    Returns
+    -------
+    dict of str to float
+        The errors.
+    """
+    both = (solution.loo_left, solution.loo_right, (solution.loo_left + solution.loo_right) / 2)
+    return {s: float(np.average(np.sum(r * r, axis=1), weights=weight)) for s, r in zip(SIDES, both)}
+
+
+def choose_asymmetric_ridge(
+    K: NDArray, Y: NDArray, alphas: Sequence[float], sides: Sequence[str], weight: NDArray | None = None
+) -> tuple[AsymmetricRidgeSolution, str, dict[tuple[float, str], float]]:
+    """The ridge and the side with the smallest exact leave-one-out error.
+
+    Parameters
+    ----------
+    K, Y, weight
+        As in `asymmetric_ridge`.
+    alphas : sequence of float
+        Ridges to try; singular ones are passed over.
+    sides : sequence of {"left", "right", "mean"}
+        Sides to try; of equal ones the first is taken.
+
+    Returns
+    -------
+    solution : AsymmetricRidgeSolution
+        The best solution.
+    side : str
+        The best side.
+    errors : dict of (float, str) to float
+        All leave-one-out errors.
+    """
+    best, errors, failure = None, {}, None
+    for alpha in alphas:
+        try:
+            solution = asymmetric_ridge(K, Y, alpha, weight)
+        except np.linalg.LinAlgError as error:
+            failure = error
+            continue
+        found = leave_one_out_errors(solution, weight)
+        for side in sides:
+            errors[float(alpha), side] = found[side]
+            # a tie, as for symmetric matrices, is decided by order and not by rounding
+            if best is None or found[side] < (1 - 1e-9) * best[0]:
+                best = (found[side], solution, side)
+    if best is None:
+        raise failure
+    return best[1], best[2], errors

@@ -1,0 +1,184 @@
+"""Ridge regression with asymmetric kernels: both regressors, exact leave-one-out, directed similarities."""
+
+import numpy as np
+import pytest
+from conftest import frozen
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles.lab import asymmetric_ridge_loo
+from sklearn.base import clone
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
+from mercerless.kernels.local import LocalGaussian
+from mercerless.solvers.ridge import asymmetric_ridge, choose_asymmetric_ridge, leave_one_out_errors
+
+
+def problem(n=40, d=3, seed=0, outputs=1):
+    """A matrix of a local kernel, its kernel and rows, and smooth targets."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    kernel = LocalGaussian(np.exp(0.3 * rng.normal(size=(n, d))))
+    Y = np.stack([np.sin(X @ rng.normal(size=d)) for _ in range(outputs)], axis=1)
+    return frozen(kernel(X)), kernel, frozen(X), frozen(Y)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_training_residuals_are_ridge_times_coefficients(scale):
+    K, _, _, Y = problem(outputs=2)
+    K = K * scale
+    solution = asymmetric_ridge(K, Y, 0.1 * scale)
+    size = np.linalg.norm(Y)
+    assert_allclose(Y - K @ solution.left, 0.1 * scale * solution.left, atol=1e-10 * size)
+    assert_allclose(Y - K.T @ solution.right, 0.1 * scale * solution.right, atol=1e-10 * size)
+    assert solution.residual < 1e-10
+
+
+def test_leave_one_out_is_exact():
+    K, _, _, Y = problem(outputs=2)
+    solution = asymmetric_ridge(K, Y, 0.05)
+    left, right = asymmetric_ridge_loo(K, Y, 0.05)
+    assert_allclose(Y - solution.loo_left, left, rtol=1e-6, atol=1e-9)
+    assert_allclose(Y - solution.loo_right, right, rtol=1e-6, atol=1e-9)
+    errors = leave_one_out_errors(solution)
+    assert_allclose(errors["mean"], np.mean(np.sum((Y - (left + right) / 2) ** 2, axis=1)), rtol=1e-6)
+
+
+def test_symmetric_matrix_is_kernel_ridge():
+    X = problem()[2]
+    y = problem()[3][:, 0]
+    ours = AsymmetricRidge(kernel="rbf", alpha=0.3).fit(X, y)
+    peer = KernelRidge(kernel="rbf", alpha=0.3).fit(X, y)
+    assert ours.side_ == "left"
+    T = np.random.default_rng(5).normal(size=(9, 3))
+    assert_allclose(ours.predict(T), peer.predict(T), rtol=1e-8)
+    for side in ("right", "mean"):
+        assert_allclose(clone(ours).set_params(side=side).fit(X, y).predict(T), peer.predict(T), rtol=1e-8)
+
+
+def test_weights_equal_repeated_rows():
+    K, _, _, Y = problem(12)
+    rows = np.repeat(np.arange(12), [1, 2, 3] * 4)
+    weight = np.array([1.0, 2.0, 3.0] * 4)
+    once = asymmetric_ridge(K, Y, 0.2, weight)
+    repeated = asymmetric_ridge(K[np.ix_(rows, rows)], Y[rows], 0.2)
+    summed = np.stack([repeated.left[rows == i].sum(axis=0) for i in range(12)])
+    assert_allclose(once.left, summed, rtol=1e-8)
+
+
+def test_singular_system_is_an_error():
+    K = np.array([[1.0, 2.0], [3.0, -2.0]])  # eigenvalues -3.37.., 2.37..: not for alpha = 0.5, but for this one
+    alpha = -np.linalg.eigvals(K).min().real
+    with pytest.raises(np.linalg.LinAlgError, match="singular"):
+        asymmetric_ridge(K, np.ones((2, 1)), alpha)
+    with pytest.raises(ValueError, match="use another alpha"):
+        AsymmetricRidge(kernel="precomputed", alpha=alpha).fit(K, [1.0, 2.0])
+    with pytest.raises(ValueError, match="singular"):
+        AsymmetricRidge(kernel="precomputed", alpha=0.0).fit(np.zeros((3, 3)), [1.0, 2.0, 3.0])
+    # a grid passes over the singular ridge
+    assert choose_asymmetric_ridge(K, np.ones((2, 1)), [alpha, 1.0], ("left",))[0].alpha == 1.0
+
+
+def test_side_is_chosen_by_leave_one_out_and_finds_the_informative_direction():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.sin(2 * X[:, 0])
+    good = np.exp(-((X[:, None, 0] - X[None, :, 0]) ** 2))
+    K = good * np.exp(0.8 * rng.normal(size=60))[:, None]  # rows carry noise: predicting along them is worse
+    train, test = np.arange(40), np.arange(40, 60)
+    model = AsymmetricRidge(kernel="precomputed").fit(K[np.ix_(train, train)], y[train])
+    errors = {side: min(v for (_, s), v in model.loo_errors_.items() if s == side) for side in ("left", "right", "mean")}
+    assert errors[model.side_] == min(errors.values())
+    assert model.side_ == "right"
+    X_new, reverse = K[np.ix_(test, train)], K[np.ix_(train, test)].T
+    assert model.score is not None and np.mean((model.predict(X_new, reverse) - y[test]) ** 2) < 0.05 * np.var(y[test])
+    with pytest.raises(ValueError, match="pass them as reverse"):
+        model.predict(X_new)
+    with pytest.raises(ValueError, match="one row per new item"):
+        model.predict(X_new, reverse.T)
+
+
+def test_kernel_and_precomputed_agree_on_every_side():
+    def directed(a, b):
+        return float(np.exp(-np.sum((a - b) ** 2) / (1 + a[0] ** 2)))
+
+    X, y = problem(25)[2], problem(25)[3][:, 0]
+    T = np.random.default_rng(3).normal(size=(6, 3))
+    K = np.array([[directed(a, b) for b in X] for a in X])
+    forward = np.array([[directed(t, x) for x in X] for t in T])
+    backward = np.array([[directed(x, t) for x in X] for t in T])
+    for side in ("left", "right", "mean"):
+        by_function = AsymmetricRidge(kernel=directed, alpha=0.5, side=side).fit(X, y)
+        by_matrix = AsymmetricRidge(kernel="precomputed", alpha=0.5, side=side).fit(K, y)
+        assert_allclose(by_function.predict(T), by_matrix.predict(forward, backward), rtol=1e-10)
+    with pytest.raises(ValueError, match="reverse is for a precomputed"):
+        by_function.predict(T, backward)
+
+
+def test_rows_without_weight_are_left_out():
+    K, _, _, Y = problem(20)
+    y = Y[:, 0]
+    weight = np.ones(20)
+    weight[15:] = 0
+    ours = AsymmetricRidge(kernel="precomputed", alpha=0.1, side="left").fit(K, y, weight)
+    without = AsymmetricRidge(kernel="precomputed", alpha=0.1, side="left").fit(K[:15, :15], y[:15])
+    assert_allclose(ours.predict(K), without.predict(K[:, :15]), rtol=1e-10)
+
+
+def test_classifier_for_directed_similarities():
+    rng = np.random.default_rng(1)
+    labels = np.repeat(["a", "b", "c"], 25)
+    Z = rng.normal(size=(75, 2)) + np.repeat([[0, 0], [4, 0], [0, 4]], 25, axis=0)
+    K = np.exp(-((Z[:, None] - Z[None]) ** 2).sum(2)) * (1 + 0.5 * rng.uniform(size=75))
+    train = rng.permutation(75)[:50]
+    test = np.setdiff1d(np.arange(75), train)
+    model = AsymmetricRidgeClassifier(kernel="precomputed", side="left").fit(K[np.ix_(train, train)], labels[train])
+    new = K[np.ix_(test, train)]
+    assert np.mean(model.predict(new) == labels[test]) > 0.9
+    P = model.predict_proba(new)
+    assert_allclose(P.sum(axis=1), 1)
+    assert_array_equal(model.classes_[P.argmax(axis=1)] == labels[test], model.predict(new) == labels[test])
+    two = AsymmetricRidgeClassifier(kernel="precomputed", side="left").fit(
+        K[np.ix_(train, train)], labels[train] == "a", None
+    )
+    assert two.decision_function(new).shape == (len(test),)
+
+
+@pytest.mark.parametrize("parameters, message", [
+    ({"side": "up"}, "side='up' is not known"),
+    ({"alpha": -1.0}, "alpha=-1.0 must be a nonnegative"),
+    ({"alpha": "big"}, "alpha='big' must be"),
+])  # fmt: skip
+def test_bad_parameters(parameters, message):
+    X, Y = problem(10)[2:]
+    with pytest.raises(ValueError, match=message):
+        AsymmetricRidge(**parameters).fit(X, Y[:, 0])
+
+
+def test_bad_matrix():
+    with pytest.raises(ValueError, match="square"):
+        AsymmetricRidge(kernel="precomputed").fit(np.ones((3, 2)), np.ones(3))
+
+
+_REPEATED = (
+    "ridge, side and calibration come from leave-one-out, which leaves out one of several equal rows but all of a weighted "
+    "one; with alpha and side given, weights equal repeated rows"
+)
+
+
+def _expected(estimator):
+    chosen = estimator.alpha is None or hasattr(estimator, "class_weight")
+    return {"check_sample_weight_equivalence_on_dense_data": _REPEATED} if chosen else {}
+
+
+@parametrize_with_checks(
+    [
+        AsymmetricRidge(),
+        AsymmetricRidge(kernel="rbf", alpha=0.5, side="left"),
+        AsymmetricRidge(kernel="precomputed", side="left"),
+        AsymmetricRidgeClassifier(),
+    ],
+    expected_failed_checks=_expected,
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)

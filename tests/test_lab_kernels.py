@@ -1,0 +1,109 @@
+"""Local kernels: the contract of every kernel, and what is special about one bandwidth vector per centre."""
+
+import numpy as np
+import pytest
+from contract import DistanceContract, central_difference
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles.lab import local_kernel
+from threadpoolctl import threadpool_limits
+
+from mercerless.kernels import Gaussian, Laplace
+from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
+
+FORMS = {"gaussian": LocalGaussian, "exponential": LocalExponential, "laplace": LocalLaplace}
+
+
+class TestSharedGaussian(DistanceContract):
+    kernel = LocalGaussian([0.7, 1.0, 2.0])
+
+    def naive(self, X, Y):
+        return local_kernel("gaussian", X, Y, self.kernel.bandwidths)
+
+    def test_symmetric_as_declared(self):
+        assert not self.kernel.symmetric
+
+
+class TestSharedExponential(TestSharedGaussian):
+    kernel = LocalExponential(1.3)
+
+    def naive(self, X, Y):
+        return local_kernel("exponential", X, Y, self.kernel.bandwidths)
+
+
+class TestSharedLaplace(TestSharedGaussian):
+    kernel = LocalLaplace([0.7, 1.0, 2.0])
+
+    def naive(self, X, Y):
+        return local_kernel("laplace", X, Y, self.kernel.bandwidths)
+
+
+def setting(n=30, m=7, d=4, seed=0, dtype=float):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    H = np.exp(0.5 * rng.normal(size=(m, d)))
+    return X.astype(dtype), X[:m].astype(dtype), H.astype(dtype)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-10), (np.float32, 1e-4)])
+@pytest.mark.parametrize("scale", [1.0, 0.1])
+def test_matrix_equals_the_tensor_of_differences(form, dtype, tolerance, scale):
+    X, S, H = setting(dtype=dtype)
+    K = FORMS[form](scale * H)(X, S)
+    assert K.dtype == dtype
+    assert_allclose(K, local_kernel(form, X.astype(float), S.astype(float), scale * H.astype(float)), atol=tolerance)
+    assert_allclose(np.diag(K[: len(S)]), 1, atol=tolerance)
+    if scale == 1.0:
+        assert not np.allclose(K[: len(S)], K[: len(S)].T, atol=1e-3)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("shape", ["local", "shared", "one"])
+def test_pullback_equals_central_differences(form, shape):
+    X, S, H = setting()
+    H = {"local": H, "shared": H[0], "one": 0.8}[shape]
+    G = np.random.default_rng(1).normal(size=(len(X), len(S)))
+    G[np.arange(len(S)), np.arange(len(S))] = 0.0  # the exponential form has a kink at distance 0
+    kernel = FORMS[form](H)
+    numeric = central_difference(lambda t: np.sum(G * kernel.with_theta(t)(X, S)), kernel.theta)
+    assert_allclose(kernel.pullback(X, S, G), numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max())
+    assert_array_equal(kernel.pullback(X, S, G, kernel(X, S)), kernel.pullback(X, S, G))
+
+
+def test_equal_bandwidths_are_the_stationary_kernels():
+    X, S, _ = setting()
+    assert_allclose(LocalGaussian(np.full(S.shape, 0.7))(X, S), Gaussian(0.7)(X, S), rtol=1e-10)
+    assert_allclose(LocalLaplace(np.full(S.shape, 0.7))(X, S), Laplace(0.7)(X, S), rtol=1e-10)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_offsets_do_not_matter(form):
+    X, S, H = setting()
+    assert_allclose(FORMS[form](H)(X + 1000, S + 1000), FORMS[form](H)(X, S), atol=1e-6)
+
+
+def test_exponential_form_is_accurate_at_small_distances():
+    X, S, H = setting()
+    near = S + 1e-9
+    assert_allclose(1 - LocalExponential(H)(near, S).diagonal(), np.sqrt(np.sum((1e-9 / H) ** 2, axis=1)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_same_for_any_number_of_threads(form):
+    rng = np.random.default_rng(0)
+    X, H, G = rng.normal(size=(60_000, 8)), np.exp(rng.normal(size=(12, 8))), rng.normal(size=(60_000, 12))
+    kernel = FORMS[form](H)
+    with threadpool_limits(1):
+        K, g = kernel(X, X[:12]), kernel.pullback(X, X[:12], G)
+    with threadpool_limits(2):
+        assert_array_equal(kernel(X, X[:12]), K)
+        assert_array_equal(kernel.pullback(X, X[:12], G), g)
+
+
+def test_bad_bandwidths():
+    X, S, H = setting()
+    with pytest.raises(ValueError, match="one row of them per centre"):
+        LocalGaussian(H[:-1])(X, S)
+    for bad in (0.0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match="finite, positive bandwidths"):
+            LocalLaplace(bad)(X, S)

@@ -1,0 +1,267 @@
+"""The objectives of local kernel regression, their gradients, the descent, support, growth and weights."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from conftest import frozen
+from contract import central_difference
+from numpy.testing import assert_allclose, assert_array_equal
+from oracles import lab as oracle
+from scipy.optimize import minimize
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import KFold
+
+from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
+from mercerless.solvers.lab import (
+    descend,
+    evidence,
+    gram,
+    initial_state,
+    interpolation,
+    least_squares,
+    shared_evidence,
+    solve_coefficients,
+)
+from mercerless.solvers.lab_fit import (
+    SELECTIONS,
+    Expansion,
+    Settings,
+    combine,
+    evaluate,
+    fit_lab,
+    fixed_columns,
+    learn_local,
+    select_support,
+    shared_candidates,
+    with_coefficients,
+)
+
+FORMS = {"gaussian": LocalGaussian, "exponential": LocalExponential, "laplace": LocalLaplace}
+
+
+def problem(n=40, m=8, d=3, outputs=1, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    support = rng.permutation(n)[:m]
+    H = np.exp(0.4 * rng.normal(size=(m, d)))
+    Y = np.stack([np.sin(X @ rng.normal(size=d)) + 0.1 * rng.normal(size=n) for _ in range(outputs)], axis=1)
+    return frozen(X), support, frozen(H), frozen(Y)
+
+
+def objectives(support):
+    return {"evidence": evidence, "least_squares": least_squares, "interpolation": partial(interpolation, support=support)}
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", ["evidence", "least_squares", "interpolation"])
+def test_gradients_equal_automatic_derivatives_and_central_differences(name, form, outputs):
+    torch = pytest.importorskip("torch")
+    assert torch
+    X, support, H, Y = problem(outputs=outputs)
+    S, objective = X[support], objectives(support)[name]
+    F = np.zeros((len(X), 0)) if name == "interpolation" else fixed_columns(X)
+    kernel = FORMS[form](H)
+    ev = objective(kernel(X, S), F, Y, 1e-2)
+    gradient = kernel.pullback(X, S, ev.kernel_gradient)
+    value, by_torch, ridge = oracle.torch_gradient(name, form, X, S, H, F, Y, 1e-2, support)
+    assert_allclose(ev.value, value, rtol=1e-10)
+    assert_allclose(gradient, by_torch, rtol=1e-8, atol=1e-10 * np.abs(by_torch).max())
+    assert_allclose(ev.ridge_gradient, ridge, rtol=1e-8)
+
+    def at(z):
+        return objective(kernel.with_theta(z[:-1])(X, S), F, Y, np.exp(z[-1])).value
+
+    numeric = central_difference(at, np.append(kernel.theta, np.log(1e-2)))
+    assert_allclose(np.append(gradient, ev.ridge_gradient), numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("name", ["evidence", "least_squares", "interpolation"])
+def test_weighted_gradients_equal_central_differences(name):
+    X, support, H, Y = problem()
+    w = np.sqrt(np.random.default_rng(1).uniform(0.2, 2, size=len(X)))
+    objective = objectives(support)[name]
+    F = np.zeros((len(X), 0)) if name == "interpolation" else fixed_columns(X)
+    kernel = LocalGaussian(H)
+    gradient = kernel.pullback(X, X[support], objective(kernel(X, X[support]), F, Y, 1e-2, w).kernel_gradient)
+    numeric = central_difference(
+        lambda t: objective(kernel.with_theta(t)(X, X[support]), F, Y, 1e-2, w).value, kernel.theta
+    )
+    assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max())
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_evidence_is_the_density_of_the_targets(outputs, weighted):
+    X, support, H, Y = problem(outputs=outputs)
+    w = np.sqrt(np.linspace(0.5, 1.5, len(X))) if weighted else None
+    K, F = LocalGaussian(H)(X, X[support]), fixed_columns(X)
+    for ridge in (1e-6, 1e-2, 1.0):
+        assert_allclose(evidence(K, F, Y, ridge, w).value, oracle.evidence(K, F, Y, ridge, w), rtol=1e-8)
+
+
+def test_single_precision_matrices_are_accumulated_in_double():
+    X, support, H, Y = problem(500, 20)
+    K = LocalGaussian(H)(X, X[support])
+    A, B = gram(K.astype(np.float32), Y)
+    assert A.dtype == np.float64
+    assert_allclose(A, K.T @ K, rtol=1e-5)
+    assert_allclose(B, K.T @ Y, rtol=1e-4, atol=1e-5)
+
+
+def test_shared_evidence_and_its_gradient():
+    X, _, _, Y = problem(25)
+    w = np.sqrt(np.linspace(0.5, 1.5, 25))
+    kernel = LocalGaussian(np.array([0.8, 1.2, 2.0]))
+    for weights in (None, w):
+        noise = 0.1 * (np.ones(25) if weights is None else 1 / weights**2)
+        A = kernel(X) + np.diag(noise)
+        ev = shared_evidence(kernel(X), Y, 0.1, weights)
+        dense = np.log(np.sum(Y * np.linalg.solve(A, Y)) / 25) + np.linalg.slogdet(A)[1] / 25
+        assert_allclose(ev.value, dense, rtol=1e-10)
+        numeric = central_difference(
+            lambda z: shared_evidence(kernel.with_theta(z[:-1])(X), Y, np.exp(z[-1]), weights).value,  # noqa: B023
+            np.append(kernel.theta, np.log(0.1)),
+        )
+        gradient = np.append(kernel.pullback(X, X, ev.kernel_gradient), ev.ridge_gradient)
+        assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-7)
+
+
+def test_interpolation_passes_through_the_support_and_refuses_singular_systems():
+    X, support, H, Y = problem()
+    K = LocalGaussian(H)(X, X[support])
+    coef = interpolation(K, np.zeros((40, 0)), Y, 1e-12, support=support).coef
+    assert_allclose(K[support] @ coef, Y[support], atol=1e-8)
+    with pytest.raises(ValueError, match="no room for fixed columns"):
+        interpolation(K, np.ones((40, 1)), Y, 1e-5, support=support)
+    K = np.array([[1.0, 4.0], [1.0, 1.0], [0.5, 0.5]])  # eigenvalues -1 and 3: singular at ridge 1
+    with pytest.raises(np.linalg.LinAlgError, match="singular on the support"):
+        interpolation(K, np.zeros((3, 0)), np.ones((3, 1)), 1.0, support=np.array([0, 1]))
+
+
+def test_grid_start_is_the_best_of_the_grid():
+    X, support, _, Y = problem()
+    widths, ridges = [0.5, 1.0, 2.0], [1e-4, 1e-2, 1.0]
+    value, log_width, log_ridge = initial_state(LocalGaussian, X, X[support], fixed_columns(X), Y, widths, ridges)
+    every = {(h, r): evidence(LocalGaussian(h)(X, X[support]), fixed_columns(X), Y, r).value for h in widths for r in ridges}
+    best = min(every, key=every.get)
+    assert_allclose([value, log_width, log_ridge], [every[best], *np.log(best)], rtol=1e-8)
+
+
+@pytest.mark.parametrize("name", ["evidence", "least_squares", "interpolation"])
+def test_descent_never_increases_and_reaches_a_stationary_point(name):
+    X, support, H, Y = problem(60, 5, 2)
+    F = np.zeros((60, 0)) if name == "interpolation" else fixed_columns(X)
+    seen = []
+    path = descend(LocalGaussian, objectives(support)[name], X, X[support], F, Y, np.log(H), np.log(1e-2), pull=1e-2,
+                   learn_ridge=name == "evidence", max_iter=500, keep=(3, 6), tol=1e-13,
+                   on_keep=lambda i, b, r: seen.append(i))
+    assert np.all(np.diff(path.values) <= 1e-12)
+    assert path.values[-1] < path.values[0]
+    assert path.stationarity < 1e-4
+    assert path.iterations[:2] == [3, 6] == seen[:2]
+    # an independent minimiser from the end finds nothing better nearby
+    shape = H.shape
+
+    def at(z):
+        K = LocalGaussian(np.exp(z).reshape(shape))(X, X[support])
+        step = z - np.log(H).ravel()
+        return objectives(support)[name](K, F, Y, np.exp(path.log_ridges[-1])).value + 1e-2 * step @ step
+
+    end = path.log_bandwidths[-1].ravel()
+    assert at(end) <= minimize(at, end, method="Nelder-Mead", options={"maxiter": 300}).fun + 1e-6
+
+
+def test_descent_stops_when_told():
+    X, support, H, Y = problem()
+    path = descend(LocalGaussian, evidence, X, X[support], fixed_columns(X), Y, np.log(H), -4.0, max_iter=50,
+                   callback=lambda info: info["iteration"] == 4)
+    assert len(path.values) == 5
+
+
+def test_coefficients_from_blocks_equal_those_from_all_rows():
+    X, support, H, Y = problem(90)
+    w = np.linspace(0.5, 1.5, 90)
+    kernel = LocalLaplace(H)
+    parts = [slice(0, 30), slice(30, 31), slice(31, 90)]
+    coef = solve_coefficients(((X[r], Y[r], w[r]) for r in parts), kernel, X[support], fixed_columns, 1e-3, 1)
+    Phi = np.hstack([kernel(X, X[support]), fixed_columns(X)])
+    A = (Phi * w[:, None]).T @ Phi + 1e-3 * w.sum() * np.eye(Phi.shape[1])
+    assert_allclose(coef, np.linalg.solve(A, (Phi * w[:, None]).T @ Y), rtol=1e-8)
+
+
+@pytest.mark.parametrize("method", SELECTIONS)
+def test_support_is_distinct_even_among_repeated_rows(method):
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(30, 2)), 4, axis=0)
+    Y = np.round(X[:, :1], 1)
+    for m in (1, 25, 40, 120, 500):
+        support = select_support(X, Y, m, method, seed=0)
+        assert len(np.unique(support)) == len(support) == min(m, 120)
+        assert_array_equal(support, select_support(X, Y, m, method, seed=0))
+
+
+def test_selections_by_target():
+    X, _, _, Y = problem(50)
+    order = np.argsort(Y[:, 0])
+    assert_array_equal(np.sort(select_support(X, Y, 10, "extreme", 0)), np.sort(order[40:]))
+    spread = select_support(X, Y, 10, "y", 0)
+    assert {order[0], order[-1]} <= set(spread)
+
+
+@pytest.mark.parametrize("objective", ["evidence", "interpolation"])
+def test_growth_ends_only_at_the_bound_or_the_cap(objective):
+    X, _, _, Y = problem(80, d=2)
+    settings = Settings(objective, 8, "y", None, 50, growth=1e-9, max_support=20)
+    support = select_support(X, Y, 8, "y", 0)
+    expansion, _, _ = learn_local("gaussian", LocalGaussian, X, Y, support, settings)
+    assert len(expansion.support) == len(np.unique(expansion.support)) == 20
+    assert_array_equal(expansion.support[:8], support)
+    easy = settings._replace(growth=1.0, max_support=80)
+    expansion, _, _ = learn_local("gaussian", LocalGaussian, X, Y, support, easy)
+    model = with_coefficients(expansion, LocalGaussian, X, Y, objective=objective)
+    errors = (evaluate(model, LocalGaussian, X, X) - Y) ** 2
+    assert errors.max() <= 1.0 * (1 + 1e-6) and len(expansion.support) < 80
+
+
+def test_all_rows_model_is_kernel_ridge():
+    X, _, _, Y = problem(40)
+    model = with_coefficients(Expansion("gaussian", np.arange(40), np.log(0.7), np.log(0.2), 0.0), LocalGaussian, X, Y)
+    peer = KernelRidge(kernel="rbf", gamma=0.5 / 0.49, alpha=0.2).fit(X, Y)
+    T = np.random.default_rng(8).normal(size=(5, 3))
+    assert_allclose(evaluate(model, LocalGaussian, T, X), peer.predict(T), rtol=1e-8)
+
+
+def test_out_of_fold_predictions_of_all_rows_are_exact():
+    X, _, _, Y = problem(40)
+    folds = list(KFold(4, shuffle=True, random_state=0).split(X))
+    plain, learned = shared_candidates("gaussian", LocalGaussian, X, Y, folds)
+    width, ridge = np.exp(plain.expansion.log_bandwidths), np.exp(plain.expansion.log_ridge)
+    direct = [KernelRidge(kernel="rbf", gamma=0.5 / width**2, alpha=ridge).fit(X[a], Y[a]).predict(X[b]) for a, b in folds]
+    assert_allclose(plain.predictions, np.concatenate(direct), rtol=1e-6, atol=1e-9)
+    assert learned.expansion.log_bandwidths.shape == (3,)
+
+
+def test_weights_of_several_models():
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(400, 2))
+    good, fair, bad = Y + 0.1 * rng.normal(size=Y.shape), Y + 0.1 * rng.normal(size=Y.shape), rng.normal(size=Y.shape)
+    w = combine([bad, good, fair], Y)
+    assert w[0] == 0 and np.isclose(w.sum(), 1) and np.all(np.abs(w[1:] - 0.5) < 0.2)
+    blend = sum(a * p for a, p in zip(w, (bad, good, fair)))
+    assert np.mean((blend - Y) ** 2) < min(np.mean((p - Y) ** 2) for p in (good, fair))
+    assert_array_equal(combine([Y, good], Y), [1, 0])
+    assert_array_equal(combine([good], Y), [1])
+    assert np.sum(combine([good, fair, (good + fair) / 2 + 0.1 * rng.normal(size=Y.shape)], Y, max_parts=1) > 0) == 1
+
+
+def test_a_fit_is_at_least_as_good_on_validation_as_its_parts_allow():
+    X, _, _, Y = problem(150, d=3)
+    folds = list(KFold(3, shuffle=True, random_state=0).split(X))
+    solution = fit_lab({f: FORMS[f] for f in ("gaussian", "laplace")}, X, Y, Settings(n_support=20, max_iter=10), folds,
+                       all_rows=True)
+    error = np.mean(np.sum((solution.validation_predictions - Y[solution.validation_rows]) ** 2, axis=1))
+    assert error <= 1.02 * min(solution.candidates.values())
+    assert len(solution.candidates) == 6
+    assert np.isclose(sum(e.weight for e in solution.expansions), 1)
