@@ -1,0 +1,459 @@
+"""The quartic support vector problem: exact projection, duality gap, and a second-order solver.
+
+The problem solved here is the one that remains of DANK when its rank penalty is absent or linearised::
+
+    maximise  p @ v - epsilon * |v|_1 - v @ K @ v / 2 - curvature / 4 * (v**2) @ A @ (v**2)
+    subject to  lo <= v <= hi  and  sum(v) == 0
+
+with ``lo <= 0 <= hi``, ``K`` positive semi-definite and ``A`` positive semi-definite with entries >= 0.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.optimize import brentq
+
+_MAX_ACTIVE_SET_ROUNDS = 8
+_MAX_INTERIOR_STEPS = 60
+
+
+class QuarticSolution(NamedTuple):
+    """Solution of the quartic problem and its certificate."""
+
+    v: np.ndarray
+    intercept: float
+    gap: float  # relative, see duality_gap
+    n_evaluations: int  # products with K or A, the unit a gradient method pays per iteration
+
+
+class _Problem(NamedTuple):
+    K: np.ndarray
+    A: np.ndarray
+    curvature: float
+    p: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+    epsilon: float
+
+
+class _Point(NamedTuple):
+    v: np.ndarray
+    kv: np.ndarray  # K @ v
+    q: np.ndarray  # A @ v**2
+
+
+def _soft(u: np.ndarray, threshold: np.ndarray | float) -> np.ndarray:
+    return np.sign(u) * np.maximum(np.abs(u) - threshold, 0.0)
+
+
+def project(
+    z: np.ndarray, lo: np.ndarray, hi: np.ndarray, shrink: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """Minimise ``|v - z|^2 / 2 + shrink @ |v|`` over ``lo <= v <= hi``, ``sum(v) == 0``, exactly.
+
+    The solution is ``v(nu) = clip(soft(z - nu, shrink), lo, hi)`` with the multiplier ``nu`` at which the sum
+    vanishes. The sum is piecewise linear and decreasing in ``nu``: its breakpoints are sorted, the right piece
+    is found by bisection and solved in closed form. Clipping and then moving onto the plane, as the paper
+    does, leaves the box and is not the projection.
+
+    Parameters
+    ----------
+    z : ndarray of shape (n,)
+        The point to project.
+    lo, hi : ndarray of shape (n,)
+        Bounds, ``lo <= 0 <= hi``.
+    shrink : float or ndarray of shape (n,), default=0.0
+        Weight of the absolute values; positive for the proximal map of ``epsilon * |v|_1``.
+
+    Returns
+    -------
+    v : ndarray of shape (n,)
+        With ``|sum(v)|`` at rounding level. Cost O(n log n).
+    """
+
+    def candidate(nu: float) -> np.ndarray:
+        return np.clip(_soft(z - nu, shrink), lo, hi)
+
+    breaks = np.sort(np.concatenate([z - shrink - hi, z - shrink, z + shrink, z + shrink - lo]))
+    left, right = 0, len(breaks) - 1
+    while right - left > 1:
+        middle = (left + right) // 2
+        if candidate(breaks[middle]).sum() >= 0:
+            left = middle
+        else:
+            right = middle
+    above, below = candidate(breaks[left]).sum(), candidate(breaks[right]).sum()
+    fraction = above / (above - below) if above > below else 0.0
+    v = candidate(breaks[left] + fraction * (breaks[right] - breaks[left]))
+    for _ in range(3):
+        free = (v > lo) & (v < hi) & (v != 0.0)
+        if not free.any():
+            break
+        v[free] -= v.sum() / free.sum()
+        v = np.clip(v, lo, hi)
+    return v
+
+
+def duality_gap(
+    gradient: np.ndarray, v: np.ndarray, lo: np.ndarray, hi: np.ndarray, epsilon: float = 0.0
+) -> tuple[float, float]:
+    """Bound on how far a concave objective at ``v`` is from its maximum, and the intercept.
+
+    For ``h(v) = (smooth concave)(v) - epsilon * |v|_1`` on ``lo <= v <= hi``, ``sum(v) == 0`` and the gradient
+    of the smooth part at ``v``::
+
+        gap = min_b sum_i max_{lo_i <= z <= hi_i} ((gradient_i - b) * z - epsilon * |z|)
+              - (gradient @ v - epsilon * |v|_1)  >=  max h - h(v)
+
+    The minimising ``b`` is the intercept of the support vector machine; where it is not unique, the midpoint.
+    Each summand is nonnegative, so there is no cancellation. Cost O(n log n).
+
+    Parameters
+    ----------
+    gradient, v, lo, hi : ndarray of shape (n,)
+        Gradient of the smooth part at the feasible point ``v``, and the bounds.
+    epsilon : float, default=0.0
+        Half width of the insensitive tube.
+
+    Returns
+    -------
+    gap : float
+        Nonnegative, absolute.
+    intercept : float
+        The minimising ``b``.
+    """
+    breaks = np.concatenate([gradient - epsilon, gradient + epsilon])
+    steps = np.concatenate([hi, -lo])
+    used = np.flatnonzero(steps > 0)
+    order = used[np.argsort(breaks[used], kind="stable")]
+    slope = np.cumsum(steps[order]) - hi.sum()
+    flat = 1e-12 * steps.sum()
+    k = min(int(np.searchsorted(slope, -flat)), len(order) - 1)
+    b = breaks[order[k]]
+    if slope[k] <= flat and k + 1 < len(order):
+        b = (b + breaks[order[k + 1]]) / 2
+    g = gradient - b
+    best = np.maximum(np.maximum(hi * (g - epsilon), lo * (g + epsilon)), 0.0)
+    return float(np.sum(np.maximum(best - (g * v - epsilon * np.abs(v)), 0.0))), float(b)
+
+
+def gap_scale(p: np.ndarray, v: np.ndarray, epsilon: float = 0.0) -> float:
+    """Size of the objective, ``|p @ v - epsilon * |v|_1|``: a gap is judged relative to it."""
+    return max(abs(float(p @ v) - epsilon * float(np.abs(v).sum())), 1e-200)
+
+
+def _point(problem: _Problem, v: np.ndarray) -> _Point:
+    return _Point(v, problem.K @ v, problem.A @ v**2)
+
+
+def _gradient(problem: _Problem, point: _Point) -> np.ndarray:
+    return problem.p - point.kv - problem.curvature * point.v * point.q
+
+
+def _hessian_product(problem: _Problem, point: _Point, d: np.ndarray) -> np.ndarray:
+    """Product of ``-Hessian = K + curvature * (diag(q) + 2 D_v A D_v)`` with ``d``."""
+    v, q = point.v, point.q
+    return problem.K @ d + problem.curvature * (q * d + 2 * v * (problem.A @ (v * d)))
+
+
+def _hessian_diagonal(problem: _Problem, point: _Point) -> np.ndarray:
+    diagonal = problem.K.diagonal() + problem.curvature * (
+        point.q + 2 * point.v**2 * problem.A.diagonal()
+    )
+    return np.maximum(diagonal, 1e-12 * (diagonal.max() or 1.0))
+
+
+def _hessian_block(problem: _Problem, point: _Point, rows: np.ndarray) -> np.ndarray:
+    v = point.v[rows]
+    H = problem.A[np.ix_(rows, rows)]
+    H *= 2 * problem.curvature * v
+    H *= v[:, None]
+    H += problem.K[np.ix_(rows, rows)]
+    H.flat[:: len(rows) + 1] += problem.curvature * point.q[rows]
+    return H
+
+
+def _factor(H: np.ndarray):
+    """Cholesky factor of ``H``, with the smallest relative ridge that makes it possible."""
+    top = float(H.diagonal().max()) or 1.0
+    ridge = 1e-12
+    while True:
+        shifted = H.copy()
+        shifted.flat[:: len(H) + 1] += ridge * top
+        try:
+            return cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            if ridge >= 1.0:
+                raise
+            ridge *= 100.0
+
+
+def _solve_on_plane(factor, rhs: np.ndarray, total: float) -> tuple[np.ndarray, float]:
+    """Solve ``H d + b = rhs`` with ``sum(d) == total``."""
+    both = cho_solve(factor, np.column_stack([rhs, np.ones_like(rhs)]), check_finite=False)
+    b = (both[:, 0].sum() - total) / both[:, 1].sum()
+    return both[:, 0] - b * both[:, 1], b
+
+
+def _advance(problem: _Problem, point: _Point, target: np.ndarray) -> _Point:
+    """Exact line search from ``point`` to the feasible ``target``.
+
+    Along ``v + t d`` the derivative is a decreasing cubic in ``t`` less the jumps of ``epsilon * |v|_1``.
+    """
+    c, v = problem.curvature, point.v
+    d = target - v
+    kd = problem.K @ d
+    a1, a2 = problem.A @ (v * d), problem.A @ d**2
+    coefficients = np.array(
+        [
+            -c * (d**2 @ a2),
+            -3 * c * (v * d) @ a2,
+            -(d @ kd) - c * (d**2 @ point.q + 2 * (v * d) @ a1),
+            problem.p @ d - d @ point.kv - c * (v * d) @ point.q,
+        ]
+    )
+
+    def slope(t: float) -> float:
+        jumps = problem.epsilon * float(np.sign(v + t * d) @ d) if problem.epsilon else 0.0
+        return float(np.polyval(coefficients, t)) - jumps
+
+    if slope(1.0) >= 0:
+        t, moved = 1.0, target
+    elif slope(0.0) <= 0:
+        return point
+    else:
+        t = brentq(slope, 0.0, 1.0, xtol=1e-14)
+        moved = v + t * d
+    return _Point(moved, point.kv + t * kd, point.q + 2 * t * a1 + t**2 * a2)
+
+
+def _active_set_target(
+    problem: _Problem, point: _Point, gradient: np.ndarray, b: float
+) -> tuple[np.ndarray | None, int]:
+    """Maximiser of the quadratic model at ``point``, by a primal-dual active set method.
+
+    Returns None when the sets do not settle (a cycle, no free variable, or too many rounds), and the number
+    of rounds.
+    """
+    lo, hi, epsilon, v = problem.lo, problem.hi, problem.epsilon, point.v
+    h = _hessian_diagonal(problem, point)
+    d = np.zeros_like(v)
+    residual = gradient - b
+    seen: set[bytes] = set()
+    previous = b""
+    for rounds in range(_MAX_ACTIVE_SET_ROUNDS):
+        u = v + d + residual / h
+        z = _soft(u, epsilon / h)
+        state = np.where(z >= hi, 2, np.where(z <= lo, -2, np.sign(z))).astype(np.int8)
+        if epsilon == 0:  # without a tube, zero is no kink: such a variable is free
+            state[state == 0] = 1
+        key = state.tobytes()
+        if key == previous:
+            return project(v + d, lo, hi), rounds
+        if key in seen:
+            return None, rounds
+        seen.add(key)
+        previous = key
+        free = np.flatnonzero(np.abs(state) == 1)
+        if len(free) == 0:
+            return None, rounds
+        d = np.where(state == 2, hi, np.where(state == -2, lo, 0.0)) - v
+        d[free] = 0.0
+        rhs = gradient - _hessian_product(problem, point, d)
+        signs = state[free] * epsilon
+        d[free], b = _solve_on_plane(
+            _factor(_hessian_block(problem, point, free)), rhs[free] - signs, -(v.sum() + d.sum())
+        )
+        residual = gradient - _hessian_product(problem, point, d) - b
+        residual[free] = signs  # exact by construction; the recomputed value carries the ridge
+    return None, _MAX_ACTIVE_SET_ROUNDS
+
+
+def _interior_point(problem: _Problem, v: np.ndarray, tol: float) -> tuple[np.ndarray, int]:
+    """Primal-dual interior point method with Mehrotra's predictor and corrector, started near ``v``.
+
+    With a tube the variable is split, ``v = x_1 - x_2``, so that every block is a smooth box problem. The
+    answer is moved onto the bounds whose multipliers dominate their slacks.
+    """
+    lo, hi, epsilon = problem.lo, problem.hi, problem.epsilon
+    if epsilon > 0:
+        signs = np.array([[1.0], [-1.0]])
+        low, high = np.zeros((2, len(v))), np.stack([hi, -lo])
+        x = np.stack([np.maximum(v, 0.0), np.maximum(-v, 0.0)])
+    else:
+        signs, low, high, x = np.ones((1, 1)), lo[None], hi[None], v[None].copy()
+    width = high - low
+    # Stay near v, also where the box is far wider than the solution.
+    margin = np.minimum(0.02 * width, 0.1 * max(float(np.abs(v).max()), np.finfo(float).tiny))
+    x = np.clip(x, low + margin, high - margin)
+    point = _point(problem, (signs * x).sum(0))
+    gradient = _gradient(problem, point)
+    _, b = duality_gap(gradient, point.v, lo, hi, epsilon)
+    pull = signs * (gradient - b) - epsilon
+    mu = max(float(np.mean(np.abs(pull) * margin)), np.finfo(float).tiny)
+    z_low, z_high = mu / (x - low), mu / (high - x)
+    rows = np.arange(len(v))
+    iteration = 0
+    for iteration in range(_MAX_INTERIOR_STEPS):  # noqa: B007
+        to_low, to_high = x - low, high - x
+        mu = float(np.mean(np.concatenate([z_low * to_low, z_high * to_high])))
+        # Stationarity falls with mu; pushing mu further would only amplify rounding.
+        if 20 * x.size * mu <= tol * gap_scale(problem.p, point.v, epsilon):
+            break
+        theta = z_low / to_low + z_high / to_high
+        give = (1 / theta).sum(0)
+        H = _hessian_block(problem, point, rows)
+        H.flat[:: len(v) + 1] += 1 / give
+        factor = _factor(H)
+
+        def direction(centre_low: np.ndarray, centre_high: np.ndarray):
+            shift = centre_low / to_low - centre_high / to_high - epsilon  # noqa: B023
+            pushed = (signs * shift / theta).sum(0) / give  # noqa: B023
+            dv, b_new = _solve_on_plane(factor, gradient + pushed, -point.v.sum())  # noqa: B023
+            dx = (signs * (dv / give - pushed) + shift) / theta  # noqa: B023
+            dz_low = centre_low / to_low - z_low - z_low * dx / to_low  # noqa: B023
+            dz_high = centre_high / to_high - z_high + z_high * dx / to_high  # noqa: B023
+            return dx, b_new, dz_low, dz_high
+
+        dx, _, dz_low, dz_high = direction(0.0 * x, 0.0 * x)
+        primal = _longest_step((to_low, dx), (to_high, -dx))
+        dual = _longest_step((z_low, dz_low), (z_high, dz_high))
+        ahead = np.concatenate(
+            [
+                (z_low + dual * dz_low) * (to_low + primal * dx),
+                (z_high + dual * dz_high) * (to_high - primal * dx),
+            ]
+        )
+        aim = mu * (max(float(ahead.mean()), 0.0) / mu) ** 3
+        dx, b, dz_low, dz_high = direction(aim - dx * dz_low, aim + dx * dz_high)
+        primal = min(1.0, 0.995 * _longest_step((to_low, dx), (to_high, -dx)))
+        dual = min(1.0, 0.995 * _longest_step((z_low, dz_low), (z_high, dz_high)))
+        x = x + primal * dx
+        z_low, z_high = z_low + dual * dz_low, z_high + dual * dz_high
+        point = _point(problem, (signs * x).sum(0))
+        gradient = _gradient(problem, point)
+    typical = max(float(np.abs(signs * (gradient - b) - epsilon).max()), np.finfo(float).tiny)
+    x = np.where((x - low) * typical < z_low * width, low, x)
+    x = np.where((high - x) * typical < z_high * width, high, x)
+    return project((signs * x).sum(0), lo, hi), iteration + 1
+
+
+def _longest_step(*pairs: tuple[np.ndarray, np.ndarray]) -> float:
+    """Longest ``t <= 1`` that keeps every ``value + t * change`` nonnegative."""
+    step = 1.0
+    for value, change in pairs:
+        falling = change < 0
+        if falling.any():
+            step = min(step, float(np.min(-value[falling] / change[falling])))
+    return step
+
+
+def snap(v: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+    """Feasible point next to the nearly feasible ``v`` that keeps zeros and bounds exact.
+
+    Values within rounding of a bound or of zero move onto it, and the sum's residual goes to the variable with
+    the most room. `project` would spread it over all variables and so leave no zeros.
+
+    Parameters
+    ----------
+    v, lo, hi : ndarray of shape (n,)
+        A point that is feasible up to a small tolerance, and the bounds.
+
+    Returns
+    -------
+    v : ndarray of shape (n,)
+        A feasible point.
+    """
+    width = hi - lo
+    v = np.clip(v, lo, hi)
+    v = np.where(v - lo <= 1e-12 * width, lo, v)
+    v = np.where(hi - v <= 1e-12 * width, hi, v)
+    v = np.where(np.abs(v) <= 1e-12 * width, 0.0, v)
+    room = np.where(v == 0, -1.0, np.minimum(v - lo, hi - v))
+    i = int(np.argmax(room))
+    if abs(v.sum()) >= room[i]:
+        return project(v, lo, hi) if v.any() else v
+    v[i] -= v.sum()
+    return v
+
+
+def solve_quartic(
+    K: np.ndarray,
+    A: np.ndarray,
+    p: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    *,
+    curvature: float,
+    epsilon: float = 0.0,
+    start: np.ndarray,
+    tol: float = 1e-6,
+    scale: float | None = None,
+    max_steps: int = 12,
+) -> QuarticSolution:
+    """Maximise ``p @ v - epsilon |v|_1 - v @ K @ v / 2 - curvature / 4 (v**2) @ A @ (v**2)``.
+
+    Subject to ``lo <= v <= hi`` and ``sum(v) == 0``. Sequential quadratic programming: each model is solved by
+    a primal-dual active set method, the step by an exact line search, which converges quadratically at the
+    end. Where the active sets do not settle, an interior point method takes over, followed by active set
+    steps that put variables exactly onto their bounds.
+
+    Parameters
+    ----------
+    K, A : ndarray of shape (n, n)
+        Positive semi-definite; ``A`` with entries >= 0 (``K**2`` in DANK).
+    p, lo, hi : ndarray of shape (n,)
+        Linear term and bounds, ``lo <= 0 <= hi``.
+    curvature : float
+        Weight of the quartic term, ``1 / (4 * centering)`` in DANK; 0 gives the support vector machine.
+    epsilon : float, default=0.0
+        Half width of the insensitive tube.
+    start : ndarray of shape (n,)
+        Feasible start; its length is adjusted first by a line search towards zero.
+    tol : float, default=1e-6
+        Stop at ``gap <= tol * scale``.
+    scale : float or None, default=None
+        What the gap is relative to; None means the size of the objective, ``|p @ v - epsilon |v|_1|``.
+    max_steps : int, default=12
+        Limit on the quadratic models.
+
+    Returns
+    -------
+    QuarticSolution
+        The certificate is the relative duality gap; the problem is concave, so the maximum is global.
+
+    Notes
+    -----
+    Cost: one Cholesky factorisation of the free block per active set round, O(n^2) otherwise; memory
+    ``3 n^2`` numbers with ``K`` and ``A``. ``max_steps`` and the fallbacks bound the work; what is returned is
+    the point with the smallest gap seen.
+    """
+    problem = _Problem(K, A, curvature, p, lo, hi, epsilon)
+    point = _advance(problem, _point(problem, start), np.zeros_like(start))
+    best, used = (np.inf, 0.0, point.v), 3
+    tried = 0
+    for _ in range(max_steps):
+        gradient = _gradient(problem, point)
+        gap, b = duality_gap(gradient, point.v, lo, hi, epsilon)
+        gap /= gap_scale(p, point.v, epsilon) if scale is None else scale
+        if gap < best[0]:
+            best = (gap, b, point.v)
+        if gap <= tol:
+            break
+        target, rounds = _active_set_target(problem, point, gradient, b)
+        used += 2 * rounds + 2
+        if target is not None:
+            moved = _advance(problem, point, target)
+            if moved is not point:
+                point = _point(problem, snap(moved.v, lo, hi))
+                continue
+        if tried == 3:
+            break
+        inside, iterations = _interior_point(problem, point.v, tol * 10.0 ** -(2 * tried))
+        tried += 1
+        used += 2 * iterations
+        point = _point(problem, snap(inside, lo, hi))
+    return QuarticSolution(best[2], best[1], best[0], used)

@@ -1,0 +1,504 @@
+"""DANK's estimators: the machines they contain, weights, parts, prediction rules, bad input, the contract."""
+
+import os
+import time
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_moons
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.svm import SVC, SVR
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from threadpoolctl import threadpool_limits
+
+from mercerless.estimators.dank import DANKClassifier, DANKRegressor
+from mercerless.kernels import Gaussian, Laplace
+
+
+@pytest.fixture(scope="module")
+def moons():
+    X, y = make_moons(400, noise=0.25, random_state=0)
+    X.flags.writeable = y.flags.writeable = False
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def waves():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-3, 3, size=(150, 2))
+    y = np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=150)
+    X.flags.writeable = y.flags.writeable = False
+    return X, y
+
+
+_INEXACT_WEIGHTS = {
+    "check_sample_weight_equivalence_on_dense_data": "equal to the solver's tolerance, not to 1e-7, and the default "
+    "length scale is that of the rows without weights; test_weights_equal_repeated_rows checks it to 1e-4"
+}
+
+
+@parametrize_with_checks(
+    [DANKClassifier(), DANKRegressor(), DANKClassifier(kernel="linear", n_parts=1)],
+    expected_failed_checks=lambda estimator: _INEXACT_WEIGHTS,
+)
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+# The plain machines and the learned matrix
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.7), Gaussian([0.5, 1.0]), Laplace(1.0), "linear"])
+def test_strong_centering_equals_the_plain_machines(moons, waves, kernel):
+    options = dict(kernel=kernel, C=2.0, centering=1e12, rank_penalty=0.0, tol=1e-7)
+    X, y = moons
+    ours = DANKClassifier(**options).fit(X, y).decision_function(X)
+    matrix = X @ X.T if kernel == "linear" else kernel(X)
+    plain = SVC(C=2.0, kernel="precomputed", tol=1e-7).fit(matrix, y)
+    np.testing.assert_allclose(ours, plain.decision_function(matrix), atol=1e-4)
+    X, y = waves
+    matrix = X @ X.T if kernel == "linear" else kernel(X)
+    ours = DANKRegressor(epsilon=0.1, **options).fit(X, y).predict(X)
+    plain = SVR(C=2.0, epsilon=0.1, kernel="precomputed", tol=1e-7).fit(matrix, y)
+    np.testing.assert_allclose(ours, plain.predict(matrix), atol=1e-4)
+
+
+def test_strong_rank_penalty_gives_rank_one(moons):
+    X, y = moons
+    model = DANKClassifier(C=4.0, rank_penalty=1.0).fit(X, y)
+    assert model.rank_ == 1 and model.gap_ <= 1e-4
+    assert model.score(X, y) == pytest.approx(SVC(C=4.0).fit(X, y).score(X, y), abs=0.01)
+
+
+def test_machine_on_the_learned_matrix_is_the_solution(moons):
+    X, y = moons
+    model = DANKClassifier(Gaussian(0.5), C=4.0, tol=1e-6).fit(X, y)
+    F = model.adaptation_[0].matrix()
+    learned = F * model.kernel_(X)
+    machine = SVC(C=4.0, kernel="precomputed", tol=1e-8).fit(learned, y)
+    v = np.zeros(len(y))
+    v[model.support_] = model.dual_solution_[0]
+    np.testing.assert_allclose(learned @ v + model.intercept_, machine.decision_function(learned), atol=1e-4)
+
+
+def test_adaptation_is_the_minimiser_in_factored_form(moons):
+    X, y = moons
+    model = DANKClassifier(Gaussian(0.5), C=4.0).fit(X, y)
+    adaptation = model.adaptation_[0]
+    v = np.zeros(len(y))
+    v[model.support_] = model.dual_solution_[0]
+    M = 1 + v[:, None] * model.kernel_(X) * v / (4 * model.centering_[0])
+    values, vectors = np.linalg.eigh(M)
+    kept = values > 0.005
+    np.testing.assert_allclose(
+        adaptation.matrix(), (vectors[:, kept] * (values[kept] - 0.005)) @ vectors[:, kept].T, atol=1e-9
+    )
+    np.testing.assert_allclose(adaptation.eigenvalues(), values[kept][::-1] - 0.005, rtol=1e-8)
+    assert adaptation.rank == model.rank_ == kept.sum() <= 51
+    block = adaptation.matrix([3, 7], [1, 2, 3])
+    np.testing.assert_allclose(block, adaptation.matrix()[np.ix_([3, 7], [1, 2, 3])], atol=1e-12)
+    assert sum(a.size for a in (adaptation.parts[0].factor, adaptation.parts[0].offset)) < len(y) ** 2 / 4
+
+
+def test_kernels_of_all_kinds_agree(moons):
+    X, y = moons
+    options = dict(C=4.0, tol=1e-7)
+    reference = DANKClassifier(Gaussian(0.5), **options).fit(X, y).decision_function(X)
+    K = Gaussian(0.5)(X)
+    other = DANKClassifier("precomputed", **options).fit(K, y)
+    np.testing.assert_allclose(other.decision_function(K), reference, atol=1e-5)
+    half, _ = train_test_split(np.arange(len(y)), test_size=0.9, random_state=0)
+
+    def gaussian(a, b):
+        return float(np.exp(-np.sum((np.asarray(a) - np.asarray(b)) ** 2) / 0.5))
+
+    by_function = DANKClassifier(gaussian, **options).fit(X[half], y[half]).decision_function(X[:5])
+    direct = DANKClassifier(Gaussian(0.5), **options).fit(X[half], y[half]).decision_function(X[:5])
+    np.testing.assert_allclose(by_function, direct, atol=1e-5)
+
+
+def test_strings_as_items():
+    words = ["aab", "aba", "abb", "baa", "xyz", "xzy", "yxz", "zzy", "aaa", "xxz"]
+    labels = np.array(["a", "a", "a", "a", "x", "x", "x", "x", "a", "x"])
+    model = DANKClassifier(lambda s, t: float(sum(min(s.count(c), t.count(c)) for c in "abxyz")), C=10.0)
+    assert model.fit(words, labels).predict(["bba", "zyx"]).tolist() == ["a", "x"]
+
+
+# Prediction
+
+
+@pytest.mark.parametrize("out_of_sample", ["inductive", "nearest"])
+def test_one_point_at_a_time_equals_the_batch(moons, waves, out_of_sample):
+    X, y = moons
+    model = DANKClassifier(C=4.0, out_of_sample=out_of_sample).fit(X[:200], y[:200])
+    batch = model.decision_function(X[200:260])
+    single = np.concatenate([model.decision_function(x[None]) for x in X[200:260]])
+    np.testing.assert_allclose(single, batch, atol=1e-10)
+    X, y = waves
+    model = DANKRegressor(C=4.0, out_of_sample=out_of_sample).fit(X[:100], y[:100])
+    single = np.concatenate([model.predict(x[None]) for x in X[100:]])
+    np.testing.assert_allclose(single, model.predict(X[100:]), atol=1e-10)
+
+
+def test_prediction_is_the_documented_expansion(moons):
+    X, y = moons
+    model = DANKClassifier(C=4.0).fit(X, y)
+    by_hand = model.kernel_(X, model.support_vectors_) @ model.dual_coef_.T + model.intercept_
+    np.testing.assert_allclose(model.decision_function(X), by_hand[:, 0], atol=1e-12)
+
+
+def test_borrowed_columns_on_the_training_rows_give_the_learned_matrix(moons):
+    X, y = moons
+    X, y = X[:150], y[:150]
+    for out_of_sample in ("nearest", "reciprocal"):
+        model = DANKClassifier(C=4.0, out_of_sample=out_of_sample).fit(X, y)
+        v = np.zeros(len(y))
+        v[model.support_] = model.dual_solution_[0]
+        learned = (model.adaptation_[0].matrix() * model.kernel_(X)) @ v + model.intercept_
+        np.testing.assert_allclose(model.decision_function(X), learned, atol=1e-9)
+
+
+def test_reciprocal_rule_depends_on_the_batch(moons):
+    X, y = moons
+    model = DANKClassifier(Gaussian(0.3), C=4.0, out_of_sample="reciprocal").fit(X[:100], y[:100])
+    batch = model.decision_function(X[100:])
+    halves = np.concatenate([model.decision_function(X[100:250]), model.decision_function(X[250:])])
+    changed = np.mean(np.abs(batch - halves) > 1e-9)
+    assert 0 < changed < 0.5
+
+
+def test_reciprocal_twins_by_brute_force():
+    from mercerless.estimators.dank import _reciprocal_twins
+
+    rng = np.random.default_rng(0)
+    distance = rng.random((7, 9))
+    for j, twin in enumerate(_reciprocal_twins(distance)):
+        product = [
+            (1 + np.sum(distance[j] < distance[j, i])) * (1 + np.sum(distance[:, i] < distance[j, i])) for i in range(9)
+        ]
+        assert product[twin] == min(product)
+
+
+# Weights
+
+
+def test_weights_equal_repeated_rows(moons, waves):
+    rng = np.random.default_rng(1)
+    for model, (X, y) in [
+        (DANKClassifier(Gaussian(0.5), C=2.0, tol=1e-7), moons),
+        (DANKRegressor(Gaussian(1.0), C=2.0, tol=1e-7), waves),
+    ]:
+        X, y = X[:120], y[:120]
+        weight = rng.integers(0, 4, size=120)
+        weighted = clone(model).fit(X, y, sample_weight=weight)
+        repeated = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+        np.testing.assert_allclose(weighted._values(X), repeated._values(X), atol=1e-4)
+        np.testing.assert_allclose(weighted.centering_, repeated.centering_, rtol=1e-4)
+        assert weighted.rank_ == repeated.rank_
+        scaled_bound_only = clone(model).fit(X, y)
+        assert np.abs(scaled_bound_only._values(X) - weighted._values(X)).max() > 1e-2
+
+
+def test_class_weight_multiplies_sample_weight(moons):
+    X, y = moons
+    by_class = DANKClassifier(C=2.0, tol=1e-6, class_weight={0: 3.0, 1: 1.0}).fit(X, y)
+    by_row = DANKClassifier(C=2.0, tol=1e-6).fit(X, y, sample_weight=np.where(y == 0, 3.0, 1.0))
+    np.testing.assert_allclose(by_class.decision_function(X), by_row.decision_function(X), atol=1e-8)
+
+
+# Invariances
+
+
+def test_regression_follows_scale_and_shift(waves):
+    X, y = waves
+    reference = DANKRegressor(C=3.0, epsilon=0.1, tol=1e-7).fit(X, y).predict(X)
+    for scale in (1e-6, 1e6, 1e12):
+        moved = DANKRegressor(C=3.0 * scale, epsilon=0.1 * scale, tol=1e-7).fit(X, scale * (y + 5)).predict(X)
+        np.testing.assert_allclose(moved / scale - 5, reference, atol=1e-5)
+
+
+def test_row_order_and_label_names_do_not_matter(moons):
+    X, y = moons
+    order = np.random.default_rng(0).permutation(len(y))
+    first = DANKClassifier(C=4.0, tol=1e-7).fit(X, y).decision_function(X)
+    permuted = DANKClassifier(C=4.0, tol=1e-7).fit(X[order], y[order]).decision_function(X)
+    np.testing.assert_allclose(permuted, first, atol=1e-5)
+    flipped = DANKClassifier(C=4.0, tol=1e-7).fit(X, np.where(y == 0, "b", "a")).decision_function(X)
+    np.testing.assert_allclose(flipped, -first, atol=1e-5)
+
+
+def test_number_of_threads_does_not_matter(moons):
+    X, y = moons
+    results = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            results.append(DANKClassifier(C=4.0, tol=1e-6).fit(X, y).decision_function(X))
+    np.testing.assert_allclose(results[0], results[1], atol=1e-8)
+
+
+# Several classes
+
+
+def test_pairs_of_classes_equal_two_class_fits():
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    model = DANKClassifier(Gaussian(3.0), C=4.0, tol=1e-6).fit(X, y)
+    pair = y != 1
+    alone = DANKClassifier(Gaussian(3.0), C=4.0, tol=1e-6).fit(X[pair], y[pair])
+    np.testing.assert_allclose(model._values(X)[:, 1], alone.decision_function(X), atol=1e-8)
+    assert model.decision_function(X).shape == (178, 3) and len(model.adaptation_) == 3
+    assert model.score(X, y) > 0.98
+    plain = SVC(C=4.0, kernel="rbf", gamma=1 / 18, decision_function_shape="ovr").fit(X, y)
+    near = DANKClassifier(Gaussian(3.0), C=4.0, centering=1e12, rank_penalty=0.0, tol=1e-7).fit(X, y)
+    np.testing.assert_allclose(near.decision_function(X), plain.decision_function(X), atol=2e-3)
+
+
+def test_probabilities_come_from_held_out_scores():
+    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=X.shape)  # nothing to learn: honest probabilities are near the class shares
+    model = DANKClassifier(Gaussian(0.3), C=100.0, probability=True, random_state=0).fit(noise, y)
+    assert model.score(noise, y) == 1.0  # the training scores would claim certainty
+    assert model.predict_proba(noise).max(axis=1).mean() < 0.6
+    model = DANKClassifier(C=4.0, probability=True, random_state=0).fit(X, y)
+    P = model.predict_proba(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    assert np.mean(P.argmax(axis=1) == y) > 0.95
+    again = DANKClassifier(C=4.0, probability=True, random_state=0).fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(P, again)
+    K = model.kernel_(X)
+    other = DANKClassifier("precomputed", C=4.0, probability=True, random_state=0).fit(K, y).predict_proba(K)
+    np.testing.assert_allclose(other, P, atol=2e-3)
+    assert not hasattr(DANKClassifier(), "predict_proba")
+
+
+# Scale
+
+
+def test_working_set_solves_the_whole_problem(moons):
+    X, y = make_moons(1500, noise=0.25, random_state=1)
+    model = DANKClassifier(Gaussian(0.5), C=4.0).fit(X, y)
+    v = np.zeros(len(y))
+    v[model.support_] = model.dual_solution_[0]
+    signs = np.where(y == 1, 1.0, -1.0)
+    G = signs - (model.adaptation_[0].matrix() * model.kernel_(X)) @ v
+    from mercerless.solvers.quartic import duality_gap
+
+    gap, _ = duality_gap(G, v, np.minimum(0, 4 * signs), np.maximum(0, 4 * signs))
+    assert gap / (signs @ v) <= 1e-4
+
+
+def test_one_part_equals_undivided_and_parts_are_separate(moons):
+    X, y = moons
+    model = DANKClassifier(C=4.0, n_parts=3, random_state=0, n_jobs=2).fit(X, y)
+    labels = model.clusters_.labels_
+    F = model.adaptation_[0].matrix()
+    assert np.all(F[labels[:, None] != labels] == 1.0)
+    assert np.abs(F - 1).max() > 1e-3
+    part = np.flatnonzero(labels == 1)
+    alone = DANKClassifier(model.kernel_, C=4.0, centering=model.centering_[0]).fit(X[part], y[part])
+    np.testing.assert_allclose(model.decision_function(X[part]), alone.decision_function(X[part]), atol=1e-3)
+    again = DANKClassifier(C=4.0, n_parts=3, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
+    assert model.score(X, y) > DANKClassifier(C=4.0).fit(X, y).score(X, y) - 0.02
+
+
+def test_parts_with_one_class_and_regression_parts(waves):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 20])
+    y = np.r_[np.zeros(40), np.ones(40)]
+    model = DANKClassifier(n_parts=2, random_state=0).fit(X, y)
+    assert model.score(X, y) == 1.0 and model.predict([[20.0, 20.0]]) == [1.0]
+    X, y = waves
+    model = DANKRegressor(C=10.0, n_parts=3, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.9
+
+
+def test_memory_guard(moons):
+    X, y = moons
+    with pytest.raises(MemoryError, match="n_parts"):
+        DANKClassifier(memory_limit="10kB").fit(X, y)
+    with pytest.raises(MemoryError, match="kernel matrix of 400 items"):
+        DANKClassifier(Laplace(1.0), memory_limit="10kB").fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: make_moons(1000, noise=0.3, random_state=0), lambda: load_breast_cancer(return_X_y=True)]
+)
+@pytest.mark.parametrize("C", [1.0, 8.0, 32.0])
+def test_few_outer_steps(make, C):
+    X, y = make()
+    model = DANKClassifier(C=C).fit(StandardScaler().fit_transform(X), y)
+    assert model.gap_ <= 1e-4 and model.n_iter_ <= 10
+
+
+def test_time_stays_within_ten_plain_machines():
+    X, y = make_moons(2000, noise=0.3, random_state=0)
+
+    def cpu(model):
+        times = []
+        for _ in range(3):
+            start = time.process_time()
+            model.fit(X, y)
+            times.append(time.process_time() - start)
+        return min(times)
+
+    with threadpool_limits(1):
+        assert cpu(DANKClassifier(Gaussian(0.5), C=4.0)) <= 10 * cpu(SVC(C=4.0, gamma=2.0))
+
+
+# Progress, interruption, bad input
+
+
+class _Recorder:
+    """A minimal callback of scikit-learn's protocol."""
+
+    def __init__(self, action=None):
+        self.tasks, self.action = [], action
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, **data):
+        pass
+
+    def on_fit_task_end(self, estimator, context, **data):
+        self.tasks.append(context.task_name)
+        return self.action(self) if self.action else None
+
+    def teardown(self, estimator, context):
+        pass
+
+
+def test_callbacks_see_the_outer_steps(moons):
+    X, y = moons
+    recorder = _Recorder()
+    model = DANKClassifier(C=4.0).set_callbacks(recorder).fit(X, y)
+    assert recorder.tasks.count("outer step") == len(model.history_[0]) >= 2
+    assert recorder.tasks[-1] == "fit"
+
+
+def _interrupt(recorder):
+    raise KeyboardInterrupt
+
+
+def test_interrupted_fit_is_not_half_fitted(moons):
+    from sklearn.exceptions import NotFittedError
+
+    X, y = moons
+    model = DANKClassifier(C=4.0).set_callbacks(_Recorder(_interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model = DANKClassifier(C=4.0).fit(X, y).set_callbacks(_Recorder(_interrupt))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[:, :1], y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_too_few_steps_warn(moons):
+    from sklearn.exceptions import ConvergenceWarning
+
+    X, y = moons
+    with pytest.warns(ConvergenceWarning, match="relative duality gap is .* raise max_iter"):
+        DANKClassifier(C=100.0, adaptivity=4.0, tol=1e-9, max_iter=1).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"C": 0.0}, "C == 0.0, must be > 0"),
+        ({"C": np.inf}, "C must be finite"),
+        ({"centering": "weak"}, "centering must be 'auto' or a positive number"),
+        ({"centering": -1.0}, "centering == -1.0, must be > 0"),
+        ({"adaptivity": 0.0}, "adaptivity == 0.0, must be > 0"),
+        ({"rank_penalty": -0.1}, "rank_penalty == -0.1, must be >= 0"),
+        ({"out_of_sample": "guess"}, "out_of_sample must be one of"),
+        ({"n_parts": 0}, "n_parts == 0, must be >= 1"),
+        ({"n_parts": 2, "out_of_sample": "nearest"}, "n_parts > 1 predicts inductively only"),
+        ({"n_parts": 2, "kernel": "precomputed"}, "n_parts > 1 clusters feature vectors"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    X = np.eye(6)
+    with pytest.raises(ValueError, match=message):
+        DANKClassifier(**parameters).fit(X, [0, 1, 0, 1, 0, 1])
+
+
+def test_bad_data():
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    y = [0, 1] * 4
+    with pytest.raises(ValueError, match="one class only"):
+        DANKClassifier().fit(X, np.zeros(8))
+    with pytest.raises(ValueError, match="one class only"):
+        DANKClassifier().fit(X, y, sample_weight=[1, 0] * 4)
+    with pytest.raises(ValueError, match="negative entry -1; weights"):
+        DANKClassifier().fit(X, y, sample_weight=[1] * 7 + [-1])
+    with pytest.raises(ValueError, match="one weight per row"):
+        DANKRegressor().fit(X, y, sample_weight=[1.0, 2.0])
+    with pytest.raises(ValueError, match="epsilon == -1, must be >= 0"):
+        DANKRegressor(epsilon=-1).fit(X, y)
+    with pytest.raises(ValueError, match="at least two rows of every class"):
+        DANKClassifier(probability=True).fit(X, [0] * 7 + [1])
+
+
+def test_indefinite_kernels_are_refused_with_the_eigenvalue():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    y = np.where(X[:, 0] > 0, 1, 0)
+    A = rng.normal(size=(60, 60))
+    K = A + A.T
+    with pytest.raises(ValueError, match=f"smallest eigenvalue .* is {np.linalg.eigvalsh(K)[0]:.3g}; .*Spectrum"):
+        DANKClassifier("precomputed").fit(K, y)
+    with pytest.raises(ValueError, match="indefinite"):
+        DANKRegressor(Gaussian(1.0) - 0.9 * Gaussian(3.0)).fit(X, X[:, 0])
+    low_rank = X @ X.T  # singular, not indefinite
+    assert DANKClassifier("precomputed").fit(low_rank, y).gap_ <= 1e-4
+
+
+def test_constant_target_and_tiny_data():
+    X = np.arange(5.0)[:, None]
+    model = DANKRegressor().fit(X, np.full(5, 7.0))
+    np.testing.assert_allclose(model.predict(X), 7.0)
+    assert len(model.support_) == 0 and model.gap_ == 0.0
+    np.testing.assert_allclose(DANKRegressor().fit([[1.0]], [3.0]).predict([[2.0]]), [3.0])
+    assert DANKClassifier().fit([[0.0], [1.0]], [0, 1]).predict([[0.1], [0.9]]).tolist() == [0, 1]
+
+
+def test_equal_rows_with_unequal_labels():
+    X = np.repeat(np.arange(4.0), 4)[:, None]
+    y = np.tile([0, 1, 1, 1], 4)
+    model = DANKClassifier(C=10.0).fit(X, y)
+    assert model.gap_ <= 1e-4 and np.all(model.predict(X) == 1)
+
+
+def test_parameters_can_be_searched(moons):
+    X, y = moons
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), DANKClassifier(Gaussian(1.0))),
+        {"dankclassifier__kernel__length_scale": [0.3, 1.0], "dankclassifier__adaptivity": [0.05, 1.0]},
+        cv=3,
+    ).fit(X, y)
+    assert search.best_score_ > 0.9
+
+
+@pytest.mark.skipif("MERCERLESS_DATA" not in os.environ, reason="needs the data folder in MERCERLESS_DATA")
+@pytest.mark.parametrize("name", ["heart", "sonar", "wine", "pima"])
+def test_inductive_rule_stays_near_the_tuned_machine(name):
+    data = np.load(os.path.join(os.environ["MERCERLESS_DATA"], f"{name}.npz"))
+    plain, ours = [], []
+    for seed in range(4):
+        X, X_test, y, y_test = train_test_split(data["X"], data["y"], test_size=0.5, random_state=seed)
+        scaler = MinMaxScaler().fit(X)
+        X, X_test = scaler.transform(X), scaler.transform(X_test)
+        grid = {"C": 2.0 ** np.arange(-3, 6, 2), "gamma": 2.0 ** np.arange(-7, 4, 2)}
+        search = GridSearchCV(SVC(), grid, cv=5).fit(X, y)
+        model = DANKClassifier(Gaussian(np.sqrt(0.5 / search.best_params_["gamma"])), C=search.best_params_["C"])
+        plain.append(search.score(X_test, y_test))
+        ours.append(model.fit(X, y).score(X_test, y_test))
+    assert np.mean(ours) >= np.mean(plain) - 0.015

@@ -1,0 +1,291 @@
+"""DANK's solver against dense formulas, its certificate, and the plain machines it contains."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from oracles.dank import (
+    dense_adaptation,
+    dense_objective,
+    first_order_solution,
+    newton_projection,
+    random_feasible,
+)
+from sklearn.svm import SVC, SVR
+
+from mercerless.solvers.dank import _evaluate, _Problem, solve_dank
+from mercerless.solvers.quartic import duality_gap, project, snap, solve_quartic
+
+
+def make_problem(n=60, C=2.0, kind="classification", seed=0, gamma=0.5):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(-1))
+    if kind == "classification":
+        p = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
+        p[:2] = 1.0, -1.0
+        lo, hi, epsilon = np.minimum(0, C * p), np.maximum(0, C * p), 0.0
+        model = SVC(C=C, kernel="precomputed", tol=1e-6).fit(K, p)
+    else:
+        p = np.sin(2 * X[:, 0]) + 0.2 * rng.normal(size=n)
+        lo, hi, epsilon = np.full(n, -C), np.full(n, C), 0.1
+        model = SVR(C=C, kernel="precomputed", epsilon=epsilon, tol=1e-6).fit(K, p)
+    v = np.zeros(n)
+    v[model.support_] = model.dual_coef_[0]
+    return K, p, lo, hi, epsilon, v
+
+
+def blocks(K):
+    return lambda rows, columns: K[np.ix_(rows, columns)]
+
+
+def solve(K, p, lo, hi, epsilon, v, adaptivity=0.25, rank_penalty=0.01, **options):
+    centering = options.pop("centering", (v**2 @ K.diagonal()) / (4 * adaptivity))
+    return centering, solve_dank(
+        blocks(K), p, lo, hi, centering=centering, rank_penalty=rank_penalty, start=v, epsilon=epsilon, **options
+    )
+
+
+KINDS = ["classification", "regression"]
+
+
+@pytest.mark.parametrize("shrink", [0.0, 0.3])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e12])
+def test_projection_equals_newton_and_is_feasible(shrink, scale):
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 7, 200):
+        lo = -scale * rng.random(n) * (rng.random(n) < 0.7)
+        hi = scale * rng.random(n) * (rng.random(n) < 0.7)
+        z = scale * rng.normal(size=n)
+        v = project(z, lo, hi, shrink * scale)
+        assert np.all(v >= lo) and np.all(v <= hi)
+        assert abs(v.sum()) <= 1e-12 * max(scale, np.abs(v).sum())
+        other = scale * newton_projection(z / scale, lo / scale, hi / scale, shrink)
+        np.testing.assert_allclose(v, other, rtol=0, atol=1e-12 * scale)
+
+
+def test_projection_is_the_nearest_point():
+    rng = np.random.default_rng(1)
+    lo, hi = -rng.random(12), rng.random(12)
+    z = rng.normal(size=12)
+    v = project(z, lo, hi)
+    for other in random_feasible(rng, lo, hi, 500):
+        assert (z - v) @ (other - v) <= 1e-10
+
+
+def test_snap_keeps_zeros():
+    lo, hi = np.zeros(6), np.array([1.0, 1, 1, 0, 0, 0])
+    lo[3:] = -1.0
+    v = np.array([0.5 + 1e-9, 0.0, 0.0, -0.5, 0.0, 0.0])
+    snapped = snap(v, lo, hi)
+    assert np.count_nonzero(snapped) == 2 and abs(snapped.sum()) < 1e-15
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rank_penalty", [0.0, 0.01, 0.3, 2.0])
+def test_objective_and_gradient_equal_dense_formulas(kind, rank_penalty):
+    K, p, lo, hi, epsilon, start = make_problem(25, kind=kind)
+    rng = np.random.default_rng(2)
+    weight = rng.integers(1, 4, size=25).astype(float)
+    for v in [start, *random_feasible(rng, lo, hi, 5)]:
+        centering = max(v @ v, 0.1)
+        outside = 3.0  # three more rows with v = 0, which only the oracle sees
+        big_K = np.eye(28)
+        big_K[:25, :25] = K
+        big_v, big_p, big_w = np.append(v, [0, 0, 0]), np.append(p, [0, 0, 0]), np.append(weight, [1, 1, 1])
+        problem = _Problem(
+            K, K**2 / np.outer(weight, weight), p, lo, hi, weight, outside, centering, rank_penalty, epsilon
+        )
+        state = _evaluate(problem, v, 0)
+        dense = dense_objective(big_K, big_p, big_v, centering, rank_penalty, epsilon, big_w)
+        constant = centering * rank_penalty * big_w.sum()
+        np.testing.assert_allclose(state.value, dense - constant, rtol=1e-8, atol=1e-8 * centering)
+        F, copies = dense_adaptation(big_K, big_v, centering, rank_penalty, big_w)
+        first = np.searchsorted(copies, np.arange(28))
+        np.testing.assert_allclose(
+            state.smooth, ((F[np.ix_(first, first)] * big_K) @ big_v)[:25], rtol=1e-8, atol=1e-9
+        )
+
+
+@pytest.mark.parametrize("rank_penalty", [0.0, 0.01, 0.3])
+def test_gradient_equals_central_differences(rank_penalty):
+    K, p, lo, hi, _, v = make_problem(20)
+    v = v + 0.05 * np.random.default_rng(0).normal(size=20)  # the formula holds outside the box too
+    weight = np.linspace(0.5, 2, 20)
+    problem = _Problem(K, K**2 / np.outer(weight, weight), p, lo, hi, weight, 4.0, 1.5, rank_penalty, 0.0)
+    gradient = p - _evaluate(problem, v, 0).smooth
+    h = 1e-5
+    for i in range(20):
+        e = np.eye(20)[i] * h
+        difference = (_evaluate(problem, v + e, 0).value - _evaluate(problem, v - e, 0).value) / (2 * h)
+        np.testing.assert_allclose(gradient[i], difference, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rank_penalty", [0.0, 0.01, 0.3])
+def test_gap_bounds_the_error_at_random_points(kind, rank_penalty):
+    K, p, lo, hi, epsilon, v = make_problem(30, kind=kind)
+    centering, best = solve(K, p, lo, hi, epsilon, v, rank_penalty=rank_penalty, tol=1e-8)
+    optimum = dense_objective(K, p, best.dual, centering, rank_penalty, epsilon)
+    for point in random_feasible(np.random.default_rng(3), lo, hi, 200):
+        F, _ = dense_adaptation(K, point, centering, rank_penalty)
+        gap, _ = duality_gap(p - (F * K) @ point, point, lo, hi, epsilon)
+        error = optimum - dense_objective(K, p, point, centering, rank_penalty, epsilon)
+        assert -1e-7 * abs(optimum) <= error <= gap * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_solution_beats_ten_thousand_feasible_points(kind):
+    K, p, lo, hi, epsilon, v = make_problem(8, kind=kind)
+    centering, best = solve(K, p, lo, hi, epsilon, v, tol=1e-8)
+    optimum = dense_objective(K, p, best.dual, centering, 0.01, epsilon)
+    points = random_feasible(np.random.default_rng(4), lo, hi, 1000)
+    nearer = np.geomspace(0.5, 1e-4, 9)
+    points += [best.dual + t * (q - best.dual) for q in points for t in nearer]
+    assert len(points) == 10_000
+    assert max(dense_objective(K, p, q, centering, 0.01, epsilon) for q in points) <= optimum + 1e-9 * abs(optimum)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rank_penalty", [0.01, 0.2])
+def test_solution_equals_a_first_order_method(kind, rank_penalty):
+    K, p, lo, hi, epsilon, v = make_problem(15, kind=kind)
+    centering, best = solve(K, p, lo, hi, epsilon, v, rank_penalty=rank_penalty, tol=1e-10)
+    slow = first_order_solution(K, p, lo, hi, centering, rank_penalty, epsilon, n_steps=600)
+    values = [dense_objective(K, p, q, centering, rank_penalty, epsilon) for q in (best.dual, slow)]
+    assert values[0] >= values[1] - 1e-9 * abs(values[1])
+    np.testing.assert_allclose(values[0], values[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("rank_penalty", [0.0, 0.001, 0.01, 0.1, 1.0])
+def test_outer_steps_increase_the_objective(kind, rank_penalty):
+    K, p, lo, hi, epsilon, v = make_problem(200, C=8.0, kind=kind)
+    _, solution = solve(K, p, lo, hi, epsilon, v, rank_penalty=rank_penalty)
+    values = np.array([step.objective for step in solution.history])
+    assert np.all(np.diff(values) >= -1e-9 * np.abs(values[1:]))
+    assert solution.gap <= 1e-4 and solution.n_iter <= 10
+
+
+@pytest.mark.parametrize("n", [40, 900])
+def test_solution_is_feasible_and_its_certificate_true(n):
+    K, p, lo, hi, epsilon, v = make_problem(n, C=4.0)
+    centering, solution = solve(K, p, lo, hi, epsilon, v)
+    assert np.all(solution.dual >= lo) and np.all(solution.dual <= hi)
+    assert abs(solution.dual.sum()) <= 1e-10 * np.abs(solution.dual).sum()
+    F, _ = dense_adaptation(K, solution.dual, centering, 0.01)
+    gap, b = duality_gap(p - (F * K) @ solution.dual, solution.dual, lo, hi)
+    np.testing.assert_allclose(solution.gap, gap / abs(p @ solution.dual), rtol=1e-4, atol=1e-9)
+    np.testing.assert_allclose(solution.intercept, b, rtol=1e-6, atol=1e-9)
+    on_support = solution.factor @ solution.factor.T
+    np.testing.assert_allclose(on_support, F[np.ix_(solution.support, solution.support)], atol=1e-9)
+    if n > 500:
+        assert solution.n_working < n
+
+
+@pytest.mark.parametrize("rank_penalty", [0.0, 0.01, 0.1])
+def test_generic_row_equals_rows_without_coefficient(rank_penalty):
+    K, p, lo, hi, epsilon, v = make_problem(120)
+    centering, solution = solve(K, p, lo, hi, epsilon, v, rank_penalty=rank_penalty)
+    F, _ = dense_adaptation(K, solution.dual, centering, rank_penalty)
+    zero = np.flatnonzero(solution.dual == 0)
+    assert len(zero) > 10
+    expected = F[np.ix_(solution.support, zero)]
+    generic = solution.factor @ solution.offset
+    np.testing.assert_allclose(np.tile(generic, (len(zero), 1)).T, expected, atol=1e-10)
+    np.testing.assert_allclose(
+        solution.expansion[solution.support], solution.dual[solution.support] * generic, rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("rank_penalty", [0.01, 0.1, 0.5])
+def test_rank_bound_and_ridge_bound(rank_penalty):
+    K, p, lo, hi, epsilon, v = make_problem(150, C=4.0)
+    centering, solution = solve(K, p, lo, hi, epsilon, v, rank_penalty=rank_penalty, tol=1e-6)
+    w = solution.dual
+    bound = 1 + int((w**2 @ K.diagonal()) / (2 * centering * rank_penalty))
+    assert solution.factor.shape[1] <= bound
+    F, _ = dense_adaptation(K, w, centering, rank_penalty)
+    s = solution.support
+    ridge = ((F * K) @ w - K @ solution.expansion)[s] / w[s]
+    assert np.all(ridge >= -1e-10) and np.all(ridge <= (w @ w) / (4 * centering) + 1e-10)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hostile_problems_reach_a_tight_gap(kind):
+    rng = np.random.default_rng(0)
+    n = 80
+    missed = []
+    for duplicates, C, gamma, adaptivity in itertools.product([1, 4], [1e-3, 1.0, 1e3, 1e5], [0.01, 1, 100], [0.02, 4]):
+        X = np.repeat(rng.normal(size=(n // duplicates, 3)), duplicates, axis=0)
+        K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(-1))
+        p = np.where(rng.random(n) < 0.5, 1.0, -1.0)  # equal rows with unequal labels
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # libsvm is cut short on purpose: the start may be poor
+            if kind == "classification":
+                epsilon, lo, hi = 0.0, np.minimum(0, C * p), np.maximum(0, C * p)
+                model = SVC(C=C, kernel="precomputed", max_iter=20000).fit(K, p)
+            else:
+                p = np.sin(X[:, 0]) + 0.1 * p
+                epsilon, lo, hi = 0.1, np.full(n, -C), np.full(n, C)
+                model = SVR(C=C, kernel="precomputed", epsilon=epsilon, max_iter=20000).fit(K, p)
+        v = np.zeros(n)
+        v[model.support_] = model.dual_coef_[0]
+        v = snap(v, lo, hi)
+        curvature = adaptivity / (v @ v)
+        found = solve_quartic(K, K**2, p, lo, hi, curvature=curvature, epsilon=epsilon, start=v, tol=1e-6)
+        if not found.gap <= 1e-6:
+            missed.append((duplicates, C, gamma, adaptivity, found.gap))
+    assert not missed
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_kernel_scale_only_rescales(scale):
+    K, p, lo, hi, epsilon, v = make_problem(60)
+    _, reference = solve(K, p, lo, hi, epsilon, v, tol=1e-8)
+    _, scaled = solve(K * scale, p, lo / scale, hi / scale, epsilon, v / scale, tol=1e-8)
+    np.testing.assert_allclose(scaled.dual * scale, reference.dual, atol=1e-6)
+    np.testing.assert_allclose(scaled.intercept, reference.intercept, atol=1e-6)
+
+
+def test_start_at_the_optimum_zero_is_returned():
+    K = np.eye(4)
+    p = np.array([0.05, -0.05, 0.02, 0.0])
+    solution = solve_dank(
+        blocks(K), p, np.full(4, -1.0), np.ones(4), centering=1.0, rank_penalty=0.01, start=np.zeros(4), epsilon=0.1
+    )
+    assert not solution.dual.any() and solution.gap == 0.0 and len(solution.support) == 0
+
+
+def test_zero_kernel_matrix():
+    p = np.array([1.0, 1, -1, -1])
+    solution = solve_dank(
+        blocks(np.zeros((4, 4))),
+        p,
+        np.minimum(0, p),
+        np.maximum(0, p),
+        centering=1.0,
+        rank_penalty=0.01,
+        start=np.array([1.0, 0, -1, 0]),
+    )
+    assert solution.gap <= 1e-4
+    np.testing.assert_allclose(solution.dual, p, atol=1e-4)
+
+
+def test_callback_sees_every_step_and_can_stop():
+    K, p, lo, hi, epsilon, v = make_problem(200, C=8.0)
+    steps = []
+
+    def stop_at_two(step):
+        steps.append(step)
+        return len(steps) == 2
+
+    _, solution = solve(K, p, lo, hi, epsilon, v, rank_penalty=0.1, callback=stop_at_two)
+    assert len(steps) == 2 and solution.history == tuple(steps)
+
+
+def test_memory_guard_names_the_remedy():
+    K, p, lo, hi, epsilon, v = make_problem(60)
+    with pytest.raises(MemoryError, match=r"working set of 60 rows.*n_parts"):
+        solve(K, p, lo, hi, epsilon, v, memory_limit=1000)
