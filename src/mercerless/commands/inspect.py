@@ -5,12 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from mercerless.spectra import Asymmetry, Indefiniteness
+from mercerless._files import as_real, find_labels, find_matrix, read_arrays, read_labels
+from mercerless._validation import check_memory, check_square
+from mercerless.datasets import load_digit_shapes
+from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
+from mercerless.spectra import Asymmetry, DissimilarityKernel, Indefiniteness, asymmetry, symmetrize
 
 DESCRIPTION = """\
 Say what a similarity or distance matrix is (symmetric? indefinite? of what rank?), name the estimator to
@@ -54,8 +57,6 @@ def add_parser(subparsers) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Read, describe, draw."""
-    from mercerless._validation import check_memory
-
     output = check_output(args.output)
     matrix = read(args)
     n = len(matrix.values)
@@ -78,10 +79,6 @@ def check_output(path: str) -> Path:
 
 def read(args: argparse.Namespace) -> Matrix:
     """Return the matrix to inspect, checked, and what it is."""
-    from mercerless._files import as_real, find_labels, find_matrix, read_arrays, read_labels
-    from mercerless._validation import check_square
-    from mercerless.datasets import load_digit_shapes
-
     if args.file is None:
         shapes = load_digit_shapes()
         values, name, labels = shapes.D, "digit shapes", shapes.target
@@ -110,16 +107,12 @@ def guess_kind(values: np.ndarray) -> str:
 
 def similarities(matrix: Matrix) -> np.ndarray:
     """Return the symmetric similarity matrix whose spectrum is looked at."""
-    from mercerless.spectra import DissimilarityKernel, symmetrize
-
     symmetric = symmetrize(matrix.values)
     return DissimilarityKernel().fit_transform(symmetric) if matrix.kind == "distance" else symmetric
 
 
 def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
     """Return what the matrix is, line by line."""
-    from mercerless.spectra import asymmetry
-
     n = len(matrix.values)
     directions = asymmetry(matrix.values)
     inertia = f"{report.n_positive} positive, {report.n_negative} negative, {report.n_zero} zero eigenvalues"
@@ -186,7 +179,6 @@ def draw(matrix: Matrix, output: Path) -> Indefiniteness:
         from matplotlib.figure import Figure
     except ImportError:
         raise ImportError("Drawing needs matplotlib; install it with: pip install 'mercerless[plot]'.") from None
-    from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
 
     figure = Figure(figsize=(12.5, 5.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
