@@ -1,0 +1,684 @@
+"""Hyper-kernels: kernels on pairs of items, whose sections are kernels themselves.
+
+A hyper-kernel ``kappa((a, b), (c, d))`` is positive semi-definite on pairs and unchanged when a and b change places.
+Every function of its space is a symmetric kernel. A set of pairs is an array of shape (n_pairs, 2, n_features).
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cholesky, solve_triangular
+from sklearn.base import BaseEstimator
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils import check_random_state
+
+from mercerless._validation import check_real, row_blocks
+
+
+class PairIndex(NamedTuple):
+    """The pairs ``i <= j`` of n items and how often each occurs among all n^2 ordered pairs.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (n_pairs,)
+        The two items of each pair.
+    weight : ndarray of shape (n_pairs,)
+        1 on the diagonal, 2 off it.
+    """
+
+    first: NDArray
+    second: NDArray
+    weight: NDArray
+
+
+def pair_index(n_items: int) -> PairIndex:
+    """All unordered pairs of n items, with weights that make sums over them sums over all ordered pairs.
+
+    Parameters
+    ----------
+    n_items : int
+        The number of items.
+
+    Returns
+    -------
+    PairIndex
+        ``n_items * (n_items + 1) / 2`` pairs.
+
+    Examples
+    --------
+    >>> from mercerless.kernels.hyper import pair_index
+    >>> pair_index(2)
+    PairIndex(first=array([0, 0, 1]), second=array([0, 1, 1]), weight=array([1., 2., 1.]))
+    """
+    first, second = np.triu_indices(n_items)
+    return PairIndex(first, second, np.where(first == second, 1.0, 2.0))
+
+
+def take_pairs(X: NDArray, first: NDArray, second: NDArray) -> NDArray:
+    """The pairs with the given indices.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        The items.
+    first, second : ndarray of shape (n_pairs,)
+        Indices of the items of each pair.
+
+    Returns
+    -------
+    ndarray of shape (n_pairs, 2, n_features)
+        The pairs.
+    """
+    return np.stack([X[first], X[second]], axis=1)
+
+
+def random_pairs(X: NDArray, n_pairs: int, random_state=None) -> NDArray:
+    """Distinct unordered pairs of rows, drawn uniformly from all ordered pairs.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+        The items.
+    n_pairs : int
+        How many; all pairs when there are not more.
+    random_state : int, RandomState or None
+        The seed.
+
+    Returns
+    -------
+    ndarray of shape (min(n_pairs, n * (n + 1) / 2), 2, n_features)
+        The pairs.
+    """
+    n = len(X)
+    rng = check_random_state(random_state)
+    if n_pairs >= n * (n + 1) // 2:
+        index = pair_index(n)
+        return take_pairs(X, index.first, index.second)
+    if n <= 2000:
+        index = pair_index(n)
+        chosen = rng.choice(len(index.first), n_pairs, replace=False, p=index.weight / n**2)
+        return take_pairs(X, index.first[chosen], index.second[chosen])
+    found: set[tuple[int, int]] = set()
+    ordered: list[tuple[int, int]] = []
+    while len(ordered) < n_pairs:
+        for pair in np.sort(rng.randint(n, size=(n_pairs, 2)), axis=1).tolist():
+            if tuple(pair) not in found and len(ordered) < n_pairs:
+                found.add(tuple(pair))
+                ordered.append(tuple(pair))
+    first, second = np.array(ordered).T
+    return take_pairs(X, first, second)
+
+
+class HyperKernel(BaseEstimator):
+    """Base class of the hyper-kernels that expand a learned kernel in sections ``kappa(center, .)``.
+
+    A subclass says what a center is (`centers_of`), what a pair's own section is in terms of it (`center_scale`),
+    evaluates sections on index pairs (`sections`), the inner products of sections (`gram`), and whole expansions.
+    """
+
+    def __call__(self, pairs: ArrayLike, others: ArrayLike | None = None) -> NDArray:
+        """The matrix of hyper-kernel values between two sets of pairs.
+
+        Parameters
+        ----------
+        pairs : array-like of shape (n, 2, n_features)
+            The rows.
+        others : array-like of shape (m, 2, n_features) or None, default=None
+            The columns; None means ``pairs``.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The values.
+        """
+        pairs = _check_pairs(pairs, "pairs")
+        others = pairs if others is None else _check_pairs(others, "others")
+        if pairs.shape[2] != others.shape[2]:
+            raise ValueError(
+                f"pairs have {pairs.shape[2]} features but others have {others.shape[2]}; both need the same columns."
+            )
+        self._check(pairs.shape[2])
+        values = self._sections(pairs[:, 0], pairs[:, 1], self.centers_of(others))
+        values *= self.center_scale(others)
+        return values
+
+    def centers_of(self, pairs: NDArray) -> NDArray:
+        """What stands for a pair in an expansion.
+
+        Parameters
+        ----------
+        pairs : ndarray of shape (n_pairs, 2, n_features)
+            The pairs.
+
+        Returns
+        -------
+        ndarray
+            One center per pair.
+        """
+        raise NotImplementedError
+
+    def center_scale(self, pairs: NDArray) -> NDArray:
+        """The factor between a pair's own section and the section of its center.
+
+        Parameters
+        ----------
+        pairs : ndarray of shape (n_pairs, 2, n_features)
+            The pairs.
+
+        Returns
+        -------
+        ndarray of shape (n_pairs,)
+            ``kappa(pair, .) = center_scale * section(center, .)``.
+        """
+        raise NotImplementedError
+
+    def gram(self, centers: NDArray) -> NDArray:
+        """Inner products of the centers' sections: ``|sum_p c_p section_p|^2 = c @ gram @ c``.
+
+        Parameters
+        ----------
+        centers : ndarray
+            The centers.
+
+        Returns
+        -------
+        ndarray of shape (n_centers, n_centers)
+            A positive semi-definite matrix with unit or smaller diagonal.
+        """
+        raise NotImplementedError
+
+    def _sections(self, A: NDArray, B: NDArray, centers: NDArray) -> NDArray:
+        """Sections at the pairs (A[i], B[i]): shape (n, n_centers)."""
+        raise NotImplementedError
+
+    def _check(self, n_features: int) -> None:
+        raise NotImplementedError
+
+
+def _check_pairs(pairs: ArrayLike, name: str) -> NDArray:
+    pairs = np.asarray(pairs)
+    if pairs.ndim != 3 or pairs.shape[1] != 2:
+        raise ValueError(
+            f"{name} must have shape (n_pairs, 2, n_features), not {pairs.shape}; stack the two items of each pair "
+            "with numpy.stack([A, B], axis=1)."
+        )
+    flat = check_real(pairs.reshape(len(pairs), -1), name)
+    return flat.reshape(pairs.shape)
+
+
+def _positive(value, name: str, n_features: int | None = None) -> NDArray:
+    value = np.asarray(value, dtype=float)
+    if value.ndim > 1 or (value.ndim == 1 and n_features is not None and value.shape != (n_features,)):
+        raise ValueError(
+            f"{name} has shape {value.shape} but there are {n_features} features; give one number or one per feature."
+        )
+    if not (np.all(np.isfinite(value)) and np.all(value > 0)):
+        raise ValueError(f"{name} must be positive and finite, not {value}.")
+    return value
+
+
+class GaussianHyper(HyperKernel):
+    r"""The Gaussian hyper-kernel, in its separable form.
+
+    With distances in units of ``length_scale`` and ``t = 1 + pair_scale**2``,
+
+    ``kappa((a, b), (c, d)) = exp(-|a-b|^2/2) exp(-|c-d|^2/2) exp(-|(a+b)/2 - (c+d)/2|^2 / 2t)``,
+
+    the product of the two pairs' closeness and the closeness of their midpoints. It is 1 for equal items: the
+    Gaussian densities' constants (1e-3055 at 784 features) are dropped, they only rescale the penalty.
+
+    Parameters
+    ----------
+    length_scale : float or array-like of shape (n_features,), default=1.0
+        The scale sigma of the Gaussian between the two items of a pair.
+    pair_scale : float, default=1.0
+        The scale sigma_h that relates pairs to each other, in units of ``length_scale``.
+
+    See Also
+    --------
+    WishartHyper : The same without a fixed direction-free scale.
+    TensorHyper : For extending a similarity to new items.
+
+    Notes
+    -----
+    By the theorem of Apollonius ``|m - c|^2 = |a-c|^2/2 + |b-c|^2/2 - |a-b|^2/4`` for the midpoint m of a and b, so a
+    section is ``decay(a, b) * phi_c(a) * phi_c(b)`` with ``decay = exp(-|a-b|^2 (1/2 - 1/8t))`` and
+    ``phi_c(a) = exp(-|a-c|^2 / 4t)``: any expansion is one matrix product, and a pair acts through its midpoint only.
+
+    References
+    ----------
+    .. [1] Liu, Shi, Huang, Yang, Suykens. "Generalization properties of hyper-RKHS and its applications". Journal of
+       Machine Learning Research 22, 2021.
+    .. [2] Kondor, Jebara. "Gaussian and Wishart hyperkernels". NIPS, 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels.hyper import GaussianHyper
+    >>> pairs = np.array([[[0.0], [0.0]], [[0.0], [2.0]]])
+    >>> GaussianHyper(pair_scale=1.0)(pairs).round(4)
+    array([[1.    , 0.1054],
+           [0.1054, 0.0183]])
+    """
+
+    def __init__(self, length_scale: ArrayLike = 1.0, pair_scale: float = 1.0):
+        self.length_scale = length_scale
+        self.pair_scale = pair_scale
+
+    @property
+    def _t(self) -> float:
+        return 1.0 + float(self.pair_scale) ** 2
+
+    def _check(self, n_features: int) -> None:
+        _positive(self.length_scale, "length_scale", n_features)
+        _positive(self.pair_scale, "pair_scale")
+
+    def centers_of(self, pairs: NDArray) -> NDArray:
+        return pairs.mean(axis=1)
+
+    def center_scale(self, pairs: NDArray) -> NDArray:
+        return np.exp(-0.5 * _square((pairs[:, 0] - pairs[:, 1]) / self.length_scale))
+
+    def gram(self, centers: NDArray) -> NDArray:
+        return np.exp(self._distances(centers, None) / (-2.0 * self._t))
+
+    def features(self, X: NDArray, centers: NDArray) -> NDArray:
+        """The factors ``phi_c(x) = exp(-|x - c|^2 / 4t)``.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            The items.
+        centers : ndarray of shape (n_centers, n_features)
+            The centers.
+
+        Returns
+        -------
+        ndarray of shape (n, n_centers)
+            The factors.
+        """
+        values = self._distances(X, centers)
+        values *= -0.25 / self._t
+        return np.exp(values, out=values)
+
+    def decay(self, X: NDArray, Y: NDArray | None = None) -> NDArray:
+        """The factor ``exp(-|x - y|^2 (1/2 - 1/8t))`` that all sections share.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            The rows.
+        Y : ndarray of shape (m, n_features) or None, default=None
+            The columns; None means X.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The factors.
+        """
+        values = self._distances(X, Y)
+        values *= 0.125 / self._t - 0.5
+        return np.exp(values, out=values)
+
+    def _distances(self, X: NDArray, Y: NDArray | None) -> NDArray:
+        # Only differences matter: a common origin near the data keeps the digits of |x|^2 + |y|^2 - 2 x.y.
+        origin = X.mean(axis=0) if Y is None else Y.mean(axis=0)
+        A = (X - origin) / self.length_scale
+        return euclidean_distances(A, None if Y is None else (Y - origin) / self.length_scale, squared=True)
+
+    def _sections(self, A: NDArray, B: NDArray, centers: NDArray) -> NDArray:
+        middle = self._distances((A + B) / 2, centers)
+        middle *= -0.5 / self._t
+        middle -= 0.5 * _square((A - B) / self.length_scale)[:, None]
+        return np.exp(middle, out=middle)
+
+
+class WishartHyper(HyperKernel):
+    r"""The Wishart hyper-kernel: scale mixtures of Gaussian hyper-kernels, normalised to 1 for equal items.
+
+    ``kappa = (det D / det(D + S))**((degrees + 3) / 2)``, S being the scatter of the four items around their mean,
+    computed as a 3 x 3 determinant whatever the number of features.
+
+    Parameters
+    ----------
+    length_scale : float or array-like of shape (n_features,) or (n_features, n_features), default=1.0
+        One scale, one per feature (``D = diag(length_scale**2)``), or the positive definite matrix D itself.
+    degrees : float, default=4
+        The degrees of freedom b. ``degrees + 3`` must be a positive integer or larger than ``n_features - 1``;
+        otherwise the hyper-kernel is not positive semi-definite and is refused.
+
+    See Also
+    --------
+    GaussianHyper : The hyper-kernel with a separable form.
+
+    Notes
+    -----
+    With d, m the difference and midpoint of a pair in the metric whitened by D, ``det(I + S) = det A``,
+    ``A = I + U^T U``, ``U = [d1/sqrt(2), d2/sqrt(2), m1 - m2]``. For large ``degrees`` and D growing with it this tends
+    to the Gaussian hyper-kernel with ``pair_scale -> 0`` (the paper says ``-> infinity``).
+
+    References
+    ----------
+    .. [1] Kondor, Jebara. "Gaussian and Wishart hyperkernels". NIPS, 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels.hyper import WishartHyper
+    >>> pairs = np.array([[[0.0], [0.0]], [[0.0], [2.0]]])
+    >>> WishartHyper(degrees=1)(pairs).round(4)
+    array([[1.    , 0.0625],
+           [0.0625, 0.04  ]])
+    """
+
+    def __init__(self, length_scale: ArrayLike = 1.0, degrees: float = 4):
+        self.length_scale = length_scale
+        self.degrees = degrees
+
+    def _check(self, n_features: int) -> None:
+        scale = np.asarray(self.length_scale, dtype=float)
+        if scale.ndim < 2:
+            _positive(scale, "length_scale", n_features)
+        elif scale.shape != (n_features, n_features) or np.linalg.eigvalsh(scale)[0] <= 0:
+            raise ValueError(
+                f"length_scale of shape {scale.shape} must be a positive definite matrix of shape "
+                f"({n_features}, {n_features}); give one number, one per feature, or such a matrix."
+            )
+        exponent = float(self.degrees) + 3.0
+        if not ((exponent > 0 and exponent.is_integer()) or exponent > n_features - 1):
+            raise ValueError(
+                f"the Wishart hyper-kernel with degrees={self.degrees} is not positive semi-definite for "
+                f"{n_features} features; use an integer above -3 or a number above {n_features - 4}."
+            )
+
+    def _whiten(self, X: NDArray) -> NDArray:
+        scale = np.asarray(self.length_scale, dtype=float)
+        if scale.ndim < 2:
+            return X / scale
+        return solve_triangular(cholesky(scale, lower=True), X.T, lower=True).T
+
+    def centers_of(self, pairs: NDArray) -> NDArray:
+        return pairs
+
+    def center_scale(self, pairs: NDArray) -> NDArray:
+        return np.ones(len(pairs))
+
+    def gram(self, centers: NDArray) -> NDArray:
+        values = self._sections(centers[:, 0], centers[:, 1], centers)
+        return (values + values.T) / 2
+
+    def _parts(self, X: NDArray, centers: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+        """|x - m|^2 and (x - m).d for every center with midpoint m and difference d, |d|^2, and whitened X."""
+        whitened = self._whiten(np.vstack([X, centers[:, 0], centers[:, 1]]))
+        n, p = len(X), len(centers)
+        origin = whitened[n:].mean(axis=0)
+        X, c, d = whitened[:n] - origin, whitened[n : n + p] - origin, whitened[n + p :] - origin
+        middle, difference = (c + d) / 2, c - d
+        along = X @ difference.T - np.einsum("ij,ij->i", middle, difference)
+        return euclidean_distances(X, middle, squared=True), along, _square(difference), X
+
+    def _sections(self, A: NDArray, B: NDArray, centers: NDArray) -> NDArray:
+        to_a, along_a, square, white_a = self._parts(A, centers)
+        to_b, along_b, _, white_b = self._parts(B, centers)
+        return self._combine(to_a, along_a, to_b, along_b, _square(white_a - white_b)[:, None], square)
+
+    def _combine(self, to_a, along_a, to_b, along_b, apart, square) -> NDArray:
+        """det(A) ** (-(degrees + 3) / 2) by elimination, which is backward stable for positive definite A."""
+        a11 = 1.0 + apart / 2.0
+        a12 = (along_a - along_b) / 2.0
+        a13 = (to_a - to_b) / np.sqrt(8.0)
+        a23 = (along_a + along_b) / np.sqrt(8.0)
+        a33 = 1.0 + np.maximum(to_a / 2.0 + to_b / 2.0 - apart / 4.0, 0.0)
+        # Schur complements of I + U^T U are at least 1; rounding may say less.
+        s22 = np.maximum(1.0 + square / 2.0 - a12**2 / a11, 1.0)
+        s23 = a23 - a12 * a13 / a11
+        s33 = np.maximum(a33 - a13**2 / a11 - s23**2 / s22, 1.0)
+        log_det = np.log(a11) + np.log(s22) + np.log(s33)
+        return np.exp(-(float(self.degrees) + 3.0) / 2.0 * log_det)
+
+    def blocks(self, X: NDArray, Y: NDArray, centers: NDArray) -> NDArray:
+        """All sections at all pairs of rows.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            The first items.
+        Y : ndarray of shape (m, n_features)
+            The second items.
+        centers : ndarray of shape (n_centers, 2, n_features)
+            The centers.
+
+        Returns
+        -------
+        ndarray of shape (n, m, n_centers)
+            The values.
+        """
+        to_x, along_x, square, white_x = self._parts(X, centers)
+        to_y, along_y, _, white_y = self._parts(Y, centers)
+        apart = euclidean_distances(white_x, white_y, squared=True)[:, :, None]
+        return self._combine(to_x[:, None], along_x[:, None], to_y[None], along_y[None], apart, square)
+
+
+class TensorHyper(BaseEstimator):
+    r"""The tensor hyper-kernel with a pair trend, for extending a similarity to new items.
+
+    ``kappa((a, b), (c, d)) = (G(a, c) G(b, d) + G(a, d) G(b, c)) / 2 + rho * sum_l F_l(a, b) F_l(c, d)``
+
+    where G is a Gaussian kernel between items plus ``item_noise`` for an item with itself, rho is very large (the
+    trend is not penalised) and F_l are functions of a pair: 1, whether both are one item, and hat functions of the
+    distance. Without a trend and without ridge penalty it is bilinear ridge, ``G(Z, A) (G + noise)^-1 S``.
+
+    Parameters
+    ----------
+    length_scale : float or array-like of shape (n_features,), default=1.0
+        Scale of the item kernel.
+    item_noise : float, default=1e-2
+        What an item shares with itself only; the smoothing of the extension. It is relative to ``G(a, a) = 1``.
+    trend : {"distance", "features", None}, default="distance"
+        Unpenalised functions of the pair: of the distance only; additionally ``|a_j - b_j|`` and ``(a_j - b_j)**2``
+        for every feature; or none.
+    n_knots : int, default=7
+        Hat functions of the distance, at quantiles of the training distances.
+    remember_items : bool, default=True
+        Whether a training item keeps what is known of it and no other item (its noise component). The learned kernel
+        then recognises training items by equality of all features, is exact where the data are, and stores the
+        training items; otherwise it is a continuous function with ``n_landmarks**2`` coefficients.
+
+    See Also
+    --------
+    GaussianHyper : The paper's hyper-kernel; better for class labels.
+
+    Examples
+    --------
+    >>> from mercerless.kernels.hyper import TensorHyper
+    >>> TensorHyper(length_scale=2.0)
+    TensorHyper(length_scale=2.0)
+    """
+
+    def __init__(
+        self,
+        length_scale: ArrayLike = 1.0,
+        item_noise: float = 1e-2,
+        trend: str | None = "distance",
+        n_knots: int = 7,
+        remember_items: bool = True,
+    ):
+        self.length_scale = length_scale
+        self.item_noise = item_noise
+        self.trend = trend
+        self.n_knots = n_knots
+        self.remember_items = remember_items
+
+    def _check(self, n_features: int) -> None:
+        _positive(self.length_scale, "length_scale", n_features)
+        if not (np.isfinite(self.item_noise) and self.item_noise >= 0):
+            raise ValueError(f"item_noise must be a non-negative number, not {self.item_noise}.")
+        if self.trend not in ("distance", "features", None):
+            raise ValueError(f"trend must be 'distance', 'features' or None, not {self.trend!r}.")
+        if self.n_knots < 2:
+            raise ValueError(f"n_knots must be at least 2, not {self.n_knots}.")
+
+    def items(self, X: NDArray, Y: NDArray | None = None) -> NDArray:
+        """The item kernel without the noise: ``exp(-|x - y|^2 / (2 length_scale^2))``.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            The rows.
+        Y : ndarray of shape (m, n_features) or None, default=None
+            The columns; None means X.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The matrix.
+        """
+        origin = X.mean(axis=0) if Y is None else Y.mean(axis=0)
+        A = (X - origin) / self.length_scale
+        B = None if Y is None else (Y - origin) / self.length_scale
+        values = euclidean_distances(A, B, squared=True)
+        values *= -0.5
+        return np.exp(values, out=values)
+
+    def knots(self, X: NDArray) -> NDArray:
+        """Quantiles of the distances between rows, where the trend's hat functions sit.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            The training items.
+
+        Returns
+        -------
+        ndarray of shape (n_knots,) or smaller
+            Increasing knots, the first 0; none when there is no trend.
+        """
+        if self.trend is None:
+            return np.zeros(0)
+        rows = X[:: max(1, len(X) // 500)]
+        distances = euclidean_distances(rows)[np.triu_indices(len(rows), 1)]
+        if not len(distances) or distances.max() == 0:
+            return np.zeros(0)
+        return np.unique(np.append(0.0, np.quantile(distances, np.linspace(0, 1, self.n_knots)[1:])))
+
+    def n_trends(self, n_features: int, knots: NDArray) -> int:
+        """How many trend functions there are.
+
+        Parameters
+        ----------
+        n_features : int
+            The number of features.
+        knots : ndarray
+            What `knots` returned.
+
+        Returns
+        -------
+        int
+            The number of matrices that `trends` yields.
+        """
+        if self.trend is None:
+            return 0
+        return 2 + max(0, len(knots) - 1) + (2 * n_features if self.trend == "features" else 0)
+
+    def trends(self, X: NDArray, Y: NDArray, knots: NDArray, same: NDArray | None = None):
+        """The trend functions, one matrix at a time.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            The rows.
+        Y : ndarray of shape (m, n_features)
+            The columns.
+        knots : ndarray
+            What `knots` returned for the training items.
+        same : ndarray of shape (n, m) of bool or None, default=None
+            Where a row and a column are one item; None means where their distance is 0.
+
+        Yields
+        ------
+        ndarray of shape (n, m)
+            1; whether both are one item; the hat functions (the first is left out: together they sum to 1); with
+            ``trend="features"`` also ``|x_j - y_j|`` and ``(x_j - y_j)**2``.
+        """
+        if self.trend is None:
+            return
+        origin = Y.mean(axis=0)
+        distance = euclidean_distances(X - origin, Y - origin)
+        yield np.ones_like(distance)
+        yield (distance == 0 if same is None else same).astype(distance.dtype)
+        for k in range(1, len(knots)):
+            yield np.interp(distance, knots, np.eye(len(knots))[k])
+        if self.trend == "features":
+            for j in range(X.shape[1]):
+                apart = np.abs(X[:, j][:, None] - Y[:, j])
+                yield apart
+                yield apart**2
+
+    def trend_values(self, X: NDArray, Y: NDArray, knots: NDArray, coef: NDArray, same: NDArray) -> NDArray:
+        """The trend ``sum_l coef_l F_l``, its distance part as one piecewise linear function.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n, n_features)
+            The rows.
+        Y : ndarray of shape (m, n_features)
+            The columns.
+        knots : ndarray
+            What `knots` returned for the training items.
+        coef : ndarray of shape (n_trends,)
+            The coefficients, in the order of `trends`.
+        same : ndarray of shape (n, m) of bool
+            Where a row and a column are one item.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            The values.
+        """
+        hats = max(0, len(knots) - 1)
+        values = np.full((len(X), len(Y)), coef[0], dtype=float)
+        values += coef[1] * same
+        if hats:
+            origin = Y.mean(axis=0)
+            values += np.interp(euclidean_distances(X - origin, Y - origin), knots, np.append(0.0, coef[2 : 2 + hats]))
+        if self.trend == "features":
+            for j, (first, second) in enumerate(coef[2 + hats :].reshape(-1, 2)):
+                apart = np.abs(X[:, j][:, None] - Y[:, j])
+                values += first * apart + second * apart**2
+        return values
+
+
+def _square(A: NDArray) -> NDArray:
+    return np.einsum("ij,ij->i", A, A)
+
+
+def expand_blocks(hyper: HyperKernel, X: NDArray, Y: NDArray, centers: NDArray, coef: NDArray) -> NDArray:
+    """``sum_p coef_p section_p(x, y)`` for all rows, with bounded temporaries.
+
+    Parameters
+    ----------
+    hyper : HyperKernel
+        The hyper-kernel.
+    X : ndarray of shape (n, n_features)
+        The rows.
+    Y : ndarray of shape (m, n_features)
+        The columns.
+    centers : ndarray
+        The centers.
+    coef : ndarray of shape (n_centers,)
+        The coefficients.
+
+    Returns
+    -------
+    ndarray of shape (n, m)
+        The values.
+    """
+    if isinstance(hyper, GaussianHyper):
+        values = (hyper.features(X, centers) * coef) @ hyper.features(Y, centers).T
+        values *= hyper.decay(X, Y)
+        return values
+    out = np.empty((len(X), len(Y)))
+    for columns in row_blocks(len(Y), 64.0 * len(X) * len(centers), 2**23):
+        out[:, columns] = hyper.blocks(X, Y[columns], centers) @ coef
+    return out

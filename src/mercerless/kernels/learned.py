@@ -1,0 +1,224 @@
+"""Learned kernels: what the hyper-kernel estimators find, as kernels like any other."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mercerless._validation import check_real
+from mercerless.kernels.base import Kernel
+from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, expand_blocks
+
+
+class HyperExpansion(Kernel):
+    """A kernel that is a weighted sum of a hyper-kernel's sections: ``k = intercept + sum_p coef_p section_p``.
+
+    Parameters
+    ----------
+    hyper_kernel : GaussianHyper or WishartHyper
+        The hyper-kernel.
+    centers : ndarray of shape (n_centers, n_features) or (n_centers, 2, n_features)
+        Midpoints for the Gaussian hyper-kernel, pairs for the Wishart one.
+    coef : ndarray of shape (n_centers,)
+        Weights of the sections.
+    intercept : float, default=0.0
+        A constant.
+
+    Attributes
+    ----------
+    symmetric : bool
+        True.
+    definite : bool or None
+        True when no weight is negative; False when a value ``k(x, x)`` at a center is; else None.
+
+    See Also
+    --------
+    mercerless.HyperRidge : Learns such a kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels.hyper import GaussianHyper
+    >>> from mercerless.kernels.learned import HyperExpansion
+    >>> kernel = HyperExpansion(GaussianHyper(), np.array([[0.0], [2.0]]), np.array([1.0, 0.5]))
+    >>> kernel(np.array([[0.0], [1.0]])).round(3)
+    array([[1.184, 0.743],
+           [0.743, 1.168]])
+    >>> kernel.definite
+    True
+    """
+
+    def __init__(self, hyper_kernel: HyperKernel, centers: NDArray, coef: NDArray, intercept: float = 0.0):
+        self.hyper_kernel = hyper_kernel
+        self.centers = centers
+        self.coef = coef
+        self.intercept = intercept
+
+    @property
+    def definite(self) -> bool | None:  # type: ignore[override]
+        if np.all(np.asarray(self.coef) >= 0) and self.intercept >= 0:
+            return True
+        items = self.centers if self.centers.ndim == 2 else self.centers.reshape(-1, self.centers.shape[2])
+        values = self.diag(items)
+        return False if values.min() < -1e-10 * np.abs(values).max() else None
+
+    def diag(self, X: ArrayLike) -> NDArray:
+        X = check_real(X)
+        self._check_features(X.shape[1])
+        if isinstance(self.hyper_kernel, GaussianHyper):
+            features = self.hyper_kernel.features(X, self.centers)
+            values = np.einsum("ip,ip,p->i", features, features, self.coef, optimize=True)
+        else:
+            values = self.hyper_kernel._sections(X, X, self.centers) @ self.coef
+        return (values + self.intercept).astype(X.dtype, copy=False)
+
+    def _check_features(self, n_features: int) -> None:
+        known = self.centers.shape[-1]
+        if n_features != known:
+            raise ValueError(f"X has {n_features} features but the kernel was learned on {known}.")
+        self.hyper_kernel._check(n_features)
+
+    def _prepare(self, X: NDArray, Y: NDArray) -> Any:
+        if isinstance(self.hyper_kernel, GaussianHyper):
+            return self.hyper_kernel.features(Y, self.centers) * self.coef
+        return None
+
+    def _evaluate(self, X, Y, out, prepared, rows):
+        if prepared is None:
+            out[...] = expand_blocks(self.hyper_kernel, X, Y, self.centers, self.coef)
+        else:
+            values = self.hyper_kernel.features(X, self.centers) @ prepared.T
+            out[...] = values * self.hyper_kernel.decay(X, Y)
+        out += out.dtype.type(self.intercept)
+
+
+class TensorExpansion(Kernel):
+    """A similarity extended to new items: ``k(z, z') = trend(z, z') + r(z) @ core @ r(z')``.
+
+    ``r(z) = G(z, landmarks) @ projection``. When training items are remembered, a row that equals one (in all
+    features; of equal training items the first) also has what the data say of that item alone: values between two of
+    them are ``item_values``, values with a new item ``r(z) @ item_coef`` plus the trend.
+
+    Parameters
+    ----------
+    hyper_kernel : TensorHyper
+        The hyper-kernel.
+    landmarks : ndarray of shape (n_landmarks, n_features)
+        Items that new ones are compared with.
+    projection : ndarray of shape (n_landmarks, rank)
+        From similarities with landmarks to the coordinates of ``core``.
+    core : ndarray of shape (rank, rank)
+        The symmetric coefficients.
+    knots : ndarray
+        Knots of the trend.
+    trend_coef : ndarray
+        Coefficients of the trend.
+    items : ndarray of shape (n_items, n_features) or None, default=None
+        The remembered training items.
+    item_coef : ndarray of shape (rank, n_items) or None, default=None
+        Their coefficients towards new items.
+    item_values : ndarray of shape (n_items, n_items) or None, default=None
+        The values among them.
+
+    Attributes
+    ----------
+    symmetric : bool
+        True.
+    definite : bool or None
+        False when the remembered values, or without a trend the core, have a negative eigenvalue; True for a
+        positive semi-definite core without trend and memory; else None.
+
+    See Also
+    --------
+    mercerless.HyperRidge : Learns such a kernel from a similarity matrix.
+    """
+
+    def __init__(
+        self,
+        hyper_kernel: TensorHyper,
+        landmarks: NDArray,
+        projection: NDArray,
+        core: NDArray,
+        knots: NDArray,
+        trend_coef: NDArray,
+        items: NDArray | None = None,
+        item_coef: NDArray | None = None,
+        item_values: NDArray | None = None,
+    ):
+        self.hyper_kernel = hyper_kernel
+        self.landmarks = landmarks
+        self.projection = projection
+        self.core = core
+        self.knots = knots
+        self.trend_coef = trend_coef
+        self.items = items
+        self.item_coef = item_coef
+        self.item_values = item_values
+
+    @property
+    def definite(self) -> bool | None:  # type: ignore[override]
+        if self.item_values is not None:
+            return False if _has_negative(self.item_values) else None
+        if len(self.trend_coef):
+            return None
+        return not _has_negative(self.core)
+
+    def diag(self, X: ArrayLike) -> NDArray:
+        X = check_real(X)
+        self._check_features(X.shape[1])
+        r = self._coordinates(X)
+        values = np.einsum("ip,ip->i", r @ self.core, r)
+        if len(self.trend_coef):
+            # every trend function but 1 and [same item] is 0 at distance 0
+            values += self.trend_coef[:2].sum()
+        known = self._lookup(X)
+        if known is not None:
+            found = known >= 0
+            values[found] = np.diagonal(self.item_values)[known[found]]
+        return values.astype(X.dtype, copy=False)
+
+    def _check_features(self, n_features: int) -> None:
+        known = self.landmarks.shape[1]
+        if n_features != known:
+            raise ValueError(f"X has {n_features} features but the kernel was learned on {known}.")
+
+    def _coordinates(self, X: NDArray) -> NDArray:
+        return self.hyper_kernel.items(X, self.landmarks) @ self.projection
+
+    def _lookup(self, X: NDArray) -> NDArray | None:
+        """The index of every row among the remembered items, -1 for new ones."""
+        if self.items is None:
+            return None
+        table = {key: index for index, key in reversed(list(enumerate(_keys(self.items))))}
+        return np.array([table.get(key, -1) for key in _keys(X)])
+
+    def _prepare(self, X: NDArray, Y: NDArray) -> Any:
+        table: dict[bytes, int] = {}
+        ids = [np.array([table.setdefault(key, len(table)) for key in _keys(rows)]) for rows in (X, Y)]
+        return self._coordinates(Y), ids, (self._lookup(X), self._lookup(Y))
+
+    def _evaluate(self, X, Y, out, prepared, rows):
+        right, (ids_x, ids_y), (known_x, known_y) = prepared
+        left = self._coordinates(X)
+        values = (left @ self.core) @ right.T
+        if known_y is not None:
+            x, y = known_x[rows], known_y
+            old_x, old_y = np.flatnonzero(x >= 0), np.flatnonzero(y >= 0)
+            values[:, old_y] = left @ self.item_coef[:, y[old_y]]
+            values[old_x] = (right @ self.item_coef[:, x[old_x]]).T
+        if len(self.trend_coef):
+            same = ids_x[rows][:, None] == ids_y
+            values += self.hyper_kernel.trend_values(X, Y, self.knots, self.trend_coef, same)
+        if known_y is not None:
+            values[np.ix_(old_x, old_y)] = self.item_values[np.ix_(x[old_x], y[old_y])]
+        out[...] = values
+
+
+def _keys(X: NDArray) -> list[bytes]:
+    # + 0.0 makes the two zeros equal
+    return [row.tobytes() for row in np.asarray(X, dtype=float) + 0.0]
+
+
+def _has_negative(M: NDArray) -> bool:
+    values = np.linalg.eigvalsh(M)
+    return bool(values[0] < -1e-8 * max(abs(values[0]), abs(values[-1])))

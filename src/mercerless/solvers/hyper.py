@@ -1,0 +1,676 @@
+"""Regression in a hyper-RKHS: ridge, epsilon-insensitive and non-negative, exact or with a few sections.
+
+The unknown is a kernel ``k = sum_p coef_p section_p``. Its values at pairs of n items are linear in ``coef``; the
+matrix of that map (n^2 rows) is never formed: a *design* evaluates it block by block. The target is a callable giving
+blocks of an n x n symmetric matrix in which NaN marks entries that are not used.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangular
+from scipy.optimize import nnls
+from sklearn.svm import SVR
+
+Target = Callable[[slice, slice], NDArray]
+
+# Relative to the largest diagonal entry: sections of neighbouring centers are equal to this many digits.
+_JITTER = 1e-11
+
+
+class SeparableDesign(NamedTuple):
+    """Sections of the form ``decay(i, j) * features[i, p] * features[j, p]``.
+
+    Parameters
+    ----------
+    decay : callable
+        ``decay(rows, columns)``, two slices, gives that block of the shared factor.
+    features : ndarray of shape (n_items, n_terms)
+        The factors of the terms.
+    """
+
+    decay: Callable[[slice, slice], NDArray]
+    features: NDArray
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of items and of terms."""
+        return self.features.shape
+
+    @property
+    def bytes_per_pair(self) -> int:
+        """What applying the design needs for one pair."""
+        return 24
+
+    def apply(self, rows: slice, columns: slice, coef: NDArray) -> NDArray:
+        """The block of the kernel with these coefficients."""
+        values = (self.features[rows] * coef) @ self.features[columns].T
+        values *= self.decay(rows, columns)
+        return values
+
+    def adjoint(self, rows: slice, columns: slice, U: NDArray) -> NDArray:
+        """``sum_ij U_ij section_p(i, j)`` over a block."""
+        inner = (self.decay(rows, columns) * U) @ self.features[columns]
+        return np.einsum("ip,ip->p", self.features[rows], inner)
+
+    def matrix(self, rows: slice, columns: slice) -> NDArray:
+        """The design matrix of a block, one row per ordered pair."""
+        left, right = self.features[rows], self.features[columns]
+        values = left[:, None, :] * right[None, :, :]
+        values *= self.decay(rows, columns)[:, :, None]
+        return values.reshape(-1, self.features.shape[1])
+
+
+class BlockDesign(NamedTuple):
+    """Sections without structure, evaluated block by block.
+
+    Parameters
+    ----------
+    blocks : callable
+        ``blocks(rows, columns)``, two slices, gives the array (n_rows, n_columns, n_terms) of sections.
+    shape : tuple of int
+        Number of items and of terms.
+    """
+
+    blocks: Callable[[slice, slice], NDArray]
+    shape: tuple[int, int]
+
+    @property
+    def bytes_per_pair(self) -> int:
+        """What applying the design needs for one pair."""
+        return 80 * self.shape[1]
+
+    def apply(self, rows: slice, columns: slice, coef: NDArray) -> NDArray:
+        """The block of the kernel with these coefficients."""
+        return self.blocks(rows, columns) @ coef
+
+    def adjoint(self, rows: slice, columns: slice, U: NDArray) -> NDArray:
+        """``sum_ij U_ij section_p(i, j)`` over a block."""
+        return U.ravel() @ self.matrix(rows, columns)
+
+    def matrix(self, rows: slice, columns: slice) -> NDArray:
+        """The design matrix of a block, one row per ordered pair."""
+        return self.blocks(rows, columns).reshape(-1, self.shape[1])
+
+
+Design = SeparableDesign | BlockDesign
+
+
+class NormalEquations(NamedTuple):
+    """What least squares over all used pairs needs: ``|B c - y|^2 = c.gram.c - 2 c.rhs + square``.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n_terms, n_terms)
+        ``B^T B``.
+    rhs : ndarray of shape (n_terms,)
+        ``B^T y``.
+    square : float
+        ``y.y``.
+    count : float
+        How many ordered pairs were used.
+    """
+
+    gram: NDArray
+    rhs: NDArray
+    square: float
+    count: float
+
+    def __add__(self, other: "NormalEquations") -> "NormalEquations":  # type: ignore[override]
+        return NormalEquations(*(a + b for a, b in zip(self, other)))
+
+    def error(self, coef: NDArray) -> float:
+        """``|B c - y|^2`` for one vector of coefficients."""
+        return max(0.0, float(coef @ self.gram @ coef - 2 * coef @ self.rhs + self.square))
+
+
+class HyperSolution(NamedTuple):
+    """Coefficients of the sections and how well they solve the problem.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_terms,)
+        Coefficients of the sections.
+    intercept : float
+        The constant added to the kernel.
+    certificate : float
+        Relative optimality residual or duality gap, as the solver says.
+    n_iter : int
+        Iterations, 0 for direct solvers.
+    """
+
+    coef: NDArray
+    intercept: float
+    certificate: float
+    n_iter: int = 0
+
+
+def ridge_exact(K: NDArray, y: NDArray, weight: NDArray, alpha: float, fit_intercept: bool = False) -> HyperSolution:
+    """Solve ``min_c sum_r w_r ((K c)_r + b - y_r)^2 / sum(w) + alpha * c.K.c`` over unordered pairs r.
+
+    Assumes K positive semi-definite, ``alpha > 0``, weights positive. Equals Eq. (6) of the paper on all n^2 ordered
+    pairs (whose coefficients are ``c / w``) at an eighth of the time and a quarter of the memory, because pairs (i, j)
+    and (j, i) have the same section. Certificate: relative residual of the linear system. Cost: one Cholesky
+    factorisation of K, which is overwritten in a copy. Global optimum. A constant K or y is no special case.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_pairs, n_pairs)
+        The hyper-kernel between the pairs.
+    y : ndarray of shape (n_pairs,)
+        The target values.
+    weight : ndarray of shape (n_pairs,)
+        1 for a pair of an item with itself, 2 for the others.
+    alpha : float
+        The ridge penalty.
+    fit_intercept : bool, default=False
+        Whether an unpenalised constant is added to the kernel.
+
+    Returns
+    -------
+    HyperSolution
+        ``coef`` belongs to the pairs' own sections.
+    """
+    root = np.sqrt(weight)
+    ridge = alpha * weight.sum()
+    system = K * root[:, None] * root
+    system[np.diag_indices_from(system)] += ridge
+    scale = float(np.abs(system).max())
+    factor = _factor(system)
+    right = np.column_stack([root * y, root])
+    solved = cho_solve(factor, right)
+    # (W^1/2 K W^1/2 + ridge) u + b W^1/2 1 = W^1/2 y,  sum(W^1/2 u) = 0
+    intercept = float(root @ solved[:, 0] / (root @ solved[:, 1])) if fit_intercept else 0.0
+    u = solved[:, 0] - intercept * solved[:, 1]
+    coef = root * u
+    residual = (K @ coef + intercept - y) * root + ridge * u
+    size = np.linalg.norm(root * y) + scale * np.linalg.norm(u) + np.finfo(float).tiny
+    return HyperSolution(coef, intercept, float(np.linalg.norm(residual) / size))
+
+
+def normal_equations(design: Design, target: Target, fit_intercept: bool = False,
+                     rows: slice | None = None, columns: slice | None = None) -> NormalEquations:
+    """Accumulate ``B^T B``, ``B^T y``, ``y.y`` over all pairs of items, in bounded memory.
+
+    Only blocks on and above the diagonal are visited; the others count double. Cost: ``n^2 P^2`` multiplications
+    for n items and P terms; memory: ``P^2`` plus one block of 2^25 bytes.
+
+    Parameters
+    ----------
+    design : SeparableDesign or BlockDesign
+        The sections.
+    target : callable
+        Blocks of the target; NaN entries are left out.
+    fit_intercept : bool, default=False
+        Whether a column of ones is appended.
+    rows, columns : slice or None, default=None
+        Restrict to pairs of these two runs of items; they must be equal or disjoint. None means all items.
+
+    Returns
+    -------
+    NormalEquations
+        Sums over ordered pairs.
+    """
+    n, p = design.shape
+    q = p + fit_intercept
+    total = NormalEquations(np.zeros((q, q)), np.zeros(q), 0.0, 0.0)
+    for left, right, weight in _blocks(n, rows, columns, 24 * q + design.bytes_per_pair, 2**25):
+        y = target(left, right).ravel()
+        B = design.matrix(left, right)
+        if fit_intercept:
+            B = np.column_stack([B, np.ones(len(B))])
+        used = ~np.isnan(y)
+        if not used.all():
+            B, y = B[used], y[used]
+        part = NormalEquations(B.T @ B, B.T @ y, float(y @ y), float(len(y)))
+        total += NormalEquations(*(weight * value for value in part))
+    return total
+
+
+def _blocks(n: int, rows: slice | None, columns: slice | None, bytes_per_pair: int,
+            budget: int) -> Iterator[tuple[slice, slice, float]]:
+    """Blocks covering rows x columns once, or, when both are one run, its upper triangle with weights 2."""
+    rows, columns = rows or slice(0, n), columns or slice(0, n)
+    same = (rows.start, rows.stop) == (columns.start, columns.stop)
+    side = max(1, int(np.sqrt(budget / max(1, bytes_per_pair))))
+    for a in range(rows.start, rows.stop, side):
+        left = slice(a, min(a + side, rows.stop))
+        for b in range(a if same else columns.start, columns.stop, side):
+            right = slice(b, min(b + side, columns.stop))
+            yield left, right, 1.0 if same and a == b else 2.0
+
+
+def ridge_path(equations: NormalEquations, gram: NDArray, alphas: NDArray) -> list[HyperSolution]:
+    """Solve ``min_c |B c - y|^2 / N + alpha * c.gram.c`` for many alphas with one factorisation.
+
+    ``gram`` may be smaller than ``B^T B`` by one row: the last term is then an unpenalised intercept. Assumes both
+    positive semi-definite. Certificate: relative residual of the normal equations. Cost: one Cholesky factorisation
+    and one eigendecomposition, then ``P^2`` per alpha. Differs from Eq. (9) of the paper in the centers' sections
+    not being scaled by their own closeness (which makes the penalty singular) and in a relative jitter of 1e-11.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+        From `normal_equations`.
+    gram : ndarray of shape (n_terms, n_terms)
+        Inner products of the sections.
+    alphas : ndarray of shape (n_alphas,)
+        Positive ridge penalties.
+
+    Returns
+    -------
+    list of HyperSolution
+        One solution per alpha.
+    """
+    p = len(gram)
+    intercept = len(equations.gram) > p
+    A, r = equations.gram[:p, :p], equations.rhs[:p]
+    if intercept:  # eliminate the constant: exact centring of all columns
+        column, number, mean = equations.gram[:p, p], equations.gram[p, p], equations.rhs[p]
+        A = A - np.outer(column, column) / number
+        r = r - column * (mean / number)
+    L = _cholesky(gram)
+    reduced = solve_triangular(L, solve_triangular(L, A, lower=True).T, lower=True)
+    values, vectors = eigh((reduced + reduced.T) / 2)
+    projected = vectors.T @ solve_triangular(L, r, lower=True)
+    scale = np.linalg.norm(r) + np.finfo(float).tiny
+    solutions = []
+    for alpha in np.asarray(alphas, dtype=float):
+        ridge = alpha * equations.count
+        whitened = vectors @ (projected / (np.maximum(values, 0.0) + ridge))
+        coef = solve_triangular(L.T, whitened)
+        residual = np.linalg.norm(A @ coef + ridge * (L @ whitened) - r) / scale
+        b = float((mean - column @ coef) / number) if intercept else 0.0
+        solutions.append(HyperSolution(coef, b, float(residual)))
+    return solutions
+
+
+def ridge_nonnegative(equations: NormalEquations, gram: NDArray, alpha: float) -> HyperSolution:
+    """Solve ``min_c |B c - y|^2 / N + alpha * c.gram.c`` subject to ``c >= 0``: a positive definite kernel.
+
+    Non-negative least squares (Lawson and Hanson) on the Cholesky factor of the normal matrix. An intercept, when
+    the equations have one more term than ``gram``, is non-negative too. Certificate: the largest violation of the
+    optimality conditions, relative. Global optimum; exactly zero when no section correlates with the target, as for
+    a target without positive values.
+
+    Parameters
+    ----------
+    equations : NormalEquations
+        From `normal_equations`.
+    gram : ndarray of shape (n_terms, n_terms)
+        Inner products of the sections.
+    alpha : float
+        The ridge penalty.
+
+    Returns
+    -------
+    HyperSolution
+        The coefficients.
+    """
+    p, q = len(gram), len(equations.gram)
+    H = equations.gram.copy()
+    H[:p, :p] += alpha * equations.count * gram
+    L = _cholesky(H)
+    c, _ = nnls(L.T, solve_triangular(L, equations.rhs, lower=True), maxiter=30 * q)
+    gradient = H @ c - equations.rhs
+    scale = np.abs(equations.rhs).max(initial=0.0) + np.finfo(float).tiny
+    violation = max(-gradient.min(), np.abs(gradient[c > 0]).max(initial=0.0), 0.0) / scale
+    return HyperSolution(c[:p], float(c[p]) if q > p else 0.0, float(violation))
+
+
+def ridge_cg(design: Design, target: Target, gram: NDArray, alpha: float, *, fit_intercept: bool = False,
+             tol: float = 1e-5, max_iter: int = 200, n_sample: int | None = None, random_state=None,
+             callback: Callable[[dict], bool] | None = None) -> HyperSolution:
+    """Solve ``min_c |B c - y|^2 / N + alpha * c.gram.c`` by conjugate gradients, never forming ``B`` or ``B^T B``.
+
+    The preconditioner is the same system on a random sample of pairs, factorised once. Certificate: residual of the
+    normal equations in the preconditioner's norm, relative to the right-hand side; it ends below ``tol`` or at
+    ``max_iter``. Cost: ``n^2 P`` per iteration for separable designs, usually 5 to 15 iterations; memory: a few
+    blocks and ``P^2``.
+
+    Parameters
+    ----------
+    design : SeparableDesign or BlockDesign
+        The sections.
+    target : callable
+        Blocks of the target; NaN entries are left out.
+    gram : ndarray of shape (n_terms, n_terms)
+        Inner products of the sections.
+    alpha : float
+        The ridge penalty.
+    fit_intercept : bool, default=False
+        Whether an unpenalised constant is added.
+    tol : float, default=1e-5
+        Relative residual at which to stop.
+    max_iter : int, default=200
+        Most iterations.
+    n_sample : int or None, default=None
+        Pairs in the preconditioner; None means six per term, at least 2000.
+    random_state : RandomState
+        Draws the sample.
+    callback : callable or None, default=None
+        Called with a dict after every iteration; a true result stops.
+
+    Returns
+    -------
+    HyperSolution
+        The coefficients.
+    """
+    n, p = design.shape
+    q = p + fit_intercept
+    rhs, count = _right_hand_side(design, target, fit_intercept)
+    ridge = alpha * count
+    factor = _sampled_factor(design, gram, ridge, count, fit_intercept, n_sample or max(2000, 6 * q), random_state)
+
+    def product(c: NDArray) -> NDArray:
+        out = np.zeros(q)
+        out[:p] = ridge * (gram @ c[:p])
+        for left, right, weight in _blocks(n, None, None, design.bytes_per_pair, 2**22):
+            values = design.apply(left, right, c[:p])
+            if fit_intercept:
+                values += c[p]
+            values[np.isnan(target(left, right))] = 0.0
+            out[:p] += weight * design.adjoint(left, right, values)
+            if fit_intercept:
+                out[p] += weight * values.sum()
+        return out
+
+    c, residual, z = np.zeros(q), rhs, cho_solve(factor, rhs)
+    direction, rho = z, float(residual @ z)
+    start, iteration = max(rho, np.finfo(float).tiny), 0
+    while rho > tol**2 * start and iteration < max_iter:
+        iteration += 1
+        image = product(direction)
+        step = rho / float(direction @ image)
+        c = c + step * direction
+        residual = residual - step * image
+        z = cho_solve(factor, residual)
+        rho, previous = max(0.0, float(residual @ z)), rho
+        direction = z + (rho / previous) * direction
+        if callback is not None and callback({"iteration": iteration, "residual": np.sqrt(rho / start)}):
+            break
+    return HyperSolution(c[:p], float(c[p]) if fit_intercept else 0.0, float(np.sqrt(rho / start)), iteration)
+
+
+def _right_hand_side(design: Design, target: Target, fit_intercept: bool) -> tuple[NDArray, float]:
+    n, p = design.shape
+    rhs, count = np.zeros(p + fit_intercept), 0.0
+    for left, right, weight in _blocks(n, None, None, design.bytes_per_pair, 2**22):
+        y = target(left, right)
+        used = ~np.isnan(y)
+        y = np.where(used, y, 0.0)
+        rhs[:p] += weight * design.adjoint(left, right, y)
+        count += weight * used.sum()
+        if fit_intercept:
+            rhs[p] += weight * y.sum()
+    return rhs, count
+
+
+def _sampled_factor(design, gram, ridge, count, fit_intercept, n_sample, random_state):
+    """Cholesky factor of the normal matrix estimated on random rectangles of pairs."""
+    n, p = design.shape
+    side = min(n, max(1, int(np.sqrt(n_sample / 8))))
+    H = np.zeros((p + fit_intercept,) * 2)
+    for _ in range(8):
+        left, right = (random_state.permutation(n)[:side] for _ in range(2))
+        B = design.matrix(left, right)
+        if fit_intercept:
+            B = np.column_stack([B, np.ones(len(B))])
+        H += B.T @ B
+    H *= count / (8.0 * side**2)
+    H[:p, :p] += ridge * gram
+    return _factor(H)
+
+
+def svr_exact(K: NDArray, y: NDArray, weight: NDArray, C: float, epsilon: float, tol: float = 1e-4) -> HyperSolution:
+    """Solve ``min c.K.c / 2 + C sum_r w_r max(0, |(K c)_r + b - y_r| - epsilon)`` over unordered pairs r.
+
+    libsvm on the reduced problem with weights: pairs (i, j) and (j, i) have the same section, so one variable with
+    twice the box replaces two. Equals Eq. (8) of the paper on all ordered pairs (whose coefficients are ``c / w``).
+    Assumes K positive semi-definite. Certificate: relative duality gap.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_pairs, n_pairs)
+        The hyper-kernel between the pairs.
+    y : ndarray of shape (n_pairs,)
+        The target values.
+    weight : ndarray of shape (n_pairs,)
+        1 for a pair of an item with itself, 2 for the others.
+    C : float
+        The loss's weight.
+    epsilon : float
+        Half the width of the tube in which errors are free.
+    tol : float, default=1e-4
+        libsvm's tolerance.
+
+    Returns
+    -------
+    HyperSolution
+        ``coef`` belongs to the pairs' own sections.
+    """
+    model = SVR(kernel="precomputed", C=C, epsilon=epsilon, tol=tol, cache_size=500).fit(K, y, sample_weight=weight)
+    coef = np.zeros(len(y))
+    coef[model.support_] = model.dual_coef_[0]
+    b = float(model.intercept_[0])
+    image = K @ coef
+    quadratic = float(coef @ image)
+    loss = C * float(weight @ np.maximum(np.abs(image + b - y) - epsilon, 0.0))
+    dual = float(y @ coef - epsilon * np.abs(coef).sum() - quadratic / 2)
+    gap = quadratic / 2 + loss - dual
+    return HyperSolution(coef, b, gap / max(abs(quadratic / 2 + loss), np.finfo(float).tiny), int(model.n_iter_))
+
+
+def svr_admm(design: Design, target: Target, gram: NDArray, C: float, epsilon: float, *, tol: float = 1e-5,
+             max_iter: int = 2000, callback: Callable[[dict], bool] | None = None) -> HyperSolution:
+    """Solve ``min c.gram.c / 2 + C sum_ij max(0, |(B c)_ij + b - y_ij| - epsilon)`` by ADMM.
+
+    The normal matrix is accumulated once; each iteration is one product with B, one with its transpose, and a
+    triangular solve. The penalty parameter is balanced by the residuals (a new factorisation each time it changes).
+    Certificate: the larger of the relative primal and dual residuals; it stops on them, not on a count. Memory: three
+    n x n arrays. Global optimum up to the certificate.
+
+    Parameters
+    ----------
+    design : SeparableDesign or BlockDesign
+        The sections.
+    target : callable
+        Blocks of the target; NaN entries are left out.
+    gram : ndarray of shape (n_terms, n_terms)
+        Inner products of the sections.
+    C : float
+        The loss's weight.
+    epsilon : float
+        Half the width of the tube in which errors are free.
+    tol : float, default=1e-5
+        Relative residuals at which to stop.
+    max_iter : int, default=2000
+        Most iterations.
+    callback : callable or None, default=None
+        Called with a dict after every tenth iteration; a true result stops.
+
+    Returns
+    -------
+    HyperSolution
+        The coefficients.
+    """
+    n, p = design.shape
+    whole = slice(0, n)
+    y = target(whole, whole)
+    used = ~np.isnan(y)
+    y = np.where(used, y, 0.0)
+    equations = normal_equations(design, target, fit_intercept=True)
+    penalty = np.zeros((p + 1, p + 1))
+    penalty[:p, :p] = gram
+    size = float(np.linalg.norm(y)) + np.finfo(float).tiny
+    # the residual at the kink of the loss is epsilon + C / rho: start with it of the order of y itself
+    rho = C / max(float(np.abs(y).max(initial=0.0)), epsilon, 1e-12)
+    factor = _factor(penalty + rho * equations.gram)
+    z, u = np.zeros((n, n)), np.zeros((n, n))  # z = y - B c, u the scaled multiplier
+    c, worst, iteration = np.zeros(p + 1), np.inf, 0
+    while worst > tol and iteration < max_iter:
+        iteration += 1
+        c = cho_solve(factor, rho * _adjoint(design, np.where(used, y - z - u, 0.0)))
+        fit = np.where(used, _apply(design, c), 0.0)
+        previous, v = z, y - fit - u
+        v = np.where(used, v, 0.0)
+        shrunk = np.maximum(np.abs(v) - C / rho, np.minimum(np.abs(v), epsilon))
+        z = np.sign(v) * shrunk
+        primal = y - fit - z
+        primal[~used] = 0.0
+        u -= primal
+        if iteration % 10:
+            continue
+        dual = rho * np.linalg.norm(_adjoint(design, z - previous))
+        scale = rho * np.linalg.norm(_adjoint(design, u)) + np.linalg.norm(penalty @ c) + np.finfo(float).tiny
+        first, second = float(np.linalg.norm(primal)) / size, float(dual / scale)
+        worst = max(first, second)
+        if callback is not None and callback({"iteration": iteration, "residual": worst}):
+            break
+        if max(first, second) > 10 * min(first, second):
+            factor_of_change = 3.0 if first > second else 1 / 3.0
+            rho *= factor_of_change
+            u /= factor_of_change
+            factor = _factor(penalty + rho * equations.gram)
+    return HyperSolution(c[:p], float(c[p]), float(worst), iteration)
+
+
+def _apply(design: Design, c: NDArray) -> NDArray:
+    """B c with the intercept, for all ordered pairs."""
+    n, p = design.shape
+    out = np.empty((n, n))
+    for left, right, _ in _blocks(n, None, None, design.bytes_per_pair, 2**22):
+        out[left, right] = design.apply(left, right, c[:p]) + c[p]
+        out[right, left] = out[left, right].T
+    return out
+
+
+def _adjoint(design: Design, U: NDArray) -> NDArray:
+    """B^T U with the intercept, for symmetric U."""
+    n, p = design.shape
+    out = np.zeros(p + 1)
+    for left, right, weight in _blocks(n, None, None, design.bytes_per_pair, 2**22):
+        out[:p] += weight * design.adjoint(left, right, U[left, right])
+    out[p] = U.sum()
+    return out
+
+
+def _factor(system: NDArray):
+    """cho_factor with the smallest relative jitter that makes it succeed."""
+    jitter = _JITTER * max(float(np.abs(np.diagonal(system)).max(initial=0.0)), np.finfo(float).tiny)
+    for _ in range(5):
+        try:
+            return cho_factor(system + jitter * np.eye(len(system)), lower=True, overwrite_a=True)
+        except LinAlgError:
+            jitter *= 100.0
+    raise ValueError("the hyper-kernel matrix is not positive semi-definite; check the hyper-kernel's parameters.")
+
+
+def _cholesky(gram: NDArray) -> NDArray:
+    factor, _ = _factor(gram)
+    return np.tril(factor)
+
+
+def leverage_sample(K: NDArray, size: int, random_state) -> NDArray:
+    """Draw indices with probability proportional to their ridge leverage scores.
+
+    The scores are ``diag(K (K + ridge)^-1)`` with the ridge at the size-th eigenvalue, so that they sum to about
+    ``size``. Cost: one eigendecomposition of K.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        A positive semi-definite matrix between candidates.
+    size : int
+        How many to draw, without replacement.
+    random_state : RandomState
+        The source of randomness.
+
+    Returns
+    -------
+    ndarray of shape (min(size, n),)
+        Distinct indices.
+    """
+    n = len(K)
+    if size >= n:
+        return np.arange(n)
+    values, vectors = eigh(K)
+    values = np.maximum(values, 0.0)
+    ridge = max(values[n - size], 1e-12 * values[-1], np.finfo(float).tiny)
+    scores = np.square(vectors) @ (values / (values + ridge))
+    scores = np.maximum(scores, 1e-12 * scores.max())
+    return random_state.choice(n, size, replace=False, p=scores / scores.sum())
+
+
+def fold_equations(design: Design, target: Target, folds: list[slice],
+                   fit_intercept: bool = False) -> dict[tuple[int, int], NormalEquations]:
+    """Normal equations of every pair of folds of items, in one pass over all pairs.
+
+    Leaving a fold of items out means leaving out all pairs that touch it; the training equations of every fold are
+    then sums of these, and so are its validation errors.
+
+    Parameters
+    ----------
+    design : SeparableDesign or BlockDesign
+        The sections, items ordered by fold.
+    target : callable
+        Blocks of the target.
+    folds : list of slice
+        Consecutive runs of items.
+    fit_intercept : bool, default=False
+        Whether a column of ones is appended.
+
+    Returns
+    -------
+    dict
+        Keys (f, g), f <= g; both orders of the pairs are counted.
+    """
+    return {
+        (f, g): normal_equations(design, target, fit_intercept, folds[f], folds[g])
+        for f in range(len(folds)) for g in range(f, len(folds))
+    }
+
+
+def ridge_validation(equations: dict[tuple[int, int], NormalEquations], gram: NDArray,
+                     alphas: NDArray, solve=None) -> NDArray:
+    """Squared errors on pairs that touch a left-out fold, summed over folds, relative to the target's square.
+
+    Parameters
+    ----------
+    equations : dict
+        From `fold_equations`.
+    gram : ndarray of shape (n_terms, n_terms)
+        Inner products of the sections.
+    alphas : ndarray of shape (n_alphas,)
+        The ridge penalties.
+    solve : callable or None, default=None
+        ``solve(equations, gram, alphas)`` gives a list of solutions; None means `ridge_path`.
+
+    Returns
+    -------
+    ndarray of shape (n_alphas,)
+        The relative squared errors.
+    """
+    solve = solve or ridge_path
+    n_folds = 1 + max(g for _, g in equations)
+    errors, square = np.zeros(len(alphas)), np.finfo(float).tiny
+    for fold in range(n_folds):
+        inside = [value for key, value in equations.items() if fold not in key]
+        outside = [value for key, value in equations.items() if fold in key]
+        train, held = (_total(parts) for parts in (inside, outside))
+        square += held.square
+        for k, solution in enumerate(solve(train, gram, alphas)):
+            c = solution.coef
+            if len(held.rhs) > len(c):
+                c = np.append(c, solution.intercept)
+            errors[k] += held.error(c)
+    return errors / square
+
+
+def _total(parts: list[NormalEquations]) -> NormalEquations:
+    total = parts[0]
+    for part in parts[1:]:
+        total += part
+    return total
