@@ -343,6 +343,7 @@ class _KreinLeastSquares(KernelEstimator):
             "intercept_": self._squeeze(solution.intercept),
             "eigenvalues_": system.values,
             "spectral_target_": self._squeeze(system.target),
+            "total_weight_": system.n,
             "multiplier_": self._squeeze(1.0 + spectral.multiplier),
             "n_iter_": max(1, spectral.n_iter),
             "certificate_": max(solution.constraint_error, solution.stationarity),
@@ -370,6 +371,22 @@ class _KreinLeastSquares(KernelEstimator):
                 K = self.kernel_(block, self.X_fit_)
             parts.append([K @ coef for coef in coefs])
         return [np.concatenate(pieces) for pieces in zip(*parts)]
+
+    def predict_parts(self, X: Any) -> tuple[NDArray, NDArray]:
+        """The parts f+ and f- at new items, which with `intercept_` add to f.
+
+        Parameters
+        ----------
+        X : array-like or sequence
+            The new items, as for `predict`.
+
+        Returns
+        -------
+        positive, negative : ndarray of shape (n,) or (n, n_outputs)
+            The parts.
+        """
+        check_is_fitted(self)
+        return tuple(self._evaluate(X, self.dual_coef_positive_, self.dual_coef_negative_))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
@@ -440,8 +457,12 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         Largest relative error of the constraint and of stationarity.
     is_minimum_ : bool
         Whether the solution is the global minimum (always, but for "indefinite" without a constraint).
-    eigenvalues_ : ndarray
+    eigenvalues_ : ndarray of shape (k,)
         Kept eigenvalues of the centred kernel.
+    spectral_target_ : ndarray of shape (k,) or (k, n_outputs)
+        The centred targets in the basis of their eigenvectors.
+    total_weight_ : float
+        Sum of the weights, the number of rows without.
     cv_results_ : dict
         The grid in absolute values, and mean and standard error over folds of the error relative to the
         variance of the targets.
@@ -530,13 +551,16 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         Parameters
         ----------
         X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
+            The training items.
         y : array-like of shape (n,) or (n, n_outputs)
+            The targets.
         sample_weight : array-like of shape (n,), optional
             A weight w counts like w repetitions of the row; 0 leaves it out.
 
         Returns
         -------
         self : KreinRidge
+            The fitted model.
         """
         self._check_parameters()
         Y = _check_targets(y, type(self).__name__)
@@ -561,27 +585,15 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         Parameters
         ----------
         X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The new items.
 
         Returns
         -------
         y : ndarray of shape (n,) or (n, n_outputs)
+            The predictions.
         """
         check_is_fitted(self)
         return self._evaluate(X, self.dual_coef_)[0] + self.intercept_
-
-    def predict_parts(self, X: Any) -> tuple[NDArray, NDArray]:
-        """The parts f+ and f- at new items; with `intercept_` they add to `predict`.
-
-        Parameters
-        ----------
-        X : as for `predict`
-
-        Returns
-        -------
-        positive, negative : ndarray of shape (n,) or (n, n_outputs)
-        """
-        check_is_fitted(self)
-        return tuple(self._evaluate(X, self.dual_coef_positive_, self.dual_coef_negative_))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -732,12 +744,16 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         Parameters
         ----------
         X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
+            The training items.
         y : array-like of shape (n,)
+            The targets.
         sample_weight : array-like of shape (n,), optional
+            A weight w counts like w repetitions of the row; 0 leaves it out.
 
         Returns
         -------
         self : KreinRidgeClassifier
+            The fitted model.
         """
         self._check_parameters()
         if self.encoding not in ("signed", "standardized"):
@@ -787,10 +803,12 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         Parameters
         ----------
         X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The new items.
 
         Returns
         -------
         scores : ndarray of shape (n,) for two classes, else (n, n_classes)
+            The scores.
         """
         logits = self._logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
@@ -800,11 +818,13 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
 
         Parameters
         ----------
-        X : as for `decision_function`
+        X : array-like or sequence
+            The new items, as for `decision_function`.
 
         Returns
         -------
         y : ndarray of shape (n,)
+            The predictions.
         """
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
@@ -815,11 +835,13 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
 
         Parameters
         ----------
-        X : as for `decision_function`
+        X : array-like or sequence
+            The new items, as for `decision_function`.
 
         Returns
         -------
         p : ndarray of shape (n, n_classes)
+            The probabilities.
         """
         return softmax(self._logits(X), axis=1)
 
@@ -1146,12 +1168,16 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         Parameters
         ----------
         X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
+            The training items.
         y : array-like of shape (n,)
+            The targets.
         sample_weight : array-like of shape (n,), optional
+            A weight w counts like w repetitions of the row; 0 leaves it out.
 
         Returns
         -------
         self : KreinSVC
+            The fitted model.
         """
         self._check_parameters()
         if self.loss not in ("hinge", "squared_hinge"):
@@ -1185,6 +1211,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         Parameters
         ----------
         X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The new items.
 
         Returns
         -------
@@ -1211,11 +1238,13 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
 
         Parameters
         ----------
-        X : as for `decision_function`
+        X : array-like or sequence
+            The new items, as for `decision_function`.
 
         Returns
         -------
         y : ndarray of shape (n,)
+            The predictions.
         """
         scores = self._scores(X)
         if len(self.classes_) == 2:
@@ -1309,12 +1338,16 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         Parameters
         ----------
         X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
+            The training items.
         y : array-like of shape (n,)
+            The targets.
         sample_weight : array-like of shape (n,), optional
+            A weight w counts like w repetitions of the row; 0 leaves it out.
 
         Returns
         -------
         self : KreinSVR
+            The fitted model.
         """
         self._check_parameters()
         if not self.epsilon >= 0:
@@ -1335,10 +1368,12 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         Parameters
         ----------
         X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The new items.
 
         Returns
         -------
         y : ndarray of shape (n,)
+            The predictions.
         """
         return self._scores(X)[:, 0]
 

@@ -137,28 +137,37 @@ def _secular(p: NDArray, t: NDArray, R: NDArray, max_iter: int = 60):
     delta = np.maximum((np.abs(t) - gap).max(axis=1), 0.0)
     delta = np.maximum(delta, np.linalg.norm(np.where(lowest, t, 0.0), axis=1))
 
-    def evaluate(delta):
-        slack = gap + delta[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = np.where(slack > 0, 1.0 / slack, 0.0)
+    def evaluate(delta, gap, t):
+        inverse = gap + delta[:, None]
+        if not delta.all():
+            inverse[inverse == 0.0] = np.inf
+        np.divide(1.0, inverse, out=inverse)
         u = t * inverse
-        return slack, inverse, u, np.sqrt(np.einsum("ij,ij->i", u, u))
+        return inverse, u, np.sqrt(np.einsum("ij,ij->i", u, u))
 
-    slack, inverse, u, norm = evaluate(delta)
+    inverse, u, norm = evaluate(delta, gap, t)
     hard = (delta == 0.0) & (norm <= 1.0)
-    running = ~hard & ~zero
-    steps = 0
-    while running.any() and steps < max_iter:
-        cubic = np.einsum("ij,ij,ij->i", u, u, inverse)  # sum t^2 / slack^3
-        with np.errstate(divide="ignore", invalid="ignore"):
-            new = delta + np.where(running, norm**2 / cubic * (norm - 1.0), 0.0)
-        running &= new > delta
-        if not running.any():
+    steps, rows = 0, np.flatnonzero(~hard & ~zero)
+    part = (inverse[rows], u[rows], norm[rows], gap[rows], t[rows])
+    while len(rows) and steps < max_iter:
+        inverse_, u_, norm_, gap_, t_ = part
+        inverse_ *= u_
+        cubic = np.einsum("ij,ij->i", u_, inverse_)  # sum t^2 / slack^3
+        new = delta[rows] + norm_**2 / cubic * (norm_ - 1.0)
+        going = new > delta[rows]
+        if not going.all():
+            rows, new, gap_, t_ = rows[going], new[going], gap_[going], t_[going]
+        if not len(rows):
             break
-        delta = np.where(running, new, delta)
-        slack, inverse, u, norm = evaluate(delta)
-        running &= norm > 1.0 + 2e-16
+        delta[rows] = new
+        inverse_, u_, norm_ = evaluate(new, gap_, t_)
+        u[rows] = u_
         steps += 1
+        going = norm_ > 1.0 + 2e-16
+        if not going.all():
+            rows, inverse_, u_, norm_, gap_, t_ = (x[going] for x in (rows, inverse_, u_, norm_, gap_, t_))
+        part = (inverse_, u_, norm_, gap_, t_)
+    slack = gap + delta[:, None]
     if hard.any():
         rows = np.flatnonzero(hard)
         first = lowest[rows].argmax(axis=1)

@@ -1,0 +1,564 @@
+"""Pictures of Krein models: the validation surface, the secular curve, the parts f+ and f-, learning rates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mercerless.inspection.spectra import NEGATIVE, NEUTRAL, POSITIVE, _axes, _despine
+from mercerless.solvers.krein import penalty_of
+from mercerless.theory import LearningCurve
+
+_COLORS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+
+
+class ValidationSurfaceDisplay:
+    """Validation error over the grid of penalties and radii, with the chosen setting marked.
+
+    Parameters
+    ----------
+    alpha : ndarray of shape (n_alphas,)
+        Values of alpha_positive.
+    other : ndarray of shape (n_others,) or None
+        Values of the second parameter; None draws a curve.
+    error : ndarray of shape (n_alphas,) or (n_others, n_alphas)
+        The least validation error over the remaining parameter.
+    chosen : tuple of float
+        The setting that was chosen.
+    other_name : str, default="alpha_negative / alpha_positive"
+        The name of the second parameter.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+
+    See Also
+    --------
+    SecularCurveDisplay : One setting in detail.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import KreinRidge
+    >>> from mercerless.inspection import ValidationSurfaceDisplay
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge().fit(X, np.sin(X[:, 0]))
+    >>> display = ValidationSurfaceDisplay.from_estimator(model)
+    """
+
+    def __init__(
+        self,
+        alpha: NDArray,
+        other: NDArray | None,
+        error: NDArray,
+        chosen: tuple[float, float],
+        other_name: str = "alpha_negative / alpha_positive",
+    ):
+        self.alpha = alpha
+        self.other = other
+        self.error = error
+        self.chosen = chosen
+        self.other_name = other_name
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, other: str = "ratio", ax: Any = None, **kwargs: Any
+    ) -> ValidationSurfaceDisplay:
+        """Draw the grid that a fitted model searched.
+
+        Parameters
+        ----------
+        estimator : KreinRidge or KreinRidgeClassifier
+            Fitted with ``tune="cv"`` over more than one setting.
+        other : {"ratio", "radius"}, default="ratio"
+            The second axis; the error is the least over the third parameter.
+        ax : matplotlib Axes or None, default=None
+            Where to draw.
+        **kwargs : dict
+            For ``Axes.pcolormesh`` or ``Axes.plot``.
+
+        Returns
+        -------
+        ValidationSurfaceDisplay
+            The drawn display.
+        """
+        check_is_fitted(estimator)
+        table = getattr(estimator, "cv_results_", None)
+        if table is None:
+            raise ValueError(
+                "The model searched no grid; leave alpha_positive, alpha_negative or radius at None and tune='cv'."
+            )
+        if other not in ("ratio", "radius"):
+            raise ValueError(f"other must be 'ratio' or 'radius', got {other!r}.")
+        plus = np.asarray(table["alpha_positive"])
+        if other == "radius":
+            if table["radius"] is None:
+                raise ValueError("The model has no radius; fit it with constraint='sphere' or 'ball'.")
+            second, name = np.asarray(table["radius"])[:, 0], "radius"
+        else:
+            second, name = np.asarray(table["alpha_negative"]) / plus, "alpha_negative / alpha_positive"
+        alpha, columns = np.unique(np.round(np.log10(plus), 9), return_inverse=True)
+        values, rows = np.unique(np.round(second, 9), return_inverse=True)
+        error = np.full((len(values), len(alpha)), np.inf)
+        np.minimum.at(error, (rows, columns), table["error"])
+        best = estimator.best_index_
+        single = len(values) == 1
+        display = cls(
+            10**alpha, None if single else values, error[0] if single else error, (plus[best], second[best]), name
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> ValidationSurfaceDisplay:
+        """Draw the surface.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs : dict
+            For ``Axes.pcolormesh`` (``Axes.plot`` for a curve).
+
+        Returns
+        -------
+        ValidationSurfaceDisplay
+            This display.
+        """
+        ax = _axes(ax)
+        if self.other is None:
+            ax.plot(self.alpha, self.error, **{"color": POSITIVE, "marker": "."} | kwargs)
+            ax.axvline(self.chosen[0], color=NEGATIVE, label="chosen")
+            ax.set(xscale="log", yscale="log", ylabel="validation error")
+            ax.legend(frameon=False)
+        else:
+            from matplotlib.colors import LogNorm
+            from matplotlib.ticker import FixedLocator, NullFormatter
+
+            rows = np.arange(len(self.other))
+            ratio = np.sqrt(self.alpha[1] / self.alpha[0]) if len(self.alpha) > 1 else 2.0
+            edges = np.r_[self.alpha / ratio, self.alpha[-1] * ratio]
+            mesh = ax.pcolormesh(
+                edges, np.r_[rows - 0.5, rows[-1] + 0.5], self.error, **{"cmap": "viridis", "norm": LogNorm()} | kwargs
+            )
+            position = np.argmin(np.abs(self.other - self.chosen[1]))
+            ax.plot(self.chosen[0], position, "o", mfc="none", mec="white", ms=12, mew=2, label="chosen")
+            ax.set_xscale("log")
+            ax.set_ylabel(self.other_name)
+            ax.yaxis.set_major_locator(FixedLocator(rows))
+            ax.set_yticklabels([f"{v:.3g}" for v in self.other])
+            ax.yaxis.set_minor_formatter(NullFormatter())
+            ax.figure.colorbar(mesh, ax=ax, label="validation error")
+        ax.set_xlabel("alpha_positive")
+        _despine(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class SecularCurveDisplay:
+    """The spread of f as a function of the multiplier, and where the solution sits on it.
+
+    The curve is ``sqrt(sum(u^2) / n)`` with ``u = t / (1 + p - multiplier)``: the standard deviation of f on the
+    training rows. Left of the first pole every multiplier is the global minimum for some radius; multiplier 0 is the model
+    without a constraint. Curves beyond the first pole belong to other stationary points.
+
+    Parameters
+    ----------
+    multiplier : ndarray of shape (n_points,)
+        Multipliers.
+    spread : ndarray of shape (n_points,)
+        The standard deviation of f for each.
+    poles : ndarray
+        Poles of the curve within its range.
+    solution : tuple of float
+        Multiplier and spread of the fitted model.
+    radius : float or None, default=None
+        The radius of its constraint.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+
+    See Also
+    --------
+    ValidationSurfaceDisplay : The settings that were compared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import KreinRidge
+    >>> from mercerless.inspection import SecularCurveDisplay
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge(alpha_positive=0.1, alpha_negative=0.1, constraint="sphere", radius=0.8)
+    >>> display = SecularCurveDisplay.from_estimator(model.fit(X, np.sin(X[:, 0])))
+    """
+
+    def __init__(
+        self,
+        multiplier: NDArray,
+        spread: NDArray,
+        poles: NDArray,
+        solution: tuple[float, float],
+        radius: float | None = None,
+    ):
+        self.multiplier = multiplier
+        self.spread = spread
+        self.poles = poles
+        self.solution = solution
+        self.radius = radius
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, output: int = 0, n_points: int = 2000, ax: Any = None, **kwargs: Any
+    ) -> SecularCurveDisplay:
+        """Draw the curve of a fitted model.
+
+        Parameters
+        ----------
+        estimator : KreinRidge or KreinRidgeClassifier
+            A fitted model.
+        output : int, default=0
+            Which output (or class) to draw.
+        n_points : int, default=2000
+            Points of the curve.
+        ax : matplotlib Axes or None, default=None
+            Where to draw.
+        **kwargs : dict
+            For ``Axes.plot``.
+
+        Returns
+        -------
+        SecularCurveDisplay
+            The drawn display.
+        """
+        check_is_fitted(estimator)
+        n = estimator.total_weight_
+        target = np.asarray(estimator.spectral_target_)
+        target = target.reshape(len(target), -1)[:, output]
+        if len(target) == 0:
+            raise ValueError("The centred kernel matrix is zero, so there is no curve to draw.")
+        poles = 1.0 + penalty_of(
+            estimator.eigenvalues_, estimator.alpha_positive_, estimator.alpha_negative_, n, estimator.regularizer
+        )
+        mine = float(np.atleast_1d(estimator.multiplier_)[output])
+        first = poles.min()
+        width = max(first - min(mine, 0.0), abs(first), 1e-12)
+        low, high = min(mine, 0.0) - 0.5 * width, first + 0.75 * width
+        points = np.unique(np.r_[np.linspace(low, high, n_points), first - width * np.logspace(-6, 0, 300)])
+        points = points[(points >= low) & ~np.isin(points, poles)]
+        spread = np.sqrt(((target / (poles - points[:, None])) ** 2).sum(axis=1) / n)
+        at = float(np.sqrt(np.sum((target / (poles - mine)) ** 2) / n))
+        radius = None if estimator.radius_ is None else float(np.atleast_1d(estimator.radius_)[output])
+        display = cls(points, spread, np.unique(poles[poles < high]), (mine, at), radius)
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> SecularCurveDisplay:
+        """Draw the curve.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs : dict
+            For ``Axes.plot``.
+
+        Returns
+        -------
+        SecularCurveDisplay
+            This display.
+        """
+        ax = _axes(ax)
+        first = self.poles.min()
+        left = self.multiplier < first
+        ax.plot(self.multiplier[left], self.spread[left], **{"color": POSITIVE, "label": "global minima"} | kwargs)
+        if np.any(~left):
+            rest = np.where(left, np.nan, self.spread)
+            ax.plot(self.multiplier, rest, color=NEUTRAL, lw=0.8, label="other stationary points")
+        for i, pole in enumerate(self.poles[:60]):
+            ax.axvline(pole, color=NEUTRAL, lw=0.5, ls=":", label="poles" if i == 0 else None)
+        if self.radius is not None:
+            ax.axhline(self.radius, color="black", lw=0.8, ls="--", label=f"radius {self.radius:.3g}")
+        ax.plot(*self.solution, "o", color=NEGATIVE, ms=8, label="solution", zorder=5)
+        ax.axvline(0.0, color="black", lw=0.5)
+        low, high = min(self.spread[left].min(), self.solution[1]), max(self.solution[1], self.radius or 0.0)
+        ax.set(
+            yscale="log", ylim=(low / 2, 20 * high), xlim=(self.multiplier[0], self.multiplier[-1]),
+            xlabel="multiplier (0: no constraint)", ylabel="standard deviation of f",
+        )  # fmt: skip
+        ax.legend(frameon=False, fontsize="small")
+        _despine(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class KreinPartsDisplay:
+    """The parts f+ and f- of a Krein model: along one feature, or against each other.
+
+    Parameters
+    ----------
+    positive, negative : ndarray of shape (n,)
+        The parts at the items shown.
+    intercept : float
+        What is added to their sum.
+    position : ndarray of shape (n,) or None, default=None
+        Positions along one axis; None draws f- against f+.
+    target : ndarray of shape (n,) or None, default=None
+        Targets, for the points' heights or colours.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+
+    See Also
+    --------
+    SecularCurveDisplay : How the solution was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import KreinRidge
+    >>> from mercerless.inspection import KreinPartsDisplay
+    >>> from mercerless.kernels import DeltaGauss
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge(DeltaGauss(1.0, 0.3)).fit(X, np.sin(X[:, 0]))
+    >>> display = KreinPartsDisplay.from_estimator(model, X, np.sin(X[:, 0]))
+    """
+
+    def __init__(
+        self,
+        positive: NDArray,
+        negative: NDArray,
+        intercept: float,
+        position: NDArray | None = None,
+        target: NDArray | None = None,
+    ):
+        self.positive = positive
+        self.negative = negative
+        self.intercept = intercept
+        self.position = position
+        self.target = target
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        feature: int | None = None,
+        output: int = 0,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> KreinPartsDisplay:
+        """Draw the parts at the items of X.
+
+        Parameters
+        ----------
+        estimator : KreinRidge or KreinRidgeClassifier
+            A fitted model.
+        X : array-like or sequence
+            Items, as for ``predict``.
+        y : array-like of shape (n,) or None, default=None
+            Their targets.
+        feature : int or None, default=None
+            The column of X to draw along; None takes the only column, or draws f- against f+.
+        output : int, default=0
+            Which output (or class) to draw.
+        ax : matplotlib Axes or None, default=None
+            Where to draw.
+        **kwargs : dict
+            For ``Axes.plot`` or ``Axes.scatter``.
+
+        Returns
+        -------
+        KreinPartsDisplay
+            The drawn display.
+        """
+        parts = [np.asarray(part).reshape(len(part), -1)[:, output] for part in estimator.predict_parts(X)]
+        position = None
+        pairwise = estimator.__sklearn_tags__().input_tags.pairwise
+        if feature is not None:
+            position = np.asarray(X)[:, feature]
+        elif not pairwise and np.ndim(X) == 2 and np.shape(X)[1] == 1:
+            position = np.asarray(X)[:, 0]
+        intercept = float(np.atleast_1d(estimator.intercept_)[output])
+        display = cls(*parts, intercept, position, None if y is None else np.asarray(y))
+        return display.plot(ax=ax, **kwargs)
+
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> KreinPartsDisplay:
+        """Draw the parts.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs : dict
+            For ``Axes.plot`` along a feature, ``Axes.scatter`` else.
+
+        Returns
+        -------
+        KreinPartsDisplay
+            This display.
+        """
+        ax = _axes(ax)
+        if self.position is not None:
+            order = np.argsort(self.position, kind="stable")
+            x = self.position[order]
+            whole = self.positive + self.negative + self.intercept
+            if self.target is not None and self.target.dtype.kind in "fiu":
+                ax.plot(x, self.target[order], ".", color=NEUTRAL, alpha=0.6, label="y")
+            ax.plot(x, whole[order], color="black", label="f", **kwargs)
+            ax.plot(x, self.positive[order], color=POSITIVE, label="f+", **kwargs)
+            ax.plot(x, self.negative[order], color=NEGATIVE, label="f-", **kwargs)
+            ax.legend(frameon=False)
+            ax.set(xlabel="feature", ylabel="value")
+        elif self.target is not None and self.target.dtype.kind != "f":
+            for value, color in zip(np.unique(self.target), _COLORS * (1 + len(np.unique(self.target)) // 6)):
+                rows = self.target == value
+                options = {"s": 12, "color": color, "label": value} | kwargs
+                ax.scatter(self.positive[rows], self.negative[rows], **options)
+            ax.legend(frameon=False)
+        else:
+            points = ax.scatter(self.positive, self.negative, **{"s": 12, "c": self.target} | kwargs)
+            if self.target is not None:
+                ax.figure.colorbar(points, ax=ax, label="y")
+        if self.position is None:
+            ax.set(xlabel="f+", ylabel="f-")
+            ax.axhline(0, color=NEUTRAL, lw=0.5)
+            ax.axvline(0, color=NEUTRAL, lw=0.5)
+        _despine(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+
+class LearningRateDisplay:
+    """Observed errors against sample size on logarithmic axes, with fitted and proven rates.
+
+    Parameters
+    ----------
+    curves : sequence of LearningCurve
+        From `mercerless.theory.learning_curve`.
+    names : sequence of str or None, default=None
+        Their names.
+    exponents : sequence of (float or None) or None, default=None
+        A proven or expected exponent for each, drawn as a dashed line through the first mean.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Where it was drawn.
+    figure_ : matplotlib Figure
+        The figure of `ax_`.
+
+    See Also
+    --------
+    mercerless.theory.learning_curve : The observed errors.
+    mercerless.theory.krein_exponent : Exponents that are proven.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from mercerless.inspection import LearningRateDisplay
+    >>> from mercerless.theory import learning_curve
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 3))
+    >>> y = X[:, 0] + rng.normal(size=400)
+    >>> curve = learning_curve(LinearRegression(), X, y, X, X[:, 0], [50, 100, 200], random_state=0)
+    >>> display = LearningRateDisplay.from_curve(curve, exponents=[1.0])
+    """
+
+    def __init__(
+        self,
+        curves: Sequence[LearningCurve],
+        names: Sequence[str] | None = None,
+        exponents: Sequence[float | None] | None = None,
+    ):
+        self.curves = curves
+        self.names = names
+        self.exponents = exponents
+
+    @classmethod
+    def from_curve(
+        cls,
+        curves: LearningCurve | Sequence[LearningCurve],
+        *,
+        names: Sequence[str] | None = None,
+        exponents: Sequence[float | None] | None = None,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> LearningRateDisplay:
+        """Draw one or more curves.
+
+        Parameters
+        ----------
+        curves : LearningCurve or sequence of LearningCurve
+            From `mercerless.theory.learning_curve`.
+        names : sequence of str or None, default=None
+            Their names.
+        exponents : sequence of (float or None) or None, default=None
+            Proven or expected exponents.
+        ax : matplotlib Axes or None, default=None
+            Where to draw.
+        **kwargs : dict
+            For ``Axes.plot``.
+
+        Returns
+        -------
+        LearningRateDisplay
+            The drawn display.
+        """
+        curves = [curves] if isinstance(curves, LearningCurve) else list(curves)
+        for name, values in (("names", names), ("exponents", exponents)):
+            if values is not None and len(values) != len(curves):
+                raise ValueError(f"{name} has {len(values)} entries for {len(curves)} curves; give one for each.")
+        return cls(curves, names, exponents).plot(ax=ax, **kwargs)
+
+    def plot(self, *, ax: Any = None, **kwargs: Any) -> LearningRateDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a new figure.
+        **kwargs : dict
+            For ``Axes.plot``.
+
+        Returns
+        -------
+        LearningRateDisplay
+            This display.
+        """
+        ax = _axes(ax)
+        for i, curve in enumerate(self.curves):
+            color = _COLORS[i % len(_COLORS)]
+            name = self.names[i] if self.names is not None else "observed"
+            mean = curve.errors.mean(axis=1)
+            half = curve.errors.std(axis=1) / np.sqrt(curve.errors.shape[1])
+            label = f"{name}: n^-{curve.rate.exponent:.2f} ± {curve.rate.standard_error:.2f}"
+            ax.plot(curve.sizes, mean, **{"color": color, "marker": "o", "ms": 4, "label": label} | kwargs)
+            ax.fill_between(curve.sizes, mean - half, mean + half, color=color, alpha=0.2, lw=0)
+            exponent = None if self.exponents is None else self.exponents[i]
+            if exponent is not None:
+                line = mean[0] * (curve.sizes / curve.sizes[0]) ** -exponent
+                ax.plot(curve.sizes, line, color=color, ls="--", label=f"{name}: rate n^-{exponent:.2f}")
+        ax.set(xscale="log", yscale="log", xlabel="training size", ylabel="excess risk")
+        ticks = np.unique(np.concatenate([curve.sizes for curve in self.curves]))
+        if len(ticks) <= 12:
+            ax.set_xticks(ticks, [str(size) for size in ticks])
+            ax.minorticks_off()
+        ax.legend(frameon=False, fontsize="small")
+        _despine(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

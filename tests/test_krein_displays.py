@@ -1,0 +1,97 @@
+"""Displays of Krein models draw the numbers they are given."""
+
+import matplotlib
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier
+from mercerless.inspection.krein import (
+    KreinPartsDisplay,
+    LearningRateDisplay,
+    SecularCurveDisplay,
+    ValidationSurfaceDisplay,
+)
+from mercerless.kernels import DeltaGauss
+from mercerless.theory import LearningCurve, fit_rate
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def data():
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(0, 6, 60))[:, None]
+    return X, np.sin(X[:, 0]) + 0.2 * rng.standard_normal(60)
+
+
+def test_surface_shows_the_least_error_over_the_third_parameter():
+    X, y = data()
+    model = KreinRidge(DeltaGauss(1.0, 0.3), constraint="sphere").fit(X, y)
+    display = ValidationSurfaceDisplay.from_estimator(model)
+    assert display.error.shape == (5, 17)
+    assert_allclose(display.error.min(), model.cv_results_["error"].min())
+    assert_allclose(display.chosen, (model.alpha_positive_, model.alpha_negative_ / model.alpha_positive_))
+    radius = ValidationSurfaceDisplay.from_estimator(model, other="radius")
+    assert radius.error.shape == (6, 17)
+    mesh = radius.ax_.collections[0]
+    assert_allclose(np.ma.filled(mesh.get_array()).ravel(), radius.error.ravel())
+
+
+def test_curve_where_there_is_one_ratio():
+    X, y = data()
+    display = ValidationSurfaceDisplay.from_estimator(KreinRidgeClassifier(DeltaGauss()).fit(X, y > 0))
+    assert display.other is None
+    assert_allclose(display.ax_.lines[0].get_ydata(), display.error)
+
+
+def test_surface_refuses_models_without_a_grid():
+    X, y = data()
+    model = KreinRidge(alpha_positive=0.1, alpha_negative=0.1).fit(X, y)
+    with pytest.raises(ValueError, match="searched no grid"):
+        ValidationSurfaceDisplay.from_estimator(model)
+    with pytest.raises(ValueError, match="has no radius"):
+        ValidationSurfaceDisplay.from_estimator(KreinRidge().fit(X, y), other="radius")
+
+
+@pytest.mark.parametrize("constraint", [None, "sphere"])
+def test_secular_curve_passes_through_the_solution(constraint):
+    X, y = data()
+    model = KreinRidge(DeltaGauss(1.0, 0.3), alpha_positive=0.01, alpha_negative=0.05, constraint=constraint, radius=0.9)
+    display = SecularCurveDisplay.from_estimator(model.fit(X, y))
+    assert_allclose(display.solution[1], model.predict(X).std(), rtol=1e-8)
+    left = display.multiplier < display.poles.min()
+    assert np.all(np.diff(display.spread[left]) > 0)
+    assert_allclose(np.interp(display.solution[0], display.multiplier, display.spread), display.solution[1], rtol=1e-3)
+    if constraint:
+        assert_allclose(display.solution[1], 0.9, rtol=1e-8)
+
+
+def test_parts_along_a_feature_and_against_each_other():
+    X, y = data()
+    model = KreinRidge(DeltaGauss(1.0, 0.3)).fit(X, y)
+    display = KreinPartsDisplay.from_estimator(model, X, y)
+    drawn = {line.get_label(): line.get_ydata() for line in display.ax_.lines}
+    assert_allclose(drawn["f+"] + drawn["f-"] + model.intercept_, drawn["f"], atol=1e-12)
+    assert_allclose(drawn["f"], model.predict(X), atol=1e-10)
+    K = DeltaGauss(1.0, 0.3)(X)
+    scatter = KreinPartsDisplay.from_estimator(KreinRidgeClassifier("precomputed").fit(K, y > 0), K, (y > 0).astype(int))
+    assert len(scatter.ax_.collections) == 2
+    assert len(KreinPartsDisplay.from_estimator(KreinRidge("precomputed").fit(K, y), K, y).ax_.collections) >= 1
+
+
+def test_learning_rates():
+    sizes = np.array([10, 20, 40])
+    errors = np.column_stack([1 / sizes, 2 / sizes])
+    curve = LearningCurve(sizes, errors, fit_rate(sizes, errors))
+    display = LearningRateDisplay.from_curve([curve, curve], names=["a", "b"], exponents=[1.0, None])
+    assert len(display.ax_.lines) == 3
+    assert_allclose(display.ax_.lines[1].get_ydata(), 1.5 / sizes)
+    with pytest.raises(ValueError, match="one for each"):
+        LearningRateDisplay.from_curve([curve], names=["a", "b"])

@@ -1,0 +1,173 @@
+"""Learning-rate exponents against the papers' proofs and remarks; observed rates against known ones."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose
+from oracles.theory import hyper_svr_of_a_smooth_kernel, krein_from_the_proof, lab_from_the_proof
+from sklearn.linear_model import LinearRegression, Ridge
+
+from mercerless.kernels import DeltaGauss, Gaussian, Log
+from mercerless.theory import (
+    best_decay,
+    eigenvalue_growth,
+    fit_rate,
+    hyper_ridge_exponent,
+    hyper_svr_exponent,
+    krein_exponent,
+    lab_exponent,
+    learning_curve,
+    rademacher_bound,
+    rademacher_complexity,
+)
+
+unit = st.floats(0.01, 1.0)
+
+
+@given(unit, st.floats(0.01, 1.5), unit, st.one_of(st.none(), st.floats(0.01, 1.5)))
+@settings(max_examples=300, deadline=None)
+def test_krein_exponent_is_that_of_the_proof(beta, s, gamma, eta):
+    limit = 1 / s - (gamma + s * gamma - 1) * (2 + s)
+    assume(limit > 1e-6)
+    assume(eta is None or (eta > max(0, 1 - 2 / s) and (eta >= 1 or gamma + eta > 1)))
+    for epsilon in (0.0, limit / 3):
+        value = krein_exponent(beta, s, gamma, eta, epsilon)
+        assert_allclose(value, krein_from_the_proof(beta, s, gamma, eta, epsilon), rtol=1e-10, atol=1e-12)
+        assert value > 0
+
+
+def test_krein_exponent_at_its_corners():
+    assert_allclose(krein_exponent(1.0, 1e-8, 1.0), 1.0, rtol=1e-6)  # the optimal rate of a Hilbert space
+    assert krein_exponent(0.7, 0.2, 0.9, growth=1.3) == krein_exponent(0.7, 0.2, 0.9)
+    assert krein_exponent(0.9, 0.1, 0.8, growth=0.5) <= krein_exponent(0.9, 0.1, 0.8)
+    # for small s and penalty 1/m the text gives min(beta, eta)
+    assert_allclose(krein_exponent(0.6, 1e-7, 1.0, growth=0.4), 0.4, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((0.0, 0.1, 0.5), "approximation must be in"),
+        ((1.0, 0.1, 1.5), "decay must be in"),
+        ((1.0, 0.0, 0.5), "capacity must be positive"),
+        ((1.0, 0.1, 0.5, 0.3), r"decay \+ growth > 1"),
+        ((1.0, 3.0, 0.2, 0.1), "growth > max"),
+        ((1.0, 3.0, 1.0), "epsilon <"),
+    ],
+)
+def test_krein_conditions(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        krein_exponent(*arguments)
+
+
+@given(unit, unit, st.floats(0.1, 10), st.floats(1.1, 5))
+@settings(max_examples=100, deadline=None)
+def test_hyper_svr_exponent_of_smooth_kernels(r, alpha, p, q):
+    theta = min(2 / q, p / (p + 1))
+    expected = hyper_svr_of_a_smooth_kernel(r, theta, alpha)
+    assert_allclose(q * hyper_svr_exponent(r, 1e-10, alpha, p, q), expected, rtol=1e-6)
+
+
+def test_hyper_exponents_conditions_and_limits():
+    # Theorem 8 is Theorem 7 without the variance condition, theta = 0, and in the norm itself
+    for r, s, a in [(1.0, 0.3, 0.5), (0.4, 0.1, 0.9)]:
+        assert_allclose(hyper_ridge_exponent(r, s, a), min(a * r, 1 / (2 + s) - a * s / (1 + s)))
+    assert_allclose(2 * hyper_ridge_exponent(1.0, 1e-9, 0.5), 1.0, rtol=1e-6)  # squared error: the optimal 1/m
+    with pytest.raises(ValueError, match="decay <"):
+        hyper_ridge_exponent(1.0, 5.0, 0.9)
+    with pytest.raises(ValueError, match="decay <"):
+        hyper_svr_exponent(1.0, 5.0, 0.9)
+    with pytest.raises(ValueError, match="q > 1"):
+        hyper_svr_exponent(1.0, 0.1, 0.9, q=1.0)
+    with pytest.raises(ValueError, match="epsilon"):
+        hyper_ridge_exponent(1.0, 0.1, 0.5, epsilon=1.0)
+
+
+@given(unit, st.floats(0, 0.249))
+@settings(max_examples=50, deadline=None)
+def test_lab_exponent_is_that_of_the_proof(beta, share):
+    xi = share * beta
+    error, decay, support = lab_from_the_proof(beta, xi)
+    assert_allclose(lab_exponent(beta, xi), (error, support, decay), rtol=1e-10, atol=1e-12)
+    assert lab_exponent(beta, xi).decay <= 0.5 + 1e-12  # the paper's remark
+    with pytest.raises(ValueError, match="xi must be"):
+        lab_exponent(beta, beta / 4)
+
+
+def test_best_decay_beats_a_grid():
+    decay, exponent = best_decay(lambda g: krein_exponent(0.5, 0.5, g))
+    assert 0 < decay <= 1
+    for g in np.linspace(0.05, 0.95, 19):
+        assert krein_exponent(0.5, 0.5, g) <= exponent + 1e-9
+    with pytest.raises(ValueError, match="no decay"):
+        best_decay(lambda g: krein_exponent(1.0, 50.0, g, growth=0.1))
+
+
+def test_rademacher_bound_holds_and_is_nearly_reached():
+    rng = np.random.default_rng(0)
+    K = DeltaGauss(1.0, 0.4)(rng.standard_normal((80, 2)))
+    complexity, error = rademacher_complexity(K, 2.0, 4000, random_state=0)
+    bound = rademacher_bound(K, 2.0)
+    assert complexity <= bound + 3 * error
+    assert complexity > 0.8 * bound
+    s, V = np.linalg.eigh(K)
+    assert_allclose(bound, 2.0 * np.sqrt(np.trace((V * np.abs(s)) @ V.T)) / 80, rtol=1e-10)
+    # brute force: the supremum over functions V|s|^1/2 g of the ball, for one draw of signs
+    signs = rng.choice([-1, 1], 80)
+    F = (V * np.sqrt(np.abs(s))) @ rng.standard_normal((80, 5000))
+    g = np.linalg.norm(np.linalg.pinv(V * np.sqrt(np.abs(s))) @ F, axis=0)
+    supremum = np.sqrt(signs @ (V * np.abs(s)) @ V.T @ signs) / 80
+    assert np.all(np.abs(signs @ (F / g)) / 80 <= supremum + 1e-9)
+
+
+def test_fit_rate_recovers_a_power_law():
+    sizes = np.array([10, 30, 100, 300])
+    rate = fit_rate(sizes, 2.5 * sizes**-0.37)
+    assert_allclose((rate.exponent, rate.constant), (0.37, 2.5), rtol=1e-10)
+    assert rate.standard_error < 1e-10
+    with pytest.raises(ValueError, match="positive errors"):
+        fit_rate(sizes, [1, 0, 1, 1])
+
+
+def test_eigenvalue_growth_of_known_kernels():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 2))
+    log = eigenvalue_growth(Log(), X, [40, 80, 160], n_repeats=4, random_state=0)
+    assert_allclose(log.negative, 1.0, atol=0.05)  # the one negative eigenvalue is minus the sum of the others
+    gauss = eigenvalue_growth(Gaussian(0.5), X, [40, 80, 160], n_repeats=4, random_state=0)
+    assert_allclose(gauss.positive, 1.0, atol=0.05)
+    assert np.isnan(gauss.negative)
+    assert np.isnan(gauss.exponent)
+    same = eigenvalue_growth("precomputed", Log()(X), [40, 80, 160], n_repeats=4, random_state=0)
+    assert_allclose(same.largest, log.largest, rtol=1e-8)
+    with pytest.raises(ValueError, match="at least two"):
+        eigenvalue_growth(Log(), X, [40])
+
+
+def test_learning_curve_of_ordinary_least_squares():
+    """The excess risk of d coefficients is d sigma^2 / (n - d - 1) for Gaussian rows: an oracle for curve and rate."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 4))
+    y = X[:, 0] + rng.standard_normal(3000)
+    test = rng.standard_normal((4000, 4))
+    curve = learning_curve(
+        LinearRegression(fit_intercept=False), X, y, test, test[:, 0], [50, 200, 800], n_repeats=40, random_state=0
+    )
+    expected = 4 / (curve.sizes - 5)
+    assert_allclose(curve.errors.mean(axis=1), expected, rtol=0.25)
+    assert_allclose(curve.rate.exponent, 1.0, atol=0.15)
+
+
+def test_learning_curve_options():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 2))
+    y = 5 * X[:, 0]
+    curve = learning_curve(lambda n: Ridge(alpha=1 / n), X, y, X, y, [20, 50], clip=1.0, n_repeats=2, random_state=0)
+    assert curve.errors.min() > np.mean((np.clip(y, -1, 1) - y) ** 2) - 1e-9
+    again = learning_curve(lambda n: Ridge(alpha=1 / n), X, y, X, y, [20, 50], clip=1.0, n_repeats=2, random_state=0)
+    assert_allclose(curve.errors, again.errors)
+    with pytest.raises(ValueError, match="floor"):
+        learning_curve(Ridge(), X, y, X, y, [20, 50], floor=1e9, random_state=0)
+    with pytest.raises(ValueError, match="sizes must lie"):
+        learning_curve(Ridge(), X, y, X, y, [20, 500])
