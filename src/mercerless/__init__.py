@@ -4,8 +4,12 @@ A kernel gives a matrix (`mercerless.kernels`). Spectra say what the matrix is (
 matrices into coefficients and a certificate. An estimator wears one solver.
 """
 
-from mercerless import datasets, kernels, lowrank, spectra
+from mercerless import datasets, inspection, kernels, lowrank, spectra, theory
+from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
+from mercerless.estimators.dank import DANKClassifier, DANKRegressor
+from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
+from mercerless.estimators.lab import LABClassifier, LABRegressor
 from mercerless.estimators.similarity import (
     SimilarityClassifierCV,
     SimilarityFeatures,
@@ -16,16 +20,28 @@ from mercerless.estimators.similarity import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsymmetricRidge",
+    "AsymmetricRidgeClassifier",
+    "DANKClassifier",
+    "DANKRegressor",
+    "HyperClassifier",
+    "HyperRegressor",
+    "HyperRidge",
+    "HyperSVR",
     "KreinRidge",
     "KreinRidgeClassifier",
     "KreinSVC",
     "KreinSVR",
+    "LABClassifier",
+    "LABRegressor",
     "SimilarityClassifierCV",
     "SimilarityFeatures",
     "SimilarityRegressorCV",
     "SimilaritySVC",
     "datasets",
+    "inspection",
     "kernels",
     "lowrank",
     "spectra",
+    "theory",
 ]

@@ -3,6 +3,9 @@
 from mercerless.kernels.adapters import GaussianProcessKernel, Metric, PairFunction, Precomputed, as_kernel
 from mercerless.kernels.base import Constant, Difference, Kernel, Parameter, Product, Scale, Sum
 from mercerless.kernels.dot_product import Polynomial, Sigmoid, SphericalPolynomial
+from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, WishartHyper
+from mercerless.kernels.learned import HyperExpansion, TensorExpansion
+from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.kernels.stationary import TL1, DeltaGauss, Epanechnikov, Exponential, Gaussian, Laplace, Log
 
 __all__ = [
@@ -13,9 +16,15 @@ __all__ = [
     "Epanechnikov",
     "Exponential",
     "Gaussian",
+    "GaussianHyper",
     "GaussianProcessKernel",
+    "HyperExpansion",
+    "HyperKernel",
     "Kernel",
     "Laplace",
+    "LocalExponential",
+    "LocalGaussian",
+    "LocalLaplace",
     "Log",
     "Metric",
     "PairFunction",
@@ -27,5 +36,8 @@ __all__ = [
     "Sigmoid",
     "SphericalPolynomial",
     "Sum",
+    "TensorExpansion",
+    "TensorHyper",
+    "WishartHyper",
     "as_kernel",
 ]
