@@ -1,0 +1,83 @@
+"""An estimator as code to copy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sklearn.base import BaseEstimator
+
+from ._inputs import Problem
+from ._learners import Learner
+
+
+def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> str:
+    """Return a program that loads the data, fits `estimator` and predicts.
+
+    Parameters
+    ----------
+    problem : Problem
+        The data.
+    learner : Learner
+        The learner, which says in what form it takes the data.
+    estimator : BaseEstimator
+        The unfitted estimator.
+
+    Returns
+    -------
+    str
+        Python code.
+    """
+    preparation = []
+    if problem.kind == "strings":
+        preparation += ["X = cdist(items, items, scorer=Levenshtein.normalized_similarity)"]
+    if problem.asymmetry and learner.takes != "given":
+        preparation.append("X = symmetrize(X)  # new items: the mean of both directions")
+    if learner.takes == "distances" and problem.is_matrix and not problem.is_distance:
+        preparation.append("X = X.max() - X  # new items: the same maximum minus their rows")
+    if problem.encoding is not None and problem.encoding.categories:
+        preparation.append("X = pd.get_dummies(X, dtype=float)")
+    loading = problem.loading
+    if problem.kind == "strings":
+        loading = loading.replace("X = ", "items = ")
+    body = "\n".join([loading, *preparation])
+    rows = "X" if problem.kind == "table" else "rows of new items against the training items"
+    fit = f"estimator = {describe(estimator)}\nestimator.fit(X, y)\n# estimator.predict(...)  takes {rows}"
+    return f"{imports_for(body, estimator)}\n\n{body}\n\n{fit}\n"
+
+
+def describe(estimator: BaseEstimator) -> str:
+    """Return the constructor call of an estimator, complete and valid."""
+    return estimator.__repr__(N_CHAR_MAX=10**6)
+
+
+def imports_for(body: str, estimator: BaseEstimator) -> str:
+    """Return the import lines that `body` and the constructor call need."""
+    wanted = {(public_module(type(part)), type(part).__name__) for part in parts_of(estimator)}
+    if "symmetrize(" in body:
+        wanted.add(("mercerless.spectra", "symmetrize"))
+    lines = [line for prefix, line in (("np.", "import numpy as np"), ("pd.", "import pandas as pd")) if prefix in body]
+    if "Levenshtein" in body:
+        wanted |= {("rapidfuzz.distance", "Levenshtein"), ("rapidfuzz.process", "cdist")}
+    return "\n".join([*lines, *(f"from {module} import {name}" for module, name in sorted(wanted))])
+
+
+def parts_of(value: object) -> Iterator[BaseEstimator]:
+    """Yield an estimator and every estimator or kernel inside it, also in grids and steps."""
+    if isinstance(value, BaseEstimator):
+        yield value
+        for part in value.get_params(deep=False).values():
+            yield from parts_of(part)
+    elif isinstance(value, dict):
+        for part in value.values():
+            yield from parts_of(part)
+    elif isinstance(value, (list, tuple)):
+        for part in value:
+            yield from parts_of(part)
+
+
+def public_module(cls: type) -> str:
+    """Return the module to import a class from."""
+    parts = cls.__module__.split(".")
+    if parts[0] == "mercerless":
+        return "mercerless.kernels" if parts[1] == "kernels" else "mercerless"
+    return ".".join(part for part in parts if not part.startswith("_"))

@@ -1,0 +1,133 @@
+"""Is the negative part of a similarity matrix information or noise? Asked of held-out labels, not of its size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils import check_random_state
+
+from .spectra import decompose
+
+STRENGTHS = np.logspace(-5, 1, 7)
+N_FOLDS = 5
+
+
+class NegativePart(NamedTuple):
+    """What held-out labels say about the negative eigenvalues.
+
+    Attributes
+    ----------
+    flip_loss, clip_loss : float
+        Out-of-fold squared error of a ridge that uses the negative part (flip) or leaves it out (clip), relative to
+        that of the mean.
+    z : float
+        Their difference in standard errors over items; positive when the negative part helps.
+    p_value : float
+        How often the negative part helps as much when its items are shuffled.
+    n_permutations, n_items : int
+        How many shuffles, of how many items.
+    verdict : {"informative", "noise", "undecided"}
+        ``z`` beyond 2 either way, else undecided.
+    """
+
+    flip_loss: float
+    clip_loss: float
+    z: float
+    p_value: float
+    n_permutations: int
+    n_items: int
+    verdict: str
+
+
+def judge_negative_part(
+    K: NDArray, y: NDArray, classification: bool, random_state: int = 0, n_permutations: int = 39,
+    max_items: int = 1000, max_shuffled: int = 250,
+) -> NegativePart:
+    """Compare flip with clip out of fold, and the negative part with shuffled copies of itself.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n)
+        Symmetric similarities.
+    y : ndarray of shape (n,)
+        Labels.
+    classification : bool
+        Whether they are classes.
+    random_state : int, default=0
+        Seed of the folds, of the shuffles, and of the items taken where there are too many.
+    n_permutations : int, default=39
+        How many shuffles.
+    max_items, max_shuffled : int
+        At most this many items are used for flip against clip, and for the shuffles.
+
+    Returns
+    -------
+    NegativePart
+        The numbers and the verdict.
+    """
+    rng = check_random_state(random_state)
+    targets = (y[:, None] == np.unique(y)).astype(float) if classification else y[:, None].astype(float)
+    K, y, targets = _thin(K, y, targets, max_items, rng)
+    folds = _folds(y, classification, random_state)
+    clip, flip = _out_of_fold(K, targets, folds, ("clip", "flip"))
+    base = float(((targets - targets.mean(axis=0)) ** 2).sum(axis=1).mean())
+    gain = clip - flip
+    error = float(gain.std(ddof=1) / np.sqrt(len(gain)))
+    z = float(gain.mean() / error) if error > 0 else 0.0
+    K, y, targets = _thin(K, y, targets, max_shuffled, rng)
+    folds = _folds(y, classification, random_state)
+    s, V, _ = decompose(K)
+    negative = (V * np.minimum(s, 0.0)) @ V.T
+    positive = K - negative
+    found = _out_of_fold(K, targets, folds, ("flip",))[0].mean()
+    as_good = 1
+    for _ in range(n_permutations):
+        order = rng.permutation(len(K))
+        shuffled = positive + negative[np.ix_(order, order)]
+        as_good += bool(_out_of_fold(shuffled, targets, folds, ("flip",))[0].mean() <= found)
+    verdict = "informative" if z > 2 else "noise" if z < -2 else "undecided"
+    return NegativePart(
+        float(flip.mean() / base), float(clip.mean() / base), z, as_good / (n_permutations + 1), n_permutations,
+        len(gain), verdict,
+    )
+
+
+def _thin(K, y, targets, most: int, rng):
+    """Keep a random part of the items where there are more than `most`."""
+    if len(K) <= most:
+        return K, y, targets
+    keep = np.sort(rng.choice(len(K), most, replace=False))
+    return K[np.ix_(keep, keep)], y[keep], targets[keep]
+
+
+def _folds(y: NDArray, classification: bool, seed: int):
+    rare = classification and np.unique(y, return_counts=True)[1].min() < N_FOLDS
+    splitter = StratifiedKFold if classification and not rare else KFold
+    return list(splitter(N_FOLDS, shuffle=True, random_state=seed).split(y, y))
+
+
+def _out_of_fold(K: NDArray, targets: NDArray, folds, modes: tuple[str, ...]) -> list[NDArray]:
+    """Squared error of every held-out item, for each mode at the ridge strength with the smallest mean."""
+    losses = np.empty((len(modes), len(STRENGTHS), len(K)))
+    for train, test in folds:
+        column_means = K[np.ix_(train, train)].mean(axis=0)
+        centred = K[np.ix_(train, train)] - column_means
+        centred -= centred.mean(axis=1, keepdims=True)
+        rows = K[np.ix_(test, train)] - column_means
+        rows -= rows.mean(axis=1, keepdims=True)
+        s, V = eigh((centred + centred.T) / 2, driver="evd", check_finite=False)
+        keep = np.abs(s) > 1e-8 * np.abs(s).max()
+        s, V = s[keep], V[:, keep]
+        mean = targets[train].mean(axis=0)
+        coordinates, features = V.T @ (targets[train] - mean), rows @ V
+        for m, mode in enumerate(modes):
+            weight = np.abs(s) if mode == "flip" else np.maximum(s, 0.0)
+            for i, strength in enumerate(STRENGTHS):
+                shrunk = weight / s / (weight + strength * weight.max())
+                predicted = mean + features @ (shrunk[:, None] * coordinates)
+                losses[m, i, test] = ((predicted - targets[test]) ** 2).sum(axis=1)
+    return [of_mode[of_mode.mean(axis=1).argmin()] for of_mode in losses]

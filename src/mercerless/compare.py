@@ -1,0 +1,539 @@
+"""The comparison of all learners on one data set, by nested cross-validation, with honest statistics."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import re
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.datasets import get_data_home
+
+from ._engine import N_FOLDS, Run, Store, Task, duration, make_folds
+from ._inputs import Problem, make_problem
+from ._learners import LEARNERS, Learner, Setting, count_settings, select_learners, similarities
+from ._negative import NegativePart, judge_negative_part
+from ._statistics import Differences, compare_scores
+from .spectra import Indefiniteness, indefiniteness
+
+__all__ = ["Comparison", "compare"]
+
+METRICS = {"classification": ("accuracy", "balanced_accuracy"), "regression": ("r2",)}
+WORDS = {
+    "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "r2": "R²", "rmse": "RMSE",
+    "mae": "mean absolute error", "roc_auc": "area under ROC", "log_loss": "log-loss",
+}
+
+
+def compare(
+    X: ArrayLike | Sequence[str],
+    y: ArrayLike,
+    *,
+    kind: str | None = None,
+    task: str | None = None,
+    groups: ArrayLike | None = None,
+    X_test: ArrayLike | None = None,
+    y_test: ArrayLike | None = None,
+    metric: str | None = None,
+    learners: Sequence[str] | None = None,
+    budget: float | str | None = "2m",
+    repeats: int | None = None,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    name: str = "data",
+    resume: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Comparison:
+    """Compare every applicable learner on one data set and recommend one.
+
+    All learners are scored on the same repeated five-fold splits, and each searches its own parameters inside every
+    training part (nested cross-validation).
+
+    Parameters
+    ----------
+    X : array-like of shape (n, n) or (n, n_features), or sequence of str
+        Similarities or distances between the items, a table of numbers, or strings (compared by edit distance).
+    y : array-like of shape (n,)
+        Classes, or numbers.
+    kind : {"similarity", "distance", "table", "strings"} or None, default=None
+        What X is; None finds out.
+    task : {"classification", "regression"} or None, default=None
+        What y is; None finds out.
+    groups : array-like of shape (n,) or None, default=None
+        Items of one group are never split between training and test.
+    X_test, y_test : array-like or None, default=None
+        A given test set (for matrices: rows against the training items). It is scored once at the end and takes no
+        part in the recommendation.
+    metric : {"accuracy", "balanced_accuracy", "r2"} or None, default=None
+        The score that counts; None means accuracy or R².
+    learners : sequence of str or None, default=None
+        Names of the learners to run; None means all that apply.
+    budget : float, str or None, default="2m"
+        Seconds, or a string such as ``"90s"``, ``"2m"`` or ``"1h"``; None means no limit. It decides how many repeats
+        are run and whether costly learners are left out; what was left out is said.
+    repeats : int or None, default=None
+        Run exactly this many repeats, whatever they cost; None lets the budget decide.
+    n_jobs : int or None, default=None
+        How many tasks run at the same time, by `joblib`, whose parallel backends (also Dask) can be set around
+        the call. The scores do not depend on it.
+    random_state : int, default=0
+        Seed of the splits and of the learners.
+    name : str, default="data"
+        What to call the data in the report.
+    resume : bool, default=False
+        Continue a comparison of the same data and settings that was interrupted.
+    progress : callable of (text, done, total) or None, default=None
+        Told how far each step is.
+
+    Returns
+    -------
+    Comparison
+        The table, the recommended learner and the report.
+
+    Examples
+    --------
+    >>> from mercerless import compare
+    >>> from mercerless.datasets import load_digit_shapes
+    >>> shapes = load_digit_shapes(100)
+    >>> result = compare(shapes.D, shapes.target, learners=["dummy", "neighbors"], repeats=1)
+    >>> result.recommended
+    'neighbors'
+    >>> [row["learner"] for row in result.table]
+    ['neighbors', 'dummy']
+    """
+    problem = make_problem(
+        X, y, kind=kind, task=task, groups=groups, X_test=X_test, y_test=y_test, name=name,
+        guesses=(),
+    )
+    return compare_problem(
+        problem, metric=metric, learners=learners, budget=budget, repeats=repeats, n_jobs=n_jobs,
+        random_state=random_state, resume=resume, progress=progress,
+    )
+
+
+def compare_problem(
+    problem: Problem,
+    *,
+    metric: str | None = None,
+    learners: Sequence[str] | None = None,
+    budget: float | str | None = "2m",
+    repeats: int | None = None,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    resume: bool = False,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Comparison:
+    """Compare learners on a problem; see `compare`."""
+    metric = metric or METRICS[problem.task][0]
+    if metric not in METRICS[problem.task]:
+        raise ValueError(f"metric={metric!r} does not suit {problem.task}; use {' or '.join(METRICS[problem.task])}.")
+    if repeats is not None and repeats < 1:
+        raise ValueError(f"repeats={repeats} must be at least 1.")
+    seconds = None if repeats is not None else parse_budget(budget)
+    chosen, excused = select_learners(problem, None if learners is None else tuple(learners))
+    setting = Setting(problem, metric, random_state)
+    quiet = progress or (lambda text, done, total: None)
+    if problem.is_matrix:
+        quiet("spectrum", 0, 1)
+        _ = setting.eigenvalues  # once, before the setting is sent to the workers
+    folder = _work_folder(problem, metric, chosen, random_state)
+    run = Run(
+        problem, chosen, setting, seconds, repeats, n_jobs, Store(folder, resume), quiet,
+        left_out=excused,
+    ).go()
+    comparison = Comparison(
+        problem=problem,
+        metric=metric,
+        random_state=random_state,
+        learners=chosen,
+        records=list(run.store.records.values()),
+        left_out=run.left_out,
+        failed=run.failed,
+        interrupted=run.interrupted,
+        budget=seconds,
+    )
+    comparison.check_comparable()
+    if not run.interrupted:
+        quiet("negative part of the spectrum", 0, 1)
+        comparison.negative  # noqa: B018 - computed here, so that its time is part of the run
+        run.store.clear()
+    comparison.elapsed = run.elapsed
+    return comparison
+
+
+def parse_budget(budget: float | str | None) -> float | None:
+    """Seconds of a budget such as 90, "90s", "2m", "1.5h"; None means no limit."""
+    if budget is None or isinstance(budget, (int, float)):
+        seconds = budget
+    else:
+        match = re.fullmatch(r"\s*([0-9.]+)\s*(s|sec|m|min|h)?\s*", budget.lower())
+        if match is None:
+            raise ValueError(f"budget={budget!r} is not a time; write for example '90s', '2m' or '1h'.")
+        seconds = float(match[1]) * {"m": 60, "h": 3600}.get((match[2] or "s")[0], 1)
+    if seconds is not None and not seconds > 0:
+        raise ValueError(f"budget={budget!r} must be positive; write for example '90s', '2m' or '1h'.")
+    return seconds
+
+
+def _work_folder(problem: Problem, metric: str, learners: list[Learner], random_state: int) -> Path:
+    """Return where finished tasks are kept until the run is complete: one folder per data and settings."""
+    digest = blake2b(digest_size=12)
+    for array in (problem.X, problem.y, problem.groups, problem.X_test, problem.y_test):
+        if array is not None:
+            digest.update(str((array.shape, array.dtype)).encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+    names = [learner.name for learner in learners]
+    digest.update(repr((problem.kind, problem.task, metric, names, random_state, version("mercerless"))).encode())
+    return Path(get_data_home()) / "mercerless" / "compare" / digest.hexdigest()
+
+
+@dataclass
+class Comparison:
+    """The outcome of `compare`.
+
+    Attributes
+    ----------
+    problem : Problem
+        The data, and what was found out about it.
+    metric : str
+        The score that counts.
+    learners : list of Learner
+        What was run.
+    records : list of dict
+        One per fit: learner, repeat, fold, part of the training set, scores, times, size.
+    left_out, failed : dict of str to str
+        Learners without a result, with the reason.
+    interrupted : bool
+        Whether the user stopped the run before its end.
+    """
+
+    problem: Problem
+    metric: str
+    random_state: int
+    learners: list[Learner]
+    records: list[dict[str, Any]]
+    left_out: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    interrupted: bool = False
+    budget: float | None = None
+    elapsed: float = 0.0
+    finished: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M %Z"))
+
+    # ------------------------------------------------------------------------------------------ scores and order
+
+    @cached_property
+    def _results(self) -> dict[str, dict[tuple[int, int], dict[str, Any]]]:
+        """Full-size records by learner and split, of learners that can be compared with the others."""
+        results: dict[str, dict[tuple[int, int], dict[str, Any]]] = {}
+        for record in self.records:
+            if record["part"] == 1.0 and record["fold"] >= 0 and "error" not in record:
+                results.setdefault(record["learner"], {})[record["repeat"], record["fold"]] = record
+        most = max(map(len, results.values()), default=0)
+        for name in [name for name, records in results.items() if 2 * len(records) < most]:
+            del results[name]
+            if name not in self.failed:
+                self.left_out.setdefault(name, "the run ended before it had enough splits")
+        return {name: results[name] for name in sorted(results, key=self._position)}
+
+    def _position(self, name: str) -> int:
+        return [learner.name for learner in self.learners].index(name)
+
+    @cached_property
+    def splits(self) -> list[tuple[int, int]]:
+        """The splits, as (repeat, fold), that every compared learner was scored on."""
+        common = [set(records) for records in self._results.values()]
+        return sorted(set.intersection(*common)) if common else []
+
+    def check_comparable(self) -> None:
+        """Raise where nothing can be compared."""
+        if len(self._results) and self.splits:
+            return
+        if self.failed and not self.interrupted:
+            name, error = next(iter(self.failed.items()))
+            raise ValueError(f"Every learner failed; {name}: {error}")
+        if self.interrupted:
+            raise KeyboardInterrupt
+        raise ValueError(
+            f"The budget of {duration(self.budget)} is too short for a single learner; give more, or fewer items."
+        )
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the compared learners, the best mean score first, ties in the order of the list of learners."""
+        means = {name: np.mean(self._scores(name)) for name in self._results}
+        return sorted(means, key=lambda name: -means[name])
+
+    def _scores(self, name: str, metric: str | None = None) -> list[float]:
+        records = self._results[name]
+        return [records[split]["scores"].get(metric or self.metric, np.nan) for split in self.splits]
+
+    @cached_property
+    def differences(self) -> Differences:
+        """All pairwise differences, in the order of `names`."""
+        scores = np.column_stack([self._scores(name) for name in self.names])
+        return compare_scores(scores, self._items(), 1.0 / (N_FOLDS - 1))
+
+    def _items(self) -> NDArray:
+        """What every item, or group, contributes to every learner's score, averaged over repeats."""
+        n = len(self.problem.y)
+        totals, counts = np.zeros((n, len(self.names))), np.zeros(n)
+        folds = {repeat: make_folds(self.problem, repeat, self.random_state) for repeat, _ in self.splits}
+        for repeat, fold in self.splits:
+            test = folds[repeat][fold][1]
+            counts[test] += 1
+            for column, name in enumerate(self.names):
+                totals[test, column] += self._results[name][repeat, fold]["items"]
+        seen = counts > 0
+        items = totals[seen] / counts[seen, None]
+        if self.problem.groups is None:
+            return items
+        _, which = np.unique(self.problem.groups[seen], return_inverse=True)
+        sums = np.zeros((which.max() + 1, items.shape[1]))
+        np.add.at(sums, which, items)
+        return sums * (len(sums) / len(items))
+
+    # ------------------------------------------------------------------------------------------- what to tell
+
+    @property
+    def recommended(self) -> str:
+        """The name of the recommended learner: the one with the best mean score."""
+        return self.names[0]
+
+    @property
+    def ties(self) -> list[str]:
+        """Learners that are not distinguishable from the recommended one."""
+        return [name for i, name in enumerate(self.names) if i and not self.differences.better(0, i)]
+
+    @property
+    def has_winner(self) -> bool:
+        """Whether the recommended learner is better than every other beyond doubt."""
+        return len(self.names) > 1 and not self.ties
+
+    def title(self, name: str) -> str:
+        """A learner's title."""
+        return next(other.title for other in LEARNERS if other.name == name and other.applies(self.problem))
+
+    @cached_property
+    def table(self) -> list[dict[str, Any]]:
+        """One row per learner, best first; differences are to the recommended one, with simultaneous intervals."""
+        return [self._row(i, name) for i, name in enumerate(self.names)]
+
+    def _row(self, i: int, name: str) -> dict[str, Any]:
+        found, records = self.differences, [self._results[name][split] for split in self.splits]
+        low, high = found.interval(i, 0)
+        learner = self.learners[self._position(name)]
+        row = {
+            "learner": name,
+            "title": learner.title,
+            "family": learner.family,
+            "score": float(found.mean[i]),
+            "low": float(found.mean[i] - found.half_width[i]),
+            "high": float(found.mean[i] + found.half_width[i]),
+            "difference": float(found.difference[i, 0]),
+            "difference_low": low,
+            "difference_high": high,
+            "verdict": "recommended" if i == 0 else "worse" if found.better(0, i) else "not distinguishable",
+        }
+        for metric in dict.fromkeys(metric for record in records for metric in record["scores"]):
+            row[metric] = float(np.mean(self._scores(name, metric)))
+        row["fit_time"] = float(np.median([record["fit_time"] for record in records]))
+        row["predict_time"] = float(np.median([record["predict_time"] for record in records]))
+        row["size"] = int(np.median([record["size"] for record in records]))
+        row["settings"] = count_settings(self._build(learner))
+        row["converged"] = all(record["converged"] for record in records)
+        row["test_score"] = self._test_score(name)
+        return row
+
+    def _test_score(self, name: str) -> float | None:
+        key = Task(name, 0, -1)
+        scores = [
+            record["scores"][self.metric]
+            for record in self.records
+            if "scores" in record and all(record[part] == value for part, value in key._asdict().items())
+        ]
+        return scores[0] if scores else None
+
+    @cached_property
+    def verdict(self) -> list[str]:
+        """The outcome in sentences: a winner only where there is one."""
+        best, metric = self.table[0], WORDS[self.metric]
+        first = f"{best['title']} has the best mean {metric}, {self.format(best['score'])}"
+        if len(self.names) == 1:
+            return [f"{first}; there is nothing to compare it with."]
+        if self.has_winner:
+            sentences = [f"{first}, and is better than every other learner beyond the doubt that the splits leave."]
+        else:
+            tied = [self.title(name) for name in self.ties]
+            listed = f"{len(tied)} other learners are" if len(tied) > 3 else f"{' and '.join(tied)} {_are(tied)}"
+            sentences = [f"{first}, but there is no winner: {listed} not distinguishable from it."]
+            rows = [row for row in self.table if row["verdict"] != "worse"]
+            fastest = min(rows, key=lambda row: row["fit_time"])
+            if fastest is not best and fastest["fit_time"] < best["fit_time"] / 2:
+                ratio = best["fit_time"] / fastest["fit_time"]
+                sentences.append(f"Among these, {fastest['title']} is {ratio:.0f} times faster to fit.")
+        if "dummy" in self.ties:
+            sentences.append("Even the constant guess is not distinguishable: these data may hold nothing to learn.")
+        return sentences
+
+    def format(self, score: float) -> str:
+        """A score for people: accuracies as percentages."""
+        return f"{score:.3f}" if self.metric == "r2" else f"{100 * score:.1f} %"
+
+    def points(self, difference: float) -> str:
+        """A difference of scores for people: accuracies in percentage points."""
+        return f"{difference:+.3f}" if self.metric == "r2" else f"{100 * difference:+.1f}"
+
+    @cached_property
+    def spectrum(self) -> Indefiniteness | None:
+        """How indefinite the similarities are; None for tables."""
+        return indefiniteness(similarities(self.problem)) if self.problem.is_matrix else None
+
+    @cached_property
+    def negative(self) -> NegativePart | None:
+        """What held-out labels say about the negative part; None where there is none."""
+        if self.spectrum is None or self.spectrum.is_psd or self.interrupted:
+            return None
+        return judge_negative_part(
+            similarities(self.problem), self.problem.y, self.problem.is_classification, self.random_state
+        )
+
+    @cached_property
+    def curves(self) -> dict[str, list[tuple[int, float]]]:
+        """Learning curves: mean score by mean size of the training set, over the splits that have every size."""
+        curves: dict[str, list[tuple[int, float]]] = {}
+        for name in self.names:
+            by_fold: dict[int, dict[float, tuple[int, float]]] = {}
+            for record in self.records:
+                if record["learner"] == name and record["repeat"] == 0 and record["fold"] >= 0 and "scores" in record:
+                    value = record["n_train"], record["scores"][self.metric]
+                    by_fold.setdefault(record["fold"], {})[record["part"]] = value
+            most = max(map(len, by_fold.values()))
+            full = [points for points in by_fold.values() if len(points) == most]
+            curves[name] = [
+                (round(size), float(score))
+                for size, score in (np.mean([points[part] for points in full], axis=0) for part in sorted(full[0]))
+            ]
+        return curves
+
+    # ---------------------------------------------------------------------------------------------- what to use
+
+    def _build(self, learner: Learner) -> BaseEstimator:
+        return learner.build(self._setting)
+
+    @cached_property
+    def _setting(self) -> Setting:
+        return Setting(self.problem, self.metric, self.random_state)
+
+    def estimator(self, name: str | None = None) -> BaseEstimator:
+        """Return the recommended, or the named, estimator with its search, not fitted."""
+        return self._build(self.learners[self._position(name or self.recommended)])
+
+    def code(self, name: str | None = None) -> str:
+        """Return the recommended, or the named, estimator as code to copy."""
+        from ._code import code_for
+
+        learner = self.learners[self._position(name or self.recommended)]
+        return code_for(self.problem, learner, self._build(learner))
+
+    @property
+    def n_repeats(self) -> int:
+        """How many complete repeats were run."""
+        repeats = [repeat for repeat, _ in self.splits]
+        return sum(repeats.count(repeat) == N_FOLDS for repeat in set(repeats))
+
+    def python_command(self) -> str:
+        """The call that repeats this comparison exactly."""
+        names = [learner.name for learner in self.learners if learner.name in self.names]
+        return (
+            f"mercerless.compare(X, y, kind={self.problem.kind!r}, task={self.problem.task!r}, metric={self.metric!r}, "
+            f"learners={names!r}, repeats={max(1, self.n_repeats)}, random_state={self.random_state})"
+        )
+
+    def versions(self) -> dict[str, str]:
+        """Versions of everything the numbers depend on."""
+        packages = ("mercerless", "scikit-learn", "scipy", "numpy", "joblib")
+        return {"python": platform.python_version(), **{name: version(name) for name in packages}}
+
+    def to_pandas(self):
+        """Return the table as a pandas DataFrame, indexed by learner."""
+        import pandas as pd
+
+        return pd.DataFrame(self.table).set_index("learner")
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write everything but the data as JSON.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        """
+        content = {
+            "name": self.problem.name, "kind": self.problem.kind, "task": self.problem.task, "metric": self.metric,
+            "n_items": len(self.problem.y), "random_state": self.random_state, "recommended": self.recommended,
+            "verdict": self.verdict, "table": self.table, "left_out": self.left_out, "failed": self.failed,
+            "interrupted": self.interrupted, "splits": len(self.splits), "versions": self.versions(),
+            "guesses": [guess._asdict() for guess in self.problem.guesses],
+            "negative": None if self.negative is None else self.negative._asdict(),
+            "command": self.python_command(), "code": self.code(), "records": self.records,
+        }
+        write_atomically(path, json.dumps(content, indent=1))
+
+    def report(self, path: str | os.PathLike, command: str | None = None) -> None:
+        """Write the comparison as one self-contained HTML page.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        command : str or None, default=None
+            What reproduces it; None means the call in Python.
+        """
+        from .report import render
+
+        write_atomically(path, render(self, command))
+
+    def __str__(self) -> str:
+        """The short table and the verdict as text."""
+        rows = [("learner", WORDS[self.metric], "difference", "interval", "fit", "")]
+        for row in self.table:
+            interval = "" if row["verdict"] == "recommended" else (
+                f"{self.points(row['difference_low'])} to {self.points(row['difference_high'])}"
+            )
+            rows.append((
+                row["title"], self.format(row["score"]), self.points(row["difference"]) if interval else "",
+                interval, duration(row["fit_time"]), {"worse": ""}.get(row["verdict"], row["verdict"]),
+            ))
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        sides = (str.ljust, str.rjust, str.rjust, str.rjust, str.rjust, str.ljust)
+        lines = ["  ".join(side(*cell) for side, *cell in zip(sides, row, widths)).rstrip() for row in rows]
+        notes = [f"left out: {self.title(name)} ({reason})" for name, reason in self.left_out.items()]
+        notes += [f"failed: {self.title(name)} ({error})" for name, error in self.failed.items()]
+        return "\n".join([*lines, *notes, "", *self.verdict])
+
+
+
+def _are(names: list[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def write_atomically(path: str | os.PathLike, text: str) -> None:
+    """Write a text file so that it appears complete or not at all."""
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,460 @@
+"""A comparison as one self-contained HTML page: no script, no network, for screens of any size and for print."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from base64 import b64encode
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
+
+from ._engine import N_FOLDS, duration
+from ._learners import similarities
+from ._validation import format_bytes
+from .spectra import symmetrize
+
+if TYPE_CHECKING:
+    from .compare import Comparison
+
+__all__ = ["render"]
+
+#: At most this many items are drawn in the ordered matrix.
+MAX_DRAWN = 320
+#: How many learning curves get a colour of their own.
+N_COLOURED = 5
+FAMILIES = {"baseline": "ordinary baseline", "repair": "spectrum repaired", "mercerless": "mercerless"}
+UNITS = {"accuracy": "percentage points", "balanced_accuracy": "percentage points", "r2": "units of R²"}
+
+
+def render(comparison: Comparison, command: str | None = None) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What to show.
+    command : str or None, default=None
+        What reproduces it; None means the call in Python.
+
+    Returns
+    -------
+    str
+        HTML that needs nothing else. Every name that came from outside is escaped.
+    """
+    sections = [
+        _head(comparison),
+        _recommended(comparison),
+        _plot(comparison),
+        _spectrum(comparison) if comparison.problem.is_matrix else "",
+        _curves(comparison),
+        _table(comparison),
+        _not_compared(comparison),
+        _data(comparison),
+        _reproduce(comparison, command or comparison.python_command()),
+    ]
+    title = escape(f"{comparison.problem.name}: what works")
+    style = files("mercerless").joinpath("report.css").read_text(encoding="utf-8")
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<link rel="icon" href="data:,">\n'
+        f"<style>{style}</style>\n</head>\n<body>\n<main>\n" + "\n".join(filter(None, sections)) + "\n</main>\n"
+        f"<footer class=soft>Written by mercerless {escape(comparison.versions()['mercerless'])} on "
+        f"{escape(comparison.finished)}.</footer>\n</body>\n</html>\n"
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- words
+
+
+def _head(comparison: Comparison) -> str:
+    problem = comparison.problem
+    what = {
+        "similarity": "similarities between {} items", "distance": "distances between {} items",
+        "strings": "{} strings, compared by edit distance", "table": "a table of {} items",
+    }[problem.kind].format(f"{len(problem.y):,}")
+    if problem.kind == "table":
+        what += f" and {problem.X.shape[1]} columns"
+    target = "a number to predict"
+    if problem.is_classification:
+        target = f"{len(np.unique(problem.y))} classes"
+    lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in comparison.verdict)
+    if comparison.interrupted:
+        lines += "<p>The run was interrupted: this is what was finished by then.</p>"
+    return (
+        f"<header><h1>{escape(problem.name)}</h1>\n<p class=soft>{escape(what)}, {escape(target)}. "
+        f"{len(comparison.names)} learners on the same {len(comparison.splits)} splits "
+        f"({comparison.n_repeats} &times; {N_FOLDS}-fold), each searching its own parameters inside every training "
+        f"part; {escape(duration(comparison.elapsed))} in all.</p></header>\n"
+        f'<section class=verdict aria-label="Verdict">{lines}</section>'
+    )
+
+
+def _recommended(comparison: Comparison) -> str:
+    return (
+        "<section><h2>Use this</h2>\n<p>The recommended learner with the search it was scored with. One click selects "
+        f"the code.</p>\n<pre tabindex=0><code>{escape(comparison.code())}</code></pre></section>"
+    )
+
+
+def _not_compared(comparison: Comparison) -> str:
+    rows = [(name, reason) for name, reason in comparison.left_out.items()]
+    rows += [(name, f"failed: {error}") for name, error in comparison.failed.items()]
+    unsettled = [row["title"] for row in comparison.table if not row["converged"]]
+    if not rows and not unsettled:
+        return ""
+    listed = "".join(f"<dt>{escape(comparison.title(name))}</dt><dd>{escape(reason)}</dd>" for name, reason in rows)
+    listed += "".join(
+        f"<dt>{escape(title)}</dt><dd>scored, but its solver stopped before it converged in some fits</dd>"
+        for title in unsettled
+    )
+    return f"<section><h2>Left out, or with a caveat</h2><dl>{listed}</dl></section>"
+
+
+def _data(comparison: Comparison) -> str:
+    problem = comparison.problem
+    facts = [("kind", problem.kind), ("items", f"{len(problem.y):,}"), ("task", problem.task)]
+    if problem.is_classification:
+        labels, counts = np.unique(problem.y, return_counts=True)
+        most = [f"{label} ({count})" for label, count in zip(labels[:12], counts[:12])]
+        facts.append(("classes", ", ".join(most) + (" and more" if len(labels) > 12 else "")))
+    else:
+        low, middle, high = np.percentile(problem.y, [0, 50, 100])
+        facts.append(("target", f"from {low:.4g} to {high:.4g}, median {middle:.4g}"))
+    if problem.is_matrix:
+        amount = problem.asymmetry
+        facts.append(("symmetric", f"no, by up to {amount:.2g} of the largest entry" if amount else "yes"))
+    if problem.groups is not None:
+        facts.append(("groups", f"{len(np.unique(problem.groups))}, never split between training and test"))
+    if problem.y_test is not None:
+        facts.append(("given test set", f"{len(problem.y_test)} items, scored once, no part in the recommendation"))
+    listed = "".join(f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in facts)
+    guesses = "".join(
+        f"<li><strong>{escape(guess.what)}:</strong> {escape(guess.value)}, because {escape(guess.why)} "
+        f"<span class=soft>(override with <code>--{escape(guess.option)}</code>)</span></li>"
+        for guess in problem.guesses
+    )
+    guesses = f"<h3>Found out, not told</h3><ul>{guesses}</ul>" if guesses else ""
+    return f"<section><h2>The data</h2><dl>{listed}</dl>{guesses}</section>"
+
+
+def _reproduce(comparison: Comparison, command: str) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in comparison.versions().items())
+    return (
+        "<section><h2>Repeat it</h2>\n<p>The same splits and seeds, and so the same scores:</p>\n"
+        f"<pre tabindex=0><code>{escape(command)}</code></pre>\n"
+        f"<p class=soft>Seed {comparison.random_state}; {escape(versions)}.</p>\n"
+        "<h3>How the differences are judged</h3>\n<p class=soft>The standard error of a difference is the larger of "
+        "two: over splits, corrected for overlapping training sets (Nadeau and Bengio 2003), and over items, from "
+        "out-of-fold predictions. All pairs of learners are judged together by the studentized range (Tukey), so that "
+        "without any real difference one is claimed in at most 5 % of such reports. “Not distinguishable” does not "
+        "mean equal: more items would tell.</p></section>"
+    )
+
+
+# ---------------------------------------------------------------------------------------------- dots and intervals
+
+
+def _plot(comparison: Comparison) -> str:
+    from .compare import WORDS
+
+    rows = comparison.table
+    if len(rows) < 2:
+        return ""
+    factor = 1.0 if comparison.metric == "r2" else 100.0
+    low, high, step = _axis([(row["difference_low"] * factor, row["difference_high"] * factor) for row in rows[1:]])
+
+    def place(value: float) -> float:
+        return 100.0 * (value - low) / (high - low)
+
+    lines = []
+    for i, row in enumerate(rows):
+        centre, left, right = (factor * row[key] for key in ("difference", "difference_low", "difference_high"))
+        state = "best" if i == 0 else "tie" if row["verdict"] == "not distinguishable" else "worse"
+        marks = f'<i class=zero style="left:{place(0):.2f}%"></i>'
+        if i and right > low:
+            begin = max(0.0, place(left))
+            marks += f'<i class=bar style="left:{begin:.2f}%;width:{min(100.0, place(right)) - begin:.2f}%"></i>'
+        if centre >= low:
+            marks += f'<i class=dot style="left:{place(centre):.2f}%"></i>'
+        else:
+            marks += f"<i class=off>&#9664; {_minus(comparison.points(row['difference']))}</i>"
+        bounds = (_minus(comparison.points(row[key])) for key in ("difference_low", "difference_high"))
+        interval = " to ".join(bounds) if i else "recommended"
+        lines.append(
+            f'<div class="row {state}"><div class=name>{escape(row["title"])}'
+            f"<small>{FAMILIES[row['family']]}</small></div><div class=track aria-hidden=true>{marks}</div>"
+            f"<div class=value>{comparison.format(row['score'])}<small>{interval}</small></div></div>"
+        )
+    ticks = "".join(
+        f'<span style="left:{place(tick):.2f}%">{_tick(tick, step)}</span>'
+        for tick in step * np.arange(np.ceil(low / step), np.floor(high / step) + 1)
+    )
+    unit = UNITS[comparison.metric]
+    return (
+        f"<section><h2>{escape(WORDS[comparison.metric].capitalize())}, and the difference to the recommended</h2>\n"
+        f"<p>Dots are mean differences in {unit}; bars are intervals that hold for all learners together. A bar that "
+        "reaches the dashed line (filled dot): not distinguishable from the recommended one.</p>\n"
+        f'<figure class=plot aria-label="Scores and differences of all learners, also in the table below">'
+        f'<div class=lines>{"".join(lines)}</div><div class="row ticks-row" style="border:0"><div></div>'
+        f'<div class="ticks axis" aria-hidden=true>{ticks}</div><div></div></div></figure></section>'
+    )
+
+
+def _axis(intervals: list[tuple[float, float]]) -> tuple[float, float, float]:
+    """Return the limits and the step of the axis; learners far behind fall off its left end."""
+    lows = np.sort([low for low, _ in intervals])
+    middle = float(np.median(lows))
+    inside = [low for low in lows if low >= 2.5 * middle] or [middle]
+    low, high = min(inside[0], -1e-6), max(max(high for _, high in intervals), -0.04 * inside[0])
+    low, high = low - 0.04 * (high - low), high + 0.04 * (high - low)
+    rough = (high - low) / 5
+    size = 10.0 ** np.floor(np.log10(rough))
+    return low, high, float(next(m * size for m in (1, 2, 5, 10) if m * size >= rough))
+
+
+def _minus(number: str) -> str:
+    return number.replace("-", "&minus;")
+
+
+def _tick(value: float, step: float) -> str:
+    digits = max(0, int(np.ceil(-np.log10(step))))
+    text = f"{value:+.{digits}f}"
+    return "0" if not float(text) else _minus(text)
+
+
+def _table(comparison: Comparison) -> str:
+    from .compare import WORDS
+
+    rows = comparison.table
+    others = [name for name in WORDS if name != comparison.metric and any(name in row for row in rows)]
+    has_test = any(row["test_score"] is not None for row in rows)
+    head = [WORDS[comparison.metric], "difference", *(["given test set"] if has_test else []), "fit", "1000 items"]
+    extra = [*(WORDS[name] for name in others), "size", "settings"]
+    header = "".join(f"<th scope=col>{escape(name)}</th>" for name in head)
+    header += "".join(f"<th scope=col class=extra>{escape(name)}</th>" for name in extra)
+    body = "".join(_table_row(comparison, row, others, has_test) for row in rows)
+    return (
+        "<section><h2>All numbers</h2>\n<p class=soft>Means over the splits, with 95 % intervals of the single score; "
+        "“fit” includes the search; “1000 items” is the time to predict them; “size” is that of the saved model.</p>\n"
+        '<div class=scroll tabindex=0 role=region aria-label="Table of all scores"><table><thead><tr>'
+        f"<th scope=col>learner</th>{header}</tr></thead><tbody>{body}</tbody></table></div></section>"
+    )
+
+
+def _table_row(comparison: Comparison, row: dict[str, Any], others: list[str], has_test: bool) -> str:
+    half = comparison.format((row["high"] - row["low"]) / 2)
+    verdict = {"recommended": "recommended", "not distinguishable": "not distinguishable", "worse": ""}[row["verdict"]]
+    difference = f"{_minus(comparison.points(row['difference']))}<small>{verdict}</small>"
+    if row["verdict"] == "recommended":
+        difference = f"<span class=mark>{verdict}</span>"
+    cells = [f"<td>{comparison.format(row['score'])}<small>±{half}</small></td>", f"<td>{difference}</td>"]
+    if has_test:
+        cells.append(f"<td>{'' if row['test_score'] is None else comparison.format(row['test_score'])}</td>")
+    cells.append(f"<td>{duration(row['fit_time'])}</td><td>{duration(1000 * row['predict_time'])}</td>")
+    for name in others:
+        shown = f"{row[name]:.3g}" if name in row and np.isfinite(row[name]) else "&ndash;"
+        cells.append(f"<td class=extra>{shown}</td>")
+    cells.append(f"<td class=extra>{format_bytes(row['size'])}</td><td class=extra>{row['settings'] or 'own'}</td>")
+    state = " class=best" if row["verdict"] == "recommended" else ""
+    name = f"<th scope=row>{escape(row['title'])}<small><code>{escape(row['learner'])}</code></small></th>"
+    return f"<tr{state}>{name}{''.join(cells)}</tr>"
+
+
+# ------------------------------------------------------------------------------------------------------- pictures
+
+
+def _spectrum(comparison: Comparison) -> str:
+    K = similarities(comparison.problem)
+    values, found = np.linalg.eigvalsh(K)[::-1], comparison.spectrum
+    facts = (
+        f"{found.n_positive} positive, {found.n_negative} negative and {found.n_zero} zero eigenvalues; the negative "
+        f"ones are {found.negative_mass:.1%} of the sum of sizes."
+    )
+    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in negative_sentences(comparison))
+    kind = "Distances become similarities &minus;d²/2, centred. " if comparison.problem.is_distance else ""
+    return (
+        f"<section><h2>The matrix</h2>\n{words}\n<div class=pair><figure>{_spectrum_svg(values)}"
+        f"<figcaption>{kind}{facts} Heights are square roots of sizes.</figcaption></figure>\n"
+        f"<figure>{_matrix_svg(comparison)}</figure></div></section>"
+    )
+
+
+def negative_sentences(comparison: Comparison) -> list[str]:
+    """Say whether the negative part of the spectrum is information or noise."""
+    found, judged = comparison.spectrum, comparison.negative
+    if found.is_psd:
+        return ["The similarities are positive semi-definite: any kernel machine is sound on them."]
+    if judged is None:
+        return ["The similarities are indefinite; the run ended before the negative part was judged."]
+    better, worse = ("using", "leaving out") if judged.z > 0 else ("leaving out", "using")
+    amount = f"{better} it beats {worse} it by {abs(judged.z):.1f} standard errors on held-out labels"
+    first = {
+        "informative": f"The negative part of the spectrum holds information: {amount}.",
+        "noise": f"The negative part of the spectrum is noise for these labels: {amount}.",
+        "undecided": f"Whether the negative part of the spectrum helps is undecided: {amount}, too little to tell.",
+    }[judged.verdict]
+    share = judged.p_value * (judged.n_permutations + 1) - 1
+    second = (
+        f"With the negative part shuffled among the items, {share:.0f} of {judged.n_permutations} copies predicted as "
+        f"well as the real one (p = {judged.p_value:.3g})."
+    )
+    return [first, second]
+
+
+def _spectrum_svg(values: NDArray) -> str:
+    """Eigenvalues as bars, in order; signed square roots, so that small ones show."""
+    heights = np.sign(values) * np.sqrt(np.abs(values))
+    if len(heights) > 400:
+        heights = heights[np.linspace(0, len(heights) - 1, 400).round().astype(int)]
+    top, bottom = max(heights.max(), 0.0), min(heights.min(), 0.0)
+    width, height, left = 480, 260, 44
+    unit = (height - 24) / max(top - bottom, 1e-300)
+    zero = 12 + top * unit
+    step = (width - left - 6) / len(heights)
+    bars = {"positive": [], "negative": []}
+    for i, value in enumerate(heights):
+        x, y = left + i * step, zero - max(value, 0) * unit
+        bars["positive" if value >= 0 else "negative"].append(
+            f"M{x:.1f} {y:.1f}h{max(0.5, 0.85 * step):.2f}v{abs(value) * unit:.1f}h-{max(0.5, 0.85 * step):.2f}z"
+        )
+    paths = "".join(f'<path d="{"".join(path)}" fill="var(--{sign})"/>' for sign, path in bars.items() if path)
+    ticks = [(12, f"{values[0]:.3g}"), (zero, "0")] if values[0] > 0 else [(zero, "0")]
+    if bottom < 0 and abs(bottom) * unit > 16:
+        ticks.append((height - 12, _minus(f"{values[-1]:.3g}")))
+    texts = "".join(f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{text}</text>' for y, text in ticks)
+    label = f"Eigenvalues from {values[0]:.3g} down to {values[-1]:.3g}, negative ones in another colour"
+    return (
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">{paths}'
+        f'<path d="M{left} {zero:.1f}H{width}" stroke="var(--soft)" fill="none"/>{texts}</svg>'
+    )
+
+
+def _matrix_svg(comparison: Comparison) -> str:
+    """The matrix with its items ordered by class and likeness (or by target), thinned where it is large."""
+    problem = comparison.problem
+    X = symmetrize(problem.X) if problem.asymmetry else problem.X
+    kept = np.linspace(0, len(X) - 1, min(len(X), MAX_DRAWN)).round().astype(int)
+    y = problem.y[kept]
+    order = _order(X[np.ix_(kept, kept)], y, problem.is_distance, problem.is_classification)
+    drawn, y = problem.X[np.ix_(kept[order], kept[order])], y[order]
+    off = drawn[~np.eye(len(drawn), dtype=bool)]
+    low, high = np.percentile(off, [1, 99])
+    shades = np.clip((drawn - low) / (high - low if high > low else 1.0), 0, 1)
+    shades = 1.0 - shades if problem.is_distance else shades
+    image = b64encode(encode_png((255 * shades).round().astype(np.uint8))).decode()
+    n = len(drawn)
+    edges = np.flatnonzero(y[1:] != y[:-1]) + 1 if problem.is_classification else np.array([], dtype=int)
+    lines = "".join(f"M0 {edge}H{n}M{edge} 0V{n}" for edge in edges) if len(edges) <= 30 else ""
+    by = "by class, and by likeness inside each" if problem.is_classification else "by target"
+    label = f"The {problem.kind} matrix of {n} items ordered {by}; light is similar"
+    part = "" if n == len(X) else f"{n} of {len(X)} items. "
+    return (
+        f'<svg viewBox="0 0 {n} {n}" role="img" aria-label="{escape(label)}">'
+        f'<image href="data:image/png;base64,{image}" width="{n}" height="{n}" style="image-rendering:pixelated"/>'
+        f'<path d="{lines}" stroke="#fff" stroke-opacity=".75" stroke-width="{n / 400:.2f}" fill="none"/></svg>'
+        f"<figcaption>{part}Items ordered {by}; light is similar.</figcaption>"
+    )
+
+
+def _order(X: NDArray, y: NDArray, is_distance: bool, by_class: bool) -> NDArray:
+    if not by_class:
+        return np.argsort(y, kind="stable")
+    diagonal = np.diagonal(X)
+    D = X if is_distance else np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2 * X, 0.0))
+    D = (D + D.T) / 2
+    leaves = leaves_list(linkage(squareform(D, checks=False), method="average"))
+    return leaves[np.argsort(y[leaves], kind="stable")]
+
+
+#: Anchors of a palette of even lightness steps, dark blue over green to light yellow.
+_PALETTE = np.array([[33, 20, 66], [44, 62, 118], [38, 108, 131], [51, 153, 125], [126, 194, 96], [247, 232, 105]])
+
+
+def encode_png(pixels: NDArray) -> bytes:
+    """Encode numbers from 0 to 255 as a PNG with a palette from dark to light.
+
+    Parameters
+    ----------
+    pixels : ndarray of uint8 of shape (height, width)
+        The picture.
+
+    Returns
+    -------
+    bytes
+        The file.
+    """
+    positions = np.linspace(0, len(_PALETTE) - 1, 256)
+    palette = np.column_stack([np.interp(positions, np.arange(len(_PALETTE)), channel) for channel in _PALETTE.T])
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+    height, width = pixels.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0))
+        + chunk(b"PLTE", palette.round().astype(np.uint8).tobytes())
+        + chunk(b"IDAT", zlib.compress(rows, 9))
+        + chunk(b"IEND", b"")
+    )
+
+
+_DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 2 1 2")
+
+
+def _curves(comparison: Comparison) -> str:
+    """Learning curves: the best learners in colour, the others grey."""
+    curves = {name: points for name, points in comparison.curves.items() if len(points) > 1}
+    if not curves:
+        return ""
+    coloured = list(curves)[:N_COLOURED]
+    sizes = sorted({size for points in curves.values() for size, _ in points})
+    shown = [score for name in coloured for _, score in curves[name]]
+    low, high = min(shown), max(shown)
+    low, high = low - 0.06 * (high - low) - 1e-9, high + 0.06 * (high - low) + 1e-9
+    width, height, left, base = 720, 300, 52, 268
+
+    def place(size: float, score: float) -> str:
+        x = left + (width - left - 14) * np.log(size / sizes[0]) / np.log(sizes[-1] / sizes[0])
+        return f"{x:.1f} {base - (base - 10) * (score - low) / (high - low):.1f}"
+
+    lines = []
+    for name in reversed(list(curves)):
+        rank = coloured.index(name) if name in coloured else None
+        look = 'stroke="var(--line)" stroke-width="1.5"'
+        if rank is not None:
+            dash = f' stroke-dasharray="{_DASHES[rank]}"' if _DASHES[rank] else ""
+            look = f'stroke="var(--c{rank})" stroke-width="{3 if rank == 0 else 2}"{dash}'
+        lines.append(f'<path d="M{"L".join(place(*point) for point in curves[name])}" fill="none" {look}/>')
+    grid = np.linspace(low, high, 5)
+    rules = "".join(
+        f'<path d="M{left} {y:.1f}H{width - 14}" stroke="var(--line)" stroke-width=".6"/>'
+        f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{comparison.format(score)}</text>'
+        for score, y in zip(grid, np.linspace(base, 10, 5))
+    )
+    labels = "".join(
+        f'<text x="{place(size, low).split()[0]}" y="{base + 17}" text-anchor="middle">{size}</text>' for size in sizes
+    )
+    dashes = [f' stroke-dasharray="{dash}"' if dash else "" for dash in _DASHES]
+    legend = "".join(
+        f'<li><svg viewBox="0 0 30 8" aria-hidden="true"><path d="M0 4H30" stroke="var(--c{i})" stroke-width="3"'
+        f"{dashes[i]}/></svg>{escape(comparison.title(name))}</li>"
+        for i, name in enumerate(coloured)
+    )
+    rest = "; the others in grey, where they are in sight" if len(curves) > len(coloured) else ""
+    return (
+        "<section><h2>What more data would bring</h2>\n<figure>"
+        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="Learning curves of {len(curves)} learners">'
+        f'<clipPath id="inside"><rect x="{left}" y="0" width="{width}" height="{base}"/></clipPath>{rules}'
+        f'<g clip-path="url(#inside)">{"".join(lines)}</g>{labels}</svg><ul class=legend>{legend}</ul>'
+        f"<figcaption>Mean score by the number of training items{rest}.</figcaption></figure></section>"
+    )
