@@ -182,15 +182,12 @@ class _SimilarityStack(KernelEstimator):
             matrix = (matrix + self.kernel_(self.X_fit_, items).T) / 2.0
         if self.input_ == "distance" and matrix.min() < 0.0:
             raise ValueError(f"Distances must not be negative, but the smallest is {matrix.min():.3g}.")
-        own: NDArray | None = None
+        K = _as_similarities(matrix, self.input_)[:, self.used_]
         if diag is not None:
-            own = np.array(np.broadcast_to(check_array(diag, ensure_2d=False, dtype=np.float64), (len(matrix),)))
-        elif not precomputed:
-            own = np.asarray(self.kernel_.diag(items), dtype=np.float64)
-        elif self.diagonal_ is not None:
-            return _as_similarities(matrix, self.input_)[:, self.used_], np.full(len(matrix), self.diagonal_)
-        own = None if own is None else _as_similarities(own, self.input_)
-        return _as_similarities(matrix, self.input_)[:, self.used_], own
+            return K, _as_similarities(_check_diagonal(diag, len(K)), self.input_)
+        if not precomputed:
+            return K, _as_similarities(np.asarray(self.kernel_.diag(items)), self.input_)
+        return K, None if self.diagonal_ is None else np.full(len(K), self.diagonal_)
 
     def _splits(self, y: NDArray, labels: NDArray) -> list[tuple[NDArray, NDArray]]:
         """Training and test rows of every fold; the test parts must make up all rows once."""
@@ -263,6 +260,15 @@ def _as_similarities(values: NDArray, input: str) -> NDArray:
     """float64 similarities; a distance d becomes ``-d^2 / 2``."""
     values = values.astype(np.float64, copy=False)
     return -0.5 * values**2 if input == "distance" else values
+
+
+def _check_diagonal(diag: ArrayLike, n: int) -> NDArray:
+    """Finite numbers, one per new item or the same for all."""
+    values = np.asarray(diag, dtype=np.float64)
+    assert_all_finite(values, input_name="diag")
+    if values.ndim > 1 or values.size not in (1, n):
+        raise ValueError(f"diag has shape {values.shape} but must hold one number for each of the {n} new items.")
+    return np.broadcast_to(values, (n,))
 
 
 def _check_distances(matrix: NDArray, name: str) -> None:

@@ -289,12 +289,15 @@ def squared_distances(K: NDArray, diag_rows: NDArray, diag_columns: NDArray) -> 
     Returns
     -------
     ndarray of shape (m, n)
-        Squared distances; negative ones, which an indefinite kernel can give, are cut at 0.
+        Squared distances; negative ones, which an indefinite kernel can give, are cut at 0, and so is what rounding
+        leaves of a zero (its root would be a distance of 1e-8).
     """
     squares = K * -2.0
     squares += diag_rows[:, None]
     squares += diag_columns
-    return np.maximum(squares, 0.0, out=squares)
+    largest = max(np.abs(diag).max(initial=0.0) for diag in (diag_rows, diag_columns))
+    squares[squares <= 8.0 * np.finfo(float).eps * largest] = 0.0
+    return squares
 
 
 def fit_members(K: NDArray, Y: NDArray, settings: Sequence[Setting], weight: NDArray | None = None) -> Members:

@@ -1,0 +1,478 @@
+"""The similarity estimators: inputs, hard cases, identities, and what they learn."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, load_wine, make_classification, make_regression
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GroupKFold, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import SVC
+
+from mercerless.datasets import load, load_digit_shapes, make_balls3d
+from mercerless.estimators.similarity import (
+    SimilarityClassifierCV,
+    SimilarityFeatures,
+    SimilarityRegressorCV,
+    SimilaritySVC,
+)
+from mercerless.kernels import TL1, Gaussian, PairFunction
+
+
+def automatic(**parameters):
+    return SimilarityClassifierCV(kernel="precomputed", random_state=0, **parameters)
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    X, y = make_classification(90, 6, n_informative=4, n_classes=3, random_state=0)
+    X.flags.writeable = False
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def distances(blobs):
+    D = np.abs(blobs[0][:, None] - blobs[0]).sum(axis=2)
+    D.flags.writeable = False
+    return D
+
+
+# ---- inputs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [SimilarityClassifierCV, SimilarityRegressorCV])
+def test_a_kernel_equals_its_precomputed_matrix(blobs, estimator):
+    X, y = blobs
+    for kernel in (TL1(4.0), Gaussian(2.0), "sigmoid"):
+        direct = estimator(kernel, random_state=0).fit(X[:60], y[:60])
+        matrix = direct.kernel_(X[:60])
+        other = estimator("precomputed", random_state=0).fit(matrix, y[:60])
+        diag = direct.kernel_.diag(X[60:])
+        np.testing.assert_allclose(
+            other.predict(direct.kernel_(X[60:], X[:60]), diag=diag), direct.predict(X[60:]), rtol=1e-8
+        )
+
+
+def test_distances_are_recognised_and_equal_their_similarities(blobs, distances):
+    y = blobs[1]
+    train, test = distances[:60, :60], distances[60:, :60]
+    found = automatic().fit(train, y[:60])
+    assert found.input_ == "distance"
+    told = automatic(input="distance").fit(train, y[:60])
+    similar = automatic(input="similarity").fit(-0.5 * train**2, y[:60])
+    assert similar.input_ == "similarity"
+    np.testing.assert_array_equal(found.predict_proba(test), told.predict_proba(test))
+    np.testing.assert_allclose(similar.predict_proba(-0.5 * test**2), found.predict_proba(test), atol=1e-10)
+
+
+def test_distances_must_be_distances(distances, blobs):
+    y = blobs[1]
+    with pytest.raises(ValueError, match="must not be negative"):
+        automatic(input="distance").fit(distances - 1.0, y)
+    with pytest.raises(ValueError, match="diagonal is not 0"):
+        automatic(input="distance").fit(distances + 1.0, y)
+    with pytest.raises(ValueError, match="must not be negative"):
+        automatic().fit(distances, y).predict(-distances)
+
+
+def test_an_asymmetric_matrix_is_refused_or_averaged(distances, blobs):
+    y = blobs[1]
+    lopsided = np.array(distances)
+    lopsided[np.triu_indices(90, 1)] *= 1.2
+    with pytest.raises(ValueError, match=r"not symmetric.*symmetrize"):
+        automatic().fit(lopsided, y)
+    averaged = automatic(symmetrize=True).fit(lopsided, y)
+    expected = automatic().fit((lopsided + lopsided.T) / 2.0, y)
+    np.testing.assert_allclose(averaged.predict_proba(distances), expected.predict_proba(distances), atol=1e-10)
+
+
+def test_an_asymmetric_function_is_averaged_for_new_items_too(blobs):
+    X, y = blobs
+    lopsided = PairFunction(lambda a, b: float(np.exp(-np.sum((a - b) ** 2) / 8.0) + 0.1 * a[0]), symmetric=False)
+    even = PairFunction(lambda a, b: (lopsided.function(a, b) + lopsided.function(b, a)) / 2.0)
+    first = SimilarityClassifierCV(lopsided, symmetrize=True, random_state=0).fit(X[:40], y[:40])
+    second = SimilarityClassifierCV(even, random_state=0).fit(X[:40], y[:40])
+    np.testing.assert_allclose(first.predict_proba(X[40:50]), second.predict_proba(X[40:50]), atol=1e-9)
+
+
+def test_strings_and_series():
+    words = ["abcabc" + c for c in "abcdefgh"] + ["xyzzy" + c for c in "stuvwxyz"]
+    y = ["first"] * 8 + ["second"] * 8
+
+    def edit(a, b):
+        row = list(range(len(b) + 1))
+        for i, x in enumerate(a, 1):
+            before, row[0] = row[0], i
+            for j, z in enumerate(b, 1):
+                before, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, before + (x != z))
+        return row[-1]
+
+    model = SimilarityClassifierCV(edit, random_state=0).fit(words, y)
+    assert model.input_ == "distance"
+    assert list(model.predict(["abcabd", "xyzzx", "abccbc"])) == ["first", "second", "first"]
+    series = [np.full(n, float(n % 2)) for n in range(3, 19)]  # unequal lengths
+    gap = SimilarityClassifierCV(lambda a, b: abs(a.mean() - b.mean()), random_state=0)
+    assert gap.fit(series, [len(s) % 2 for s in series]).score(series, [len(s) % 2 for s in series]) == 1.0
+
+
+def test_own_similarities_are_asked_for_only_where_needed(blobs):
+    X, y = blobs
+    K = X @ X.T  # its diagonal is not constant
+    model = automatic().fit(K[:60, :60], y[:60])
+    assert model.diagonal_ is None
+    full = model.predict_proba(K[60:, :60], diag=np.diagonal(K)[60:])
+    part = model.predict_proba(K[60:, :60])
+    assert np.abs(full - part).max() > 1e-6
+    np.testing.assert_allclose(part.sum(axis=1), 1.0)
+    distant = np.array([member.family in ("features", "gaussian") for member in model.members_])
+    assert np.all(model.weights_without_diagonal_[distant] == 0.0)
+    assert np.isclose(model.weights_without_diagonal_.sum(), 1.0)
+    linear = SimilarityClassifierCV("linear", random_state=0).fit(X[:60], y[:60])
+    np.testing.assert_allclose(linear.predict_proba(X[60:]), full, atol=1e-8)
+
+
+def test_constant_own_similarity_is_remembered(blobs):
+    X, y = blobs
+    K = Gaussian(2.0)(X)
+    model = automatic().fit(K[:60, :60], y[:60])
+    assert np.isclose(model.diagonal_, 1.0)
+    expected = model.predict_proba(K[60:, :60], diag=1.0)
+    np.testing.assert_allclose(model.predict_proba(K[60:, :60]), expected, atol=1e-12)
+
+
+def test_bad_parameters_speak_before_any_work(distances, blobs):
+    y = blobs[1]
+    with pytest.raises(ValueError, match="input must be one of"):
+        automatic(input="angles").fit(distances, y)
+    with pytest.raises(ValueError, match="cv must be at least 2"):
+        automatic(cv=1).fit(distances, y)
+    with pytest.raises(ValueError, match="exactly one test part"):
+        automatic(cv=[(np.arange(50), np.arange(50, 90))]).fit(distances, y)
+    with pytest.raises(MemoryError, match="The stack on 90 items needs"):
+        automatic(memory_limit="10kB").fit(distances, y)
+    with pytest.raises(ValueError, match="square"):
+        automatic().fit(distances[:50], y[:50])
+    with pytest.raises(ValueError, match="one entry for each"):
+        automatic().fit(distances, y, sample_weight=np.ones(5))
+    with pytest.raises(ValueError, match="above zero"):
+        automatic().fit(distances, y, sample_weight=np.zeros(90))
+    with pytest.raises(NotFittedError):
+        automatic().predict(distances)
+    with pytest.raises(ValueError, match="one number for each of the 90"):
+        automatic().fit(distances, y).predict(distances, diag=np.zeros(3))
+
+
+# ---- hard cases -------------------------------------------------------------------------------------------------
+
+
+def test_one_class_one_item_two_items():
+    K = np.array([[1.0, 0.2], [0.2, 1.0]])
+    one = automatic().fit(K[:1, :1], ["a"])
+    assert list(one.predict(K[:, :1])) == ["a", "a"]
+    same = automatic().fit(K, ["b", "b"])
+    np.testing.assert_allclose(same.predict_proba(K), 1.0)
+    two = automatic().fit(K, ["a", "b"])
+    assert np.all(np.isfinite(two.predict_proba(K)))
+    regressor = SimilarityRegressorCV("precomputed").fit(K[:1, :1], [3.0])
+    np.testing.assert_allclose(regressor.predict(K[:, :1]), 3.0)
+    np.testing.assert_allclose(SimilarityRegressorCV("precomputed").fit(K, [3.0, 3.0]).predict(K), 3.0)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6, 7])
+def test_tiny(n):
+    X = np.arange(n, dtype=float)[:, None]
+    model = SimilarityClassifierCV(random_state=0).fit(X, np.arange(n) % 2)
+    assert np.all(np.isfinite(model.predict_proba(X)))
+    assert np.all(np.isfinite(SimilarityRegressorCV(random_state=0).fit(X, X[:, 0]).predict(X)))
+
+
+def test_every_item_its_own_class():
+    X = np.random.RandomState(0).normal(size=(12, 3))
+    model = SimilarityClassifierCV(random_state=0).fit(X, np.arange(12))
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_rare_classes(blobs):
+    X, y = blobs
+    y = np.array(["common", "rare"])[(np.arange(90) < 2).astype(int)]
+    model = SimilarityClassifierCV(random_state=0).fit(X, y)
+    assert list(model.classes_) == ["common", "rare"]
+    proba = model.predict_proba(X)
+    assert proba[:, 1].mean() < 0.2 and np.all(proba[:, 1] > 0.0)
+
+
+def test_a_zero_matrix_gives_class_frequencies():
+    y = np.repeat([0, 1], [60, 20])
+    model = automatic().fit(np.zeros((80, 80)), y)
+    proba = model.predict_proba(np.zeros((3, 80)))
+    np.testing.assert_allclose(proba[:, 1], 0.25, atol=0.02)
+    regressor = SimilarityRegressorCV("precomputed", random_state=0).fit(np.zeros((80, 80)), y)
+    np.testing.assert_allclose(regressor.predict(np.zeros((3, 80))), 0.25, atol=0.02)
+    assert model.negative_spectrum_.verdict == "absent"
+
+
+def test_duplicates(blobs):
+    X, y = np.vstack([blobs[0]] * 2), np.concatenate([blobs[1]] * 2)
+    assert SimilarityClassifierCV(random_state=0).fit(X, y).score(X, y) == 1.0
+
+
+def test_constant_target(blobs):
+    X, _ = blobs
+    for value in (0.0, 7.0, -1e9):
+        model = SimilarityRegressorCV(random_state=0).fit(X, np.full(90, value))
+        np.testing.assert_allclose(model.predict(X[:5]), value)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e6, 1e12])
+def test_scale_of_similarities_and_targets_does_not_matter(distances, blobs, scale):
+    y = blobs[1]
+    plain, scaled = automatic().fit(distances, y), automatic().fit(scale * distances, y)
+    np.testing.assert_allclose(scaled.predict_proba(scale * distances), plain.predict_proba(distances), atol=1e-6)
+    regressor = SimilarityRegressorCV("precomputed", random_state=0)
+    first = clone(regressor).fit(distances, y).predict(distances)
+    second = clone(regressor).fit(distances, scale * y).predict(distances)
+    np.testing.assert_allclose(second / scale, first, atol=1e-8)
+
+
+# ---- weights, folds, repeatability ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", [SimilarityClassifierCV, SimilarityRegressorCV])
+def test_items_of_weight_zero_are_not_there(blobs, estimator):
+    X, y = blobs
+    weight = np.where(np.arange(90) % 4 == 0, 0.0, 1.0)
+    kept = weight > 0.0
+    K = TL1(4.0)(X)
+    first = estimator("precomputed", random_state=0).fit(K, y, sample_weight=weight)
+    second = estimator("precomputed", random_state=0).fit(K[np.ix_(kept, kept)], y[kept])
+    np.testing.assert_allclose(first.predict(K), second.predict(K[:, kept]), rtol=1e-10)
+    np.testing.assert_allclose(first.weights_, second.weights_, atol=1e-10)
+
+
+def test_only_the_proportions_of_weights_matter(blobs):
+    X, y = blobs
+    weight = np.random.RandomState(1).uniform(0.5, 2.0, 90)
+    model = SimilarityClassifierCV(random_state=0)
+    first = clone(model).fit(X, y, sample_weight=weight).predict_proba(X)
+    np.testing.assert_allclose(clone(model).fit(X, y, sample_weight=1e3 * weight).predict_proba(X), first, atol=1e-8)
+    assert np.abs(first - clone(model).fit(X, y).predict_proba(X)).max() > 1e-3
+
+
+def test_weights_pull_towards_heavy_items(blobs):
+    X, y = blobs[0], (blobs[1] > 0).astype(int)
+    heavy = SimilarityClassifierCV(random_state=0).fit(X, y, sample_weight=np.where(y == 1, 10.0, 1.0))
+    light = SimilarityClassifierCV(random_state=0).fit(X, y)
+    assert heavy.predict_proba(X)[:, 1].mean() > light.predict_proba(X)[:, 1].mean() + 0.05
+
+
+def test_the_seed_repeats_and_workers_change_nothing(blobs):
+    X, y = blobs
+    first = SimilarityClassifierCV(random_state=3).fit(X, y).predict_proba(X)
+    np.testing.assert_array_equal(SimilarityClassifierCV(random_state=3).fit(X, y).predict_proba(X), first)
+    np.testing.assert_allclose(
+        SimilarityClassifierCV(random_state=3, n_jobs=2).fit(X, y).predict_proba(X), first, rtol=1e-10
+    )
+    assert np.abs(SimilarityClassifierCV(random_state=4).fit(X, y).predict_proba(X) - first).max() > 1e-6
+
+
+def test_a_splitter_or_groups_may_choose_the_folds(blobs):
+    X, y = blobs
+    groups = np.arange(90) // 9
+    splits = list(GroupKFold(5).split(X, y, groups))
+    for cv in (KFold(4), splits):
+        model = SimilarityClassifierCV(cv=cv).fit(X, y)
+        assert model.out_of_fold_proba_.shape == (90, 3)
+
+
+def test_labels_are_only_names_and_order_does_not_matter(blobs):
+    X, y = blobs
+    model = SimilarityClassifierCV(cv=list(KFold(5).split(X)))
+    proba = clone(model).fit(X, y).predict_proba(X)
+    names = np.array(["z", "m", "a"])
+    renamed = clone(model).fit(X, names[y])
+    np.testing.assert_allclose(renamed.predict_proba(X)[:, ::-1], proba, atol=1e-8)
+    order = np.random.RandomState(0).permutation(90)
+    splits = [(np.argsort(order)[train], np.argsort(order)[test]) for train, test in KFold(5).split(X)]
+    permuted = SimilarityClassifierCV(cv=splits).fit(X[order], y[order])
+    np.testing.assert_allclose(permuted.predict_proba(X), proba, atol=1e-7)
+
+
+def test_pickling_and_float32(blobs):
+    X, y = blobs
+    model = SimilarityClassifierCV(random_state=0).fit(X, y)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-10)
+    single = SimilarityClassifierCV(random_state=0).fit(X.astype(np.float32), y)
+    np.testing.assert_allclose(single.predict_proba(X.astype(np.float32)), model.predict_proba(X), atol=1e-2)
+
+
+class _Recorder:
+    """A callback that keeps the names of the tasks it saw, or interrupts."""
+
+    def __init__(self, interrupt=False):
+        self.seen, self.interrupt = [], interrupt
+
+    def setup(self, estimator, context):
+        pass
+
+    def teardown(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context):
+        pass
+
+    def on_fit_task_end(self, estimator, context):
+        self.seen.append(context.task_name)
+        if self.interrupt and len(self.seen) == 2:
+            raise KeyboardInterrupt
+
+
+def test_callbacks_see_every_fold(blobs):
+    recorder = _Recorder()
+    SimilarityClassifierCV(random_state=0).set_callbacks(recorder).fit(*blobs)
+    assert recorder.seen.count("fold") == 5 and recorder.seen.count("members") == 1
+
+
+def test_an_interrupted_fit_leaves_nothing_fitted(blobs):
+    model = SimilarityClassifierCV(random_state=0).set_callbacks(_Recorder(interrupt=True))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(*blobs)
+    with pytest.raises(NotFittedError):
+        model.predict(blobs[0])
+
+
+# ---- what is learnt ---------------------------------------------------------------------------------------------
+
+
+def test_attributes_tell_the_story(blobs):
+    model = SimilarityClassifierCV(TL1(4.0), random_state=0).fit(*blobs)
+    assert np.isclose(model.weights_.sum(), 1.0) and model.weights_.min() >= 0.0
+    assert len(model.members_) == len(model.weights_) == len(model.calibration_.slope)
+    assert model.certificate_ <= 1e-8
+    table = model.family_scores_
+    assert set(table) == {"clip", "flip", "square", "neighbors", "features", "gaussian", "stack"}
+    assert np.isclose(sum(row["weight"] for name, row in table.items() if name != "stack"), 1.0)
+    for name, row in table.items():
+        assert 0.3 < row["accuracy"] <= 1.0 and 0.0 < row["log_loss"] < 1.2, name
+    hits = model.classes_[model.out_of_fold_proba_.argmax(axis=1)] == blobs[1]
+    assert np.isclose(table["stack"]["accuracy"], hits.mean())
+    logs = model.decision_function(blobs[0])
+    np.testing.assert_allclose(np.exp(logs), model.predict_proba(blobs[0]))
+
+
+def test_the_verdict_on_the_negative_spectrum():
+    D, y = make_balls3d(120, random_state=0)  # the classes differ in the negative part only
+    useful = automatic().fit(D, y).negative_spectrum_
+    assert useful.verdict == "useful" and useful.z > 2.0 and "useful" in str(useful)
+    X, y = load_wine(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    noise = np.random.RandomState(0).normal(size=(178, 178))
+    harmful = automatic().fit(X @ X.T / 13.0 + 1.2 * (noise + noise.T), y).negative_spectrum_
+    assert harmful.verdict == "harmful" and harmful.z < -2.0 and "noise" in str(harmful)
+    assert automatic().fit(X @ X.T, y).negative_spectrum_.verdict == "absent"
+
+
+def test_real_shapes_beat_single_recipes():
+    shapes = load_digit_shapes(240)
+    order = np.random.RandomState(0).permutation(240)
+    train, test = order[:160], order[160:]
+    model = automatic().fit(shapes.D[np.ix_(train, train)], shapes.target[train])
+    score = model.score(shapes.D[np.ix_(test, train)], shapes.target[test])
+    raw = SVC(kernel="precomputed").fit(shapes.K[np.ix_(train, train)], shapes.target[train])
+    assert score > raw.score(shapes.K[np.ix_(test, train)], shapes.target[test])
+    assert score > 0.85
+
+
+def test_probabilities_are_calibrated():
+    random = np.random.RandomState(0)
+    X = random.normal(size=(600, 2))
+    truth = 1.0 / (1.0 + np.exp(-2.0 * X[:, 0]))
+    y = (random.uniform(size=600) < truth).astype(int)
+    model = SimilarityClassifierCV(random_state=0).fit(X[:300], y[:300])
+    proba = model.predict_proba(X[300:])[:, 1]
+    assert log_loss(y[300:], proba) < log_loss(y[300:], truth[300:]) + 0.06
+    for low in (0.0, 0.25, 0.5, 0.75):
+        inside = (proba >= low) & (proba < low + 0.25)
+        assert abs(proba[inside].mean() - truth[300:][inside].mean()) < 0.1
+
+
+def test_regression_is_at_least_as_good_as_its_families():
+    X, y = make_regression(200, 5, noise=5.0, random_state=0)
+    X, y = X / 2.0, np.column_stack([y, np.sin(X[:, 0]) * 100.0])
+    model = SimilarityRegressorCV(random_state=0).fit(X[:140], y[:140])
+    assert model.predict(X[140:]).shape == (60, 2)
+    assert model.score(X[140:], y[140:]) > 0.8
+    table = model.family_scores_
+    assert table["stack"]["mse"] <= min(row["mse"] for name, row in table.items() if name != "stack") + 0.01
+    single = SimilarityRegressorCV(random_state=0).fit(X[:140], y[:140, 0])
+    assert single.predict(X[140:]).shape == (60,) and single.out_of_fold_prediction_.shape == (140,)
+
+
+def test_local_sets(data_folder):
+    protein = load("protein")
+    folds = KFold(5, shuffle=True, random_state=0)
+    scores = cross_val_score(automatic(), protein.D, protein.target, cv=folds)
+    assert scores.mean() > 0.97
+    coil = load("coilyork_half")
+    with pytest.raises(ValueError, match="not symmetric"):
+        automatic().fit(coil.D, coil.target)
+    assert automatic(symmetrize=True).fit(coil.D, coil.target).score(coil.D_test, coil.target_test) > 0.7
+
+
+# ---- similarities as features, and the sparse machine -----------------------------------------------------------
+
+
+def test_features_are_the_columns(blobs, distances):
+    X, y = blobs
+    np.testing.assert_allclose(SimilarityFeatures(TL1(4.0)).fit_transform(X), TL1(4.0)(X))
+    some = SimilarityFeatures("precomputed", n_landmarks=7, random_state=0).fit(distances)
+    np.testing.assert_array_equal(some.transform(distances[:5]), distances[:5, some.landmarks_])
+    assert len(some.get_feature_names_out()) == 7
+    assert len(SimilarityFeatures(n_landmarks=0.5).fit(X).landmarks_) == 45
+    assert len(SimilarityFeatures(n_landmarks=500).fit(X).landmarks_) == 90
+    vectors = SimilarityFeatures(Gaussian(2.0), n_landmarks=9, method="kmeans", random_state=0).fit(X)
+    np.testing.assert_allclose(vectors.transform(X), Gaussian(2.0)(X, X[vectors.landmarks_]))
+    model = make_pipeline(SimilarityFeatures("precomputed"), LogisticRegression(max_iter=5000))
+    assert model.fit(distances, y).score(distances, y) > 0.9
+    for bad in (0, -1, 1.5, "many", True):
+        with pytest.raises(ValueError, match="n_landmarks must be"):
+            SimilarityFeatures(n_landmarks=bad).fit(X)
+    words = SimilarityFeatures(lambda a, b: len(set(a) & set(b)), n_landmarks=2, random_state=0)
+    assert words.fit(["cat", "dog", "cow"]).transform(["do", "at"]).shape == (2, 2)
+
+
+def test_sparse_machine_estimator():
+    X, y = load_iris(return_X_y=True)
+    K = np.tanh(X @ X.T / 40.0 - 1.0)
+    model = SimilaritySVC("precomputed", C=10.0).fit(K[::2, ::2], y[::2])
+    assert model.score(K[1::2, ::2], y[1::2]) > 0.9
+    assert len(model.support_) < 30 and model.duality_gap_ <= 1e-6
+    assert model.dual_coef_.shape == (3, len(model.support_))
+    direct = SimilaritySVC(lambda a, b: float(np.tanh(a @ b / 40.0 - 1.0)), C=10.0).fit(X[::2], y[::2])
+    np.testing.assert_allclose(direct.decision_function(X[1::2]), model.decision_function(K[1::2, ::2]), atol=1e-6)
+    binary = SimilaritySVC("precomputed", C=100.0).fit(K[:100, :100], y[:100])
+    assert binary.decision_function(K[:3, :100]).shape == (3,)
+    assert binary.score(K[:100, :100], y[:100]) == 1.0
+
+
+def test_sparse_machine_takes_asymmetric_weighted_and_degenerate_input():
+    random = np.random.RandomState(0)
+    K, y = random.normal(size=(30, 30)), np.arange(30) % 2
+    assert SimilaritySVC("precomputed", C=100.0).fit(K, y).score(K, y) == 1.0
+    weight = np.where(np.arange(30) < 10, 0.0, 1.0)
+    dropped = SimilaritySVC("precomputed").fit(K, y, sample_weight=weight)
+    alone = SimilaritySVC("precomputed").fit(K[10:, 10:], y[10:])
+    np.testing.assert_allclose(dropped.decision_function(K), alone.decision_function(K[:, 10:]), atol=1e-8)
+    assert dropped.support_.min() >= 10
+    one = SimilaritySVC("precomputed").fit(K, np.full(30, "a"))
+    assert list(one.predict(K[:2])) == ["a", "a"]
+    nothing = SimilaritySVC("precomputed").fit(np.zeros((30, 30)), (np.arange(30) < 20).astype(int))
+    assert np.all(nothing.predict(np.zeros((4, 30))) == 1) and len(nothing.support_) == 0
+    balanced = SimilaritySVC("precomputed", class_weight="balanced").fit(K, y)
+    assert np.isfinite(balanced.intercept_).all()
+    with pytest.raises(ValueError, match="C must be positive"):
+        SimilaritySVC("precomputed", C=0.0).fit(K, y)

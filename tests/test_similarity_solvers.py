@@ -1,0 +1,310 @@
+"""The stack's solvers against dense formulas, general optimisers, and the optimality conditions."""
+
+import numpy as np
+import pytest
+from oracles.similarity import (
+    calibration,
+    calibration_value,
+    feature_ridge,
+    neighbor_mean,
+    sparse_machine_dual,
+    sparse_machine_value,
+    spectral_ridge,
+    weights_value,
+)
+
+from mercerless.solvers.similarity import sparse_machine
+from mercerless.solvers.stack import (
+    FAMILIES,
+    Setting,
+    assign_folds,
+    calibrate,
+    calibrated,
+    default_settings,
+    feature_path,
+    fit_members,
+    member_scores,
+    neighbor_means,
+    out_of_fold_scores,
+    paired_z,
+    select_settings,
+    spectral_path,
+    squared_distances,
+    stack_weights,
+)
+
+RANDOM = np.random.RandomState(0)
+
+
+def frozen(array):
+    array = np.array(array)
+    array.flags.writeable = False
+    return array
+
+
+def indefinite(n, seed=0):
+    A = np.random.RandomState(seed).normal(size=(n, n))
+    return frozen(A + A.T + 2.0 * np.eye(n))
+
+
+def targets(n, q=2, seed=1):
+    return frozen(np.random.RandomState(seed).normal(size=(n, q)))
+
+
+SPECTRAL = [Setting(family, penalty) for family in ("clip", "flip", "square") for penalty in (1e-5, 1e-2, 10.0)]
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e12])
+def test_spectral_path_equals_the_dense_formula(scale):
+    K, Y, rows = scale * indefinite(25), targets(25), scale * RANDOM.normal(size=(7, 25))
+    coef, intercept = spectral_path(K, Y, SPECTRAL)
+    for index, setting in enumerate(SPECTRAL):
+        expected = spectral_ridge(K, Y, setting.family, setting.parameter, rows)
+        np.testing.assert_allclose(rows @ coef[:, index] + intercept[index], expected, rtol=1e-8, atol=1e-8)
+
+
+def test_spectral_path_ignores_a_constant():
+    K, Y, rows = indefinite(20), targets(20), RANDOM.normal(size=(5, 20))
+    coef, intercept = spectral_path(K, Y, SPECTRAL)
+    shifted, other = spectral_path(K + 100.0, Y, SPECTRAL)
+    first = np.tensordot(rows, coef, 1) + intercept
+    np.testing.assert_allclose(np.tensordot(rows + 100.0, shifted, 1) + other, first, atol=1e-9)
+
+
+def test_psd_flip_equals_kernel_ridge():
+    from sklearn.kernel_ridge import KernelRidge
+
+    X = RANDOM.normal(size=(30, 5))
+    X -= X.mean(axis=0)
+    K, Y = X @ X.T, targets(30)
+    strength = 1e-2 * np.linalg.eigvalsh(K)[-1]
+    expected = KernelRidge(alpha=strength, kernel="precomputed").fit(K, Y - Y.mean(axis=0)).predict(K)
+    for family in ("clip", "flip"):
+        coef, intercept = spectral_path(K, Y, [Setting(family, 1e-2)])
+        np.testing.assert_allclose(K @ coef[:, 0] + intercept[0] - Y.mean(axis=0), expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_feature_path_equals_primal_ridge(standardize, scale):
+    F, Y, rows = scale * RANDOM.uniform(1.0, 2.0, (20, 20)), targets(20), scale * RANDOM.uniform(1.0, 2.0, (6, 20))
+    coef, intercept = feature_path(F, Y, [1e-4, 1e-1], standardize=standardize)
+    for index, penalty in enumerate((1e-4, 1e-1)):
+        expected = feature_ridge(F, Y, penalty, rows, standardize)
+        np.testing.assert_allclose(rows @ coef[:, index] + intercept[index], expected, rtol=1e-7, atol=1e-8)
+
+
+def test_whole_weights_equal_repeated_items():
+    K, Y, weight = indefinite(15), targets(15), np.array([1.0, 2.0, 3.0] * 5)
+    again = np.repeat(np.arange(15), weight.astype(int))
+    rows = RANDOM.normal(size=(4, 15))
+    for single, repeated in (
+        (spectral_path(K, Y, SPECTRAL, weight), spectral_path(K[np.ix_(again, again)], Y[again], SPECTRAL)),
+        *(
+            (
+                feature_path(K, Y, [1e-3, 1.0], weight, standardize=flag),
+                feature_path(K[np.ix_(again, again)], Y[again], [1e-3, 1.0], standardize=flag),
+            )
+            for flag in (False, True)
+        ),
+    ):
+        first = np.tensordot(rows, single[0], 1) + single[1]
+        second = np.tensordot(rows[:, again], repeated[0], 1) + repeated[1]
+        np.testing.assert_allclose(first, second, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("K", [np.zeros((6, 6)), np.full((6, 6), 3.0), np.ones((1, 1))])
+def test_nothing_to_learn_from_gives_the_mean(K):
+    Y = targets(len(K))
+    members = fit_members(frozen(K), Y, default_settings())
+    scores = member_scores(members, np.asarray(K)[:1], np.diagonal(K)[:1])
+    expected = np.broadcast_to(Y.mean(axis=0), scores[:, 0].shape)
+    linear = [i for i, setting in enumerate(members.settings) if setting.family != "neighbors"]
+    np.testing.assert_allclose(scores[linear, 0], expected[linear], atol=1e-12)
+    np.testing.assert_allclose(scores[:, 0], expected, atol=1e-9)  # all tied: every item votes
+
+
+def test_all_eigenvalues_negative_clip_gives_the_mean():
+    X = RANDOM.normal(size=(12, 3))
+    coef, intercept = spectral_path(-X @ X.T, targets(12), [Setting("clip", 1e-3), Setting("flip", 1e-3)])
+    assert np.all(coef[:, 0] == 0.0)
+    np.testing.assert_allclose(intercept[0], targets(12).mean(axis=0))
+    assert np.abs(coef[:, 1]).max() > 0.0
+
+
+def test_neighbors_equal_sorting_and_share_ties():
+    distances, Y = RANDOM.uniform(size=(9, 30)), targets(30)
+    means = neighbor_means(distances, Y, [1, 3, 25, 99])
+    for k in (1, 3, 25):
+        np.testing.assert_allclose(means[k], neighbor_mean(distances, Y, k), rtol=1e-12)
+    np.testing.assert_allclose(means[99], neighbor_mean(distances, Y, 30), rtol=1e-12)
+    tied = np.array([[0.0, 1.0, 1.0, 1.0, 2.0]])
+    values = np.array([[1.0], [2.0], [4.0], [6.0], [100.0]])
+    expected = ((1.0 + 2.0 / 3.0 * 12.0) / 3.0 + 1e-3) / 1.001
+    np.testing.assert_allclose(neighbor_means(tied, values, [3])[3], [[expected]])
+    order = RANDOM.permutation(5)
+    np.testing.assert_allclose(neighbor_means(tied[:, order], values[order], [3])[3], [[expected]])
+
+
+def test_squared_distances_of_vectors():
+    X = RANDOM.normal(size=(8, 3))
+    K = X @ X.T
+    expected = ((X[:, None] - X) ** 2).sum(axis=2)
+    np.testing.assert_allclose(squared_distances(K, np.diagonal(K), np.diagonal(K)), expected, atol=1e-12)
+    assert squared_distances(np.array([[5.0]]), np.ones(1), np.ones(1)) == 0.0
+
+
+def test_members_do_not_depend_on_order_scale_or_company():
+    K, Y, rows = indefinite(24), targets(24), RANDOM.normal(size=(5, 24))
+    diag = np.full(5, 3.0)
+    scores = member_scores(fit_members(K, Y, default_settings()), rows, diag)
+    order = RANDOM.permutation(24)
+    permuted = fit_members(K[np.ix_(order, order)], Y[order], default_settings())
+    np.testing.assert_allclose(member_scores(permuted, rows[:, order], diag), scores, atol=1e-8)
+    scaled = fit_members(1e9 * K, Y, default_settings())
+    np.testing.assert_allclose(member_scores(scaled, 1e9 * rows, 1e9 * diag), scores, atol=1e-8)
+    for index, setting in enumerate(default_settings()):
+        alone = member_scores(fit_members(K, Y, [setting]), rows, diag)
+        np.testing.assert_allclose(alone[0], scores[index], atol=1e-10)
+
+
+def test_without_own_similarities_only_distance_families_fall_out():
+    K, Y, rows = indefinite(16), targets(16), RANDOM.normal(size=(3, 16))
+    members = fit_members(K, Y, default_settings())
+    known, unknown = member_scores(members, rows, np.zeros(3)), member_scores(members, rows)
+    for index, setting in enumerate(members.settings):
+        expected = 0.0 if setting.family in ("features", "gaussian") else known[index]
+        np.testing.assert_array_equal(unknown[index], expected)
+
+
+def test_out_of_fold_scores_do_not_see_the_test_part():
+    K, Y = np.array(indefinite(20)), np.array(targets(20))
+    train, test = np.arange(15), np.arange(15, 20)
+    before = out_of_fold_scores(K, Y, train, test, default_settings())
+    Y[test] += 100.0
+    K[15:, 15:] += np.diag(np.diagonal(K)[15:]) - K[15:, 15:]  # similarities among test items
+    np.testing.assert_array_equal(out_of_fold_scores(K, Y, train, test, default_settings()), before)
+
+
+def test_folds_are_even_in_size_and_class():
+    labels = np.repeat([0, 1, 2], [50, 23, 2])
+    folds = assign_folds(labels, 5, np.random.RandomState(0))
+    assert np.ptp(np.bincount(folds)) <= 1
+    for label in (0, 1, 2):
+        assert np.ptp(np.bincount(folds[labels == label], minlength=5)) <= 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_calibration_equals_a_general_optimiser(n_classes, sign):
+    labels = RANDOM.randint(n_classes, size=60)
+    onehot = np.eye(n_classes)[labels]
+    scores = sign * 50.0 * onehot + 40.0 * RANDOM.normal(size=(5, 60, n_classes)) + 7.0
+    weight = RANDOM.uniform(0.5, 2.0, 60)
+    result = calibrate(scores, onehot, weight)
+    assert result.gradient <= 1e-9
+    for index in range(5):
+        theta = np.concatenate([[result.slope[index]], result.offset[index]])
+        expected, value = calibration(scores[index], onehot, weight)
+        mine = calibration_value(theta, scores[index], onehot, weight)
+        assert mine <= value + 1e-9 * abs(value)
+        np.testing.assert_allclose(theta, expected, atol=2e-4)
+    assert np.all(result.slope >= 0.0)
+    assert np.all(result.slope == 0.0) == (sign < 0.0)  # scores that point the wrong way are not believed
+    np.testing.assert_allclose(calibrated(scores, result).sum(axis=2), 1.0)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e12])
+def test_calibration_does_not_depend_on_the_scale_of_scores(scale):
+    onehot = np.eye(3)[RANDOM.randint(3, size=40)]
+    scores = onehot + RANDOM.normal(size=(2, 40, 3))
+    first, second = calibrate(scores, onehot), calibrate(scale * scores + 5.0 * scale, onehot)
+    expected = calibrated(scores, first)
+    np.testing.assert_allclose(calibrated(scale * scores + 5.0 * scale, second), expected, atol=1e-7)
+    assert second.gradient <= 1e-9
+
+
+def test_calibration_of_separable_constant_and_absent():
+    onehot = np.eye(3)[np.repeat([0, 1], 20)]  # the third class does not occur
+    perfect, constant = 2.0 * onehot - 1.0, np.full((40, 3), 5.0)
+    result = calibrate(np.stack([perfect, constant]), onehot)
+    assert result.gradient <= 1e-9
+    proba = calibrated(np.stack([perfect, constant]), result)
+    assert np.all(np.isfinite(proba)) and np.all(proba > 0.0)
+    assert proba[0, 0, 0] > 0.95
+    np.testing.assert_allclose(proba[1, 0, :2], proba[1, 0, 0])
+    assert proba[1, 0, 2] < 0.05
+
+
+def test_weights_are_optimal_and_beat_random_points():
+    Y = np.eye(3)[RANDOM.randint(3, size=50)]
+    predictions = np.stack([RANDOM.dirichlet(np.ones(3), 50) + share * Y for share in (0.0, 0.5, 2.0, 0.1)])
+    predictions /= predictions.sum(axis=2, keepdims=True)
+    weight = RANDOM.uniform(0.5, 2.0, 50)
+    result = stack_weights(predictions, Y, weight)
+    assert result.residual <= 1e-12
+    assert np.isclose(result.weights.sum(), 1.0) and result.weights.min() >= 0.0
+    free = stack_weights(predictions, Y, weight, penalty=0.02, normalize=False)
+    assert free.residual <= 1e-12
+    # the unnormalised problem's own objective, against random nonnegative points
+    scale = weight @ (Y**2).sum(axis=1) / weight.sum()
+    best = weights_value(free.weights, predictions, Y, weight, 0.02 * scale)
+    for v in RANDOM.exponential(0.5, size=(10_000, 4)):
+        assert best <= weights_value(v, predictions, Y, weight, 0.02 * scale) + 1e-10
+    assert np.argmax(result.weights) == 2
+
+
+def test_useless_members_get_no_weight():
+    Y = np.linspace(-1.0, 1.0, 30)[:, None]
+    result = stack_weights(np.stack([-3.0 * Y, Y]), Y, normalize=False)
+    assert result.weights[0] == 0.0 and result.weights[1] > 0.9
+    np.testing.assert_allclose(stack_weights(np.zeros((2, 5, 1)), np.zeros((5, 1)), normalize=False).weights, 0.5)
+
+
+def test_selection_keeps_the_best_of_every_family():
+    settings = default_settings()
+    loss = np.arange(len(settings), 0.0, -1.0)
+    chosen = select_settings(settings, loss, -loss)
+    for family in FAMILIES:
+        index = [i for i, setting in enumerate(settings) if setting.family == family]
+        assert {index[0], index[-1]} <= set(chosen.tolist())
+    assert len(chosen) == 2 * len(FAMILIES)
+
+
+def test_paired_z():
+    losses, others = RANDOM.normal(size=500), RANDOM.normal(size=500) + 0.5
+    difference = others - losses
+    expected = difference.mean() / (difference.std() / np.sqrt(500))
+    assert np.isclose(paired_z(losses, others), expected)
+    assert np.isclose(paired_z(losses, others), -paired_z(others, losses))
+    assert paired_z(losses, losses) == 0.0
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("C", [0.1, 5.0])
+def test_sparse_machine_attains_the_dual_optimum(scale, C):
+    K = scale * RANDOM.normal(size=(40, 40))  # asymmetric and indefinite
+    y = np.where(RANDOM.uniform(size=40) > 0.4, 1.0, -1.0)
+    result = sparse_machine(K, y, C / scale)
+    # with similarities scaled by s, coefficients scale by 1/s: the value is 1/s times that of scale 1 and C
+    value = sparse_machine_value(result.coef, result.intercept, K, y, C / scale)
+    assert result.gap <= 1e-8
+    np.testing.assert_allclose(result.objective, value, rtol=1e-8)
+    np.testing.assert_allclose(value * scale, sparse_machine_dual(K / scale, y, C), rtol=1e-7)
+
+
+def test_sparse_machine_weights_equal_repetition_in_value():
+    K, y = RANDOM.normal(size=(20, 20)), np.where(RANDOM.uniform(size=20) > 0.5, 1.0, -1.0)
+    weight = RANDOM.randint(1, 4, size=20)
+    again = np.repeat(np.arange(20), weight)
+    single = sparse_machine(K, y, 0.7 * weight)
+    repeated = sparse_machine(K[np.ix_(again, again)], y[again], 0.7)
+    np.testing.assert_allclose(single.objective, repeated.objective, rtol=1e-9)
+
+
+def test_sparse_machine_degenerate():
+    one = sparse_machine(np.ones((3, 3)), np.ones(3), 1.0)
+    assert np.all(one.coef == 0.0) and one.intercept == 1.0 and one.objective == 0.0
+    nothing = sparse_machine(np.zeros((3, 3)), np.array([1.0, -1.0, -1.0]), 1.0)
+    assert np.all(nothing.coef == 0.0) and nothing.intercept == -1.0
+    np.testing.assert_allclose(nothing.objective, 2.0)
