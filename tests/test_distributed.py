@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from mercerless import KreinRidge, KreinRidgeClassifier, KreinSVR
 from mercerless._blocks import reduce_rows
+from mercerless.kernels import TL1
 
 distributed = pytest.importorskip("distributed")
 da = pytest.importorskip("dask.array")
@@ -84,3 +86,49 @@ def test_a_task_that_kills_every_worker_is_named(client):
     with pytest.raises(distributed.KilledWorker):
         reduce_rows(always_die, operator.add, (X,), 16.0)
     client.wait_for_workers(2)
+
+
+class TestKreinOnDask:
+    @pytest.fixture(scope="class")
+    def problem(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(2000, 4))
+        return X, np.sin(X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=2000)
+
+    def model(self, kind):
+        return kind(TL1(5.0), solver="nystroem", n_landmarks=60)
+
+    def test_regression_equals_in_memory(self, client, problem):
+        X, y = problem
+        here = self.model(KreinRidge).fit(X, y)
+        there = self.model(KreinRidge).fit(da.from_array(X, chunks=(300, 2)), da.from_array(y, chunks=450))
+        lazy = there.predict(da.from_array(X, chunks=(300, 4)))
+        assert isinstance(lazy, da.Array)
+        assert_allclose(lazy.compute(), here.predict(X), rtol=1e-8)
+
+    def test_classification_equals_in_memory(self, client, problem):
+        X, y = problem[0], problem[1] > 1
+        here = self.model(KreinRidgeClassifier).fit(X, y)
+        lazy = da.from_array(X, chunks=(300, 4))
+        there = self.model(KreinRidgeClassifier).fit(lazy, y)
+        assert_allclose(there.predict_proba(lazy).compute(), here.predict_proba(X), rtol=1e-8)
+
+    def test_memory_map_equals_in_memory(self, problem, tmp_path):
+        X, y = problem
+        np.save(tmp_path / "X.npy", X)
+        mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+        expected = self.model(KreinRidge).fit(X, y).predict(X)
+        assert_allclose(self.model(KreinRidge).fit(mapped, y).predict(mapped), expected, rtol=1e-10)
+
+    def test_exact_solver_asks_for_memory(self, problem):
+        X, y = problem
+        with pytest.raises(ValueError, match="X.compute"):
+            KreinRidge(solver="exact").fit(da.from_array(X), y)
+        with pytest.raises(TypeError, match="needs its data in memory"):
+            KreinSVR().fit(da.from_array(X), y)
+
+    def test_new_rows_must_match(self, problem):
+        X, y = problem
+        model = self.model(KreinRidge).fit(X, y)
+        with pytest.raises(ValueError, match="4 features"):
+            model.predict(da.zeros((5, 3)))

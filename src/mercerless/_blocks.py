@@ -5,6 +5,7 @@ Dask arrays are worked on chunk by chunk where the chunks are, and only the sums
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial, wraps
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -91,8 +92,8 @@ def reduce_rows(
     Parameters
     ----------
     function : callable
-        Takes one block of each array (None for None) and returns a partial result; every block is a checked floating
-        array or a slice of what was given.
+        Takes one block of each array (None for None) and returns a partial result. The first block is a checked
+        floating array (objects are passed as they are), the others are slices of what was given.
     combine : callable
         Takes two partial results, the earlier rows' first.
     arrays : sequence of array or None
@@ -154,11 +155,13 @@ def map_rows(
         The results; lazy for a Dask array.
     """
     if is_dask(X):
+        import dask
+
         X = check_rows(X)
         shape = {"drop_axis": 1} if n_columns is None else {"chunks": (X.chunks[0], (n_columns,))}
         return X.map_blocks(
             _map_chunk,
-            function=function,
+            function=dask.delayed(function, pure=False),  # one node, so that a model travels once
             bytes_per_row=bytes_per_row,
             n_columns=n_columns,
             out_dtype=dtype,
@@ -168,6 +171,36 @@ def map_rows(
             **shape,
         )
     return _map_chunk(X, function, bytes_per_row, n_columns, dtype, budget)
+
+
+def blockwise(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that maps rows to results, such as predict, take Dask arrays: lazily, chunk by chunk.
+
+    Parameters
+    ----------
+    method : callable
+        Takes the estimator and X, and returns one result per row.
+
+    Returns
+    -------
+    callable
+        The same method, which returns a Dask array for a Dask array.
+    """
+
+    @wraps(method)
+    def lazily(self, X, *args, **kwargs):
+        if not is_dask(X):
+            return method(self, X, *args, **kwargs)
+        X = check_rows(X)
+        one = method(self, X[:1].compute(), *args, **kwargs)  # tells errors now, and the shape and type of results
+        apply = partial(_call, method.__name__, self, args, kwargs)
+        return map_rows(apply, X, 8.0 * X.shape[1], n_columns=None if one.ndim == 1 else one.shape[1], dtype=one.dtype)
+
+    return lazily
+
+
+def _call(name, estimator, args, kwargs, X):
+    return getattr(estimator, name)(X, *args, **kwargs)
 
 
 def _map_chunk(X, function, bytes_per_row, n_columns, out_dtype, budget):
@@ -180,7 +213,8 @@ def _map_chunk(X, function, bytes_per_row, n_columns, out_dtype, budget):
 def _fold(function, combine, bytes_per_row, budget, X, *others):
     total: Any = None
     for rows in row_blocks(len(X), bytes_per_row, budget):
-        part = function(check_real(X[rows]), *(None if a is None else a[rows] for a in others))
+        block = X[rows] if X.dtype == object else check_real(X[rows])
+        part = function(block, *(None if a is None else a[rows] for a in others))
         total = part if total is None else combine(total, part)
     return total
 

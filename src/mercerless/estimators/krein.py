@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless._blocks import blockwise, is_dask, reduce_rows, take_rows
 from mercerless._validation import check_memory, check_symmetric, memory_budget, row_blocks
 from mercerless.estimators.base import KernelEstimator
 from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Precomputed, Sigmoid
@@ -43,9 +45,10 @@ from mercerless.solvers.tuning import (
     calibrate_scores,
     candidate_settings,
     exact_folds,
+    fold_factors,
     fold_predictions,
-    low_rank_factors,
     low_rank_folds,
+    merge_factors,
     minimize_with_restarts,
     squared_errors,
 )
@@ -53,6 +56,8 @@ from mercerless.solvers.tuning import (
 _SOLVERS = ("auto", "exact", "nystroem")
 _TUNES = ("cv", "gradient")
 _EXACT_ROWS = 4000  # above, "auto" uses landmarks
+_BLOCK_BYTES = 2**28  # what a block of rows may need on the way to its factor
+_SCORED_ROWS = 20_000  # per fold; more do not change a calibration
 
 
 class _Rows(NamedTuple):
@@ -68,6 +73,8 @@ class _Rows(NamedTuple):
 
 class _ExactProblem:
     """The family's problems on the full kernel matrix."""
+
+    samples = False  # whether `row_folds` may leave rows out
 
     def __init__(self, rows: _Rows, K: NDArray, intercept: bool):
         self.rows, self.K, self.intercept = rows, K, intercept
@@ -85,26 +92,44 @@ class _ExactProblem:
         return coef
 
 
+class _LandmarkFeatures:
+    """From rows to the features of the approximate kernel; holds the landmarks only, so it travels well."""
+
+    def __init__(self, kernel: Kernel, items: Any, landmarks: NDArray, transform: NDArray):
+        self.kernel, self.transform = kernel, transform
+        self.precomputed = isinstance(kernel, Precomputed)
+        self.landmarks = landmarks if self.precomputed else _take(items, landmarks)
+
+    def __call__(self, rows: Any) -> NDArray:
+        K = rows[:, self.landmarks] if self.precomputed else self.kernel(rows, self.landmarks)
+        return K @ self.transform
+
+
+def _take(items: Any, rows: NDArray) -> Any:
+    return take_rows(items, rows) if is_dask(items) else items[rows]
+
+
 class _LandmarkProblem:
-    """The same on landmarks: only triangular factors of blocks of rows are kept."""
+    """The same on landmarks: one pass over blocks of rows, of which only triangular factors are kept."""
+
+    samples = True
 
     def __init__(self, rows: _Rows, landmarks: NDArray, intercept: bool, seed, memory_limit):
-        self.rows, self.landmarks, self.intercept = rows, landmarks, intercept
-        items = rows.items
-        low_rank = nystroem(rows.kernel, items, landmarks, random_state=seed, memory_limit=memory_limit)
+        self.rows, self.landmarks, self.intercept, self.seed = rows, landmarks, intercept, seed
+        low_rank = nystroem(rows.kernel, rows.items, landmarks, random_state=seed, memory_limit=memory_limit)
         self.error = low_rank.error
         self.transform = low_rank.transform * np.sqrt(np.abs(low_rank.values))
         self.signature = np.sign(low_rank.values)
-        self.rows_at_once = max(4 * len(landmarks), 1000)
-        self.factors = low_rank_factors(
-            self.features, rows.Y, rows.weight, rows.folds, len(self.signature), self.rows_at_once
+        self.features = _LandmarkFeatures(rows.kernel, rows.items, landmarks, self.transform)
+        # a block's similarities, its features, and their copy with the targets
+        self.bytes_per_row = 24.0 * (len(landmarks) + rows.Y.shape[1])
+        self.factors = reduce_rows(
+            partial(fold_factors, self.features, int(rows.folds.max()) + 1),
+            merge_factors,
+            (rows.items, rows.Y, rows.weight, rows.folds),
+            self.bytes_per_row,
+            _BLOCK_BYTES,
         )
-
-    def features(self, rows: NDArray) -> NDArray:
-        items, kernel = self.rows.items, self.rows.kernel
-        if isinstance(kernel, Precomputed):
-            return items[np.ix_(rows, self.landmarks)] @ self.transform
-        return kernel(items[rows], items[self.landmarks]) @ self.transform
 
     def folds(self) -> Iterator:
         return low_rank_folds(self.factors, self.signature, self.intercept)
@@ -112,13 +137,13 @@ class _LandmarkProblem:
     def row_folds(self) -> Iterator:
         for i, fold in enumerate(self.folds()):
             rows = np.flatnonzero(self.rows.folds == i)
-            for start in range(0, len(rows), self.rows_at_once):
-                block = rows[start : start + self.rows_at_once]
+            if len(rows) > _SCORED_ROWS:
+                rows = np.sort(self.seed.choice(rows, _SCORED_ROWS, replace=False))
+            for part in row_blocks(len(rows), self.bytes_per_row, _BLOCK_BYTES):
+                block = rows[part]
                 weight = None if self.rows.weight is None else self.rows.weight[block]
-                part = fold._replace(
-                    basis=self.features(block), target=self.rows.Y[block], weight=weight, constant=None
-                )
-                yield part, block
+                basis = self.features(_take(self.rows.items, block))
+                yield fold._replace(basis=basis, target=self.rows.Y[block], weight=weight, constant=None), block
 
     def system(self) -> KreinSystem:
         factor = row_factor(self.factors, self.factors[0].shape[1])
@@ -130,6 +155,8 @@ class _LandmarkProblem:
 
 class _KreinLeastSquares(KernelEstimator):
     """What the regressor and the classifier share; `_choose` and `_targets` differ."""
+
+    _streams = True
 
     def _check_parameters(self) -> None:
         for name, options in (
@@ -167,7 +194,7 @@ class _KreinLeastSquares(KernelEstimator):
         n_folds = int(rows.folds.max()) + 1
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self)
-        solver = self._solver(len(rows.Y))
+        solver = self._solver(rows)
         if self.tune == "gradient":
             rows, settings, tuning = self._tune_by_gradient(rows, context)
         else:
@@ -240,7 +267,12 @@ class _KreinLeastSquares(KernelEstimator):
             fold_of[test] = i
         return fold_of
 
-    def _solver(self, n: int) -> str:
+    def _solver(self, rows: _Rows) -> str:
+        n = len(rows.Y)
+        if is_dask(rows.items):
+            if self.solver == "exact" or self.tune == "gradient":
+                raise ValueError("The exact solver needs its data in memory; use solver='nystroem', or X.compute().")
+            return "nystroem"
         if self.solver != "auto":
             return self.solver
         small = n <= _EXACT_ROWS and 32.0 * n**2 <= memory_budget(self.memory_limit)
@@ -331,7 +363,7 @@ class _KreinLeastSquares(KernelEstimator):
                 coefs = list(full)
         else:
             landmarks = rows.used[problem.landmarks]
-            fit_items = None if precomputed else problem.rows.items[problem.landmarks]
+            fit_items = None if precomputed else problem.features.landmarks
         return {
             "kernel_": rows.kernel,
             "X_fit_": fit_items,
@@ -579,6 +611,7 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         best = int(np.argmin(np.where(np.isnan(error), np.inf, error)))
         return best, {"cv_results_": {"error": error, "standard_error": spread}, "best_index_": best}
 
+    @blockwise
     def predict(self, X: Any) -> NDArray:
         """Predict the targets of new items.
 
@@ -775,15 +808,21 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
             index, chosen = KreinRidge._choose(self, problem, rows, settings, labels, n_folds, context)
             return index, chosen | {"calibration_": None}
         S, (n, n_outputs) = settings.size, rows.Y.shape
+        n_scored = min(n, n_folds * _SCORED_ROWS) if problem.samples else n
         check_memory(
-            8.0 * S * n * n_outputs, f"Held-out scores of {S} settings", self.memory_limit, "use fewer settings"
+            16.0 * S * n_scored * n_outputs, f"Held-out scores of {S} settings", self.memory_limit, "use fewer settings"
         )
-        scores = np.empty((S, n, n_outputs))
+        pieces, scored = [], []
         with self._task(context, "cross-validation") as report:
             for fold, held_out in _reported(problem.row_folds(), report):
+                piece = np.empty((S, len(held_out), n_outputs))
                 for block, predicted in fold_predictions(fold, settings, self.regularizer, self.constraint):
-                    scores[block, held_out] = predicted.transpose(1, 0, 2)
-        calibrations = [calibrate_scores(_per_class(s), labels[rows.used], rows.weight) for s in scores]
+                    piece[block] = predicted.transpose(1, 0, 2)
+                pieces.append(piece)
+                scored.append(held_out)
+        scores, scored = np.concatenate(pieces, axis=1), np.concatenate(scored)
+        truth, weight = labels[rows.used][scored], None if rows.weight is None else rows.weight[scored]
+        calibrations = [calibrate_scores(_per_class(s), truth, weight) for s in scores]
         losses = np.array([c.loss for c in calibrations])
         best = int(np.argmin(np.where(np.isnan(losses), np.inf, losses)))
         chosen = {"calibration_": calibrations[best]}
@@ -797,6 +836,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         scores = _per_class(f.reshape(len(f), -1))
         return scores if self.calibration_ is None else self.calibration_.slope * scores + self.calibration_.bias
 
+    @blockwise
     def decision_function(self, X: Any) -> NDArray:
         """Scores of new items: the calibrated log-odds (f itself with ``calibrate=False``).
 
@@ -813,6 +853,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         logits = self._logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
+    @blockwise
     def predict(self, X: Any) -> NDArray:
         """The most probable class of new items.
 
@@ -830,6 +871,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
     @available_if(lambda self: self.calibrate)
+    @blockwise
     def predict_proba(self, X: Any) -> NDArray:
         """Probabilities of the classes.
 
@@ -1205,6 +1247,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         coef[rows] = machine.coef
         return machine._replace(coef=coef)
 
+    @blockwise
     def decision_function(self, X: Any) -> NDArray:
         """Scores of new items.
 
@@ -1233,6 +1276,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
             sums[:, i] -= scores[:, k]
         return votes + sums / (3.0 * (np.abs(sums) + 1.0))
 
+    @blockwise
     def predict(self, X: Any) -> NDArray:
         """The class of new items.
 
@@ -1362,6 +1406,7 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         self._store(kernel, items, used, [machine], stabilized, len(y))
         return self
 
+    @blockwise
     def predict(self, X: Any) -> NDArray:
         """Predict the targets of new items.
 

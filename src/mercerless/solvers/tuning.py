@@ -102,22 +102,22 @@ def exact_folds(
         yield Fold(system, K[np.ix_(test, train)], Y[test], w_test), test
 
 
-def low_rank_factors(
+def fold_factors(
     features: Callable[[NDArray], NDArray],
+    n_folds: int,
+    rows: NDArray,
     Y: NDArray,
     weight: NDArray | None,
     fold_of: NDArray,
-    n_features: int,
-    rows_at_once: int,
 ) -> list[NDArray]:
-    """The triangular factor of ``[1, features, Y]`` for the rows of every fold, in one pass over blocks of rows."""
-    factors = []
-    for fold in range(fold_of.max() + 1):
-        rows = np.flatnonzero(fold_of == fold)
-        blocks = (rows[i : i + rows_at_once] for i in range(0, len(rows), rows_at_once))
-        pieces = (augmented_rows(features(b), Y[b], None if weight is None else weight[b]) for b in blocks)
-        factors.append(row_factor(pieces, 1 + n_features + Y.shape[1]))
-    return factors
+    """The triangular factor of ``[1, features, Y]`` for the rows of every fold in one block of rows."""
+    augmented = augmented_rows(features(rows), Y, weight)
+    return [row_factor([augmented[fold_of == fold]], augmented.shape[1]) for fold in range(n_folds)]
+
+
+def merge_factors(first: list[NDArray], second: list[NDArray]) -> list[NDArray]:
+    """The factors of the rows of two blocks from the factors of each."""
+    return [row_factor(pair, pair[0].shape[1]) for pair in zip(first, second)]
 
 
 def low_rank_folds(factors: Sequence[NDArray], signature: NDArray, intercept: bool) -> Iterator[Fold]:
