@@ -63,7 +63,8 @@ def test_surface_refuses_models_without_a_grid():
 @pytest.mark.parametrize("constraint", [None, "sphere"])
 def test_secular_curve_passes_through_the_solution(constraint):
     X, y = data()
-    model = KreinRidge(DeltaGauss(1.0, 0.3), alpha_positive=0.01, alpha_negative=0.05, constraint=constraint, radius=0.9)
+    given = {"alpha_positive": 0.01, "alpha_negative": 0.05, "radius": 0.9}
+    model = KreinRidge(DeltaGauss(1.0, 0.3), **given, constraint=constraint)
     display = SecularCurveDisplay.from_estimator(model.fit(X, y))
     assert_allclose(display.solution[1], model.predict(X).std(), rtol=1e-8)
     left = display.multiplier < display.poles.min()
@@ -81,7 +82,8 @@ def test_parts_along_a_feature_and_against_each_other():
     assert_allclose(drawn["f+"] + drawn["f-"] + model.intercept_, drawn["f"], atol=1e-12)
     assert_allclose(drawn["f"], model.predict(X), atol=1e-10)
     K = DeltaGauss(1.0, 0.3)(X)
-    scatter = KreinPartsDisplay.from_estimator(KreinRidgeClassifier("precomputed").fit(K, y > 0), K, (y > 0).astype(int))
+    classifier = KreinRidgeClassifier("precomputed").fit(K, y > 0)
+    scatter = KreinPartsDisplay.from_estimator(classifier, K, (y > 0).astype(int))
     assert len(scatter.ax_.collections) == 2
     assert len(KreinPartsDisplay.from_estimator(KreinRidge("precomputed").fit(K, y), K, y).ax_.collections) >= 1
 

@@ -164,8 +164,8 @@ class SecularCurveDisplay:
     """The spread of f as a function of the multiplier, and where the solution sits on it.
 
     The curve is ``sqrt(sum(u^2) / n)`` with ``u = t / (1 + p - multiplier)``: the standard deviation of f on the
-    training rows. Left of the first pole every multiplier is the global minimum for some radius; multiplier 0 is the model
-    without a constraint. Curves beyond the first pole belong to other stationary points.
+    training rows. Left of the first pole every multiplier is the global minimum for some radius; multiplier 0 is the
+    model without a constraint. Curves beyond the first pole belong to other stationary points.
 
     Parameters
     ----------
