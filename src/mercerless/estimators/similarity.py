@@ -177,9 +177,10 @@ class _SimilarityStack(KernelEstimator):
         """Similarities of new items to the training items, and their own where known."""
         items = self._test_items(X)
         precomputed = isinstance(self.kernel_, Precomputed)
-        matrix = self.kernel_(items) if precomputed else self.kernel_(items, self.X_fit_)
+        fitted: Any = self.X_fit_
+        matrix = self.kernel_(items) if precomputed else self.kernel_(items, fitted)
         if self.symmetrize and not precomputed and not self.kernel_.symmetric:
-            matrix = (matrix + self.kernel_(self.X_fit_, items).T) / 2.0
+            matrix = (matrix + self.kernel_(fitted, items).T) / 2.0
         if self.input_ == "distance" and matrix.min() < 0.0:
             raise ValueError(f"Distances must not be negative, but the smallest is {matrix.min():.3g}.")
         K = _as_similarities(matrix, self.input_)[:, self.used_]
@@ -446,7 +447,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
             "members_": members,
             "weights_": weights[kept],
             "weights_without_diagonal_": reduced[kept],
-            "calibration_": Calibration(*(part[chosen[kept]] for part in calibration[:4]), calibration.gradient),
+            "calibration_": _calibration_of(calibration, chosen[kept]),
             "family_scores_": _family_table(members, weights[kept], table),
             "negative_spectrum_": _judge_negative_spectrum(
                 paired_z(losses[best["flip"]], losses[best["clip"]], weight)
@@ -509,6 +510,12 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         """
         proba = self.predict_proba(X, diag)
         return self.classes_[proba.argmax(axis=1)]
+
+
+def _calibration_of(calibration: Calibration, chosen: NDArray) -> Calibration:
+    """The calibration of some of the settings."""
+    shift, scale, slope, offset, gradient = calibration
+    return Calibration(shift[chosen], scale[chosen], slope[chosen], offset[chosen], gradient)
 
 
 def _best_of(settings: Sequence[Setting], family: str, loss: NDArray) -> int:
@@ -788,7 +795,8 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         else:
             landmarks = np.sort(select_landmarks(kernel, items, n_landmarks, self.method, self.random_state))
         self.X_fit_ = None if precomputed else _take(items, landmarks)
-        self.kernel_, self.landmarks_ = kernel, landmarks
+        self.kernel_ = kernel
+        self.landmarks_: NDArray = landmarks
         return self
 
     def _count(self, n: int) -> int:
@@ -941,8 +949,11 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         coef = np.array([machine.coef for machine in machines])
         kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
         self.X_fit_ = None if isinstance(kernel, Precomputed) else _take(items, used[kept])
-        self.kernel_, self.classes_, self.support_ = kernel, classes, used[kept]
-        self.dual_coef_, self.intercept_ = coef[:, kept], np.array([machine.intercept for machine in machines])
+        self.kernel_ = kernel
+        self.classes_: NDArray = classes
+        self.support_: NDArray = used[kept]
+        self.dual_coef_: NDArray = coef[:, kept]
+        self.intercept_: NDArray = np.array([machine.intercept for machine in machines])
         self.duality_gap_ = max(machine.gap for machine in machines)
         if not self.duality_gap_ <= 1e-5:
             message = f"The linear programme stopped at a relative duality gap of {self.duality_gap_:.1e}; rescale C."

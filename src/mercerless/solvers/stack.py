@@ -52,8 +52,8 @@ class View(NamedTuple):
         ``"similarity"``, ``"distance"`` or ``"gaussian"``.
     width : float
         The factor of the squared distances inside a Gaussian.
-    index : ndarray of shape (n_settings,)
-        The settings' positions.
+    positions : ndarray of shape (n_settings,)
+        Where the settings stand among all.
     coef : ndarray of shape (n, n_settings, q)
         The coefficients of the training items.
     intercept : ndarray of shape (n_settings, q)
@@ -62,7 +62,7 @@ class View(NamedTuple):
 
     kind: str
     width: float
-    index: NDArray
+    positions: NDArray
     coef: NDArray
     intercept: NDArray
 
@@ -326,12 +326,10 @@ def fit_members(K: NDArray, Y: NDArray, settings: Sequence[Setting], weight: NDA
     """
     weight = np.ones(len(K)) if weight is None else weight
     groups: dict[tuple[str, float], list[int]] = {}
-    for index, setting in enumerate(settings):
-        kind = {"features": "distance", "gaussian": "gaussian", "neighbors": "neighbors"}.get(
-            setting.family, "similarity"
-        )
-        groups.setdefault((kind, setting.width), []).append(index)
-    groups = {key: index for key, index in groups.items() if key[0] != "neighbors"}
+    for position, setting in enumerate(settings):
+        if setting.family != "neighbors":
+            kind = {"features": "distance", "gaussian": "gaussian"}.get(setting.family, "similarity")
+            groups.setdefault((kind, setting.width), []).append(position)
     diag = np.diagonal(K).copy()
     unit = 1.0
     if any(kind == "gaussian" for kind, _ in groups):
@@ -339,8 +337,8 @@ def fit_members(K: NDArray, Y: NDArray, settings: Sequence[Setting], weight: NDA
         unit = float(np.median(squares[np.triu_indices(len(K), 1)])) if len(K) > 1 else 0.0
         unit = unit or float(squares.mean()) or 1.0
     views = []
-    for (kind, width), index in groups.items():
-        chosen = [settings[i] for i in index]
+    for (kind, width), positions in groups.items():
+        chosen = [settings[i] for i in positions]
         factor = width / unit
         if kind == "similarity":
             coef, intercept = spectral_path(K, Y, chosen, weight)
@@ -352,7 +350,7 @@ def fit_members(K: NDArray, Y: NDArray, settings: Sequence[Setting], weight: NDA
                 weight,
                 standardize=kind == "distance",
             )
-        views.append(View(kind, factor, np.array(index), coef, intercept))
+        views.append(View(kind, factor, np.array(positions), coef, intercept))
     return Members(tuple(settings), tuple(views), Y, weight, diag)
 
 
@@ -375,7 +373,7 @@ def view_rows(K: NDArray, diag_rows: NDArray | None, diag_columns: NDArray, kind
     ndarray of shape (m, n)
         One row of features per item.
     """
-    if kind == "similarity":
+    if kind == "similarity" or diag_rows is None:
         return K
     squares = squared_distances(K, diag_rows, diag_columns)
     if kind == "distance":
@@ -410,8 +408,8 @@ def member_scores(members: Members, K: NDArray, diag: NDArray | None = None) -> 
                 continue
             features = view_rows(K[rows], own, members.diag, view.kind, view.width)
             values = features @ view.coef.reshape(len(view.coef), -1)
-            values = values.reshape(len(values), len(view.index), n_outputs) + view.intercept
-            scores[view.index, rows] = values.swapaxes(0, 1)
+            values = values.reshape(len(values), len(view.positions), n_outputs) + view.intercept
+            scores[view.positions, rows] = values.swapaxes(0, 1)
         counts = {int(setting.parameter) for setting in members.settings if setting.family == "neighbors"}
         if counts:
             votes = neighbor_means(members.diag - 2.0 * K[rows], members.targets, sorted(counts), members.weight)

@@ -1,0 +1,242 @@
+"""The automatic choice against single recipes, on real and generated indefinite data.
+
+Every learner sees the same splits (two thirds to learn, a third to test) and is tuned by the same 5-fold
+cross-validation on the training part: the penalty of the support vector machines over seven decades, the number of
+neighbours over six values. `SimilarityClassifierCV` is used with its defaults. ::
+
+    MERCERLESS_DATA=... python benchmarks/papers/similarity.py            # the real sets, 10 splits
+    python benchmarks/papers/similarity.py --sets generated --splits 10   # needs no data folder
+
+Writes results/similarity_<sets>.csv (mean test accuracy per set and learner, in per cent) beside this file.
+"""
+
+import argparse
+import csv
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.svm import SVC
+
+from mercerless import SimilarityClassifierCV, SimilarityFeatures
+from mercerless.datasets import load, load_digit_shapes, make_balls3d
+from mercerless.kernels import TL1, Gaussian, Sigmoid
+from mercerless.spectra import DissimilarityKernel, SpectrumTransformer, symmetrize
+
+PENALTIES = 10.0 ** np.arange(-2, 5)
+NEIGHBORS = (1, 3, 5, 9, 15, 25)
+
+
+def real_sets():
+    """Yield name, kind of input, matrix, labels, and the given test rows and labels if there are any."""
+    amp = load("amp_edit")
+    yield "amp_edit", "similarity", amp.K, amp.target, (amp.K_test, amp.target_test)
+    coil = load("coilyork_half")
+    yield "coilyork_half", "distance", symmetrize(coil.D), coil.target, (coil.D_test, coil.target_test)
+    for name in ("protein", "dtw_ecg200", "balls3d_regen"):
+        bunch = load(name)
+        yield name, "distance", bunch.D, bunch.target, None
+    shapes = load_digit_shapes()
+    yield "digit_shapes", "distance", shapes.D, shapes.target, None
+
+
+def generated_sets():
+    """Yield the same for indefinite similarities made from bundled and random data."""
+    random = np.random.RandomState(0)
+    for name, loader in (("wine", load_wine), ("iris", load_iris), ("breast_cancer", load_breast_cancer)):
+        X, y = loader(return_X_y=True)
+        keep = random.permutation(len(y))[:300]
+        X, y = StandardScaler().fit_transform(X[keep]), y[keep]
+        width = X.shape[1]
+        yield f"{name}_tl1", "similarity", TL1(0.7 * width)(X), y, None
+        yield f"{name}_sigmoid", "similarity", Sigmoid(np.sqrt(width), offset=-0.5)(X), y, None
+        K = Gaussian(np.sqrt(width / 2.0))(X)
+        noise = random.normal(size=K.shape) * 0.5 * K.std()
+        yield f"{name}_noise", "similarity", K + (noise + noise.T) / 2.0, y, None
+        D = np.abs(X[:, None, :] - X[None, :, :])
+        yield f"{name}_fractional", "distance", (np.sqrt(D).sum(axis=2)) ** 2, y, None
+    X, y = load_digits(return_X_y=True)
+    keep = random.permutation(len(y))[:300]
+    yield "digits_manhattan", "distance", np.abs(X[keep][:, None] - X[keep][None]).sum(axis=2), y[keep], None
+    balls = make_balls3d(150, random_state=1)
+    yield "balls3d", "distance", balls[0], balls[1], None
+    for noise in (0.5, 1.5):
+        X, y = _curves(180, noise, random)
+        yield f"curves_dtw_{noise}", "distance", _dtw(X), y, None
+    for mutations in (15, 30):
+        words, y = _words(250, mutations, random)
+        yield f"words_edit_{mutations}", "distance", _edit_distances(words), y, None
+
+
+def _curves(n, noise, random):
+    """Cylinders, bells and funnels: three classes of series."""
+    y, t = random.randint(3, size=n), np.arange(64)
+    X = np.empty((n, 64))
+    for row, label in zip(X, y):
+        start = random.randint(8, 16)
+        stop = start + random.randint(16, 46)
+        inside = (t >= start) & (t <= stop)
+        form = (np.ones(64), (t - start) / (stop - start), (stop - t) / (stop - start))[label]
+        row[:] = (6 + random.normal()) * inside * form + random.normal(size=64)
+    X = (X - X.mean(axis=1, keepdims=True)) / X.std(axis=1, keepdims=True)
+    return X + noise * random.normal(size=X.shape), y
+
+
+def _dtw(X):
+    """Dynamic time warping distances, all pairs at once."""
+    first, second = np.triu_indices(len(X), 1)
+    previous = np.full((len(first), X.shape[1] + 1), np.inf)
+    previous[:, 0] = 0.0
+    for i in range(X.shape[1]):
+        current = np.full_like(previous, np.inf)
+        for j in range(X.shape[1]):
+            step = np.minimum(np.minimum(previous[:, j + 1], current[:, j]), previous[:, j])
+            current[:, j + 1] = (X[first, i] - X[second, j]) ** 2 + step
+        previous = current
+    D = np.zeros((len(X), len(X)))
+    D[first, second] = D[second, first] = np.sqrt(previous[:, -1])
+    return D
+
+
+def _words(n, mutations, random):
+    """Mutated copies of three prototypes for each of three classes."""
+    prototypes = random.randint(8, size=(3, 3, 30))
+    y, words = random.randint(3, size=n), []
+    for label in y:
+        word = list(prototypes[label, random.randint(3)])
+        for _ in range(random.randint(mutations // 2, mutations + 1)):
+            place, kind = random.randint(len(word)), random.randint(3)
+            if kind == 0:
+                word[place] = random.randint(8)
+            elif kind == 1 and len(word) > 5:
+                del word[place]
+            else:
+                word.insert(place, random.randint(8))
+        words.append("".join(chr(97 + letter) for letter in word))
+    return words, y
+
+
+def _edit_distances(words):
+    from rapidfuzz.distance import Levenshtein
+
+    return np.array([[Levenshtein.distance(a, b) for b in words] for a in words], dtype=float)
+
+
+def _unit_diagonal(K):
+    """The scale that brings the mean own similarity to 1, so that one grid of penalties fits all matrices."""
+    return 1.0 / (np.abs(np.diagonal(K)).mean() or 1.0)
+
+
+def recipes(kind):
+    """The single recipes: a preparation of the matrix, and learners that differ in one parameter."""
+    centre = [DissimilarityKernel()] if kind == "distance" else []
+    machines = [SVC(C=C, kernel="precomputed", max_iter=100_000) for C in PENALTIES]
+    for mode in ("clip", "flip", "square", "shift"):
+        yield f"SVC {mode}", make_pipeline(*centre, SpectrumTransformer(mode)), machines
+    yield "SVC raw", make_pipeline(*centre, FunctionTransformer()), machines
+    features = make_pipeline(*centre, SimilarityFeatures(kernel="precomputed"), StandardScaler())
+    yield "SVC features", features, [SVC(C=C, kernel="linear", max_iter=100_000) for C in PENALTIES]
+    yield "neighbours", "distances", [KNeighborsClassifier(k, metric="precomputed") for k in NEIGHBORS]
+
+
+def _prepare(step, matrix, diag, kind, train, test):
+    """Rows to learn from and rows to test, after the recipe's preparation fitted on the former."""
+    inner, outer = matrix[np.ix_(train, train)], matrix[np.ix_(test, train)]
+    if isinstance(step, str):
+        if kind == "distance":
+            return inner, outer
+        square = diag[train] - 2.0 * inner + diag[train][:, None], diag[train] - 2.0 * outer + diag[test][:, None]
+        return tuple(np.sqrt(np.maximum(part, 0.0)) for part in square)
+    step = clone(step)
+    inner, outer = step.fit_transform(inner), step.transform(outer)
+    if inner.shape[0] == inner.shape[1] and not isinstance(step[-1], StandardScaler):
+        scale = _unit_diagonal(inner)
+    else:
+        scale = 1.0 / np.sqrt(inner.shape[1])  # unit own similarity again
+    return inner * scale, outer * scale
+
+
+def tuned_predictions(step, learners, matrix, kind, y, train, test, seed):
+    """Predictions for the test rows by the learner with the best 5-fold accuracy on the training rows."""
+    diag = np.diagonal(matrix)
+    hits = np.zeros(len(learners))
+    for fit, check in StratifiedKFold(5, shuffle=True, random_state=seed).split(train, y[train]):
+        inner, outer = _prepare(step, matrix, diag, kind, train[fit], train[check])
+        for position, learner in enumerate(learners):
+            if getattr(learner, "n_neighbors", 1) <= len(inner):
+                hits[position] += np.sum(learner.fit(inner, y[train[fit]]).predict(outer) == y[train[check]])
+    inner, outer = _prepare(step, matrix, diag, kind, train, test)
+    return learners[int(np.argmax(hits))].fit(inner, y[train]).predict(outer)
+
+
+def compare(kind, matrix, y, train, test, seed):
+    """Test accuracy of every learner on one split."""
+    accuracy = {}
+    for name, step, learners in recipes(kind):
+        with warnings.catch_warnings():
+            # raw indefinite machines do not converge, and classes smaller than five are in some sets
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", UserWarning)
+            predictions = tuned_predictions(step, learners, matrix, kind, y, train, test, seed)
+        accuracy[name] = np.mean(predictions == y[test])
+    model = SimilarityClassifierCV(kernel="precomputed", input=kind, random_state=seed)
+    model.fit(matrix[np.ix_(train, train)], y[train])
+    diag = None if kind == "distance" else np.diagonal(matrix)[test]
+    accuracy["automatic"] = np.mean(model.predict(matrix[np.ix_(test, train)], diag=diag) == y[test])
+    return accuracy
+
+
+def report(name, rows, columns):
+    mean = {column: 100.0 * np.mean([row[column] for row in rows]) for column in columns}
+    print(f"{name:24s}" + "".join(f"{mean[column]:14.2f}" for column in columns), flush=True)
+    return mean
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sets", choices=("real", "generated"), default="real")
+    parser.add_argument("--splits", type=int, default=10)
+    arguments = parser.parse_args()
+    start, columns, table, given = time.process_time(), None, {}, []
+    for name, kind, matrix, y, test_part in (real_sets if arguments.sets == "real" else generated_sets)():
+        rows = []
+        splitter = StratifiedShuffleSplit(arguments.splits, test_size=1 / 3, random_state=0)
+        for seed, (train, test) in enumerate(splitter.split(matrix, y)):
+            rows.append(compare(kind, matrix, y, train, test, seed))
+        if columns is None:
+            columns = list(rows[0])
+            print(f"{'test accuracy, per cent':24s}" + "".join(f"{column:>14s}" for column in columns))
+        table[name] = report(name, rows, columns)
+        if test_part is not None:
+            model = SimilarityClassifierCV(kernel="precomputed", input=kind, random_state=0).fit(matrix, y)
+            given.append((name, 100.0 * model.score(*test_part), str(model.negative_spectrum_)))
+    average = {column: float(np.mean([row[column] for row in table.values()])) for column in columns}
+    report("average", [{c: v / 100.0 for c, v in average.items()}], columns)
+    singles = [column for column in columns if column != "automatic"]
+    hindsight = np.mean([max(row[c] for c in singles) for row in table.values()])
+    print(f"best single recipe of each set in hindsight: {hindsight:.2f}; automatic minus that: "
+          f"{average['automatic'] - hindsight:+.2f} points")  # fmt: skip
+    for name, accuracy, sentence in given:
+        print(f"{name}: automatic on the given test rows {accuracy:.2f}. {sentence}")
+    print(f"{time.process_time() - start:.0f} s of processor time")
+    path = Path(__file__).parent / "results" / f"similarity_{arguments.sets}.csv"
+    path.parent.mkdir(exist_ok=True)
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["set", *columns])
+        for name, row in [*table.items(), ("average", average)]:
+            writer.writerow([name, *(f"{row[column]:.2f}" for column in columns)])
+        for name, accuracy, _ in given:
+            writer.writerow([f"{name} (given test rows)", *[""] * (len(columns) - 1), f"{accuracy:.2f}"])
+
+
+if __name__ == "__main__":
+    main()
