@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless._validation import check_memory, check_symmetric, row_blocks
 from mercerless.estimators.base import KernelEstimator
+from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
 from mercerless.solvers.dank import DankSolution, DankStep, solve_dank
 from mercerless.solvers.tuning import calibrate_scores
@@ -142,6 +143,7 @@ class _Fitted(NamedTuple):
     centering: float
     gap: float
     n_iter: int
+    n_evaluations: int
     history: tuple[DankStep, ...]
     adaptation: Adaptation
 
@@ -242,6 +244,11 @@ class _DANK(KernelEstimator):
         self._check_parameters()
         vars(self).pop("dual_coef_", None)
         kernel, items = self._train_items(X)
+        vectors = isinstance(items, np.ndarray) and not isinstance(kernel, Precomputed)
+        if self.out_of_sample == "hyper" and not vectors:
+            raise ValueError("out_of_sample='hyper' learns a function of feature vectors; use 'inductive' here.")
+        if self.n_parts > 1 and not vectors:
+            raise ValueError("n_parts > 1 clusters feature vectors; pass vectors and a kernel on them.")
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         check_consistent_length(items, y)
@@ -258,7 +265,7 @@ class _DANK(KernelEstimator):
             sub.call_on_fit_task_begin(estimator=self, metadata=step._asdict())
             return bool(sub.call_on_fit_task_end(estimator=self, metadata=step._asdict()))
 
-        clusters = self._clusters(kernel, items)
+        clusters = self._clusters(items)
         labels = np.zeros(len(items), dtype=int) if clusters is None else clusters.labels_
         fitted = [self._solve(base, task, labels, report) for task in tasks]
         worst = max(f.gap for f in fitted)
@@ -270,15 +277,20 @@ class _DANK(KernelEstimator):
                 stacklevel=4,
             )
         attributes = self._attributes(kernel, items, fitted)
+        if self.out_of_sample == "hyper":
+            attributes["extension_"] = tuple(self._extend(items, f.adaptation) for f in fitted)
         attributes |= {"clusters_": clusters, "support_part_": labels[attributes["support_"]]}
         context.call_on_fit_task_end(estimator=self)
         return attributes
 
-    def _clusters(self, kernel: Kernel, items: Any) -> KMeans | None:
+    def _extend(self, items: NDArray, adaptation: Adaptation) -> Kernel:
+        """The change F - 1 as a function of two items, learned from its values on the training rows."""
+        learner = HyperRidge(memory_limit=self.memory_limit, random_state=self.random_state)
+        return learner.fit(items[adaptation.rows], adaptation.matrix() - 1.0).kernel_
+
+    def _clusters(self, items: Any) -> KMeans | None:
         if self.n_parts == 1:
             return None
-        if isinstance(kernel, Precomputed) or not isinstance(items, np.ndarray):
-            raise ValueError("n_parts > 1 clusters feature vectors; pass vectors and a kernel on them.")
         if self.n_parts > len(items):
             raise ValueError(f"n_parts={self.n_parts} exceeds the number of rows, {len(items)}.")
         return KMeans(self.n_parts, n_init=1, random_state=self.random_state).fit(items)
@@ -318,17 +330,17 @@ class _DANK(KernelEstimator):
         support = np.flatnonzero(dual[0].any(axis=0))
         precomputed = isinstance(kernel, Precomputed)
         borrows = self.out_of_sample in ("nearest", "reciprocal")
-        keep_all = self.out_of_sample != "inductive" and not precomputed
         return {
             "_fit_diagonal": kernel.diag(items) if borrows else None,
             "kernel_": kernel,
-            "X_fit_": items if keep_all else None,
+            "X_fit_": items if borrows and not precomputed else None,
             "support_": support,
             "support_vectors_": None if precomputed else _take(items, support),
             "adaptation_": tuple(f.adaptation for f in fitted),
             "rank_": max(f.adaptation.rank for f in fitted),
             "gap_": max(f.gap for f in fitted),
             "n_iter_": max(f.n_iter for f in fitted),
+            "n_evaluations_": sum(f.n_evaluations for f in fitted),
             "history_": tuple(f.history for f in fitted),
             "centering_": np.array([f.centering for f in fitted]),
             "dual_solution_": dual[0][:, support],
@@ -349,7 +361,7 @@ class _DANK(KernelEstimator):
         items = self._test_items(X)
         if self.out_of_sample == "reciprocal":  # the ranks need the whole batch
             return self._borrowed(items, _reciprocal_twins)
-        width = len(self.support_) if self.out_of_sample == "inductive" else len(self._fit_diagonal)
+        width = len(self._fit_diagonal) if self.out_of_sample == "nearest" else len(self.support_)
         values = []
         for block in row_blocks(len(items), 24 * max(width, 1)):
             rows = _take(items, np.arange(block.start, block.stop))
@@ -357,6 +369,8 @@ class _DANK(KernelEstimator):
                 values.append(self._by_parts(rows))
             elif self.out_of_sample == "inductive":
                 values.append(self._similarity(rows, self.support_) @ self.dual_coef_.T + self.intercept_)
+            elif self.out_of_sample == "hyper":
+                values.append(self._extended(rows))
             else:
                 values.append(self._borrowed(rows, _nearest_twins))
         return np.concatenate(values)
@@ -394,6 +408,16 @@ class _DANK(KernelEstimator):
             twin = twins(own[:, None] + self._fit_diagonal[adaptation.rows] - 2 * K)
             F = adaptation.matrix(adaptation.rows[twin], self.support_)
             values[:, k] = (F * on_support) @ self.dual_solution_[k] + self.intercept_[k]
+        return values
+
+
+    def _extended(self, items: NDArray) -> NDArray:
+        """Decision values with F as the hyper family learned it."""
+        values = np.empty((len(items), len(self.extension_)))
+        K = self._similarity(items, self.support_)
+        for k, change in enumerate(self.extension_):
+            F = 1.0 + change(items, self.support_vectors_) if len(self.support_) else np.ones_like(K)
+            values[:, k] = (F * K) @ self.dual_solution_[k] + self.intercept_[k]
         return values
 
 
@@ -468,6 +492,7 @@ def _join(
         centering=centering,
         gap=max(solution.gap for solution in solutions),
         n_iter=max(solution.n_iter for solution in solutions),
+        n_evaluations=sum(solution.n_evaluations for solution in solutions),
         history=solutions[0].history,
         adaptation=Adaptation(task.rows, tuple(blocks)),
     )
@@ -516,11 +541,12 @@ class DANKClassifier(ClassifierMixin, _DANK):
     rank_penalty : float, default=0.01
         Weight of the trace of F (the paper's tau); the rank is at most ``1 + 2 adaptivity / rank_penalty``, and
         from ``2 adaptivity`` on it is 1.
-    out_of_sample : {"inductive", "nearest", "reciprocal"}, default="inductive"
+    out_of_sample : {"inductive", "nearest", "reciprocal", "hyper"}, default="inductive"
         How F continues to new points. ``"inductive"``: as for a training row with coefficient zero; a prediction
         depends on nothing but the point. ``"nearest"``: the column of the nearest training row.
         ``"reciprocal"``: the paper's rule, the training row with the smallest product of neighbour ranks;
-        transductive, a prediction changes with the rest of the batch, for comparison only.
+        transductive, a prediction changes with the rest of the batch, for comparison only. ``"hyper"``: F - 1 as
+        a function of two points, learned from its training values by `HyperRidge`; far slower.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with ``sample_weight``.
     probability : bool, default=False
@@ -567,6 +593,10 @@ class DANKClassifier(ClassifierMixin, _DANK):
         The weights of the centering term that were used.
     n_iter_ : int
         Largest number of outer steps over the pairs.
+    n_evaluations_ : int
+        Products with the kernel matrix or its square, the unit that a gradient method pays per iteration.
+    extension_ : tuple of Kernel
+        With ``out_of_sample="hyper"``, F - 1 as a function for every pair.
     history_ : tuple of tuples
         Objective, relative gap on the working set and rank after every outer step, per pair.
     kernel_ : Kernel
@@ -791,7 +821,7 @@ class DANKRegressor(RegressorMixin, _DANK):
         choice, values near 0 give the plain machine. Tune it like C.
     rank_penalty : float, default=0.01
         Weight of the trace of F (the paper's tau); the rank is at most ``1 + 2 adaptivity / rank_penalty``.
-    out_of_sample : {"inductive", "nearest", "reciprocal"}, default="inductive"
+    out_of_sample : {"inductive", "nearest", "reciprocal", "hyper"}, default="inductive"
         How F continues to new points, see `DANKClassifier`.
     n_parts : int, default=1
         Solve on that many k-means clusters independently, see `DANKClassifier`.
@@ -832,6 +862,10 @@ class DANKRegressor(RegressorMixin, _DANK):
         The weight of the centering term that was used.
     n_iter_ : int
         Number of outer steps.
+    n_evaluations_ : int
+        Products with the kernel matrix or its square, the unit that a gradient method pays per iteration.
+    extension_ : tuple of one Kernel
+        With ``out_of_sample="hyper"``, F - 1 as a function.
     history_ : tuple of one tuple
         Objective, relative gap on the working set and rank after every outer step.
     kernel_ : Kernel

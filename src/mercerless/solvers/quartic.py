@@ -287,7 +287,7 @@ def _interior_point(problem: _Problem, v: np.ndarray, tol: float) -> tuple[np.nd
         signs, low, high, x = np.ones((1, 1)), lo[None], hi[None], v[None].copy()
     width = high - low
     # Stay near v, also where the box is far wider than the solution.
-    margin = np.minimum(0.02 * width, 0.1 * max(float(np.abs(v).max()), np.finfo(float).tiny))
+    margin = np.minimum(0.02 * width, 0.1 * (float(np.abs(v).max()) or np.inf))
     x = np.clip(x, low + margin, high - margin)
     point = _point(problem, (signs * x).sum(0))
     gradient = _gradient(problem, point)
