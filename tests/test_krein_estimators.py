@@ -569,6 +569,7 @@ def test_asymmetric_matrix_is_refused_with_its_size(estimator):
         ({"cv": 1}, "at least 2 folds"),
         ({"cv": ShuffleSplit(3, random_state=0)}, "hold out every row once"),
         ({"tune": "gradient", "solver": "nystroem"}, "needs the exact solver"),
+        ({"tune": "gradient", "kernel": "linear", "alpha_positive": 1.0, "alpha_negative": 1.0}, "nothing to tune"),
     ],
 )
 def test_bad_parameters(options, message):

@@ -309,6 +309,18 @@ class _KreinLeastSquares(KernelEstimator):
         landmarks = select_landmarks(rows.kernel, rows.items, min(self.n_landmarks, n), self.landmarks, seed)
         return _LandmarkProblem(rows, landmarks, self.fit_intercept, seed, self.memory_limit)
 
+    def _choose_by_squared_error(self, problem, rows, settings, context):
+        """The setting of least mean squared validation error."""
+        if settings.size == 1 or len(rows.Y) < 2:
+            return 0, {}
+        with self._task(context, "cross-validation") as report:
+            errors = squared_errors(_reported(problem.folds(), report), settings, self.regularizer, self.constraint)
+        error = errors.mean(axis=0)
+        spread = errors.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.zeros_like(error)
+        best = int(np.argmin(np.where(np.isnan(error), np.inf, error)))
+        return best, {"cv_results_": {"error": error, "standard_error": spread}, "best_index_": best}
+
+    @blockwise
     def _tune_by_gradient(self, rows: _Rows, context):
         """Descend the mean validation error of the folds in the kernel's parameters, penalties and radius."""
         n = len(rows.Y)
@@ -316,6 +328,11 @@ class _KreinLeastSquares(KernelEstimator):
         objective = _ValidationObjective(rows, self)
         rng = check_random_state(self.random_state)
         starts = [objective.start(rng) for _ in range(max(1, self.n_restarts))]
+        if len(starts[0]) == 0:
+            raise ValueError(
+                "tune='gradient' has nothing to tune: the kernel has no parameters and all penalties are given; use "
+                "tune='cv'."
+            )
         with self._task(context, "gradient") as report:
             descent = minimize_with_restarts(
                 objective, starts, objective.bounds(), long_iter=self.max_iter,
@@ -601,17 +618,8 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         return self
 
     def _choose(self, problem, rows, settings, labels, n_folds, context):
-        """The setting of least mean squared validation error."""
-        if settings.size == 1 or len(rows.Y) < 2:
-            return 0, {}
-        with self._task(context, "cross-validation") as report:
-            errors = squared_errors(_reported(problem.folds(), report), settings, self.regularizer, self.constraint)
-        error = errors.mean(axis=0)
-        spread = errors.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.zeros_like(error)
-        best = int(np.argmin(np.where(np.isnan(error), np.inf, error)))
-        return best, {"cv_results_": {"error": error, "standard_error": spread}, "best_index_": best}
+        return self._choose_by_squared_error(problem, rows, settings, context)
 
-    @blockwise
     def predict(self, X: Any) -> NDArray:
         """Predict the targets of new items.
 
@@ -805,7 +813,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
     def _choose(self, problem, rows, settings, labels, n_folds, context):
         """The setting of least calibrated log-loss on held-out scores, or of least squared error."""
         if not self.calibrate or n_folds < 2:
-            index, chosen = KreinRidge._choose(self, problem, rows, settings, labels, n_folds, context)
+            index, chosen = self._choose_by_squared_error(problem, rows, settings, context)
             return index, chosen | {"calibration_": None}
         S, (n, n_outputs) = settings.size, rows.Y.shape
         n_scored = min(n, n_folds * _SCORED_ROWS) if problem.samples else n
