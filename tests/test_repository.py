@@ -22,6 +22,7 @@ FLOORS = {
     "datasets": (),
     "_statistics": (),
     "_blocks": ("_validation",),
+    "_files": ("_validation",),
     "kernels": ("_validation", "kernels"),
     "spectra": ("_validation", "kernels"),
     "lowrank": ("_validation", "_blocks", "kernels"),

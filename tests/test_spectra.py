@@ -79,6 +79,7 @@ class TestIndefiniteness:
     def test_eigenvalues_do_as_well(self, indefinite):
         whole, values = indefiniteness(indefinite), indefiniteness(np.linalg.eigvalsh(indefinite))
         assert whole.negative_mass == pytest.approx(values.negative_mass, rel=1e-12)
+        assert indefiniteness(indefinite, np.linalg.eigvalsh(indefinite)).noise == pytest.approx(whole.noise)
 
     @pytest.mark.parametrize("decimals", [4, 6, 8])
     def test_rounded_text_is_not_indefinite(self, decimals):

@@ -121,7 +121,7 @@ class Indefiniteness(NamedTuple):
     is_psd: bool
 
 
-def indefiniteness(K: ArrayLike) -> Indefiniteness:
+def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefiniteness:
     """Measure how indefinite a matrix is, in numbers that do not mistake rounding for a negative spectrum.
 
     Parameters
@@ -129,6 +129,8 @@ def indefiniteness(K: ArrayLike) -> Indefiniteness:
     K : array-like of shape (n, n) or (n,)
         The symmetric matrix, or its eigenvalues. A matrix also tells how its entries were rounded (float32, or a
         text file with a few decimals), and eigenvalues below what that rounding can cause count as zero.
+    eigenvalues : array-like of shape (n,) or None, default=None
+        The matrix's eigenvalues where they are known already; saves computing them.
 
     Returns
     -------
@@ -149,7 +151,7 @@ def indefiniteness(K: ArrayLike) -> Indefiniteness:
     else:
         K = check_symmetric(K)
         check_memory(24.0 * len(K) ** 2, f"The eigenvalues of {len(K)} items")
-        values = eigvalsh(K.astype(np.float64), check_finite=False)
+        values = eigvalsh(K.astype(np.float64), check_finite=False) if eigenvalues is None else np.asarray(eigenvalues)
         unit = _rounding_unit(K)
         epsilon = np.finfo(K.dtype).eps
     n, scale = len(values), float(np.abs(values).max())

@@ -110,7 +110,8 @@ class SpectrumDisplay:
             The drawn display.
         """
         K = check_symmetric(K)
-        return cls(eigvalsh(K), report=indefiniteness(K), name=name).plot(scale=scale, ax=ax)
+        values = eigvalsh(K)
+        return cls(values, report=indefiniteness(K, values), name=name).plot(scale=scale, ax=ax)
 
     @classmethod
     def from_estimator(
