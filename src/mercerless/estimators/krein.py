@@ -320,7 +320,6 @@ class _KreinLeastSquares(KernelEstimator):
         best = int(np.argmin(np.where(np.isnan(error), np.inf, error)))
         return best, {"cv_results_": {"error": error, "standard_error": spread}, "best_index_": best}
 
-    @blockwise
     def _tune_by_gradient(self, rows: _Rows, context):
         """Descend the mean validation error of the folds in the kernel's parameters, penalties and radius."""
         n = len(rows.Y)
@@ -620,6 +619,7 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
     def _choose(self, problem, rows, settings, labels, n_folds, context):
         return self._choose_by_squared_error(problem, rows, settings, context)
 
+    @blockwise
     def predict(self, X: Any) -> NDArray:
         """Predict the targets of new items.
 
