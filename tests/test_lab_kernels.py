@@ -83,7 +83,7 @@ def test_offsets_do_not_matter(form):
 
 
 def test_exponential_form_is_accurate_at_small_distances():
-    X, S, H = setting()
+    _, S, H = setting()
     near = S + 1e-9
     assert_allclose(1 - LocalExponential(H)(near, S).diagonal(), np.sqrt(np.sum((1e-9 / H) ** 2, axis=1)), rtol=1e-6)
 

@@ -50,7 +50,11 @@ def problem(n=40, m=8, d=3, outputs=1, seed=0):
 
 
 def objectives(support):
-    return {"evidence": evidence, "least_squares": least_squares, "interpolation": partial(interpolation, support=support)}
+    return {
+        "evidence": evidence,
+        "least_squares": least_squares,
+        "interpolation": partial(interpolation, support=support),
+    }
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -144,7 +148,9 @@ def test_grid_start_is_the_best_of_the_grid():
     X, support, _, Y = problem()
     widths, ridges = [0.5, 1.0, 2.0], [1e-4, 1e-2, 1.0]
     value, log_width, log_ridge = initial_state(LocalGaussian, X, X[support], fixed_columns(X), Y, widths, ridges)
-    every = {(h, r): evidence(LocalGaussian(h)(X, X[support]), fixed_columns(X), Y, r).value for h in widths for r in ridges}
+    every = {
+        (h, r): evidence(LocalGaussian(h)(X, X[support]), fixed_columns(X), Y, r).value for h in widths for r in ridges
+    }
     best = min(every, key=every.get)
     assert_allclose([value, log_width, log_ridge], [every[best], *np.log(best)], rtol=1e-8)
 
@@ -154,9 +160,22 @@ def test_descent_never_increases_and_reaches_a_stationary_point(name):
     X, support, H, Y = problem(60, 5, 2)
     F = np.zeros((60, 0)) if name == "interpolation" else fixed_columns(X)
     seen = []
-    path = descend(LocalGaussian, objectives(support)[name], X, X[support], F, Y, np.log(H), np.log(1e-2), pull=1e-2,
-                   learn_ridge=name == "evidence", max_iter=500, keep=(3, 6), tol=1e-13,
-                   on_keep=lambda i, b, r: seen.append(i))
+    path = descend(
+        LocalGaussian,
+        objectives(support)[name],
+        X,
+        X[support],
+        F,
+        Y,
+        np.log(H),
+        np.log(1e-2),
+        pull=1e-2,
+        learn_ridge=name == "evidence",
+        max_iter=500,
+        keep=(3, 6),
+        tol=1e-13,
+        on_keep=lambda i, b, r: seen.append(i),
+    )
     assert np.all(np.diff(path.values) <= 1e-12)
     assert path.values[-1] < path.values[0]
     assert path.stationarity < 1e-4
@@ -175,8 +194,18 @@ def test_descent_never_increases_and_reaches_a_stationary_point(name):
 
 def test_descent_stops_when_told():
     X, support, H, Y = problem()
-    path = descend(LocalGaussian, evidence, X, X[support], fixed_columns(X), Y, np.log(H), -4.0, max_iter=50,
-                   callback=lambda info: info["iteration"] == 4)
+    path = descend(
+        LocalGaussian,
+        evidence,
+        X,
+        X[support],
+        fixed_columns(X),
+        Y,
+        np.log(H),
+        -4.0,
+        max_iter=50,
+        callback=lambda info: info["iteration"] == 4,
+    )
     assert len(path.values) == 5
 
 
@@ -238,7 +267,9 @@ def test_out_of_fold_predictions_of_all_rows_are_exact():
     folds = list(KFold(4, shuffle=True, random_state=0).split(X))
     plain, learned = shared_candidates("gaussian", LocalGaussian, X, Y, folds)
     width, ridge = np.exp(plain.expansion.log_bandwidths), np.exp(plain.expansion.log_ridge)
-    direct = [KernelRidge(kernel="rbf", gamma=0.5 / width**2, alpha=ridge).fit(X[a], Y[a]).predict(X[b]) for a, b in folds]
+    direct = [
+        KernelRidge(kernel="rbf", gamma=0.5 / width**2, alpha=ridge).fit(X[a], Y[a]).predict(X[b]) for a, b in folds
+    ]
     assert_allclose(plain.predictions, np.concatenate(direct), rtol=1e-6, atol=1e-9)
     assert learned.expansion.log_bandwidths.shape == (3,)
 
@@ -259,8 +290,9 @@ def test_weights_of_several_models():
 def test_a_fit_is_at_least_as_good_on_validation_as_its_parts_allow():
     X, _, _, Y = problem(150, d=3)
     folds = list(KFold(3, shuffle=True, random_state=0).split(X))
-    solution = fit_lab({f: FORMS[f] for f in ("gaussian", "laplace")}, X, Y, Settings(n_support=20, max_iter=10), folds,
-                       all_rows=True)
+    solution = fit_lab(
+        {f: FORMS[f] for f in ("gaussian", "laplace")}, X, Y, Settings(n_support=20, max_iter=10), folds, all_rows=True
+    )
     error = np.mean(np.sum((solution.validation_predictions - Y[solution.validation_rows]) ** 2, axis=1))
     assert error <= 1.02 * min(solution.candidates.values())
     assert len(solution.candidates) == 6

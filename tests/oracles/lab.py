@@ -1,4 +1,4 @@
-"""Independent formulas for the LAB tests: direct kernels, dense solves, and derivatives by automatic differentiation."""
+"""Independent formulas for the LAB tests: direct kernels, dense solves, automatic derivatives."""
 
 import numpy as np
 

@@ -29,8 +29,9 @@ class _Asymmetric(KernelEstimator):
     def _fit(self, X: Any, Y: NDArray, weight: NDArray | None) -> dict[str, Any]:
         if self.side not in ("auto", *SIDES):
             raise ValueError(f"side={self.side!r} is not known; use 'auto', 'left', 'right' or 'mean'.")
-        if self.alpha is not None and not (isinstance(self.alpha, Real) and np.isfinite(self.alpha) and self.alpha >= 0):
-            raise ValueError(f"alpha={self.alpha!r} must be a nonnegative number, or None to choose it.")
+        alpha = self.alpha
+        if alpha is not None and not (isinstance(alpha, Real) and np.isfinite(alpha) and alpha >= 0):
+            raise ValueError(f"alpha={alpha!r} must be a nonnegative number, or None to choose it.")
         kernel, items = self._train_items(X)
         if isinstance(kernel, PairFunction) and not isinstance(self.kernel, PairFunction):
             kernel = PairFunction(kernel.function, symmetric=False, n_jobs=self.n_jobs)  # call it in both directions
@@ -54,7 +55,9 @@ class _Asymmetric(KernelEstimator):
         if solution.residual > 1e-6:
             warnings.warn(
                 f"The linear systems were solved to a relative residual of {solution.residual:.1e} only; use a larger "
-                "alpha.", ConvergenceWarning, stacklevel=4,
+                "alpha.",
+                ConvergenceWarning,
+                stacklevel=4,
             )
         factors = {"left": (1.0, 0.0), "right": (0.0, 1.0), "mean": (0.5, 0.5)}[side]
         loo = factors[0] * solution.loo_left + factors[1] * solution.loo_right
@@ -76,7 +79,7 @@ class _Asymmetric(KernelEstimator):
                 raise ValueError("reverse is for a precomputed matrix; with a kernel both directions are computed.")
             reverse = check_real(reverse, "reverse")
             if reverse.shape != items.shape:
-                raise ValueError(f"reverse has shape {reverse.shape} but X has {items.shape}; give one row per new item.")
+                raise ValueError(f"reverse has shape {reverse.shape} but X {items.shape}; give one row per new item.")
         left, right = self.dual_coef_left_, self.dual_coef_right_
         out = np.zeros((len(items), left.shape[1]))
         if self.side_ != "right":
@@ -84,8 +87,8 @@ class _Asymmetric(KernelEstimator):
         if self.side_ != "left":
             if precomputed and reverse is None:
                 raise ValueError(
-                    f"The {self.side_} regressor needs the similarities of the training items to the new ones: pass them "
-                    "as reverse (one row per new item), or fit with side='left'."
+                    f"The {self.side_} regressor needs the similarities of the training items to the new ones: pass "
+                    "them as reverse (one row per new item), or fit with side='left'."
                 )
             out += (reverse if precomputed else self.kernel_(self.X_fit_, items).T) @ right
         return out
@@ -98,8 +101,8 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     """Ridge regression with a kernel, or a matrix of directed similarities, that need not be symmetric.
 
     An asymmetric kernel ``k(t, x)`` has two regressors: ``f1(t) = k(t, X) a`` with ``(K + alpha I) a = y``, and
-    ``f2(t) = k(X, t)^T b`` with ``(K + alpha I)^T b = y``. Which one is better, or their mean, is a matter of the data and
-    is decided, like alpha, by the exact leave-one-out error. With a symmetric kernel this is kernel ridge regression.
+    ``f2(t) = k(X, t)^T b`` with ``(K + alpha I)^T b = y``. Which one is better, or their mean, is a matter of the data
+    and is decided, like alpha, by the exact leave-one-out error. A symmetric kernel gives kernel ridge regression.
 
     Parameters
     ----------
@@ -154,8 +157,9 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     True
     """
 
-    def __init__(self, kernel: Any = "gaussian", *, alpha: float | None = None, side: str = "auto",
-                 n_jobs: int | None = None) -> None:
+    def __init__(
+        self, kernel: Any = "gaussian", *, alpha: float | None = None, side: str = "auto", n_jobs: int | None = None
+    ) -> None:
         self.kernel = kernel
         self.alpha = alpha
         self.side = side
@@ -258,8 +262,15 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
     array([0, 1, 2])
     """
 
-    def __init__(self, kernel: Any = "gaussian", *, alpha: float | None = None, side: str = "auto",
-                 class_weight: dict | str | None = None, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        alpha: float | None = None,
+        side: str = "auto",
+        class_weight: dict | str | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
         self.kernel = kernel
         self.alpha = alpha
         self.side = side

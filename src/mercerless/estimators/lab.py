@@ -179,20 +179,48 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         seed = random.randint(2**31 - 1)
         limit = max(_LEARNING_ROWS, 20 * m) if self.max_rows is None else self.max_rows
         rows = np.arange(len(X)) if len(X) <= limit else np.sort(random.permutation(len(X))[:limit])
-        settings = Settings(self.objective, min(m, len(rows)), self.selection, self.alpha, self.max_iter, self.growth,
-                            self.max_support or len(rows), seed)
+        settings = Settings(
+            self.objective,
+            min(m, len(rows)),
+            self.selection,
+            self.alpha,
+            self.max_iter,
+            self.growth,
+            self.max_support or len(rows),
+            seed,
+        )
         forms = _AUTO_FORMS if self.kernel == "auto" else (self.kernel,)
         root = None if weight is None else np.sqrt(weight[rows] / weight[rows].mean())
         scaling = self._scaling(X, Y, rows, forms, settings)
         dtype = self.dtype if self.dtype != "auto" else np.float32 if len(rows) * m * X.shape[1] > 2**24 else np.float64
         Z = scaling(X[rows], np.dtype(dtype))
-        all_rows = (self.n_support == "auto" and len(X) <= _ALL_ROWS and self.objective == "evidence"
-                    and self.alpha is None and self.growth is None and self.validation_fraction is not None
-                    and len(X) >= 5)
-        solution = fit_lab({form: FORMS[form] for form in forms}, Z, Y[rows], settings, self._folds(len(Z), random),
-                           all_rows=all_rows, weights=root, callback=self._report,
-                           blocks=None if len(rows) == len(X) else lambda: _blocks(X, Y, weight, scaling, Z.dtype))
-        return self._attributes(X, Z, rows, scaling, solution)
+        steps: list[None] = []
+
+        def report(info: dict) -> bool:
+            steps.append(None)
+            return self._report(info)
+
+        all_rows = (
+            self.n_support == "auto"
+            and len(X) <= _ALL_ROWS
+            and self.objective == "evidence"
+            and self.alpha is None
+            and self.growth is None
+            and self.validation_fraction is not None
+            and len(X) >= 5
+        )
+        solution = fit_lab(
+            {form: FORMS[form] for form in forms},
+            Z,
+            Y[rows],
+            settings,
+            self._folds(len(Z), random),
+            all_rows=all_rows,
+            weights=root,
+            callback=report,
+            blocks=None if len(rows) == len(X) else lambda: _blocks(X, Y, weight, scaling, Z.dtype),
+        )
+        return {**self._attributes(X, Z, rows, scaling, solution), "n_iter_": max(1, len(steps))}
 
     def _scaling(self, X, Y, rows, forms, settings) -> FeatureScaling:
         """Standardised features, or the robust scaling where the evidence of shared bandwidths prefers it."""
@@ -200,7 +228,7 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         order = np.random.RandomState(settings.seed).permutation(len(rows))[:2000]
         sample = rows[np.sort(order)]
         Z = plain(X[sample])
-        if np.abs(Z).max() <= 6:  # no heavy tails
+        if np.abs(Z).max() <= 3:  # no tails
             return plain
         robust = robust_scaling(X[sample])
         value = [
@@ -267,8 +295,8 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
             setattr(self, name, value)
         if self.growth is not None and self.max_error_ > self.growth:
             warnings.warn(
-                f"Growth ended at {self.n_support_} support points with a squared error of {self.max_error_:.3g} above "
-                f"growth={self.growth}; raise max_support or growth.",
+                f"Growth ended at {self.n_support_} support points with a squared error of {self.max_error_:.3g}, more "
+                f"than growth={self.growth}; raise max_support or growth.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -285,7 +313,7 @@ def _blocks(X, Y, weight, scaling, dtype) -> Iterator:
 class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     """Regression on few support points, each with its own learned bandwidth for every feature.
 
-    ``f(x) = sum_j dual_coef_j k(x, s_j) + linear part``, with ``k(x, s_j) = exp(-sum_f ((x_f - s_jf) / h_jf)^2 / 2)`` or
+    ``f(x) = sum_j dual_coef_j k(x, s_j) + linear part``, ``k(x, s_j) = exp(-sum_f ((x_f - s_jf) / h_jf)^2 / 2)`` or
     the Laplace form ``exp(-sum_f |x_f - s_jf| / h_jf)``. The bandwidths minimise the evidence of the coefficients given
     all rows, which also learns the ridge; first one bandwidth per feature, then one per feature and support point,
     pulled towards the shared one. Validation stops the descent and weighs the forms. Features and targets are
@@ -346,6 +374,8 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         Distinct support points.
     n_parameters_ : int
         The size of the model: all numbers it needs to predict, besides the scaling.
+    n_iter_ : int
+        All iterations of all descents.
     loss_curve_ : ndarray
         The objective after every iteration of the heaviest local part.
     validation_curve_ : dict of str to ndarray of shape (n_checkpoints, 2)
@@ -434,8 +464,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         LABRegressor
             The fitted estimator.
         """
-        X, y = validate_data(self, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32],
-                             ensure_min_samples=2)
+        X, y = validate_data(
+            self, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32], ensure_min_samples=2
+        )
         X, y, weight = _drop_weightless(X, y, _check_weight(sample_weight, len(X)))
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         scaling = standard_scaling(Y)
@@ -533,6 +564,8 @@ class LABClassifier(ClassifierMixin, _LAB):
         Distinct support points.
     n_parameters_ : int
         The size of the model: all numbers it needs to predict, besides the scaling.
+    n_iter_ : int
+        All iterations of all descents.
     loss_curve_ : ndarray
         The objective after every iteration of the heaviest local part.
     validation_curve_ : dict of str to ndarray of shape (n_checkpoints, 2)

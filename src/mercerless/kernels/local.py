@@ -141,8 +141,8 @@ class _Local(Kernel):
         widths = np.asarray(self.bandwidths, dtype=X.dtype)
         if widths.shape not in ((), (X.shape[1],), Y.shape):
             raise ValueError(
-                f"{type(self).__name__} has bandwidths of shape {widths.shape} but the centres have shape {Y.shape}; give "
-                "one bandwidth, one per feature, or one row of them per centre."
+                f"{type(self).__name__} has bandwidths of shape {widths.shape} but the centres have shape {Y.shape}; "
+                "give one bandwidth, one per feature, or one row of them per centre."
             )
         if not (np.all(np.isfinite(widths)) and np.all(widths > 0)):
             raise ValueError(f"{type(self).__name__} needs finite, positive bandwidths.")
@@ -169,12 +169,12 @@ class _LocalQuadratic(_Local):
         # Centring keeps the expanded square accurate when the data lie far from the origin.
         shift = Y.mean(axis=0)
         S = Y - shift
-        W = widths ** -2
+        W = widths**-2
         WS = W * S
         return shift, S, W, WS, np.einsum("jk,jk->j", WS, S)
 
     def _squares(self, X: NDArray, prepared: Any, out: NDArray) -> None:
-        shift, S, W, WS, offset = prepared
+        shift, _, W, WS, offset = prepared
         X = X - shift
         np.matmul(X, WS.T, out=out)
         out *= -2

@@ -15,6 +15,7 @@ from mercerless.solvers.ridge import factorize
 SHARED_BOUNDS = (-2.0, 8.0)
 LOCAL_BOUNDS = (-4.5, 8.0)
 RIDGE_BOUNDS = (np.log(1e-9), np.log(30.0))
+_TINY = 1e-300  # what is left of constant targets
 
 
 class Evaluation(NamedTuple):
@@ -125,17 +126,17 @@ def evidence(K: NDArray, F: NDArray, Y: NDArray, ridge: float, weights: NDArray 
     coef = cho_solve(factor, B, check_finite=False)
     R = Phi @ coef.astype(Phi.dtype) - Y
     penalty = ridge * np.sum(coef * coef)
-    Q = np.sum(np.square(R, dtype=np.float64)) / N + penalty
+    Q = max(np.sum(np.square(R, dtype=np.float64)) / N + penalty, _TINY)
     logdet = 2 * np.sum(np.log(np.diag(factor[0])))
     value = np.log(Q) + (logdet - p * np.log(ridge * N)) / N
-    lower = (factor[0].astype(Phi.dtype), True)
-    G = cho_solve(lower, Phi.T, check_finite=False).T[:, :m]
-    trace = np.sum(cho_solve(factor, np.eye(p), check_finite=False).diagonal())
-    G *= 2 / N
+    lower = (factor[0].astype(Phi.dtype, copy=False), True)
+    solved = cho_solve(lower, Phi.T, check_finite=False).T  # Phi A^-1
+    ridge_gradient = penalty / Q - np.vdot(Phi, solved) / N  # as ridge N tr A^-1 = p - tr(A^-1 Phi^T Phi)
+    G = solved[:, :m] * (2 / N)
     G += (R * (2 / (N * Q))).astype(Phi.dtype) @ coef[:m].T.astype(Phi.dtype)
     if weights is not None:
         G *= weights[:, None].astype(G.dtype)
-    return Evaluation(float(value), G, float(penalty / Q + ridge * trace - p / N), coef)
+    return Evaluation(float(value), G, float(ridge_gradient), coef)
 
 
 def least_squares(K: NDArray, F: NDArray, Y: NDArray, ridge: float, weights: NDArray | None = None) -> Evaluation:
@@ -185,7 +186,7 @@ def interpolation(
         symmetric, so ``K_ss + ridge I`` can be singular for a positive ridge: then LinAlgError is raised.
     """
     if F.shape[1]:
-        raise ValueError("The interpolation objective has one equation per support point and no room for fixed columns.")
+        raise ValueError("The interpolation objective has one equation per support point, no room for fixed columns.")
     rest = np.ones(len(K), dtype=bool)
     rest[support] = False
     A = K[support].astype(np.float64)
@@ -230,7 +231,7 @@ def shared_evidence(K: NDArray, Y: NDArray, ridge: float, weights: NDArray | Non
     A = K + np.diag(noise)
     factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
     coef = cho_solve(factor, Y, check_finite=False)
-    Q = np.sum(Y * coef) / n
+    Q = max(np.sum(Y * coef) / n, _TINY)
     value = np.log(Q) + 2 * np.sum(np.log(np.diag(factor[0]))) / n
     G = cho_solve(factor, np.eye(n), check_finite=False)
     G -= coef @ coef.T / Q
@@ -268,7 +269,7 @@ def initial_state(
         q = np.sum(np.square(V.T @ B), axis=1)
         for ridge in ridges:
             shifted = e + ridge * n
-            Q = max((total - np.sum(q / shifted)) / n, np.finfo(float).tiny)
+            Q = max((total - np.sum(q / shifted)) / n, _TINY)
             value = np.log(Q) + np.sum(np.log(shifted / (ridge * n))) / n
             if value < best[0]:
                 best = (value, np.log(width), np.log(ridge))
@@ -382,14 +383,27 @@ def descend(
 
     z0 = np.append(start, np.clip(log_ridge, *RIDGE_BOUNDS) if learn_ridge else log_ridge)
     first = fun(z0)[0]
-    result = minimize(fun, z0, jac=True, method="L-BFGS-B", bounds=box, callback=after,
-                      options={"maxiter": max_iter, "maxfun": 3 * max_iter + 20, "ftol": tol, "gtol": 1e-7})
+    result = minimize(
+        fun,
+        z0,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=box,
+        callback=after,
+        options={"maxiter": max_iter, "maxfun": 3 * max_iter + 20, "ftol": tol, "gtol": 1e-7},
+    )
     z = result.x if np.isfinite(result.fun) else z0
     if not states or states[-1][0] != len(values):
         record(len(values), z)
     certificate = evaluated["last"] / evaluated["first"] if evaluated["first"] else 0.0
-    return Path([s[0] for s in states], [s[1] for s in states], [s[2] for s in states], np.array([first, *values]),
-                float(certificate), evaluated["n"])
+    return Path(
+        [s[0] for s in states],
+        [s[1] for s in states],
+        [s[2] for s in states],
+        np.array([first, *values]),
+        float(certificate),
+        evaluated["n"],
+    )
 
 
 def solve_coefficients(blocks, kernel: Callable, S: NDArray, fixed: Callable, ridge: float, n_outputs: int) -> NDArray:

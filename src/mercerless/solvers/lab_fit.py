@@ -1,4 +1,4 @@
-"""The complete fit of a local kernel model: support, start, descent, growth, validation, and the weights of several forms."""
+"""The complete fit of a local kernel model: support, start, descent, growth, validation, weights of several forms."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -187,7 +187,7 @@ def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: in
     if method in ("y", "extreme"):
         order = np.argsort(Y[:, 0], kind="stable")
         if method == "extreme":
-            return order[n - n_support:]
+            return order[n - n_support :]
         return order[np.round(np.linspace(0, n - 1, n_support)).astype(int)]
     # k-means on at most 20,000 rows; every centre takes its nearest row that is still free
     rows = np.sort(random.permutation(n)[:20_000])
@@ -241,8 +241,16 @@ def start_widths(form: str, n_features: int) -> NDArray:
     return (n_features if form == "laplace" else np.sqrt(n_features)) * 2.0 ** np.arange(-4, 6)
 
 
-def learn_shared_start(form: str, kernel: Callable, X: NDArray, Y: NDArray, support: NDArray, settings: Settings,
-                       weights: NDArray | None = None, callback: Callable | None = None) -> tuple[NDArray, float, float]:
+def learn_shared_start(
+    form: str,
+    kernel: Callable,
+    X: NDArray,
+    Y: NDArray,
+    support: NDArray,
+    settings: Settings,
+    weights: NDArray | None = None,
+    callback: Callable | None = None,
+) -> tuple[NDArray, float, float]:
     """One bandwidth per feature, shared by all centres: the start of the local stage.
 
     Parameters
@@ -270,9 +278,21 @@ def learn_shared_start(form: str, kernel: Callable, X: NDArray, Y: NDArray, supp
     _, log_width, log_ridge = initial_state(
         kernel, X[rows], X[support], F[rows], Y[rows], start_widths(form, X.shape[1]), RIDGES
     )
-    path = descend(kernel, evidence, X, X[support], F, Y, np.full(X.shape[1], log_width), log_ridge,
-                   pull=1e-3 / X.shape[1], bounds=SHARED_BOUNDS, max_iter=SHARED_ITERATIONS, weights=weights,
-                   callback=_named(callback, f"{form}: shared bandwidths"))
+    path = descend(
+        kernel,
+        evidence,
+        X,
+        X[support],
+        F,
+        Y,
+        np.full(X.shape[1], log_width),
+        log_ridge,
+        pull=1e-3 / X.shape[1],
+        bounds=SHARED_BOUNDS,
+        max_iter=SHARED_ITERATIONS,
+        weights=weights,
+        callback=_named(callback, f"{form}: shared bandwidths"),
+    )
     return path.log_bandwidths[-1], path.log_ridges[-1], float(path.values[-1])
 
 
@@ -297,10 +317,18 @@ def shared_value(form: str, kernel: Callable, X: NDArray, Y: NDArray, settings: 
     return learn_shared_start(form, kernel, X, Y, support, settings)[2]
 
 
-def learn_local(form: str, kernel: Callable, X: NDArray, Y: NDArray, support: NDArray, settings: Settings,
-                weights: NDArray | None = None, keep: Sequence[int] = (),
-                on_state: Callable[[int, NDArray, NDArray, float], bool] | None = None,
-                callback: Callable | None = None) -> tuple[Expansion, NDArray, float]:
+def learn_local(
+    form: str,
+    kernel: Callable,
+    X: NDArray,
+    Y: NDArray,
+    support: NDArray,
+    settings: Settings,
+    weights: NDArray | None = None,
+    keep: Sequence[int] = (),
+    on_state: Callable[[int, NDArray, NDArray, float], bool] | None = None,
+    callback: Callable | None = None,
+) -> tuple[Expansion, NDArray, float]:
     """Shared bandwidths first, then one vector per centre, then, where asked, more centres.
 
     Parameters
@@ -336,13 +364,23 @@ def learn_local(form: str, kernel: Callable, X: NDArray, Y: NDArray, support: ND
     losses, certificate, done = [], 1.0, 0
     while True:
         F = fixed_columns(X) if settings.objective != "interpolation" else np.zeros((len(X), 0))
-        now = support
         path = descend(
-            kernel, objective_function(settings.objective, support), X, X[support], F, Y, state, log_ridge,
-            anchor=np.tile(shared, (len(support), 1)), pull=1 / (9 * len(X)), bounds=LOCAL_BOUNDS,
-            learn_ridge=learn_ridge, max_iter=settings.max_iter if settings.growth is None else _round_length(settings),
-            keep=[k - done for k in keep], weights=weights,
-            on_keep=None if on_state is None else lambda i, b, r: on_state(done + i, now, b, r),
+            kernel,
+            objective_function(settings.objective, support),
+            X,
+            X[support],
+            F,
+            Y,
+            state,
+            log_ridge,
+            anchor=np.tile(shared, (len(support), 1)),
+            pull=1 / (9 * len(X)),
+            bounds=LOCAL_BOUNDS,
+            learn_ridge=learn_ridge,
+            max_iter=settings.max_iter if settings.growth is None else _round_length(settings),
+            keep=[k - done for k in keep],
+            weights=weights,
+            on_keep=None if on_state is None else partial(_shifted, on_state, done, support),
             callback=_named(callback, f"{form}: local bandwidths"),
         )
         state, log_ridge, certificate = path.log_bandwidths[-1], path.log_ridges[-1], path.stationarity
@@ -358,8 +396,17 @@ def learn_local(form: str, kernel: Callable, X: NDArray, Y: NDArray, support: ND
     return Expansion(form, support, state, log_ridge), np.concatenate(losses), certificate
 
 
-def grow(kernel: Callable, X: NDArray, Y: NDArray, F: NDArray, support: NDArray, log_bandwidths: NDArray, log_ridge: float,
-         settings: Settings, weights: NDArray | None = None) -> NDArray:
+def grow(
+    kernel: Callable,
+    X: NDArray,
+    Y: NDArray,
+    F: NDArray,
+    support: NDArray,
+    log_bandwidths: NDArray,
+    log_ridge: float,
+    settings: Settings,
+    weights: NDArray | None = None,
+) -> NDArray:
     """Add the rows with the largest squared errors to the support (the paper's dynamic strategy).
 
     Parameters
@@ -377,7 +424,8 @@ def grow(kernel: Callable, X: NDArray, Y: NDArray, F: NDArray, support: NDArray,
     coef = objective_function(settings.objective, support)(K, F, Y, np.exp(log_ridge), weights).coef
     errors = np.sum((np.hstack([K, F]) @ coef - Y) ** 2, axis=1)
     errors[support] = 0.0
-    n_new = min(max(1, settings.n_support // 10), settings.max_support - len(support), int(np.sum(errors > settings.growth)))
+    room = settings.max_support - len(support)
+    n_new = min(max(1, settings.n_support // 10), room, int(np.sum(errors > settings.growth)))
     if errors.max() <= settings.growth or n_new <= 0:
         return support
     return np.concatenate([support, np.argsort(-errors, kind="stable")[:n_new]])
@@ -407,8 +455,16 @@ def objective_function(name: str, support: NDArray) -> Callable[..., Evaluation]
     return {"evidence": evidence, "least_squares": least_squares}[name]
 
 
-def local_candidate(form: str, kernel: Callable, X: NDArray, Y: NDArray, folds: Sequence, settings: Settings,
-                    weights: NDArray | None = None, callback: Callable | None = None) -> Candidate:
+def local_candidate(
+    form: str,
+    kernel: Callable,
+    X: NDArray,
+    Y: NDArray,
+    folds: Sequence,
+    settings: Settings,
+    weights: NDArray | None = None,
+    callback: Callable | None = None,
+) -> Candidate:
     """A local model whose number of iterations is chosen on validation rows.
 
     Parameters
@@ -430,38 +486,26 @@ def local_candidate(form: str, kernel: Callable, X: NDArray, Y: NDArray, folds: 
         The model, its out-of-fold predictions and its validation curve. The descent of a fold ends after two
         checkpoints above 1.02 times the best error.
     """
-    keep = [k for k in CHECKPOINTS if k <= settings.max_iter] or [settings.max_iter]
-    per_fold, states, loss, certificate = [], [], np.zeros(0), 1.0
-    for train, valid in folds:
-        support = select_support(X[train], Y[train], min(settings.n_support, len(train)), settings.selection, settings.seed)
-        F, Fv = _fixed_for(settings, X[train]), _fixed_for(settings, X[valid])
-        w = None if weights is None else weights[train]
-        wv = np.ones(len(valid)) if weights is None else weights[valid]
-        limit = len(per_fold[0]) if per_fold else np.inf
-        kept: list = []
-
-        def check(iteration, support, b, r):
-            k = kernel(np.exp(b))
-            S = X[train][support]
-            fit = objective_function(settings.objective, support)(k(X[train], S).astype(float), F, Y[train], np.exp(r), w)
-            P = np.hstack([k(X[valid], S), Fv]) @ fit.coef
-            error = float(np.sum(((P - Y[valid]) * wv[:, None]) ** 2) / np.sum(wv**2))
-            kept.append((iteration, error, P, train[support], b, r))
-            best = min(entry[1] for entry in kept)
-            worse = len(kept) >= 3 and min(kept[-1][1], kept[-2][1]) > 1.02 * best
-            return worse or len(kept) >= limit
-
-        _, loss, certificate = learn_local(form, kernel, X[train], Y[train], support, settings, w, keep, check, callback)
+    per_fold: list[list[_Checkpoint]] = []
+    for fold in folds:
+        # as many rows per support point in a fold as in the whole
+        share = 1.0 if len(folds) == 1 else len(fold[0]) / len(X)
+        size = min(max(1, round(share * settings.n_support)), len(fold[0]))
+        limit = len(per_fold[0]) if per_fold else None
+        kept, loss, certificate = _run_fold(
+            form, kernel, X, Y, fold, settings._replace(n_support=size), weights, limit, callback
+        )
         per_fold.append(kept)
     length = min(len(kept) for kept in per_fold)
     sizes = np.array([len(valid) for _, valid in folds], dtype=float)
-    errors = [float(np.average([kept[i][1] for kept in per_fold], weights=sizes)) for i in range(length)]
+    errors = [float(np.average([kept[i].error for kept in per_fold], weights=sizes)) for i in range(length)]
     best = int(np.argmin(errors))
-    curve = [(per_fold[0][i][0], errors[i]) for i in range(length)]
-    predictions = np.concatenate([kept[best][2] for kept in per_fold])
+    curve = [(per_fold[0][i].iteration, errors[i]) for i in range(length)]
+    predictions = np.concatenate([kept[best].predictions for kept in per_fold])
     if len(folds) == 1:
-        _, _, _, support, b, r = per_fold[0][best]
-        return Candidate(Expansion(form, support, b, r), predictions, curve, loss, certificate)
+        state = per_fold[0][best]
+        expansion = Expansion(form, state.support, state.log_bandwidths, state.log_ridge)
+        return Candidate(expansion, predictions, curve, loss, certificate)
     support = select_support(X, Y, settings.n_support, settings.selection, settings.seed)
     chosen = settings._replace(max_iter=curve[best][0])
     if chosen.max_iter == 0:
@@ -472,16 +516,63 @@ def local_candidate(form: str, kernel: Callable, X: NDArray, Y: NDArray, folds: 
     return Candidate(expansion, predictions, curve, loss, certificate)
 
 
+class _Checkpoint(NamedTuple):
+    """A state on the way of a descent, and how well it does on validation rows."""
+
+    iteration: int
+    error: float
+    predictions: NDArray
+    support: NDArray
+    log_bandwidths: NDArray
+    log_ridge: float
+
+
+def _run_fold(form, kernel, X, Y, fold, settings, weights, limit, callback):
+    """Descend on the training rows of a fold and judge every checkpoint on its validation rows."""
+    train, valid = fold
+    A, b, V, v = X[train], Y[train], X[valid], Y[valid]
+    w = None if weights is None else weights[train]
+    wv = np.ones(len(valid)) if weights is None else weights[valid]
+    F, Fv = _fixed_for(settings, A), _fixed_for(settings, V)
+    kept: list[_Checkpoint] = []
+
+    def check(iteration, support, log_b, log_r):
+        k, S = kernel(np.exp(log_b)), A[support]
+        coef = objective_function(settings.objective, support)(k(A, S).astype(float), F, b, np.exp(log_r), w).coef
+        P = np.hstack([k(V, S), Fv]) @ coef
+        error = float(np.sum(((P - v) * wv[:, None]) ** 2) / np.sum(wv**2))
+        kept.append(_Checkpoint(iteration, error, P, train[support], log_b, log_r))
+        best = min(state.error for state in kept)
+        worse = len(kept) >= 3 and min(kept[-1].error, kept[-2].error) > 1.02 * best
+        return worse or (limit is not None and len(kept) >= limit)
+
+    keep = [k for k in CHECKPOINTS if k <= settings.max_iter] or [settings.max_iter]
+    support = select_support(A, b, settings.n_support, settings.selection, settings.seed)
+    _, loss, certificate = learn_local(form, kernel, A, b, support, settings, w, keep, check, callback)
+    return kept, loss, certificate
+
+
 def _fixed_for(settings, X):
     return fixed_columns(X) if settings.objective != "interpolation" else np.zeros((len(X), 0))
+
+
+def _shifted(on_state, done, support, iteration, log_bandwidths, log_ridge):
+    return on_state(done + iteration, support, log_bandwidths, log_ridge)
 
 
 def _named(callback, stage):
     return None if callback is None else lambda info: callback({"stage": stage, **info})
 
 
-def shared_candidates(form: str, kernel: Callable, X: NDArray, Y: NDArray, folds: Sequence, weights: NDArray | None = None,
-                      callback: Callable | None = None) -> list[Candidate]:
+def shared_candidates(
+    form: str,
+    kernel: Callable,
+    X: NDArray,
+    Y: NDArray,
+    folds: Sequence,
+    weights: NDArray | None = None,
+    callback: Callable | None = None,
+) -> list[Candidate]:
     """Kernel ridge regression with all rows as centres, tuned in two ways.
 
     One bandwidth and ridge by exact leave-one-out, which is ordinary tuned kernel ridge regression; and one bandwidth
@@ -516,8 +607,13 @@ def shared_candidates(form: str, kernel: Callable, X: NDArray, Y: NDArray, folds
             for train, valid in folds:
                 w = None if weights is None else weights[train]
                 fold = _shared_descent(form, kernel, X[train], Y[train], start, w, None)[:3]
-                part = with_coefficients(Expansion(form, np.arange(len(train)), fold[0], fold[2], float(np.exp(fold[1]))),
-                                         kernel, X[train], Y[train], w)
+                part = with_coefficients(
+                    Expansion(form, np.arange(len(train)), fold[0], fold[2], float(np.exp(fold[1]))),
+                    kernel,
+                    X[train],
+                    Y[train],
+                    w,
+                )
                 predictions.append(evaluate(part, kernel, X[valid], X[train]))
             predictions = np.concatenate(predictions)
         found.append(Candidate(model, predictions, [], loss, 0.0))
@@ -540,7 +636,7 @@ def _shared_grid(form, kernel, X, Y, weights):
             q, V2 = V.T @ Z, V * V
             for ridge in np.logspace(-6, 1, 15):
                 if linear:
-                    value = np.log(np.sum(q**2 / (e + ridge)[:, None]) / n) + np.sum(np.log(e + ridge)) / n
+                    value = np.log(np.sum(q**2 / (e + ridge)[:, None]) / n + 1e-300) + np.sum(np.log(e + ridge)) / n
                     start = min(start, (value, np.log(width), np.log(linear), np.log(ridge)))
                 else:
                     residual = (V @ (q / (e + ridge)[:, None])) / (V2 @ (1 / (e + ridge)))[:, None]
@@ -564,18 +660,29 @@ def _shared_descent(form, kernel, X, Y, start, weights, callback, max_iter=40):
         except np.linalg.LinAlgError:
             return np.inf, np.zeros_like(z)
         spread = z[:d] - z[:d].mean()
-        gradient = np.append(k.pullback(X, X, ev.kernel_gradient, K) + 2 * pull * spread,
-                             [linear * np.sum(ev.kernel_gradient * L), ev.ridge_gradient])
+        gradient = np.append(
+            k.pullback(X, X, ev.kernel_gradient, K) + 2 * pull * spread,
+            [linear * np.sum(ev.kernel_gradient * L), ev.ridge_gradient],
+        )
         return ev.value + pull * (spread @ spread), gradient
 
     def after(intermediate_result):
         values.append(float(intermediate_result.fun))
-        if callback is not None and callback({"stage": f"{form}: all rows", "iteration": len(values), "value": values[-1]}):
+        if callback is not None and callback(
+            {"stage": f"{form}: all rows", "iteration": len(values), "value": values[-1]}
+        ):
             raise StopIteration
 
     z0 = np.append(np.full(d, start[0]), start[1:])
-    result = minimize(fun, z0, jac=True, method="L-BFGS-B", callback=after, options={"maxiter": max_iter},
-                      bounds=[SHARED_BOUNDS] * d + [(-12.0, 6.0), (np.log(1e-8), RIDGE_BOUNDS[1])])
+    result = minimize(
+        fun,
+        z0,
+        jac=True,
+        method="L-BFGS-B",
+        callback=after,
+        options={"maxiter": max_iter},
+        bounds=[SHARED_BOUNDS] * d + [(-12.0, 6.0), (np.log(1e-8), RIDGE_BOUNDS[1])],
+    )
     z = result.x
     return z[:d], float(z[d]), float(z[d + 1]), np.array(values)
 
@@ -601,8 +708,15 @@ def _exact_folds(kernel, X, Y, model, folds, weights):
     return np.concatenate(predictions)
 
 
-def with_coefficients(model: Expansion, kernel: Callable, X: NDArray, Y: NDArray, weights: NDArray | None = None,
-                      blocks: Callable[[], Iterable] | None = None, objective: str = "evidence") -> Expansion:
+def with_coefficients(
+    model: Expansion,
+    kernel: Callable,
+    X: NDArray,
+    Y: NDArray,
+    weights: NDArray | None = None,
+    blocks: Callable[[], Iterable] | None = None,
+    objective: str = "evidence",
+) -> Expansion:
     """Solve for the coefficients of an expansion on all rows.
 
     Parameters
@@ -659,7 +773,8 @@ def evaluate(model: Expansion, kernel: Callable, X: NDArray, source: NDArray) ->
     ndarray of shape (n, n_outputs)
         The predictions.
     """
-    return kernel(_widths(model.log_bandwidths))(X, source[model.support]) @ model.coef + model.linear[0] + X @ model.linear[1:]
+    K = kernel(_widths(model.log_bandwidths))(X, source[model.support])
+    return K @ model.coef + model.linear[0] + X @ model.linear[1:]
 
 
 def _widths(log_bandwidths):
@@ -670,9 +785,9 @@ def _widths(log_bandwidths):
 def combine(predictions: Sequence[NDArray], Y: NDArray, weights: NDArray | None = None, max_parts: int = 3) -> NDArray:
     """Nonnegative weights with sum 1 for several models: least squares on out-of-fold predictions, pulled to the mean.
 
-    ``min |sum_c w_c P_c - Y|^2 + 10 e |w - 1/C|^2`` with the smallest mean squared error e: a Gaussian prior of standard
-    deviation 0.3 on the weights, so that a few rows do not decide. Parts below 0.15 are dropped and the rest solved
-    again.
+    ``min |sum_c w_c P_c - Y|^2 + 10 e |w - 1/C|^2`` with the smallest mean squared error e: a Gaussian prior of
+    standard deviation 0.3 on the weights, so that a few rows do not decide. Parts below 0.15 are dropped and the rest
+    solved again.
 
     Parameters
     ----------
@@ -711,9 +826,18 @@ def combine(predictions: Sequence[NDArray], Y: NDArray, weights: NDArray | None 
     return out
 
 
-def fit_lab(kernels: Mapping[str, Callable], X: NDArray, Y: NDArray, settings: Settings, folds: Sequence, *,
-            all_rows: bool = False, weights: NDArray | None = None, blocks: Callable[[], Iterable] | None = None,
-            callback: Callable | None = None) -> LABSolution:
+def fit_lab(
+    kernels: Mapping[str, Callable],
+    X: NDArray,
+    Y: NDArray,
+    settings: Settings,
+    folds: Sequence,
+    *,
+    all_rows: bool = False,
+    weights: NDArray | None = None,
+    blocks: Callable[[], Iterable] | None = None,
+    callback: Callable | None = None,
+) -> LABSolution:
     """Fit local kernel models of the given forms and weigh them by their out-of-fold predictions.
 
     Parameters
@@ -752,7 +876,9 @@ def fit_lab(kernels: Mapping[str, Callable], X: NDArray, Y: NDArray, settings: S
             found[form] = local_candidate(form, kernel, X, Y, folds, settings, weights, callback)
         else:
             support = select_support(X, Y, settings.n_support, settings.selection, settings.seed)
-            expansion, loss, certificate = learn_local(form, kernel, X, Y, support, settings, weights, callback=callback)
+            expansion, loss, certificate = learn_local(
+                form, kernel, X, Y, support, settings, weights, callback=callback
+            )
             found[form] = Candidate(expansion, np.zeros((0, Y.shape[1])), [], loss, certificate)
     names = list(found)
     if folds:
@@ -767,11 +893,26 @@ def fit_lab(kernels: Mapping[str, Callable], X: NDArray, Y: NDArray, settings: S
     kept = [c for c, s in zip(names, share) if s > 0]
     parts = []
     for c in kept:
-        part = with_coefficients(found[c].expansion, kernels[found[c].expansion.form], X, Y, weights,
-                                 blocks if found[c].expansion.linear_weight is None else None, settings.objective)
+        part = with_coefficients(
+            found[c].expansion,
+            kernels[found[c].expansion.form],
+            X,
+            Y,
+            weights,
+            blocks if found[c].expansion.linear_weight is None else None,
+            settings.objective,
+        )
         parts.append(part._replace(weight=float(share[names.index(c)])))
     predictions = sum(share[names.index(c)] * found[c].predictions for c in kept)
     main = max(kept, key=lambda c: (found[c].expansion.linear_weight is None, share[names.index(c)]))
     fitted = sum(p.weight * evaluate(p, kernels[p.form], X, X) for p in parts)
-    return LABSolution(parts, rows, predictions, {c: found[c].curve for c in names if found[c].curve}, errors,
-                       found[main].loss, found[main].stationarity, float(np.max(np.sum((fitted - Y) ** 2, axis=1))))
+    return LABSolution(
+        parts,
+        rows,
+        predictions,
+        {c: found[c].curve for c in names if found[c].curve},
+        errors,
+        found[main].loss,
+        found[main].stationarity,
+        float(np.max(np.sum((fitted - Y) ** 2, axis=1))),
+    )

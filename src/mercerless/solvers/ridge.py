@@ -64,9 +64,9 @@ def factorize(A: NDArray, message: str) -> tuple[NDArray, NDArray]:
 def asymmetric_ridge(K: NDArray, Y: NDArray, alpha: float, weight: NDArray | None = None) -> AsymmetricRidgeSolution:
     """Solve ``(K + alpha D) left = Y`` and ``(K + alpha D)^T right = Y`` with ``D = diag(1 / weight)``.
 
-    They are a stationary point of ``alpha <w, v> + sum_i weight_i e_i r_i`` with the residuals e of ``f1 = <phi, w>`` and r
-    of ``f2 = <psi, v>``, where ``k = <phi, psi>``. On the training rows ``Y - f1 = alpha D left`` and ``Y - f2 = alpha D
-    right``. For symmetric K both are kernel ridge regression.
+    They are a stationary point of ``alpha <w, v> + sum_i weight_i e_i r_i`` with the residuals e of ``f1 = <phi, w>``
+    and r of ``f2 = <psi, v>``, where ``k = <phi, psi>``. On the training rows ``Y - f1 = alpha D left`` and ``Y - f2 =
+    alpha D right``. For symmetric K both are kernel ridge regression.
 
     Parameters
     ----------
@@ -97,8 +97,10 @@ def asymmetric_ridge(K: NDArray, Y: NDArray, alpha: float, weight: NDArray | Non
     """
     A = np.array(K, dtype=np.float64)
     A[np.diag_indices(len(A))] += alpha if weight is None else alpha / weight
-    factor = factorize(A, f"K + alpha I is singular to working precision for alpha={alpha:g}; use another alpha, or None to "
-                          "choose one.")
+    factor = factorize(
+        A,
+        f"K + alpha I is singular to working precision for alpha={alpha:g}; use another alpha, or None to choose one.",
+    )
     left = lu_solve(factor, Y, check_finite=False)
     right = lu_solve(factor, Y, trans=1, check_finite=False)
     diagonal = np.diag(lu_solve(factor, np.eye(len(A)), check_finite=False))[:, None]

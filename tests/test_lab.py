@@ -1,0 +1,378 @@
+"""LABRegressor and LABClassifier: equivariance, sizes, validation, bad input, callbacks, large data, scikit-learn."""
+
+import pickle
+
+import numpy as np
+import pytest
+from conftest import frozen
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import load_digits, load_wine, make_friedman1
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics import log_loss, r2_score
+from sklearn.model_selection import GridSearchCV, train_test_split
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from mercerless.datasets import load, make_lab_function
+from mercerless.estimators.lab import LABClassifier, LABRegressor, robust_scaling, standard_scaling
+
+QUICK = {"n_support": 12, "kernel": "gaussian", "max_iter": 10, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def waves():
+    X, y = make_lab_function(500, function="f1", noise=0.01, random_state=0)
+    return frozen(X[:300]), frozen(y[:300]), frozen(X[300:]), frozen(y[300:])
+
+
+def test_few_support_points_beat_kernel_ridge_with_as_many(waves):
+    X, y, T, z = waves
+    model = LABRegressor(n_support=30, random_state=0).fit(X, y)
+    peer = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", gamma=2.0, alpha=1e-2)).fit(X[:30], y[:30])
+    assert model.score(T, z) > 0.95 > peer.score(T, z) + 0.1
+    assert model.n_support_ == 30
+    n_parts = len(model.kernel_)
+    assert model.support_vectors_.shape == model.bandwidths_.shape == (30 * n_parts, 2)
+    assert_array_equal(model.support_vectors_, X[model.support_])
+    assert model.n_parameters_ == n_parts * 30 * (2 + 2 + 1) + 3
+    assert np.all(np.diff(model.loss_curve_) <= 1e-12) and model.loss_curve_[0] > model.loss_curve_[-1]
+    for curve in model.validation_curve_.values():
+        assert curve[0, 0] == 0 and np.all(np.diff(curve[:, 0]) > 0)
+    assert set(model.validation_errors_) == {"gaussian", "laplace"}
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplace", "exponential"])
+def test_predictions_do_not_depend_on_offsets_and_units(waves, kernel):
+    X, y, T, _ = waves
+    model = LABRegressor(**{**QUICK, "kernel": kernel}).fit(X, y)
+    base = model.predict(T)
+    assert_allclose(clone(model).fit(X + 1000, y).predict(T + 1000), base, atol=1e-6)
+    assert_allclose(clone(model).fit(X, 5 * y + 3).predict(T), 5 * base + 3, atol=1e-6)
+    assert_allclose(
+        clone(model).fit(X * [1e6, 1e-6], 1e9 * y).predict(T * [1e6, 1e-6]), 1e9 * base, rtol=1e-6, atol=1e3
+    )
+
+
+def test_expansion_is_what_the_attributes_say(waves):
+    X, y, T, _ = waves
+    model = LABRegressor(**QUICK).fit(X, y)
+    Z, S = model.scaling_(T), model.scaling_(model.support_vectors_)
+    K = np.exp(-0.5 * np.sum(((Z[:, None] - S) / model.bandwidths_) ** 2, axis=2))
+    rest = model.predict(T) - K @ model.dual_coef_
+    linear = np.linalg.lstsq(np.hstack([np.ones((len(Z), 1)), Z]), rest, rcond=None)[0]
+    assert_allclose(np.hstack([np.ones((len(Z), 1)), Z]) @ linear, rest, atol=1e-8)
+
+
+def test_repeatable_and_independent_of_block_size(waves):
+    X, y, T, _ = waves
+    model = LABRegressor(**QUICK).fit(X, y)
+    assert_array_equal(model.predict(T), clone(model).fit(X, y).predict(T))
+    assert_allclose(np.concatenate([model.predict(T[:7]), model.predict(T[7:])]), model.predict(T), rtol=1e-10)
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(T), model.predict(T))
+    assert_allclose(model.predict(T.astype(np.float32)), model.predict(T), atol=1e-3)
+
+
+def test_small_data_is_not_behind_kernel_ridge():
+    gaps = []
+    for seed in range(2):
+        X, y = make_friedman1(160, n_features=8, noise=1.0, random_state=seed)
+        A, T, b, z = train_test_split(X, y, test_size=0.3, random_state=seed)
+        ours = LABRegressor(max_iter=20, random_state=0).fit(A, b).score(T, z)
+        grid = {"kernelridge__alpha": np.logspace(-3, 1, 5), "kernelridge__gamma": np.logspace(-2.5, 0, 5)}
+        peers = [
+            GridSearchCV(make_pipeline(StandardScaler(), KernelRidge(kernel=k)), grid).fit(A, b - b.mean())
+            for k in ("rbf", "laplacian")
+        ]
+        gaps.append(ours - max(p.score(T, z - b.mean()) for p in peers))
+    assert np.mean(gaps) > -0.005
+
+
+@pytest.mark.parametrize("function", ["f2", "f3"])
+def test_noise_does_not_hurt_as_it_hurts_interpolation(function):
+    X, y = make_lab_function(800, function=function, noise=0.2, random_state=0)
+    clean = make_lab_function(1600, function=function, random_state=1)
+    ours = LABRegressor(n_support=80, kernel="gaussian", random_state=0).fit(X, y)
+    ridgeless = []
+    for gamma in np.logspace(-2, 1, 7):
+        peer = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", gamma=gamma, alpha=1e-8)).fit(X, y - y.mean())
+        if peer.score(X, y - y.mean()) > 0.99:  # wide kernels do not interpolate in floating point
+            ridgeless.append(peer.score(clean[0], clean[1] - y.mean()))
+    assert ours.score(*clean) > 0.93
+    assert ours.score(*clean) > max(ridgeless) + 0.15
+
+
+def test_several_outputs(waves):
+    X, y, T, z = waves
+    Y = np.stack([y, np.cos(X[:, 0])], axis=1)
+    model = LABRegressor(n_support=25, kernel="gaussian", random_state=0).fit(X, Y)
+    assert model.dual_coef_.shape == (25, 2)
+    assert np.all(r2_score(np.stack([z, np.cos(T[:, 0])], axis=1), model.predict(T), multioutput="raw_values") > 0.85)
+    one = LABRegressor(**QUICK).fit(X, y)
+    column = LABRegressor(**QUICK).fit(X, y[:, None])
+    assert column.predict(T).shape == (200, 1)
+    assert_allclose(column.predict(T)[:, 0], one.predict(T), rtol=1e-10)
+
+
+def test_sample_weights_move_the_fit_and_zeros_remove_rows(waves):
+    X, y, T, _ = waves
+    w = np.where(X[:, 0] > 0, 1.0, 1e-3)
+    wrong = np.where(X[:, 0] > 0, y, y + 2)
+    heavy = LABRegressor(**QUICK).fit(X, wrong, w)
+    flat = LABRegressor(**QUICK).fit(X, wrong)
+    right = T[:, 0] > 0.1
+    truth = waves[3][right]
+    assert np.mean((heavy.predict(T[right]) - truth) ** 2) < np.mean((flat.predict(T[right]) - truth) ** 2)
+    zero = np.arange(300) < 250
+    assert_allclose(
+        LABRegressor(**QUICK).fit(X, y, zero).predict(T), LABRegressor(**QUICK).fit(X[:250], y[:250]).predict(T)
+    )
+    assert_allclose(
+        LABRegressor(**QUICK).fit(X, y, np.full(300, 7.0)).predict(T),
+        LABRegressor(**QUICK).fit(X, y).predict(T),
+        rtol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("selection", ["kmeans", "y", "random", "extreme"])
+@pytest.mark.parametrize("objective", ["evidence", "least_squares", "interpolation"])
+def test_every_selection_and_objective_fits(waves, selection, objective):
+    X, y, T, z = waves
+    model = LABRegressor(20, selection=selection, objective=objective, kernel="gaussian", max_iter=40, random_state=0)
+    model.fit(X, y)
+    assert len(np.unique(model.support_)) == 20
+    assert np.isfinite(model.predict(T)).all()
+    if selection != "extreme" and objective != "interpolation":
+        assert model.score(T, z) > 0.8
+
+
+def test_growth_reaches_its_bound_or_warns(waves):
+    X, y = waves[:2]
+    model = LABRegressor(15, growth=0.5, kernel="gaussian", selection="y", random_state=0).fit(X, y)
+    assert model.max_error_ <= 0.5 * 1.5 and 15 <= model.n_support_ < 300
+    with pytest.warns(ConvergenceWarning, match="raise max_support or growth"):
+        LABRegressor(15, growth=1e-8, max_support=20, kernel="gaussian", max_iter=10, random_state=0).fit(X, y)
+
+
+def test_without_validation(waves):
+    X, y, T, z = waves
+    model = LABRegressor(20, validation_fraction=None, max_iter=20, random_state=0).fit(X, y)
+    assert model.validation_curve_ == {} and len(model.kernel_) == 1
+    assert model.score(T, z) > 0.8
+
+
+def test_fixed_ridge_and_fraction_of_support(waves):
+    X, y = waves[:2]
+    model = LABRegressor(0.1, alpha=0.01, kernel="laplace", max_iter=5, random_state=0).fit(X, y)
+    assert model.n_support_ == 30
+    assert_allclose(model.alpha_, [0.01])
+
+
+@pytest.mark.parametrize("parameters, message", [
+    ({"n_support": 301}, "n_support=301 is more than the 300 training rows"),
+    ({"n_support": 0}, "n_support=0 must be"),
+    ({"n_support": 1.5}, "n_support=1.5 must be"),
+    ({"n_support": "all"}, "n_support='all' must be"),
+    ({"n_support": True}, "n_support=True must be"),
+    ({"kernel": "cauchy"}, "kernel='cauchy' is not known; use one of auto, gaussian"),
+    ({"selection": "best"}, "selection='best' is not known"),
+    ({"objective": "loss"}, "objective='loss' is not known"),
+    ({"alpha": 0}, "alpha=0 must be a positive number"),
+    ({"growth": -1.0}, "growth=-1.0 must be"),
+    ({"validation_fraction": 1.0}, "validation_fraction=1.0 must lie between"),
+    ({"max_iter": 0}, "max_iter=0 must be a positive whole number"),
+    ({"max_rows": 2.5}, "max_rows=2.5 must be"),
+    ({"dtype": "float16"}, "dtype='float16' must be"),
+])  # fmt: skip
+def test_bad_parameters(waves, parameters, message):
+    with pytest.raises(ValueError, match=message):
+        LABRegressor(**parameters).fit(*waves[:2])
+
+
+def test_missing_values_are_refused(waves):
+    X, y = np.array(waves[0]), np.array(waves[1])
+    bad = X.copy()
+    bad[3, 1] = np.nan
+    with pytest.raises(ValueError, match="X contains NaN"):
+        LABRegressor(**QUICK).fit(bad, y)
+    target = y.copy()
+    target[0] = np.nan
+    with pytest.raises(ValueError, match="y contains NaN"):
+        LABRegressor(**QUICK).fit(X, target)
+    with pytest.raises(ValueError, match="one row has a positive"):
+        LABRegressor(**QUICK).fit(X, y, np.arange(300) == 5)
+
+
+def test_degenerate_data(waves):
+    X, y, T, z = waves
+    constant = np.hstack([X, np.full((300, 1), 7.0), np.full((300, 1), 1e15)])
+    new = np.hstack([T, np.full((200, 1), 7.0), np.full((200, 1), 1e15)])
+    assert LABRegressor(30, kernel="gaussian", random_state=0).fit(constant, y).score(new, z) > 0.8
+    level = LABRegressor(**QUICK).fit(X, np.full(300, 4.2))
+    assert_allclose(level.predict(T), 4.2, rtol=1e-8)
+    nothing = LABRegressor(**QUICK).fit(np.ones((30, 2)), np.arange(30.0))
+    assert_allclose(nothing.predict(np.ones((2, 2))), 14.5, rtol=0.05)
+    repeated = LABRegressor(**QUICK).fit(np.repeat(X[:20], 10, axis=0), np.repeat(y[:20], 10))
+    assert np.isfinite(repeated.predict(T)).all()
+    few = LABRegressor(random_state=0).fit(X[:3], y[:3])
+    assert np.isfinite(few.predict(T)).all()
+    tiny = LABRegressor(random_state=0).fit(X[:6], y[:6])
+    assert np.isfinite(tiny.predict(T)).all()
+
+
+def test_heavy_tails_choose_the_robust_scaling():
+    rng = np.random.default_rng(0)
+    u = rng.normal(size=(600, 2))
+    X, y = np.sinh(3 * u), np.sin(2 * u[:, 0]) + u[:, 1]
+    assert LABRegressor(**QUICK).fit(X, y).scaling_.robust
+    assert not LABRegressor(**QUICK).fit(u, y).scaling_.robust
+
+
+def test_scalings():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) * [1, 1e6, 1] + [0, 1e9, 0]
+    X[:, 2] = 5
+    for scaling in (standard_scaling(X), robust_scaling(X)):
+        Z = scaling(X)
+        assert_allclose(Z.mean(axis=0), 0, atol=1e-9)
+        assert_allclose(Z.std(axis=0), [1, 1, 0], atol=1e-9)
+
+
+def test_interrupted_fit_leaves_nothing_half_done(waves):
+    X, y, T, _ = waves
+
+    class Interrupt:
+        def setup(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context):
+            raise KeyboardInterrupt
+
+    model = LABRegressor(**QUICK).set_callbacks(Interrupt())
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert not hasattr(model, "bandwidths_")
+    fitted = LABRegressor(**QUICK).fit(X, y)
+    before = fitted.predict(T)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.set_callbacks(Interrupt()).fit(X, 2 * y)
+    assert_array_equal(fitted.predict(T), before)
+
+
+def test_callbacks_see_every_stage_and_may_stop(waves):
+    X, y = waves[:2]
+
+    class Watch:
+        def __init__(self, stop):
+            self.stop, self.stages, self.values = stop, [], []
+
+        def setup(self, estimator, context): ...
+        def teardown(self, estimator, context): ...
+        def on_fit_task_begin(self, estimator, context): ...
+
+        def on_fit_task_end(self, estimator, context, *, metadata):
+            self.stages.append(context.task_name)
+            if metadata:
+                self.values.append(metadata["value"])
+            return self.stop
+
+    watch = Watch(False)
+    LABRegressor(**QUICK).set_callbacks(watch).fit(X, y)
+    assert {"gaussian: shared bandwidths", "gaussian: local bandwidths", "fit"} == set(watch.stages)
+    stopped = Watch(True)
+    LABRegressor(**QUICK).set_callbacks(stopped).fit(X, y)
+    assert len(stopped.stages) < len(watch.stages) / 2
+
+
+def test_large_data_is_read_in_blocks_from_a_memory_map(tmp_path):
+    X, y = make_lab_function(6000, function="f1", noise=0.05, random_state=0)
+    file = np.memmap(tmp_path / "rows.dat", dtype=np.float32, mode="w+", shape=X.shape)
+    file[:] = X
+    file.flush()
+    rows = np.memmap(tmp_path / "rows.dat", dtype=np.float32, mode="r", shape=X.shape)
+    model = LABRegressor(40, kernel="gaussian", max_rows=1500, max_iter=40, random_state=0).fit(rows, y)
+    assert model.score(*make_lab_function(1000, function="f1", random_state=1)) > 0.97
+    whole = LABRegressor(40, kernel="gaussian", max_rows=1500, max_iter=40, random_state=0).fit(X.astype(np.float32), y)
+    assert_allclose(whole.predict(X[:50]), model.predict(X[:50]), rtol=1e-4, atol=1e-4)
+
+
+def test_classifier_of_many_classes():
+    X, y = load_digits(return_X_y=True)
+    A, T, b, z = train_test_split(X, y, test_size=0.5, random_state=0)
+    model = LABClassifier(80, kernel="gaussian", max_iter=40, random_state=0).fit(A, np.array(list("abcdefghij"))[b])
+    P = model.predict_proba(T)
+    assert np.mean(model.predict(T) == np.array(list("abcdefghij"))[z]) > 0.95
+    assert_allclose(P.sum(axis=1), 1)
+    assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(T))
+    assert log_loss(z, P) < 0.25
+    assert model.dual_coef_.shape == (80, 10)
+
+
+def test_classifier_of_two_classes_and_weights():
+    X, y = load_wine(return_X_y=True)
+    two = y == 1
+    model = LABClassifier(15, kernel="gaussian", max_iter=20, random_state=0).fit(X[::2], two[::2])
+    assert model.decision_function(X).shape == (178,)
+    assert_array_equal(model.decision_function(X) > 0, model.predict(X))
+    assert np.mean(model.predict(X[1::2]) == two[1::2]) > 0.9
+    rng = np.random.default_rng(0)
+    Z = np.vstack([rng.normal(size=(190, 2)), rng.normal(size=(30, 2)) + 1.5])
+    rare = np.repeat([0, 1], [190, 30])
+    plain = LABClassifier(**QUICK).fit(Z, rare)
+    balanced = LABClassifier(**QUICK, class_weight="balanced").fit(Z, rare)
+    assert balanced.predict(Z).sum() > plain.predict(Z).sum()
+    with pytest.raises(ValueError, match="one class only"):
+        LABClassifier().fit(X, np.zeros(178))
+    unvalidated = LABClassifier(15, kernel="gaussian", validation_fraction=None, max_iter=5, random_state=0).fit(X, y)
+    assert_allclose(unvalidated.predict_proba(X).sum(axis=1), 1)
+
+
+def test_grid_search_and_clone(waves):
+    X, y = waves[:2]
+    search = GridSearchCV(LABRegressor(**QUICK), {"kernel": ["gaussian", "laplace"]}, cv=2).fit(X, y)
+    assert search.best_params_["kernel"] in ("gaussian", "laplace")
+
+
+@pytest.mark.parametrize("name, n_support, least", [("yacht", 73, 0.997), ("airfoil", 300, 0.94)])
+def test_published_sets(data_folder, name, n_support, least):
+    data = load(name)
+    scores = []
+    for seed in range(2):
+        A, T, b, z = train_test_split(data.data, data.target, test_size=0.2, random_state=seed)
+        model = LABRegressor(n_support, kernel="gaussian", max_iter=80, random_state=0)
+        scores.append(model.fit(A, b).score(T, z))
+    assert np.mean(scores) >= least
+
+
+_WEIGHTED = (
+    "support points and folds are drawn from rows: a row of weight two is drawn once, two equal rows may both be; "
+    "weights equal repeated rows in the linear systems, which the solver tests check"
+)
+
+
+@parametrize_with_checks(
+    [
+        LABRegressor(n_support=5, kernel="gaussian", max_iter=5, random_state=0),
+        LABClassifier(n_support=5, kernel="gaussian", max_iter=5, random_state=0),
+    ],
+    expected_failed_checks=lambda estimator: {"check_sample_weight_equivalence_on_dense_data": _WEIGHTED},
+)
+def test_estimator_checks(estimator, check):
+    check(estimator)
+
+
+def test_all_rows_follow_the_protocol():
+    """The default on small data, whose fits are too slow for every check of scikit-learn's."""
+    X, y = make_friedman1(40, random_state=0)
+    model = LABRegressor(random_state=0, max_iter=5).fit(X, y)
+    assert_array_equal(clone(model).fit(X.tolist(), y.tolist()).predict(X), model.predict(X))
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    Y = np.stack([y, -y], axis=1)
+    assert clone(model).fit(X, Y).predict(X).shape == (40, 2)
+    weighted = clone(model).fit(X, y, np.linspace(0.5, 2, 40))
+    assert np.isfinite(weighted.predict(X)).all() and not np.allclose(weighted.predict(X), model.predict(X))
+    labels = LABClassifier(random_state=0, max_iter=5).fit(X, y > y.mean())
+    assert labels.score(X, y > y.mean()) > 0.8
