@@ -30,9 +30,10 @@ def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> st
     preparation = []
     if problem.kind == "strings":
         preparation += ["X = cdist(items, items, scorer=Levenshtein.normalized_similarity)"]
-    if problem.asymmetry and learner.takes != "given":
+    if problem.asymmetry and learner.takes in ("symmetric", "distances"):
         preparation.append("X = symmetrize(X)  # new items: the mean of both directions")
-    if learner.takes == "distances" and problem.is_matrix and not problem.is_distance:
+    wrong_way = {"distances": not problem.is_distance, "directed": problem.is_distance}
+    if problem.is_matrix and wrong_way.get(learner.takes, False):
         preparation.append("X = X.max() - X  # new items: the same maximum minus their rows")
     if problem.encoding is not None and problem.encoding.categories:
         preparation.append("X = pd.get_dummies(X, dtype=float)")
@@ -55,7 +56,8 @@ def imports_for(body: str, estimator: BaseEstimator) -> str:
     wanted = {(public_module(type(part)), type(part).__name__) for part in parts_of(estimator)}
     if "symmetrize(" in body:
         wanted.add(("mercerless.spectra", "symmetrize"))
-    lines = [line for prefix, line in (("np.", "import numpy as np"), ("pd.", "import pandas as pd")) if prefix in body]
+    modules = {"np.": "import numpy as np", "pd.": "import pandas as pd", "mercerless.": "import mercerless"}
+    lines = [line for prefix, line in modules.items() if prefix in body]
     if "Levenshtein" in body:
         wanted |= {("rapidfuzz.distance", "Levenshtein"), ("rapidfuzz.process", "cdist")}
     return "\n".join([*lines, *(f"from {module} import {name}" for module, name in sorted(wanted))])
@@ -79,5 +81,5 @@ def public_module(cls: type) -> str:
     """Return the module to import a class from."""
     parts = cls.__module__.split(".")
     if parts[0] == "mercerless":
-        return "mercerless.kernels" if parts[1] == "kernels" else "mercerless"
+        return "mercerless" if parts[1] == "estimators" else ".".join(parts[:2])
     return ".".join(part for part in parts if not part.startswith("_"))

@@ -21,13 +21,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from ._inputs import Problem
 from ._learners import Learner, Setting, matrix_for, rows_for, share_decompositions
+from .estimators.hyper import HyperClassifier, HyperRegressor
 
 N_FOLDS = 5
 MAX_REPEATS = 10
@@ -66,6 +69,13 @@ def inner_folds(problem: Problem, train: NDArray) -> list[tuple[NDArray, NDArray
     """Return folds inside a training set that keep groups whole."""
     splitter = StratifiedGroupKFold if problem.is_classification else GroupKFold
     return list(splitter(N_FOLDS).split(train, problem.y[train], problem.groups[train]))
+
+
+def keep_groups(estimator: BaseEstimator, folds: list[tuple[NDArray, NDArray]]) -> None:
+    """Let the search inside an estimator use folds that keep groups whole, where it can be told."""
+    last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
+    if "cv" in last.get_params(deep=False) and not isinstance(last, (HyperClassifier, HyperRegressor)):
+        last.set_params(cv=folds)
 
 
 def take_part(problem: Problem, train: NDArray, part: float, random_state: int) -> NDArray:
@@ -107,8 +117,8 @@ def run_task(problem: Problem, learner: Learner, setting: Setting, task: Task) -
     train, X_train, X_test, y_test = _data(problem, learner, task, setting.random_state)
     record: dict[str, Any] = {**task._asdict(), "n_train": len(train)}
     estimator = share_decompositions(learner.build(setting))
-    if problem.groups is not None and "cv" in estimator.get_params(deep=False):
-        estimator.set_params(cv=inner_folds(problem, train))
+    if problem.groups is not None:
+        keep_groups(estimator, inner_folds(problem, train))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:

@@ -391,13 +391,19 @@ def _from_lines(path: Path, labels: str, task, groups) -> Problem:
     return make_problem(lines, y, kind="strings", task=task, groups=g, name=path.name, loading=load)
 
 
-def read_table(path: Path, header: bool | None = None) -> Table:
+def _recurs(names: list[str], rows: list[list[str]]) -> bool:
+    """Whether a first line of words is no header: there are only words, and one of its own comes back as a label."""
+    words = not any(_files._is_number(cell) for row in rows[:20] for cell in row)
+    return words and any(name in {row[i] for row in rows if len(row) > i} for i, name in enumerate(names))
+
+
+def read_table(path: Path) -> Table:
     """Read the cells of a text or parquet table, by column."""
     if path.suffix.lower() == ".parquet":
         return _read_parquet(path)
     rows = _files._table(path)
     first, names = next(iter(rows.items()))
-    if header if header is not None else _files._is_header(names):
+    if _files._is_header(names) and not _recurs(names, list(rows.values())[1:]):
         del rows[first]
         if not rows:
             raise ValueError(f"{str(path)!r} has a header but no rows.")
@@ -436,7 +442,7 @@ def _read_parquet(path: Path) -> Table:
 
 def _from_table(path: Path, table: Table, labels, kind, task, groups, drop, use_split) -> Problem:
     what = repr(str(path))
-    columns, guesses = dict(table.columns), []
+    columns, guesses, everything = dict(table.columns), [], list(table.columns)
     for name in drop:
         if name not in columns:
             raise ValueError(f"{what} has no column {name!r} to drop; it has {_listed(columns)}.")
@@ -453,7 +459,7 @@ def _from_table(path: Path, table: Table, labels, kind, task, groups, drop, use_
         raise ValueError(f"{what} has no columns beside the labels.")
     table = Table(columns, table.lines)
     y = _parse_labels(y)
-    load = _table_code(path, labels, label_column, [*drop, *(set(table.columns) ^ set(columns))])
+    load = _table_code(path, labels, label_column, [name for name in everything if name not in columns])
     text = next((name for name, cells in columns.items() if _is_text(cells)), None)
     if kind == "strings" or (kind is None and len(columns) == 1 and text is not None):
         problem = make_problem(list(columns[text or first]), y, kind="strings", task=task, groups=g, name=path.name,
@@ -596,11 +602,10 @@ def _parse_labels(cells: Sequence) -> NDArray:
     return np.array(texts)
 
 
-def _table_code(path: Path, labels, label_column, drop) -> str:
+def _table_code(path: Path, labels, label_column, left_out: list[str]) -> str:
     read = "read_parquet" if path.suffix.lower() == ".parquet" else "read_csv"
     code = f'table = pd.{read}("{path}")'
-    if drop:
-        code += f".drop(columns={list(drop)!r})"
-    if label_column is not None:
-        return f'{code}\ny = table.pop("{label_column}")\nX = table'
-    return f"{code}\nX = table\n{_label_code(labels)}"
+    left_out = [name for name in left_out if name != label_column]
+    target = f'y = table.pop("{label_column}")' if label_column is not None else _label_code(labels)
+    drop = f".drop(columns={left_out!r})" if left_out else ""
+    return f"{code}\n{target}\nX = table{drop}"

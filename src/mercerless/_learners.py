@@ -28,7 +28,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 from ._inputs import Problem
+from .estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
 from .estimators.dank import DANKClassifier, DANKRegressor
+from .estimators.hyper import HyperClassifier, HyperRegressor
 from .estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
 from .estimators.lab import LABClassifier, LABRegressor
 from .estimators.similarity import SimilarityClassifierCV, SimilarityFeatures, SimilarityRegressorCV
@@ -102,8 +104,8 @@ class Learner:
         What it learns from.
     task : str or None
         The only task it does; None does both.
-    takes : {"symmetric", "given", "distances"}
-        For matrices: the symmetric part, both directions as given, or distances.
+    takes : {"symmetric", "given", "directed", "distances"}
+        For matrices: the symmetric part, the entries as given, similarities in both directions, or distances.
     excuse : callable of Problem
         Why it does not apply, or None.
     group : str
@@ -122,6 +124,8 @@ class Learner:
 
     def applies(self, problem: Problem) -> bool:
         """Whether it is made for this kind of data and task at all."""
+        if self.takes == "directed" and not problem.asymmetry:
+            return False
         return problem.is_matrix == (self.kind == "matrix") and self.task in (None, problem.task)
 
 
@@ -129,18 +133,17 @@ class Learner:
 
 
 def matrix_for(problem: Problem, takes: str) -> NDArray:
-    """Return the matrix in the form a learner takes: symmetric, as given, or as distances."""
-    if not problem.is_matrix or (takes != "distances" and not problem.asymmetry):
+    """Return the training matrix in the form a learner takes; tables are as they are."""
+    if not problem.is_matrix:
         return problem.X
-    if takes == "distances":
-        X = symmetrize(problem.X) if problem.asymmetry else problem.X
-        return X if problem.is_distance else X.max() - X
-    return problem.X if takes == "given" else symmetrize(problem.X)
+    X = symmetrize(problem.X) if problem.asymmetry and takes in ("symmetric", "distances") else problem.X
+    return rows_for(problem, takes, X)
 
 
 def rows_for(problem: Problem, takes: str, rows: NDArray) -> NDArray:
-    """Return rows of new items against the training items in the form a learner takes."""
-    if takes == "distances" and problem.is_matrix and not problem.is_distance:
+    """Return rows of any items against the training items in the form a learner takes."""
+    wrong_way = {"distances": not problem.is_distance, "directed": problem.is_distance}
+    if problem.is_matrix and wrong_way.get(takes, False):
         return np.maximum(problem.X.max() - rows, 0.0)
     return rows
 
@@ -207,12 +210,9 @@ def _vector_machine(setting: Setting) -> GridSearchCV:
     gammas = _listed(np.array([0.03, 0.1, 0.3, 1.0, 3.0]) / setting.problem.X.shape[1])
     if setting.problem.is_classification:
         return setting.search(_scaled(SVC()), {"C": [0.1, 1.0, 10.0, 100.0, 1000.0], "gamma": gammas})
-    grid = {
-        "C": _listed(setting.spread * np.array([0.3, 3.0, 30.0, 300.0])),
-        "epsilon": _listed(setting.spread * np.array([0.01, 0.1])),
-        "gamma": gammas[1:],
-    }
-    return setting.search(_scaled(SVR(max_iter=1_000_000)), grid)
+    grid = {"C": _listed(setting.spread * np.array([0.1, 1.0, 10.0, 100.0, 1000.0])), "gamma": gammas}
+    machine = SVR(epsilon=float(_round(0.03 * setting.spread)), max_iter=1_000_000)
+    return setting.search(_scaled(machine), grid)
 
 
 def _kernel_ridge(kernel: str) -> Callable[[Setting], GridSearchCV]:
@@ -257,6 +257,22 @@ def _stack(setting: Setting) -> BaseEstimator:
     return stack("precomputed", input=kind, random_state=setting.random_state)
 
 
+def _directed_ridge(setting: Setting) -> BaseEstimator:
+    return setting.choose(AsymmetricRidgeClassifier, AsymmetricRidge)("precomputed", side="left")
+
+
+def _size_excuse(most: int) -> Callable[[Problem], str | None]:
+    def excuse(problem: Problem) -> str | None:
+        n = len(problem.y)
+        return f"it needs a matrix of all {n} x {n} pairs; at most {most} items" if n > most else None
+
+    return excuse
+
+
+def _learned_kernel(setting: Setting) -> Pipeline:
+    return _scaled(setting.choose(HyperClassifier, HyperRegressor)(random_state=setting.random_state))
+
+
 def _indefinite_ridge(setting: Setting) -> GridSearchCV:
     """Krein ridge with a truncated distance: an indefinite kernel that is linear in pieces."""
     widths = np.array([0.3, 0.7, 1.5]) * setting.problem.X.shape[1]
@@ -294,17 +310,21 @@ LEARNERS: tuple[Learner, ...] = (
     Learner("krein-ridge", "Krein ridge", "mercerless", _krein_ridge),
     Learner("krein-svm", "Krein SVM", "mercerless", _krein_machine),
     Learner("stack", "Automatic stack", "mercerless", _stack),
+    Learner("asymmetric", "Asymmetric ridge", "mercerless", _directed_ridge, takes="directed"),
     Learner("dummy", "Constant guess", "baseline", _dummy, "table"),
     Learner("neighbors", "Nearest neighbours", "baseline", _neighbors, "table"),
     Learner("linear", "Linear model", "baseline", _linear, "table"),
     Learner("svm-gaussian", "SVM with Gaussian kernel", "baseline", _vector_machine, "table"),
-    Learner("ridge-gaussian", "Gaussian kernel ridge", "baseline", _kernel_ridge("rbf"), "table", "regression"),
-    Learner("ridge-laplace", "Laplace kernel ridge", "baseline", _kernel_ridge("laplacian"), "table", "regression"),
+    Learner("ridge-gaussian", "Gaussian kernel ridge", "baseline", _kernel_ridge("rbf"), "table", "regression",
+            excuse=_size_excuse(10_000)),
+    Learner("ridge-laplace", "Laplace kernel ridge", "baseline", _kernel_ridge("laplacian"), "table", "regression",
+            excuse=_size_excuse(10_000)),
     Learner("ridge-gaussian", "Gaussian kernel ridge", "baseline", _gaussian_ridge, "table", "classification"),
     Learner("krein-ridge", "Krein ridge with TL1 kernel", "mercerless", _indefinite_ridge, "table"),
     Learner("lab", "Locally adaptive bandwidths", "mercerless", _local, "table"),
     Learner("boosting", "Gradient boosting", "baseline", _boosting, "table"),
-    Learner("dank", "Data-adaptive kernel", "mercerless", _adapted, "table"),
+    Learner("dank", "Data-adaptive kernel", "mercerless", _adapted, "table", excuse=_size_excuse(5000)),
+    Learner("hyper", "Learned kernel", "mercerless", _learned_kernel, "table", excuse=_size_excuse(20_000)),
 )
 
 

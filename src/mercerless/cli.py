@@ -1,4 +1,4 @@
-"""The command line: ``mercerless {inspect, ...}``; each subcommand is a module of `mercerless.commands`."""
+"""The command line: ``mercerless {inspect, compare, fit, predict}``, each a module of `mercerless.commands`."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from mercerless.commands import inspect
+from mercerless.commands import compare, fit, inspect, predict
 
 #: The modules of the subcommands, in the order the help lists them.
-COMMANDS = (inspect,)
+COMMANDS = (inspect, compare, fit, predict)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -257,7 +257,8 @@ class Comparison:
 
     def check_comparable(self) -> None:
         """Raise where nothing can be compared."""
-        if len(self._results) and self.splits:
+        enough = min(2, len(self.learners)) if self.interrupted else 1
+        if len(self._results) >= enough and self.splits:
             return
         if self.failed and not self.interrupted:
             name, error = next(iter(self.failed.items()))
@@ -372,7 +373,7 @@ class Comparison:
         if len(self.names) == 1:
             return [f"{first}; there is nothing to compare it with."]
         if self.has_winner:
-            sentences = [f"{first}, and is better than every other learner beyond the doubt that the splits leave."]
+            sentences = [f"{first}, and is better than every other learner that was compared, beyond the doubt that the splits leave."]
         else:
             tied = [self.title(name) for name in self.ties]
             listed = f"{len(tied)} other learners are" if len(tied) > 3 else f"{' and '.join(tied)} {_are(tied)}"

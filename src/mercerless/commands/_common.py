@@ -1,0 +1,145 @@
+"""What the commands that read data have in common: their arguments, and saying what was found out."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mercerless._inputs import Problem
+
+
+def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) -> None:
+    """Add the file and everything that overrides a guess about it."""
+    data = parser.add_argument_group("data")
+    data.add_argument(
+        "data", nargs="?" if optional else None, metavar="DATA",
+        help="a matrix of similarities or distances, a table, or strings, in .npy, .npz, .csv, .tsv, .txt or .parquet"
+        + ("; without it, the built-in digit shapes" if optional else ""),
+    )
+    data.add_argument("--labels", metavar="FILE|COLUMN", help="a file with one label per item, or the column of labels")
+    kinds = ("similarity", "distance", "table", "strings")
+    data.add_argument("--kind", choices=kinds, help="what DATA holds (guessed)")
+    data.add_argument("--task", choices=("classification", "regression"), help="what the labels are (guessed)")
+    data.add_argument("--groups", metavar="COLUMN|FILE|none", help="items of one group are never split (guessed)")
+    data.add_argument("--array", metavar="NAME", help="the array of an .npz file (guessed)")
+    data.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave out a column; repeatable")
+    data.add_argument("--no-split", action="store_true", help="do not use a train/test split found in DATA")
+
+
+def add_run_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add what governs a comparison."""
+    run = parser.add_argument_group("run")
+    metrics = ("accuracy", "balanced_accuracy", "r2")
+    run.add_argument("--metric", choices=metrics, help="the score that counts (accuracy, or R² for numbers)")
+    run.add_argument("--learners", metavar="A,B,...", help="only these learners (all that apply)")
+    run.add_argument("--budget", metavar="TIME", default="2m", help="such as 90s, 2m, 1h or none (%(default)s)")
+    run.add_argument("--repeats", type=int, metavar="N", help="exactly N repeats, whatever they take")
+    run.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count(), help="tasks at the same time (all cores)")
+    run.add_argument("--seed", type=int, metavar="N", default=0, help="of splits and learners (%(default)s)")
+    run.add_argument("--resume", action="store_true", help="continue an interrupted run of the same data and settings")
+    run.add_argument("--dask", metavar="ADDRESS", help="run the tasks on a Dask cluster, such as tcp://host:8786")
+
+
+def read(args: argparse.Namespace) -> Problem:
+    """Return the problem that the arguments describe, and say what was found out."""
+    from mercerless._inputs import make_problem, read_problem
+
+    if args.data is None:
+        from mercerless.datasets import load_digit_shapes
+
+        shapes = load_digit_shapes()
+        loading = "shapes = mercerless.datasets.load_digit_shapes()\nX, y = shapes.D, shapes.target"
+        problem = make_problem(shapes.D, shapes.target, kind="distance", name="digit shapes", loading=loading)
+    else:
+        problem = read_problem(
+            args.data, labels=args.labels, kind=args.kind, task=args.task, groups=args.groups, array=args.array,
+            drop=args.drop, use_split=not args.no_split,
+        )
+    print(describe(problem))
+    for guess in problem.guesses:
+        print(f"  {guess.what}: {guess.value} ({guess.why}; --{guess.option} overrides)")
+    return problem
+
+
+def describe(problem: Problem) -> str:
+    """Say in one line what the data is."""
+    import numpy as np
+
+    n, width = problem.X.shape
+    shape = f"{n} items, {width} columns" if problem.kind == "table" else f"{n} items"
+    target = f"{len(np.unique(problem.y))} classes" if problem.is_classification else "numeric target"
+    return f"{problem.name}: {problem.kind}, {shape}, {target}"
+
+
+def check_output(path: str, suffix: str) -> Path:
+    """Return the path to write to; one sentence if that will not do, before any work."""
+    output = Path(path)
+    if output.suffix.lower() != suffix:
+        raise ValueError(f"The output {path!r} must have a name that ends in {suffix}.")
+    if not output.absolute().parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {str(output.parent)!r} to write {output.name!r} to.")
+    if output.is_dir():
+        raise IsADirectoryError(f"{path!r} is a folder; give the name of a file.")
+    return output
+
+
+def run_comparison(args: argparse.Namespace, problem: Problem):
+    """Run the comparison that the arguments describe, with progress bars where someone is watching."""
+    from mercerless.compare import compare_problem
+
+    with backend(args.dask), progress_bar() as progress:
+        return compare_problem(
+            problem,
+            metric=args.metric,
+            learners=None if args.learners is None else [name.strip() for name in args.learners.split(",")],
+            budget=None if args.budget == "none" else args.budget,
+            repeats=args.repeats,
+            n_jobs=args.jobs if args.dask is None else -1,
+            random_state=args.seed,
+            resume=args.resume,
+            progress=progress,
+        )
+
+
+@contextmanager
+def backend(address: str | None) -> Iterator[None]:
+    """Run joblib's tasks on a Dask cluster while the context lasts; None leaves them here."""
+    if address is None:
+        yield
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise ImportError("--dask needs distributed; install it with: pip install 'mercerless[dask]'.") from None
+    from joblib import parallel_config
+
+    try:
+        client = Client(address, timeout=10)
+    except (OSError, TimeoutError, ValueError):
+        raise ValueError(f"There is no Dask scheduler at {address!r}.") from None
+    with client, parallel_config("dask"):
+        yield
+
+
+@contextmanager
+def progress_bar():
+    """Yield what a comparison calls to report progress: a bar on a terminal, silence elsewhere."""
+    quiet = not sys.stderr.isatty()
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    except ImportError:
+        quiet = True
+    if quiet:
+        yield lambda text, done, total: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda text, done, total: bar.update(task, description=text, completed=done, total=max(1, total))

@@ -1,0 +1,82 @@
+"""``mercerless compare``: one command tells what works on your data."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+from mercerless.commands import _common
+
+if TYPE_CHECKING:
+    from mercerless.compare import Comparison
+
+DESCRIPTION = """\
+Find out what works on your data. Every applicable learner of mercerless, and the baselines a sceptic would ask
+for, are scored on the same splits, each with a search of its own. A report in one HTML file says what to use,
+what is not distinguishable from it, and whether the negative part of a similarity matrix is information or noise."""
+
+EXAMPLES = """\
+examples:
+  mercerless compare                                   the built-in digit shapes, within two minutes
+  mercerless compare scores.csv --labels classes.txt   a square matrix of similarities or distances
+  mercerless compare table.csv --labels price          a table; the column 'price' is to be predicted
+  mercerless compare peptides.tsv                      strings with a column of labels, by edit distance
+  mercerless compare data.npz --budget 20m --jobs 8    more time: more repeats, narrower intervals
+  mercerless compare data.npz --learners stack,features --repeats 5
+  mercerless compare data.npz --resume                 go on after Ctrl-C
+
+exit codes: 0 done, 2 something is wrong with the input, 130 interrupted (the report of what was finished is written)"""
+
+
+def add_parser(subparsers) -> None:
+    """Register the command and its arguments."""
+    parser = subparsers.add_parser(
+        "compare",
+        help="find out what works on your data, with a report",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _common.add_data_arguments(parser, optional=True)
+    _common.add_run_arguments(parser)
+    parser.add_argument(
+        "--output", metavar="HTML", default="mercerless-compare.html", help="where the report goes (%(default)s)"
+    )
+    parser.add_argument("--save", metavar="JSON", help="also write all numbers as JSON")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, compare, report."""
+    output = _common.check_output(args.output, ".html")
+    saved = None if args.save is None else _common.check_output(args.save, ".json")
+    problem = _common.read(args)
+    comparison = _common.run_comparison(args, problem)
+    comparison.report(output, command(args, comparison))
+    if saved is not None:
+        comparison.save(saved)
+    print(f"\n{comparison}\n\nreport  {output}")
+    if comparison.interrupted:
+        print("mercerless compare: interrupted; the report has what was finished, --resume goes on.", file=sys.stderr)
+        return 130
+    return 0
+
+
+def command(args: argparse.Namespace, comparison: Comparison) -> str:
+    """Return the command that repeats the comparison exactly, with every guess and the number of repeats spelt out."""
+    words = ["mercerless", "compare"]
+    if args.data is not None:
+        words.append(args.data)
+        for option in ("labels", "groups", "array"):
+            if getattr(args, option) is not None:
+                words += [f"--{option}", getattr(args, option)]
+        for column in args.drop:
+            words += ["--drop", column]
+        words += ["--no-split"] * args.no_split
+        words += ["--kind", comparison.problem.kind, "--task", comparison.problem.task]
+    learners = ",".join(learner.name for learner in comparison.learners if learner.name in comparison.names)
+    words += ["--metric", comparison.metric, "--learners", learners]
+    words += ["--repeats", str(max(1, comparison.n_repeats)), "--seed", str(args.seed)]
+    return shlex.join(words)

@@ -1,0 +1,93 @@
+"""``mercerless fit``: fit the recommended, or a named, learner on all of the data and save it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import warnings
+
+from mercerless.commands import _common
+
+DESCRIPTION = """\
+Fit one learner on all of the data and save it for 'mercerless predict'. Without --learner, a comparison within the
+budget chooses it. The file is written with skops, not pickle: loading it runs no code that it brings along."""
+
+EXAMPLES = """\
+examples:
+  mercerless fit scores.csv --labels classes.txt                    the learner that a comparison recommends
+  mercerless fit table.csv --labels price --learner lab -o lab.skops
+  mercerless predict model.skops new-rows.csv                       then predict
+
+exit codes: 0 done, 2 something is wrong with the input, 130 interrupted (nothing is written)"""
+
+
+def add_parser(subparsers) -> None:
+    """Register the command and its arguments."""
+    parser = subparsers.add_parser(
+        "fit",
+        help="fit the recommended or a named learner and save it",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _common.add_data_arguments(parser)
+    _common.add_run_arguments(parser)
+    parser.add_argument("--learner", metavar="NAME", help="the learner, by its name in the report (the recommended)")
+    parser.add_argument(
+        "-o", "--output", metavar="SKOPS", default="model.skops", help="where the model goes (%(default)s)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Read, choose, fit, save."""
+    import numpy as np
+
+    from mercerless import persistence
+    from mercerless._engine import inner_folds, keep_groups
+    from mercerless._learners import Setting, matrix_for, select_learners
+    from mercerless.compare import METRICS
+
+    output = _common.check_output(args.output, ".skops")
+    problem = _common.read(args)
+    name = args.learner
+    if name is None:
+        comparison = _common.run_comparison(args, problem)
+        if comparison.interrupted:
+            raise KeyboardInterrupt
+        print(f"\n{comparison}\n")
+        name = comparison.recommended
+    learner = select_learners(problem, (name,))[0][0]
+    estimator = learner.build(Setting(problem, args.metric or METRICS[problem.task][0], args.seed))
+    if problem.groups is not None:
+        keep_groups(estimator, inner_folds(problem, np.arange(len(problem.y))))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        estimator.fit(matrix_for(problem, learner.takes), problem.y)
+    for warning in caught:
+        print(f"mercerless fit: {warning.message}", file=sys.stderr)
+    model = {
+        "estimator": getattr(estimator, "best_estimator_", estimator),
+        "description": json.dumps(describe(problem, learner)),
+    }
+    persistence.save(model, output)
+    print(f"{learner.title} fitted on {len(problem.y)} items\nmodel   {output}")
+    return 0
+
+
+def describe(problem, learner) -> dict:
+    """Return what 'predict' must know to read new items, as plain values."""
+    encoding = problem.encoding if problem.kind == "table" else None
+    return {
+        "format": 1,
+        "learner": learner.name,
+        "takes": learner.takes,
+        "kind": problem.kind,
+        "task": problem.task,
+        "largest": float(problem.X.max()),
+        "n_columns": int(problem.X.shape[1]),
+        "columns": None if encoding is None else list(encoding.columns),
+        "categories": None if encoding is None else encoding.categories,
+        "items": None if problem.items is None else list(problem.items),
+    }

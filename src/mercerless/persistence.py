@@ -1,0 +1,113 @@
+"""Fitted models in files, written with skops: loading one runs no code that the file brings along."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+__all__ = ["load", "save"]
+
+#: Types outside this package that fitted models hold and that skops does not trust by itself: plain containers of
+#: numbers whose construction does nothing else.
+TRUSTED = frozenset({
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.metrics._dist_metrics.EuclideanDistance64",
+    "sklearn.neighbors._kd_tree.KDTree",
+})
+#: The modules whose classes fitted models are made of.
+MODULES = tuple(f"mercerless.{name}" for name in ("estimators.", "kernels.", "lowrank", "solvers.", "spectra"))
+
+
+def save(model: Any, path: str | os.PathLike) -> None:
+    """Write a fitted model, complete or not at all.
+
+    Parameters
+    ----------
+    model : object
+        An estimator of this package or of scikit-learn, or a dict, list or array of such and of plain values.
+    path : path-like
+        The file, by custom named ``*.skops``.
+
+    See Also
+    --------
+    load : Reads it again.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from mercerless import KreinRidge, persistence
+    >>> model = KreinRidge().fit([[0.0], [1.0], [2.0], [3.0], [4.0]], [0.0, 1.0, 2.0, 3.0, 4.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "model.skops"
+    ...     persistence.save(model, path)
+    ...     type(persistence.load(path)).__name__
+    'KreinRidge'
+    """
+    skops = _skops()
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        try:
+            skops.dump(model, partial)
+        except TypeError as error:
+            raise ValueError(f"This {type(model).__name__} holds something that cannot be saved: {error}.") from None
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike) -> Any:
+    """Read a model that `save` wrote; a file that asks for anything but known types is refused unopened.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, from whatever source.
+
+    Returns
+    -------
+    object
+        The model.
+    """
+    skops = _skops()
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}; check the path.")
+    try:
+        wanted = skops.get_untrusted_types(file=path)
+    except Exception:  # a damaged file can fail anywhere in the reader
+        raise ValueError(f"{str(path)!r} is not a model that mercerless saved, or it is damaged.") from None
+    strange = sorted(name for name in wanted if not _is_trusted(name))
+    if strange:
+        raise ValueError(
+            f"{str(path)!r} asks for {strange[0]!r}, which no mercerless model needs; nothing of it was loaded."
+        )
+    try:
+        return skops.load(path, trusted=wanted)
+    except Exception as error:
+        raise ValueError(f"{str(path)!r} cannot be loaded with the installed versions: {error}") from None
+
+
+def _is_trusted(name: str) -> bool:
+    """Whether a type may be made: listed above, or a class that this package itself defines."""
+    if name in TRUSTED:
+        return True
+    module, _, attribute = name.rpartition(".")
+    if not module.startswith(MODULES):
+        return False
+    try:
+        found = getattr(import_module(module), attribute)
+    except (ImportError, AttributeError):
+        return False
+    return inspect.isclass(found) and found.__module__ == module
+
+
+def _skops():
+    try:
+        from skops import io
+    except ImportError:
+        raise ImportError("Saving models needs skops; install it with: pip install 'mercerless[skops]'.") from None
+    return io

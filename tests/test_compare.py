@@ -1,0 +1,358 @@
+"""The comparison: same splits, honest words, a budget that is kept, nothing lost when it is interrupted."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+from sklearn.model_selection import StratifiedKFold
+
+from mercerless import _engine
+from mercerless._engine import Run, Store, Task, make_folds, possible_parts, take_part
+from mercerless._inputs import make_problem
+from mercerless._learners import LEARNERS, Setting, matrix_for, select_learners, share_decompositions
+from mercerless._negative import judge_negative_part
+from mercerless.compare import Comparison, compare, compare_problem, parse_budget
+from mercerless.datasets import load_digit_shapes, make_balls3d
+
+SHAPES = load_digit_shapes(100)
+CHEAP = ["dummy", "neighbors", "krein-ridge"]
+
+
+@pytest.fixture(autouse=True)
+def private_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCIKIT_LEARN_DATA", str(tmp_path_factory.mktemp("cache")))
+        return compare(SHAPES.D, SHAPES.target, learners=CHEAP, repeats=2, name="shapes")
+
+
+# ------------------------------------------------------------------------------------------------------- results
+
+
+def test_scores_are_those_of_the_same_splits_by_hand(result):
+    setting = Setting(result.problem, "accuracy")
+    learner = select_learners(result.problem, ("neighbors",))[0][0]
+    expected = []
+    for repeat in range(2):
+        splitter = StratifiedKFold(5, shuffle=True, random_state=repeat)
+        for train, test in splitter.split(SHAPES.D, SHAPES.target):
+            model = learner.build(setting).fit(SHAPES.D[np.ix_(train, train)], SHAPES.target[train])
+            expected.append(model.score(SHAPES.D[np.ix_(test, train)], SHAPES.target[test]))
+    row = next(row for row in result.table if row["learner"] == "neighbors")
+    assert row["score"] == pytest.approx(np.mean(expected), rel=1e-12)
+    assert len(result.splits) == 10 and result.n_repeats == 2
+
+
+def test_items_average_to_the_scores(result):
+    np.testing.assert_allclose(result._items().mean(axis=0), result.differences.mean, rtol=1e-12)
+
+
+def test_the_table_and_the_words(result):
+    assert result.recommended == result.table[0]["learner"] != "dummy"
+    assert result.table[-1]["learner"] == "dummy" and result.table[-1]["verdict"] == "worse"
+    assert [row["score"] for row in result.table] == sorted((row["score"] for row in result.table), reverse=True)
+    assert "dummy" not in result.ties
+    text = str(result)
+    assert "Constant guess" in text and result.verdict[0] in text
+    assert ("no winner" in result.verdict[0]) == bool(result.ties)
+    pandas = pytest.importorskip("pandas")
+    assert isinstance(result.to_pandas(), pandas.DataFrame) and list(result.to_pandas().index) == result.names
+
+
+def test_the_code_to_copy_is_the_estimator_that_was_scored(result):
+    for name in result.names:
+        code = result.code(name).replace("X, y = ...  # your data", "")
+        space = {"X": matrix_for(result.problem, "symmetric"), "y": result.problem.y}
+        exec(code, space)
+        assert repr(space["estimator"]) == repr(result.estimator(name))
+        assert len(space["estimator"].predict(space["X"])) == 100
+
+
+def test_json_holds_everything_but_the_data(result, tmp_path):
+    result.save(tmp_path / "result.json")
+    content = json.loads((tmp_path / "result.json").read_text())
+    assert content["recommended"] == result.recommended and len(content["table"]) == 3
+    assert content["negative"]["verdict"] in ("informative", "noise", "undecided")
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["result.json"]
+
+
+def test_learning_curves_grow_with_the_training_set(result):
+    sizes = [size for size, _ in result.curves["neighbors"]]
+    assert sizes == sorted(set(sizes)) and sizes[-1] == 80
+
+
+def test_nothing_to_learn_has_no_winner():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(80, 3))
+    found = compare(X, rng.permutation(np.repeat([0, 1], 40)), learners=["dummy", "neighbors", "linear"], repeats=2)
+    assert not found.has_winner and "no winner" in found.verdict[0]
+    assert "constant guess" in found.verdict[-1] or found.recommended == "dummy"
+
+
+def test_regression_on_a_table():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    found = compare(X, X[:, 0] - 2 * X[:, 1], learners=["dummy", "linear", "neighbors"], repeats=1)
+    assert found.recommended == "linear" and found.table[0]["r2"] > 0.99 and found.has_winner
+    assert {"rmse", "mae"} <= set(found.table[0])
+    assert found.spectrum is None and found.negative is None
+
+
+def test_balanced_accuracy_as_the_score_that_counts():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 2))
+    y = (X[:, 0] > 1.0).astype(int)
+    found = compare(X, y, learners=["dummy", "linear"], repeats=1, metric="balanced_accuracy")
+    assert next(row for row in found.table if row["learner"] == "dummy")["score"] == pytest.approx(0.5)
+    np.testing.assert_allclose(found._items().mean(axis=0), found.differences.mean, rtol=0.1)
+
+
+def test_a_given_test_set_is_scored_and_does_not_choose():
+    D, y = SHAPES.D, SHAPES.target % 2
+    found = compare(D[:70, :70], y[:70], X_test=D[70:, :70], y_test=y[70:], learners=["dummy", "neighbors"], repeats=1)
+    model = found.estimator("neighbors").fit(D[:70, :70], y[:70])
+    row = next(row for row in found.table if row["learner"] == "neighbors")
+    assert row["test_score"] == pytest.approx(model.score(D[70:, :70], y[70:]))
+
+
+def test_groups_are_never_split():
+    groups = np.repeat(np.arange(20), 5)
+    problem = make_problem(SHAPES.D, SHAPES.target % 2, groups=groups)
+    for train, test in make_folds(problem, 0, 0):
+        assert not set(groups[train]) & set(groups[test])
+        for inner, held in _engine.inner_folds(problem, train):
+            assert not set(groups[train][inner]) & set(groups[train][held])
+    found = compare_problem(problem, learners=CHEAP, repeats=1)
+    assert len(found._items()) == 20  # judged over groups, not over items
+
+
+def test_directed_matrices_are_kept_and_averaged_for_those_who_need_it():
+    D = SHAPES.D + np.triu(np.random.default_rng(0).uniform(size=SHAPES.D.shape), 1)
+    problem = make_problem(D, SHAPES.target % 2, kind="distance")
+    names = [learner.name for learner in select_learners(problem)[0]]
+    assert "asymmetric" in names
+    np.testing.assert_array_equal(matrix_for(problem, "given"), D)
+    np.testing.assert_allclose(matrix_for(problem, "symmetric"), (D + D.T) / 2)
+    found = compare_problem(problem, learners=["neighbors", "asymmetric"], repeats=1)
+    assert set(found.names) == {"neighbors", "asymmetric"}
+
+
+# ------------------------------------------------------------------------------------------------ the list of learners
+
+
+@pytest.mark.parametrize("kind, task", [
+    ("matrix", "classification"), ("matrix", "regression"), ("table", "classification"), ("table", "regression"),
+])
+def test_what_a_sceptic_would_ask_for_is_there(kind, task):
+    names = {learner.name for learner in LEARNERS if learner.kind == kind and learner.task in (None, task)}
+    ours = {learner.name for learner in LEARNERS if learner.kind == kind and learner.family == "mercerless"}
+    if kind == "matrix":
+        assert names >= {f"svm-{mode}" for mode in ("raw", "clip", "flip", "square", "shift")}
+        assert names >= {"dummy", "neighbors", "features"} and ours >= {"krein-ridge", "krein-svm", "stack"}
+    else:
+        assert names >= {"dummy", "neighbors", "linear", "svm-gaussian", "ridge-gaussian", "boosting"}
+        assert ours >= {"lab", "dank", "hyper", "krein-ridge"}
+
+
+@pytest.mark.parametrize("name", ["svm-clip", "svm-flip", "svm-square", "svm-shift"])
+def test_sharing_decompositions_changes_nothing(name):
+    problem = make_problem(SHAPES.D, SHAPES.target % 3)
+    learner = select_learners(problem, (name,))[0][0]
+    D, y, train = SHAPES.D, problem.y, np.arange(70)
+    plain, shared = (make(learner.build(Setting(problem, "accuracy"))) for make in (lambda e: e, share_decompositions))
+    for model in (plain, shared):
+        model.fit(D[np.ix_(train, train)], y[train])
+    np.testing.assert_array_equal(plain.predict(D[70:, :70]), shared.predict(D[70:, :70]))
+    np.testing.assert_allclose(
+        plain.decision_function(D[70:, :70]), shared.decision_function(D[70:, :70]), rtol=1e-9, atol=1e-9
+    )
+
+
+def test_one_decomposition_serves_all_modes_and_settings(monkeypatch):
+    from mercerless import _learners
+
+    calls = []
+    monkeypatch.setattr(_learners, "_MEMORY", _learners._Memory(2**28))
+    monkeypatch.setattr(_learners, "decompose", lambda K, rtol: calls.append(len(K)) or decompose(K, rtol))
+    from mercerless.spectra import decompose
+
+    problem = make_problem(SHAPES.D, SHAPES.target % 3)
+    setting = Setting(problem, "accuracy")
+    for learner in select_learners(problem, ("svm-clip", "svm-flip", "svm-square"))[0]:
+        share_decompositions(learner.build(setting)).fit(problem.X, problem.y)
+    assert len(calls) == 6  # five inner folds and the whole, instead of 3 modes x 6 values of C x 6
+
+
+def test_unknown_learner_and_metric():
+    with pytest.raises(ValueError, match="There is no learner 'magic' for this data; there are dummy, neighbors"):
+        compare(SHAPES.D, SHAPES.target, learners=["magic"])
+    with pytest.raises(ValueError, match="metric='r2' does not suit classification"):
+        compare(SHAPES.D, SHAPES.target, metric="r2")
+
+
+# -------------------------------------------------------------------------------------------- budget, resume, Ctrl-C
+
+
+@pytest.mark.parametrize("text, seconds", [("90s", 90), ("2m", 120), ("1.5h", 5400), (7, 7), (None, None), ("30", 30)])
+def test_budgets(text, seconds):
+    assert parse_budget(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["soon", "-1m", 0])
+def test_bad_budgets(text):
+    with pytest.raises(ValueError, match="budget"):
+        parse_budget(text)
+
+
+class Clock:
+    """A clock that the fake tasks move."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+def fake_run(monkeypatch, seconds, budget, **more):
+    """A run whose learners take the given seconds at full size, growing with the square of the training set."""
+    clock = Clock()
+    problem = make_problem(SHAPES.D, SHAPES.target % 2)
+
+    def run_task(problem, learner, setting, task):
+        cost = seconds[learner.name] * task.part**2
+        clock.now += cost
+        record = {**task._asdict(), "n_train": 80, "scores": {"accuracy": 0.5}, "fit_time": cost, "predict_time": 0.0}
+        return {**record, "size": 1, "converged": True, "items": [0.5] * 20}
+
+    monkeypatch.setattr(_engine, "run_task", run_task)
+    monkeypatch.setattr(_engine.time, "perf_counter", clock)
+    learners = select_learners(problem, tuple(seconds))[0]
+    run = Run(problem, learners, Setting(problem, "accuracy"), budget, n_jobs=1, **more)
+    return run.go(), clock
+
+
+def test_a_costly_learner_is_left_out_before_it_eats_the_budget(monkeypatch):
+    run, clock = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5, "krein-svm": 100.0}, 60.0)
+    assert set(run.left_out) == {"krein-svm"} and "the budget of 60 s is about" in run.left_out["krein-svm"]
+    assert clock.now < 60 and run.n_repeats >= 5
+    assert all(record["part"] < 1 for record in run.store.records.values() if record["learner"] == "krein-svm")
+
+
+def test_a_short_budget_means_fewer_repeats(monkeypatch):
+    short, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 1.0}, 15.0)
+    long, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 1.0}, 1000.0)
+    assert 1 <= short.n_repeats < long.n_repeats == _engine.MAX_REPEATS and not short.left_out
+
+
+def test_exact_repeats_ignore_the_budget(monkeypatch):
+    run, _ = fake_run(monkeypatch, {"neighbors": 100.0}, 1.0, repeats=3)
+    assert run.n_repeats == 3 and not run.left_out
+
+
+def test_a_failing_learner_is_named_and_the_others_go_on(monkeypatch):
+    learner = select_learners(make_problem(SHAPES.D, SHAPES.target), ("krein-ridge",))[0][0]
+    original = type(learner).applies
+    monkeypatch.setattr("mercerless._learners.KreinRidgeClassifier", lambda *args: Broken())
+    found = compare(SHAPES.D, SHAPES.target, learners=CHEAP, repeats=1)
+    assert found.failed == {"krein-ridge": "ValueError: out of ideas"} and set(found.names) == {"dummy", "neighbors"}
+    assert "failed: Krein ridge (ValueError: out of ideas)" in str(found)
+    assert type(learner).applies is original
+
+
+class Broken:
+    def fit(self, X, y):
+        raise ValueError("out of ideas")
+
+    def get_params(self, deep=True):
+        return {}
+
+
+def interrupt_after(n):
+    """A progress callback that presses Ctrl-C after n finished tasks."""
+    count = [0]
+
+    def progress(text, done, total):
+        count[0] += done > 0
+        if count[0] == n:
+            raise KeyboardInterrupt
+
+    return progress
+
+
+def test_interrupting_keeps_what_is_finished_and_resuming_gives_the_same_result(tmp_path, monkeypatch):
+    monkeypatch.setattr(_engine, "PARTS", ())
+    arguments = dict(X=SHAPES.D, y=SHAPES.target, learners=CHEAP, repeats=1)
+    part = compare(**arguments, progress=interrupt_after(8))
+    assert part.interrupted and len(part.splits) == 2 and part.negative is None
+    part.report(tmp_path / "part.html")
+    assert "interrupted" in (tmp_path / "part.html").read_text()
+    ran = []
+    original = _engine.run_task
+    monkeypatch.setattr(_engine, "run_task", lambda *args: ran.append(args[-1]) or original(*args))
+    resumed = compare(**arguments, resume=True)
+    assert len(ran) == 15 - 8
+    whole = compare(**arguments)
+    assert [row["score"] for row in resumed.table] == [row["score"] for row in whole.table]
+    assert resumed.names == whole.names
+
+
+def test_interrupting_before_anything_is_comparable():
+    with pytest.raises(KeyboardInterrupt):
+        compare(SHAPES.D, SHAPES.target, learners=CHEAP, repeats=1, progress=interrupt_after(1))
+
+
+def test_a_finished_run_leaves_no_files(tmp_path):
+    compare(SHAPES.D, SHAPES.target, learners=["dummy"], repeats=1)
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+
+
+def test_other_settings_do_not_share_finished_tasks(tmp_path):
+    store = Store(tmp_path / "a")
+    store.put(Task("dummy", 0, 0), {"learner": "dummy"})
+    assert Store(tmp_path / "b", resume=True).records == {}
+    assert Store(tmp_path / "a", resume=True).records == {"dummy_0_0_1": {"learner": "dummy"}}
+    assert Store(tmp_path / "a", resume=False).records == {}
+
+
+def test_jobs_do_not_change_the_scores(result):
+    parallel = compare(SHAPES.D, SHAPES.target, learners=CHEAP, repeats=2, n_jobs=2)
+    assert [row["score"] for row in parallel.table] == [row["score"] for row in result.table]
+
+
+def test_parts_are_nested_and_stratified():
+    problem = make_problem(SHAPES.D, SHAPES.target % 2)
+    train = make_folds(problem, 0, 0)[0][0]
+    half, quarter = (take_part(problem, train, part, 0) for part in (0.5, 0.25))
+    assert set(quarter) < set(half) < set(train)
+    assert abs(np.mean(problem.y[half]) - np.mean(problem.y[train])) < 0.05
+    assert possible_parts(problem) == (0.5,)
+
+
+def test_the_budget_is_kept_on_the_clock():
+    start = time.perf_counter()
+    found = compare(SHAPES.D, SHAPES.target, learners=CHEAP, budget=4.0)
+    assert isinstance(found, Comparison) and time.perf_counter() - start < 40
+
+
+# ------------------------------------------------------------------------------------------------ the negative part
+
+
+def test_information_in_the_negative_part_is_found():
+    D, y = make_balls3d(100, random_state=0)
+    K = -0.5 * D**2
+    K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    judged = judge_negative_part((K + K.T) / 2, y, True, n_permutations=19)
+    assert judged.verdict == "informative" and judged.p_value == pytest.approx(0.05)
+
+
+def test_noise_in_the_negative_part_is_found():
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(120, 4)), rng.normal(size=(120, 120))
+    judged = judge_negative_part(X @ X.T + 0.5 * (noise + noise.T), X[:, 0], False, n_permutations=19)
+    assert judged.verdict == "noise" and judged.p_value > 0.2

@@ -1,0 +1,137 @@
+"""Finding out what the data is, and one clear sentence for everything that it cannot be."""
+
+import numpy as np
+import pytest
+
+from mercerless._inputs import guess_kind, guess_task, make_problem, read_problem
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(40, 3))
+D = np.sqrt(((X[:, None] - X) ** 2).sum(-1))
+Y = np.repeat(["left", "right"], 20)
+
+
+def guessed(problem):
+    return {guess.what: guess.value for guess in problem.guesses}
+
+
+def test_kinds_of_arrays():
+    assert guess_kind(D)[0] == "distance"
+    assert guess_kind(np.exp(-D))[0] == "similarity"
+    assert guess_kind(X)[0] == "table"
+    assert guess_kind(-D)[0] == "similarity"
+
+
+@pytest.mark.parametrize("y, task", [
+    (["a", "b", "a"], "classification"), ([True, False, True], "classification"),
+    (np.arange(30) % 3, "classification"), (np.arange(30.0) % 3, "classification"),
+    (np.arange(30), "regression"), (np.linspace(0, 1, 30), "regression"),
+])
+def test_tasks(y, task):
+    assert guess_task(np.asarray(y))[0] == task
+
+
+def test_every_guess_can_be_overridden():
+    problem = make_problem(D, np.arange(40) % 4, kind="similarity", task="regression")
+    assert problem.kind == "similarity" and problem.task == "regression" and problem.guesses == ()
+
+
+def test_a_square_csv_with_a_label_file(tmp_path):
+    np.savetxt(tmp_path / "D.csv", D, delimiter=",")
+    (tmp_path / "labels.txt").write_text("\n".join(Y))
+    problem = read_problem(tmp_path / "D.csv", labels=str(tmp_path / "labels.txt"))
+    assert problem.kind == "distance" and problem.task == "classification"
+    np.testing.assert_allclose(problem.X, D)
+    np.testing.assert_array_equal(problem.y, Y)
+
+
+def test_a_square_csv_with_a_label_column(tmp_path):
+    names = ",".join([*(f"item{i}" for i in range(40)), "label"])
+    rows = [",".join([*map(str, row), label]) for row, label in zip(D, Y)]
+    (tmp_path / "D.csv").write_text("\n".join([names, *rows]))
+    problem = read_problem(tmp_path / "D.csv")
+    assert problem.kind == "distance" and guessed(problem)["labels"] == "column 'label'"
+    np.testing.assert_allclose(problem.X, D)
+
+
+def write_table(path, extra=(), header="a,b,colour,site", n=40):
+    colours = ["red", "green", "blue"]
+    rows = [f"{X[i, 0]},{X[i, 1]},{colours[i % 3]},{'north' if i % 2 else 'south'}" for i in range(n)]
+    columns = {name: values for name, values in extra}
+    lines = [",".join([header, *columns])]
+    lines += [",".join([row, *(str(values[i]) for values in columns.values())]) for i, row in enumerate(rows)]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_a_table_with_words_groups_and_split(tmp_path):
+    extra = [("group", np.arange(40) // 4), ("split", ["train"] * 30 + ["test"] * 10), ("price", X[:, 2].round(3))]
+    problem = read_problem(write_table(tmp_path / "t.csv", extra))
+    assert problem.kind == "table" and problem.task == "regression"
+    assert guessed(problem)["labels"] == "column 'price'"
+    assert guessed(problem)["split"] == "10 test items"
+    assert problem.X.shape == (30, 2 + 3 + 1) and problem.X_test.shape == (10, 6)
+    np.testing.assert_allclose(problem.y_test, X[30:, 2].round(3))
+    assert len(np.unique(problem.groups)) == 8
+    whole = read_problem(tmp_path / "t.csv", use_split=False, groups="none", drop=["colour", "group"])
+    assert whole.X.shape == (40, 3) and whole.y_test is None and whole.groups is None
+
+
+def test_parquet(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    table = pandas.DataFrame(X, columns=["a", "b", "c"]).assign(target=Y)
+    table.to_parquet(tmp_path / "t.parquet")
+    problem = read_problem(tmp_path / "t.parquet")
+    assert problem.kind == "table" and problem.task == "classification"
+    np.testing.assert_allclose(problem.X, X)
+
+
+@pytest.mark.parametrize("order", ["string first", "label first"])
+def test_strings_with_labels(tmp_path, order):
+    pytest.importorskip("rapidfuzz")
+    words = ["".join(RNG.choice(list("ACGT"), 9)) for _ in range(40)]
+    pairs = zip(words, Y) if order == "string first" else zip(Y, words)
+    (tmp_path / "s.tsv").write_text("\n".join("\t".join(pair) for pair in pairs))
+    problem = read_problem(tmp_path / "s.tsv")
+    assert problem.kind == "strings" and problem.task == "classification" and problem.items == tuple(words)
+    assert problem.X.shape == (40, 40) and np.all(np.diagonal(problem.X) == 1.0)
+    (tmp_path / "s.txt").write_text("\n".join(words))
+    (tmp_path / "y.txt").write_text("\n".join(Y))
+    lines = read_problem(tmp_path / "s.txt", labels=str(tmp_path / "y.txt"), kind="strings")
+    np.testing.assert_array_equal(lines.X, problem.X)
+
+
+def test_an_npz_with_a_test_set(tmp_path):
+    np.savez(tmp_path / "d.npz", D=D[:30, :30], D_test=D[30:, :30], y=np.arange(30) % 2, y_test=np.arange(10) % 2)
+    problem = read_problem(tmp_path / "d.npz")
+    assert problem.kind == "distance" and problem.X_test.shape == (10, 30)
+    assert read_problem(tmp_path / "d.npz", use_split=False).X_test is None
+
+
+@pytest.mark.parametrize("arguments, sentence", [
+    (dict(X=D, y=Y[:-1]), "There are 39 labels for 40 items"),
+    (dict(X=D, y=["one"] * 40), "All labels are one"),
+    (dict(X=D, y=["rare", *Y[1:]]), "Every class needs at least 5 items, but rare has 1 of the 40 items"),
+    (dict(X=D, y=np.full(40, 0.5), task="regression"), "All targets are equal"),
+    (dict(X=D, y=[np.nan, *X[1:, 0]]), "1 labels are NaN or infinite"),
+    (dict(X=np.where(np.eye(40), np.nan, D), y=Y), "X has 40 NaN"),
+    (dict(X=D - 1, y=Y, kind="distance"), "Distances cannot be negative"),
+    (dict(X=X, y=Y, kind="similarity"), "must be square"),
+    (dict(X=D, y=Y, groups=np.arange(40) % 2), "There are 2 groups"),
+    (dict(X=D, y=Y, groups=np.arange(39)), "groups has 39 entries for 40 items"),
+    (dict(X=D, y=Y, task="regression"), "Regression needs numbers as targets"),
+    (dict(X=D, y=Y, kind="graph"), "kind='graph' is not known"),
+    (dict(X=D, y=Y, X_test=D[:5, :7], y_test=Y[:5]), "X_test has 7 columns, X has 40"),
+    (dict(X=D, y=Y, X_test=D[:5], y_test=Y[:4]), "one label per row of X_test"),
+    (dict(X=D[:20, :20], y=X[:20, 0]), "There are 20 items; comparing learners needs at least 25"),
+])
+def test_bad_arrays(arguments, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make_problem(**arguments)
+
+
+def test_a_matrix_too_large_for_memory_is_refused(monkeypatch):
+    monkeypatch.setattr("mercerless._validation.available_memory", lambda: 20_000)
+    with pytest.raises(MemoryError, match="Comparing learners on a 40 x 40 matrix needs"):
+        make_problem(D, Y)

@@ -1,0 +1,107 @@
+"""Models in files: they predict the same, and a file from elsewhere executes nothing."""
+
+import os
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+pytest.importorskip("skops")
+
+from mercerless import persistence
+from mercerless._inputs import make_problem
+from mercerless._learners import Setting, matrix_for, select_learners
+from mercerless.datasets import load_digit_shapes
+
+SHAPES = load_digit_shapes(80)
+RNG = np.random.default_rng(0)
+TABLE = RNG.normal(size=(60, 3))
+DIRECTED = SHAPES.D + np.triu(RNG.uniform(size=SHAPES.D.shape), 1)
+PROBLEMS = {
+    "distance": make_problem(SHAPES.D, SHAPES.target > 4),
+    "distance, numbers": make_problem(SHAPES.D, SHAPES.images.mean(axis=(1, 2))),
+    "directed": make_problem(DIRECTED, SHAPES.target > 4, kind="distance"),
+    "table": make_problem(TABLE, (TABLE[:, 0] > 0).astype(int)),
+    "table, numbers": make_problem(TABLE, TABLE[:, 0] + TABLE[:, 1] ** 2),
+}
+
+
+@pytest.mark.parametrize("which", PROBLEMS)
+def test_every_learner_comes_back_from_a_file_and_predicts_the_same(which, tmp_path):
+    problem = PROBLEMS[which]
+    setting = Setting(problem, "accuracy" if problem.is_classification else "r2")
+    path = tmp_path / "model.skops"
+    for learner in select_learners(problem)[0]:
+        if learner.name == "asymmetric":
+            continue  # has its own test below
+        X = matrix_for(problem, learner.takes)
+        built = learner.build(setting)
+        model = getattr(built, "estimator", built)  # without its search
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what is tested here is the file
+            model.fit(X, problem.y)
+        persistence.save(model, path)
+        np.testing.assert_array_equal(persistence.load(path).predict(X), model.predict(X), err_msg=learner.name)
+
+
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="loo_errors_ has pairs as keys, which skops cannot write")
+def test_asymmetric_ridge_comes_back_from_a_file(tmp_path):
+    problem = PROBLEMS["directed"]
+    X = matrix_for(problem, "directed")
+    model = select_learners(problem, ("asymmetric",))[0][0].build(Setting(problem, "accuracy")).fit(X, problem.y)
+    persistence.save(model, tmp_path / "model.skops")
+    np.testing.assert_array_equal(persistence.load(tmp_path / "model.skops").predict(X), model.predict(X))
+
+
+class Attack:
+    """Would make a folder when it is unpickled."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (self.folder,)
+
+
+def test_a_pickle_is_refused_and_not_executed(tmp_path):
+    path = tmp_path / "model.skops"
+    path.write_bytes(pickle.dumps(Attack(str(tmp_path / "made"))))
+    with pytest.raises(ValueError, match="not a model that mercerless saved"):
+        persistence.load(path)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_foreign_type_is_refused_and_not_made(tmp_path):
+    from skops import io
+
+    path = tmp_path / "model.skops"
+    model = Ridge()
+    model.surprise = os.system  # a function that the file asks to be trusted with
+    io.dump(model, path)
+    with pytest.raises(ValueError, match=r"asks for 'posix\.system', which no mercerless model needs"):
+        persistence.load(path)
+
+
+@pytest.mark.parametrize("name", [
+    "mercerless.cli.main", "mercerless.estimators.krein.np", "mercerless.estimators.os.system",
+    "mercerless._engine.Store", "os.system", "builtins.eval", "mercerlessevil.Thing",
+])
+def test_only_classes_of_models_are_trusted(name):
+    assert not persistence._is_trusted(name)
+
+
+def test_classes_of_models_are_trusted():
+    assert persistence._is_trusted("mercerless.estimators.krein.KreinRidge")
+
+
+def test_nothing_is_left_behind_when_saving_fails(tmp_path):
+    with pytest.raises(ValueError, match="cannot be saved"):
+        persistence.save({("a", "tuple"): 1}, tmp_path / "model.skops")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="There is no file"):
+        persistence.load(tmp_path / "nothing.skops")
