@@ -476,3 +476,26 @@ def test_sparse_machine_takes_asymmetric_weighted_and_degenerate_input():
     assert np.isfinite(balanced.intercept_).all()
     with pytest.raises(ValueError, match="C must be positive"):
         SimilaritySVC("precomputed", C=0.0).fit(K, y)
+
+
+# ---- the display ------------------------------------------------------------------------------------------------
+
+
+def test_display_shows_every_family(blobs):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    from mercerless.inspection.similarity import StackDisplay
+
+    for estimator in (SimilarityClassifierCV(random_state=0), SimilarityRegressorCV(random_state=0)):
+        model = estimator.fit(*blobs)
+        display = StackDisplay.from_estimator(model)
+        left, right = display.axes_
+        assert [label.get_text() for label in left.get_yticklabels()] == list(model.family_scores_)[:-1]
+        widths = [bar.get_width() for bar in right.patches]
+        np.testing.assert_allclose(widths, [row["weight"] for row in model.family_scores_.values()][:-1])
+        assert left.get_title(loc="left") == model.negative_spectrum_.sentence
+        plt.close(display.figure_)
+    with pytest.raises(ValueError, match="is no stack"):
+        StackDisplay.from_estimator(SVC().fit(*blobs))

@@ -244,13 +244,13 @@ def test_weights_are_optimal_and_beat_random_points():
     result = stack_weights(predictions, Y, weight)
     assert result.residual <= 1e-12
     assert np.isclose(result.weights.sum(), 1.0) and result.weights.min() >= 0.0
-    free = stack_weights(predictions, Y, weight, penalty=0.02, normalize=False)
+    free = stack_weights(predictions, Y, weight, penalty=0.3, normalize=False)
     assert free.residual <= 1e-12
     # the unnormalised problem's own objective, against random nonnegative points
-    scale = weight @ (Y**2).sum(axis=1) / weight.sum()
-    best = weights_value(free.weights, predictions, Y, weight, 0.02 * scale)
+    penalty = 0.3 * (((predictions - Y) ** 2).sum(axis=2) @ weight).min() / weight.sum()
+    best = weights_value(free.weights, predictions, Y, weight, penalty)
     for v in RANDOM.exponential(0.5, size=(10_000, 4)):
-        assert best <= weights_value(v, predictions, Y, weight, 0.02 * scale) + 1e-10
+        assert best <= weights_value(v, predictions, Y, weight, penalty) + 1e-10
     assert np.argmax(result.weights) == 2
 
 

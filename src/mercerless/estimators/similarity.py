@@ -368,7 +368,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
 
     Notes
     -----
-    One eigendecomposition and three Gram matrices with a few Cholesky factorisations per fold: about ``15 n^3``
+    One eigendecomposition and two Gram matrices with a few Cholesky factorisations per fold: about ``15 n^3``
     operations per fold. Distances come from similarities as ``k(x, x) + k(z, z) - 2 k(x, z)``, cut at 0. A new item's
     ``k(x, x)`` is computed from the kernel; for precomputed rows it is taken from the training diagonal if that is
     constant, else it must be passed as ``diag`` to `predict`, or the two families that need it are left out, with

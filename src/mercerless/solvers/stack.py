@@ -10,15 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 from scipy.optimize import nnls
 
 from mercerless._validation import row_blocks
-from mercerless.spectra import decompose
 
-PENALTIES = tuple(10.0**power for power in range(-5, 2))
+# Relative penalties: all cost the same eigendecomposition for a spectrum, a Cholesky factorisation each for features.
+SPECTRAL_PENALTIES = tuple(10.0**power for power in range(-5, 2))
+FEATURE_PENALTIES = tuple(10.0**power for power in range(-4, 0))
 NEIGHBORS = (1, 3, 5, 9, 15, 25)
-WIDTHS = (1.0, 5.0)
+WIDTHS = (3.0,)
 SPECTRAL = ("clip", "flip", "square")
 # Families that need the new item's own similarity k(x, x); the ranking of its neighbours does not.
 NEED_DIAGONAL = ("features", "gaussian")
@@ -128,17 +129,17 @@ class Weights(NamedTuple):
 
 
 def default_settings() -> tuple[Setting, ...]:
-    """All settings that compete: six families, 48 settings.
+    """All settings that compete: six families, 35 settings.
 
     Returns
     -------
     tuple of Setting
         In the order of ``FAMILIES``.
     """
-    spectral = [Setting(family, penalty) for family in SPECTRAL for penalty in PENALTIES]
+    spectral = [Setting(family, penalty) for family in SPECTRAL for penalty in SPECTRAL_PENALTIES]
     neighbors = [Setting("neighbors", count) for count in NEIGHBORS]
-    features = [Setting("features", penalty) for penalty in PENALTIES]
-    gaussian = [Setting("gaussian", penalty, width) for width in WIDTHS for penalty in PENALTIES]
+    features = [Setting("features", penalty) for penalty in FEATURE_PENALTIES]
+    gaussian = [Setting("gaussian", penalty, width) for width in WIDTHS for penalty in FEATURE_PENALTIES]
     return (*spectral, *neighbors, *features, *gaussian)
 
 
@@ -202,8 +203,14 @@ def spectral_path(
     weight = np.ones(len(K)) if weight is None else weight / weight.mean()
     root = np.sqrt(weight)[:, None]
     column_mean = weight @ K / len(K)
-    centred = root * (K - column_mean - column_mean[:, None] + weight @ column_mean / len(K)) * root.T
-    values, vectors, _ = decompose((centred + centred.T) / 2.0, rtol=1e-8)
+    centred = K - column_mean
+    centred -= (column_mean - weight @ column_mean / len(K))[:, None]
+    centred *= root
+    centred *= root.T
+    # eigh reads one triangle only, so the last bits of asymmetry do not matter
+    values, vectors = eigh(centred, driver="evd", overwrite_a=True, check_finite=False)
+    kept = np.abs(values) > 1e-8 * np.abs(values).max()
+    values, vectors = values[kept], vectors[:, kept]
     mean = weight @ Y / len(K)
     target = vectors.T @ (root * (Y - mean))
     transforms = {"clip": np.maximum(values, 0.0), "flip": np.abs(values), "square": values**2}
@@ -321,8 +328,8 @@ def fit_members(K: NDArray, Y: NDArray, settings: Sequence[Setting], weight: NDA
 
     Notes
     -----
-    Cost: one ``eigh`` for all settings of the three spectral families, one Gram matrix for ``"features"`` and for each
-    width of ``"gaussian"`` with a Cholesky factorisation per penalty; nothing for neighbours.
+    Cost: one ``eigh`` for all settings of the three spectral families, one Gram matrix for ``"features"`` and one for
+    ``"gaussian"`` with a Cholesky factorisation per penalty; nothing for neighbours.
     """
     weight = np.ones(len(K)) if weight is None else weight
     groups: dict[tuple[str, float], list[int]] = {}
@@ -640,7 +647,11 @@ def select_settings(settings: Sequence[Setting], *criteria: NDArray) -> NDArray:
 
 
 def stack_weights(
-    predictions: NDArray, Y: NDArray, weight: NDArray | None = None, penalty: float = 0.02, normalize: bool = True
+    predictions: NDArray,
+    Y: NDArray,
+    weight: NDArray | None = None,
+    penalty: float | None = None,
+    normalize: bool = True,
 ) -> Weights:
     """``min_{v >= 0} sum_i w_i |y_i - sum_m v_m p_mi|^2 + penalty * scale * sum_m (v_m - 1/M)^2``.
 
@@ -652,11 +663,12 @@ def stack_weights(
         What they should be.
     weight : ndarray of shape (n,) or None, default=None
         Nonnegative weights.
-    penalty : float, default=0.02
-        How strongly the weights are drawn to equality, relative to ``scale = sum_i w_i`` for probabilities
-        (`normalize`), else ``scale = sum_i w_i |y_i|^2``.
+    penalty : float or None, default=None
+        How strongly the weights are drawn to equality; None is 0.02 with `normalize`, else 0.1.
     normalize : bool, default=True
-        Whether the weights are divided by their sum.
+        Whether the weights are divided by their sum, as an average of probabilities needs; then ``scale`` is the sum
+        of weights. Otherwise ``scale`` is the smallest squared error of a member, so that a nearly perfect member is
+        not diluted.
 
     Returns
     -------
@@ -673,9 +685,13 @@ def stack_weights(
     root = np.sqrt(weight)[:, None]
     design = (predictions * root).reshape(n_members, -1)
     target = (Y * root).ravel()
-    scale = (weight.sum() if normalize else target @ target) or 1.0
-    matrix = design @ design.T + penalty * scale * np.eye(n_members)
-    right = design @ target + penalty * scale / n_members
+    if normalize:
+        pull = (0.02 if penalty is None else penalty) * weight.sum()
+    else:
+        best = ((design - target) ** 2).sum(axis=1).min()
+        pull = (0.1 if penalty is None else penalty) * (max(best, 1e-8 * (target @ target)) or 1.0)
+    matrix = design @ design.T + pull * np.eye(n_members)
+    right = design @ target + pull / n_members
     factor = cholesky(matrix, lower=True)
     solution, _ = nnls(factor.T, solve_triangular(factor, right, lower=True))
     gradient = matrix @ solution - right
