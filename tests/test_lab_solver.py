@@ -32,6 +32,7 @@ from mercerless.solvers.lab_fit import (
     fit_lab,
     fixed_columns,
     learn_local,
+    refine,
     select_support,
     shared_candidates,
     with_coefficients,
@@ -214,7 +215,7 @@ def test_coefficients_from_blocks_equal_those_from_all_rows():
     w = np.linspace(0.5, 1.5, 90)
     kernel = LocalLaplace(H)
     parts = [slice(0, 30), slice(30, 31), slice(31, 90)]
-    coef = solve_coefficients(((X[r], Y[r], w[r]) for r in parts), kernel, X[support], fixed_columns, 1e-3, 1)
+    coef = solve_coefficients(((X[r], Y[r], w[r]) for r in parts), kernel, X[support], fixed_columns, 1e-3)
     Phi = np.hstack([kernel(X, X[support]), fixed_columns(X)])
     A = (Phi * w[:, None]).T @ Phi + 1e-3 * w.sum() * np.eye(Phi.shape[1])
     assert_allclose(coef, np.linalg.solve(A, (Phi * w[:, None]).T @ Y), rtol=1e-8)
@@ -297,3 +298,18 @@ def test_a_fit_is_at_least_as_good_on_validation_as_its_parts_allow():
     assert error <= 1.02 * min(solution.candidates.values())
     assert len(solution.candidates) == 6
     assert np.isclose(sum(e.weight for e in solution.expansions), 1)
+
+
+def test_further_rows_refine_and_bad_rows_are_undone():
+    X, support, H, Y = problem(400, 12, 2)
+    S, V, v = X[support], X[300:], Y[300:]
+    start = Expansion("gaussian", support, np.log(H), np.log(1e-3))
+    settings = Settings(n_support=12, max_iter=20)
+    noise = np.random.default_rng(0).normal(size=(100, 1))
+    good, bad = (lambda: (X[:200], Y[:200], None)), (lambda: (X[200:300], noise, None))
+    refined, errors = refine(start, LocalGaussian, S, [good, bad], (V, v), settings, np.inf)
+    assert errors[0] < errors[1]
+    only, _ = refine(start, LocalGaussian, S, [good], (V, v), settings, np.inf)
+    assert_array_equal(refined.log_bandwidths, only.log_bandwidths)
+    untouched, _ = refine(start, LocalGaussian, S, [good], (V, v), settings, 0.0)
+    assert untouched is start

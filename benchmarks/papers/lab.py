@@ -228,10 +228,10 @@ def learners(full):
         "lab": lambda: LABRegressor(random_state=0),
         "ridge_gaussian": lambda: TunedKernelRidge("gaussian"),
         "ridge_laplace": lambda: TunedKernelRidge("laplace"),
-        "svr": lambda: TunedSVR(n_iter),
+        "svr": lambda: TunedSVR(100 if full else 30),
         "hist_boosting": lambda: tuned_hist(n_iter),
         "lightgbm": lambda: tuned_lightgbm(n_iter),
-        "xrfm": lambda: TunedXRFM(30 if full else 6),
+        "xrfm": lambda: TunedXRFM(30 if full else 12),
     }
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterator
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -25,7 +26,10 @@ FORMS = {"gaussian": LocalGaussian, "laplace": LocalLaplace, "exponential": Loca
 _AUTO_FORMS = ("gaussian", "laplace")
 _ALL_ROWS = 1000  # up to so many rows kernel ridge regression on all of them is tried too
 _MAX_SUPPORT = 200
-_LEARNING_ROWS = 10_000  # the bandwidths of larger data are learned on this many rows or 20 per support point
+_LEARNING_ROWS = (
+    10_000  # the bandwidths of larger data are learned on blocks of this many rows, or 20 per support point
+)
+_MORE_BLOCKS = 3
 
 
 class FeatureScaling(NamedTuple):
@@ -117,6 +121,15 @@ def robust_scaling(X: NDArray) -> FeatureScaling:
     return FeatureScaling(True, center, scale, second.center, second.scale)
 
 
+def _same_units(X: NDArray) -> bool:
+    """Whether most features have similar ranges, as pixels do, so that one scale for all makes sense."""
+    ranges = np.ptp(X, axis=0)
+    ranges = ranges[ranges > 0]
+    return (
+        len(ranges) >= 10 and np.mean(ranges > np.median(ranges) / 10) > 0.8 and ranges.max() < 10 * np.median(ranges)
+    )
+
+
 class _Part(NamedTuple):
     """One fitted expansion in scaled units."""
 
@@ -178,7 +191,9 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         m = self._n_support(len(X))
         seed = random.randint(2**31 - 1)
         limit = max(_LEARNING_ROWS, 20 * m) if self.max_rows is None else self.max_rows
-        rows = np.arange(len(X)) if len(X) <= limit else np.sort(random.permutation(len(X))[:limit])
+        order = random.permutation(len(X)) if len(X) > limit else np.arange(len(X))
+        rows, *more = (np.sort(order[i : i + limit]) for i in range(0, min(len(X), (1 + _MORE_BLOCKS) * limit), limit))
+        more = [block for block in more if len(block) >= limit // 2]
         settings = Settings(
             self.objective,
             min(m, len(rows)),
@@ -188,6 +203,7 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
             self.growth,
             self.max_support or len(rows),
             seed,
+            X.shape[1] <= max(50, m),
         )
         forms = _AUTO_FORMS if self.kernel == "auto" else (self.kernel,)
         root = None if weight is None else np.sqrt(weight[rows] / weight[rows].mean())
@@ -219,23 +235,26 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
             weights=root,
             callback=report,
             blocks=None if len(rows) == len(X) else lambda: _blocks(X, Y, weight, scaling, Z.dtype),
+            more=[partial(_some_rows, X, Y, weight, scaling, Z.dtype, block) for block in more],
         )
         return {**self._attributes(X, Z, rows, scaling, solution), "n_iter_": max(1, len(steps))}
 
     def _scaling(self, X, Y, rows, forms, settings) -> FeatureScaling:
-        """Standardised features, or the robust scaling where the evidence of shared bandwidths prefers it."""
+        """Standardised features; where they have tails, whatever scaling the evidence of shared bandwidths prefers."""
         plain = standard_scaling(X)
         order = np.random.RandomState(settings.seed).permutation(len(rows))[:2000]
         sample = rows[np.sort(order)]
         Z = plain(X[sample])
         if np.abs(Z).max() <= 3:  # no tails
             return plain
-        robust = robust_scaling(X[sample])
-        value = [
+        choices = [plain, robust_scaling(X[sample])]
+        if _same_units(X[sample]):
+            choices.append(plain._replace(scale=np.full(X.shape[1], np.sqrt(np.mean(np.var(X[sample], axis=0))))))
+        values = [
             min(shared_value(form, FORMS[form], scaling(X[sample]), Y[sample], settings) for form in forms)
-            for scaling in (plain, robust)
+            for scaling in choices
         ]
-        return robust if value[1] < value[0] else plain
+        return choices[int(np.argmin(values))]
 
     def _attributes(self, X, Z, rows, scaling, solution: LABSolution) -> dict[str, Any]:
         parts, bandwidths = [], []
@@ -280,6 +299,26 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
                 out[block] += part.kernel(Z, part.centres.astype(Z.dtype)) @ part.coef
         return out
 
+    def part_arrays(self, part: int = 0) -> tuple[NDArray, NDArray]:
+        """Bandwidths and support vectors of one part of the model.
+
+        Parameters
+        ----------
+        part : int, default=0
+            The part, see ``kernel_``.
+
+        Returns
+        -------
+        bandwidths : ndarray of shape (n_support, n_features)
+            In units of the scaled features.
+        support_vectors : ndarray of shape (n_support, n_features)
+            The rows.
+        """
+        check_is_fitted(self)
+        start = sum(len(p.centres) for p in self._parts[:part])
+        rows = slice(start, start + len(self._parts[part].centres))
+        return self.bandwidths_[rows], self.support_vectors_[rows]
+
     def _report(self, info: dict) -> bool:
         """Tell the callbacks about one iteration."""
         context = getattr(self, "_callback_fit_ctx", None)
@@ -305,6 +344,11 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         return hasattr(self, "_parts")
 
 
+def _some_rows(X, Y, weight, scaling, dtype, rows) -> tuple:
+    root = None if weight is None else np.sqrt(weight[rows] / weight[rows].mean())
+    return scaling(X[rows], dtype), Y[rows], root
+
+
 def _blocks(X, Y, weight, scaling, dtype) -> Iterator:
     for rows in row_blocks(len(X), 8 * X.shape[1], 2**25):
         yield scaling(X[rows], dtype), Y[rows], None if weight is None else weight[rows]
@@ -317,7 +361,8 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     the Laplace form ``exp(-sum_f |x_f - s_jf| / h_jf)``. The bandwidths minimise the evidence of the coefficients given
     all rows, which also learns the ridge; first one bandwidth per feature, then one per feature and support point,
     pulled towards the shared one. Validation stops the descent and weighs the forms. Features and targets are
-    standardised (heavy-tailed features through asinh where the evidence prefers it), so none of this needs tuning.
+    standardised (features with tails through asinh, features in the same units by one scale, where the evidence prefers
+    that), so none of this needs tuning. With more than 50 features and fewer support points there is no linear part.
 
     Parameters
     ----------
@@ -346,8 +391,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     max_iter : int, default=150
         Iterations of the local bandwidths.
     max_rows : int or None, default=None
-        Rows on which bandwidths are learned; None means 10,000 or 20 per support point, whichever is more. The
-        coefficients always come from all rows, which are read block by block and may be a memory map.
+        Rows on which bandwidths are learned at a time; None means 10,000 or 20 per support point, whichever is more.
+        Of larger data up to three more such blocks refine the bandwidths, each kept only where validation improves.
+        The coefficients always come from all rows, which are read block by block and may be a memory map.
     dtype : {"auto", "float32", "float64"}, default="auto"
         The precision of kernel evaluations while learning; "auto" is float32 for larger data. Linear systems are
         always solved in float64.
@@ -532,8 +578,9 @@ class LABClassifier(ClassifierMixin, _LAB):
     max_iter : int, default=150
         Iterations of the local bandwidths.
     max_rows : int or None, default=None
-        Rows on which bandwidths are learned; None means 10,000 or 20 per support point, whichever is more. The
-        coefficients always come from all rows, which are read block by block and may be a memory map.
+        Rows on which bandwidths are learned at a time; None means 10,000 or 20 per support point, whichever is more.
+        Of larger data up to three more such blocks refine the bandwidths, each kept only where validation improves.
+        The coefficients always come from all rows, which are read block by block and may be a memory map.
     dtype : {"auto", "float32", "float64"}, default="auto"
         The precision of kernel evaluations while learning; "auto" is float32 for larger data. Linear systems are
         always solved in float64.

@@ -406,7 +406,7 @@ def descend(
     )
 
 
-def solve_coefficients(blocks, kernel: Callable, S: NDArray, fixed: Callable, ridge: float, n_outputs: int) -> NDArray:
+def solve_coefficients(blocks, kernel: Callable, S: NDArray, fixed: Callable, ridge: float) -> NDArray:
     """``argmin over coef of sum_i w_i |Y_i - [k(X_i, S), fixed(X_i)] coef|^2 + ridge sum(w) |coef|^2``, in row blocks.
 
     Parameters
@@ -421,8 +421,6 @@ def solve_coefficients(blocks, kernel: Callable, S: NDArray, fixed: Callable, ri
         ``fixed(X)`` are the fixed columns of a block.
     ridge : float
         The positive ridge.
-    n_outputs : int
-        The number of outputs.
 
     Returns
     -------

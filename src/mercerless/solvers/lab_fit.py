@@ -54,6 +54,8 @@ class Settings(NamedTuple):
         Where growth stops.
     seed : int
         The seed of the selection.
+    linear : bool
+        Whether the features enter linearly as well.
     """
 
     objective: str = "evidence"
@@ -64,6 +66,7 @@ class Settings(NamedTuple):
     growth: float | None = None
     max_support: int = 1000
     seed: int = 0
+    linear: bool = True
 
 
 class Expansion(NamedTuple):
@@ -207,20 +210,23 @@ def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: in
     return rows[chosen]
 
 
-def fixed_columns(X: NDArray) -> NDArray:
+def fixed_columns(X: NDArray, linear: bool = True) -> NDArray:
     """Ones and the features divided by ``sqrt(d)``: the linear part of a local model.
 
     Parameters
     ----------
     X : ndarray of shape (n, d)
         The rows.
+    linear : bool, default=True
+        False gives the ones only.
 
     Returns
     -------
-    ndarray of shape (n, 1 + d)
+    ndarray of shape (n, 1 + d) or (n, 1)
         The columns, in float64.
     """
-    return np.hstack([np.ones((len(X), 1)), X / np.sqrt(X.shape[1])])
+    ones = np.ones((len(X), 1))
+    return np.hstack([ones, X / np.sqrt(X.shape[1])]) if linear else ones
 
 
 def start_widths(form: str, n_features: int) -> NDArray:
@@ -274,7 +280,7 @@ def learn_shared_start(
         The evidence there.
     """
     rows = slice(None) if len(X) <= 2000 else np.sort(np.random.RandomState(settings.seed).permutation(len(X))[:2000])
-    F = fixed_columns(X)
+    F = fixed_columns(X, settings.linear)
     _, log_width, log_ridge = initial_state(
         kernel, X[rows], X[support], F[rows], Y[rows], start_widths(form, X.shape[1]), RIDGES
     )
@@ -363,7 +369,7 @@ def learn_local(
         return Expansion(form, support, state, log_ridge), np.zeros(0), 1.0
     losses, certificate, done = [], 1.0, 0
     while True:
-        F = fixed_columns(X) if settings.objective != "interpolation" else np.zeros((len(X), 0))
+        F = _fixed_for(settings, X)
         path = descend(
             kernel,
             objective_function(settings.objective, support),
@@ -516,6 +522,64 @@ def local_candidate(
     return Candidate(expansion, predictions, curve, loss, certificate)
 
 
+def refine(
+    expansion: Expansion,
+    kernel: Callable,
+    S: NDArray,
+    blocks: Iterable[Callable[[], tuple]],
+    validation: tuple[NDArray, NDArray],
+    settings: Settings,
+    error: float,
+    callback: Callable | None = None,
+) -> tuple[Expansion, list[float]]:
+    """Continue the descent on further blocks of rows; a block whose result is worse on validation rows is undone.
+
+    Parameters
+    ----------
+    expansion : Expansion
+        A local model learned on a first block.
+    kernel : callable
+        The class of its kernel.
+    S : ndarray of shape (m, d)
+        Its centres.
+    blocks : iterable of callable
+        Each gives rows, targets and square roots of the row weights of a block, or None for these.
+    validation : tuple of ndarray
+        Validation rows and targets.
+    settings : Settings
+        The settings.
+    error : float
+        The validation error so far.
+    callback : callable or None, default=None
+        Called after every iteration.
+
+    Returns
+    -------
+    expansion : Expansion
+        The model with the smallest validation error.
+    errors : list of float
+        The validation error after every block.
+    """
+    V, v = validation
+    errors = []
+    objective = objective_function(settings.objective, expansion.support)
+    for block in blocks:
+        X, Y, w = block()
+        F = _fixed_for(settings, X)
+        path = descend(
+            kernel, objective, X, S, F, Y, expansion.log_bandwidths, expansion.log_ridge, weights=w,
+            pull=1 / (9 * len(X)), learn_ridge=settings.objective == "evidence" and settings.ridge is None,
+            max_iter=min(20, settings.max_iter), callback=_named(callback, f"{expansion.form}: further rows"),
+        )  # fmt: skip
+        k = kernel(np.exp(path.log_bandwidths[-1]))
+        coef = objective(k(X, S).astype(float), F, Y, np.exp(path.log_ridges[-1]), w).coef
+        errors.append(float(np.mean(np.sum((np.hstack([k(V, S), _fixed_for(settings, V)]) @ coef - v) ** 2, axis=1))))
+        if errors[-1] < error:
+            error = errors[-1]
+            expansion = expansion._replace(log_bandwidths=path.log_bandwidths[-1], log_ridge=path.log_ridges[-1])
+    return expansion, errors
+
+
 class _Checkpoint(NamedTuple):
     """A state on the way of a descent, and how well it does on validation rows."""
 
@@ -553,7 +617,7 @@ def _run_fold(form, kernel, X, Y, fold, settings, weights, limit, callback):
 
 
 def _fixed_for(settings, X):
-    return fixed_columns(X) if settings.objective != "interpolation" else np.zeros((len(X), 0))
+    return fixed_columns(X, settings.linear) if settings.objective != "interpolation" else np.zeros((len(X), 0))
 
 
 def _shifted(on_state, done, support, iteration, log_bandwidths, log_ridge):
@@ -716,6 +780,7 @@ def with_coefficients(
     weights: NDArray | None = None,
     blocks: Callable[[], Iterable] | None = None,
     objective: str = "evidence",
+    linear: bool = True,
 ) -> Expansion:
     """Solve for the coefficients of an expansion on all rows.
 
@@ -731,6 +796,8 @@ def with_coefficients(
         ``blocks()`` iterates over row blocks ``(X, Y, w)`` of all rows; None means X itself.
     objective : str, default="evidence"
         ``"interpolation"`` solves on the support alone.
+    linear : bool, default=True
+        Whether the features enter linearly as well.
 
     Returns
     -------
@@ -748,10 +815,12 @@ def with_coefficients(
         coef = interpolation(k(X, S), np.zeros((len(X), 0)), Y, np.exp(model.log_ridge), support=model.support).coef
         return model._replace(coef=coef, linear=np.zeros((1 + d, Y.shape[1])))
     data = [(X, Y, None if weights is None else weights**2)] if blocks is None else blocks()
-    coef = solve_coefficients(data, k, S, fixed_columns, float(np.exp(model.log_ridge)), Y.shape[1])
-    linear = coef[m:].copy()
-    linear[1:] /= np.sqrt(d)
-    return model._replace(coef=coef[:m], linear=linear)
+    fixed = partial(fixed_columns, linear=linear)
+    coef = solve_coefficients(data, k, S, fixed, float(np.exp(model.log_ridge)))
+    part = np.zeros((1 + d, Y.shape[1]))
+    part[: len(coef) - m] = coef[m:]
+    part[1:] /= np.sqrt(d)
+    return model._replace(coef=coef[:m], linear=part)
 
 
 def evaluate(model: Expansion, kernel: Callable, X: NDArray, source: NDArray) -> NDArray:
@@ -836,6 +905,7 @@ def fit_lab(
     all_rows: bool = False,
     weights: NDArray | None = None,
     blocks: Callable[[], Iterable] | None = None,
+    more: Sequence[Callable[[], tuple]] = (),
     callback: Callable | None = None,
 ) -> LABSolution:
     """Fit local kernel models of the given forms and weigh them by their out-of-fold predictions.
@@ -858,6 +928,8 @@ def fit_lab(
         Square roots of row weights with mean 1.
     blocks : callable or None, default=None
         Row blocks of all data for the last solve, where X is only a part of them.
+    more : sequence of callable, default=()
+        Further rows on which to `refine` the bandwidths, where X is only a part of the data.
     callback : callable or None, default=None
         ``callback({"stage", "iteration", "value"})`` after every iteration; True ends the descent under way.
 
@@ -891,6 +963,15 @@ def fit_lab(
         share = np.zeros(len(names))
         share[int(np.argmin([found[c].loss[-1] if len(found[c].loss) else np.inf for c in names]))] = 1.0
     kept = [c for c, s in zip(names, share) if s > 0]
+    if more and len(folds) == 1 and settings.objective != "interpolation":
+        for c in kept:
+            model, valid = found[c].expansion, folds[0][1]
+            kernel, error = kernels[model.form], errors[c]
+            refined, later = refine(
+                model, kernel, X[model.support], more, (X[valid], Y[valid]), settings, error, callback
+            )
+            curve = found[c].curve + [(found[c].curve[-1][0] + 20 * (i + 1), e) for i, e in enumerate(later)]
+            found[c] = found[c]._replace(expansion=refined, curve=curve)
     parts = []
     for c in kept:
         part = with_coefficients(
@@ -901,6 +982,7 @@ def fit_lab(
             weights,
             blocks if found[c].expansion.linear_weight is None else None,
             settings.objective,
+            settings.linear,
         )
         parts.append(part._replace(weight=float(share[names.index(c)])))
     predictions = sum(share[names.index(c)] * found[c].predictions for c in kept)

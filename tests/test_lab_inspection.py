@@ -1,0 +1,69 @@
+"""Displays of LAB models draw what the model holds."""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from mercerless.datasets import make_lab_function
+from mercerless.estimators.lab import LABClassifier, LABRegressor
+from mercerless.inspection.lab import BandwidthDisplay, DescentDisplay, LocalFitDisplay
+
+
+@pytest.fixture(scope="module")
+def model():
+    X, y = make_lab_function(200, function="f2", random_state=0)
+    return LABRegressor(15, kernel="gaussian", max_iter=10, random_state=0).fit(X, y)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+def test_bandwidths(model):
+    display = BandwidthDisplay.from_estimator(model, max_features=4)
+    assert_allclose(display.relevance, 1 / model.bandwidths_)
+    image = display.ax_.images[0].get_array()
+    assert image.shape == (4, 15)
+    assert np.all(np.diff(image.mean(axis=1)) <= 1e-12), "the most relevant feature comes first"
+    assert "gaussian" in display.ax_.get_title()
+    names = list("abcdef")
+    labels = [t.get_text() for t in BandwidthDisplay.from_estimator(model, feature_names=names).ax_.get_yticklabels()]
+    assert sorted(labels) == names
+    with pytest.raises(ValueError, match="part=1 does not exist"):
+        BandwidthDisplay.from_estimator(model, part=1)
+    with pytest.raises(ValueError, match="2 feature names for 6"):
+        BandwidthDisplay.from_estimator(model, feature_names=["a", "b"])
+
+
+def test_bandwidths_of_a_classifier():
+    X = np.random.default_rng(0).normal(size=(90, 3))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    model = LABClassifier(8, kernel="laplace", max_iter=5, random_state=0).fit(X, y)
+    assert BandwidthDisplay.from_estimator(model).relevance.shape == (8, 3)
+
+
+def test_descent(model):
+    display = DescentDisplay.from_estimator(model)
+    left, right = display.axes_
+    assert_allclose(left.lines[0].get_ydata(), model.loss_curve_)
+    assert_allclose(right.lines[0].get_ydata(), model.validation_curve_["gaussian"][:, 1])
+    _, axes = plt.subplots(1, 2)
+    assert DescentDisplay.from_estimator(model, axes=axes).axes_[0] is axes[0]
+
+
+def test_local_fit(model):
+    x = np.linspace(-2, 2, 120)[:, None]
+    y = np.sin(2 * x[:, 0] ** 3)
+    fitted = LABRegressor(12, kernel="gaussian", random_state=0).fit(x, y)
+    display = LocalFitDisplay.from_estimator(fitted, x, y)
+    assert_allclose(display.widths, fitted.bandwidths_[:, 0] * x.std(), rtol=1e-4)
+    assert_allclose(display.axes_[0].lines[1].get_ydata(), fitted.predict(display.grid[:, None]))
+    with pytest.raises(ValueError, match="needs one feature; the model has 6"):
+        LocalFitDisplay.from_estimator(model, x, y)
