@@ -506,3 +506,28 @@ def test_inductive_rule_stays_near_the_tuned_machine(name):
         plain.append(search.score(X_test, y_test))
         ours.append(model.fit(X, y).score(X_test, y_test))
     assert np.mean(ours) >= np.mean(plain) - 0.015
+
+
+# Displays
+
+
+def test_displays_draw_what_the_model_holds(moons):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    from mercerless.inspection.dank import AdaptationDisplay, DANKBoundaryDisplay, DANKConvergenceDisplay
+
+    X, y = moons
+    model = DANKClassifier(C=8.0).fit(X, y)
+    convergence = DANKConvergenceDisplay.from_estimator(model)
+    assert len(convergence.gap) == len(model.history_[0]) and convergence.gap[-1] <= 1e-4
+    adaptation = AdaptationDisplay.from_estimator(model, y, max_rows=50)
+    assert adaptation.F.shape == (50, 50) and len(adaptation.eigenvalues) == model.rank_
+    assert AdaptationDisplay.from_estimator(model).boundaries is None
+    plain = SVC(C=8.0).fit(X, y)
+    boundary = DANKBoundaryDisplay.from_estimators(model, plain, X, y, n_grid=20)
+    assert boundary.adapted.shape == (20, 20)
+    with pytest.raises(ValueError, match="two features"):
+        DANKBoundaryDisplay.from_estimators(model, plain, X[:, :1], y)
+    plt.close("all")

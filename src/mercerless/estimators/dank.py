@@ -16,7 +16,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.callback import with_callbacks
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.svm import SVC, SVR
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, check_scalar, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
@@ -29,6 +29,7 @@ from mercerless.estimators.base import KernelEstimator
 from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
 from mercerless.solvers.dank import DankSolution, DankStep, solve_dank
+from mercerless.solvers.dank_tuning import Fold, Tuned, tune_dank
 from mercerless.solvers.tuning import calibrate_scores
 
 _OUT_OF_SAMPLE = ("inductive", "nearest", "reciprocal", "hyper")
@@ -133,6 +134,14 @@ class _Task(NamedTuple):
     is_classification: bool
 
 
+class _Settings(NamedTuple):
+    """The parameters a fit uses, as given or as tuned."""
+
+    C: float
+    epsilon: float
+    centerings: tuple[float | str, ...]  # one per task, or "auto"
+
+
 class _Fitted(NamedTuple):
     """What one task leaves: coefficients on training rows, adaptation and certificate."""
 
@@ -234,6 +243,8 @@ class _DANK(KernelEstimator):
         check_scalar(self.tol, "tol", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         check_scalar(self.n_parts, "n_parts", Integral, min_val=1)
+        if self.tune not in (None, "gradient"):
+            raise ValueError(f"tune must be None or 'gradient', not {self.tune!r}.")
         if self.out_of_sample not in _OUT_OF_SAMPLE:
             raise ValueError(f"out_of_sample must be one of {_OUT_OF_SAMPLE}, not {self.out_of_sample!r}.")
         if self.n_parts > 1 and self.out_of_sample != "inductive":
@@ -254,8 +265,13 @@ class _DANK(KernelEstimator):
         check_consistent_length(items, y)
         return kernel, items
 
-    def _fit(self, kernel: Kernel, items: Any, tasks: list[_Task]) -> dict[str, Any]:
+    def _fit(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[_Task]) -> dict[str, Any]:
         """Solve all tasks; returns the fitted attributes."""
+        tuned = None
+        settings = _Settings(self.C, tasks[0].epsilon, (self.centering,) * len(tasks))
+        if self.tune == "gradient":
+            kernel, settings, tuned = self._tune(kernel, items, y, tasks)
+            tasks = [task._replace(epsilon=settings.epsilon) for task in tasks]
         base = _BaseKernel(kernel, items, self.memory_limit)
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self)
@@ -267,7 +283,7 @@ class _DANK(KernelEstimator):
 
         clusters = self._clusters(items)
         labels = np.zeros(len(items), dtype=int) if clusters is None else clusters.labels_
-        fitted = [self._solve(base, task, labels, report) for task in tasks]
+        fitted = [self._solve(base, t, labels, settings.C, c, report) for t, c in zip(tasks, settings.centerings)]
         worst = max(f.gap for f in fitted)
         if not worst <= self.tol:
             warnings.warn(
@@ -279,9 +295,68 @@ class _DANK(KernelEstimator):
         attributes = self._attributes(kernel, items, fitted)
         if self.out_of_sample == "hyper":
             attributes["extension_"] = tuple(self._extend(items, f.adaptation) for f in fitted)
+        if tuned is not None:
+            attributes |= {"C_": settings.C, "epsilon_": settings.epsilon, "tuning_": tuned}
         attributes |= {"clusters_": clusters, "support_part_": labels[attributes["support_"]]}
         context.call_on_fit_task_end(estimator=self)
         return attributes
+
+    def _tune(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[_Task]) -> tuple[Kernel, _Settings, Tuned]:
+        """Length scales, C, centering and epsilon by the gradient of the validation loss, from a coarse grid."""
+        if not isinstance(kernel, Gaussian):
+            raise ValueError("tune='gradient' needs a Gaussian kernel; search other kernels with GridSearchCV.")
+        if any(np.ptp(task.weight) > 0 for task in tasks):
+            raise ValueError("tune='gradient' takes no weights; repeat rows instead, or leave tune=None.")
+        classify = tasks[0].is_classification
+        used = np.unique(np.concatenate([task.rows for task in tasks]))
+        X = np.asarray(items, dtype=float)[used]
+        if self.kernel == "gaussian":
+            kernel = Gaussian(np.full(X.shape[1], float(kernel.length_scale)))
+        scales = np.asarray(kernel.length_scale, dtype=float)
+        splitter = (StratifiedKFold if classify else KFold)(5, shuffle=True, random_state=self.random_state)
+        splits = list(splitter.split(X, y[used]))
+        size = 1.0 if classify else float(np.std(y[used])) or 1.0
+        target = y[used] if classify else (y[used] - y[used].mean()) / size
+        grid: dict[str, Any] = {"C": 2.0 ** np.arange(-3, 8, 2), "gamma": 0.5 * 4.0 ** np.arange(-3, 3)}
+        machine: SVC | SVR = SVC()
+        if not classify:
+            machine, grid["epsilon"] = SVR(), [0.02, 0.1, 0.3]
+        search = GridSearchCV(
+            machine, grid, cv=splits, scoring=None if classify else "neg_mean_squared_error", n_jobs=self.n_jobs
+        ).fit(X / scales, target)
+        best = search.best_params_
+        kernel = Gaussian(scales * np.sqrt(0.5 / best["gamma"]))
+        folds = self._folds(kernel, np.asarray(items, dtype=float), tasks, used, splits, size, best)
+        tuned = tune_dank(
+            kernel,
+            [fold for fold, _ in folds],
+            C=best["C"],
+            epsilon=best.get("epsilon", 0.0),
+            n_samples=len(used),
+            is_classification=classify,
+        )
+        centerings = []
+        for k, task in enumerate(tasks):
+            own = [(f.centering / len(f.target)) for f, number in folds if number == k]
+            centerings.append(tuned.centering_factor * float(np.mean(own)) * len(task.rows) * size**2)
+        return tuned.kernel, _Settings(tuned.C * size, tuned.epsilon * size, tuple(centerings)), tuned
+
+    def _folds(self, kernel, X, tasks, used, splits, size, best) -> list[tuple[Fold, int]]:
+        """A training and a validation set for every task and split, with the plain machine as start."""
+        folds = []
+        for number, task in enumerate(tasks):
+            shift = 0.0 if task.is_classification else task.target.mean()
+            for train, test in splits:
+                i, j = (np.flatnonzero(np.isin(task.rows, used[part])) for part in (train, test))
+                if len(i) == 0 or len(j) == 0 or np.ptp(task.target[i]) == 0:
+                    continue
+                targets = (task.target - shift) / size
+                piece = _Task(np.arange(len(i)), targets[i], task.weight[i], best.get("epsilon", 0.0), task[4])
+                base = _BaseKernel(kernel, X[task.rows[i]], self.memory_limit)
+                v = base.machine(piece, best["C"], 1e-3)
+                centering = float(v @ v) / (4 * self.adaptivity) or 1.0
+                folds.append((Fold(X[task.rows[i]], targets[i], X[task.rows[j]], targets[j], v, centering), number))
+        return folds
 
     def _extend(self, items: NDArray, adaptation: Adaptation) -> Kernel:
         """The change F - 1 as a function of two items, learned from its values on the training rows."""
@@ -295,7 +370,7 @@ class _DANK(KernelEstimator):
             raise ValueError(f"n_parts={self.n_parts} exceeds the number of rows, {len(items)}.")
         return KMeans(self.n_parts, n_init=1, random_state=self.random_state).fit(items)
 
-    def _solve(self, base: _BaseKernel, task: _Task, labels: NDArray, report: Callable) -> _Fitted:
+    def _solve(self, base: _BaseKernel, task: _Task, labels: NDArray, C: float, centering, report) -> _Fitted:
         """Plain machine first, then DANK, on all rows or on every part, with one common centering."""
         numbers, inverse = np.unique(labels[task.rows], return_inverse=True)
         parts = [np.flatnonzero(inverse == k) for k in range(len(numbers))]
@@ -303,8 +378,7 @@ class _DANK(KernelEstimator):
         # Steps are reported from this process only.
         run, report = (list, report) if self.n_parts == 1 else (Parallel(n_jobs=self.n_jobs), None)
         svm_tol = float(np.clip(10 * self.tol, 1e-6, 1e-3))
-        starts = _run(run, _start, [(base, piece, self.C, svm_tol) for piece in pieces])
-        centering = self.centering
+        starts = _run(run, _start, [(base, piece, C, svm_tol) for piece in pieces])
         if centering == "auto":
             trace = sum(float((v**2 / q.weight) @ base.diagonal(q.rows)) for v, q in zip(starts, pieces))
             # Without support vectors every F fits; any positive number will do.
@@ -317,7 +391,7 @@ class _DANK(KernelEstimator):
             memory_limit=self.memory_limit,
             callback=report,
         )
-        solutions = _run(run, _solve_piece, [(base, q, v, self.C, settings) for q, v in zip(pieces, starts)])
+        solutions = _run(run, _solve_piece, [(base, q, v, C, settings) for q, v in zip(pieces, starts)])
         intercepts = np.zeros(self.n_parts)
         intercepts[numbers] = [solution.intercept for solution in solutions]
         return _join(task, parts, solutions, intercepts, float(centering))
@@ -547,6 +621,10 @@ class DANKClassifier(ClassifierMixin, _DANK):
         ``"reciprocal"``: the paper's rule, the training row with the smallest product of neighbour ranks;
         transductive, a prediction changes with the rest of the batch, for comparison only. ``"hyper"``: F - 1 as
         a function of two points, learned from its training values by `HyperRidge`; far slower.
+    tune : {None, "gradient"}, default=None
+        ``"gradient"`` chooses one length scale per feature (one only when the kernel is a `Gaussian` with one), C,
+        and the centering: 5-fold cross-validation of plain machines on a coarse grid, then descent along the
+        exact gradient of DANK's validation loss. The parameters C and centering are then ignored.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with ``sample_weight``.
     probability : bool, default=False
@@ -600,7 +678,11 @@ class DANKClassifier(ClassifierMixin, _DANK):
     history_ : tuple of tuples
         Objective, relative gap on the working set and rank after every outer step, per pair.
     kernel_ : Kernel
-        The base kernel.
+        The base kernel, tuned if asked.
+    C_, epsilon_ : float
+        With ``tune="gradient"``, the values that were used.
+    tuning_ : Tuned
+        With ``tune="gradient"``, the course and result of the descent.
     n_features_in_ : int
         Number of features.
 
@@ -641,6 +723,7 @@ class DANKClassifier(ClassifierMixin, _DANK):
         adaptivity: float = 0.25,
         rank_penalty: float = 0.01,
         out_of_sample: str = "inductive",
+        tune: str | None = None,
         class_weight: dict | str | None = None,
         probability: bool = False,
         n_parts: int = 1,
@@ -656,6 +739,7 @@ class DANKClassifier(ClassifierMixin, _DANK):
         self.adaptivity = adaptivity
         self.rank_penalty = rank_penalty
         self.out_of_sample = out_of_sample
+        self.tune = tune
         self.class_weight = class_weight
         self.probability = probability
         self.n_parts = n_parts
@@ -695,7 +779,7 @@ class DANKClassifier(ClassifierMixin, _DANK):
         for i, j in combinations(range(len(classes)), 2):
             rows = used[np.isin(y[used], classes[[i, j]])]
             tasks.append(_Task(rows, np.where(y[rows] == classes[j], 1.0, -1.0), weight[rows], 0.0, True))
-        attributes = self._fit(kernel, items, tasks)
+        attributes = self._fit(kernel, items, y, tasks)
         attributes["classes_"] = classes
         if self.probability:
             attributes["calibration_"] = self._calibrate(items, y, given, classes)
@@ -823,6 +907,8 @@ class DANKRegressor(RegressorMixin, _DANK):
         Weight of the trace of F (the paper's tau); the rank is at most ``1 + 2 adaptivity / rank_penalty``.
     out_of_sample : {"inductive", "nearest", "reciprocal", "hyper"}, default="inductive"
         How F continues to new points, see `DANKClassifier`.
+    tune : {None, "gradient"}, default=None
+        ``"gradient"`` chooses the length scales, C, the centering and epsilon, see `DANKClassifier`.
     n_parts : int, default=1
         Solve on that many k-means clusters independently, see `DANKClassifier`.
     tol : float, default=1e-4
@@ -869,7 +955,11 @@ class DANKRegressor(RegressorMixin, _DANK):
     history_ : tuple of one tuple
         Objective, relative gap on the working set and rank after every outer step.
     kernel_ : Kernel
-        The base kernel.
+        The base kernel, tuned if asked.
+    C_, epsilon_ : float
+        With ``tune="gradient"``, the values that were used.
+    tuning_ : Tuned
+        With ``tune="gradient"``, the course and result of the descent.
     n_features_in_ : int
         Number of features.
 
@@ -903,6 +993,7 @@ class DANKRegressor(RegressorMixin, _DANK):
         adaptivity: float = 0.25,
         rank_penalty: float = 0.01,
         out_of_sample: str = "inductive",
+        tune: str | None = None,
         n_parts: int = 1,
         tol: float = 1e-4,
         max_iter: int = 50,
@@ -917,6 +1008,7 @@ class DANKRegressor(RegressorMixin, _DANK):
         self.adaptivity = adaptivity
         self.rank_penalty = rank_penalty
         self.out_of_sample = out_of_sample
+        self.tune = tune
         self.n_parts = n_parts
         self.tol = tol
         self.max_iter = max_iter
@@ -947,7 +1039,7 @@ class DANKRegressor(RegressorMixin, _DANK):
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True)
         weight = _check_weight(sample_weight, len(y))
         used = np.flatnonzero(weight > 0)
-        self._set(self._fit(kernel, items, [_Task(used, y[used], weight[used], float(self.epsilon), False)]))
+        self._set(self._fit(kernel, items, y, [_Task(used, y[used], weight[used], float(self.epsilon), False)]))
         return self
 
     def predict(self, X: Any) -> NDArray:

@@ -318,7 +318,7 @@ def _interior_point(problem: _Problem, v: np.ndarray, tol: float) -> tuple[np.nd
             dz_high = centre_high / to_high - z_high + z_high * dx / to_high  # noqa: B023
             return dx, b_new, dz_low, dz_high
 
-        dx, _, dz_low, dz_high = direction(0.0 * x, 0.0 * x)
+        dx, _, dz_low, dz_high = direction(np.zeros_like(x), np.zeros_like(x))
         primal = _longest_step((to_low, dx), (to_high, -dx))
         dual = _longest_step((z_low, dz_low), (z_high, dz_high))
         ahead = np.concatenate(
@@ -329,6 +329,8 @@ def _interior_point(problem: _Problem, v: np.ndarray, tol: float) -> tuple[np.nd
         )
         aim = mu * (max(float(ahead.mean()), 0.0) / mu) ** 3
         dx, b, dz_low, dz_high = direction(aim - dx * dz_low, aim + dx * dz_high)
+        if not (np.isfinite(dx).all() and np.isfinite(dz_low).all() and np.isfinite(dz_high).all()):
+            break  # slacks at rounding level; what is there is as good as it gets
         primal = min(1.0, 0.995 * _longest_step((to_low, dx), (to_high, -dx)))
         dual = min(1.0, 0.995 * _longest_step((z_low, dz_low), (z_high, dz_high)))
         x = x + primal * dx
@@ -452,7 +454,7 @@ def solve_quartic(
                 continue
         if tried == 3:
             break
-        inside, iterations = _interior_point(problem, point.v, tol * 10.0 ** -(2 * tried))
+        inside, iterations = _interior_point(problem, point.v, max(tol * 10.0 ** -(2 * tried), 1e-11))
         tried += 1
         used += 2 * iterations
         point = _point(problem, snap(inside, lo, hi))

@@ -1,0 +1,48 @@
+"""
+An SVM that adapts its kernel matrix: boundary, adaptation, convergence
+=======================================================================
+
+DANK multiplies the kernel matrix entry by entry with a matrix F that is learned together with the machine. Here is what
+it learns on the two-dimensional set of the paper's first figure, how it is found, and what it does to the boundary.
+"""
+
+# %%
+# Two classes: a noisy parabola, and a blob in its cup
+# ----------------------------------------------------
+import matplotlib.pyplot as plt
+from sklearn.svm import SVC
+
+from mercerless import DANKClassifier
+from mercerless.datasets import make_clowns
+from mercerless.inspection import AdaptationDisplay, DANKBoundaryDisplay, DANKConvergenceDisplay
+from mercerless.kernels import Gaussian
+
+X, y = make_clowns(400, random_state=0)
+
+# %%
+# The boundary beside the plain machine's
+# ---------------------------------------
+# With the paper's strength of adaptation (left) the inductive boundary moves little. A larger ``adaptivity`` (right)
+# acts like an additional ridge on the rows with large coefficients, the outliers: what they enforced disappears.
+figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained", sharey=True)
+plain = SVC(C=100.0, gamma=2.0).fit(X, y)
+for ax, adaptivity in zip(axes, (0.25, 25.0)):
+    model = DANKClassifier(Gaussian(0.5), C=100.0, adaptivity=adaptivity).fit(X, y)
+    DANKBoundaryDisplay.from_estimators(model, plain, X, y, ax=ax)
+    ax.set_title(f"adaptivity = {adaptivity:g}, rank of F = {model.rank_}")
+
+# %%
+# What was learned
+# ----------------
+# F is 1 nearly everywhere. It differs between rows that both have large coefficients and are near each other: points of
+# the same class there become more similar, points of different classes less.
+model = DANKClassifier(Gaussian(0.5), C=100.0).fit(X, y)
+AdaptationDisplay.from_estimator(model, y, max_rows=60)
+
+# %%
+# How it was found
+# ----------------
+# A few outer steps reach a certified relative duality gap of 1e-4. The paper's accelerated gradient method needs
+# thousands.
+DANKConvergenceDisplay.from_estimator(model)
+plt.show()

@@ -1,0 +1,101 @@
+"""DANK's validation gradient against central differences, and what tuning by it brings."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC
+
+from mercerless.estimators.dank import DANKClassifier, DANKRegressor
+from mercerless.kernels import Gaussian, Laplace
+from mercerless.solvers.dank_tuning import Fold, _Machine, _validation_loss, tune_dank
+
+
+def make_data(n, is_classification, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    y = np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=n)
+    return X, np.where(y > 0, 1.0, -1.0) if is_classification else y
+
+
+@pytest.mark.parametrize("is_classification", [True, False])
+@pytest.mark.parametrize("C", [0.3, 3.0])
+def test_gradient_equals_central_differences(is_classification, C, monkeypatch):
+    monkeypatch.setattr(_Machine, "tol", 1e-13)
+    X, target = make_data(70, is_classification)
+    X_test, target_test = make_data(40, is_classification, seed=1)
+
+    def loss(x):
+        epsilon = 0.0 if is_classification else np.exp(x[5])
+        kernel = Gaussian(np.ones(3)).with_theta(x[:3])
+        machine = _Machine(kernel, X, target, np.exp(x[3]), np.exp(x[4]), epsilon, is_classification)
+        machine.solve(np.zeros(70))
+        value, r, _ = _validation_loss(machine.decision(X_test), target_test, 2.0, is_classification)
+        return value, machine.pull(X_test, r)
+
+    x = np.array([0.0, 0.2, 0.5, np.log(C), np.log(3.0), np.log(0.1)])
+    _, gradient = loss(x)
+    assert np.abs(gradient[3]) > 1e-6 or C > 1  # bounded rows move with C only where C binds
+    h = 1e-5
+    difference = np.array([(loss(x + h * e)[0] - loss(x - h * e)[0]) / (2 * h) for e in np.eye(6)])
+    if is_classification:
+        difference[5] = 0.0
+    np.testing.assert_allclose(gradient, difference, rtol=1e-5, atol=2e-6)
+
+
+def test_slope_derivative():
+    rng = np.random.default_rng(0)
+    f, target = rng.normal(size=20), np.where(rng.random(20) < 0.5, 1.0, -1.0)
+    derivative = _validation_loss(f, target, 1.5, True)[2]
+    h = 1e-6
+    high, low = (_validation_loss(f, target, 1.5 * np.exp(t), True)[0] for t in (h, -h))
+    np.testing.assert_allclose(derivative, (high - low) / (2 * h), rtol=1e-6)
+
+
+def test_descent_lowers_the_loss():
+    folds = []
+    X, target = make_data(120, False)
+    for k in range(2):
+        test = np.arange(120) % 2 == k
+        folds.append(Fold(X[~test], target[~test], X[test], target[test], np.zeros(60), 1.0))
+    tuned = tune_dank(Gaussian(np.ones(3)), folds, C=1.0, epsilon=0.1, n_samples=120, is_classification=False)
+    assert tuned.losses[-1] < tuned.losses[0] - 0.05
+    scales = tuned.kernel.length_scale
+    assert scales[0] < scales[1] and scales[0] < scales[2]  # only the first feature matters
+
+
+def test_tuned_classifier_finds_the_features_that_matter():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(500, 8))
+    y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    model = DANKClassifier(tune="gradient", random_state=0).fit(X[:120], y[:120])
+    plain = GridSearchCV(SVC(), {"C": 2.0 ** np.arange(-1, 8, 2), "gamma": 2.0 ** np.arange(-5, 4, 2)}, cv=5)
+    assert model.score(X[120:], y[120:]) > plain.fit(X[:120], y[:120]).score(X[120:], y[120:]) + 0.05
+    assert set(np.argsort(model.kernel_.length_scale)[:2]) == {0, 1}
+    assert model.gap_ <= 1e-4 and model.C_ > 0
+
+
+def test_tuned_regressor_is_repeatable_and_free_of_scale():
+    X, y = make_data(60, False)
+    X_test, y_test = make_data(200, False, seed=1)
+    model = DANKRegressor(tune="gradient", random_state=0).fit(X, y)
+    moved = DANKRegressor(tune="gradient", random_state=0).fit(X, 1e4 * (y + 3))
+    assert moved.score(X_test, 1e4 * (y_test + 3)) == pytest.approx(model.score(X_test, y_test), abs=0.03)
+    assert model.epsilon_ > 0 and model.score(X_test, y_test) > 0.5
+
+
+def test_several_classes_and_one_scale():
+    X, y = load_iris(return_X_y=True)
+    model = DANKClassifier(Gaussian(1.0), tune="gradient", random_state=0).fit(X[::3], y[::3])
+    assert np.ndim(model.kernel_.length_scale) == 0 and len(model.centering_) == 3
+    assert model.score(X[1::2], y[1::2]) > 0.9
+
+
+def test_what_cannot_be_tuned_is_refused():
+    X, y = make_data(30, True)
+    with pytest.raises(ValueError, match="needs a Gaussian kernel"):
+        DANKClassifier(Laplace(1.0), tune="gradient").fit(X, y)
+    with pytest.raises(ValueError, match="takes no weights"):
+        DANKClassifier(tune="gradient", class_weight={1.0: 2.0, -1.0: 1.0}).fit(X, y)
+    with pytest.raises(ValueError, match="tune must be None or 'gradient'"):
+        DANKClassifier(tune="grid").fit(X, y)
