@@ -30,7 +30,7 @@ from mercerless.estimators.hyper_search import (
     tensor_trends,
 )
 from mercerless.kernels.base import Kernel, Scale
-from mercerless.kernels.hyper import TensorHyper, pair_index, random_pairs, take_pairs
+from mercerless.kernels.hyper import TensorHyper, pair_index, take_pairs
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.lowrank import features, nystroem, select_landmarks
 from mercerless.solvers.hyper import (
@@ -42,6 +42,7 @@ from mercerless.solvers.hyper import (
     ridge_path,
     svr_admm,
     svr_exact,
+    whiten,
 )
 from mercerless.solvers.hyper_tensor import (
     TensorProblem,
@@ -92,7 +93,7 @@ class _HyperLearner(TransformerMixin, BaseEstimator):
         self._warn(solution)
         self.kernel_, self.hyper_kernel_, self.alpha_ = kernel, choice.hyper, choice.alpha
         self.cv_results_, self.target_kind_, self.classes_ = choice.results, target.kind, classes
-        self.certificate_, self.n_iter_ = solution.certificate, solution.n_iter
+        self.certificate_, self.n_iter_ = solution.certificate, max(1, solution.n_iter)
         self.X_fit_, self._moments = X, moments
         return self
 
@@ -274,7 +275,7 @@ class HyperRidge(_HyperLearner):
     certificate_ : float
         Relative residual of the linear system; the worst part's.
     n_iter_ : int
-        Iterations, 0 for direct solvers.
+        Iterations, 1 for direct solvers.
     X_fit_ : ndarray of shape (n_samples, n_features)
         The training items.
     n_features_in_ : int
@@ -396,10 +397,11 @@ class HyperRidge(_HyperLearner):
         if not direct:
             return ridge_cg(design, target, gram, choice.alpha, fit_intercept=self.fit_intercept, tol=self.tol,
                             max_iter=self.max_iter, random_state=random)
-        equations = normal_equations(design, target, self.fit_intercept)
         if self.nonnegative:
-            return ridge_nonnegative(equations, gram, choice.alpha)
-        return ridge_path(equations, gram, np.array([choice.alpha]))[0]
+            return ridge_nonnegative(normal_equations(design, target, self.fit_intercept), gram, choice.alpha)
+        whitening = whiten(gram)
+        equations = normal_equations(design, target, self.fit_intercept, whitening=whitening)
+        return ridge_path(equations, whitening, np.array([choice.alpha]))[0]
 
     def _learn_tensor(self, X: NDArray, target: PairTarget, choice: Choice, random) -> tuple[Kernel, TensorSolution]:
         hyper, n = choice.hyper, len(X)
@@ -469,8 +471,8 @@ class HyperSVR(_HyperLearner):
         Divide the items and average the parts' kernels, which share their centers.
     cv : int, default=5
         Number of folds of items.
-    tol : float, default=1e-4
-        Relative residuals at which ADMM stops; libsvm's tolerance.
+    tol : float, default=1e-3
+        Relative residuals at which ADMM stops (the objective is then exact to about 1e-4); libsvm's tolerance.
     max_iter : int, default=2000
         Most iterations of ADMM.
     memory_limit : int, float, str or None, default=None
@@ -544,7 +546,7 @@ class HyperSVR(_HyperLearner):
         landmark_method: str = "uniform",
         n_parts: int = 1,
         cv: int = 5,
-        tol: float = 1e-4,
+        tol: float = 1e-3,
         max_iter: int = 2000,
         memory_limit: int | float | str | None = None,
         n_jobs: int | None = None,
@@ -595,23 +597,19 @@ class HyperSVR(_HyperLearner):
         return self._search_C(X, target, choice, random)
 
     def _search_C(self, X: NDArray, target: PairTarget, choice: Choice, random) -> Choice:
-        """Choose the loss's weight on at most 100 items and centers, by items left out."""
-        index = random.permutation(len(X))[:100]
+        """Choose the loss's weight on at most 75 items and all their pairs, by items left out."""
+        index = random.permutation(len(X))[:75]
         order, folds = make_folds(len(index), min(self.cv, 3), random)
         X, target = X[index[order]], target.take(index[order])
-        centers = choice.hyper.centers_of(random_pairs(X, 100, random))
-        gram, everything = choice.hyper.gram(centers), np.arange(len(X))
-        T, alphas = target(everything, everything), np.logspace(-6, -1, 6)
+        everything, alphas = np.arange(len(X)), np.logspace(-6, -1, 6)
+        T = target(everything, everything)
         errors, square = np.zeros(len(alphas)), np.finfo(float).tiny
         for fold in folds:
             held, rest = everything[fold], np.delete(everything, fold)
-            design = make_design(choice.hyper, X[rest], centers)
             square += float(np.nansum(T[held] ** 2))
             for k, alpha in enumerate(alphas):
-                C = self._C_for(alpha, len(rest))
-                s = svr_admm(design, target.take(rest), gram, C, self.epsilon, tol=1e-3, max_iter=500)
-                values = HyperExpansion(choice.hyper, centers, s.coef, s.intercept)(X[held], X)
-                errors[k] += float(np.nansum((values - T[held]) ** 2))
+                kernel, _ = self._learn_exact(X[rest], target.take(rest), choice._replace(alpha=float(alpha)))
+                errors[k] += float(np.nansum((kernel(X[held], X) - T[held]) ** 2))
         results = [{"hyper_kernel": choice.hyper, "alpha": float(a), "C": self._C_for(float(a), len(X)),
                     "error": float(np.sqrt(e / square))} for a, e in zip(alphas, errors)]
         return choice._replace(alpha=float(alphas[int(np.argmin(errors))]), results=choice.results + results)
@@ -784,7 +782,7 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
     See Also
     --------
     HyperRidge : Stage 1 alone.
-    AlignmentKernelClassifier : Kernel target alignment, the classical counterpart.
+    AlignmentClassifier : Kernel target alignment, the classical counterpart.
 
     Notes
     -----

@@ -1,5 +1,6 @@
 """What the hyper-kernel estimators share: targets on pairs, centers, designs, and the choice of parameters."""
 
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -13,12 +14,14 @@ from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, Wi
 from mercerless.solvers.hyper import (
     BlockDesign,
     Design,
+    HyperSolution,
+    NormalEquations,
     SeparableDesign,
     fold_equations,
     leverage_sample,
     ridge_nonnegative,
-    ridge_path,
     ridge_validation,
+    whiten,
 )
 from mercerless.solvers.hyper_tensor import TensorProblem, item_basis, tensor_ridge_missing
 
@@ -230,7 +233,9 @@ def hyper_candidates(hyper_kernel: Any, X: NDArray) -> list:
         return [GaussianHyper(spread * a, b) for a in (0.25, 0.5, 1.0, 2.0) for b in (0.5, 1.0, 2.0)]
     if hyper_kernel == "wishart":
         # (1 + u/2c)^-(b+3)/2 decays like the Gaussian exp(-u/2s) where c = s (b+3)/2
-        return [WishartHyper(spread * a * float(np.sqrt((b + 3) / 2)), b) for a in (0.25, 0.5, 1.0, 2.0) for b in (1, 4, 16)]
+        return [
+            WishartHyper(spread * a * float(np.sqrt((b + 3) / 2)), b) for a in (0.25, 0.5, 1.0, 2.0) for b in (1, 4, 16)
+        ]
     if hyper_kernel == "tensor":
         scales = (0.25, 0.5, 1.0, 2.0, 4.0)
         return [TensorHyper(spread * a, trend=trend) for trend in ("distance", None) for a in scales]
@@ -316,20 +321,24 @@ def search_ridge(X: NDArray, target: PairTarget, candidates: list, alpha: float 
     X, target = X[index[order]], target.take(index[order])
     pairs = random_pairs(X, SEARCH_CENTERS, random)
 
-    def nonnegative_path(equations, gram, penalties):
-        return [ridge_nonnegative(equations, gram, penalty) for penalty in penalties]
-
     results = []
     for hyper in candidates:
         centers = hyper.centers_of(pairs)
-        equations = fold_equations(make_design(hyper, X, centers), target, folds, fit_intercept)
-        solve = nonnegative_path if nonnegative else ridge_path
-        errors = ridge_validation(equations, hyper.gram(centers), alphas, solve)
+        gram = hyper.gram(centers)
+        # coefficients that cannot be negative cannot cancel either, so they need no whitening
+        whitening = None if nonnegative else whiten(gram)
+        solve = partial(_solve_nonnegative, gram=gram) if nonnegative else None
+        equations = fold_equations(make_design(hyper, X, centers), target, folds, fit_intercept, whitening)
+        errors = ridge_validation(equations, len(gram), alphas, solve)
         results += [
             {"hyper_kernel": hyper, "alpha": float(a), "error": float(np.sqrt(e))} for a, e in zip(alphas, errors)
         ]
     best = min(results, key=lambda row: row["error"])
     return Choice(best["hyper_kernel"], best["alpha"], results)
+
+
+def _solve_nonnegative(equations: NormalEquations, alpha: float, gram: NDArray) -> HyperSolution:
+    return ridge_nonnegative(equations, gram, alpha)
 
 
 def search_tensor(X: NDArray, S: NDArray, candidates: list, alpha: float | None, *, search_noise: bool, cv: int,

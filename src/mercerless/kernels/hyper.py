@@ -4,6 +4,7 @@ A hyper-kernel ``kappa((a, b), (c, d))`` is positive semi-definite on pairs and 
 Every function of its space is a symmetric kernel. A set of pairs is an array of shape (n_pairs, 2, n_features).
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -355,8 +356,9 @@ class WishartHyper(HyperKernel):
     Notes
     -----
     With d, m the difference and midpoint of a pair in the metric whitened by D, ``det(I + S) = det A``,
-    ``A = I + U^T U``, ``U = [d1/sqrt(2), d2/sqrt(2), m1 - m2]``. For large ``degrees`` and D growing with it this tends
-    to the Gaussian hyper-kernel with ``pair_scale -> 0`` (the paper says ``-> infinity``).
+    ``A = I + U^T U``, ``U = [d1/sqrt(2), d2/sqrt(2), m1 - m2]``. With ``D = (degrees + 3) / 2`` and growing degrees it
+    tends to ``exp(-|d1|^2/2 - |d2|^2/2 - |m1 - m2|^2)``: the Gaussian hyper-kernel of [1]_ with ``sigma_h -> 0`` (the
+    paper says ``-> infinity``).
 
     References
     ----------
@@ -581,7 +583,7 @@ class TensorHyper(BaseEstimator):
             return 0
         return 2 + max(0, len(knots) - 1) + (2 * n_features if self.trend == "features" else 0)
 
-    def trends(self, X: NDArray, Y: NDArray, knots: NDArray, same: NDArray | None = None):
+    def trends(self, X: NDArray, Y: NDArray, knots: NDArray, same: NDArray) -> Iterator[NDArray]:
         """The trend functions, one matrix at a time.
 
         Parameters
@@ -592,8 +594,8 @@ class TensorHyper(BaseEstimator):
             The columns.
         knots : ndarray
             What `knots` returned for the training items.
-        same : ndarray of shape (n, m) of bool or None, default=None
-            Where a row and a column are one item; None means where their distance is 0.
+        same : ndarray of shape (n, m) of bool
+            Where a row and a column are one item.
 
         Yields
         ------
@@ -605,8 +607,9 @@ class TensorHyper(BaseEstimator):
             return
         origin = Y.mean(axis=0)
         distance = euclidean_distances(X - origin, Y - origin)
+        distance[same] = 0.0
         yield np.ones_like(distance)
-        yield (distance == 0 if same is None else same).astype(distance.dtype)
+        yield same.astype(distance.dtype)
         for k in range(1, len(knots)):
             yield np.interp(distance, knots, np.eye(len(knots))[k])
         if self.trend == "features":
@@ -641,7 +644,9 @@ class TensorHyper(BaseEstimator):
         values += coef[1] * same
         if hats:
             origin = Y.mean(axis=0)
-            values += np.interp(euclidean_distances(X - origin, Y - origin), knots, np.append(0.0, coef[2 : 2 + hats]))
+            distance = euclidean_distances(X - origin, Y - origin)
+            distance[same] = 0.0
+            values += np.interp(distance, knots, np.append(0.0, coef[2 : 2 + hats]))
         if self.trend == "features":
             for j, (first, second) in enumerate(coef[2 + hats :].reshape(-1, 2)):
                 apart = np.abs(X[:, j][:, None] - Y[:, j])

@@ -10,7 +10,18 @@ from mercerless.kernels.base import Kernel
 from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, expand_blocks
 
 
-class HyperExpansion(Kernel):
+class _LearnedKernel(Kernel):
+    """A symmetric kernel of large coefficients that cancel: rounding may break the symmetry, so it is restored."""
+
+    def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
+        K = super().__call__(X, Y)
+        if Y is None or Y is X:
+            K += K.T
+            K *= K.dtype.type(0.5)
+        return K
+
+
+class HyperExpansion(_LearnedKernel):
     """A kernel that is a weighted sum of a hyper-kernel's sections: ``k = intercept + sum_p coef_p section_p``.
 
     Parameters
@@ -56,6 +67,13 @@ class HyperExpansion(Kernel):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
+        """Whether all its matrices are positive semi-definite.
+
+        Returns
+        -------
+        bool or None
+            See the class's attributes.
+        """
         if np.all(np.asarray(self.coef) >= 0) and self.intercept >= 0:
             return True
         items = self.centers if self.centers.ndim == 2 else self.centers.reshape(-1, self.centers.shape[2])
@@ -92,7 +110,7 @@ class HyperExpansion(Kernel):
         out += out.dtype.type(self.intercept)
 
 
-class TensorExpansion(Kernel):
+class TensorExpansion(_LearnedKernel):
     """A similarity extended to new items: ``k(z, z') = trend(z, z') + r(z) @ core @ r(z')``.
 
     ``r(z) = G(z, landmarks) @ projection``. When training items are remembered, a row that equals one (in all
@@ -157,6 +175,13 @@ class TensorExpansion(Kernel):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
+        """Whether all its matrices are positive semi-definite.
+
+        Returns
+        -------
+        bool or None
+            See the class's attributes.
+        """
         if self.item_values is not None:
             return False if _has_negative(self.item_values) else None
         if len(self.trend_coef):

@@ -16,6 +16,8 @@ from sklearn.svm import SVR
 
 Target = Callable[[slice, slice], NDArray]
 
+# Over-relaxation of ADMM.
+_RELAX = 1.6
 # Relative to the largest diagonal entry: sections of neighbouring centers are equal to this many digits.
 _JITTER = 1e-11
 
@@ -178,7 +180,7 @@ def ridge_exact(K: NDArray, y: NDArray, weight: NDArray, alpha: float, fit_inter
     system = K * root[:, None] * root
     system[np.diag_indices_from(system)] += ridge
     scale = float(np.abs(system).max())
-    factor = _factor(system)
+    factor = _factor(system, jitter=0.0)
     right = np.column_stack([root * y, root])
     solved = cho_solve(factor, right)
     # (W^1/2 K W^1/2 + ridge) u + b W^1/2 1 = W^1/2 y,  sum(W^1/2 u) = 0
@@ -190,12 +192,14 @@ def ridge_exact(K: NDArray, y: NDArray, weight: NDArray, alpha: float, fit_inter
     return HyperSolution(coef, intercept, float(np.linalg.norm(residual) / size))
 
 
-def normal_equations(design: Design, target: Target, fit_intercept: bool = False,
+def normal_equations(design: Design, target: Target, fit_intercept: bool = False, *, whitening: NDArray | None = None,
                      rows: slice | None = None, columns: slice | None = None) -> NormalEquations:
     """Accumulate ``B^T B``, ``B^T y``, ``y.y`` over all pairs of items, in bounded memory.
 
     Only blocks on and above the diagonal are visited; the others count double. Cost: ``n^2 P^2`` multiplications
-    for n items and P terms; memory: ``P^2`` plus one block of 2^25 bytes.
+    for n items and P terms (three times half of that with whitening); memory: ``P^2`` plus one block of 2^25 bytes.
+    Sections of near centers are nearly equal, so coefficients are large and cancel; only in the whitened basis do
+    the sums keep their digits.
 
     Parameters
     ----------
@@ -205,6 +209,8 @@ def normal_equations(design: Design, target: Target, fit_intercept: bool = False
         Blocks of the target; NaN entries are left out.
     fit_intercept : bool, default=False
         Whether a column of ones is appended.
+    whitening : ndarray of shape (n_terms, n_terms) or None, default=None
+        The Cholesky factor of the sections' inner products: terms become orthonormal combinations of sections.
     rows, columns : slice or None, default=None
         Restrict to pairs of these two runs of items; they must be equal or disjoint. None means all items.
 
@@ -219,6 +225,8 @@ def normal_equations(design: Design, target: Target, fit_intercept: bool = False
     for left, right, weight in _blocks(n, rows, columns, 24 * q + design.bytes_per_pair, 2**25):
         y = target(left, right).ravel()
         B = design.matrix(left, right)
+        if whitening is not None:
+            B = solve_triangular(whitening, B.T, lower=True).T
         if fit_intercept:
             B = np.column_stack([B, np.ones(len(B))])
         used = ~np.isnan(y)
@@ -242,49 +250,66 @@ def _blocks(n: int, rows: slice | None, columns: slice | None, bytes_per_pair: i
             yield left, right, 1.0 if same and a == b else 2.0
 
 
-def ridge_path(equations: NormalEquations, gram: NDArray, alphas: NDArray) -> list[HyperSolution]:
-    """Solve ``min_c |B c - y|^2 / N + alpha * c.gram.c`` for many alphas with one factorisation.
+def whiten(gram: NDArray) -> NDArray:
+    """The Cholesky factor of the sections' inner products, with a relative jitter of 1e-11.
 
-    ``gram`` may be smaller than ``B^T B`` by one row: the last term is then an unpenalised intercept. Assumes both
-    positive semi-definite. Certificate: relative residual of the normal equations. Cost: one Cholesky factorisation
-    and one eigendecomposition, then ``P^2`` per alpha. Differs from Eq. (9) of the paper in the centers' sections
-    not being scaled by their own closeness (which makes the penalty singular) and in a relative jitter of 1e-11.
+    Parameters
+    ----------
+    gram : ndarray of shape (n_terms, n_terms)
+        Inner products of the sections.
+
+    Returns
+    -------
+    ndarray of shape (n_terms, n_terms)
+        Lower triangular L; ``solve_triangular(L.T, u)`` takes coefficients of orthonormal terms back to sections.
+    """
+    factor, _ = _factor(gram)
+    return np.tril(factor)
+
+
+def ridge_path(equations: NormalEquations, whitening: NDArray, alphas: NDArray) -> list[HyperSolution]:
+    """Solve ``min_c |B c - y|^2 / N + alpha * |c|^2`` over orthonormal terms for many alphas with one factorisation.
+
+    The equations are whitened ones from `normal_equations`; when they have one more term than the whitening, that is
+    an unpenalised intercept. Certificate: relative residual of the normal equations. Cost: one eigendecomposition,
+    then ``P^2`` per alpha. Differs from Eq. (9) of the paper in the centers' sections not being scaled by their own
+    closeness (which makes the penalty singular) and in the whitening's jitter.
 
     Parameters
     ----------
     equations : NormalEquations
-        From `normal_equations`.
-    gram : ndarray of shape (n_terms, n_terms)
-        Inner products of the sections.
+        From `normal_equations`, with the same whitening.
+    whitening : ndarray of shape (n_terms, n_terms)
+        From `whiten`.
     alphas : ndarray of shape (n_alphas,)
         Positive ridge penalties.
 
     Returns
     -------
     list of HyperSolution
-        One solution per alpha.
+        One solution per alpha; the coefficients belong to the sections.
     """
-    p = len(gram)
+    solutions = []
+    for u, intercept, residual in _whitened_path(equations, len(whitening), alphas):
+        solutions.append(HyperSolution(solve_triangular(whitening.T, u), intercept, residual))
+    return solutions
+
+
+def _whitened_path(equations: NormalEquations, p: int, alphas: NDArray) -> Iterator[tuple[NDArray, float, float]]:
     intercept = len(equations.gram) > p
     A, r = equations.gram[:p, :p], equations.rhs[:p]
     if intercept:  # eliminate the constant: exact centring of all columns
-        column, number, mean = equations.gram[:p, p], equations.gram[p, p], equations.rhs[p]
+        column, number, mean = equations.gram[:p, p], max(equations.gram[p, p], 1e-300), equations.rhs[p]
         A = A - np.outer(column, column) / number
         r = r - column * (mean / number)
-    L = _cholesky(gram)
-    reduced = solve_triangular(L, solve_triangular(L, A, lower=True).T, lower=True)
-    values, vectors = eigh((reduced + reduced.T) / 2)
-    projected = vectors.T @ solve_triangular(L, r, lower=True)
+    values, vectors = eigh((A + A.T) / 2)
+    projected = vectors.T @ r
     scale = np.linalg.norm(r) + np.finfo(float).tiny
-    solutions = []
     for alpha in np.asarray(alphas, dtype=float):
         ridge = alpha * equations.count
-        whitened = vectors @ (projected / (np.maximum(values, 0.0) + ridge))
-        coef = solve_triangular(L.T, whitened)
-        residual = np.linalg.norm(A @ coef + ridge * (L @ whitened) - r) / scale
-        b = float((mean - column @ coef) / number) if intercept else 0.0
-        solutions.append(HyperSolution(coef, b, float(residual)))
-    return solutions
+        u = vectors @ (projected / (np.maximum(values, 0.0) + ridge + np.finfo(float).tiny))
+        residual = float(np.linalg.norm(A @ u + ridge * u - r) / scale)
+        yield u, float((mean - column @ u) / number) if intercept else 0.0, residual
 
 
 def ridge_nonnegative(equations: NormalEquations, gram: NDArray, alpha: float) -> HyperSolution:
@@ -312,7 +337,7 @@ def ridge_nonnegative(equations: NormalEquations, gram: NDArray, alpha: float) -
     p, q = len(gram), len(equations.gram)
     H = equations.gram.copy()
     H[:p, :p] += alpha * equations.count * gram
-    L = _cholesky(H)
+    L = whiten(H)
     c, _ = nnls(L.T, solve_triangular(L, equations.rhs, lower=True), maxiter=30 * q)
     gradient = H @ c - equations.rhs
     scale = np.abs(equations.rhs).max(initial=0.0) + np.finfo(float).tiny
@@ -501,9 +526,10 @@ def svr_admm(design: Design, target: Target, gram: NDArray, C: float, epsilon: f
     y = target(whole, whole)
     used = ~np.isnan(y)
     y = np.where(used, y, 0.0)
-    equations = normal_equations(design, target, fit_intercept=True)
-    penalty = np.zeros((p + 1, p + 1))
-    penalty[:p, :p] = gram
+    L = whiten(gram)
+    equations = normal_equations(design, target, fit_intercept=True, whitening=L)
+    penalty = np.eye(p + 1)
+    penalty[p, p] = 0.0
     size = float(np.linalg.norm(y)) + np.finfo(float).tiny
     # the residual at the kink of the loss is epsilon + C / rho: start with it of the order of y itself
     rho = C / max(float(np.abs(y).max(initial=0.0)), epsilon, 1e-12)
@@ -512,19 +538,18 @@ def svr_admm(design: Design, target: Target, gram: NDArray, C: float, epsilon: f
     c, worst, iteration = np.zeros(p + 1), np.inf, 0
     while worst > tol and iteration < max_iter:
         iteration += 1
-        c = cho_solve(factor, rho * _adjoint(design, np.where(used, y - z - u, 0.0)))
-        fit = np.where(used, _apply(design, c), 0.0)
+        c = cho_solve(factor, rho * _adjoint(design, L, np.where(used, y - z - u, 0.0)))
+        fit = np.where(used, _apply(design, L, c), 0.0)
+        fit = _RELAX * fit + (1.0 - _RELAX) * (y - z)
         previous, v = z, y - fit - u
-        v = np.where(used, v, 0.0)
         shrunk = np.maximum(np.abs(v) - C / rho, np.minimum(np.abs(v), epsilon))
         z = np.sign(v) * shrunk
         primal = y - fit - z
-        primal[~used] = 0.0
         u -= primal
         if iteration % 10:
             continue
-        dual = rho * np.linalg.norm(_adjoint(design, z - previous))
-        scale = rho * np.linalg.norm(_adjoint(design, u)) + np.linalg.norm(penalty @ c) + np.finfo(float).tiny
+        dual = rho * np.linalg.norm(_adjoint(design, L, z - previous))
+        scale = rho * np.linalg.norm(_adjoint(design, L, u)) + np.linalg.norm(penalty @ c) + np.finfo(float).tiny
         first, second = float(np.linalg.norm(primal)) / size, float(dual / scale)
         worst = max(first, second)
         if callback is not None and callback({"iteration": iteration, "residual": worst}):
@@ -534,43 +559,40 @@ def svr_admm(design: Design, target: Target, gram: NDArray, C: float, epsilon: f
             rho *= factor_of_change
             u /= factor_of_change
             factor = _factor(penalty + rho * equations.gram)
-    return HyperSolution(c[:p], float(c[p]), float(worst), iteration)
+    return HyperSolution(solve_triangular(L.T, c[:p]), float(c[p]), float(worst), iteration)
 
 
-def _apply(design: Design, c: NDArray) -> NDArray:
-    """B c with the intercept, for all ordered pairs."""
+def _apply(design: Design, L: NDArray, c: NDArray) -> NDArray:
+    """B c with the intercept, for all ordered pairs and coefficients c of orthonormal terms."""
     n, p = design.shape
     out = np.empty((n, n))
+    coef = solve_triangular(L.T, c[:p])
     for left, right, _ in _blocks(n, None, None, design.bytes_per_pair, 2**22):
-        out[left, right] = design.apply(left, right, c[:p]) + c[p]
+        out[left, right] = design.apply(left, right, coef) + c[p]
         out[right, left] = out[left, right].T
     return out
 
 
-def _adjoint(design: Design, U: NDArray) -> NDArray:
-    """B^T U with the intercept, for symmetric U."""
+def _adjoint(design: Design, L: NDArray, U: NDArray) -> NDArray:
+    """B^T U with the intercept, for symmetric U and orthonormal terms."""
     n, p = design.shape
     out = np.zeros(p + 1)
     for left, right, weight in _blocks(n, None, None, design.bytes_per_pair, 2**22):
         out[:p] += weight * design.adjoint(left, right, U[left, right])
+    out[:p] = solve_triangular(L, out[:p], lower=True)
     out[p] = U.sum()
     return out
 
 
-def _factor(system: NDArray):
-    """cho_factor with the smallest relative jitter that makes it succeed."""
-    jitter = _JITTER * max(float(np.abs(np.diagonal(system)).max(initial=0.0)), np.finfo(float).tiny)
-    for _ in range(5):
+def _factor(system: NDArray, jitter: float = _JITTER):
+    """cho_factor with a relative jitter, raised only when it fails."""
+    scale = max(float(np.abs(np.diagonal(system)).max(initial=0.0)), np.finfo(float).tiny)
+    for relative in (jitter, 1e-11, 1e-9, 1e-7, 1e-5):
         try:
-            return cho_factor(system + jitter * np.eye(len(system)), lower=True, overwrite_a=True)
+            return cho_factor(system + relative * scale * np.eye(len(system)), lower=True, overwrite_a=True)
         except LinAlgError:
-            jitter *= 100.0
+            continue
     raise ValueError("the hyper-kernel matrix is not positive semi-definite; check the hyper-kernel's parameters.")
-
-
-def _cholesky(gram: NDArray) -> NDArray:
-    factor, _ = _factor(gram)
-    return np.tril(factor)
 
 
 def leverage_sample(K: NDArray, size: int, random_state) -> NDArray:
@@ -604,8 +626,8 @@ def leverage_sample(K: NDArray, size: int, random_state) -> NDArray:
     return random_state.choice(n, size, replace=False, p=scores / scores.sum())
 
 
-def fold_equations(design: Design, target: Target, folds: list[slice],
-                   fit_intercept: bool = False) -> dict[tuple[int, int], NormalEquations]:
+def fold_equations(design: Design, target: Target, folds: list[slice], fit_intercept: bool = False,
+                   whitening: NDArray | None = None) -> dict[tuple[int, int], NormalEquations]:
     """Normal equations of every pair of folds of items, in one pass over all pairs.
 
     Leaving a fold of items out means leaving out all pairs that touch it; the training equations of every fold are
@@ -621,6 +643,8 @@ def fold_equations(design: Design, target: Target, folds: list[slice],
         Consecutive runs of items.
     fit_intercept : bool, default=False
         Whether a column of ones is appended.
+    whitening : ndarray or None, default=None
+        As in `normal_equations`.
 
     Returns
     -------
@@ -628,32 +652,31 @@ def fold_equations(design: Design, target: Target, folds: list[slice],
         Keys (f, g), f <= g; both orders of the pairs are counted.
     """
     return {
-        (f, g): normal_equations(design, target, fit_intercept, folds[f], folds[g])
+        (f, g): normal_equations(design, target, fit_intercept, whitening=whitening, rows=folds[f], columns=folds[g])
         for f in range(len(folds)) for g in range(f, len(folds))
     }
 
 
-def ridge_validation(equations: dict[tuple[int, int], NormalEquations], gram: NDArray,
-                     alphas: NDArray, solve=None) -> NDArray:
+def ridge_validation(equations: dict[tuple[int, int], NormalEquations], n_terms: int, alphas: NDArray,
+                     solve: Callable | None = None) -> NDArray:
     """Squared errors on pairs that touch a left-out fold, summed over folds, relative to the target's square.
 
     Parameters
     ----------
     equations : dict
-        From `fold_equations`.
-    gram : ndarray of shape (n_terms, n_terms)
-        Inner products of the sections.
+        From `fold_equations`, whitened unless ``solve`` is given.
+    n_terms : int
+        The number of sections; an intercept comes on top.
     alphas : ndarray of shape (n_alphas,)
         The ridge penalties.
     solve : callable or None, default=None
-        ``solve(equations, gram, alphas)`` gives a list of solutions; None means `ridge_path`.
+        ``solve(equations, alpha)`` gives a solution; None means whitened ridge.
 
     Returns
     -------
     ndarray of shape (n_alphas,)
         The relative squared errors.
     """
-    solve = solve or ridge_path
     n_folds = 1 + max(g for _, g in equations)
     errors, square = np.zeros(len(alphas)), np.finfo(float).tiny
     for fold in range(n_folds):
@@ -661,11 +684,12 @@ def ridge_validation(equations: dict[tuple[int, int], NormalEquations], gram: ND
         outside = [value for key, value in equations.items() if fold in key]
         train, held = (_total(parts) for parts in (inside, outside))
         square += held.square
-        for k, solution in enumerate(solve(train, gram, alphas)):
-            c = solution.coef
-            if len(held.rhs) > len(c):
-                c = np.append(c, solution.intercept)
-            errors[k] += held.error(c)
+        if solve is None:
+            solutions = [(u, b) for u, b, _ in _whitened_path(train, n_terms, alphas)]
+        else:
+            solutions = [(s.coef, s.intercept) for s in (solve(train, alpha) for alpha in alphas)]
+        for k, (c, b) in enumerate(solutions):
+            errors[k] += held.error(np.append(c, b) if len(held.rhs) > len(c) else c)
     return errors / square
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh, lstsq, solve_triangular
 
-from mercerless.solvers.hyper import _cholesky
+from mercerless.solvers.hyper import whiten
 
 _TREND_RIDGE = 1e-12  # 1 / rho, relative to the trend's own normal matrix
 
@@ -94,7 +94,7 @@ def landmark_basis(G_landmarks: NDArray, G_items: NDArray) -> ItemBasis:
     ItemBasis
         Of rank at most m; directions below 1e-12 of the largest are dropped.
     """
-    L = _cholesky(G_landmarks)
+    L = whiten(G_landmarks)
     features = solve_triangular(L, G_items.T, lower=True).T
     values, P = eigh(features.T @ features)
     kept = values > 1e-12 * max(float(values[-1]), np.finfo(float).tiny)
@@ -208,7 +208,7 @@ class TensorProblem:
 
         With ``Q = (G + noise)^-1`` and fold B, the residual of the model fitted on the other items is
         ``R = Q_BB^-1 (Q S)_B`` on B x rest, and ``R_B + R_B^T - Q_BB^-1 (Q S Q)_BB Q_BB^-1`` on B x B. The trend
-        is kept at its coefficients from all items (within 1-2 % of refitting it). Needs a complete basis.
+        is kept at its coefficients from all items (close to refitting it). Needs a complete basis.
 
         Parameters
         ----------

@@ -1,0 +1,639 @@
+"""Hyper-kernels, learned kernels and their estimators against definitions and brute force."""
+
+import pickle
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from oracles.hyper import (
+    all_pairs,
+    full_ridge,
+    gaussian_hyper,
+    landmark_ridge,
+    matrix,
+    tensor_hyper,
+    universal_kriging,
+    wishart_hyper,
+)
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.svm import SVC, SVR
+
+from mercerless.estimators.hyper import HyperRidge, HyperSVR
+from mercerless.estimators.hyper_search import PairTarget, choose_centers, make_design
+from mercerless.kernels.hyper import (
+    GaussianHyper,
+    TensorHyper,
+    WishartHyper,
+    pair_index,
+    random_pairs,
+    take_pairs,
+)
+from mercerless.kernels.learned import HyperExpansion, TensorExpansion
+from mercerless.solvers.hyper import (
+    fold_equations,
+    normal_equations,
+    ridge_cg,
+    ridge_exact,
+    ridge_nonnegative,
+    ridge_path,
+    ridge_validation,
+    svr_admm,
+    svr_exact,
+    whiten,
+)
+from mercerless.solvers.hyper_tensor import TensorProblem, item_basis, landmark_basis, tensor_ridge_missing
+
+EVERYTHING = slice(None)
+
+
+def items(n=9, d=3, seed=0, scale=1.0):
+    X = scale * np.random.default_rng(seed).normal(size=(n, d))
+    X.flags.writeable = False
+    return X
+
+
+def similarity(X, seed=1, noise=0.0):
+    S = np.exp(-np.abs(X[:, None] - X[None]).sum(axis=2)) - 0.3
+    E = np.random.default_rng(seed).normal(size=S.shape)
+    return S + noise * (E + E.T)
+
+
+def labels_target(y):
+    return PairTarget("classes", np.asarray(y), len(np.unique(y)))
+
+
+HYPERS = [
+    (GaussianHyper(1.3, 0.7), lambda a, b, c, d: gaussian_hyper(a, b, c, d, 1.3**2, (0.7 * 1.3) ** 2)),
+    (WishartHyper(1.2, 4), lambda a, b, c, d: wishart_hyper(a, b, c, d, 1.44 * np.eye(3), 4)),
+    (WishartHyper([1.0, 2.0, 0.5], -2), lambda a, b, c, d: wishart_hyper(a, b, c, d, np.diag([1, 4, 0.25]), -2)),
+    (WishartHyper(np.diag([1.0, 2, 3]) + 0.5, 1.5),
+     lambda a, b, c, d: wishart_hyper(a, b, c, d, np.diag([1.0, 2, 3]) + 0.5, 1.5)),
+]
+IDS = ["gaussian", "wishart", "wishart-ard", "wishart-full"]
+
+
+@pytest.mark.parametrize("hyper, naive", HYPERS, ids=IDS)
+def test_hyper_kernel_is_its_definition(hyper, naive):
+    X = items()
+    P, Q = random_pairs(X, 12, 0), random_pairs(X, 9, 1)
+    np.testing.assert_allclose(hyper(P, Q), matrix(naive, P, Q), rtol=1e-12)
+    np.testing.assert_allclose(hyper(P[:, ::-1], Q), hyper(P, Q), rtol=1e-13, err_msg="order within a pair matters")
+
+
+@pytest.mark.parametrize("hyper", [h for h, _ in HYPERS], ids=IDS)
+def test_hyper_kernel_is_positive_semidefinite(hyper):
+    values = np.linalg.eigvalsh(hyper(random_pairs(items(40), 300, 0)))
+    assert values[0] >= -1e-10 * values[-1]
+
+
+def test_wishart_where_not_positive_is_refused():
+    # at exponent 0.5 and two features there are pairs with a negative eigenvalue
+    X = items(30, 2)
+    with pytest.raises(ValueError, match="not positive semi-definite"):
+        WishartHyper(0.2, -2.5)(random_pairs(X, 10, 0))
+    P = random_pairs(X, 80, 0)
+    K = matrix(lambda a, b, c, d: wishart_hyper(a, b, c, d, 0.04 * np.eye(2), -2.5), P, P)
+    assert np.linalg.eigvalsh(K)[0] < -1e-8
+
+
+def test_wishart_limit_is_gaussian():
+    X, b = items(8, 2), 1e5
+    P = random_pairs(X, 20, 0)
+    apart, middle = ((P[:, 0] - P[:, 1]) ** 2).sum(axis=1), P.mean(axis=1)
+    between = ((middle[:, None] - middle) ** 2).sum(axis=2)
+    expected = np.exp(-apart[:, None] / 2 - apart / 2 - between)
+    np.testing.assert_allclose(WishartHyper(np.sqrt((b + 3) / 2), b)(P), expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("hyper", [h for h, _ in HYPERS], ids=IDS)
+def test_expansion_is_the_sum_of_sections(hyper):
+    X, Z = items(), items(5, seed=3)
+    P = random_pairs(X, 25, 0)
+    beta = np.random.default_rng(5).normal(size=25)
+    kernel = HyperExpansion(hyper, hyper.centers_of(P), beta * hyper.center_scale(P), 0.3)
+    pairs = take_pairs(np.vstack([Z, X]), np.repeat(np.arange(5), 9), np.tile(np.arange(5, 14), 5))
+    expected = (hyper(pairs, P) @ beta).reshape(5, 9) + 0.3
+    np.testing.assert_allclose(kernel(Z, X), expected, rtol=1e-10)
+    np.testing.assert_allclose(kernel(Z), kernel(Z, Z.copy()), rtol=1e-10)
+    np.testing.assert_allclose(kernel.diag(Z), np.diagonal(kernel(Z, Z.copy())), rtol=1e-10)
+    assert kernel(Z.astype(np.float32)).dtype == np.float32
+
+
+@pytest.mark.parametrize("d", [784, 10_000])
+@pytest.mark.parametrize("make", [lambda d: GaussianHyper(np.sqrt(d)), lambda d: WishartHyper(2 * np.sqrt(d), 4)])
+def test_finite_in_many_dimensions(d, make):
+    X = items(6, d)
+    hyper = make(d)
+    K = hyper(random_pairs(X, 15, 0))
+    assert np.all(np.isfinite(K)) and np.diagonal(K).min() > 1e-6 and K.max() <= 1 + 1e-12
+    kernel = HyperExpansion(hyper, hyper.centers_of(random_pairs(X, 15, 0)), np.ones(15))
+    assert np.all(kernel(X) > 0)
+
+
+def test_separable_form_far_from_the_origin():
+    X = items()
+    P = random_pairs(X, 20, 0)
+    hyper = GaussianHyper(1.0, 1.0)
+    near = HyperExpansion(hyper, hyper.centers_of(P), np.ones(20))(X)
+    far = HyperExpansion(hyper, hyper.centers_of(P + 1e6), np.ones(20))(X + 1e6)
+    np.testing.assert_allclose(far, near, rtol=1e-8)
+
+
+@pytest.mark.parametrize("hyper, naive", HYPERS[:2], ids=IDS[:2])
+def test_reduced_ridge_equals_all_ordered_pairs(hyper, naive):
+    X, alpha = items(7), 1e-4
+    Y = similarity(X)
+    pairs = all_pairs(X)
+    beta = full_ridge(matrix(naive, pairs, pairs), Y, alpha)
+    Z = items(4, seed=2)
+    expected = (matrix(naive, [(a, b) for a in Z for b in X], pairs) @ beta).reshape(4, 7)
+    model = HyperRidge(hyper, alpha=alpha, n_landmarks=None).fit(X, Y)
+    np.testing.assert_allclose(model.transform(Z), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    assert model.certificate_ < 1e-12
+
+
+def test_reduced_ridge_with_intercept_is_stationary():
+    X = items(8)
+    Y = similarity(X) + 5.0
+    index = pair_index(8)
+    K = GaussianHyper()(take_pairs(X, index.first, index.second))
+    y = Y[index.first, index.second]
+
+    def objective(c, b):
+        return index.weight @ (K @ c + b - y) ** 2 / 64 + 1e-3 * c @ K @ c
+
+    s = ridge_exact(K, y, index.weight, 1e-3, fit_intercept=True)
+    best = objective(s.coef, s.intercept)
+    rng = np.random.default_rng(0)
+    for size in (1e-1, 1e-3, 1e-5):
+        for _ in range(200):
+            assert objective(s.coef + size * rng.normal(size=36), s.intercept + size * rng.normal()) >= best
+    np.testing.assert_allclose(index.weight @ (K @ s.coef + s.intercept - y), 0, atol=1e-8)
+
+
+@pytest.mark.parametrize("hyper, naive", HYPERS[:2], ids=IDS[:2])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e12])
+def test_landmark_ridge_is_equation_nine(hyper, naive, scale):
+    X = items(12)
+    Y = scale * similarity(X)
+    centers = choose_centers(hyper, X, 8, "uniform", np.random.RandomState(0))
+    design, target = make_design(hyper, X, centers), PairTarget("similarity", Y)
+    kernel = [HyperExpansion(hyper, centers[p : p + 1], np.ones(1)) for p in range(8)]
+    B = np.stack([k(X, X.copy()).ravel() for k in kernel], axis=1)
+    gram = hyper.gram(centers)
+    equations = normal_equations(design, target)
+    np.testing.assert_allclose(equations.gram, B.T @ B, rtol=1e-10)
+    expected = [landmark_ridge(B, gram, Y, alpha) for alpha in (1e-6, 1e-3, 1.0)]
+    whitening = whiten(gram)
+    equations = normal_equations(design, target, whitening=whitening)
+    for solution, coef in zip(ridge_path(equations, whitening, [1e-6, 1e-3, 1.0]), expected):
+        np.testing.assert_allclose(B @ solution.coef, B @ coef, rtol=1e-7, atol=1e-8 * scale)
+        assert solution.certificate < 1e-9
+    cg = ridge_cg(design, target, gram, 1e-3, tol=1e-10, random_state=np.random.RandomState(0))
+    np.testing.assert_allclose(B @ cg.coef, B @ expected[1], rtol=1e-6, atol=1e-7 * scale)
+
+
+def test_landmark_ridge_with_intercept_and_missing_entries():
+    X = items(15)
+    Y = similarity(X) + 2.0
+    Y[np.triu_indices(15, 9)] = np.nan
+    Y = np.where(np.isnan(Y.T), np.nan, Y)
+    hyper = GaussianHyper()
+    centers = choose_centers(hyper, X, 10, "uniform", np.random.RandomState(0))
+    design, target, gram = make_design(hyper, X, centers), PairTarget("similarity", Y), hyper.gram(centers)
+    used = ~np.isnan(Y.ravel())
+    B = np.column_stack([design.matrix(slice(0, 15), slice(0, 15)), np.ones(225)])[used]
+    penalty = np.zeros((11, 11))
+    penalty[:10, :10] = gram
+    expected = np.linalg.solve(B.T @ B + 1e-3 * used.sum() * penalty, B.T @ Y.ravel()[used])
+    equations = normal_equations(design, target, True, whitening=whiten(gram))
+    direct = ridge_path(equations, whiten(gram), [1e-3])[0]
+    cg = ridge_cg(design, target, gram, 1e-3, fit_intercept=True, tol=1e-10, random_state=np.random.RandomState(0))
+    for s in (direct, cg):
+        np.testing.assert_allclose(B @ np.append(s.coef, s.intercept), B @ expected, rtol=1e-6, atol=1e-7)
+
+
+def test_cg_agrees_with_direct_on_real_labels():
+    X, y = load_breast_cancer(return_X_y=True)
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    X, y = X[:150], y[:150]
+    hyper = GaussianHyper(8.0)
+    models = [
+        HyperRidge(hyper, alpha=1e-5, n_landmarks=120, solver=solver, tol=1e-4, random_state=0).fit(X, y)
+        for solver in ("direct", "cg")
+    ]
+    direct, cg = (m.kernel_(X) for m in models)
+    assert np.linalg.norm(cg - direct) <= 1e-3 * np.linalg.norm(direct)
+    assert models[1].n_iter_ <= 40
+
+
+def test_all_pairs_as_landmarks_equal_exact():
+    X, Y = items(8), similarity(items(8))
+    exact = HyperRidge(GaussianHyper(), alpha=1e-3, n_landmarks=None).fit(X, Y)
+    landmarks = HyperRidge(GaussianHyper(), alpha=1e-3, n_landmarks=36).fit(X, Y)
+    np.testing.assert_allclose(landmarks.kernel_(X), exact.kernel_(X), rtol=1e-5, atol=1e-6)
+
+
+def test_weighted_libsvm_equals_all_ordered_pairs():
+    X = items(8)
+    Y = similarity(X, noise=0.1)
+    pairs = np.array(all_pairs(X))
+    hyper = GaussianHyper(1.5)
+    full = SVR(kernel="precomputed", C=0.5, epsilon=0.05, tol=1e-9).fit(hyper(pairs), Y.ravel())
+    expected = full.predict(hyper(pairs)).reshape(8, 8)
+    index = pair_index(8)
+    reduced = pairs.reshape(8, 8, 2, -1)[index.first, index.second]
+    s = svr_exact(hyper(reduced), Y[index.first, index.second], index.weight, 0.5, 0.05, tol=1e-9)
+    got = (hyper(pairs, reduced) @ s.coef + s.intercept).reshape(8, 8)
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+    assert 0 <= s.certificate < 1e-6
+
+
+@pytest.mark.parametrize("C", [0.01, 0.1, 1.0, 10.0])
+def test_admm_reaches_libsvms_objective(C):
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::10], y[::10]
+    hyper, target = GaussianHyper(2.0), labels_target(y)
+    index = pair_index(len(X))
+    pairs = take_pairs(X, index.first, index.second)
+    T = target(EVERYTHING, EVERYTHING)
+    exact = svr_exact(hyper(pairs), T[index.first, index.second], index.weight, C, 0.1, tol=1e-7)
+    centers = hyper.centers_of(pairs)
+    gram, design = hyper.gram(centers), make_design(hyper, X, centers)
+    admm = svr_admm(design, target, gram, C, 0.1, tol=3e-4, max_iter=3000)
+
+    def objective(coef, b):
+        fit = HyperExpansion(hyper, centers, coef, b)(X)
+        return coef @ gram @ coef / 2 + C * np.maximum(np.abs(fit - T) - 0.1, 0).sum()
+
+    best = objective(exact.coef * hyper.center_scale(pairs), exact.intercept)
+    assert (objective(admm.coef, admm.intercept) - best) / best <= 1e-4
+    assert admm.certificate <= 3e-4
+
+
+def test_nonnegative_is_definite_optimal_and_zero_without_positive_values():
+    X = items(20)
+    S = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))
+    model = HyperRidge(GaussianHyper(), alpha=1e-6, n_landmarks=60, nonnegative=True, random_state=0).fit(X, S)
+    assert model.kernel_.definite is True
+    assert np.linalg.eigvalsh(model.kernel_(items(60, seed=9)))[0] > -1e-10
+    assert model.certificate_ < 1e-8
+    centers = choose_centers(GaussianHyper(), X, 15, "uniform", np.random.RandomState(0))
+    equations = normal_equations(make_design(GaussianHyper(), X, centers), PairTarget("similarity", S))
+    gram = GaussianHyper().gram(centers)
+    c = ridge_nonnegative(equations, gram, 1e-6).coef
+    rng = np.random.default_rng(0)
+    value = equations.error(c) + 1e-6 * equations.count * c @ gram @ c
+    for _ in range(10_000):
+        other = np.maximum(c + 10 ** rng.uniform(-5, 0) * rng.normal(size=15), 0)
+        assert equations.error(other) + 1e-6 * equations.count * other @ gram @ other >= value - 1e-12
+    log = -np.log1p(np.linalg.norm(X[:, None] - X[None], axis=2))
+    assert not HyperRidge(GaussianHyper(), alpha=1e-6, n_landmarks=30, nonnegative=True).fit(X, log).kernel_.coef.any()
+
+
+def test_random_pairs_beat_the_grid_of_items(data_folder):
+    """At equal count, centers from random pairs approximate better than all pairs of a few items."""
+    data = np.load(data_folder / "heart.npz")
+    X = data["X"]
+    X = ((X - X.min(axis=0)) / (X.max(axis=0) - X.min(axis=0)))[:108]
+    hyper = GaussianHyper(np.sqrt(X.var(axis=0).sum()))
+    index = pair_index(60)
+    K = hyper(take_pairs(X[:60], index.first, index.second))
+    for n_items in (8, 10, 12):
+        errors = np.zeros(2)
+        for seed in range(10):
+            rng = np.random.RandomState(seed)
+            chosen = rng.permutation(60)[:n_items]
+            grid = np.flatnonzero(np.isin(index.first, chosen) & np.isin(index.second, chosen))
+            random = rng.choice(len(K), len(grid), replace=False, p=index.weight / 3600)
+            for k, columns in enumerate((random, grid)):
+                inner = np.linalg.pinv(K[np.ix_(columns, columns)], rcond=1e-10, hermitian=True)
+                errors[k] += np.linalg.norm(K - K[:, columns] @ inner @ K[columns])
+        assert errors[0] <= errors[1]
+
+
+# ---- the tensor hyper-kernel ----
+
+
+def brute_force(hyper, X, Z, S, noise, alpha):
+    """Values between Z and X and within Z, and the fit on X, from n^2 x n^2 matrices."""
+    n, m = len(X), len(Z)
+    Gp = hyper.items(X) + noise * np.eye(n)
+    g = hyper.items(Z, X)
+    knots = hyper.knots(X)
+
+    def stack(F, size):
+        return np.stack([f.ravel() for f in F], axis=1) if hyper.trend else np.zeros((size, 0))
+
+    F = stack(list(hyper.trends(X, X, knots, np.eye(n, dtype=bool))), n * n)
+    c, beta = universal_kriging(tensor_hyper(Gp, Gp, Gp, Gp), F, S.ravel(), alpha)
+    F_zx = stack(list(hyper.trends(Z, X, knots, np.zeros((m, n), dtype=bool))), m * n)
+    F_zz = stack(list(hyper.trends(Z, Z, knots, np.eye(m, dtype=bool))), m * m)
+    zx = (tensor_hyper(g, Gp, g, Gp) @ c + F_zx @ beta).reshape(m, n)
+    zz = (tensor_hyper(g, g, g, g) @ c + F_zz @ beta).reshape(m, m)
+    xx = (tensor_hyper(Gp, Gp, Gp, Gp) @ c + F @ beta).reshape(n, n)
+    return zx, zz, xx
+
+
+@pytest.mark.parametrize("trend, rtol", [(None, 1e-9), ("distance", 1e-7), ("features", 1e-6)])
+@pytest.mark.parametrize("noise, alpha", [(0.1, 0.0), (0.05, 0.3), (0.01, 0.02)])
+def test_tensor_closed_form_is_brute_force(trend, rtol, noise, alpha):
+    X, Z = items(24), items(6, seed=7)
+    S = similarity(X, noise=0.1)
+    hyper = TensorHyper(1.5, noise, trend, n_knots=4)
+    model = HyperRidge(hyper, alpha=alpha).fit(X, S)
+    zx, zz, xx = brute_force(hyper, X, Z, S, noise, alpha)
+    for got, expected in ((model.transform(Z), zx), (model.kernel_(Z), zz), (model.transform(X), xx)):
+        np.testing.assert_allclose(got, expected, atol=rtol * np.abs(expected).max())
+    np.testing.assert_allclose(model.kernel_.diag(Z), np.diagonal(model.kernel_(Z, Z.copy())), rtol=1e-10)
+    np.testing.assert_allclose(model.kernel_.diag(X), np.diagonal(model.kernel_(X, X.copy())), rtol=1e-10)
+
+
+def test_tensor_without_penalty_and_trend_is_bilinear_ridge():
+    X, Z, S = items(25), items(6, seed=7), similarity(items(25), noise=0.2)
+    hyper = TensorHyper(1.2, 0.05, None)
+    model = HyperRidge(hyper, alpha=0.0).fit(X, S)
+    W = np.linalg.solve(hyper.items(X) + 0.05 * np.eye(25), hyper.items(X, Z)).T
+    np.testing.assert_allclose(model.transform(Z), W @ S, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model.kernel_(Z), W @ S @ W.T, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(model.transform(X), S, rtol=1e-8, atol=1e-10)
+    mixed = model.kernel_(np.vstack([Z, X[3:4]]), np.vstack([X[:2], Z[:2]]))
+    np.testing.assert_allclose(mixed[-1], np.concatenate([S[3, :2], (W @ S)[:2, 3]]), rtol=1e-8, atol=1e-10)
+
+
+def test_leave_out_errors_equal_refits():
+    X = items(40)
+    S = similarity(X, noise=0.1)
+    hyper = TensorHyper(1.5, 0.05, None)
+    folds = [np.arange(k, 40, 5) for k in range(5)]
+    got = TensorProblem(S, item_basis(hyper.items(X)), []).leave_out_errors(0.05, folds)
+    expected = np.zeros(2)
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(40), fold)
+        model = HyperRidge(hyper, alpha=0.0).fit(X[rest], S[np.ix_(rest, rest)])
+        expected[0] += np.sum((model.transform(X[fold]) - S[np.ix_(fold, rest)]) ** 2)
+        expected[1] += np.sum((model.kernel_(X[fold]) - S[np.ix_(fold, fold)]) ** 2)
+    np.testing.assert_allclose(got, expected, rtol=1e-10)
+
+
+def test_leave_out_errors_with_trend_are_near_refits():
+    X = items(120, 2)
+    S = similarity(X, noise=0.05)
+    hyper = TensorHyper(1.0, 0.1, "distance")
+    folds = [np.arange(k, 120, 5) for k in range(5)]
+    trends = list(hyper.trends(X, X, hyper.knots(X), np.eye(120, dtype=bool)))
+    got = TensorProblem(S, item_basis(hyper.items(X)), trends).leave_out_errors(0.1, folds)
+    expected = np.zeros(2)
+    for fold in folds:
+        rest = np.setdiff1d(np.arange(120), fold)
+        model = HyperRidge(hyper, alpha=0.0).fit(X[rest], S[np.ix_(rest, rest)])
+        expected[0] += np.sum((model.transform(X[fold]) - S[np.ix_(fold, rest)]) ** 2)
+        expected[1] += np.sum((model.kernel_(X[fold]) - S[np.ix_(fold, fold)]) ** 2)
+    np.testing.assert_allclose(got, expected, rtol=0.15)
+
+
+@pytest.mark.parametrize("trend", [None, "distance"])
+def test_landmark_basis_equals_the_full_form_of_the_same_kernel(trend):
+    """Low rank plus noise is an exact solution for the Nystroem item kernel, complement included."""
+    X, L = items(30), items(30)[:8]
+    S = similarity(X, noise=0.1)
+    hyper = TensorHyper(1.5, 0.1, trend)
+    trends = list(hyper.trends(X, X, hyper.knots(X), np.eye(30, dtype=bool)))
+    low = landmark_basis(hyper.items(L), hyper.items(X, L))
+    full = item_basis((low.vectors * low.values) @ low.vectors.T)
+    for alpha in (0.0, 0.3):
+        a, b = (TensorProblem(S, basis, trends).solve(0.1, alpha) for basis in (low, full))
+        r = hyper.items(L) @ low.projection
+        to_full = r @ low.vectors.T @ full.vectors
+        np.testing.assert_allclose(r @ a.item_coef, to_full @ b.item_coef, atol=1e-9)
+        np.testing.assert_allclose(r @ a.core @ r.T, to_full @ b.core @ to_full.T, atol=1e-8)
+        np.testing.assert_allclose(a.item_values, b.item_values, atol=1e-9)
+
+
+def test_missing_entries_reduce_to_the_closed_form_and_to_least_squares():
+    X = items(15)
+    S = similarity(X, noise=0.1)
+    hyper = TensorHyper(1.5, 0.1, "distance", n_knots=3)
+    trends = list(hyper.trends(X, X, hyper.knots(X), np.eye(15, dtype=bool)))
+    basis = item_basis(hyper.items(X))
+    closed = TensorProblem(S, basis, trends).solve(0.1, 0.2)
+    complete = tensor_ridge_missing(S, basis, trends, 0.1, 0.2, tol=1e-12)
+    np.testing.assert_allclose(complete.item_values, closed.item_values, atol=1e-7)
+    rng = np.random.default_rng(3)
+    gone = np.triu(rng.random((15, 15)) < 0.5)
+    holes = np.where(gone | gone.T, np.nan, S)
+    used = ~np.isnan(holes).ravel()
+    Gp = hyper.items(X) + 0.1 * np.eye(15)
+    K = tensor_hyper(Gp, Gp, Gp, Gp)
+    F = np.stack([f.ravel() for f in trends], axis=1)
+    c, beta = universal_kriging(K[np.ix_(used, used)], F[used], S.ravel()[used], 0.2)
+    expected = (K[:, used] @ c + F @ beta).reshape(15, 15)
+    got = tensor_ridge_missing(holes, basis, trends, 0.1, 0.2, tol=1e-12)
+    np.testing.assert_allclose(got.item_values, expected, atol=1e-6)
+    assert got.certificate <= 1e-12
+
+
+def test_half_of_the_entries_cost_less_than_twice_the_error():
+    X = np.random.default_rng(0).uniform(size=(160, 3))
+    S = np.maximum(0.0, 2.0 - np.abs(X[:, None] - X[None]).sum(axis=2)) * (1 + 0.2 * np.add.outer(X[:, 0], X[:, 0]))
+    train, test = np.arange(120), np.arange(120, 160)
+    gone = np.triu(np.random.default_rng(1).random((160, 160)) < 0.5, 1)
+    holes = np.where(gone | gone.T, np.nan, S)
+    errors = []
+    for Y in (S, holes):
+        model = HyperRidge(random_state=0).fit(X[train], Y[np.ix_(train, train)])
+        errors.append(np.linalg.norm(model.transform(X[test]) - S[np.ix_(test, train)]))
+    assert errors[1] < 2 * errors[0]
+
+
+# ---- estimators ----
+
+
+@pytest.mark.parametrize("hyper", [GaussianHyper(), WishartHyper(), TensorHyper()], ids=lambda h: type(h).__name__)
+def test_learned_kernel_is_a_kernel_like_any_other(hyper):
+    X, Z = items(30), items(10, seed=4)
+    y = (X[:, 0] > 0).astype(int)
+    S = np.where(y[:, None] == y, 1.0, -1.0) + similarity(X)
+    kernel = HyperRidge(hyper, alpha=1e-3, n_landmarks=20, random_state=0).fit(X, S).kernel_
+    for copy in (clone(kernel), pickle.loads(pickle.dumps(kernel))):
+        np.testing.assert_array_equal(copy(Z, X), kernel(Z, X))
+    assert kernel.symmetric and np.allclose(kernel(Z), kernel(Z).T)
+    np.testing.assert_allclose(kernel(Z, X), kernel(X, Z).T, rtol=1e-10, atol=1e-12)
+    machine = SVC(kernel=kernel).fit(X, y)
+    same = SVC(kernel="precomputed").fit(kernel(X), y)
+    np.testing.assert_allclose(machine.decision_function(Z), same.decision_function(kernel(Z, X)), rtol=1e-6)
+    with pytest.raises(ValueError, match="features"):
+        kernel(np.zeros((2, 5)))
+
+
+def test_definite_flags():
+    centers = items(4)
+    assert HyperExpansion(GaussianHyper(), centers, np.array([1.0, 0, 2, 3])).definite is True
+    assert HyperExpansion(GaussianHyper(), centers, np.array([-5.0, 1, 1, 1])).definite is False
+    X = items(20)
+    S = similarity(X) + 0.3  # the Laplace kernel
+    smooth = TensorHyper(1.0, 0.1, None, remember_items=False)
+    positive = HyperRidge(smooth, alpha=0.0).fit(X, S).kernel_
+    assert positive.definite is True and np.linalg.eigvalsh(positive(items(50, seed=8)))[0] > -1e-10
+    negative = HyperRidge(smooth, alpha=0.0).fit(X, -S).kernel_
+    assert negative.definite is False
+    assert HyperRidge(TensorHyper(1.0, 0.1, None), alpha=0.0).fit(X, -S).kernel_.definite is False
+
+
+def test_forgetting_items_gives_a_continuous_kernel():
+    X, S = items(30), similarity(items(30), noise=0.3)
+    kernel = HyperRidge(TensorHyper(1.0, 0.5, None, remember_items=False), alpha=0.0).fit(X, S).kernel_
+    assert isinstance(kernel, TensorExpansion) and kernel.items is None
+    np.testing.assert_allclose(kernel(X), kernel(X + 1e-9, X - 1e-9), atol=1e-6)
+
+
+def test_one_part_equals_undivided_and_parts_average():
+    X, y = load_iris(return_X_y=True)
+    settings = {"alpha": 1e-4, "n_landmarks": 30, "random_state": 0}
+    whole = HyperRidge(GaussianHyper(2.0), **settings).fit(X, y)
+    one = HyperRidge(GaussianHyper(2.0), n_parts=1, n_jobs=1, **settings).fit(X, y)
+    np.testing.assert_array_equal(one.kernel_.coef, whole.kernel_.coef)
+    serial = HyperRidge(GaussianHyper(2.0), n_parts=3, **settings).fit(X, y)
+    with parallel_config(backend="threading"):
+        threads = HyperRidge(GaussianHyper(2.0), n_parts=3, n_jobs=2, **settings).fit(X, y)
+    np.testing.assert_array_equal(serial.kernel_.coef, threads.kernel_.coef)
+    assert serial.kernel_.centers.shape == (30, 4)
+    assert abs(serial.score(X, y) - whole.score(X, y)) < 0.1
+
+
+def test_repeatable():
+    X, y = load_iris(return_X_y=True)
+    first, second = (HyperRidge(random_state=3, n_landmarks=40).fit(X[::2], y[::2]) for _ in range(2))
+    np.testing.assert_array_equal(first.transform(X), second.transform(X))
+
+
+def test_permuted_items_and_relabelled_classes_change_nothing():
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::4], y[::4]
+    hyper, order = GaussianHyper(2.0), np.random.default_rng(0).permutation(len(X))
+    base = HyperRidge(hyper, alpha=1e-4, n_landmarks=None).fit(X, y).kernel_(X)
+    shuffled = HyperRidge(hyper, alpha=1e-4, n_landmarks=None).fit(X[order], y[order]).kernel_(X)
+    renamed = HyperRidge(hyper, alpha=1e-4, n_landmarks=None).fit(X, np.array(["c", "a", "b"])[y]).kernel_(X)
+    np.testing.assert_allclose(shuffled, base, rtol=1e-7, atol=1e-8)
+    np.testing.assert_array_equal(renamed, base)
+
+
+@pytest.mark.parametrize("method", ["uniform", "kmeans", "leverage"])
+@pytest.mark.parametrize("hyper", [GaussianHyper(2.0), WishartHyper(3.0)], ids=["gaussian", "wishart"])
+def test_landmark_methods(method, hyper):
+    X, y = load_iris(return_X_y=True)
+    model = HyperRidge(hyper, alpha=1e-5, n_landmarks=40, landmark_method=method, random_state=0).fit(X[::2], y[::2])
+    assert len(model.kernel_.coef) <= 40
+    assert model.score(X[1::2], y[1::2]) > 0.35
+
+
+def test_search_is_split_by_items_and_finds_the_scale():
+    """Values that only a memory of pairs could know must not look predictable."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = rng.integers(2, size=60)
+    noise = HyperRidge("gaussian", n_landmarks=50, random_state=0).fit(X, y)
+    assert min(row["error"] for row in noise.cv_results_) > 0.9
+    signal = HyperRidge("gaussian", n_landmarks=50, random_state=0).fit(X + 6 * y[:, None], y)
+    assert min(row["error"] for row in signal.cv_results_) < 0.6
+    assert signal.alpha_ == min(signal.cv_results_, key=lambda row: row["error"])["alpha"]
+
+
+def test_validation_errors_are_those_of_refits():
+    """Also where sections are nearly equal and coefficients are huge: the sums must not lose their digits."""
+    X, y = load_iris(return_X_y=True)
+    X, target = X[::3], labels_target(y[::3])
+    hyper, folds = GaussianHyper(4.0, 0.5), [slice(0, 20), slice(20, 35), slice(35, 50)]
+    centers = hyper.centers_of(random_pairs(X, 40, 0))
+    whitening, alphas = whiten(hyper.gram(centers)), np.array([1e-9, 1e-5, 1e-2])
+    design = make_design(hyper, X, centers)
+    got = ridge_validation(fold_equations(design, target, folds, whitening=whitening), 40, alphas)
+    expected, square, T = np.zeros(3), 0.0, target(EVERYTHING, EVERYTHING)
+    for fold in folds:
+        rest = np.delete(np.arange(50), fold)
+        part = make_design(hyper, X[rest], centers)
+        held = np.ones((50, 50), dtype=bool)
+        held[np.ix_(rest, rest)] = False
+        square += np.sum(T[held] ** 2)
+        solutions = ridge_path(normal_equations(part, target.take(rest), whitening=whitening), whitening, alphas)
+        for k, s in enumerate(solutions):
+            expected[k] += np.sum((HyperExpansion(hyper, centers, s.coef)(X) - T)[held] ** 2)
+    np.testing.assert_allclose(got, expected / square, rtol=1e-6)
+
+
+def test_targets():
+    codes = PairTarget("classes", np.array([0, 1, 2]), 3)(EVERYTHING, EVERYTHING)
+    np.testing.assert_allclose(codes, 1.5 * np.eye(3) - 0.5)
+    two = PairTarget("classes", np.array([0, 1]), 2)(EVERYTHING, EVERYTHING)
+    np.testing.assert_array_equal(two, [[1, -1], [-1, 1]])
+    X = items(12)
+    for target, kind in (("auto", "product"), ("gaussian", "gaussian")):
+        assert HyperRidge(GaussianHyper(), alpha=1e-3, target=target).fit(X, X[:, 0]).target_kind_ == kind
+
+
+def test_svr_chooses_and_scores():
+    X, y = load_iris(return_X_y=True)
+    X, y, Z, z = X[::5], y[::5], X[1::5], y[1::5]
+    exact = HyperSVR(random_state=0).fit(X, y)
+    assert exact.score(Z, z) > 0.3
+    few = HyperSVR(GaussianHyper(2.0), C=0.5, n_landmarks=60, random_state=0).fit(X, y)
+    all_pairs = HyperSVR(GaussianHyper(2.0), C=0.5, n_landmarks=None).fit(X, y)
+    assert abs(few.score(Z, z) - all_pairs.score(Z, z)) < 0.05
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_very_few_items(n):
+    X = items(n)
+    for model in (HyperRidge(), HyperRidge("gaussian"), HyperRidge("wishart")):
+        y = similarity(X) if n > 1 else np.zeros(1, dtype=int)
+        assert np.all(np.isfinite(model.fit(X, y).transform(X)))
+
+
+def test_degenerate_targets_and_duplicates():
+    X = np.vstack([items(10), items(10)])
+    zero = HyperRidge(random_state=0).fit(X, np.zeros((20, 20)))
+    np.testing.assert_allclose(zero.transform(items(3, seed=1)), 0, atol=1e-12)
+    one_class = HyperRidge(random_state=0).fit(X, np.zeros(20, dtype=int))
+    assert np.all(np.isfinite(one_class.transform(X)))
+    constant = HyperRidge(random_state=0).fit(np.ones((8, 2)), np.eye(8))
+    assert np.all(np.isfinite(constant.transform(np.ones((2, 2)))))
+
+
+@pytest.mark.parametrize("settings, message", [
+    ({"alpha": 0.0, "hyper_kernel": "gaussian"}, "alpha must be positive"),
+    ({"n_landmarks": 0}, "n_landmarks"),
+    ({"n_parts": 99}, "n_parts"),
+    ({"landmark_method": "best"}, "landmark_method"),
+    ({"hyper_kernel": "rbf"}, "hyper_kernel"),
+    ({"target": "pairs"}, "target"),
+    ({"solver": "lu"}, "solver"),
+    ({"cv": 1}, "cv"),
+    ({"nonnegative": True}, "belong to the Gaussian"),
+    ({"hyper_kernel": GaussianHyper(-1.0)}, "length_scale must be positive"),
+    ({"hyper_kernel": GaussianHyper([1.0, 2.0])}, "one per feature"),
+    ({"hyper_kernel": WishartHyper(1.0, -3)}, "not positive semi-definite"),
+    ({"hyper_kernel": TensorHyper(trend="linear")}, "trend"),
+])
+def test_bad_parameters_are_one_sentence(settings, message):
+    X = items(12)
+    with pytest.raises(ValueError, match=message):
+        HyperRidge(**settings).fit(X, similarity(X))
+
+
+@pytest.mark.parametrize("y, message", [
+    (np.zeros((5, 5)), "same items"),
+    (np.full((12, 12), np.nan), "no known similarity"),
+    (np.triu(np.ones((12, 12))), "not symmetric"),
+    (np.full((12, 12), np.inf), "infinite"),
+    (np.zeros((12, 3)), "square"),
+])
+def test_bad_similarities_are_one_sentence(y, message):
+    with pytest.raises(ValueError, match=message):
+        HyperRidge().fit(items(12), y)
+
+
+def test_memory_guard_speaks_before_work():
+    X = items(90)
+    with pytest.raises(MemoryError, match="hyper-kernel matrix of 4095 pairs"):
+        HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=None, memory_limit="50MB").fit(X, np.zeros(90, dtype=int))
