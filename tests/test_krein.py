@@ -371,6 +371,11 @@ def test_weighted_stabilisation_equals_repeated_rows():
         repeated = stabilize(K[np.ix_(index, index)], 3.0, center=center)
         weighted = stabilize(K, 3.0, weight.astype(float), center=center)
         assert_allclose(weighted.kernel[np.ix_(index, index)], repeated.kernel, atol=1e-11)
+        # a coefficient on a row counts like equal shares on its repetitions
+        beta = np.random.default_rng(1).standard_normal((20, 1))
+        once, intercept = weighted.original(beta, np.zeros(1))
+        again, shift = repeated.original((beta / weight[:, None])[index], np.zeros(1))
+        assert_allclose(K @ once + intercept, K[:, index] @ again + shift, atol=1e-10)
 
 
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])

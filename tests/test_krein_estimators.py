@@ -118,6 +118,8 @@ def test_weights_equal_repeated_rows(model):
     weighted.fit(X, y, sample_weight=weight)
     repeated.fit(*repeat_rows(X, y, weight))
     assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-10)
+    if model.alpha_positive is None:
+        assert_allclose(weighted.cv_results_["error"], repeated.cv_results_["error"], rtol=1e-7)
 
 
 def test_precomputed_and_vectors_agree_with_weights_of_zero():
@@ -260,6 +262,14 @@ def test_gradient_of_the_tuning_objective(kernel):
         down[i] -= h
         central = (objective(up)[0] - objective(down)[0]) / (2 * h)
         assert_allclose(gradient[i], central, rtol=1e-5, atol=1e-7)
+
+
+def test_gradient_tuning_does_not_depend_on_the_units_of_the_targets():
+    X, y = data(50)
+    first = KreinRidge(DeltaGauss(), tune="gradient", n_restarts=1, max_iter=8, cv=3, constraint="sphere").fit(X, y)
+    second = clone(first).fit(X, 1e4 * y)
+    assert_allclose(second.predict(X), 1e4 * first.predict(X), rtol=1e-4)
+    assert first.score(X, y) > 0.5
 
 
 def test_gradient_tuning_of_a_precomputed_kernel_tunes_the_penalties():

@@ -42,9 +42,15 @@ def paper(table):
         return {(r["row"], r["column"]): float(r["value"]) for r in csv.DictReader(lines) if r["table"] == table}
 
 
-def write(name, header, rows):
-    (HERE / "results").mkdir(exist_ok=True)
-    with open(HERE / "results" / f"krein_{name}.csv", "w", newline="") as file:
+def write(name, header, rows, keys=0):
+    """Write a table; with `keys` leading columns as keys, other rows of an earlier file stay."""
+    path = HERE / "results" / f"krein_{name}.csv"
+    path.parent.mkdir(exist_ok=True)
+    if keys and path.exists():
+        with open(path) as lines:
+            old = {tuple(row[:keys]): row for row in list(csv.reader(lines))[1:]}
+        rows = list((old | {tuple(map(str, row[:keys])): row for row in rows}).values())
+    with open(path, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows(rows)
@@ -132,10 +138,10 @@ def table3(full, sets, chosen):
                 else:
                     errors.append(np.sqrt(np.mean((predicted - y[test]) ** 2)))
             theirs = known.get((name, label), np.nan)
-            row = (name, len(y), label, round(np.mean(errors), 2), round(np.std(errors), 2), theirs)
+            row = (name, label, len(y), round(np.mean(errors), 2), round(np.std(errors), 2), theirs)
             rows.append(row)
             print(*row, f"{time.perf_counter() - start:.0f} s", flush=True)
-            write("table3", ("set", "n", "kernel", "error", "deviation", "paper"), rows)
+            write("table3", ("set", "kernel", "n", "error", "deviation", "paper"), rows, keys=2)
     return rows
 
 

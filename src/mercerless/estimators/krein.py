@@ -337,6 +337,7 @@ class _KreinLeastSquares(KernelEstimator):
                 objective, starts, objective.bounds(), long_iter=self.max_iter,
                 short_iter=min(20, self.max_iter), callback=report,
             )  # fmt: skip
+        descent = descent._replace(value=float(np.exp(descent.value)), values=np.exp(descent.values))
         kernel, plus, minus, radius = objective.unpack(descent.x)
         one = np.array([1.0])
         settings = Settings(plus * one, minus * one, None if radius is None else one, False, False, radius)
@@ -897,7 +898,10 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
 
 
 class _ValidationObjective:
-    """Mean validation error over folds and its gradient, as a function of one vector.
+    """Logarithm of the mean validation error over folds and its gradient, as a function of one vector.
+
+    The logarithm makes the first step of the descent independent of the units of the targets; with errors in the
+    thousands it would end at the bounds.
 
     The vector holds the kernel's theta, then the logarithms of those of alpha_positive, alpha_negative and
     radius / std(y) that were not given.
@@ -922,7 +926,11 @@ class _ValidationObjective:
         limits = {"positive": (1e-10, 1e4), "negative": (1e-10, 1e4), "radius": (1e-3, 10.0)}
         unit = {"positive": self.scale, "negative": self.scale, "radius": 1.0}
         own = [np.log(np.multiply(limits[name], unit[name])) for name in self.free]
-        return np.vstack([self.rows.kernel.bounds, *own]) if own else self.rows.kernel.bounds
+        middle = _initial_theta(self.rows.kernel, self.rows.items, np.random.RandomState(0))
+        reach = np.maximum(5.0, np.abs(middle))
+        low, high = self.rows.kernel.bounds.T
+        box = np.column_stack([np.maximum(low, middle - reach), np.minimum(high, middle + reach)])
+        return np.vstack([box, *own]) if own else box
 
     def start(self, rng: np.random.RandomState) -> NDArray:
         """A random start after Oglic and Gaertner (2018), appendix E.1, on scales that do not depend on units."""
@@ -979,8 +987,9 @@ class _ValidationObjective:
         theta = kernel.pullback(rows.items, None, G) if cut else np.zeros(0)
         full = np.r_[theta, [gradient[name] for name in self.free]]
         if not (np.isfinite(loss) and np.all(np.isfinite(full))):
-            return 1e300, np.zeros_like(x)
-        return loss, full
+            return 1e3, np.zeros_like(x)
+        loss = max(loss, np.finfo(float).tiny)
+        return float(np.log(loss)), full / loss
 
 
 def _initial_theta(kernel: Kernel, X: Any, rng: np.random.RandomState) -> NDArray:

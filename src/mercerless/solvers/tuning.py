@@ -264,7 +264,10 @@ def _softmax_hessian(P, z, w):
 
 
 class Descent(NamedTuple):
-    """The best point found, its value, the projected gradient there relative to the value, and the work done."""
+    """The best point found, its value, the largest entry of its projected gradient, and the work done.
+
+    The gradient is divided by the value where that exceeds one.
+    """
 
     x: NDArray
     value: float
@@ -315,5 +318,5 @@ def minimize_with_restarts(
         run = descend(best.x, long_iter)
         best = run if run.fun <= best.fun else best
     projected = np.clip(best.x - best.jac, *bounds.T) - best.x
-    gradient = float(np.abs(projected).max(initial=0.0) / max(abs(best.fun), np.finfo(float).tiny))
+    gradient = float(np.abs(projected).max(initial=0.0) / max(abs(best.fun), 1.0))
     return Descent(best.x, float(best.fun), gradient, n_evaluations, np.array(values))
