@@ -373,7 +373,7 @@ class Comparison:
         if len(self.names) == 1:
             return [f"{first}; there is nothing to compare it with."]
         if self.has_winner:
-            sentences = [f"{first}, and is better than every other learner that was compared, beyond the doubt that the splits leave."]
+            sentences = [f"{first}, and is better than every other learner compared, beyond the doubt of the splits."]
         else:
             tied = [self.title(name) for name in self.ties]
             listed = f"{len(tied)} other learners are" if len(tied) > 3 else f"{' and '.join(tied)} {_are(tied)}"

@@ -1,0 +1,123 @@
+"""``mercerless fit`` and ``mercerless predict`` from end to end."""
+
+import csv
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("skops")
+
+from mercerless.cli import main
+from mercerless.datasets import load_digit_shapes
+
+SHAPES = load_digit_shapes(100)
+D, Y = SHAPES.D, SHAPES.target % 2
+RNG = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True)
+def private_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def read_predictions():
+    with open("predictions.csv", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("learner, similar", [("krein-ridge", False), ("neighbors", True), ("stack", False)])
+def test_a_matrix(learner, similar, capsys):
+    X = 5.0 - D if similar else D
+    np.savez("train.npz", X=X[:80, :80], y=Y[:80])
+    np.save("new.npy", X[80:, :80])
+    assert main(["fit", "train.npz", "--learner", learner]) == 0
+    assert "fitted on 80 items" in capsys.readouterr().out
+    assert main(["predict", "model.skops", "new.npy"]) == 0
+    predicted = np.array([int(row["prediction"]) for row in read_predictions()])
+    assert predicted.shape == (20,) and np.mean(predicted == Y[80:]) > 0.7
+
+
+def test_the_recommended_learner_is_the_default(capsys):
+    np.savez("train.npz", D=D, y=Y)
+    quick = ["--learners", "dummy,neighbors", "--repeats", "1", "--jobs", "1"]
+    assert main(["fit", "train.npz", *quick, "-o", "m.skops"]) == 0
+    printed = capsys.readouterr().out
+    assert "Nearest neighbours fitted on 100 items" in printed and Path("m.skops").exists()
+
+
+def write_table(path, rows, target=True):
+    header = "a,colour,b" + (",y" if target else "")
+    lines = [f"{a},{colour},{b}" + (f",{a - b}" if target else "") for a, colour, b in rows]
+    Path(path).write_text("\n".join([header, *lines]))
+
+
+def test_a_table_with_words(capsys):
+    rows = [(a, "red" if a > 0 else "blue", b) for a, b in RNG.normal(size=(60, 2)).round(4)]
+    write_table("train.csv", rows)
+    write_table("new.csv", [(1.0, "red", 0.5), (-1.0, "blue", 0.0)], target=False)
+    write_table("strange.csv", [(1.0, "pink", 0.5)], target=False)
+    Path("shorter.csv").write_text("a,b\n1,2\n3,4")
+    assert main(["fit", "train.csv", "--learner", "linear"]) == 0
+    assert main(["predict", "model.skops", "new.csv"]) == 0
+    predicted = [float(row["prediction"]) for row in read_predictions()]
+    np.testing.assert_allclose(predicted, [0.5, -1.0], atol=0.1)
+    Path("predictions.csv").unlink()
+    assert main(["predict", "model.skops", "strange.csv"]) == 2
+    assert "column 'colour' has 'pink', known are blue, red" in capsys.readouterr().err
+    assert main(["predict", "model.skops", "shorter.csv"]) == 2
+    assert "has no column 'colour'; it has a, b" in capsys.readouterr().err
+    assert not Path("predictions.csv").exists()
+
+
+def test_strings_with_probabilities():
+    pytest.importorskip("rapidfuzz")
+    words = ["".join(RNG.choice(list("AC" if i % 2 else "GT"), 8)) for i in range(60)]
+    Path("train.tsv").write_text("\n".join(f"{word}\t{'even' if i % 2 else 'odd'}" for i, word in enumerate(words)))
+    Path("new.txt").write_text("ACACACAC\nGTGTGGTT\n")
+    assert main(["fit", "train.tsv", "--learner", "krein-ridge"]) == 0
+    assert main(["predict", "model.skops", "new.txt", "--probabilities"]) == 0
+    rows = read_predictions()
+    assert [row["prediction"] for row in rows] == ["even", "odd"]
+    assert float(rows[0]["probability of even"]) + float(rows[0]["probability of odd"]) == pytest.approx(1.0)
+
+
+@pytest.fixture
+def model():
+    np.savez("train.npz", D=D[:80, :80], y=Y[:80])
+    assert main(["fit", "train.npz", "--learner", "svm-flip"]) == 0
+
+
+def test_rows_that_do_not_fit_the_model(model, capsys):
+    np.save("new.npy", D[80:, :79])
+    assert main(["predict", "model.skops", "new.npy"]) == 2
+    assert "has 79 columns; there must be 80, one for each of the training items" in capsys.readouterr().err
+    np.save("new.npy", np.where(D[80:, :80] > 1, np.nan, D[80:, :80]))
+    assert main(["predict", "model.skops", "new.npy"]) == 2
+    assert "NaN" in capsys.readouterr().err and not Path("predictions.csv").exists()
+
+
+def test_no_probabilities_where_there_are_none(model, capsys):
+    np.save("new.npy", D[80:, :80])
+    assert main(["predict", "model.skops", "new.npy", "--probabilities"]) == 2
+    assert "gives no probabilities" in capsys.readouterr().err and not Path("predictions.csv").exists()
+
+
+def test_a_file_that_is_no_model(tmp_path, capsys):
+    np.save("new.npy", D)
+    Path("model.skops").write_bytes(pickle.dumps({"estimator": 1}))
+    assert main(["predict", "model.skops", "new.npy"]) == 2
+    assert "is not a model that mercerless saved" in capsys.readouterr().err
+    from mercerless import persistence
+
+    persistence.save({"something": "else"}, "model.skops")
+    assert main(["predict", "model.skops", "new.npy"]) == 2
+    assert "was not written by 'mercerless fit'" in capsys.readouterr().err
+
+
+def test_an_unknown_learner(capsys):
+    np.savez("train.npz", D=D, y=Y)
+    assert main(["fit", "train.npz", "--learner", "magic"]) == 2
+    assert "There is no learner 'magic'" in capsys.readouterr().err and not Path("model.skops").exists()

@@ -1,0 +1,199 @@
+"""The report: complete in one file, escaped, readable without sight or colour, and shown to a real browser."""
+
+import json
+import re
+import shutil
+import struct
+import subprocess
+import zlib
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from mercerless import _engine
+from mercerless.compare import compare
+from mercerless.datasets import load_digit_shapes
+from mercerless.report import _axis, encode_png, render
+
+HOSTILE = '<script>alert(1)</script>"\'&'
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    """A report on a matrix and one on a table, with hostile names in them."""
+    rng = np.random.default_rng(0)
+    shapes = load_digit_shapes(100)
+    labels = np.array([HOSTILE, "plain"])[shapes.target % 2]
+    X = rng.normal(size=(60, 2))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCIKIT_LEARN_DATA", str(tmp_path_factory.mktemp("cache")))
+        patch.setattr(_engine, "PARTS", (0.5,))
+        patch.setattr(_engine, "SMALLEST", 20)
+        matrix = compare(shapes.D, labels, learners=["dummy", "neighbors", "stack"], repeats=1, name=HOSTILE)
+        table = compare(X, X[:, 0], learners=["dummy", "neighbors", "linear"], repeats=1, name="table")
+    matrix.left_out[matrix.names[-1]] = HOSTILE
+    return {"matrix": matrix, "table": table}
+
+
+class Page(HTMLParser):
+    """Counts tags, collects attributes, and checks that everything opened is closed."""
+
+    EMPTY = frozenset({"meta", "link", "br", "path", "rect", "image"})
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.attributes, self.open = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes.append((tag, dict(attrs)))
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+@pytest.mark.parametrize("which", ["matrix", "table"])
+def test_well_formed_and_self_contained(reports, which):
+    text = render(reports[which])
+    page = Page(text)
+    assert "script" not in page.tags and "iframe" not in page.tags and "object" not in page.tags
+    assert "http://" not in text and "https://" not in text and "@import" not in text
+    for _, attributes in page.attributes:
+        for name in ("src", "href"):
+            assert attributes.get(name, "data:").startswith(("data:", "#"))
+        assert not any(name.startswith("on") for name in attributes)
+    assert "default-src 'none'" in text
+
+
+def test_names_from_outside_are_escaped(reports):
+    text = render(reports["matrix"], command=f"mercerless compare {HOSTILE}")
+    assert HOSTILE not in text and "<script" not in text
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 4  # title, heading, class, reason, command
+
+
+def test_accessible(reports):
+    page = Page(render(reports["matrix"]))
+    assert ("html", {"lang": "en"}) in page.attributes
+    pictures = [attributes for tag, attributes in page.attributes if tag == "svg"]
+    assert len(pictures) >= 3
+    assert all(picture.get("aria-label") or picture.get("aria-hidden") for picture in pictures)
+    headers = [attributes for tag, attributes in page.attributes if tag == "th"]
+    assert headers and all(header.get("scope") in ("col", "row") for header in headers)
+    levels = [int(tag[1]) for tag in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1 and levels.count(1) == 1 and max(np.diff(levels)) <= 1
+
+
+def luminance(colour):
+    values = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(values <= 0.03928, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
+    return float(linear @ [0.2126, 0.7152, 0.0722])
+
+
+def test_contrast_of_text_in_both_modes(reports):
+    style = re.search("<style>(.*?)</style>", render(reports["table"]), re.S)[1]
+    blocks = re.findall(r":root \{.*?\}", style, re.S)[:2]
+    modes = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block)) for block in blocks]
+    assert len(modes) == 2 and modes[0]["ground"] != modes[1]["ground"]
+    for colours in modes:
+        for ink in ("ink", "soft", "accent", "good"):
+            for ground in ("ground", "panel"):
+                low, high = sorted((luminance(colours[ink]), luminance(colours[ground])))
+                assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground)
+
+
+def test_every_number_of_the_table_is_there(reports):
+    comparison = reports["matrix"]
+    text = render(comparison)
+    for row in comparison.table:
+        assert comparison.format(row["score"]) in text and row["title"] in text
+    assert all(version in text for version in comparison.versions().values())
+    assert comparison.python_command()[:40] in text.replace("&#x27;", "'").replace("&quot;", '"')
+    assert "negative part of the spectrum" in text
+
+
+def test_learners_far_behind_do_not_squeeze_the_axis():
+    low, high, step = _axis([(-0.03, 0.01), (-0.05, -0.01), (-0.9, -0.8)])
+    assert -0.1 < low < -0.05 and high > 0.01 and 0 < step < 0.1
+
+
+def test_png_decodes_to_the_same_pixels():
+    pixels = np.arange(12, dtype=np.uint8).reshape(3, 4) * 20
+    data = encode_png(pixels)
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    assert struct.unpack(">II", data[16:24]) == (4, 3)
+    start = data.index(b"IDAT")
+    length = struct.unpack(">I", data[start - 4 : start])[0]
+    raw = zlib.decompress(data[start + 4 : start + 4 + length])
+    np.testing.assert_array_equal(np.frombuffer(raw, np.uint8).reshape(3, 5)[:, 1:], pixels)
+    image = pytest.importorskip("matplotlib.image")
+    import io
+
+    shown = image.imread(io.BytesIO(data), format="png")
+    assert shown.shape[:2] == (3, 4) and shown[0, 0, :3].sum() < shown[-1, -1, :3].sum()
+
+
+# ----------------------------------------------------------------------------------------------------- real browser
+
+
+def browse(url, tmp_path, *options):
+    """Load a page in a headless browser; return its document, its console lines and the addresses it asked for."""
+    log = tmp_path / "net.json"
+    command = [
+        BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps",
+        f"--user-data-dir={tmp_path / 'profile'}", f"--log-net-log={log}", "--enable-logging=stderr", "--v=0",
+        "--virtual-time-budget=2000", *options, "--dump-dom", url,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    asked = re.findall(r'"url":\s*"([^"]+)"', log.read_text())
+    return done.stdout, console, [address for address in asked if address.startswith(("http", "ws", "ftp"))]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no chromium or chrome on the path")
+@pytest.mark.parametrize("which", ["matrix", "table"])
+def test_a_browser_renders_it_without_errors_or_requests(reports, which, tmp_path):
+    page = tmp_path / "report.html"
+    reports[which].report(page)
+    document, console, asked = browse(page.as_uri(), tmp_path)
+    assert console == []
+    own = [address for address in asked if not re.search(r"google|gstatic|chrome", address)]  # the browser's own calls
+    assert own == []
+    assert reports[which].table[0]["title"] in document and "</footer>" in document
+    shot = tmp_path / "shot.png"
+    browse(page.as_uri(), tmp_path, f"--screenshot={shot}", "--window-size=400,1200", "--hide-scrollbars")
+    image = pytest.importorskip("matplotlib.image").imread(shot)
+    assert image[..., :3].std() > 0.05  # something was painted
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no chromium or chrome on the path")
+def test_the_browser_test_can_fail(tmp_path):
+    page = tmp_path / "bad.html"
+    page.write_text("<body><script>console.error('broken')</script><img src='http://127.0.0.1:9/x.png'></body>")
+    _, console, asked = browse(page.as_uri(), tmp_path)
+    assert any("broken" in line for line in console) and any("127.0.0.1" in address for address in asked)
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no chromium or chrome on the path")
+def test_nothing_is_wider_than_a_phone(reports, tmp_path):
+    """The page is measured by a script that only this test adds."""
+    text = render(reports["matrix"]).replace("img-src data:", "img-src data:; script-src 'unsafe-inline'")
+    script = (
+        "<script>addEventListener('load', () => { document.body.dataset.sizes = JSON.stringify("
+        "[document.documentElement.scrollWidth, innerWidth]); })</script>"
+    )
+    page = tmp_path / "measured.html"
+    page.write_text(text.replace("</body>", script + "</body>"))
+    document, _, _ = browse(page.as_uri(), tmp_path, "--window-size=500,900")
+    content, window = json.loads(re.search(r'data-sizes="([^"]+)"', document)[1])
+    assert content <= window
