@@ -45,7 +45,7 @@ class _Local(Kernel):
         def fill(rows: slice) -> None:
             self._value(X[rows], prepared, out[rows])
 
-        over_row_blocks(fill, len(X), max(X.shape[1], len(Y) // 8), X.itemsize)
+        over_row_blocks(fill, len(X), self._columns_at_once(X.shape[1]), X.itemsize)
         return out
 
     def diag(self, X: ArrayLike) -> NDArray:
@@ -94,7 +94,7 @@ class _Local(Kernel):
         def pull(rows: slice) -> None:
             parts[rows.start] = self._gradient(X[rows], prepared, self._weights(G[rows], K[rows]))
 
-        over_row_blocks(pull, len(X), max(X.shape[1], len(Y) // 8), X.itemsize)
+        over_row_blocks(pull, len(X), self._columns_at_once(X.shape[1]), X.itemsize)
         # summed in row order, so that the result does not depend on which thread was first
         gradient = np.sum([parts[start] for start in sorted(parts)], axis=0, dtype=np.float64)
         shape = np.shape(self.bandwidths)
@@ -148,6 +148,10 @@ class _Local(Kernel):
             raise ValueError(f"{type(self).__name__} needs finite, positive bandwidths.")
         return X, Y, np.broadcast_to(widths, Y.shape)
 
+    def _columns_at_once(self, n_features: int) -> int:
+        """How many columns of a block of rows are in use at a time, which sets the size of the blocks."""
+        return n_features
+
     def _prepare_blocks(self, Y: NDArray, widths: NDArray) -> Any:
         raise NotImplementedError
 
@@ -164,6 +168,9 @@ class _Local(Kernel):
 
 class _LocalQuadratic(_Local):
     """The forms of the squared distance, evaluated by matrix products on centred data."""
+
+    def _columns_at_once(self, n_features: int) -> int:
+        return 64  # matrix products want a thousand rows or more, whatever the number of features
 
     def _prepare_blocks(self, Y: NDArray, widths: NDArray) -> Any:
         # Centring keeps the expanded square accurate when the data lie far from the origin.
