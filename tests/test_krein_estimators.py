@@ -647,6 +647,12 @@ def test_callbacks_see_folds_and_starts():
     log = Log()
     KreinRidge(KERNEL, tune="gradient", n_restarts=3, max_iter=2).set_callbacks(log).fit(X, y)
     assert log.names.count("start") == 3
+    log = Log()
+    KreinSVC(KERNEL).set_callbacks(log).fit(X, classes(y))
+    assert log.names == ["fit", "pair", "pair", "pair"]
+    log = Log()
+    KreinSVR(KERNEL).set_callbacks(log).fit(X, y)
+    assert log.names == ["fit"]
 
 
 # ---------------------------------------------------------------- scikit-learn

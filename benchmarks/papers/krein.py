@@ -2,7 +2,7 @@
 
     python benchmarks/papers/krein.py table1 [--full]
     MERCERLESS_DATA=... python benchmarks/papers/krein.py table3 [--full] [--sets yacht pm10] [--kernels gauss]
-    MERCERLESS_DATA=... python benchmarks/papers/krein.py figures [--full]
+    MERCERLESS_DATA=... python benchmarks/papers/krein.py figures [--full] [--features raw]
 
 Table 1 compares treatments of an indefinite matrix B - inv(B) on targets from its span (root mean squared error,
 targets of range 100); every method chooses its penalties on the same grid and folds. Table 3 tunes kernels by the
@@ -24,7 +24,7 @@ from scipy.linalg import eigvalsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from mercerless import KreinRidge, KreinRidgeClassifier
 from mercerless.datasets import load, make_krein_matrix
@@ -154,7 +154,18 @@ def monks_kernels():
     }
 
 
-def figures(full):
+def encoded(features, X, test):
+    """The paper does not say how it encodes the six categorical attributes."""
+    if features == "raw":
+        return X, test
+    if features == "onehot":
+        encoder = OneHotEncoder(sparse_output=False).fit(X)
+        return encoder.transform(X), encoder.transform(test)
+    scaler = (MinMaxScaler() if features == "unit" else StandardScaler()).fit(X)
+    return scaler.transform(X), scaler.transform(test)
+
+
+def figures(full, features):
     """Spectra and their growth (Figure 1), and observed learning rates (Figure 2), on monks3."""
     import matplotlib
 
@@ -166,8 +177,7 @@ def figures(full):
     monks = load("monks3")
     X, y = np.asarray(monks.data, dtype=float), np.asarray(monks.target, dtype=float)
     test, truth = np.asarray(monks.data_test, dtype=float), np.asarray(monks.target_test, dtype=float)
-    low, width = X.min(axis=0), np.ptp(X, axis=0)
-    X, test = (X - low) / width, (test - low) / width
+    X, test = encoded(features, X, test)
     figure, axes = plt.subplots(1, 6, figsize=(22, 3.6), layout="constrained", width_ratios=[1, 1, 1, 1, 1.5, 1.5])
     rows = []
     for ax, (name, kernel) in zip(axes, monks_kernels().items()):
@@ -200,8 +210,9 @@ def figures(full):
         ax.set_title(f"penalty {title}")
     header = ("part", "kernel", "largest | exponent", "smallest | standard error", "positive | first error",
               "negative | last error", "eta1 | paper's exponent", "eta2")  # fmt: skip
-    write("figures", header, rows)
-    figure.savefig(HERE / "results" / "krein_figures.png", dpi=80)
+    name = "figures" if features == "unit" else f"figures_{features}"
+    write(name, header, rows)
+    figure.savefig(HERE / "results" / f"krein_{name}.png", dpi=80)
     return rows
 
 
@@ -211,6 +222,8 @@ def main():
     parser.add_argument("--full", action="store_true", help="the paper's sizes, folds and restarts")
     parser.add_argument("--sets", nargs="*", help="only these data sets of table 3")
     parser.add_argument("--kernels", nargs="*", help="only these kernels of table 3")
+    encodings = ["unit", "raw", "standard", "onehot"]
+    parser.add_argument("--features", choices=encodings, default="unit", help="encoding of monks3 for the figures")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.filterwarnings("ignore", message="regularizer='indefinite'")
@@ -219,7 +232,7 @@ def main():
     elif options.part == "table3":
         table3(options.full, options.sets, options.kernels)
     else:
-        figures(options.full)
+        figures(options.full, options.features)
 
 
 if __name__ == "__main__":

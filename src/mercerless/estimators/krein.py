@@ -1221,6 +1221,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
+    @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinSVC":
         """Fit the model.
 
@@ -1246,8 +1247,16 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         weight, classes, labels = _check_labels(y, sample_weight, self.class_weight, type(self).__name__)
         kernel, items, used, stabilized = self._stabilized(X, weight, len(labels))
         w = None if weight is None else weight[used]
-        machines = [self._pair(stabilized.kernel, labels[used], w, i, j) for i, j in _pairs(len(classes))]
+        context = self._init_callback_context(max_subtasks=len(_pairs(len(classes))))
+        context.call_on_fit_task_begin(estimator=self)
+        machines = []
+        for i, j in _pairs(len(classes)):
+            task = context.subcontext(task_name="pair")
+            task.call_on_fit_task_begin(estimator=self)
+            machines.append(self._pair(stabilized.kernel, labels[used], w, i, j))
+            task.call_on_fit_task_end(estimator=self)
         self._store(kernel, items, used, machines, stabilized, len(labels), classes_=classes)
+        context.call_on_fit_task_end(estimator=self)
         return self
 
     def _pair(self, K: NDArray, labels: NDArray, weight: NDArray | None, i: int, j: int):
@@ -1393,6 +1402,7 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
+    @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinSVR":
         """Fit the model.
 
@@ -1415,12 +1425,15 @@ class KreinSVR(RegressorMixin, _KreinMachine):
             raise ValueError(f"epsilon must be nonnegative, got {self.epsilon!r}.")
         y = column_or_1d(_check_targets(y, type(self).__name__), warn=True)
         weight = _check_weight(sample_weight, len(y))
+        context = self._init_callback_context()
+        context.call_on_fit_task_begin(estimator=self)
         kernel, items, used, stabilized = self._stabilized(X, weight, len(y))
         w = None if weight is None else weight[used]
         machine = tube_machine(
             stabilized.kernel, y[used], self.C, self.epsilon, w, tol=self.tol, max_iter=self.max_iter
         )
         self._store(kernel, items, used, [machine], stabilized, len(y))
+        context.call_on_fit_task_end(estimator=self)
         return self
 
     @blockwise
