@@ -1,5 +1,6 @@
 """``mercerless compare`` from end to end: every kind of data, every kind of bad input, and Ctrl-C."""
 
+import io
 import json
 import os
 import pickle
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 from mercerless.cli import main
+from mercerless.commands._common import progress_bar
 from mercerless.datasets import load_digit_shapes
 
 SHAPES = load_digit_shapes(80)
@@ -42,7 +44,8 @@ def test_a_distance_matrix(tmp_path, capsys):
     np.save(tmp_path / "D.npy", D)
     np.save(tmp_path / "y.npy", Y)
     assert run("D.npy", "--labels", "y.npy", *quick("neighbors"), "--output", "out.html", "--save", "out.json") == 0
-    printed = capsys.readouterr().out
+    printed, errors = capsys.readouterr()
+    assert errors == ""  # no progress bar where nobody watches
     assert "D.npy: distance, 80 items, 2 classes" in printed
     assert "kind: distance (X is square, nothing is negative and the diagonal is zero; --kind overrides)" in printed
     assert "Nearest neighbours" in printed and "report  out.html" in printed
@@ -170,6 +173,17 @@ def test_help_teaches_by_example(capsys):
         main(["compare", "--help"])
     printed = capsys.readouterr().out
     assert stop.value.code == 0 and "examples:" in printed and "exit codes: 0 done, 2" in printed
+
+
+def test_progress_on_a_terminal(monkeypatch):
+    pytest.importorskip("rich")
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar() as progress:
+        progress("repeat 1, split 2 of 5", 3, 11)
+    assert "repeat 1, split 2 of 5" in terminal.getvalue() and "3/11" in terminal.getvalue()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent the POSIX way")

@@ -26,7 +26,7 @@ def fresh_sets(name, n_splits):
     """Yield training data and labels, fresh data and labels."""
     data = load(name)
     if name == "amp_edit":
-        yield data.K, data.target, np.vstack([data.K_val, data.K_test]), np.r_[data.y_val, data.target_test]
+        yield data.K, data.target, np.vstack([data.K_val, data.K_test]), np.r_[data.target_val, data.target_test]
         return
     splitter = (StratifiedShuffleSplit if CLASSES[name] else ShuffleSplit)(n_splits, test_size=0.3, random_state=0)
     for train, test in splitter.split(data.data, data.target):

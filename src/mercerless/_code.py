@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from sklearn.base import BaseEstimator
 
-from ._inputs import Problem
-from ._learners import Learner
+from mercerless._inputs import Problem
+from mercerless._learners import Learner
 
 
 def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> str:

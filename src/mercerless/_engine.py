@@ -28,9 +28,9 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
-from ._inputs import Problem
-from ._learners import Learner, Setting, matrix_for, rows_for, share_decompositions
-from .estimators.hyper import HyperClassifier, HyperRegressor
+from mercerless._inputs import Problem
+from mercerless._learners import Learner, Setting, matrix_for, rows_for, share_decompositions
+from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
 
 N_FOLDS = 5
 MAX_REPEATS = 10
@@ -128,7 +128,7 @@ def run_task(problem: Problem, learner: Learner, setting: Setting, task: Task) -
             predicted = estimator.predict(X_test)
             done = time.perf_counter()
             record["scores"], items = score(problem, setting.scoring, estimator, X_test, y_test, predicted)
-        except (ValueError, ArithmeticError, RuntimeError, MemoryError, np.linalg.LinAlgError) as error:
+        except Exception as error:  # whatever one learner does must not lose the others
             return {**record, "error": f"{type(error).__name__}: {error}".splitlines()[0]}
     record["fit_time"], record["predict_time"] = fitted - start, (done - fitted) / len(y_test)
     record["size"] = len(pickle.dumps(getattr(estimator, "best_estimator_", estimator)))

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from . import _files
-from ._validation import check_memory, check_real, check_square, relative_asymmetry
+from mercerless import _files
+from mercerless._validation import check_memory, check_real, check_square, relative_asymmetry
 
 KINDS = ("similarity", "distance", "table", "strings")
 TASKS = ("classification", "regression")

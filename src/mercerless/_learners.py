@@ -27,15 +27,15 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from ._inputs import Problem
-from .estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
-from .estimators.dank import DANKClassifier, DANKRegressor
-from .estimators.hyper import HyperClassifier, HyperRegressor
-from .estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
-from .estimators.lab import LABClassifier, LABRegressor
-from .estimators.similarity import SimilarityClassifierCV, SimilarityFeatures, SimilarityRegressorCV
-from .kernels import TL1, Gaussian
-from .spectra import DissimilarityKernel, SpectrumTransformer, decompose, symmetrize
+from mercerless._inputs import Problem
+from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
+from mercerless.estimators.dank import DANKClassifier, DANKRegressor
+from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
+from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
+from mercerless.estimators.lab import LABClassifier, LABRegressor
+from mercerless.estimators.similarity import SimilarityClassifierCV, SimilarityFeatures, SimilarityRegressorCV
+from mercerless.kernels import TL1, Gaussian
+from mercerless.spectra import DissimilarityKernel, SpectrumTransformer, decompose, symmetrize
 
 STEPS = (0.01, 0.1, 1.0, 10.0, 100.0)
 

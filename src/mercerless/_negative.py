@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state
 
-from .spectra import decompose
+from mercerless.spectra import decompose
 
 STRENGTHS = np.logspace(-5, 1, 7)
 N_FOLDS = 5

@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.datasets import get_data_home
 
-from ._engine import N_FOLDS, Run, Store, Task, duration, make_folds
-from ._inputs import Problem, make_problem
-from ._learners import LEARNERS, Learner, Setting, count_settings, select_learners, similarities
-from ._negative import NegativePart, judge_negative_part
-from ._statistics import Differences, compare_scores
-from .spectra import Indefiniteness, indefiniteness
+from mercerless._engine import N_FOLDS, Run, Store, Task, duration, make_folds
+from mercerless._inputs import Problem, make_problem
+from mercerless._learners import LEARNERS, Learner, Setting, count_settings, select_learners, similarities
+from mercerless._negative import NegativePart, judge_negative_part
+from mercerless._statistics import Differences, compare_scores
+from mercerless.spectra import Indefiniteness, indefiniteness
 
 __all__ = ["Comparison", "compare"]
 
@@ -200,22 +200,34 @@ def _work_folder(problem: Problem, metric: str, learners: list[Learner], random_
 
 @dataclass
 class Comparison:
-    """The outcome of `compare`.
+    """The outcome of `compare`: what was scored, what can be said about it, and what to use.
 
-    Attributes
+    Parameters
     ----------
     problem : Problem
         The data, and what was found out about it.
     metric : str
         The score that counts.
+    random_state : int
+        Seed of the splits and of the learners.
     learners : list of Learner
-        What was run.
+        What was to be run.
     records : list of dict
         One per fit: learner, repeat, fold, part of the training set, scores, times, size.
     left_out, failed : dict of str to str
         Learners without a result, with the reason.
     interrupted : bool
         Whether the user stopped the run before its end.
+    budget : float or None
+        Seconds that were allowed.
+    elapsed : float
+        Seconds that were used.
+    finished : str
+        Date and time.
+
+    See Also
+    --------
+    compare : Makes it.
     """
 
     problem: Problem
@@ -322,7 +334,18 @@ class Comparison:
         return len(self.names) > 1 and not self.ties
 
     def title(self, name: str) -> str:
-        """A learner's title."""
+        """A learner's title.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        str
+            What a reader sees.
+        """
         return next(other.title for other in LEARNERS if other.name == name and other.applies(self.problem))
 
     @cached_property
@@ -347,7 +370,9 @@ class Comparison:
             "verdict": "recommended" if i == 0 else "worse" if found.better(0, i) else "not distinguishable",
         }
         for metric in dict.fromkeys(metric for record in records for metric in record["scores"]):
-            row[metric] = float(np.mean(self._scores(name, metric)))
+            values = self._scores(name, metric)
+            if np.isfinite(values).all():
+                row[metric] = float(np.mean(values))
         row["fit_time"] = float(np.median([record["fit_time"] for record in records]))
         row["predict_time"] = float(np.median([record["predict_time"] for record in records]))
         row["size"] = int(np.median([record["size"] for record in records]))
@@ -388,11 +413,33 @@ class Comparison:
         return sentences
 
     def format(self, score: float) -> str:
-        """A score for people: accuracies as percentages."""
+        """A score for people: accuracies as percentages.
+
+        Parameters
+        ----------
+        score : float
+            The score.
+
+        Returns
+        -------
+        str
+            Such as ``"96.0 %"``.
+        """
         return f"{score:.3f}" if self.metric == "r2" else f"{100 * score:.1f} %"
 
     def points(self, difference: float) -> str:
-        """A difference of scores for people: accuracies in percentage points."""
+        """A difference of scores for people: accuracies in percentage points.
+
+        Parameters
+        ----------
+        difference : float
+            The difference.
+
+        Returns
+        -------
+        str
+            Such as ``"-0.5"``.
+        """
         return f"{difference:+.3f}" if self.metric == "r2" else f"{100 * difference:+.1f}"
 
     @cached_property
@@ -437,12 +484,34 @@ class Comparison:
         return Setting(self.problem, self.metric, self.random_state)
 
     def estimator(self, name: str | None = None) -> BaseEstimator:
-        """Return the recommended, or the named, estimator with its search, not fitted."""
+        """The recommended, or a named, estimator with its search, not fitted.
+
+        Parameters
+        ----------
+        name : str or None, default=None
+            A learner's name; None means the recommended one.
+
+        Returns
+        -------
+        BaseEstimator
+            The estimator.
+        """
         return self._build(self.learners[self._position(name or self.recommended)])
 
     def code(self, name: str | None = None) -> str:
-        """Return the recommended, or the named, estimator as code to copy."""
-        from ._code import code_for
+        """The recommended, or a named, estimator as code to copy.
+
+        Parameters
+        ----------
+        name : str or None, default=None
+            A learner's name; None means the recommended one.
+
+        Returns
+        -------
+        str
+            A program that loads the data, fits and predicts.
+        """
+        from mercerless._code import code_for
 
         learner = self.learners[self._position(name or self.recommended)]
         return code_for(self.problem, learner, self._build(learner))
@@ -454,7 +523,13 @@ class Comparison:
         return sum(repeats.count(repeat) == N_FOLDS for repeat in set(repeats))
 
     def python_command(self) -> str:
-        """The call that repeats this comparison exactly."""
+        """The call that repeats this comparison exactly.
+
+        Returns
+        -------
+        str
+            Python code.
+        """
         names = [learner.name for learner in self.learners if learner.name in self.names]
         return (
             f"mercerless.compare(X, y, kind={self.problem.kind!r}, task={self.problem.task!r}, metric={self.metric!r}, "
@@ -462,12 +537,24 @@ class Comparison:
         )
 
     def versions(self) -> dict[str, str]:
-        """Versions of everything the numbers depend on."""
+        """Versions of everything the numbers depend on.
+
+        Returns
+        -------
+        dict of str to str
+            By name.
+        """
         packages = ("mercerless", "scikit-learn", "scipy", "numpy", "joblib")
         return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
     def to_pandas(self):
-        """Return the table as a pandas DataFrame, indexed by learner."""
+        """The table for pandas, indexed by learner.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The table.
+        """
         import pandas as pd
 
         return pd.DataFrame(self.table).set_index("learner")
@@ -501,7 +588,7 @@ class Comparison:
         command : str or None, default=None
             What reproduces it; None means the call in Python.
         """
-        from .report import render
+        from mercerless.report import render
 
         write_atomically(path, render(self, command))
 

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from ._engine import N_FOLDS, duration
-from ._learners import similarities
-from ._validation import format_bytes
-from .spectra import symmetrize
+from mercerless._engine import N_FOLDS, duration
+from mercerless._learners import similarities
+from mercerless._validation import format_bytes
+from mercerless.spectra import symmetrize
 
 if TYPE_CHECKING:
-    from .compare import Comparison
+    from mercerless.compare import Comparison
 
 __all__ = ["render"]
 
@@ -163,7 +163,7 @@ def _reproduce(comparison: Comparison, command: str) -> str:
 
 
 def _plot(comparison: Comparison) -> str:
-    from .compare import WORDS
+    from mercerless.compare import WORDS
 
     rows = comparison.table
     if len(rows) < 2:
@@ -215,9 +215,14 @@ def _axis(intervals: list[tuple[float, float]]) -> tuple[float, float, float]:
     inside = [low for low in lows if low >= 2.5 * middle] or [middle]
     low, high = min(inside[0], -1e-6), max(max(high for _, high in intervals), -0.04 * inside[0])
     low, high = low - 0.04 * (high - low), high + 0.04 * (high - low)
+    return low, high, _round_step(low, high)
+
+
+def _round_step(low: float, high: float) -> float:
+    """Return a round distance between some five ticks."""
     rough = (high - low) / 5
     size = 10.0 ** np.floor(np.log10(rough))
-    return low, high, float(next(m * size for m in (1, 2, 5, 10) if m * size >= rough))
+    return float(next(factor * size for factor in (1, 2, 5, 10) if factor * size >= rough))
 
 
 def _minus(number: str) -> str:
@@ -231,7 +236,7 @@ def _tick(value: float, step: float) -> str:
 
 
 def _table(comparison: Comparison) -> str:
-    from .compare import WORDS
+    from mercerless.compare import WORDS
 
     rows = comparison.table
     others = [name for name in WORDS if name != comparison.metric and any(name in row for row in rows)]
@@ -262,7 +267,8 @@ def _table_row(comparison: Comparison, row: dict[str, Any], others: list[str], h
     for name in others:
         shown = f"{row[name]:.3g}" if name in row and np.isfinite(row[name]) else "&ndash;"
         cells.append(f"<td class=extra>{shown}</td>")
-    cells.append(f"<td class=extra>{format_bytes(row['size'])}</td><td class=extra>{row['settings'] or 'own'}</td>")
+    settings = row["settings"] or ("none" if row["learner"] == "dummy" else "own")
+    cells.append(f"<td class=extra>{format_bytes(row['size'])}</td><td class=extra>{settings}</td>")
     state = " class=best" if row["verdict"] == "recommended" else ""
     name = f"<th scope=row>{escape(row['title'])}<small><code>{escape(row['learner'])}</code></small></th>"
     return f"<tr{state}>{name}{''.join(cells)}</tr>"
@@ -435,12 +441,12 @@ def _curves(comparison: Comparison) -> str:
             dash = f' stroke-dasharray="{_DASHES[rank]}"' if _DASHES[rank] else ""
             look = f'stroke="var(--c{rank})" stroke-width="{3 if rank == 0 else 2}"{dash}'
         lines.append(f'<path d="M{"L".join(place(*point) for point in curves[name])}" fill="none" {look}/>')
-    grid = np.linspace(low, high, 5)
-    rules = "".join(
-        f'<path d="M{left} {y:.1f}H{width - 14}" stroke="var(--line)" stroke-width=".6"/>'
-        f'<text x="{left - 6}" y="{y + 4:.1f}" text-anchor="end">{comparison.format(score)}</text>'
-        for score, y in zip(grid, np.linspace(base, 10, 5))
-    )
+    step = _round_step(low, high)
+    rules = ""
+    for score in step * np.arange(np.ceil(low / step), np.floor(high / step) + 1):
+        y = place(sizes[0], score).split()[1]
+        rules += f'<path d="M{left} {y}H{width - 14}" stroke="var(--line)" stroke-width=".6"/>'
+        rules += f'<text x="{left - 6}" y="{float(y) + 4:.1f}" text-anchor="end">{comparison.format(score)}</text>'
     labels = "".join(
         f'<text x="{place(size, low).split()[0]}" y="{base + 17}" text-anchor="middle">{size}</text>' for size in sizes
     )
@@ -453,7 +459,8 @@ def _curves(comparison: Comparison) -> str:
     rest = "; the others in grey, where they are in sight" if len(curves) > len(coloured) else ""
     return (
         "<section><h2>What more data would bring</h2>\n<figure>"
-        f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="Learning curves of {len(curves)} learners">'
+        f'<svg class=curves viewBox="0 0 {width} {height}" role="img" '
+        f'aria-label="Learning curves of {len(curves)} learners">'
         f'<clipPath id="inside"><rect x="{left}" y="0" width="{width}" height="{base}"/></clipPath>{rules}'
         f'<g clip-path="url(#inside)">{"".join(lines)}</g>{labels}</svg><ul class=legend>{legend}</ul>'
         f"<figcaption>Mean score by the number of training items{rest}.</figcaption></figure></section>"
