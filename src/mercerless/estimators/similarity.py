@@ -190,13 +190,14 @@ class _SimilarityStack(KernelEstimator):
             return K, _as_similarities(np.asarray(self.kernel_.diag(items)), self.input_)
         return K, None if self.diagonal_ is None else np.full(len(K), self.diagonal_)
 
-    def _splits(self, y: NDArray, labels: NDArray) -> list[tuple[NDArray, NDArray]]:
+    def _splits(self, y: NDArray) -> list[tuple[NDArray, NDArray]]:
         """Training and test rows of every fold; the test parts must make up all rows once."""
-        n = len(y)
+        n, classifier = len(y), isinstance(self, ClassifierMixin)
+        labels = np.unique(y, return_inverse=True)[1] if classifier else np.zeros(n)
         if isinstance(self.cv, Integral):
             folds = assign_folds(labels, min(int(self.cv), n), check_random_state(self.random_state))
             return [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(folds.max() + 1)]
-        splits = list(check_cv(self.cv, labels, classifier=isinstance(self, ClassifierMixin)).split(y, labels))
+        splits = list(check_cv(self.cv, labels, classifier=classifier).split(y, labels))
         if not np.array_equal(np.sort(np.concatenate([test for _, test in splits])), np.arange(n)):
             raise ValueError("cv must put every item into exactly one test part, as KFold does; it does not.")
         return splits
@@ -223,30 +224,24 @@ class _SimilarityStack(KernelEstimator):
         K, attributes = self._train_similarities(X)
         check_consistent_length(K, y)
         weight = _check_weight(sample_weight, len(K))
-        # an item of weight 0 is not there at all
-        used = np.flatnonzero(weight) if np.any(weight == 0.0) else slice(None)
-        if not isinstance(used, slice):
+        used: Any = slice(None)
+        if np.any(weight == 0.0):  # an item of weight 0 is not there at all
+            used = np.flatnonzero(weight)
             K, y, weight = K[np.ix_(used, used)], y[used], weight[used]
         weight = weight * (len(weight) / weight.sum())
-        labels = np.unique(y, return_inverse=True)[1] if isinstance(self, ClassifierMixin) else np.zeros(len(y))
-        splits = self._splits(y, labels) if len(y) > 1 else []
+        splits = self._splits(y) if len(y) > 1 else []
         context = self._init_callback_context(max_subtasks=len(splits) + 1, sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self)
         Y, own = self._encode(y, weight)
-        oof = self._out_of_fold(context, K, Y, weight, splits)
-        combined = self._combine(oof, y, Y, weight, own)
+        combined = self._combine(self._out_of_fold(context, K, Y, weight, splits), y, Y, weight, own)
         final = context.subcontext(task_name="members", task_id=len(splits))
         final.call_on_fit_task_begin(estimator=self)
         stack = fit_members(K, Y, combined["members_"], weight)
         final.call_on_fit_task_end(estimator=self)
         context.call_on_fit_task_end(estimator=self)
         if not combined["certificate_"] <= 1e-6:
-            warnings.warn(
-                f"The calibration stopped at a relative gradient of {combined['certificate_']:.1e}; "
-                "probabilities may be poor.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            message = f"The calibration stopped at a relative gradient of {combined['certificate_']:.1e}."
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
         return attributes | own | combined | {"stack_": stack, "used_": used}
 
     def _new_predictions(self, X: Any, diag: ArrayLike | None) -> tuple[NDArray, NDArray]:
@@ -357,6 +352,14 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         The training items' own similarity if it is the same for all, else None.
     certificate_ : float
         The largest relative violation of the optimality conditions of calibration and weights.
+    kernel_ : Kernel
+        The resolved kernel.
+    X_fit_ : array-like or None
+        The training items; None for precomputed input.
+    stack_ : Members
+        The fitted learners.
+    used_ : ndarray or slice
+        Which training items have a weight above 0.
     n_features_in_ : int
         The number of features, or of training items for precomputed similarities.
 
@@ -592,6 +595,14 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
         The training items' own similarity if it is the same for all, else None.
     certificate_ : float
         The relative violation of the optimality conditions of the weights.
+    kernel_ : Kernel
+        The resolved kernel.
+    X_fit_ : array-like or None
+        The training items; None for precomputed input.
+    stack_ : Members
+        The fitted learners.
+    used_ : ndarray or slice
+        Which training items have a weight above 0.
     n_features_in_ : int
         The number of features, or of training items for precomputed similarities.
 
