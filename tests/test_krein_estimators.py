@@ -623,6 +623,15 @@ def test_interrupted_fit_leaves_no_half_fitted_model():
     assert not model.__sklearn_is_fitted__()
 
 
+def test_refitting_leaves_nothing_of_an_earlier_search():
+    X, y = data(30)
+    model = KreinRidge(KERNEL).fit(X, y)
+    assert hasattr(model, "cv_results_")
+    model.set_params(**FIXED).fit(X, y)
+    assert not hasattr(model, "cv_results_")
+    assert not hasattr(model, "best_index_")
+
+
 def test_callbacks_see_folds_and_starts():
     class Log:
         def __init__(self):

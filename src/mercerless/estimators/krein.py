@@ -154,7 +154,7 @@ class _LandmarkProblem:
 
 
 class _KreinLeastSquares(KernelEstimator):
-    """What the regressor and the classifier share; `_choose` and `_targets` differ."""
+    """What the regressor and the classifier share; how they choose a setting differs."""
 
     _streams = True
 
@@ -221,6 +221,8 @@ class _KreinLeastSquares(KernelEstimator):
             fitted["cv_results_"] |= dict(zip(names, everything))
         if self.tune == "gradient":
             fitted["tuning_"] = tuning
+        for name in {"cv_results_", "best_index_", "tuning_"} - set(fitted):  # of an earlier fit
+            self.__dict__.pop(name, None)
         for name, value in fitted.items():
             setattr(self, name, value)
         context.call_on_fit_task_end(estimator=self)
