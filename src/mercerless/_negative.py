@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state
 
-from mercerless.spectra import decompose
+from mercerless.spectra import Indefiniteness, decompose
 
 STRENGTHS = np.logspace(-5, 1, 7)
 N_FOLDS = 5
@@ -131,3 +131,24 @@ def _out_of_fold(K: NDArray, targets: NDArray, folds, modes: tuple[str, ...]) ->
                 predicted = mean + features @ (shrunk[:, None] * coordinates)
                 losses[m, i, test] = ((predicted - targets[test]) ** 2).sum(axis=1)
     return [of_mode[of_mode.mean(axis=1).argmin()] for of_mode in losses]
+
+
+def negative_sentences(found: Indefiniteness, judged: NegativePart | None) -> list[str]:
+    """Say whether the negative part of the spectrum is information or noise."""
+    if found.is_psd:
+        return ["The similarities are positive semi-definite: any kernel machine is sound on them."]
+    if judged is None:
+        return ["The similarities are indefinite; the run ended before the negative part was judged."]
+    better, worse = ("using it", "leaving it out")[:: 1 if judged.z > 0 else -1]
+    amount = f"{better} beats {worse} by {abs(judged.z):.1f} standard errors on held-out labels"
+    first = {
+        "informative": f"The negative part of the spectrum holds information: {amount}.",
+        "noise": f"The negative part of the spectrum is noise for these labels: {amount}.",
+        "undecided": f"Whether the negative part of the spectrum helps is undecided: {amount}, too little to tell.",
+    }[judged.verdict]
+    share = judged.p_value * (judged.n_permutations + 1) - 1
+    second = (
+        f"With the negative part shuffled among the items, {share:.0f} of {judged.n_permutations} copies predicted as "
+        f"well as the real one (p = {judged.p_value:.3g})."
+    )
+    return [first, second]

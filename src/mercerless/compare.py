@@ -23,7 +23,7 @@ from sklearn.datasets import get_data_home
 from mercerless._engine import N_FOLDS, Run, Store, Task, duration, make_folds
 from mercerless._inputs import Problem, make_problem
 from mercerless._learners import LEARNERS, Learner, Setting, count_settings, select_learners, similarities
-from mercerless._negative import NegativePart, judge_negative_part
+from mercerless._negative import NegativePart, judge_negative_part, negative_sentences
 from mercerless._statistics import Differences, compare_scores
 from mercerless.spectra import Indefiniteness, indefiniteness
 
@@ -278,7 +278,7 @@ class Comparison:
         if self.interrupted:
             raise KeyboardInterrupt
         raise ValueError(
-            f"The budget of {duration(self.budget)} is too short for a single learner; give more, or fewer items."
+            f"The budget of {duration(self.budget or 0)} is too short for a single learner; give more, or fewer items."
         )
 
     @cached_property
@@ -604,11 +604,12 @@ class Comparison:
                 interval, duration(row["fit_time"]), {"worse": ""}.get(row["verdict"], row["verdict"]),
             ))
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        sides = (str.ljust, str.rjust, str.rjust, str.rjust, str.rjust, str.ljust)
-        lines = ["  ".join(side(*cell) for side, *cell in zip(sides, row, widths)).rstrip() for row in rows]
+        sides = "<>>>><"
+        lines = ["  ".join(f"{c:{side}{w}}" for c, side, w in zip(row, sides, widths)).rstrip() for row in rows]
         notes = [f"left out: {self.title(name)} ({reason})" for name, reason in self.left_out.items()]
         notes += [f"failed: {self.title(name)} ({error})" for name, error in self.failed.items()]
-        return "\n".join([*lines, *notes, "", *self.verdict])
+        matrix = [] if self.spectrum is None else negative_sentences(self.spectrum, self.negative)[:1]
+        return "\n".join([*lines, *notes, "", *self.verdict, *matrix])
 
 
 

@@ -16,8 +16,9 @@ from scipy.spatial.distance import squareform
 
 from mercerless._engine import N_FOLDS, duration
 from mercerless._learners import similarities
+from mercerless._negative import negative_sentences
 from mercerless._validation import format_bytes
-from mercerless.spectra import symmetrize
+from mercerless.spectra import Indefiniteness, symmetrize
 
 if TYPE_CHECKING:
     from mercerless.compare import Comparison
@@ -51,7 +52,7 @@ def render(comparison: Comparison, command: str | None = None) -> str:
         _head(comparison),
         _recommended(comparison),
         _plot(comparison),
-        _spectrum(comparison) if comparison.problem.is_matrix else "",
+        "" if comparison.spectrum is None else _spectrum(comparison, comparison.spectrum),
         _curves(comparison),
         _table(comparison),
         _not_compared(comparison),
@@ -277,42 +278,19 @@ def _table_row(comparison: Comparison, row: dict[str, Any], others: list[str], h
 # ------------------------------------------------------------------------------------------------------- pictures
 
 
-def _spectrum(comparison: Comparison) -> str:
-    K = similarities(comparison.problem)
-    values, found = np.linalg.eigvalsh(K)[::-1], comparison.spectrum
+def _spectrum(comparison: Comparison, found: Indefiniteness) -> str:
+    values = np.linalg.eigvalsh(similarities(comparison.problem))[::-1]
     facts = (
         f"{found.n_positive} positive, {found.n_negative} negative and {found.n_zero} zero eigenvalues; the negative "
         f"ones are {found.negative_mass:.1%} of the sum of sizes."
     )
-    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in negative_sentences(comparison))
+    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in negative_sentences(found, comparison.negative))
     kind = "Distances become similarities &minus;d²/2, centred. " if comparison.problem.is_distance else ""
     return (
         f"<section><h2>The matrix</h2>\n{words}\n<div class=pair><figure>{_spectrum_svg(values)}"
         f"<figcaption>{kind}{facts} Heights are square roots of sizes.</figcaption></figure>\n"
         f"<figure>{_matrix_svg(comparison)}</figure></div></section>"
     )
-
-
-def negative_sentences(comparison: Comparison) -> list[str]:
-    """Say whether the negative part of the spectrum is information or noise."""
-    found, judged = comparison.spectrum, comparison.negative
-    if found.is_psd:
-        return ["The similarities are positive semi-definite: any kernel machine is sound on them."]
-    if judged is None:
-        return ["The similarities are indefinite; the run ended before the negative part was judged."]
-    better, worse = ("using", "leaving out") if judged.z > 0 else ("leaving out", "using")
-    amount = f"{better} it beats {worse} it by {abs(judged.z):.1f} standard errors on held-out labels"
-    first = {
-        "informative": f"The negative part of the spectrum holds information: {amount}.",
-        "noise": f"The negative part of the spectrum is noise for these labels: {amount}.",
-        "undecided": f"Whether the negative part of the spectrum helps is undecided: {amount}, too little to tell.",
-    }[judged.verdict]
-    share = judged.p_value * (judged.n_permutations + 1) - 1
-    second = (
-        f"With the negative part shuffled among the items, {share:.0f} of {judged.n_permutations} copies predicted as "
-        f"well as the real one (p = {judged.p_value:.3g})."
-    )
-    return [first, second]
 
 
 def _spectrum_svg(values: NDArray) -> str:
@@ -325,7 +303,7 @@ def _spectrum_svg(values: NDArray) -> str:
     unit = (height - 24) / max(top - bottom, 1e-300)
     zero = 12 + top * unit
     step = (width - left - 6) / len(heights)
-    bars = {"positive": [], "negative": []}
+    bars: dict[str, list[str]] = {"positive": [], "negative": []}
     for i, value in enumerate(heights):
         x, y = left + i * step, zero - max(value, 0) * unit
         bars["positive" if value >= 0 else "negative"].append(
