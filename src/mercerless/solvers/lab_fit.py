@@ -508,12 +508,12 @@ def local_candidate(
     best = int(np.argmin(errors))
     curve = [(per_fold[0][i].iteration, errors[i]) for i in range(length)]
     predictions = np.concatenate([kept[best].predictions for kept in per_fold])
-    if len(folds) == 1:
+    if len(folds) == 1 and settings.growth is None:
         state = per_fold[0][best]
         expansion = Expansion(form, state.support, state.log_bandwidths, state.log_ridge)
         return Candidate(expansion, predictions, curve, loss, certificate)
     support = select_support(X, Y, settings.n_support, settings.selection, settings.seed)
-    chosen = settings._replace(max_iter=curve[best][0])
+    chosen = settings if settings.growth is not None else settings._replace(max_iter=curve[best][0])
     if chosen.max_iter == 0:
         b, r, _ = learn_shared_start(form, kernel, X, Y, support, chosen, weights, callback)
         expansion, loss = Expansion(form, support, np.tile(b, (len(support), 1)), r), np.zeros(0)
@@ -610,9 +610,13 @@ def _run_fold(form, kernel, X, Y, fold, settings, weights, limit, callback):
         worse = len(kept) >= 3 and min(kept[-1].error, kept[-2].error) > 1.02 * best
         return worse or (limit is not None and len(kept) >= limit)
 
-    keep = [k for k in CHECKPOINTS if k <= settings.max_iter] or [settings.max_iter]
     support = select_support(A, b, settings.n_support, settings.selection, settings.seed)
-    _, loss, certificate = learn_local(form, kernel, A, b, support, settings, w, keep, check, callback)
+    if settings.growth is not None:  # its own rule says when to stop
+        end, loss, certificate = learn_local(form, kernel, A, b, support, settings, w, callback=callback)
+        check(len(loss) - 1, end.support, end.log_bandwidths, end.log_ridge)
+    else:
+        keep = [k for k in CHECKPOINTS if k <= settings.max_iter] or [settings.max_iter]
+        _, loss, certificate = learn_local(form, kernel, A, b, support, settings, w, keep, check, callback)
     return kept, loss, certificate
 
 
