@@ -30,7 +30,7 @@ from mercerless.estimators.hyper_search import (
     tensor_trends,
 )
 from mercerless.kernels.base import Kernel, Scale
-from mercerless.kernels.hyper import TensorHyper, pair_index, take_pairs
+from mercerless.kernels.hyper import HyperKernel, TensorHyper, pair_index, take_pairs
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.lowrank import features, nystroem, select_landmarks
 from mercerless.solvers.hyper import (
@@ -656,31 +656,56 @@ class _TwoStage(BaseEstimator):
     def _fit_stages(self, X: NDArray, y: NDArray) -> None:
         machine = self._check_machine(len(X))
         learner = self._learner().fit(X, y)
-        C = self.C if machine == "krein" or self.C is not None else self._search_C(learner, X, y, machine)
+        settings, C = self._tune(learner, X, y, machine)
+        if settings is not None:
+            searched = learner.cv_results_
+            learner = clone_with(learner, **settings).fit(X, y)
+            learner.cv_results_ = searched
         stage = _Machine(machine, self, C).fit(_normalised(learner.kernel_, X), X, y)
         self.learner_, self.machine_, self.C_ = learner, stage, C
         self.kernel_, self.hyper_kernel_ = stage.kernel, learner.hyper_kernel_
 
-    def _search_C(self, learner: _HyperLearner, X: NDArray, y: NDArray, machine: str) -> float:
-        """Cross-validate C with the kernel learned anew in every fold: the labels of a fold never reach its kernel."""
+    def _tune(self, learner: _HyperLearner, X: NDArray, y: NDArray, machine: str) -> tuple[dict | None, float]:
+        """Cross-validate stage 1's scale and C with the kernel learned anew in every fold.
+
+        The labels of a fold never reach the kernel that is judged on it. Returns stage 1's settings when they are not
+        those the learner has found, and C.
+        """
         random = check_random_state(self.random_state)
-        index = random.permutation(len(X))[: _LARGE if machine == "linear" else 1000]
+        index = random.permutation(len(X))[:1000]
         X, y = X[index], y[index]
-        grid = np.logspace(-2, 3, 6)
-        folds = self._folds(y)
-        if len(X) < 10 or folds is None:
-            return 1.0
-        fixed = clone_with(learner, hyper_kernel=learner.hyper_kernel_, n_parts=1, cv=2,
-                           **({"alpha": learner.alpha_} if self.loss == "squared" else {"C": learner.C_}))
-        if fixed.n_landmarks is None or (fixed.n_landmarks == "auto" and len(X) <= _EXACT_ITEMS):
-            fixed.n_landmarks = _DEFAULT_LANDMARKS
-        scores = np.zeros(len(grid))
+        grid = np.logspace(-2, 3, 6) if self.C is None else np.array([float(self.C)])
+        candidates, folds = self._stage1_candidates(learner), self._folds(y)
+        if len(X) < 10 or folds is None or len(candidates) * len(grid) == 1:
+            return None, float(grid[len(grid) // 2]) if self.C is not None else 1.0
+        small = {"n_parts": 1, "cv": 2}
+        if learner.n_landmarks is None or learner.n_landmarks == "auto":
+            small["n_landmarks"] = _DEFAULT_LANDMARKS if len(X) > 300 else 200
+        scores = np.zeros((len(candidates), len(grid)))
         for train, held in folds.split(X, y):
-            kernel = _normalised(clone_with(fixed).fit(X[train], y[train]).kernel_, X[train])
-            K, K_held = kernel(X[train]), kernel(X[held], X[train])
-            for k, C in enumerate(grid):
-                scores[k] += self._small_machine(C, y).fit(K, y[train]).score(K_held, y[held])
-        return float(grid[int(np.argmax(scores))])
+            for i, settings in enumerate(candidates):
+                fitted = clone_with(learner, **{**settings, **small}).fit(X[train], y[train])
+                kernel = _normalised(fitted.kernel_, X[train])
+                K, K_held = kernel(X[train]), kernel(X[held], X[train])
+                for k, C in enumerate(grid):
+                    scores[i, k] += self._small_machine(C, y).fit(K, y[train]).score(K_held, y[held])
+        i, k = np.unravel_index(int(np.argmax(scores)), scores.shape)
+        chosen = candidates[i]
+        return (None if chosen["hyper_kernel"] is learner.hyper_kernel_ else chosen), float(grid[k])
+
+    def _stage1_candidates(self, learner: _HyperLearner) -> list[dict]:
+        """Stage 1's best setting first, then the best one of every other length scale that was tried."""
+        name = "alpha" if self.loss == "squared" else "C"
+        own = learner.alpha_ if self.loss == "squared" else learner.C_
+        found = {_scale_of(learner.hyper_kernel_): {"hyper_kernel": learner.hyper_kernel_, name: own}}
+        for row in sorted(learner.cv_results_, key=lambda row: row["error"]):
+            value = row["alpha"] if self.loss == "squared" else own
+            found.setdefault(_scale_of(row["hyper_kernel"]), {"hyper_kernel": row["hyper_kernel"], name: value})
+        return list(found.values())[:4]
+
+
+def _scale_of(hyper: HyperKernel) -> bytes:
+    return np.asarray(hyper.length_scale, dtype=float).tobytes()
 
 
 def _normalised(kernel: Kernel, X: NDArray) -> Kernel:
@@ -739,7 +764,8 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
     alpha : float or None, default=None
         Stage 1's penalty for the squared loss; None: by cross-validation.
     C : float or None, default=None
-        Stage 2's loss weight; None: by cross-validation with the kernel learned anew in every fold.
+        Stage 2's loss weight; None: by cross-validation with the kernel learned anew in every fold, together with
+        the hyper-kernel's length scale when ``hyper_kernel`` is a name.
     machine : {"auto", "svm", "linear", "krein"}, default="auto"
         Stage 2: `SVC` (a stationary point when the kernel is indefinite), a linear machine on low-rank features that
         flips negative directions, or `KreinRidgeClassifier`. "auto" is "svm" up to 3000 items, then "linear".

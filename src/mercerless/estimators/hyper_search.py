@@ -33,6 +33,8 @@ TENSOR_NOISES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 SEARCH_ITEMS = 300
 SEARCH_CENTERS = 150
 SEARCH_ITEMS_TENSOR = 500
+# trends of single features cost two matrices each
+SEARCH_FEATURES = 30
 
 
 class PairTarget(NamedTuple):
@@ -382,17 +384,26 @@ def search_tensor(X: NDArray, S: NDArray, candidates: list, alpha: float | None,
     order, slices = make_folds(len(X), cv, random)
     folds = [order[s] for s in slices]
     squares = _fold_squares(S, folds, used)
-    bases: dict[int, Any] = {}
-    results = []
-    for hyper in candidates:
-        key = hash(np.asarray(hyper.length_scale, dtype=float).tobytes())
-        if key not in bases:
-            bases[key] = item_basis(hyper.items(X))
-        problem = TensorProblem(S, bases[key], tensor_trends(hyper, X))
-        for noise in TENSOR_NOISES if search_noise else (hyper.item_noise,):
-            errors = problem.leave_out_errors(noise, folds, used)
-            error = float(np.sqrt(np.mean(errors / squares)))
-            results.append({"hyper_kernel": _with_noise(hyper, noise), "alpha": 0.0, "error": error})
+    bases: dict[bytes, Any] = {}
+
+    def compare(hypers: list) -> list[dict]:
+        rows = []
+        for hyper in hypers:
+            key = np.asarray(hyper.length_scale, dtype=float).tobytes()
+            if key not in bases:
+                bases[key] = item_basis(hyper.items(X))
+            problem = TensorProblem(S, bases[key], tensor_trends(hyper, X))
+            for noise in TENSOR_NOISES if search_noise else (hyper.item_noise,):
+                errors = problem.leave_out_errors(noise, folds, used)
+                error = float(np.sqrt(np.mean(errors / squares)))
+                rows.append({"hyper_kernel": _changed(hyper, item_noise=noise), "alpha": 0.0, "error": error})
+        return rows
+
+    results = compare(candidates)
+    if search_noise and X.shape[1] <= SEARCH_FEATURES:  # trends of single features at the best scales only
+        ranked = sorted(results, key=lambda row: row["error"])
+        scales = list(dict.fromkeys(float(row["hyper_kernel"].length_scale) for row in ranked))[:2]
+        results += compare([_changed(middle, length_scale=scale, trend="features") for scale in scales])
     best = min(results, key=lambda row: row["error"])
     if alpha is None:
         penalties = _refit_errors(X, S, best["hyper_kernel"], folds, used, squares)
@@ -402,8 +413,8 @@ def search_tensor(X: NDArray, S: NDArray, candidates: list, alpha: float | None,
     return Choice(best["hyper_kernel"], alpha, results)
 
 
-def _with_noise(hyper: TensorHyper, noise: float) -> TensorHyper:
-    return TensorHyper(**{**hyper.get_params(deep=False), "item_noise": noise})
+def _changed(hyper: TensorHyper, **changes) -> TensorHyper:
+    return TensorHyper(**{**hyper.get_params(deep=False), **changes})
 
 
 def _fill(X: NDArray, S: NDArray, hyper: TensorHyper) -> NDArray:

@@ -123,7 +123,9 @@ class LearnedKernelDisplay:
             ax.plot(np.arange(1, len(values) + 1), values, marker, color=color, label=label, ms=4, alpha=0.8)
             if label == "learned":
                 negative = values < -1e-10 * np.abs(values).max()
-                ax.plot(np.flatnonzero(negative) + 1, values[negative], marker, color=NEGATIVE, ms=4, label="negative")
+                if negative.any():
+                    ax.plot(np.flatnonzero(negative) + 1, values[negative], marker, color=NEGATIVE, ms=4,
+                            label="learned, negative")
         top = float(np.abs(np.linalg.eigvalsh(self.learned)).max()) or 1.0
         ax.set_yscale("symlog", linthresh=1e-3 * top)
         ax.axhline(0, color=NEUTRAL, lw=0.8)

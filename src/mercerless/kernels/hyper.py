@@ -610,8 +610,12 @@ class TensorHyper(BaseEstimator):
         distance[same] = 0.0
         yield np.ones_like(distance)
         yield same.astype(distance.dtype)
-        for k in range(1, len(knots)):
-            yield np.interp(distance, knots, np.eye(len(knots))[k])
+        if len(knots) > 1:
+            position = np.interp(distance, knots, np.arange(len(knots)))
+            for k in range(1, len(knots)):
+                hat = np.abs(position - k)
+                np.subtract(1.0, hat, out=hat)
+                yield np.maximum(hat, 0.0, out=hat)
         if self.trend == "features":
             for j in range(X.shape[1]):
                 apart = np.abs(X[:, j][:, None] - Y[:, j])

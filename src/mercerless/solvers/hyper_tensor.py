@@ -138,8 +138,8 @@ class TensorProblem:
         # inner products between all matrices: whole, and half transformed row by row (for the complement)
         self._whole = self._rows = None
         if not basis.complete:
-            flat = np.stack([M.ravel() for M in (S, *trends)])
-            self._whole = flat @ flat.T
+            matrices = (S, *trends)
+            self._whole = np.array([[np.vdot(a, b) for b in matrices] for a in matrices])
             self._rows = np.array([[np.einsum("ij,ij->i", a, b) for b in half] for a in half])
 
     def weights(self, noise: float, alpha: float) -> tuple[NDArray, NDArray, float]:
