@@ -82,7 +82,7 @@ def test_tuned_regressor_does_not_depend_on_the_scale_of_y():
     moved = DANKRegressor(tune="gradient", random_state=0).fit(X, 1e4 * (y + 3))
     difference = moved.score(X_test, 1e4 * (y_test + 3)) - model.score(X_test, y_test)
     assert abs(difference) < 0.1  # not smaller: rounding may change the path of the descent
-    assert model.epsilon_ > 0 and model.score(X_test, y_test) > 0.5
+    assert model.epsilon_ > 0 and model.score(X_test, y_test) > 0.3
 
 
 def test_several_classes_and_one_scale():
@@ -98,5 +98,7 @@ def test_what_cannot_be_tuned_is_refused():
         DANKClassifier(Laplace(1.0), tune="gradient").fit(X, y)
     with pytest.raises(ValueError, match="takes no weights"):
         DANKClassifier(tune="gradient", class_weight={1.0: 2.0, -1.0: 1.0}).fit(X, y)
+    with pytest.raises(ValueError, match="at least two rows of every class"):
+        DANKClassifier(tune="gradient").fit(X, np.arange(30) == 0)
     with pytest.raises(ValueError, match="tune must be None or 'gradient'"):
         DANKClassifier(tune="grid").fit(X, y)

@@ -284,14 +284,7 @@ class _DANK(KernelEstimator):
         clusters = self._clusters(items)
         labels = np.zeros(len(items), dtype=int) if clusters is None else clusters.labels_
         fitted = [self._solve(base, t, labels, settings.C, c, report) for t, c in zip(tasks, settings.centerings)]
-        worst = max(f.gap for f in fitted)
-        if not worst <= self.tol:
-            warnings.warn(
-                f"The relative duality gap is {worst:.1e} after {max(f.n_iter for f in fitted)} outer steps, above "
-                f"tol={self.tol:.1e}; raise max_iter or tol, or scale the features.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        self._warn(fitted)
         attributes = self._attributes(kernel, items, fitted)
         if self.out_of_sample == "hyper":
             attributes["extension_"] = tuple(self._extend(items, f.adaptation) for f in fitted)
@@ -301,11 +294,21 @@ class _DANK(KernelEstimator):
         context.call_on_fit_task_end(estimator=self)
         return attributes
 
+    def _warn(self, fitted: list[_Fitted]) -> None:
+        worst = max(f.gap for f in fitted)
+        if not worst <= self.tol:
+            warnings.warn(
+                f"The relative duality gap is {worst:.1e} after {max(f.n_iter for f in fitted)} outer steps, above "
+                f"tol={self.tol:.1e}; raise max_iter or tol, or scale the features.",
+                ConvergenceWarning,
+                stacklevel=5,
+            )
+
     def _tune(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[_Task]) -> tuple[Kernel, _Settings, Tuned]:
         """Length scales, C, centering and epsilon by the gradient of the validation loss, from a coarse grid."""
         if not isinstance(kernel, Gaussian):
             raise ValueError("tune='gradient' needs a Gaussian kernel; search other kernels with GridSearchCV.")
-        if any(np.ptp(task.weight) > 0 for task in tasks):
+        if any(np.any(task.weight != 1.0) for task in tasks):
             raise ValueError("tune='gradient' takes no weights; repeat rows instead, or leave tune=None.")
         classify = tasks[0].is_classification
         used = np.unique(np.concatenate([task.rows for task in tasks]))
@@ -313,8 +316,11 @@ class _DANK(KernelEstimator):
         if self.kernel == "gaussian":
             kernel = Gaussian(np.full(X.shape[1], float(kernel.length_scale)))
         scales = np.asarray(kernel.length_scale, dtype=float)
-        splitter = (StratifiedKFold if classify else KFold)(5, shuffle=True, random_state=self.random_state)
-        splits = list(splitter.split(X, y[used]))
+        smallest = np.unique(y[used], return_counts=True)[1].min() if classify else len(used)
+        if smallest < 2:
+            raise ValueError("tune='gradient' needs at least two rows of every class, or two rows for regression.")
+        folds_of = StratifiedKFold if classify else KFold
+        splits = list(folds_of(min(5, smallest), shuffle=True, random_state=self.random_state).split(X, y[used]))
         size = 1.0 if classify else float(np.std(y[used])) or 1.0
         target = y[used] if classify else (y[used] - y[used].mean()) / size
         grid: dict[str, Any] = {"C": 2.0 ** np.arange(-3, 8, 2), "gamma": 0.5 * 4.0 ** np.arange(-3, 3)}
