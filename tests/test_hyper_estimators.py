@@ -132,3 +132,36 @@ def test_displays():
     with pytest.raises(ValueError, match="vectors of one length"):
         KernelLineDisplay.from_kernel(model.kernel_, X[0], X[0, :2])
     plt.close("all")
+
+
+class Recorder:
+    """A minimal callback of scikit-learn's protocol; may interrupt."""
+
+    def __init__(self, interrupt=False):
+        self.stages, self.interrupt = [], interrupt
+
+    def setup(self, estimator, context):
+        pass
+
+    def on_fit_task_begin(self, estimator, context, **kwargs):
+        pass
+
+    def on_fit_task_end(self, estimator, context, *, metadata=None, **kwargs):
+        if metadata:
+            self.stages.append(metadata.get("stage", "iteration"))
+            if self.interrupt:
+                raise KeyboardInterrupt
+
+    def teardown(self, estimator, context):
+        pass
+
+
+def test_callbacks_see_the_search_and_the_iterations():
+    X, y = load_iris(return_X_y=True)
+    recorder = Recorder()
+    HyperRidge("gaussian", solver="cg", n_landmarks=30, random_state=0).set_callbacks(recorder).fit(X[::5], y[::5])
+    assert recorder.stages.count("search") == 12 and recorder.stages.count("iteration") >= 1
+    model = HyperRidge("gaussian", n_landmarks=30).set_callbacks(Recorder(interrupt=True))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X[::5], y[::5])
+    assert not hasattr(model, "kernel_")

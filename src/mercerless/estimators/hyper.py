@@ -1,6 +1,7 @@
 """Learn a kernel from labels or extend a similarity to new items: estimators in a hyper-RKHS."""
 
 import warnings
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -8,6 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -59,9 +61,10 @@ _DEFAULT_LANDMARKS = 500
 _DIRECT_WORK = 2e10  # multiplications of the normal equations above which conjugate gradients are used
 
 
-class _HyperLearner(TransformerMixin, BaseEstimator):
+class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """What `HyperRidge` and `HyperSVR` share: checking, scoring, transforming, parts."""
 
+    @with_callbacks
     def fit(self, X: ArrayLike, y: ArrayLike):
         """Learn the kernel.
 
@@ -88,14 +91,24 @@ class _HyperLearner(TransformerMixin, BaseEstimator):
         name = self.hyper_kernel
         if isinstance(name, str) and name == "auto":
             name = "tensor" if target.kind == "similarity" and self._can_tensor else "gaussian"
-        choice = self._search(items, target, name, random)
-        kernel, solution = self._learn(items, target, choice, random)
+        context = self._init_callback_context(max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self)
+        report = partial(self._report, context)
+        choice = self._search(items, target, name, random, report)
+        kernel, solution = self._learn(items, target, choice, random, report)
         self._warn(solution)
         self.kernel_, self.hyper_kernel_, self.alpha_ = kernel, choice.hyper, choice.alpha
         self.cv_results_, self.target_kind_, self.classes_ = choice.results, target.kind, classes
         self.certificate_, self.n_iter_ = solution.certificate, max(1, solution.n_iter)
         self.X_fit_, self._moments = X, moments
+        context.call_on_fit_task_end(estimator=self)
         return self
+
+    def _report(self, context: Any, info: dict) -> bool:
+        """Tell the callbacks about one candidate or iteration; whether one of them wants to stop."""
+        step = context.subcontext(task_name=info.get("stage", "iteration"))
+        step.call_on_fit_task_begin(estimator=self, metadata=info)
+        return bool(step.call_on_fit_task_end(estimator=self, metadata=info))
 
     def transform(self, X: ArrayLike) -> NDArray:
         """The learned kernel between new items and the training items.
@@ -163,7 +176,7 @@ class _HyperLearner(TransformerMixin, BaseEstimator):
             return None if n_items <= _EXACT_ITEMS and self.n_parts == 1 else _DEFAULT_LANDMARKS
         return self.n_landmarks
 
-    def _learn(self, X: NDArray, target: PairTarget, choice: Choice, random) -> tuple[Kernel, Any]:
+    def _learn(self, X: NDArray, target: PairTarget, choice: Choice, random, report) -> tuple[Kernel, Any]:
         n_centers = self._n_centers(len(X))
         if n_centers is None:
             return self._learn_exact(X, target, choice)
@@ -173,11 +186,14 @@ class _HyperLearner(TransformerMixin, BaseEstimator):
                      "use fewer landmarks or raise memory_limit")
         parts = np.array_split(random.permutation(len(X)), self.n_parts) if self.n_parts > 1 else [np.arange(len(X))]
         seeds = random.randint(2**31 - 1, size=len(parts))
-        solutions = Parallel(n_jobs=self.n_jobs)(
-            delayed(_solve_part)(self, choice, X[part], target.take(part) if len(parts) > 1 else target, centers, gram,
-                                 seed)
-            for part, seed in zip(parts, seeds)
-        )
+        if len(parts) == 1:
+            solutions = [_solve_part(self, choice, X, target, centers, gram, seeds[0], report)]
+        else:  # iterations in other processes are not reported
+            worker = clone_with(self)
+            solutions = Parallel(n_jobs=self.n_jobs)(
+                delayed(_solve_part)(worker, choice, X[part], target.take(part), centers, gram, seed)
+                for part, seed in zip(parts, seeds)
+            )
         coef = np.mean([s.coef for s in solutions], axis=0)
         intercept = float(np.mean([s.intercept for s in solutions]))
         worst = max(solutions, key=lambda s: s.certificate)
@@ -205,10 +221,10 @@ class _HyperLearner(TransformerMixin, BaseEstimator):
 
 
 def _solve_part(learner: "_HyperLearner", choice: Choice, X: NDArray, target: PairTarget, centers: NDArray,
-                gram: NDArray, seed: int) -> HyperSolution:
+                gram: NDArray, seed: int, report: Any = None) -> HyperSolution:
     """One part's solution; a module-level function so that any joblib backend can run it."""
     return learner._solve_landmarks(make_design(choice.hyper, X, centers), target, gram, choice,
-                                    np.random.RandomState(seed))
+                                    np.random.RandomState(seed), report)
 
 
 class HyperRidge(_HyperLearner):
@@ -371,39 +387,41 @@ class HyperRidge(_HyperLearner):
             return self.hyper_kernel == "tensor" or (self.hyper_kernel == "auto" and target.kind == "similarity")
         return isinstance(self.hyper_kernel, TensorHyper)
 
-    def _search(self, X: NDArray, target: PairTarget, name: Any, random) -> Choice:
+    def _search(self, X: NDArray, target: PairTarget, name: Any, random, report) -> Choice:
         candidates = hyper_candidates(name, X)
         if isinstance(candidates[0], TensorHyper):
             S = target(slice(None), slice(None))
             return search_tensor(X, S, candidates, self.alpha, search_noise=isinstance(name, str), cv=self.cv,
-                                 random=random)
+                                 random=random, callback=report)
         return search_ridge(X, target, candidates, self.alpha, cv=self.cv, fit_intercept=self.fit_intercept,
-                            nonnegative=self.nonnegative, random=random)
+                            nonnegative=self.nonnegative, random=random, callback=report)
 
-    def _learn(self, X: NDArray, target: PairTarget, choice: Choice, random) -> tuple[Kernel, Any]:
+    def _learn(self, X: NDArray, target: PairTarget, choice: Choice, random, report) -> tuple[Kernel, Any]:
         if isinstance(choice.hyper, TensorHyper):
-            return self._learn_tensor(X, target, choice, random)
+            return self._learn_tensor(X, target, choice, random, report)
         if self.nonnegative and self._n_centers(len(X)) is None:
             # the sections of all pairs, as landmarks: non-negative least squares needs the normal equations
-            return clone_with(self, n_landmarks=len(X) * (len(X) + 1) // 2)._learn(X, target, choice, random)
-        return super()._learn(X, target, choice, random)
+            return clone_with(self, n_landmarks=len(X) * (len(X) + 1) // 2)._learn(X, target, choice, random, report)
+        return super()._learn(X, target, choice, random, report)
 
     def _solve_exact(self, K: NDArray, y: NDArray, weight: NDArray, choice: Choice) -> HyperSolution:
         return ridge_exact(K, y, weight, choice.alpha, self.fit_intercept)
 
-    def _solve_landmarks(self, design, target: PairTarget, gram: NDArray, choice: Choice, random) -> HyperSolution:
+    def _solve_landmarks(self, design, target: PairTarget, gram: NDArray, choice: Choice, random,
+                         report) -> HyperSolution:
         n, p = design.shape
         direct = self.nonnegative or self.solver == "direct" or (self.solver == "auto" and n**2 * p**2 <= _DIRECT_WORK)
         if not direct:
             return ridge_cg(design, target, gram, choice.alpha, fit_intercept=self.fit_intercept, tol=self.tol,
-                            max_iter=self.max_iter, random_state=random)
+                            max_iter=self.max_iter, random_state=random, callback=report)
         if self.nonnegative:
             return ridge_nonnegative(normal_equations(design, target, self.fit_intercept), gram, choice.alpha)
         whitening = whiten(gram)
         equations = normal_equations(design, target, self.fit_intercept, whitening=whitening)
         return ridge_path(equations, whitening, np.array([choice.alpha]))[0]
 
-    def _learn_tensor(self, X: NDArray, target: PairTarget, choice: Choice, random) -> tuple[Kernel, TensorSolution]:
+    def _learn_tensor(self, X: NDArray, target: PairTarget, choice: Choice, random,
+                      report) -> tuple[Kernel, TensorSolution]:
         hyper, n = choice.hyper, len(X)
         count = self.n_landmarks
         if count == "auto":
@@ -420,7 +438,7 @@ class HyperRidge(_HyperLearner):
         S, trends = target(slice(None), slice(None)), tensor_trends(hyper, X)
         if target.missing:
             solution = tensor_ridge_missing(S, basis, trends, hyper.item_noise, max(choice.alpha, 1e-4), tol=self.tol,
-                                            max_iter=self.max_iter)
+                                            max_iter=self.max_iter, callback=report)
         else:
             solution = TensorProblem(S, basis, trends).solve(hyper.item_noise, choice.alpha)
         memory = (X, solution.item_coef, solution.item_values) if hyper.remember_items else (None, None, None)
@@ -588,10 +606,10 @@ class HyperSVR(_HyperLearner):
         ):
             raise ValueError("HyperSVR takes the Gaussian and Wishart hyper-kernels; use HyperRidge for the tensor.")
 
-    def _search(self, X: NDArray, target: PairTarget, name: Any, random) -> Choice:
+    def _search(self, X: NDArray, target: PairTarget, name: Any, random, report) -> Choice:
         candidates = hyper_candidates(name, X)
         choice = search_ridge(X, target, candidates, None if len(candidates) > 1 else 1e-4, cv=self.cv,
-                              fit_intercept=True, nonnegative=False, random=random)
+                              fit_intercept=True, nonnegative=False, random=random, callback=report)
         if self.C is not None or len(X) < 3:
             return choice
         return self._search_C(X, target, choice, random)
@@ -618,14 +636,18 @@ class HyperSVR(_HyperLearner):
         C = self._C_for(choice.alpha, np.sqrt(weight.sum())) if self.C is None else float(self.C)
         return svr_exact(K, y, weight, C, self.epsilon, self.tol)
 
-    def _solve_landmarks(self, design, target: PairTarget, gram: NDArray, choice: Choice, random) -> HyperSolution:
+    def _solve_landmarks(self, design, target: PairTarget, gram: NDArray, choice: Choice, random,
+                         report) -> HyperSolution:
         n = design.shape[0]
         check_memory(80.0 * n**2, f"The pairs of {n} items", self.memory_limit, "use n_parts or raise memory_limit")
         C = self._C_for(choice.alpha, n) if self.C is None else float(self.C)
-        return svr_admm(design, target, gram, C, self.epsilon, tol=self.tol, max_iter=self.max_iter)
+        return svr_admm(design, target, gram, C, self.epsilon, tol=self.tol, max_iter=self.max_iter, callback=report)
 
 
 _LARGE = 3000  # items above which stage 2 works on low-rank features
+# both stages are tuned on at most this many items and sections
+_TUNE_ITEMS = 600
+_TUNE_LANDMARKS = 200
 
 
 class _TwoStage(BaseEstimator):
@@ -672,15 +694,14 @@ class _TwoStage(BaseEstimator):
         those the learner has found, and C.
         """
         random = check_random_state(self.random_state)
-        index = random.permutation(len(X))[:1000]
+        index = random.permutation(len(X))[:_TUNE_ITEMS]
         X, y = X[index], y[index]
         grid = np.logspace(-2, 3, 6) if self.C is None else np.array([float(self.C)])
         candidates, folds = self._stage1_candidates(learner), self._folds(y)
         if len(X) < 10 or folds is None or len(candidates) * len(grid) == 1:
             return None, float(grid[len(grid) // 2]) if self.C is not None else 1.0
-        small = {"n_parts": 1, "cv": 2}
-        if learner.n_landmarks is None or learner.n_landmarks == "auto":
-            small["n_landmarks"] = _DEFAULT_LANDMARKS if len(X) > 300 else 200
+        few = learner.n_landmarks if isinstance(learner.n_landmarks, Integral) else _TUNE_LANDMARKS
+        small = {"n_parts": 1, "cv": 2, "n_landmarks": min(few, _TUNE_LANDMARKS)}
         scores = np.zeros((len(candidates), len(grid)))
         for train, held in folds.split(X, y):
             for i, settings in enumerate(candidates):

@@ -1,5 +1,6 @@
 """What the hyper-kernel estimators share: targets on pairs, centers, designs, and the choice of parameters."""
 
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -287,7 +288,8 @@ def make_folds(n_items: int, n_folds: int, random) -> tuple[NDArray, list[slice]
 
 
 def search_ridge(X: NDArray, target: PairTarget, candidates: list, alpha: float | None, *, cv: int,
-                 fit_intercept: bool, nonnegative: bool, random) -> Choice:
+                 fit_intercept: bool, nonnegative: bool, random,
+                 callback: Callable[[dict], bool] | None = None) -> Choice:
     """Choose hyper-kernel and penalty by cross-validation split by items.
 
     Every pair that touches a left-out item is left out. Parameters are chosen on at most 300 random items and 150
@@ -309,6 +311,8 @@ def search_ridge(X: NDArray, target: PairTarget, candidates: list, alpha: float 
         As in `HyperRidge`.
     random : RandomState
         The source of randomness.
+    callback : callable or None, default=None
+        Called with a dict after every hyper-kernel; a true result ends the search.
 
     Returns
     -------
@@ -335,6 +339,8 @@ def search_ridge(X: NDArray, target: PairTarget, candidates: list, alpha: float 
         results += [
             {"hyper_kernel": hyper, "alpha": float(a), "error": float(np.sqrt(e))} for a, e in zip(alphas, errors)
         ]
+        if callback is not None and callback({"stage": "search", "error": float(np.sqrt(errors.min()))}):
+            break
     best = min(results, key=lambda row: row["error"])
     return Choice(best["hyper_kernel"], best["alpha"], results)
 
@@ -344,7 +350,7 @@ def _solve_nonnegative(equations: NormalEquations, alpha: float, gram: NDArray) 
 
 
 def search_tensor(X: NDArray, S: NDArray, candidates: list, alpha: float | None, *, search_noise: bool, cv: int,
-                  random) -> Choice:
+                  random, callback: Callable[[dict], bool] | None = None) -> Choice:
     """Choose the tensor hyper-kernel, its noise and the penalty by leaving folds of items out.
 
     Scales, noise and trend are compared at ``alpha = 0`` without refits; then the penalty, with refits. Missing
@@ -366,6 +372,8 @@ def search_tensor(X: NDArray, S: NDArray, candidates: list, alpha: float | None,
         Number of folds.
     random : RandomState
         The source of randomness.
+    callback : callable or None, default=None
+        Called with a dict after every hyper-kernel; a true result ends the comparison of hyper-kernels.
 
     Returns
     -------
@@ -397,6 +405,8 @@ def search_tensor(X: NDArray, S: NDArray, candidates: list, alpha: float | None,
                 errors = problem.leave_out_errors(noise, folds, used)
                 error = float(np.sqrt(np.mean(errors / squares)))
                 rows.append({"hyper_kernel": _changed(hyper, item_noise=noise), "alpha": 0.0, "error": error})
+            if callback is not None and callback({"stage": "search", "error": min(row["error"] for row in rows)}):
+                break
         return rows
 
     results = compare(candidates)
