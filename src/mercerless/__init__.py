@@ -5,8 +5,11 @@ matrices into coefficients and a certificate. An estimator wears one solver.
 """
 
 from mercerless import datasets, inspection, kernels, lowrank, spectra, theory
+from mercerless.compare import Comparison, compare
+from mercerless.estimators.alignment import AlignmentClassifier
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.estimators.dank import DANKClassifier, DANKRegressor
+from mercerless.estimators.extension import BilinearExtension, NearestExtension
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
 from mercerless.estimators.lab import LABClassifier, LABRegressor
@@ -20,8 +23,11 @@ from mercerless.estimators.similarity import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "AlignmentClassifier",
     "AsymmetricRidge",
     "AsymmetricRidgeClassifier",
+    "BilinearExtension",
+    "Comparison",
     "DANKClassifier",
     "DANKRegressor",
     "HyperClassifier",
@@ -34,10 +40,12 @@ __all__ = [
     "KreinSVR",
     "LABClassifier",
     "LABRegressor",
+    "NearestExtension",
     "SimilarityClassifierCV",
     "SimilarityFeatures",
     "SimilarityRegressorCV",
     "SimilaritySVC",
+    "compare",
     "datasets",
     "inspection",
     "kernels",

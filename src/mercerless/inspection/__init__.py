@@ -1,18 +1,31 @@
 """Displays: pictures of matrices, spectra and fitted models, in the manner of scikit-learn's displays."""
 
+from mercerless.inspection.dank import AdaptationDisplay, DANKBoundaryDisplay, DANKConvergenceDisplay
+from mercerless.inspection.hyper import KernelLineDisplay, LearnedKernelDisplay
 from mercerless.inspection.krein import (
     KreinPartsDisplay,
     LearningRateDisplay,
     SecularCurveDisplay,
     ValidationSurfaceDisplay,
 )
+from mercerless.inspection.lab import BandwidthDisplay, DescentDisplay, LocalFitDisplay
+from mercerless.inspection.similarity import StackDisplay
 from mercerless.inspection.spectra import KernelMatrixDisplay, SpectrumDisplay
 
 __all__ = [
+    "AdaptationDisplay",
+    "BandwidthDisplay",
+    "DANKBoundaryDisplay",
+    "DANKConvergenceDisplay",
+    "DescentDisplay",
+    "KernelLineDisplay",
     "KernelMatrixDisplay",
     "KreinPartsDisplay",
+    "LearnedKernelDisplay",
     "LearningRateDisplay",
+    "LocalFitDisplay",
     "SecularCurveDisplay",
     "SpectrumDisplay",
+    "StackDisplay",
     "ValidationSurfaceDisplay",
 ]
