@@ -16,7 +16,7 @@ $(VENV)/.test: pyproject.toml $(VENV)/.demo
 	touch $@
 
 demo: $(VENV)/.demo
-	$(BIN)/mercerless inspect
+	$(BIN)/mercerless compare --output mercerless-report.html
 
 test: $(VENV)/.test
 	$(BIN)/ruff check .
