@@ -47,7 +47,12 @@ class _SquaredDistance(Kernel):
         self._profile(self._distances(prepared, rows, out))
 
     def _pull(self, X, Y, G, prepared, rows):
-        H = self._slope(self._distances(prepared, rows))
+        q = self._distances(prepared, rows)
+        # What a pair adds to the gradient vanishes with its distance; a root's infinite slope must not stand there,
+        # and distances below rounding are zero.
+        near = q <= 32 * np.finfo(q.dtype).eps * (prepared[2][rows].max() + prepared[3].max())
+        H = self._slope(q)
+        H[near] = 0
         H *= G
         return self._pull_scale(H, prepared, rows)
 
@@ -133,9 +138,8 @@ class Exponential(_SquaredDistance):
         return np.exp(q, out=q)
 
     def _slope(self, q):
-        # exp(-sqrt q) / (2 sqrt q) times (u - v)^2 tends to 0 with the distance
-        root = np.sqrt(q)
-        return -np.exp(-root) / (2 * np.maximum(root, np.finfo(q.dtype).tiny ** 0.5))
+        root = np.sqrt(np.maximum(q, np.finfo(q.dtype).eps ** 2))
+        return -np.exp(-root) / (2 * root)
 
 
 class DeltaGauss(_SquaredDistance):
@@ -256,8 +260,8 @@ class Log(_SquaredDistance):
         return np.subtract(0, q, out=q)  # not the negative, which would make zeros -0
 
     def _slope(self, q):
-        root = np.sqrt(q)
-        return -1 / (2 * np.maximum(root, np.finfo(q.dtype).tiny ** 0.5) * (1 + root))
+        root = np.sqrt(np.maximum(q, np.finfo(q.dtype).eps ** 2))
+        return -1 / (2 * root * (1 + root))
 
 
 class _Cityblock(Kernel):
