@@ -676,8 +676,8 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
     tune : {"cv", "gradient"}, default="cv"
         See `KreinRidge`; the validation error is the squared error of the targets.
     strengths, ratios, radii : array-like or None, default=None
-        The grid of `KreinRidge`, but for `ratios` only 10: a light trust in the negative spectrum, which over many data
-        sets did as well as choosing among all.
+        The grid of `KreinRidge`, but for `ratios` only 10: a light trust in the negative spectrum,
+        which needs no search.
     cv : int, splitter or iterable, default=5
         Folds, stratified; every row must be held out once.
     n_restarts, max_iter : int, default=10 and 200
