@@ -11,6 +11,8 @@ from scipy.special import expit
 
 from mercerless.solvers.quartic import _factor, _hessian_block, _point, _Problem, _solve_on_plane, snap, solve_quartic
 
+_SPREAD = 0.3  # scale of the Cauchy prior of the logarithm of a length scale around their common mean
+
 
 class Fold(NamedTuple):
     """One machine: what it is trained and validated on, and where its solution starts."""
@@ -47,14 +49,15 @@ def tune_dank(
 ) -> Tuned:
     """Minimise, over the logarithms of all length scales, C, centering and epsilon::
 
-        n_samples * (validation loss) + sum((theta - mean(theta))^2) / 2 + (change of C, centering, epsilon)^2 / 8
+        n_samples * (validation loss) + sum(log(1 + (theta - mean(theta))^2 / 0.09)) + (other changes)^2 / 8
 
     by L-BFGS-B with exact gradients.
 
     The validation loss is half the logarithm of the mean squared error in regression, and in classification the
     mean logistic loss of ``slope * y * f`` with the slope fitted along. It is averaged over the folds; the machines
     are those without rank penalty, whose solutions the quartic term makes smooth functions of the parameters.
-    The quadratic terms are the logarithm of a broad prior and keep many length scales from fitting the folds.
+    The other terms are the logarithm of a prior: a Cauchy density around the common length scale, which holds most
+    features to it and lets go of the few that pay for it, and broad normal densities for the rest.
 
     Parameters
     ----------
@@ -112,8 +115,9 @@ def tune_dank(
         deviation = x[:n_theta] - x[:n_theta].mean()
         change = x[n_theta:] - anchor[n_theta:]
         losses.append(total)
-        value = total + (deviation @ deviation / 2 + change @ change / 8) / n_samples
-        gradient[:n_theta] += deviation / n_samples
+        value = total + (np.log1p((deviation / _SPREAD) ** 2).sum() + change @ change / 8) / n_samples
+        pull = 2 * deviation / (_SPREAD**2 + deviation**2)
+        gradient[:n_theta] += (pull - pull.mean()) / n_samples
         gradient[n_theta:] += change / (4 * n_samples)
         return value, gradient
 

@@ -272,6 +272,26 @@ def _active_set_target(
     return None, _MAX_ACTIVE_SET_ROUNDS
 
 
+class _Barrier:
+    """Slacks and multipliers of one interior point, and Newton's direction from there."""
+
+    def __init__(self, signs, epsilon, to_low, to_high, z_low, z_high):
+        self.signs, self.epsilon = signs, epsilon
+        self.to_low, self.to_high, self.z_low, self.z_high = to_low, to_high, z_low, z_high
+        self.theta = z_low / to_low + z_high / to_high
+        self.give = (1 / self.theta).sum(0)  # the barrier adds 1 / give to the Hessian's diagonal in v
+
+    def direction(self, factor, gradient, total, centre_low, centre_high):
+        """Changes of x and the multipliers, and the new intercept, aiming at these complementarity products."""
+        shift = centre_low / self.to_low - centre_high / self.to_high - self.epsilon
+        pushed = (self.signs * shift / self.theta).sum(0) / self.give
+        dv, b = _solve_on_plane(factor, gradient + pushed, total)
+        dx = (self.signs * (dv / self.give - pushed) + shift) / self.theta
+        dz_low = centre_low / self.to_low - self.z_low - self.z_low * dx / self.to_low
+        dz_high = centre_high / self.to_high - self.z_high + self.z_high * dx / self.to_high
+        return dx, b, dz_low, dz_high
+
+
 def _interior_point(problem: _Problem, v: np.ndarray, tol: float) -> tuple[np.ndarray, int]:
     """Primal-dual interior point method with Mehrotra's predictor and corrector, started near ``v``.
 
@@ -303,22 +323,12 @@ def _interior_point(problem: _Problem, v: np.ndarray, tol: float) -> tuple[np.nd
         # Stationarity falls with mu; pushing mu further would only amplify rounding.
         if 20 * x.size * mu <= tol * gap_scale(problem.p, point.v, epsilon):
             break
-        theta = z_low / to_low + z_high / to_high
-        give = (1 / theta).sum(0)
+        barrier = _Barrier(signs, epsilon, to_low, to_high, z_low, z_high)
         H = _hessian_block(problem, point, rows)
-        H.flat[:: len(v) + 1] += 1 / give
+        H.flat[:: len(v) + 1] += 1 / barrier.give
         factor = _factor(H)
-
-        def direction(centre_low: np.ndarray, centre_high: np.ndarray):
-            shift = centre_low / to_low - centre_high / to_high - epsilon  # noqa: B023
-            pushed = (signs * shift / theta).sum(0) / give  # noqa: B023
-            dv, b_new = _solve_on_plane(factor, gradient + pushed, -point.v.sum())  # noqa: B023
-            dx = (signs * (dv / give - pushed) + shift) / theta  # noqa: B023
-            dz_low = centre_low / to_low - z_low - z_low * dx / to_low  # noqa: B023
-            dz_high = centre_high / to_high - z_high + z_high * dx / to_high  # noqa: B023
-            return dx, b_new, dz_low, dz_high
-
-        dx, _, dz_low, dz_high = direction(np.zeros_like(x), np.zeros_like(x))
+        total = -point.v.sum()
+        dx, _, dz_low, dz_high = barrier.direction(factor, gradient, total, 0.0, 0.0)
         primal = _longest_step((to_low, dx), (to_high, -dx))
         dual = _longest_step((z_low, dz_low), (z_high, dz_high))
         ahead = np.concatenate(
@@ -328,7 +338,7 @@ def _interior_point(problem: _Problem, v: np.ndarray, tol: float) -> tuple[np.nd
             ]
         )
         aim = mu * (max(float(ahead.mean()), 0.0) / mu) ** 3
-        dx, b, dz_low, dz_high = direction(aim - dx * dz_low, aim + dx * dz_high)
+        dx, b, dz_low, dz_high = barrier.direction(factor, gradient, total, aim - dx * dz_low, aim + dx * dz_high)
         if not (np.isfinite(dx).all() and np.isfinite(dz_low).all() and np.isfinite(dz_high).all()):
             break  # slacks at rounding level; what is there is as good as it gets
         primal = min(1.0, 0.995 * _longest_step((to_low, dx), (to_high, -dx)))
