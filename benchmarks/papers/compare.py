@@ -53,11 +53,18 @@ def main():
             ]
             print(f"{name}, split {split}\n{found}\n", flush=True)
         summarise(name, [row for row in rows if row["set"] == name])
+    write([{**row, **{k: f"{row[k]:.4f}" for k in ("cross_validation", "fresh")}} for row in rows])
+
+
+def write(rows):
+    """Put the rows into the file in place of those of the same sets."""
     RESULTS.parent.mkdir(exist_ok=True)
+    known = list(csv.DictReader(open(RESULTS, newline=""))) if RESULTS.exists() else []
+    rows = [row for row in known if row["set"] not in {new["set"] for new in rows}] + rows
     with open(RESULTS, "w", newline="") as file:
         writer = csv.DictWriter(file, rows[0], lineterminator="\n")
         writer.writeheader()
-        writer.writerows({**row, **{k: f"{row[k]:.4f}" for k in ("cross_validation", "fresh")}} for row in rows)
+        writer.writerows(sorted(rows, key=lambda row: row["set"]))
 
 
 def summarise(name, rows):

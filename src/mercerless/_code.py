@@ -41,8 +41,8 @@ def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> st
     if problem.kind == "strings":
         loading = loading.replace("X = ", "items = ")
     body = "\n".join([loading, *preparation])
-    rows = "X" if problem.kind == "table" else "rows of new items against the training items"
-    fit = f"estimator = {describe(estimator)}\nestimator.fit(X, y)\n# estimator.predict(...)  takes {rows}"
+    rows = "the same columns" if problem.kind == "table" else "one row per new item, against the training items"
+    fit = f"estimator = {describe(estimator)}\nestimator.fit(X, y)\n# estimator.predict(X_new): {rows}"
     return f"{imports_for(body, estimator)}\n\n{body}\n\n{fit}\n"
 
 

@@ -594,17 +594,18 @@ class Comparison:
 
     def __str__(self) -> str:
         """The short table and the verdict as text."""
-        rows = [("learner", WORDS[self.metric], "difference", "interval", "fit", "")]
+        has_test = self.problem.y_test is not None
+        rows = [["learner", WORDS[self.metric], *["given test"] * has_test, "difference", "interval", "fit", ""]]
         for row in self.table:
-            interval = "" if row["verdict"] == "recommended" else (
-                f"{self.points(row['difference_low'])} to {self.points(row['difference_high'])}"
-            )
-            rows.append((
-                row["title"], self.format(row["score"]), self.points(row["difference"]) if interval else "",
-                interval, duration(row["fit_time"]), {"worse": ""}.get(row["verdict"], row["verdict"]),
-            ))
+            behind = row["verdict"] != "recommended"
+            interval = f"{self.points(row['difference_low'])} to {self.points(row['difference_high'])}"
+            test = "" if row["test_score"] is None else self.format(row["test_score"])
+            rows.append([
+                row["title"], self.format(row["score"]), *[test] * has_test, self.points(row["difference"]) * behind,
+                interval * behind, duration(row["fit_time"]), row["verdict"] if row["verdict"] != "worse" else "",
+            ])
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        sides = "<>>>><"
+        sides = "<" + ">" * (len(widths) - 2) + "<"
         lines = ["  ".join(f"{c:{side}{w}}" for c, side, w in zip(row, sides, widths)).rstrip() for row in rows]
         notes = [f"left out: {self.title(name)} ({reason})" for name, reason in self.left_out.items()]
         notes += [f"failed: {self.title(name)} ({error})" for name, error in self.failed.items()]

@@ -180,7 +180,7 @@ def _plot(comparison: Comparison) -> str:
         centre, left, right = (factor * row[key] for key in ("difference", "difference_low", "difference_high"))
         state = "best" if i == 0 else "tie" if row["verdict"] == "not distinguishable" else "worse"
         marks = f'<i class=zero style="left:{place(0):.2f}%"></i>'
-        if i and right > low:
+        if i and centre >= low:
             begin = max(0.0, place(left))
             marks += f'<i class=bar style="left:{begin:.2f}%;width:{min(100.0, place(right)) - begin:.2f}%"></i>'
         if centre >= low:
