@@ -2,7 +2,7 @@
 
     MERCERLESS_DATA=... python benchmarks/papers/hyper.py table1 [--full] [--sets heart sonar]
     MERCERLESS_DATA=... python benchmarks/papers/hyper.py table2 [--full] [--sets heart sonar]
-    MERCERLESS_DATA=... python benchmarks/papers/hyper.py table3 [--full] [--sets ijcnn1]
+    MERCERLESS_DATA=... python benchmarks/papers/hyper.py table3 [--full] [--sets ijcnn1] [--jobs 2]
     MERCERLESS_DATA=... python benchmarks/papers/hyper.py figure2 [--full]
     MERCERLESS_DATA=... python benchmarks/papers/hyper.py figure3 [--full]
     MERCERLESS_DATA=... python benchmarks/papers/hyper.py extension [--full]
@@ -160,7 +160,7 @@ def table2(full, sets):
             })
 
 
-def table3(full, sets):
+def table3(full, sets, jobs=None):
     published, rows = paper("3"), []
     for name in sets or ("ijcnn1", "covtype"):
         data = load(name)
@@ -172,8 +172,8 @@ def table3(full, sets):
                                           train_size=size, test_size=size, random_state=0)
         scaler = StandardScaler().fit(X)
         X, Z = scaler.transform(X), scaler.transform(Z)
-        n_parts = len(X) // 1000
-        settings = {"n_landmarks": 500, "n_parts": n_parts, "n_components": 800, "random_state": 0, "machine": "linear"}
+        settings = {"n_landmarks": 500, "n_parts": len(X) // 500, "n_components": 800, "random_state": 0,
+                    "machine": "linear", "n_jobs": jobs}
         methods = {"plain Gaussian Nystroem": nystroem_baseline(X, y), "ridge": HyperClassifier(**settings)}
         if full:
             methods["nonnegative"] = HyperClassifier(nonnegative=True, **settings)
@@ -354,9 +354,11 @@ def main():
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--sets", nargs="+")
+    parser.add_argument("--jobs", type=int, help="processes of table3")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    PARTS[options.part](options.full, options.sets)
+    more = {"jobs": options.jobs} if options.part == "table3" else {}
+    PARTS[options.part](options.full, options.sets, **more)
 
 
 if __name__ == "__main__":

@@ -57,6 +57,19 @@ class SeparableDesign(NamedTuple):
         inner = (self.decay(rows, columns) * U) @ self.features[columns]
         return np.einsum("ip,ip->p", self.features[rows], inner)
 
+    def product(self, rows: slice, columns: slice, coef: NDArray, shift: float,
+                used: NDArray | None) -> tuple[NDArray, float]:
+        """The adjoint of ``apply + shift`` at the used entries of a block, and their sum."""
+        left, right, decay = self.features[rows], self.features[columns], self.decay(rows, columns)
+        values = (left * coef) @ right.T
+        values *= decay
+        values += shift
+        if used is not None:
+            values *= used
+        total = float(values.sum())
+        values *= decay
+        return np.einsum("ip,ip->p", left, values @ right), total
+
     def matrix(self, rows: slice, columns: slice) -> NDArray:
         """The design matrix of a block, one row per ordered pair."""
         left, right = self.features[rows], self.features[columns]
@@ -91,6 +104,15 @@ class BlockDesign(NamedTuple):
     def adjoint(self, rows: slice, columns: slice, U: NDArray) -> NDArray:
         """``sum_ij U_ij section_p(i, j)`` over a block."""
         return U.ravel() @ self.matrix(rows, columns)
+
+    def product(self, rows: slice, columns: slice, coef: NDArray, shift: float,
+                used: NDArray | None) -> tuple[NDArray, float]:
+        """The adjoint of ``apply + shift`` at the used entries of a block, and their sum."""
+        B = self.matrix(rows, columns)
+        values = B @ coef + shift
+        if used is not None:
+            values *= used.ravel()
+        return values @ B, float(values.sum())
 
     def matrix(self, rows: slice, columns: slice) -> NDArray:
         """The design matrix of a block, one row per ordered pair."""
@@ -392,14 +414,13 @@ def ridge_cg(design: Design, target: Target, gram: NDArray, alpha: float, *, fit
     def product(c: NDArray) -> NDArray:
         out = np.zeros(q)
         out[:p] = ridge * (gram @ c[:p])
+        shift = float(c[p]) if fit_intercept else 0.0
         for left, right, weight in _blocks(n, None, None, design.bytes_per_pair, 2**22):
-            values = design.apply(left, right, c[:p])
+            used = None if count == n * n else ~np.isnan(target(left, right))
+            terms, total = design.product(left, right, c[:p], shift, used)
+            out[:p] += weight * terms
             if fit_intercept:
-                values += c[p]
-            values[np.isnan(target(left, right))] = 0.0
-            out[:p] += weight * design.adjoint(left, right, values)
-            if fit_intercept:
-                out[p] += weight * values.sum()
+                out[p] += weight * total
         return out
 
     c, residual, z = np.zeros(q), rhs, cho_solve(factor, rhs)

@@ -139,7 +139,10 @@ class TensorProblem:
         self._whole = self._rows = None
         if not basis.complete:
             matrices = (S, *trends)
-            self._whole = np.array([[np.vdot(a, b) for b in matrices] for a in matrices])
+            self._whole = np.zeros((len(matrices), len(matrices)))
+            for i, a in enumerate(matrices):
+                for j, b in enumerate(matrices[: i + 1]):
+                    self._whole[i, j] = self._whole[j, i] = np.vdot(a, b)
             self._rows = np.array([[np.einsum("ij,ij->i", a, b) for b in half] for a in half])
 
     def weights(self, noise: float, alpha: float) -> tuple[NDArray, NDArray, float]:
@@ -188,8 +191,10 @@ class TensorProblem:
         beta, certificate = self.solve_trend(noise, alpha)
         U, sigma = self.basis.vectors, self.basis.values + noise
         inside, mixed, outside = self.weights(noise, alpha)
-        trend = sum((b * F for b, F in zip(beta, self.trends)), np.zeros_like(self.S))
-        residual = self.S - trend
+        trend, scratch = np.zeros_like(self.S), np.empty_like(self.S)
+        for b, F in zip(beta, self.trends):
+            trend += np.multiply(F, b, out=scratch)
+        residual = np.subtract(self.S, trend, out=scratch)
         half = self.transformed[0].half - sum((b * t.half for b, t in zip(beta, self.transformed[1:])), 0.0)
         inner = half @ U
         core = inside * inner
