@@ -12,7 +12,7 @@ from mercerless._engine import Run, Store, Task, make_folds, possible_parts, tak
 from mercerless._inputs import make_problem
 from mercerless._learners import LEARNERS, Setting, matrix_for, select_learners, share_decompositions
 from mercerless._negative import judge_negative_part
-from mercerless.compare import Comparison, compare, compare_problem, parse_budget
+from mercerless.comparison import Comparison, compare, compare_problem, parse_budget
 from mercerless.datasets import load_digit_shapes, make_balls3d
 
 SHAPES = load_digit_shapes(100)

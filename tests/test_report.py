@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from mercerless import _engine
-from mercerless.compare import compare
+from mercerless.comparison import compare
 from mercerless.datasets import load_digit_shapes
 from mercerless.report import _axis, encode_png, render
 

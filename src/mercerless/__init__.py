@@ -5,7 +5,7 @@ matrices into coefficients and a certificate. An estimator wears one solver.
 """
 
 from mercerless import datasets, inspection, kernels, lowrank, spectra, theory
-from mercerless.compare import Comparison, compare
+from mercerless.comparison import Comparison, compare
 from mercerless.estimators.alignment import AlignmentClassifier
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.estimators.dank import DANKClassifier, DANKRegressor

@@ -21,7 +21,7 @@ from mercerless._validation import format_bytes
 from mercerless.spectra import Indefiniteness, symmetrize
 
 if TYPE_CHECKING:
-    from mercerless.compare import Comparison
+    from mercerless.comparison import Comparison
 
 __all__ = ["render"]
 
@@ -164,7 +164,7 @@ def _reproduce(comparison: Comparison, command: str) -> str:
 
 
 def _plot(comparison: Comparison) -> str:
-    from mercerless.compare import WORDS
+    from mercerless.comparison import WORDS
 
     rows = comparison.table
     if len(rows) < 2:
@@ -237,7 +237,7 @@ def _tick(value: float, step: float) -> str:
 
 
 def _table(comparison: Comparison) -> str:
-    from mercerless.compare import WORDS
+    from mercerless.comparison import WORDS
 
     rows = comparison.table
     others = [name for name in WORDS if name != comparison.metric and any(name in row for row in rows)]

@@ -91,7 +91,7 @@ def check_output(path: str, suffix: str) -> Path:
 
 def run_comparison(args: argparse.Namespace, problem: Problem):
     """Run the comparison that the arguments describe, with progress bars where someone is watching."""
-    from mercerless.compare import compare_problem
+    from mercerless.comparison import compare_problem
 
     with backend(args.dask), progress_bar() as progress:
         return compare_problem(

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from mercerless import persistence
     from mercerless._engine import inner_folds, keep_groups
     from mercerless._learners import Setting, matrix_for, select_learners
-    from mercerless.compare import METRICS
+    from mercerless.comparison import METRICS
 
     output = _common.check_output(args.output, ".skops")
     problem = _common.read(args)

@@ -46,7 +46,7 @@ def add_parser(subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Load, read, predict, write."""
     from mercerless import persistence
-    from mercerless.compare import write_atomically
+    from mercerless.comparison import write_atomically
 
     output = _common.check_output(args.output, ".csv")
     model = persistence.load(args.model)
