@@ -440,7 +440,8 @@ class HyperRidge(_HyperLearner):
             solution = tensor_ridge_missing(S, basis, trends, hyper.item_noise, max(choice.alpha, 1e-4), tol=self.tol,
                                             max_iter=self.max_iter, callback=report)
         else:
-            solution = TensorProblem(S, basis, trends).solve(hyper.item_noise, choice.alpha)
+            problem = TensorProblem(S, basis, trends)
+            solution = problem.solve(hyper.item_noise, choice.alpha, with_items=hyper.remember_items)
         memory = (X, solution.item_coef, solution.item_values) if hyper.remember_items else (None, None, None)
         kernel = TensorExpansion(hyper, landmarks, basis.projection, solution.core, knots, solution.trend_coef, *memory)
         return kernel, solution
@@ -658,8 +659,9 @@ class _TwoStage(BaseEstimator):
             "hyper_kernel", "n_landmarks", "landmark_method", "n_parts", "cv", "memory_limit", "n_jobs")}
         seed = self.random_state
         if self.loss == "squared":
+            # a machine follows: more digits of the kernel would not change it
             return HyperRidge(alpha=self.alpha, nonnegative=self.nonnegative, target=self._target, random_state=seed,
-                              **shared)
+                              tol=1e-4, **shared)
         if self.loss == "epsilon_insensitive":
             return HyperSVR(target=self._target, random_state=seed, **shared)
         raise ValueError(f"loss must be 'squared' or 'epsilon_insensitive', not {self.loss!r}.")
@@ -677,29 +679,33 @@ class _TwoStage(BaseEstimator):
 
     def _fit_stages(self, X: NDArray, y: NDArray) -> None:
         machine = self._check_machine(len(X))
-        learner = self._learner().fit(X, y)
-        settings, C = self._tune(learner, X, y, machine)
-        if settings is not None:
-            searched = learner.cv_results_
+        learner = self._learner()
+        few = np.arange(len(X))
+        if len(X) > _TUNE_ITEMS:
+            few = check_random_state(self.random_state).permutation(len(X))[:_TUNE_ITEMS]
+        n_parts = learner.n_parts if len(few) == len(X) else 1
+        probe = clone_with(learner, n_parts=n_parts).fit(X[few], y[few])
+        settings, C = self._tune(probe, X[few], y[few])
+        if len(few) == len(X) and settings["hyper_kernel"] is probe.hyper_kernel_:
+            learner = probe
+        else:
+            if "C" in settings:  # the loss is a sum over pairs: keep its weight against the norm
+                settings["C"] *= (len(few) * learner.n_parts / len(X)) ** 2
             learner = clone_with(learner, **settings).fit(X, y)
-            learner.cv_results_ = searched
+            learner.cv_results_ = probe.cv_results_
         stage = _Machine(machine, self, C).fit(_normalised(learner.kernel_, X), X, y)
         self.learner_, self.machine_, self.C_ = learner, stage, C
         self.kernel_, self.hyper_kernel_ = stage.kernel, learner.hyper_kernel_
 
-    def _tune(self, learner: _HyperLearner, X: NDArray, y: NDArray, machine: str) -> tuple[dict | None, float]:
+    def _tune(self, learner: _HyperLearner, X: NDArray, y: NDArray) -> tuple[dict, float]:
         """Cross-validate stage 1's scale and C with the kernel learned anew in every fold.
 
-        The labels of a fold never reach the kernel that is judged on it. Returns stage 1's settings when they are not
-        those the learner has found, and C.
+        The labels of a fold never reach the kernel that is judged on it. Returns stage 1's settings and C.
         """
-        random = check_random_state(self.random_state)
-        index = random.permutation(len(X))[:_TUNE_ITEMS]
-        X, y = X[index], y[index]
         grid = np.logspace(-2, 3, 6) if self.C is None else np.array([float(self.C)])
         candidates, folds = self._stage1_candidates(learner), self._folds(y)
         if len(X) < 10 or folds is None or len(candidates) * len(grid) == 1:
-            return None, float(grid[len(grid) // 2]) if self.C is not None else 1.0
+            return candidates[0], 1.0 if self.C is None else float(self.C)
         few = learner.n_landmarks if isinstance(learner.n_landmarks, Integral) else _TUNE_LANDMARKS
         small = {"n_parts": 1, "cv": 2, "n_landmarks": min(few, _TUNE_LANDMARKS)}
         scores = np.zeros((len(candidates), len(grid)))
@@ -711,15 +717,16 @@ class _TwoStage(BaseEstimator):
                 for k, C in enumerate(grid):
                     scores[i, k] += self._small_machine(C, y).fit(K, y[train]).score(K_held, y[held])
         i, k = np.unravel_index(int(np.argmax(scores)), scores.shape)
-        chosen = candidates[i]
-        return (None if chosen["hyper_kernel"] is learner.hyper_kernel_ else chosen), float(grid[k])
+        return candidates[i], float(grid[k])
 
     def _stage1_candidates(self, learner: _HyperLearner) -> list[dict]:
         """Stage 1's best setting first, then the best one of every other length scale that was tried."""
         name = "alpha" if self.loss == "squared" else "C"
         own = learner.alpha_ if self.loss == "squared" else learner.C_
         found = {_scale_of(learner.hyper_kernel_): {"hyper_kernel": learner.hyper_kernel_, name: own}}
-        for row in sorted(learner.cv_results_, key=lambda row: row["error"]):
+        # a machine needs no kernel fitted closer than that, and iterative solvers slow down
+        rows = [row for row in learner.cv_results_ if row["alpha"] >= 1e-7]
+        for row in sorted(rows, key=lambda row: row["error"]):
             value = row["alpha"] if self.loss == "squared" else own
             found.setdefault(_scale_of(row["hyper_kernel"]), {"hyper_kernel": row["hyper_kernel"], name: value})
         return list(found.values())[:4]

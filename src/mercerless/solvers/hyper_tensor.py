@@ -44,9 +44,9 @@ class TensorSolution(NamedTuple):
         Coefficients of the trend functions.
     core : ndarray of shape (rank, rank)
         For two new items with ``r(z) = G(z, landmarks) @ projection``.
-    item_coef : ndarray of shape (rank, n_items)
+    item_coef : ndarray of shape (rank, n_items) or None
         ``r(z) @ item_coef`` is the value, without trend, of a new and a training item.
-    item_values : ndarray of shape (n_items, n_items)
+    item_values : ndarray of shape (n_items, n_items) or None
         The fitted values between training items, trend included.
     certificate : float
         Relative residual of the linear system; for the closed form, of the trend's equations.
@@ -56,8 +56,8 @@ class TensorSolution(NamedTuple):
 
     trend_coef: NDArray
     core: NDArray
-    item_coef: NDArray
-    item_values: NDArray
+    item_coef: NDArray | None
+    item_values: NDArray | None
     certificate: float
     n_iter: int = 0
 
@@ -173,7 +173,7 @@ class TensorProblem:
         residual = np.linalg.norm(system @ u - b * scale) / (np.linalg.norm(b * scale) + np.finfo(float).tiny)
         return u * scale, float(residual)
 
-    def solve(self, noise: float, alpha: float) -> TensorSolution:
+    def solve(self, noise: float, alpha: float, *, with_items: bool = True) -> TensorSolution:
         """The kernel for one pair of penalties.
 
         Parameters
@@ -182,6 +182,8 @@ class TensorProblem:
             What an item shares with itself only.
         alpha : float
             The ridge penalty on the hyper-RKHS norm; 0 interpolates.
+        with_items : bool, default=True
+            Whether the values with and among training items are computed; else they are None.
 
         Returns
         -------
@@ -191,13 +193,15 @@ class TensorProblem:
         beta, certificate = self.solve_trend(noise, alpha)
         U, sigma = self.basis.vectors, self.basis.values + noise
         inside, mixed, outside = self.weights(noise, alpha)
+        half = self.transformed[0].half - sum((b * t.half for b, t in zip(beta, self.transformed[1:])), 0.0)
+        inner = half @ U
+        core = inside * inner
+        if not with_items:
+            return TensorSolution(beta, core, None, None, certificate)
         trend, scratch = np.zeros_like(self.S), np.empty_like(self.S)
         for b, F in zip(beta, self.trends):
             trend += np.multiply(F, b, out=scratch)
         residual = np.subtract(self.S, trend, out=scratch)
-        half = self.transformed[0].half - sum((b * t.half for b, t in zip(beta, self.transformed[1:])), 0.0)
-        inner = half @ U
-        core = inside * inner
         item_coef = (core * sigma) @ U.T
         fitted = U @ (np.multiply.outer(sigma, sigma) * core) @ U.T
         if not self.basis.complete:
