@@ -20,7 +20,7 @@ demo: $(VENV)/.demo
 
 test: $(VENV)/.test
 	$(BIN)/ruff check .
-	$(BIN)/python -m pytest -n 2 -q
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -105,8 +105,9 @@ class KernelContract:
         G = np.random.default_rng(5).normal(size=(700, 650))
         with threadpool_limits(1):
             K, g = self.kernel(X, Y), self.kernel.pullback(X, Y, G)
-        assert_array_equal(self.kernel(X, Y), K)
-        assert_allclose(self.kernel.pullback(X, Y, G), g, rtol=1e-12)
+        with threadpool_limits(4):
+            assert_array_equal(self.kernel(X, Y), K)
+            assert_allclose(self.kernel.pullback(X, Y, G), g, rtol=1e-12)
 
     def test_works_in_svc(self):
         X = self.rows(30)
