@@ -27,7 +27,7 @@ from mercerless.solvers.lab import (
 OBJECTIVES = ("evidence", "least_squares", "interpolation")
 SELECTIONS = ("kmeans", "y", "random", "extreme")
 CHECKPOINTS = (5, 10, 20, 40, 80, 150)
-SHARED_ITERATIONS = 20
+SHARED_ITERATIONS = 60
 RIDGES = np.logspace(-7, 0.5, 16)
 # a second form is worth its size only when validation gives it at least this weight
 SMALLEST_WEIGHT = 0.15
