@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -195,12 +196,17 @@ def test_interrupting_writes_the_report_and_resume_goes_on(tmp_path):
     ]
     environment = {**os.environ, "SCIKIT_LEARN_DATA": str(tmp_path / "cache")}
     place = {"cwd": tmp_path, "env": environment, "text": True}
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **place)
-    deadline = time.monotonic() + 100
-    while len(list((tmp_path / "cache").rglob("*.json"))) < 12 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    printed, errors = process.communicate(timeout=100)
+    # a test run in the background has SIGINT ignored, and its children would inherit that
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed, **place)
+    try:
+        deadline = time.monotonic() + 100
+        while len(list((tmp_path / "cache").rglob("*.json"))) < 12 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        printed, errors = process.communicate(timeout=100)
+    finally:
+        process.kill()
     assert process.returncode == 130, errors
     assert "Nearest neighbours" in printed and "interrupted; the report has what was finished" in errors
     assert "interrupted" in (tmp_path / "mercerless-compare.html").read_text()
