@@ -424,7 +424,7 @@ def noise(args):
             X, y = make_lab_function(800, function=function, noise=level, random_state=0)
             T, z = make_lab_function(2000, function=function, random_state=1)
             ridgeless = []
-            for gamma in np.logspace(-2, 1, 7):
+            for gamma in np.logspace(-2, 3, 11):
                 peer = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", gamma=gamma, alpha=1e-8)).fit(
                     X, y - y.mean()
                 )
