@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state
+from threadpoolctl import threadpool_limits
 
+from mercerless.estimators.similarity import SimilarityClassifierCV, SimilarityRegressorCV
 from mercerless.spectra import Indefiniteness, decompose
 
 STRENGTHS = np.logspace(-5, 1, 7)
@@ -25,7 +27,8 @@ class NegativePart(NamedTuple):
         Out-of-fold squared error of a ridge that uses the negative part (flip) or leaves it out (clip), relative to
         that of the mean.
     z : float
-        Their difference in standard errors over items; positive when the negative part helps.
+        By how many standard errors the calibrated out-of-fold loss is lower with the negative part, as the automatic
+        stack judges it (`SimilarityClassifierCV.negative_spectrum_`); positive when the negative part helps.
     p_value : float
         How often the negative part helps as much when its items are shuffled.
     n_permutations, n_items : int
@@ -43,6 +46,7 @@ class NegativePart(NamedTuple):
     verdict: str
 
 
+@threadpool_limits.wrap(limits=1)  # many small decompositions: threads would only wait for each other
 def judge_negative_part(
     K: NDArray, y: NDArray, classification: bool, random_state: int = 0, n_permutations: int = 39,
     max_items: int = 1000, max_shuffled: int = 250,
@@ -75,9 +79,10 @@ def judge_negative_part(
     folds = _folds(y, classification, random_state)
     clip, flip = _out_of_fold(K, targets, folds, ("clip", "flip"))
     base = float(((targets - targets.mean(axis=0)) ** 2).sum(axis=1).mean())
-    gain = clip - flip
-    error = float(gain.std(ddof=1) / np.sqrt(len(gain)))
-    z = float(gain.mean() / error) if error > 0 else 0.0
+    n_items = len(K)
+    automatic = SimilarityClassifierCV if classification else SimilarityRegressorCV
+    model = automatic(kernel="precomputed", input="similarity", random_state=random_state)
+    z = float(model.fit(K, y).negative_spectrum_.z)
     K, y, targets = _thin(K, y, targets, max_shuffled, rng)
     folds = _folds(y, classification, random_state)
     s, V, _ = decompose(K)
@@ -92,7 +97,7 @@ def judge_negative_part(
     verdict = "informative" if z > 2 else "noise" if z < -2 else "undecided"
     return NegativePart(
         float(flip.mean() / base), float(clip.mean() / base), z, as_good / (n_permutations + 1), n_permutations,
-        len(gain), verdict,
+        n_items, verdict,
     )
 
 
