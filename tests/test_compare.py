@@ -320,6 +320,16 @@ def test_other_settings_do_not_share_finished_tasks(tmp_path):
     assert Store(tmp_path / "a", resume=False).records == {}
 
 
+def test_two_runs_of_the_same_data_do_not_disturb_each_other(tmp_path):
+    one, other = Store(tmp_path / "same"), Store(tmp_path / "same")
+    one.put(Task("dummy", 0, 0), {"learner": "dummy"})
+    one.clear()
+    other.put(Task("dummy", 0, 1), {"learner": "dummy"})
+    other.clear()
+    other.clear()
+    assert not (tmp_path / "same").exists() and len(other.records) == 1
+
+
 def test_jobs_do_not_change_the_scores(result):
     parallel = compare(SHAPES.D, SHAPES.target, learners=CHEAP, repeats=2, n_jobs=2)
     assert [row["score"] for row in parallel.table] == [row["score"] for row in result.table]

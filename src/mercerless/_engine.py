@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import pickle
+import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -200,12 +201,13 @@ class Store:
             if resume:
                 self.records[path.stem] = json.loads(path.read_text())
             else:
-                path.unlink()
+                path.unlink(missing_ok=True)
 
     def put(self, task: Task, record: dict[str, Any]) -> None:
         """Keep a record."""
         self.records[task.key] = record
         if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)  # another run of the same data may have finished
             partial = self.folder / f".{task.key}.{os.getpid()}.part"
             partial.write_text(json.dumps(record))
             os.replace(partial, self.folder / f"{task.key}.json")
@@ -213,9 +215,7 @@ class Store:
     def clear(self) -> None:
         """Delete the files; the records stay in memory."""
         if self.folder is not None:
-            for path in self.folder.glob("*"):
-                path.unlink()
-            self.folder.rmdir()
+            shutil.rmtree(self.folder, ignore_errors=True)
 
 
 # ------------------------------------------------------------------------------------------------- the schedule
