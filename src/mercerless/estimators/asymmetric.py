@@ -61,13 +61,15 @@ class _Asymmetric(KernelEstimator):
             )
         factors = {"left": (1.0, 0.0), "right": (0.0, 1.0), "mean": (0.5, 0.5)}[side]
         loo = factors[0] * solution.loo_left + factors[1] * solution.loo_right
+        tried = np.array(sorted({ridge for ridge, _ in errors}))
+        by_side = {of: np.array([errors.get((ridge, of), np.nan) for ridge in tried]) for _, of in errors}
         coef = np.zeros((2, len(K), Y.shape[1]))
         coef[0, used], coef[1, used] = factors[0] * solution.left, factors[1] * solution.right
         context.call_on_fit_task_end(estimator=self)
         return {
             "kernel_": kernel, "X_fit_": None if precomputed else items, "alpha_": solution.alpha, "side_": side,
             "dual_coef_left_": coef[0], "dual_coef_right_": coef[1], "loo_predictions_": Y[used] - loo,
-            "loo_errors_": errors, "residual_": solution.residual, "_used": used,
+            "alphas_": tried, "loo_errors_": by_side, "residual_": solution.residual, "_used": used,
         }  # fmt: skip
 
     def _scores(self, X: Any, reverse: ArrayLike | None) -> NDArray:
@@ -125,8 +127,10 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         Coefficients of both directions; zero where a direction is not used.
     loo_predictions_ : ndarray of shape (n,) or (n, n_outputs)
         The prediction for every training row without it.
-    loo_errors_ : dict of (float, str) to float
-        Mean squared leave-one-out error of every ridge and side tried.
+    alphas_ : ndarray of shape (n_alphas,)
+        The ridges tried.
+    loo_errors_ : dict of str to ndarray of shape (n_alphas,)
+        Mean squared leave-one-out error of every side and ridge tried; NaN where the system was singular.
     residual_ : float
         Certificate: the relative residual of the linear systems.
     kernel_ : Kernel
@@ -236,7 +240,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
-    alpha_, side_, dual_coef_left_, dual_coef_right_, loo_predictions_, loo_errors_, residual_, kernel_, X_fit_
+    alpha_, side_, dual_coef_left_, dual_coef_right_, loo_predictions_, alphas_, loo_errors_, residual_, kernel_, X_fit_
         As in `AsymmetricRidge`.
     calibration_ : Calibration
         Slope and bias of the probabilities.
