@@ -205,7 +205,10 @@ class TestGaussianProcessKernel(KernelContract):
         return naive.matrix(naive.gaussian, X, Y, 1.3)
 
     def test_float32_stays_float32(self):
-        pytest.skip("scikit-learn's Gaussian process kernels compute in float64")
+        # not here: scikit-learn's Gaussian process kernels compute in float64
+        X = self.rows(6, dtype=np.float32)
+        assert self.kernel(X).dtype == np.float64
+        np.testing.assert_allclose(self.kernel(X), self.naive(X.astype(float), X.astype(float)), atol=1e-5)
 
 
 class TestMetric(KernelContract):
