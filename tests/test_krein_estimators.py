@@ -590,9 +590,9 @@ def test_bad_parameters(options, message):
 
 def test_bad_weights_and_labels():
     X, y = data(20)
-    with pytest.raises(ValueError, match="one value per row"):
+    with pytest.raises(ValueError, match="one weight per row"):
         KreinRidge().fit(X, y, np.ones(3))
-    with pytest.raises(ValueError, match="nonnegative"):
+    with pytest.raises(ValueError, match="negative entry -1; weights"):
         KreinRidge().fit(X, y, -np.ones(20))
     with pytest.raises(ValueError, match="zero for every row"):
         KreinRidge().fit(X, y, np.zeros(20))

@@ -160,9 +160,9 @@ def test_bad_parameters_speak_before_any_work(distances, blobs):
         automatic(memory_limit="10kB").fit(distances, y)
     with pytest.raises(ValueError, match="square"):
         automatic().fit(distances[:50], y[:50])
-    with pytest.raises(ValueError, match="one entry for each"):
+    with pytest.raises(ValueError, match="one weight per row"):
         automatic().fit(distances, y, sample_weight=np.ones(5))
-    with pytest.raises(ValueError, match="above zero"):
+    with pytest.raises(ValueError, match="zero for every row"):
         automatic().fit(distances, y, sample_weight=np.zeros(90))
     with pytest.raises(NotFittedError):
         automatic().predict(distances)

@@ -3,9 +3,13 @@
 import os
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array, column_or_1d
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
@@ -136,6 +140,60 @@ def check_symmetric(K: ArrayLike, name: str = "K", rtol: float = 1e-8) -> NDArra
             f"with mercerless.spectra.symmetrize({name}), or keep them apart with mercerless.AsymmetricRidge."
         )
     return K if amount == 0.0 else (K + K.T) / 2
+
+
+def check_targets(y: Any, name: str) -> NDArray:
+    """Finite numbers to predict, in float64: one per row, or one row of several outputs each."""
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    y = check_array(y, ensure_2d=False, dtype=[np.float64, np.float32], input_name="y")
+    if y.ndim > 2:
+        raise ValueError(f"y must have one or two dimensions, not {y.ndim}.")
+    return y.astype(np.float64, copy=False)
+
+
+def check_labels(y: Any, name: str) -> NDArray:
+    """One label per row, none missing."""
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    y = column_or_1d(y, warn=True)
+    check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    check_classification_targets(y)
+    return y
+
+
+def check_weight(sample_weight: Any, n: int) -> NDArray | None:
+    """Finite weights of at least 0, one per row and not all 0; None where all are equal to one."""
+    if sample_weight is None:
+        return None
+    weight = np.asarray(sample_weight, dtype=float)
+    weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
+    if weight.shape != (n,):
+        raise ValueError(f"sample_weight must have one weight per row, shape ({n},), not {weight.shape}.")
+    if not np.all(np.isfinite(weight)):
+        raise ValueError("sample_weight has values that are not finite; give every row a finite weight of at least 0.")
+    if weight.min() < 0:
+        raise ValueError(f"sample_weight has the negative entry {weight.min():.3g}; weights must be at least 0.")
+    if weight.max() == 0:
+        raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+    return None if np.all(weight == 1.0) else weight
+
+
+def check_classes(y: Any, sample_weight: Any, class_weight: Any, name: str) -> tuple[NDArray | None, NDArray, NDArray]:
+    """Sample weights with class weights multiplied in, the classes (at least two), and their numbers per row."""
+    y = check_labels(y, name)
+    weight = check_weight(sample_weight, len(y))
+    if class_weight is not None:
+        weight = compute_sample_weight(class_weight, y) * (1.0 if weight is None else weight)
+        weight = check_weight(weight, len(y))
+    classes, labels = np.unique(y, return_inverse=True)
+    present = np.unique(labels if weight is None else labels[weight > 0])
+    if len(present) < 2:
+        raise ValueError(
+            f"y has one class only, {classes[present[0]]!r} (rows of weight zero do not count); a classifier needs at "
+            "least two."
+        )
+    return weight, classes, labels
 
 
 def available_memory() -> int:

@@ -10,12 +10,11 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._validation import check_memory, check_real, check_square
+from mercerless._validation import check_classes, check_memory, check_real, check_square, check_targets, check_weight
 from mercerless.estimators.base import KernelEstimator
-from mercerless.estimators.krein import _check_labels, _check_weight
 from mercerless.kernels import PairFunction, Precomputed
 from mercerless.solvers.ridge import SIDES, choose_asymmetric_ridge
 from mercerless.solvers.tuning import calibrate_scores
@@ -187,10 +186,8 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         AsymmetricRidge
             The fitted estimator.
         """
-        if y is None:
-            raise ValueError("AsymmetricRidge requires y to be passed, but the target y is None.")
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        attributes = self._fit(X, y.reshape(len(y), -1), _check_weight(sample_weight, len(y)))
+        y = check_targets(y, type(self).__name__)
+        attributes = self._fit(X, y.reshape(len(y), -1), check_weight(sample_weight, len(y)))
         attributes["_one_output"] = y.ndim == 1
         if y.ndim == 1:
             attributes["loo_predictions_"] = attributes["loo_predictions_"][:, 0]
@@ -299,7 +296,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         AsymmetricRidgeClassifier
             The fitted estimator.
         """
-        weight, classes, labels = _check_labels(y, sample_weight, self.class_weight, type(self).__name__)
+        weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
         if len(classes) == 2:
             Y = np.where(labels == 1, 1.0, -1.0)[:, None]
         else:

@@ -18,13 +18,12 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.svm import SVC, SVR
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length, check_scalar, column_or_1d
+from sklearn.utils import check_consistent_length, check_scalar, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._validation import check_memory, check_symmetric, row_blocks
+from mercerless._validation import check_labels, check_memory, check_symmetric, check_targets, check_weight, row_blocks
 from mercerless.estimators.base import KernelEstimator
 from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
@@ -578,20 +577,6 @@ def _join(
     )
 
 
-def _check_weight(sample_weight: ArrayLike | None, n: int) -> NDArray:
-    if sample_weight is None:
-        return np.ones(n)
-    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    weight = column_or_1d(weight) if weight.ndim else np.full(n, float(weight))
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight has {len(weight)} entries for {n} rows; give one weight per row.")
-    if weight.min() < 0:
-        raise ValueError(f"sample_weight has the negative entry {weight.min():.3g}; weights must be at least 0.")
-    if weight.max() == 0:
-        raise ValueError("Every sample weight is zero, so no row is left; give some row a positive weight.")
-    return weight
-
-
 class DANKClassifier(ClassifierMixin, _DANK):
     """Support vector classification with a kernel matrix that adapts to the data.
 
@@ -774,8 +759,9 @@ class DANKClassifier(ClassifierMixin, _DANK):
             The fitted estimator.
         """
         kernel, items = self._begin(X, y)
-        y = _check_labels(y)
-        given = _check_weight(sample_weight, len(y))
+        y = check_labels(y, type(self).__name__)
+        given = check_weight(sample_weight, len(y))
+        given = np.ones(len(y)) if given is None else given
         weight = given * compute_sample_weight(self.class_weight, y)
         used = np.flatnonzero(weight > 0)
         classes = np.unique(y[used])
@@ -859,13 +845,6 @@ class DANKClassifier(ClassifierMixin, _DANK):
         """
         scores = _class_scores(self.decision_function(X))
         return softmax(self.calibration_.slope * scores + self.calibration_.bias, axis=1)
-
-
-def _check_labels(y: ArrayLike) -> NDArray:
-    y = column_or_1d(y, warn=True)
-    assert_all_finite(y, input_name="y")
-    check_classification_targets(y)
-    return y
 
 
 def _class_scores(decision: NDArray) -> NDArray:
@@ -1042,8 +1021,9 @@ class DANKRegressor(RegressorMixin, _DANK):
         """
         check_scalar(self.epsilon, "epsilon", Real, min_val=0)
         kernel, items = self._begin(X, y)
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True)
-        weight = _check_weight(sample_weight, len(y))
+        y = column_or_1d(check_targets(y, type(self).__name__), warn=True)
+        weight = check_weight(sample_weight, len(y))
+        weight = np.ones(len(y)) if weight is None else weight
         used = np.flatnonzero(weight > 0)
         self._set(self._fit(kernel, items, y, [_Task(used, y[used], weight[used], float(self.epsilon), False)]))
         return self

@@ -13,14 +13,20 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
-from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import blockwise, is_dask, reduce_rows, take_rows
-from mercerless._validation import check_memory, check_symmetric, memory_budget, row_blocks
+from mercerless._validation import (
+    check_classes,
+    check_memory,
+    check_symmetric,
+    check_targets,
+    check_weight,
+    memory_budget,
+    row_blocks,
+)
 from mercerless.estimators.base import KernelEstimator
 from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Precomputed, Sigmoid
 from mercerless.lowrank import nystroem, select_landmarks
@@ -614,9 +620,9 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
             The fitted model.
         """
         self._check_parameters()
-        Y = _check_targets(y, type(self).__name__)
+        Y = check_targets(y, type(self).__name__)
         self._single_output = Y.ndim == 1
-        self._fit(X, Y.reshape(len(Y), -1), _check_weight(sample_weight, len(Y)))
+        self._fit(X, Y.reshape(len(Y), -1), check_weight(sample_weight, len(Y)))
         return self
 
     def _choose(self, problem, rows, settings, labels, n_folds, context):
@@ -802,7 +808,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         self._check_parameters()
         if self.encoding not in ("signed", "standardized"):
             raise ValueError(f"encoding must be 'signed' or 'standardized', got {self.encoding!r}.")
-        weight, classes, labels = _check_labels(y, sample_weight, self.class_weight, type(self).__name__)
+        weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
         Y = np.where(labels[:, None] == np.arange(len(classes)), 1.0, -1.0)
         Y = Y[:, 1:] if len(classes) == 2 else Y
         if self.encoding == "standardized":
@@ -1032,51 +1038,6 @@ def _per_class(scores: NDArray) -> NDArray:
     return np.column_stack([-scores[:, 0] / 2, scores[:, 0] / 2]) if scores.shape[1] == 1 else scores
 
 
-def _check_targets(y: Any, name: str) -> NDArray:
-    if y is None:
-        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    y = check_array(y, ensure_2d=False, dtype=[np.float64, np.float32], input_name="y")
-    if y.ndim > 2:
-        raise ValueError(f"y must have one or two dimensions, not {y.ndim}.")
-    return y.astype(np.float64, copy=False)
-
-
-def _check_weight(weight: Any, n: int) -> NDArray | None:
-    """Weights as a vector; None where all are equal to one."""
-    if weight is None:
-        return None
-    weight = np.asarray(weight, dtype=float)
-    weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight must have one value per row, shape ({n},), not {weight.shape}.")
-    if not np.all(np.isfinite(weight)) or np.any(weight < 0):
-        raise ValueError("sample_weight must be finite and nonnegative.")
-    if not np.any(weight > 0):
-        raise ValueError("sample_weight is zero for every row; at least one must be positive.")
-    return None if np.all(weight == 1.0) else weight
-
-
-def _check_labels(y: Any, sample_weight: Any, class_weight: Any, name: str):
-    """Sample weights with class weights multiplied in, the classes, and their numbers per row."""
-    if y is None:
-        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    y = column_or_1d(y, warn=True)
-    check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    check_classification_targets(y)
-    weight = _check_weight(sample_weight, len(y))
-    if class_weight is not None:
-        weight = compute_sample_weight(class_weight, y) * (1.0 if weight is None else weight)
-        weight = _check_weight(weight, len(y))
-    classes, labels = np.unique(y, return_inverse=True)
-    present = np.unique(labels if weight is None else labels[weight > 0])
-    if len(present) < 2:
-        raise ValueError(
-            f"y has one class only, {classes[present[0]]!r} (rows of weight zero do not count); a classifier needs at "
-            "least two."
-        )
-    return weight, classes, labels
-
-
 class _KreinMachine(KernelEstimator):
     """What the support vector machines share."""
 
@@ -1246,7 +1207,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
             raise ValueError(f"loss must be 'hinge' or 'squared_hinge', got {self.loss!r}.")
         if self.decision_function_shape not in ("ovr", "ovo"):
             raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', got {self.decision_function_shape!r}.")
-        weight, classes, labels = _check_labels(y, sample_weight, self.class_weight, type(self).__name__)
+        weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
         kernel, items, used, stabilized = self._stabilized(X, weight, len(labels))
         w = None if weight is None else weight[used]
         context = self._init_callback_context(max_subtasks=len(_pairs(len(classes))))
@@ -1425,8 +1386,8 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         self._check_parameters()
         if not self.epsilon >= 0:
             raise ValueError(f"epsilon must be nonnegative, got {self.epsilon!r}.")
-        y = column_or_1d(_check_targets(y, type(self).__name__), warn=True)
-        weight = _check_weight(sample_weight, len(y))
+        y = column_or_1d(check_targets(y, type(self).__name__), warn=True)
+        weight = check_weight(sample_weight, len(y))
         context = self._init_callback_context()
         context.call_on_fit_task_begin(estimator=self)
         kernel, items, used, stabilized = self._stabilized(X, weight, len(y))

@@ -16,8 +16,7 @@ from sklearn.model_selection import KFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercerless._validation import row_blocks
-from mercerless.estimators.krein import _check_labels, _check_weight
+from mercerless._validation import check_classes, check_weight, row_blocks
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.solvers.lab_fit import OBJECTIVES, SELECTIONS, LABSolution, Settings, fit_lab, shared_value
 from mercerless.solvers.tuning import calibrate_scores
@@ -513,7 +512,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         X, y = validate_data(
             self, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32], ensure_min_samples=2
         )
-        X, y, weight = _drop_weightless(X, y, _check_weight(sample_weight, len(X)))
+        X, y, weight = _drop_weightless(X, y, check_weight(sample_weight, len(X)))
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         scaling = standard_scaling(Y)
         context = self._init_callback_context(max_subtasks=None)
@@ -700,7 +699,7 @@ class LABClassifier(ClassifierMixin, _LAB):
             The fitted estimator.
         """
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
-        weight, classes, labels = _check_labels(y, sample_weight, self.class_weight, type(self).__name__)
+        weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
         X, labels, weight = _drop_weightless(X, labels, weight)
         Y, target = _indicators(labels, len(classes))
         context = self._init_callback_context(max_subtasks=None)

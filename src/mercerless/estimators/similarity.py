@@ -12,12 +12,18 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Regre
 from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import check_cv
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._validation import check_memory, check_square, check_symmetric
+from mercerless._validation import (
+    check_labels,
+    check_memory,
+    check_square,
+    check_symmetric,
+    check_targets,
+    check_weight,
+)
 from mercerless.estimators.base import KernelEstimator
 from mercerless.kernels import Precomputed
 from mercerless.lowrank import select_landmarks
@@ -78,35 +84,6 @@ def _judge_negative_spectrum(z: float) -> NegativeSpectrum:
     return NegativeSpectrum(
         z, "undecided", f"Whether the negative spectrum helps is undecided: {better} is ahead by {amount} only."
     )
-
-
-def _check_weight(sample_weight: ArrayLike | None, n: int) -> NDArray:
-    """Finite, nonnegative weights, one per item, not all 0."""
-    if sample_weight is None:
-        return np.ones(n)
-    weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if weight.shape != (n,):
-        raise ValueError(f"sample_weight has shape {weight.shape} but must have one entry for each of the {n} items.")
-    if weight.min() < 0.0 or weight.max() <= 0.0:
-        raise ValueError("sample_weight must not be negative, and at least one weight must be above zero.")
-    return weight
-
-
-def _check_target(y: Any, estimator: Any, classifier: bool) -> NDArray:
-    """A one-dimensional array of labels, or a finite array of numbers."""
-    if y is None:
-        raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None; pass one per item."
-        )
-    if classifier:
-        y = column_or_1d(y, warn=True)
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        return y
-    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-    if y.ndim == 2 and y.shape[1] == 1:
-        y = column_or_1d(y, warn=True)
-    return y
 
 
 def _score_fold(estimator, context, *problem) -> NDArray:
@@ -223,7 +200,8 @@ class _SimilarityStack(KernelEstimator):
         self._check_parameters()
         K, attributes = self._train_similarities(X)
         check_consistent_length(K, y)
-        weight = _check_weight(sample_weight, len(K))
+        weight = check_weight(sample_weight, len(K))
+        weight = np.ones(len(K)) if weight is None else weight
         used: Any = slice(None)
         if np.any(weight == 0.0):  # an item of weight 0 is not there at all
             used = np.flatnonzero(weight)
@@ -417,7 +395,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         SimilarityClassifierCV
             Itself.
         """
-        y = _check_target(y, self, classifier=True)
+        y = check_labels(y, type(self).__name__)
         for name, value in self._fit_stack(X, y, sample_weight).items():
             setattr(self, name, value)
         return self
@@ -643,7 +621,7 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
         SimilarityRegressorCV
             Itself.
         """
-        y = _check_target(y, self, classifier=False)
+        y = check_targets(y, type(self).__name__)
         for name, value in self._fit_stack(X, y, sample_weight).items():
             setattr(self, name, value)
         return self
@@ -945,12 +923,13 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         """
         if not (isinstance(self.C, Real) and self.C > 0.0):
             raise ValueError(f"C must be positive, got {self.C!r}.")
-        y = _check_target(y, self, classifier=True)
+        y = check_labels(y, type(self).__name__)
         kernel, items = self._train_items(X)
         check_consistent_length(items, y)
         check_memory(80.0 * len(items) ** 2, f"The linear programme of {len(items)} items", self.memory_limit)
         K = check_square(kernel(items), "X" if isinstance(kernel, Precomputed) else "the kernel matrix")
-        weight = _check_weight(sample_weight, len(K))
+        weight = check_weight(sample_weight, len(K))
+        weight = np.ones(len(K)) if weight is None else weight
         used = np.flatnonzero(weight)
         y, weight = y[used], weight[used]
         classes = np.unique(y)
