@@ -6,6 +6,7 @@ import time
 import numpy as np
 import pytest
 from joblib import parallel_config
+from oracles.dank import polished_machine
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_moons
 from sklearn.model_selection import GridSearchCV, train_test_split
@@ -83,6 +84,26 @@ def test_machine_on_the_learned_matrix_is_the_solution():
     v = np.zeros(len(y))
     v[model.support_] = model.dual_solution_[0]
     np.testing.assert_allclose(learned @ v + model.intercept_, machine.decision_function(learned), atol=1e-4)
+
+
+@pytest.mark.parametrize("noise", [0.25, 0.3])
+def test_distance_to_the_machine_on_the_learned_matrix_follows_the_gap(noise):
+    """A gap bounds the decision values by its root only; libsvm's own single precision leaves 5e-5 to 2e-4 here."""
+    X, y = make_moons(400, noise=noise, random_state=0)
+    signs = np.where(y == 1, 1.0, -1.0)
+    for tol, reached in ((1e-6, 3e-4), (1e-10, 1e-6)):
+        model = DANKClassifier(Gaussian(0.5), C=4.0, tol=tol).fit(X, y)
+        learned = model.adaptation_[0].matrix() * model.kernel_(X)
+        v, plain = np.zeros((2, len(y)))
+        v[model.support_] = model.dual_solution_[0]
+        machine = SVC(C=4.0, kernel="precomputed", tol=1e-8).fit(learned, y)
+        plain[machine.support_] = machine.dual_coef_[0]
+        exact = polished_machine(learned, signs, 4.0, plain)
+        bound = np.sqrt(2 * learned.diagonal().max() * model.gap_ * (signs @ v))
+        distance = np.abs(learned @ v + model.intercept_ - exact).max()
+        assert distance <= 2 * bound  # once for the function, once for the intercept
+        assert distance <= reached
+    assert np.abs(machine.decision_function(learned) - exact).max() > 1e-5  # why 1e-4 against libsvm may fail
 
 
 def test_adaptation_is_the_minimiser_in_factored_form(moons):
@@ -307,6 +328,28 @@ def test_one_part_equals_undivided_and_parts_are_separate(moons):
     again = DANKClassifier(C=4.0, n_parts=3, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
     assert model.score(X, y) > DANKClassifier(C=4.0).fit(X, y).score(X, y) - 0.02
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(0.5), Laplace(1.0)])
+def test_parts_do_not_depend_on_workers_or_backend(kernel):
+    X, y = make_moons(300, noise=0.25, random_state=0)
+    model = DANKClassifier(kernel, C=4.0, n_parts=3, random_state=0)
+    reference = clone(model).fit(X, y).decision_function(X)
+    for backend, n_jobs in (("threading", 2), ("threading", 3), ("loky", 2)):
+        with parallel_config(backend, n_jobs=n_jobs):
+            np.testing.assert_allclose(clone(model).fit(X, y).decision_function(X), reference, rtol=0, atol=1e-8)
+
+
+def test_parts_need_no_more_memory_than_their_own_rows(moons):
+    X, y = moons
+    whole, part = 16 * 400**2, 48 * 200**2
+    model = DANKClassifier(Laplace(1.0), C=4.0, random_state=0)
+    with pytest.raises(MemoryError, match="kernel matrix of 400 items"):
+        clone(model).set_params(memory_limit=whole - 1).fit(X, y)
+    assert part < whole
+    clone(model).set_params(n_parts=4, memory_limit=part).fit(X, y)
+    with parallel_config("threading", n_jobs=4), pytest.raises(MemoryError, match="n_parts"):
+        clone(model).set_params(n_parts=4, memory_limit=part // 4).fit(X, y)
 
 
 def test_parts_with_one_class_and_regression_parts(waves):

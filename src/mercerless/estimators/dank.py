@@ -3,12 +3,13 @@
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cholesky, eigvalsh
 from scipy.special import softmax
@@ -23,7 +24,15 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._validation import check_labels, check_memory, check_symmetric, check_targets, check_weight, row_blocks
+from mercerless._validation import (
+    check_labels,
+    check_memory,
+    check_symmetric,
+    check_targets,
+    check_weight,
+    memory_budget,
+    row_blocks,
+)
 from mercerless.estimators.base import KernelEstimator
 from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
@@ -160,18 +169,24 @@ class _BaseKernel:
     """Blocks of the base kernel matrix: evaluated when needed for a Gaussian, cut from one matrix otherwise."""
 
     def __init__(self, kernel: Kernel, items: Any, memory_limit: Any):
-        self.kernel = kernel
-        self.matrix = None
-        if isinstance(kernel, Gaussian):
-            self.items = np.asarray(items, dtype=float)
-            return
-        n = len(items)
-        if not isinstance(kernel, Precomputed):
-            check_memory(8.0 * n**2, f"The kernel matrix of {n} items", memory_limit)
-        name = "X" if isinstance(kernel, Precomputed) else "the kernel matrix"
-        self.matrix = check_symmetric(kernel(items), name).astype(float, copy=False)
-        if kernel.definite is not True:
-            _refuse_indefinite(self.matrix)
+        self.kernel, self.memory_limit = kernel, memory_limit
+        self.items = np.asarray(items, dtype=float) if isinstance(kernel, Gaussian) else items
+
+    @cached_property
+    def matrix(self) -> NDArray | None:
+        """The whole matrix, formed where it is first used; None for a Gaussian."""
+        if isinstance(self.kernel, Gaussian):
+            return None
+        n = len(self.items)
+        name, copies = "the kernel matrix", 2  # libsvm works on a copy
+        if isinstance(self.kernel, Precomputed):
+            name, copies = "X", 1
+        remedy = "split vectors with n_parts, use a Gaussian, whose matrix is never formed, or raise memory_limit"
+        check_memory(8.0 * copies * n**2, f"The kernel matrix of {n} items", self.memory_limit, remedy)
+        matrix = check_symmetric(self.kernel(self.items), name).astype(float, copy=False)
+        if self.kernel.definite is not True:
+            _refuse_indefinite(matrix)
+        return matrix
 
     def __call__(self, rows: NDArray, columns: NDArray) -> NDArray:
         if self.matrix is not None:
@@ -179,7 +194,7 @@ class _BaseKernel:
         return self.kernel(self.items[rows], None if columns is rows else self.items[columns])
 
     def diagonal(self, rows: NDArray) -> NDArray:
-        return np.ones(len(rows)) if self.matrix is None else self.matrix.diagonal()[rows]
+        return self.kernel.diag(self.items)[rows]
 
     def machine(self, task: _Task, C: float, tol: float) -> NDArray:
         """Dual solution of the plain support vector machine, equal for equal rows."""
@@ -271,7 +286,6 @@ class _DANK(KernelEstimator):
         if self.tune == "gradient":
             kernel, settings, tuned = self._tune(kernel, items, y, tasks)
             tasks = [task._replace(epsilon=settings.epsilon) for task in tasks]
-        base = _BaseKernel(kernel, items, self.memory_limit)
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self)
 
@@ -282,7 +296,8 @@ class _DANK(KernelEstimator):
 
         clusters = self._clusters(items)
         labels = np.zeros(len(items), dtype=int) if clusters is None else clusters.labels_
-        fitted = [self._solve(base, t, labels, settings.C, c, report) for t, c in zip(tasks, settings.centerings)]
+        bases = self._bases(kernel, items, labels)
+        fitted = [self._solve(bases, t, labels, settings.C, c, report) for t, c in zip(tasks, settings.centerings)]
         self._warn(fitted)
         attributes = self._attributes(kernel, items, fitted)
         if self.out_of_sample == "hyper":
@@ -375,17 +390,27 @@ class _DANK(KernelEstimator):
             raise ValueError(f"n_parts={self.n_parts} exceeds the number of rows, {len(items)}.")
         return KMeans(self.n_parts, n_init=1, random_state=self.random_state).fit(items)
 
-    def _solve(self, base: _BaseKernel, task: _Task, labels: NDArray, C: float, centering, report) -> _Fitted:
+    def _bases(self, kernel: Kernel, items: Any, labels: NDArray) -> list[_BaseKernel]:
+        """One base kernel per part, so that a worker gets no more than its rows and its share of the memory."""
+        if self.n_parts == 1:
+            return [_BaseKernel(kernel, items, self.memory_limit)]
+        share = memory_budget(self.memory_limit) // max(1, effective_n_jobs(self.n_jobs))
+        return [_BaseKernel(kernel, items[labels == part], share) for part in range(self.n_parts)]
+
+    def _solve(self, bases: list[_BaseKernel], task: _Task, labels: NDArray, C: float, centering, report) -> _Fitted:
         """Plain machine first, then DANK, on all rows or on every part, with one common centering."""
         numbers, inverse = np.unique(labels[task.rows], return_inverse=True)
         parts = [np.flatnonzero(inverse == k) for k in range(len(numbers))]
-        pieces = [_Task(task.rows[i], task.target[i], task.weight[i], *task[3:]) for i in parts]
+        pieces = []
+        for number, i in zip(numbers, parts):
+            own = np.searchsorted(np.flatnonzero(labels == number), task.rows[i])  # rows of the part's base kernel
+            pieces.append((bases[number], _Task(own, task.target[i], task.weight[i], *task[3:])))
         # Steps are reported from this process only.
         run, report = (list, report) if self.n_parts == 1 else (Parallel(n_jobs=self.n_jobs), None)
         svm_tol = float(np.clip(10 * self.tol, 1e-6, 1e-3))
-        starts = _run(run, _start, [(base, piece, C, svm_tol) for piece in pieces])
+        starts = _run(run, _start, [(*piece, C, svm_tol) for piece in pieces])
         if centering == "auto":
-            trace = sum(float((v**2 / q.weight) @ base.diagonal(q.rows)) for v, q in zip(starts, pieces))
+            trace = sum(float((v**2 / q.weight) @ base.diagonal(q.rows)) for v, (base, q) in zip(starts, pieces))
             # Without support vectors every F fits; any positive number will do.
             centering = trace / (4 * self.adaptivity) or 1.0
         settings = dict(
@@ -393,10 +418,10 @@ class _DANK(KernelEstimator):
             rank_penalty=self.rank_penalty,
             tol=self.tol,
             max_iter=self.max_iter,
-            memory_limit=self.memory_limit,
+            memory_limit=pieces[0][0].memory_limit,
             callback=report,
         )
-        solutions = _run(run, _solve_piece, [(base, q, v, C, settings) for q, v in zip(pieces, starts)])
+        solutions = _run(run, _solve_piece, [(*piece, v, C, settings) for piece, v in zip(pieces, starts)])
         intercepts = np.zeros(self.n_parts)
         intercepts[numbers] = [solution.intercept for solution in solutions]
         return _join(task, parts, solutions, intercepts, float(centering))
@@ -538,10 +563,7 @@ def _run(runner: Any, function: Callable, arguments: list[tuple]) -> list:
 
 
 def _solve_piece(base: _BaseKernel, task: _Task, start: NDArray, C: float, settings: dict) -> DankSolution:
-    limit = C * task.weight
-    lo, hi = -limit, limit
-    if task.is_classification:
-        lo, hi = np.minimum(task.target * limit, 0.0), np.maximum(task.target * limit, 0.0)
+    lo, hi = _bounds(task, C)
 
     def gram(rows: NDArray, columns: NDArray) -> NDArray:
         picked = task.rows[rows]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
+from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -16,6 +17,7 @@ from mercerless.solvers.quartic import duality_gap, gap_scale, snap, solve_quart
 _DENSE_EIGEN = 150  # below this size a full eigendecomposition is faster than Lanczos iterations
 _ALL_ROWS = 500  # up to this size every row is in the working set
 _MAX_ROUNDS = 20  # of the working set
+_MATRICES = 6  # of the working set's size, at the peak: K, its square, K on the support, M, its eigenvectors, a copy
 
 Gram = Callable[[np.ndarray, np.ndarray], np.ndarray]
 
@@ -160,7 +162,7 @@ def solve_dank(
     problem through a working set, and a check of all rows adds those that violate their optimality condition.
 
     Cost: per outer step a few Cholesky factorisations of the free block and the leading eigenpairs of an
-    ``(n_support + 1)`` matrix. Memory: ``3 m^2`` numbers for ``m`` working rows, not ``n^2``.
+    ``(n_support + 1)`` matrix. Memory: at most ``6 m^2`` numbers for ``m`` working rows, not ``n^2``.
     Degenerate cases: ``start = 0`` is optimal for every F and is returned as it is.
 
     Differences from the paper: its Algorithm 1 needs a plus sign in line 7, its projection is not one, and its
@@ -180,16 +182,10 @@ def solve_dank(
     evaluations, n_rounds, local_tol = 1, 0, 1e-2
     for _ in range(_MAX_ROUNDS):
         n_rounds += 1
-        check_memory(
-            24 * len(working) ** 2,
-            f"A working set of {len(working)} rows",
-            memory_limit,
-            remedy="split the data with n_parts, lower C, or raise memory_limit",
-        )
-        K = gram(working, working)
+        K = _working_block(gram, working, memory_limit)
         problem = _Problem(
             K=K,
-            A=K**2 / weight[working] / weight[working, None],
+            A=_squared_per_weight(K, weight[working]),
             p=p[working],
             lo=lo[working],
             hi=hi[working],
@@ -201,38 +197,75 @@ def solve_dank(
         )
         local_tol = tol if len(working) == n else max(local_tol, tol / 2)
         state, used, stopped = _majorise_minimise(problem, v[working], local_tol, max_iter, history, callback)
-        factor, offset = _factor(problem, state)
         evaluations += used + 1
-        v = np.zeros(n)
-        v[working] = state.v
-        support = np.flatnonzero(v)
-        expansion = np.zeros(n)
-        expansion[support] = v[support] * (factor @ offset)
-        gradient = p.copy()
-        gradient[working] -= state.smooth
-        rest = np.setdiff1d(np.arange(n), working, assume_unique=True)
-        gradient[rest] -= _decision(gram, rest, expansion)
-        gap, b = duality_gap(gradient, v, lo, hi, epsilon)
+        found = _on_all_rows(gram, problem, state, working, p)
+        v = found.v
+        gap, b = duality_gap(found.gradient, v, lo, hi, epsilon)
         gap /= gap_scale(p, v, epsilon)
-        violators = rest[_largest(_gain(gradient - b, lo, hi, epsilon)[rest], 0.0, len(working))]
+        gain = _gain(found.gradient - b, lo, hi, epsilon)
+        violators = found.rest[_largest(gain[found.rest], 0.0, len(working))]
         if gap <= tol or stopped or (len(violators) == 0 and local_tol <= tol):
             break
         working = np.union1d(working, violators)
         local_tol = tol / 2
+        del K, problem  # before the larger ones are made
     return DankSolution(
         dual=v,
-        expansion=expansion,
+        expansion=found.expansion,
         intercept=b + centre,
         gap=gap,
         objective=state.value,
-        support=support,
-        factor=factor,
-        offset=offset,
+        support=np.flatnonzero(v),
+        factor=found.factor,
+        offset=found.offset,
         history=tuple(history),
         n_iter=len(history) - n_rounds,
         n_evaluations=evaluations,
         n_working=len(working),
     )
+
+
+class _AllRows(NamedTuple):
+    """A state of the working set, seen from all rows."""
+
+    v: np.ndarray
+    expansion: np.ndarray
+    gradient: np.ndarray
+    factor: np.ndarray
+    offset: np.ndarray
+    rest: np.ndarray  # rows outside the working set
+
+
+def _on_all_rows(gram: Gram, problem: _Problem, state: _State, working: np.ndarray, p: np.ndarray) -> _AllRows:
+    """Extend the working set's solution by zeros, and evaluate the gradient of the smooth part everywhere."""
+    factor, offset = _factor(problem, state)
+    v, expansion = np.zeros((2, len(p)))
+    v[working] = state.v
+    support = np.flatnonzero(v)
+    expansion[support] = v[support] * (factor @ offset)
+    gradient = p.copy()
+    gradient[working] -= state.smooth
+    rest = np.setdiff1d(np.arange(len(p)), working, assume_unique=True)
+    gradient[rest] -= _decision(gram, rest, expansion)
+    return _AllRows(v, expansion, gradient, factor, offset, rest)
+
+
+def _working_block(gram: Gram, working: np.ndarray, memory_limit: int | str | None) -> np.ndarray:
+    """The kernel matrix of the working set, after asking whether it and the matrices derived from it will fit."""
+    check_memory(
+        8 * _MATRICES * len(working) ** 2,
+        f"A working set of {len(working)} rows",
+        memory_limit,
+        remedy="split the data with n_parts, lower C, or raise memory_limit",
+    )
+    return gram(working, working)
+
+
+def _squared_per_weight(K: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    A = K**2
+    A /= weight
+    A /= weight[:, None]
+    return A
 
 
 def _gain(residual: np.ndarray, lo: np.ndarray, hi: np.ndarray, epsilon: float) -> np.ndarray:
@@ -402,9 +435,11 @@ def _leading_eigenpairs(K, u, e, above: float, n_guess: int) -> tuple[np.ndarray
         if values.min() <= above:
             return values[values > above], vectors[:, values > above]
         count *= 2
-    M = np.outer(e, e)
-    M[1:, 1:] += u[:, None] * K * u
-    values, vectors = eigh(M, check_finite=False, overwrite_a=True)
+    M = np.zeros((size, size))
+    np.multiply(K, u, out=M[1:, 1:])
+    M[1:, 1:] *= u[:, None]
+    M = dsyr(1.0, e, a=M.T, lower=1, overwrite_a=1)  # e e^T on one triangle; M.T is in LAPACK's order: no copies
+    values, vectors = eigh(M, lower=True, check_finite=False, overwrite_a=True)
     return values[values > above], vectors[:, values > above]
 
 
@@ -425,8 +460,11 @@ def _factor(problem: _Problem, state: _State) -> tuple[np.ndarray, np.ndarray]:
     rows = np.flatnonzero(state.v)
     u = state.v[rows] / problem.weight[rows] / (2.0 * np.sqrt(problem.centering))
     F = np.ones((len(rows) + 1, len(rows) + 1))
-    F[1:, 1:] += u[:, None] * problem.K[np.ix_(rows, rows)] * u
-    L, pivots, rank, _ = dpstrf(F, tol=1e-12 * F.diagonal().max(), lower=1)
-    factor = np.zeros((len(F), rank))
-    factor[pivots - 1] = np.tril(L)[:, :rank]
+    for block in row_blocks(len(rows), 8 * len(rows), budget=2**22):
+        F[1:, 1:][block] += u[block, None] * problem.K[np.ix_(rows[block], rows)] * u
+    L, pivots, rank, _ = dpstrf(F.T, tol=1e-12 * F.diagonal().max(), lower=1, overwrite_a=1)
+    for j in range(1, rank):
+        L[:j, j] = 0.0
+    factor = np.empty((len(F), rank))
+    factor[pivots - 1] = L[:, :rank]
     return factor[1:], factor[0]

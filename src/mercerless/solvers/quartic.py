@@ -13,8 +13,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_solve
+from scipy.linalg.lapack import dpotrf
 from scipy.optimize import brentq
+
+from mercerless._validation import row_blocks
 
 _MAX_ACTIVE_SET_ROUNDS = 8
 _MAX_INTERIOR_STEPS = 60
@@ -171,24 +174,29 @@ def _hessian_block(problem: _Problem, point: _Point, rows: np.ndarray) -> np.nda
     H = problem.A[np.ix_(rows, rows)]
     H *= 2 * problem.curvature * v
     H *= v[:, None]
-    H += problem.K[np.ix_(rows, rows)]
+    for block in row_blocks(len(rows), 8 * len(rows), budget=2**22):
+        H[block] += problem.K[np.ix_(rows[block], rows)]
     H.flat[:: len(rows) + 1] += problem.curvature * point.q[rows]
     return H
 
 
 def _factor(H: np.ndarray):
-    """Cholesky factor of ``H``, with the smallest relative ridge that makes it possible."""
-    top = float(H.diagonal().max()) or 1.0
+    """Cholesky factor of ``H``, in its place, with the smallest relative ridge that makes it possible."""
+    n = len(H)
+    diagonal = H.diagonal().copy()
+    top = float(diagonal.max()) or 1.0
     ridge = 1e-12
     while True:
-        shifted = H.copy()
-        shifted.flat[:: len(H) + 1] += ridge * top
-        try:
-            return cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-        except LinAlgError:
-            if ridge >= 1.0:
-                raise
-            ridge *= 100.0
+        H.flat[:: n + 1] = diagonal + ridge * top
+        # H.T has LAPACK's order of entries, so nothing is copied; its upper triangle is the lower one of H
+        upper, failed = dpotrf(H.T, lower=0, clean=0, overwrite_a=1)
+        if not failed:
+            return upper, False
+        if ridge >= 1.0:
+            raise LinAlgError("the Hessian has no Cholesky factor")
+        ridge *= 100.0
+        for i in range(1, n):
+            H[i, :i] = H[:i, i]
 
 
 def _solve_on_plane(factor, rhs: np.ndarray, total: float) -> tuple[np.ndarray, float]:
