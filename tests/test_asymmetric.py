@@ -34,10 +34,12 @@ def test_training_residuals_are_ridge_times_coefficients(scale):
     assert solution.residual < 1e-10
 
 
-def test_leave_one_out_is_exact():
+@pytest.mark.parametrize("intercept", [False, True])
+def test_leave_one_out_is_exact(intercept):
     K, _, _, Y = problem(outputs=2)
-    solution = asymmetric_ridge(K, Y, 0.05)
-    left, right = asymmetric_ridge_loo(K, Y, 0.05)
+    Y = Y + 3.0
+    solution = asymmetric_ridge(K, Y, 0.05, fit_intercept=intercept)
+    left, right = asymmetric_ridge_loo(K, Y, 0.05, intercept)
     assert_allclose(Y - solution.loo_left, left, rtol=1e-6, atol=1e-9)
     assert_allclose(Y - solution.loo_right, right, rtol=1e-6, atol=1e-9)
     errors = leave_one_out_errors(solution)
@@ -47,7 +49,7 @@ def test_leave_one_out_is_exact():
 def test_symmetric_matrix_is_kernel_ridge():
     X = problem()[2]
     y = problem()[3][:, 0]
-    ours = AsymmetricRidge(kernel="rbf", alpha=0.3).fit(X, y)
+    ours = AsymmetricRidge(kernel="rbf", alpha=0.3, fit_intercept=False).fit(X, y)
     peer = KernelRidge(kernel="rbf", alpha=0.3).fit(X, y)
     assert ours.side_ == "left"
     T = np.random.default_rng(5).normal(size=(9, 3))
@@ -56,12 +58,30 @@ def test_symmetric_matrix_is_kernel_ridge():
         assert_allclose(clone(ours).set_params(side=side).fit(X, y).predict(T), peer.predict(T), rtol=1e-8)
 
 
-def test_weights_equal_repeated_rows():
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+def test_intercept_takes_up_a_shift_of_the_target_at_any_scale_of_the_matrix(scale):
+    K, _, _, Y = problem(outputs=2)
+    solution = asymmetric_ridge(scale * K, Y, 0.1 * scale, fit_intercept=True)
+    shifted = asymmetric_ridge(scale * K, Y + 1e3, 0.1 * scale, fit_intercept=True)
+    size = np.abs(solution.left).max()
+    assert_allclose(shifted.left, solution.left, atol=1e-9 * size)
+    assert_allclose(shifted.intercept_right - solution.intercept_right, 1e3, rtol=1e-10)
+    assert_allclose(solution.left.sum(axis=0), 0.0, atol=1e-9 * np.abs(solution.left).sum())
+    fitted = scale * K @ solution.left + solution.intercept_left
+    assert_allclose(Y - fitted, 0.1 * scale * solution.left, atol=1e-9)
+
+
+def test_one_row_predicts_its_target():
+    assert_allclose(AsymmetricRidge().fit([[1.0, 2.0]], [3.0]).predict([[5.0, 5.0]]), 3.0)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_weights_equal_repeated_rows(intercept):
     K, _, _, Y = problem(12)
     rows = np.repeat(np.arange(12), [1, 2, 3] * 4)
     weight = np.array([1.0, 2.0, 3.0] * 4)
-    once = asymmetric_ridge(K, Y, 0.2, weight)
-    repeated = asymmetric_ridge(K[np.ix_(rows, rows)], Y[rows], 0.2)
+    once = asymmetric_ridge(K, Y, 0.2, weight, intercept)
+    repeated = asymmetric_ridge(K[np.ix_(rows, rows)], Y[rows], 0.2, None, intercept)
     summed = np.stack([repeated.left[rows == i].sum(axis=0) for i in range(12)])
     assert_allclose(once.left, summed, rtol=1e-8)
 
@@ -72,7 +92,7 @@ def test_singular_system_is_an_error():
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         asymmetric_ridge(K, np.ones((2, 1)), alpha)
     with pytest.raises(ValueError, match="use another alpha"):
-        AsymmetricRidge(kernel="precomputed", alpha=alpha).fit(K, [1.0, 2.0])
+        AsymmetricRidge(kernel="precomputed", alpha=alpha, fit_intercept=False).fit(K, [1.0, 2.0])
     with pytest.raises(ValueError, match="singular"):
         AsymmetricRidge(kernel="precomputed", alpha=0.0).fit(np.zeros((3, 3)), [1.0, 2.0, 3.0])
     # a grid passes over the singular ridge

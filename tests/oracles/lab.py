@@ -54,13 +54,15 @@ def torch_gradient(name, form, X, S, H, F, Y, ridge, support=None):
     return float(value.detach()), z.grad.numpy().ravel(), float(r.grad)
 
 
-def asymmetric_ridge_loo(K, Y, alpha):
-    """Leave-one-out predictions of both regressors by solving every reduced system."""
+def asymmetric_ridge_loo(K, Y, alpha, intercept=False):
+    """Leave-one-out predictions of both regressors by solving every reduced system, the intercept eliminated."""
     n = len(K)
-    left, right = np.empty_like(Y), np.empty_like(Y)
+    predictions = np.zeros((2, *Y.shape))
     for i in range(n):
         keep = np.delete(np.arange(n), i)
-        A = K[np.ix_(keep, keep)] + alpha * np.eye(n - 1)
-        left[i] = K[i, keep] @ np.linalg.solve(A, Y[keep])
-        right[i] = K[keep, i] @ np.linalg.solve(A.T, Y[keep])
-    return left, right
+        for side, M in enumerate((K, K.T)):
+            A = M[np.ix_(keep, keep)] + alpha * np.eye(n - 1)
+            coef, flat = np.linalg.solve(A, Y[keep]), np.linalg.solve(A, np.ones(n - 1))
+            shift = coef.sum(axis=0) / flat.sum() if intercept else np.zeros(Y.shape[1])
+            predictions[side, i] = M[i, keep] @ (coef - np.outer(flat, shift)) + shift
+    return predictions

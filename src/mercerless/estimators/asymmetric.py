@@ -47,7 +47,12 @@ class _Asymmetric(KernelEstimator):
         context.call_on_fit_task_begin(estimator=self)
         try:
             solution, side, errors = choose_asymmetric_ridge(
-                K[np.ix_(used, used)], Y[used], alphas, SIDES if self.side == "auto" else (self.side,), w
+                K[np.ix_(used, used)],
+                Y[used],
+                alphas,
+                SIDES if self.side == "auto" else (self.side,),
+                w,
+                self.fit_intercept,
             )
         except np.linalg.LinAlgError as error:
             raise ValueError(str(error)) from None
@@ -59,16 +64,19 @@ class _Asymmetric(KernelEstimator):
                 stacklevel=4,
             )
         factors = {"left": (1.0, 0.0), "right": (0.0, 1.0), "mean": (0.5, 0.5)}[side]
-        loo = factors[0] * solution.loo_left + factors[1] * solution.loo_right
+        loo = {"left": solution.loo_left, "right": solution.loo_right}
+        loo = loo[side] if side in loo else (solution.loo_left + solution.loo_right) / 2
         tried = np.array(sorted({ridge for ridge, _ in errors}))
         by_side = {of: np.array([errors.get((ridge, of), np.nan) for ridge in tried]) for _, of in errors}
         coef = np.zeros((2, len(K), Y.shape[1]))
         coef[0, used], coef[1, used] = factors[0] * solution.left, factors[1] * solution.right
+        intercept = factors[0] * solution.intercept_left + factors[1] * solution.intercept_right
         context.call_on_fit_task_end(estimator=self)
         return {
             "kernel_": kernel, "X_fit_": None if precomputed else items, "alpha_": solution.alpha, "side_": side,
-            "dual_coef_left_": coef[0], "dual_coef_right_": coef[1], "loo_predictions_": Y[used] - loo,
-            "alphas_": tried, "loo_errors_": by_side, "residual_": solution.residual, "_used": used,
+            "dual_coef_left_": coef[0], "dual_coef_right_": coef[1], "intercept_": intercept,
+            "loo_predictions_": Y[used] - loo, "alphas_": tried, "loo_errors_": by_side,
+            "residual_": solution.residual, "_used": used,
         }  # fmt: skip
 
     def _scores(self, X: Any, reverse: ArrayLike | None) -> NDArray:
@@ -82,7 +90,7 @@ class _Asymmetric(KernelEstimator):
             if reverse.shape != items.shape:
                 raise ValueError(f"reverse has shape {reverse.shape} but X {items.shape}; give one row per new item.")
         left, right = self.dual_coef_left_, self.dual_coef_right_
-        out = np.zeros((len(items), left.shape[1]))
+        out = np.tile(self.intercept_, (len(items), 1))
         if self.side_ != "right":
             out += (items if precomputed else self.kernel_(items, self.X_fit_)) @ left
         if self.side_ != "left":
@@ -101,9 +109,10 @@ class _Asymmetric(KernelEstimator):
 class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     """Ridge regression with a kernel, or a matrix of directed similarities, that need not be symmetric.
 
-    An asymmetric kernel ``k(t, x)`` has two regressors: ``f1(t) = k(t, X) a`` with ``(K + alpha I) a = y``, and
-    ``f2(t) = k(X, t)^T b`` with ``(K + alpha I)^T b = y``. Which one is better, or their mean, is a matter of the data
-    and is decided, like alpha, by the exact leave-one-out error. A symmetric kernel gives kernel ridge regression.
+    An asymmetric kernel ``k(t, x)`` has two regressors: ``f1(t) = k(t, X) a + c`` with ``(K + alpha I) a + c = y``, and
+    ``f2(t) = k(X, t)^T b + d`` with ``(K + alpha I)^T b + d = y``; a and b sum to zero. Which one is better, or their
+    mean, is a matter of the data and is decided, like alpha, by the exact leave-one-out error. A symmetric kernel
+    without intercept gives kernel ridge regression.
 
     Parameters
     ----------
@@ -113,6 +122,8 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         The ridge; None chooses one of 1e-6 to 100 times the mean of the diagonal.
     side : {"auto", "left", "right", "mean"}, default="auto"
         f1, f2, their mean, or the best of the three.
+    fit_intercept : bool, default=True
+        Whether there is an intercept; it is not penalised.
     n_jobs : int or None, default=None
         Processes for a callable kernel.
 
@@ -124,6 +135,8 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         The side used.
     dual_coef_left_, dual_coef_right_ : ndarray of shape (n, n_outputs)
         Coefficients of both directions; zero where a direction is not used.
+    intercept_ : ndarray of shape (n_outputs,)
+        Intercepts.
     loo_predictions_ : ndarray of shape (n,) or (n, n_outputs)
         The prediction for every training row without it.
     alphas_ : ndarray of shape (n_alphas,)
@@ -161,11 +174,18 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     """
 
     def __init__(
-        self, kernel: Any = "gaussian", *, alpha: float | None = None, side: str = "auto", n_jobs: int | None = None
+        self,
+        kernel: Any = "gaussian",
+        *,
+        alpha: float | None = None,
+        side: str = "auto",
+        fit_intercept: bool = True,
+        n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
         self.side = side
+        self.fit_intercept = fit_intercept
         self.n_jobs = n_jobs
 
     @with_callbacks
@@ -228,6 +248,8 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         The ridge; None chooses one of 1e-6 to 100 times the mean of the diagonal.
     side : {"auto", "left", "right", "mean"}, default="auto"
         Which of the two regressors, their mean, or the best of the three.
+    fit_intercept : bool, default=True
+        Whether there is an intercept; it is not penalised.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
     n_jobs : int or None, default=None
@@ -237,7 +259,9 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
-    alpha_, side_, dual_coef_left_, dual_coef_right_, loo_predictions_, alphas_, loo_errors_, residual_, kernel_, X_fit_
+    alpha_, side_, dual_coef_left_, dual_coef_right_, intercept_, loo_predictions_, alphas_, loo_errors_, residual_
+        As in `AsymmetricRidge`.
+    kernel_, X_fit_
         As in `AsymmetricRidge`.
     calibration_ : Calibration
         Slope and bias of the probabilities.
@@ -269,12 +293,14 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         *,
         alpha: float | None = None,
         side: str = "auto",
+        fit_intercept: bool = True,
         class_weight: dict | str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
         self.side = side
+        self.fit_intercept = fit_intercept
         self.class_weight = class_weight
         self.n_jobs = n_jobs
 

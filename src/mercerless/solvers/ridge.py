@@ -17,7 +17,9 @@ class AsymmetricRidgeSolution(NamedTuple):
     Parameters
     ----------
     left, right : ndarray of shape (n, n_outputs)
-        Coefficients of ``f1(t) = k(t, X) left`` and ``f2(t) = k(X, t)^T right``.
+        Coefficients of ``f1(t) = k(t, X) left + b1`` and ``f2(t) = k(X, t)^T right + b2``.
+    intercept_left, intercept_right : ndarray of shape (n_outputs,)
+        The intercepts b1 and b2.
     loo_left, loo_right : ndarray of shape (n, n_outputs)
         Exact leave-one-out residuals of both; those of the mean are their mean.
     alpha : float
@@ -28,6 +30,8 @@ class AsymmetricRidgeSolution(NamedTuple):
 
     left: NDArray
     right: NDArray
+    intercept_left: NDArray
+    intercept_right: NDArray
     loo_left: NDArray
     loo_right: NDArray
     alpha: float
@@ -61,12 +65,15 @@ def factorize(A: NDArray, message: str) -> tuple[NDArray, NDArray]:
     return lu, pivots
 
 
-def asymmetric_ridge(K: NDArray, Y: NDArray, alpha: float, weight: NDArray | None = None) -> AsymmetricRidgeSolution:
-    """Solve ``(K + alpha D) left = Y`` and ``(K + alpha D)^T right = Y`` with ``D = diag(1 / weight)``.
+def asymmetric_ridge(
+    K: NDArray, Y: NDArray, alpha: float, weight: NDArray | None = None, fit_intercept: bool = False
+) -> AsymmetricRidgeSolution:
+    """Solve ``(K + alpha D) left + b1 = Y`` and ``(K + alpha D)^T right + b2 = Y`` with ``D = diag(1 / weight)``.
 
-    They are a stationary point of ``alpha <w, v> + sum_i weight_i e_i r_i`` with the residuals e of ``f1 = <phi, w>``
-    and r of ``f2 = <psi, v>``, where ``k = <phi, psi>``. On the training rows ``Y - f1 = alpha D left`` and ``Y - f2 =
-    alpha D right``. For symmetric K both are kernel ridge regression.
+    They are a stationary point of ``alpha <w, v> + sum_i weight_i e_i r_i`` with the residuals e of
+    ``f1 = <phi, w> + b1`` and r of ``f2 = <psi, v> + b2``, where ``k = <phi, psi>``; with intercepts the coefficients
+    sum to zero. On the training rows ``Y - f1 = alpha D left`` and ``Y - f2 = alpha D right``. For symmetric K and no
+    intercept both are kernel ridge regression.
 
     Parameters
     ----------
@@ -78,6 +85,8 @@ def asymmetric_ridge(K: NDArray, Y: NDArray, alpha: float, weight: NDArray | Non
         The ridge, at least 0.
     weight : ndarray of shape (n,) or None, default=None
         Positive row weights.
+    fit_intercept : bool, default=False
+        Whether there are intercepts, which are not penalised; else b1 = b2 = 0.
 
     Returns
     -------
@@ -88,27 +97,37 @@ def asymmetric_ridge(K: NDArray, Y: NDArray, alpha: float, weight: NDArray | Non
     Raises
     ------
     numpy.linalg.LinAlgError
-        When ``K + alpha D`` is singular: eigenvalues with negative real part make that possible for a positive alpha.
+        When the system is singular: eigenvalues with negative real part make that possible for a positive alpha.
 
     Notes
     -----
     Removing row and column i leaves the system ``A_(i) a_(i) = Y_(i)``; by the bordering identity the prediction error
-    there is ``a_i / (A^-1)_ii`` for any square A, symmetric or not.
+    there is ``a_i / (A^-1)_ii`` for any square A, symmetric or not. Intercepts are one more row and column of A, of
+    the size of K so that pivots compare, with 0 in the corner and on the right-hand side.
     """
-    A = np.array(K, dtype=np.float64)
-    A[np.diag_indices(len(A))] += alpha if weight is None else alpha / weight
+    n = len(K)
+    size = n + 1 if fit_intercept else n
+    A, right_side = np.zeros((size, size)), np.zeros((size, Y.shape[1]))
+    A[:n, :n], right_side[:n] = K, Y
+    A[np.arange(n), np.arange(n)] += alpha if weight is None else alpha / weight
+    border = float(np.abs(A).max()) or 1.0
+    A[n:, :n] = A[:n, n:] = border
     factor = factorize(
         A,
         f"K + alpha I is singular to working precision for alpha={alpha:g}; use another alpha, or None to choose one.",
     )
-    left = lu_solve(factor, Y, check_finite=False)
-    right = lu_solve(factor, Y, trans=1, check_finite=False)
-    diagonal = np.diag(lu_solve(factor, np.eye(len(A)), check_finite=False))[:, None]
+    left = lu_solve(factor, right_side, check_finite=False)
+    right = lu_solve(factor, right_side, trans=1, check_finite=False)
+    diagonal = np.diag(lu_solve(factor, np.eye(size), check_finite=False))[:n, None]
+    lost = np.abs(diagonal) <= size * np.finfo(float).eps * np.abs(diagonal).max()
     with np.errstate(divide="ignore", invalid="ignore"):
-        loo = [np.where(diagonal == 0, np.inf, coef / diagonal) for coef in (left, right)]
+        loo = [np.where(lost, np.inf, coef[:n] / diagonal) for coef in (left, right)]
     norm = np.linalg.norm(Y)
-    residual = max(np.linalg.norm(A @ left - Y), np.linalg.norm(A.T @ right - Y)) / norm if norm else 0.0
-    return AsymmetricRidgeSolution(left, right, *loo, float(alpha), float(residual))
+    errors = np.linalg.norm(A @ left - right_side), np.linalg.norm(A.T @ right - right_side)
+    intercepts = (border * coef[n:].sum(axis=0) for coef in (left, right))
+    return AsymmetricRidgeSolution(
+        left[:n], right[:n], *intercepts, *loo, float(alpha), float(max(errors) / norm) if norm else 0.0
+    )
 
 
 def leave_one_out_errors(solution: AsymmetricRidgeSolution, weight: NDArray | None = None) -> dict[str, float]:
@@ -131,13 +150,18 @@ def leave_one_out_errors(solution: AsymmetricRidgeSolution, weight: NDArray | No
 
 
 def choose_asymmetric_ridge(
-    K: NDArray, Y: NDArray, alphas: Sequence[float], sides: Sequence[str], weight: NDArray | None = None
+    K: NDArray,
+    Y: NDArray,
+    alphas: Sequence[float],
+    sides: Sequence[str],
+    weight: NDArray | None = None,
+    fit_intercept: bool = False,
 ) -> tuple[AsymmetricRidgeSolution, str, dict[tuple[float, str], float]]:
     """The ridge and the side with the smallest exact leave-one-out error.
 
     Parameters
     ----------
-    K, Y, weight
+    K, Y, weight, fit_intercept
         As in `asymmetric_ridge`.
     alphas : sequence of float
         Ridges to try; singular ones are passed over.
@@ -156,7 +180,7 @@ def choose_asymmetric_ridge(
     best, errors, failure = None, {}, None
     for alpha in alphas:
         try:
-            solution = asymmetric_ridge(K, Y, alpha, weight)
+            solution = asymmetric_ridge(K, Y, alpha, weight, fit_intercept)
         except np.linalg.LinAlgError as error:
             failure = error
             continue
