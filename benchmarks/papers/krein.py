@@ -1,8 +1,10 @@
 """Tables 1 and 3 of Oglic and Gaertner (2018), and Figures 1 and 2 of Liu et al. (2021), beside the papers' numbers.
 
-    python benchmarks/papers/krein.py table1 [--full]
+    python benchmarks/papers/krein.py table1 [--full] [--sizes 1000] [--draws 1]
     MERCERLESS_DATA=... python benchmarks/papers/krein.py table3 [--full] [--sets yacht pm10] [--kernels gauss]
     MERCERLESS_DATA=... python benchmarks/papers/krein.py figures [--full] [--features raw]
+
+The reduced runs take --sizes and --draws (table1), --rows and --folds (table3) too.
 
 Table 1 compares treatments of an indefinite matrix B - inv(B) on targets from its span (root mean squared error,
 targets of range 100); every method chooses its penalties on the same grid and folds. Table 3 tunes kernels by the
@@ -66,10 +68,11 @@ def treatments():
     return models
 
 
-def table1(full):
+def table1(full, sizes=None, draws=None):
     """Cross-validated error of each treatment, over several draws of matrix and target."""
     known = paper("1")
-    draws, sizes = (5, (100, 500, 1000)) if full else (3, (100, 500))
+    draws = draws or (5 if full else 3)
+    sizes = sizes or ((100, 500, 1000) if full else (100, 500))
     rows = []
     for kernel in ("gaussian", "sigmoid", "ard_sigmoid"):
         for n in sizes:
@@ -87,9 +90,10 @@ def table1(full):
             for name, values in errors.items():
                 theirs = known.get((f"{kernel}-{n}", name), np.nan)
                 ours = round(np.mean(values), 2), round(np.std(values), 2)
-                rows.append((kernel, n, name, *ours, theirs, round(mass, 2)))
+                rows.append((kernel, n, name, *ours, theirs, round(mass, 2), draws))
             print(kernel, n, {name: round(float(np.mean(v)), 2) for name, v in errors.items()}, flush=True)
-    write("table1", ("kernel", "n", "method", "rmse", "deviation", "paper", "negative_mass"), rows)
+            header = ("kernel", "n", "method", "rmse", "deviation", "paper", "negative_mass", "draws")
+            write("table1", header, rows, keys=3)
     return rows
 
 
@@ -114,10 +118,12 @@ def prepared(name, rows, seed=0):
     return StandardScaler().fit_transform(X), y[keep]
 
 
-def table3(full, sets, chosen):
+def table3(full, sets, chosen, limit=None, n_folds=None):
     """Cross-validated error with kernel parameters, penalties and radius tuned by the gradient."""
     known = paper("3")
-    restarts, steps, n_folds, limit = (10, 200, 10, None) if full else (2, 12, 4, 350)
+    restarts, steps = (10, 200) if full else (2, 12)
+    limit = limit or (None if full else 350)
+    n_folds = n_folds or (10 if full else 4)
     rows = []
     for name in sets or CLASSIFICATION + REGRESSION:
         X, y = prepared(name, limit)
@@ -138,10 +144,10 @@ def table3(full, sets, chosen):
                 else:
                     errors.append(np.sqrt(np.mean((predicted - y[test]) ** 2)))
             theirs = known.get((name, label), np.nan)
-            row = (name, label, len(y), round(np.mean(errors), 2), round(np.std(errors), 2), theirs)
+            row = (name, label, len(y), round(np.mean(errors), 2), round(np.std(errors), 2), theirs, n_folds)
             rows.append(row)
             print(*row, f"{time.perf_counter() - start:.0f} s", flush=True)
-            write("table3", ("set", "kernel", "n", "error", "deviation", "paper"), rows, keys=2)
+            write("table3", ("set", "kernel", "n", "error", "deviation", "paper", "folds"), rows, keys=2)
     return rows
 
 
@@ -222,15 +228,19 @@ def main():
     parser.add_argument("--full", action="store_true", help="the paper's sizes, folds and restarts")
     parser.add_argument("--sets", nargs="*", help="only these data sets of table 3")
     parser.add_argument("--kernels", nargs="*", help="only these kernels of table 3")
+    parser.add_argument("--rows", type=int, help="at most this many rows in table 3")
+    parser.add_argument("--folds", type=int, help="folds of table 3")
+    parser.add_argument("--sizes", type=int, nargs="*", help="sizes of the matrices of table 1")
+    parser.add_argument("--draws", type=int, help="matrices per row of table 1")
     encodings = ["unit", "raw", "standard", "onehot"]
     parser.add_argument("--features", choices=encodings, default="unit", help="encoding of monks3 for the figures")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.filterwarnings("ignore", message="regularizer='indefinite'")
     if options.part == "table1":
-        table1(options.full)
+        table1(options.full, options.sizes, options.draws)
     elif options.part == "table3":
-        table3(options.full, options.sets, options.kernels)
+        table3(options.full, options.sets, options.kernels, options.rows, options.folds)
     else:
         figures(options.full, options.features)
 

@@ -2,12 +2,13 @@
 
 Every learner sees the same splits (two thirds to learn, a third to test) and is tuned by the same 5-fold
 cross-validation on the training part: the penalty of the support vector machines over seven decades, the number of
-neighbours over six values. `SimilarityClassifierCV` is used with its defaults. ::
+neighbours over six values. `SimilarityClassifierCV` and `SimilarityRegressorCV` are used with their defaults. ::
 
     MERCERLESS_DATA=... python benchmarks/papers/similarity.py            # the real sets, 10 splits
     python benchmarks/papers/similarity.py --sets generated --splits 10   # needs no data folder
+    MERCERLESS_DATA=... python benchmarks/papers/similarity.py --sets regression --splits 5
 
-Writes results/similarity_<sets>.csv (mean test accuracy per set and learner, in per cent) beside this file.
+Writes results/similarity_<sets>.csv (mean test accuracy, or R2, per set and learner, in per cent) beside this file.
 """
 
 import argparse
@@ -18,15 +19,16 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.metrics import r2_score
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
-from sklearn.svm import SVC
+from sklearn.svm import SVC, SVR
 
-from mercerless import SimilarityClassifierCV, SimilarityFeatures
+from mercerless import SimilarityClassifierCV, SimilarityFeatures, SimilarityRegressorCV
 from mercerless.datasets import load, load_digit_shapes, make_balls3d
 from mercerless.kernels import TL1, Gaussian, Sigmoid
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer, symmetrize
@@ -74,6 +76,36 @@ def generated_sets():
     for mutations in (15, 30):
         words, y = _words(250, mutations, random)
         yield f"words_edit_{mutations}", "distance", _edit_distances(words), y, None
+
+
+def regression_sets():
+    """Yield the same for numbers to predict: indefinite similarities of bundled and public tables, and of series."""
+    random = np.random.RandomState(0)
+    tables = {"diabetes": load_diabetes(return_X_y=True)}
+    for name in ("yacht", "mpg", "housing", "pm10", "cps_85_wages", "airfoil"):
+        bunch = load(name)
+        tables[name] = bunch.data, bunch.target
+    for name, (X, y) in tables.items():
+        keep = random.permutation(len(y))[:400]
+        X, y = np.asarray(X, dtype=float)[keep], np.asarray(y, dtype=float)[keep]
+        X = StandardScaler().fit_transform(X[:, np.ptp(X, axis=0) > 0])
+        width = X.shape[1]
+        yield f"{name}_tl1", "similarity", TL1(0.7 * width)(X), y, None
+        K = Gaussian(np.sqrt(width / 2.0))(X)
+        noise = random.normal(size=K.shape) * 0.3 * K.std()
+        yield f"{name}_noise", "similarity", K + (noise + noise.T) / 2.0, y, None
+        D = np.abs(X[:, None, :] - X[None, :, :])
+        yield f"{name}_fractional", "distance", (np.sqrt(D).sum(axis=2)) ** 2, y, None
+    X, length = _pulses(180, 0.5, random)
+    yield "pulses_dtw", "distance", _dtw(X), length, None
+
+
+def _pulses(n, noise, random):
+    """Series with one pulse, and its height over the noise: warping keeps heights and forgets lengths."""
+    t, height = np.arange(64), random.uniform(1, 6, size=n)
+    start, length = random.randint(4, 24, size=n), random.randint(8, 32, size=n)
+    inside = (t >= start[:, None]) & (t <= (start + length)[:, None])
+    return height[:, None] * inside + noise * random.normal(size=(n, 64)), height
 
 
 def _curves(n, noise, random):
@@ -135,16 +167,22 @@ def _unit_diagonal(K):
     return 1.0 / (np.abs(np.diagonal(K)).mean() or 1.0)
 
 
-def recipes(kind):
+def recipes(kind, regression):
     """The single recipes: a preparation of the matrix, and learners that differ in one parameter."""
     centre = [DissimilarityKernel()] if kind == "distance" else []
-    machines = [SVC(C=C, kernel="precomputed", max_iter=100_000) for C in PENALTIES]
+    machine, label = (SVR, "SVR") if regression else (SVC, "SVC")
+    neighbors = KNeighborsRegressor if regression else KNeighborsClassifier
+    machines = [machine(C=C, kernel="precomputed", max_iter=100_000) for C in PENALTIES]
     for mode in ("clip", "flip", "square", "shift"):
-        yield f"SVC {mode}", make_pipeline(*centre, SpectrumTransformer(mode)), machines
-    yield "SVC raw", make_pipeline(*centre, FunctionTransformer()), machines
+        yield f"{label} {mode}", make_pipeline(*centre, SpectrumTransformer(mode)), machines
+    yield f"{label} raw", make_pipeline(*centre, FunctionTransformer()), machines
     features = make_pipeline(*centre, SimilarityFeatures(kernel="precomputed"), StandardScaler())
-    yield "SVC features", features, [SVC(C=C, kernel="linear", max_iter=100_000) for C in PENALTIES]
-    yield "neighbours", "distances", [KNeighborsClassifier(k, metric="precomputed") for k in NEIGHBORS]
+    yield f"{label} features", features, [machine(C=C, kernel="linear", max_iter=100_000) for C in PENALTIES]
+    yield "neighbours", "distances", [neighbors(k, metric="precomputed") for k in NEIGHBORS]
+
+
+def _score(truth, predictions, regression):
+    return r2_score(truth, predictions) if regression else np.mean(predictions == truth)
 
 
 def _prepare(step, matrix, diag, kind, train, test):
@@ -164,34 +202,41 @@ def _prepare(step, matrix, diag, kind, train, test):
     return inner * scale, outer * scale
 
 
-def tuned_predictions(step, learners, matrix, kind, y, train, test, seed):
-    """Predictions for the test rows by the learner with the best 5-fold accuracy on the training rows."""
+def tuned_predictions(step, learners, matrix, kind, y, train, test, seed, regression):
+    """Predictions for the test rows by the learner with the best 5-fold score on the training rows."""
     diag = np.diagonal(matrix)
-    hits = np.zeros(len(learners))
-    for fit, check in StratifiedKFold(5, shuffle=True, random_state=seed).split(train, y[train]):
+    score = np.full(len(learners), 0.0)
+    folds = (KFold if regression else StratifiedKFold)(5, shuffle=True, random_state=seed)
+    for fit, check in folds.split(train, y[train]):
         inner, outer = _prepare(step, matrix, diag, kind, train[fit], train[check])
         for position, learner in enumerate(learners):
             if getattr(learner, "n_neighbors", 1) <= len(inner):
-                hits[position] += np.sum(learner.fit(inner, y[train[fit]]).predict(outer) == y[train[check]])
+                predictions = learner.fit(inner, y[train[fit]]).predict(outer)
+                score[position] += len(check) * _score(y[train[check]], predictions, regression)
+            else:
+                score[position] = -np.inf
     inner, outer = _prepare(step, matrix, diag, kind, train, test)
-    return learners[int(np.argmax(hits))].fit(inner, y[train]).predict(outer)
+    return learners[int(np.argmax(score))].fit(inner, y[train]).predict(outer)
 
 
-def compare(kind, matrix, y, train, test, seed):
-    """Test accuracy of every learner on one split."""
-    accuracy = {}
-    for name, step, learners in recipes(kind):
+def compare(kind, matrix, y, train, test, seed, regression):
+    """Test accuracy (or R2) of every learner on one split."""
+    score = {}
+    if regression:
+        y = (y - y[train].mean()) / y[train].std()  # one grid of penalties and one tube fit all targets
+    for name, step, learners in recipes(kind, regression):
         with warnings.catch_warnings():
             # raw indefinite machines do not converge, and classes smaller than five are in some sets
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", UserWarning)
-            predictions = tuned_predictions(step, learners, matrix, kind, y, train, test, seed)
-        accuracy[name] = np.mean(predictions == y[test])
-    model = SimilarityClassifierCV(kernel="precomputed", input=kind, random_state=seed)
+            predictions = tuned_predictions(step, learners, matrix, kind, y, train, test, seed, regression)
+        score[name] = _score(y[test], predictions, regression)
+    automatic = SimilarityRegressorCV if regression else SimilarityClassifierCV
+    model = automatic(kernel="precomputed", input=kind, random_state=seed)
     model.fit(matrix[np.ix_(train, train)], y[train])
     diag = None if kind == "distance" else np.diagonal(matrix)[test]
-    accuracy["automatic"] = np.mean(model.predict(matrix[np.ix_(test, train)], diag=diag) == y[test])
-    return accuracy
+    score["automatic"] = _score(y[test], model.predict(matrix[np.ix_(test, train)], diag=diag), regression)
+    return score
 
 
 def report(name, rows, columns):
@@ -202,18 +247,22 @@ def report(name, rows, columns):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sets", choices=("real", "generated"), default="real")
+    parser.add_argument("--sets", choices=("real", "generated", "regression"), default="real")
     parser.add_argument("--splits", type=int, default=10)
     arguments = parser.parse_args()
     start, columns, table, given = time.process_time(), None, {}, []
-    for name, kind, matrix, y, test_part in (real_sets if arguments.sets == "real" else generated_sets)():
+    sets = {"real": real_sets, "generated": generated_sets, "regression": regression_sets}[arguments.sets]
+    regression = arguments.sets == "regression"
+    for name, kind, matrix, y, test_part in sets():
         rows = []
-        splitter = StratifiedShuffleSplit(arguments.splits, test_size=1 / 3, random_state=0)
-        for seed, (train, test) in enumerate(splitter.split(matrix, y)):
-            rows.append(compare(kind, matrix, y, train, test, seed))
+        splitter = ShuffleSplit if regression else StratifiedShuffleSplit
+        splits = splitter(arguments.splits, test_size=1 / 3, random_state=0).split(matrix, y)
+        for seed, (train, test) in enumerate(splits):
+            rows.append(compare(kind, matrix, y, train, test, seed, regression))
         if columns is None:
             columns = list(rows[0])
-            print(f"{'test accuracy, per cent':24s}" + "".join(f"{column:>14s}" for column in columns))
+            title = "test R2, per cent" if regression else "test accuracy, per cent"
+            print(f"{title:24s}" + "".join(f"{column:>14s}" for column in columns))
         table[name] = report(name, rows, columns)
         if test_part is not None:
             model = SimilarityClassifierCV(kernel="precomputed", input=kind, random_state=0).fit(matrix, y)
