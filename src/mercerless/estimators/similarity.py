@@ -834,7 +834,7 @@ def _take(items: Any, index: Iterable[int]) -> Any:
 class SimilaritySVC(ClassifierMixin, KernelEstimator):
     """Support vector machine on similarities as features, with the 1-norm of the coefficients as penalty.
 
-    ``min_{a, b} sum_j |a_j| + C * sum_i max(0, 1 - y_i (sum_j k(x_i, z_j) a_j + b))``
+    ``min_{a, b} sum_j |a_j| + C / mean|k(z, z)| * sum_i max(0, 1 - y_i (sum_j k(x_i, z_j) a_j + b))``
 
     A linear programme: convex and solved exactly for any similarity, indefinite or asymmetric, without changing it. Few
     training items keep a coefficient, and only those are needed for prediction. Several classes: one against the rest.
@@ -844,8 +844,8 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
     kernel : Kernel, str or callable, default="gaussian"
         A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items.
     C : float, default=1.0
-        The price of a margin violation; the larger, the more coefficients. It counts in units of one over a
-        similarity: multiplying the similarities by 10 has the effect of multiplying C by 10.
+        The price of a margin violation for similarities whose mean own similarity ``|k(x, x)|`` is one; the larger, the
+        more coefficients. Multiplying all similarities by a number changes nothing.
     class_weight : dict, "balanced" or None, default=None
         Factors of C per class.
     memory_limit : int, float, str or None, default=None
@@ -933,8 +933,9 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         used = np.flatnonzero(weight)
         y, weight = y[used], weight[used]
         classes = np.unique(y)
-        price = self.C * weight * compute_sample_weight(self.class_weight, y)
         K = K.astype(np.float64)[np.ix_(used, used)]
+        unit = np.abs(np.diagonal(K)).mean() or np.abs(K).mean() or 1.0
+        price = self.C / unit * weight * compute_sample_weight(self.class_weight, y)
         machines = _one_against_rest(K, y, classes, price, self.n_jobs)
         coef = np.array([machine.coef for machine in machines])
         kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
