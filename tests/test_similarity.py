@@ -467,7 +467,8 @@ def test_sparse_machine_takes_asymmetric_weighted_and_degenerate_input():
     random = np.random.RandomState(0)
     K, y = random.normal(size=(30, 30)), np.arange(30) % 2
     assert SimilaritySVC("precomputed", C=100.0).fit(K, y).score(K, y) == 1.0
-    usual, small = (SimilaritySVC("precomputed").fit(scale * K, y).decision_function(scale * K) for scale in (1.0, 1e-6))
+    machine = SimilaritySVC("precomputed")
+    usual, small = (machine.fit(scale * K, y).decision_function(scale * K) for scale in (1.0, 1e-6))
     np.testing.assert_allclose(small, usual, atol=1e-6)
     weight = np.where(np.arange(30) < 10, 0.0, 1.0)
     dropped = SimilaritySVC("precomputed").fit(K, y, sample_weight=weight)
