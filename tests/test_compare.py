@@ -49,7 +49,9 @@ def test_scores_are_those_of_the_same_splits_by_hand(result):
 
 
 def test_items_average_to_the_scores(result):
-    np.testing.assert_allclose(result._items().mean(axis=0), result.differences.mean, rtol=1e-12)
+    for column, name in enumerate(result.names):
+        means = [result._split(*split).contributions[:, column].mean() for split in result.splits]
+        np.testing.assert_allclose(means, result._scores(name), rtol=1e-8)
 
 
 def test_the_table_and_the_words(result):
@@ -109,7 +111,8 @@ def test_balanced_accuracy_as_the_score_that_counts():
     y = (X[:, 0] > 1.0).astype(int)
     found = compare(X, y, learners=["dummy", "linear"], repeats=1, metric="balanced_accuracy")
     assert next(row for row in found.table if row["learner"] == "dummy")["score"] == pytest.approx(0.5)
-    np.testing.assert_allclose(found._items().mean(axis=0), found.differences.mean, rtol=0.1)
+    means = np.mean([found._split(*split).contributions.mean(axis=0) for split in found.splits], axis=0)
+    np.testing.assert_allclose(means, [row["score"] for row in found.table], rtol=1e-8)
 
 
 def test_a_given_test_set_is_scored_and_does_not_choose():
@@ -128,7 +131,8 @@ def test_groups_are_never_split():
         for inner, held in _engine.inner_folds(problem, train):
             assert not set(groups[train][inner]) & set(groups[train][held])
     found = compare_problem(problem, learners=CHEAP, repeats=1)
-    assert len(found._items()) == 20  # judged over groups, not over items
+    units = [found._split(*split).units for split in found.splits]
+    assert len(set(np.concatenate(units))) == 20  # judged over groups, not over items
 
 
 def test_directed_matrices_are_kept_and_averaged_for_those_who_need_it():

@@ -4,24 +4,25 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mercerless._statistics import compare_scores, critical_value
+from mercerless._statistics import Differences, Split, compare_splits, critical_value
 
 N_FOLDS = 5
 
 
-def simulate(rng, n_items, n_learners, n_repeats, boost=0.0, shared=0.9, unstable=0.0):
-    """Scores and out-of-fold items of nearest-mean classifiers that each see their own noisy copy of the features.
+def simulate(rng, n_items, n_learners, n_repeats, boost=0.0, shared=0.9, unstable=0.0, failing=0.0):
+    """Splits of nearest-mean classifiers that each see their own noisy copy of the features.
 
     All learners are equally good, but for `boost` in the first one's signal; `shared` is the part of the noise that
-    they have in common, `unstable` moves every learner's threshold at random in every training.
+    they have in common, `unstable` moves every learner's threshold at random in every training, and `failing` is how
+    often a training fails altogether, so that the learner guesses.
     """
     y = np.repeat([0, 1], n_items // 2)
     X = np.sqrt(shared) * rng.normal(size=(n_items, 1, 3))
     X = X + np.sqrt(1 - shared) * rng.normal(size=(n_items, n_learners, 3))
     X[..., 0] += 0.6 * (2 * y - 1)[:, None]
     X[:, 0, 0] += boost * (2 * y - 1)
-    scores, items = [], np.zeros((n_items, n_learners))
-    for _ in range(n_repeats):
+    splits = []
+    for repeat in range(n_repeats):
         fold = np.concatenate([rng.permutation(n_items // 2) % N_FOLDS for _ in range(2)])
         for k in range(N_FOLDS):
             test = fold == k
@@ -29,9 +30,14 @@ def simulate(rng, n_items, n_learners, n_repeats, boost=0.0, shared=0.9, unstabl
             nearer = ((X[test] - zero) ** 2).sum(-1) - ((X[test] - one) ** 2).sum(-1)
             nearer += unstable * rng.normal(size=n_learners)
             correct = ((nearer > 0) == (y[test] == 1)[:, None]).astype(float)
-            scores.append(correct.mean(axis=0))
-            items[test] += correct / n_repeats
-    return np.array(scores), items
+            if failing:
+                correct[:, rng.uniform(size=n_learners) < failing] = rng.integers(0, 2, size=(test.sum(), 1))
+            splits.append(Split(repeat, np.flatnonzero(test), y[test], correct))
+    return splits
+
+
+def compared(*args, **how):
+    return compare_splits(simulate(*args, **how), N_FOLDS)
 
 
 def claims(found):
@@ -39,15 +45,21 @@ def claims(found):
     return any(found.better(i, j) for i in range(n) for j in range(n) if i != j)
 
 
-@pytest.mark.parametrize("n_learners, n_repeats, shared, unstable",
-                         [(8, 2, 0.9, 0.0), (12, 1, 0.6, 0.0), (12, 3, 0.6, 1.5), (2, 3, 0.6, 0.0), (12, 1, 0.6, 1.5)])
-def test_without_a_difference_one_is_claimed_in_at_most_five_percent(n_learners, n_repeats, shared, unstable):
+@pytest.mark.parametrize("n_items, n_learners, n_repeats, how", [
+    (100, 8, 2, {}),
+    (100, 2, 3, {"shared": 0.6}),
+    (100, 12, 1, {"shared": 0.6}),
+    (100, 12, 1, {"shared": 0.6, "unstable": 1.5}),
+    (100, 12, 3, {"shared": 0.6, "unstable": 1.5}),
+    (100, 12, 5, {"shared": 0.6, "unstable": 4.0}),
+    (300, 12, 1, {"shared": 0.6, "unstable": 4.0}),
+    (200, 8, 1, {"failing": 0.15}),
+    (200, 8, 3, {"failing": 0.15}),
+])
+def test_without_a_difference_one_is_claimed_in_at_most_five_percent(n_items, n_learners, n_repeats, how):
     rng = np.random.default_rng(7)
-    claimed = sum(
-        claims(compare_scores(*simulate(rng, 100, n_learners, n_repeats, shared=shared, unstable=unstable), 0.25))
-        for _ in range(300)
-    )
-    assert claimed / 300 <= 0.05
+    claimed = [claims(compared(rng, n_items, n_learners, n_repeats, **how)) for _ in range(200)]
+    assert np.mean(claimed) <= 0.05
 
 
 def test_the_uncorrected_test_would_claim_far_too_much():
@@ -55,7 +67,7 @@ def test_the_uncorrected_test_would_claim_far_too_much():
     rng = np.random.default_rng(7)
     claimed = 0
     for _ in range(100):
-        scores, _ = simulate(rng, 100, 8, 3)
+        scores = np.array([split.contributions.mean(axis=0) for split in simulate(rng, 100, 8, 3)])
         p = [stats.ttest_rel(scores[:, i], scores[:, j]).pvalue for i in range(8) for j in range(i)]
         claimed += np.nanmin(p) < 0.05
     assert claimed > 50
@@ -63,41 +75,72 @@ def test_the_uncorrected_test_would_claim_far_too_much():
 
 def test_a_difference_of_two_standard_errors_is_found_in_most_runs():
     rng = np.random.default_rng(7)
-    runs = [compare_scores(*simulate(rng, 120, 2, 5, boost=0.27), 0.25) for _ in range(200)]
+    runs = [compared(rng, 120, 2, 5, boost=0.27) for _ in range(200)]
     means = np.array([run.mean for run in runs])
     size = (means[:, 0] - means[:, 1]).mean() / means[:, 1].std()
     assert 1.9 < size < 2.1  # in standard errors of one score, as a table would print them
-    assert np.mean([run.better(0, 1) for run in runs]) > 0.5
+    assert np.mean([run.better(0, 1) for run in runs]) > 0.7
     assert not any(run.better(1, 0) for run in runs)
 
 
-def test_among_many_learners_three_standard_errors_are_found_in_most_runs():
+@pytest.mark.parametrize("boost, size, found_in", [(0.27, 2.0, 0.55), (0.42, 3.0, 0.9)])
+def test_among_eight_learners_the_better_one_is_found_in_most_runs(boost, size, found_in):
+    """Found: told apart from some of the others, and nothing claimed between those."""
     rng = np.random.default_rng(7)
-    runs = [compare_scores(*simulate(rng, 120, 8, 5, boost=0.42), 0.25) for _ in range(150)]
-    assert np.mean([any(run.better(0, j) for j in range(1, 8)) for run in runs]) > 0.8
-    assert np.mean([claims(run) and not any(run.better(0, j) for j in range(1, 8)) for run in runs]) <= 0.05
+    runs = [compared(rng, 120, 8, 5, boost=boost) for _ in range(200)]
+    means = np.array([run.mean for run in runs])
+    assert (means[:, 0] - means[:, 1]).mean() / means[:, 1].std() == pytest.approx(size, abs=0.15)
+    found = np.array([any(run.better(0, j) for j in range(1, 8)) for run in runs])
+    wrong = np.array([any(run.better(i, j) for i in range(1, 8) for j in range(8) if i != j) for run in runs])
+    assert found.mean() > found_in
+    assert wrong.mean() <= 0.05
 
 
-def test_corrected_resampled_standard_error():
+def test_variances_by_their_definition():
+    """Items counted once per repeat, and the scatter of splits beyond what items explain: loops over one pair."""
     rng = np.random.default_rng(0)
-    scores = rng.normal(size=(10, 3))
-    items = np.zeros((50, 3))  # no scatter over items: the splits decide
-    found = compare_scores(scores, items, 0.25)
-    difference = scores[:, 0] - scores[:, 1]
-    assert found.difference[0, 1] == pytest.approx(difference.mean())
-    assert found.standard_error[0, 1] == pytest.approx(np.sqrt((1 / 10 + 0.25) * difference.var(ddof=1)))
-    assert found.critical == pytest.approx(stats.studentized_range.ppf(0.95, 3, 49) / np.sqrt(2))
+    splits = simulate(rng, 60, 3, 2, shared=0.3, unstable=6.0)
+    found = compare_splits(splits, N_FOLDS)
+    excess = {}
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        d = [split.contributions[:, i] - split.contributions[:, j] for split in splits]
+        items = np.zeros(60)
+        for split, values in zip(splits, d):
+            items[split.units] += values / 2
+        between = np.mean([np.var([values.mean() for values in d[k : k + 5]], ddof=1) for k in (0, 5)])
+        explained = np.mean([
+            sum(np.sum(split.strata == y) * values[split.strata == y].var(ddof=1) for y in (0, 1)) / len(values) ** 2
+            for split, values in zip(splits, d)
+        ])
+        excess[i, j] = between, explained, 1.25 * items.var(ddof=1) / 60
+        assert found.difference[i, j] == pytest.approx(np.mean(items))
+    common = np.median([between / explained - 1 for between, explained, _ in excess.values()])
+    for (i, j), (between, explained, of_items) in excess.items():
+        training = max(between - explained, common * explained, 0.0)
+        assert found.standard_error[i, j] ** 2 == pytest.approx(of_items + (1 / 10 + 0.25 / 5) * training)
+        low, high = found.interval(i, j)
+        assert low < found.difference[i, j] < high
+    assert common > 0  # the seed shows something
+    assert found.critical == pytest.approx(stats.studentized_range.ppf(0.95, 3, 59) / np.sqrt(2))
 
 
-def test_the_standard_error_over_items_is_a_floor():
+def test_groups_are_the_units():
+    """Items of a group that always agree count as one."""
     rng = np.random.default_rng(0)
-    items = (rng.uniform(size=(60, 2)) < 0.5).astype(float)
-    scores = np.tile(items.mean(axis=0), (5, 1))  # splits that agree by chance
-    found = compare_scores(scores, items, 0.25)
-    expected = np.sqrt(1.25 * (items[:, 0] - items[:, 1]).var(ddof=1) / 60)
-    assert found.standard_error[0, 1] == pytest.approx(expected)
-    low, high = found.interval(0, 1)
-    assert low < found.difference[0, 1] < high
+    single = [split._replace(strata=np.zeros(len(split.units))) for split in simulate(rng, 60, 3, 2)]
+    grouped = [Split(*(np.repeat(part, 3, axis=0) if k else part for k, part in enumerate(split))) for split in single]
+    expected, found = compare_splits(single, N_FOLDS), compare_splits(grouped, N_FOLDS)
+    for name in Differences._fields:
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-15)
+
+
+def test_an_unfinished_repeat():
+    splits = simulate(np.random.default_rng(0), 60, 3, 2)
+    found = compare_splits(splits[:7], N_FOLDS)
+    assert np.isfinite(found.standard_error).all() and found.standard_error[0, 1] > 0
+    alone = compare_splits(splits[:1], N_FOLDS)  # nothing to see of the training: the items alone
+    d = splits[0].contributions[:, 0] - splits[0].contributions[:, 1]
+    assert alone.standard_error[0, 1] == pytest.approx(np.sqrt(1.25 * d.var(ddof=1) / len(d)))
 
 
 def test_two_learners_need_no_correction_for_many():
@@ -107,6 +150,6 @@ def test_two_learners_need_no_correction_for_many():
 
 
 def test_identical_learners_are_not_distinguishable():
-    scores, items = simulate(np.random.default_rng(0), 60, 1, 2)
-    found = compare_scores(np.repeat(scores, 2, axis=1), np.repeat(items, 2, axis=1), 0.25)
-    assert not claims(found)
+    splits = simulate(np.random.default_rng(0), 60, 1, 2)
+    doubled = [split._replace(contributions=np.repeat(split.contributions, 2, axis=1)) for split in splits]
+    assert not claims(compare_splits(doubled, N_FOLDS))

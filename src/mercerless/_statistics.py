@@ -1,12 +1,16 @@
 """Differences between learners that were scored on the same splits of the same items.
 
-Scores of overlapping training sets are correlated, so the ordinary paired t test claims far too much. Here a
-difference has the larger of two standard errors:
+Scores of overlapping training sets are correlated, so the ordinary paired t test claims far too much. The variance of
+a mean difference is here the sum of two parts:
 
-- over splits, with the correction of Nadeau and Bengio [1]_: ``sqrt((1/J + r) var)`` of J splits with
-  ``r = n_test / n_train``;
-- over items, ``sqrt((1 + r) var / n)`` of the out-of-fold contributions of n single items (or groups of items): many
-  more of them, so it keeps the first from collapsing when a few splits agree by chance.
+- of the items: ``(1 + r) var / n``, from the out-of-fold contributions of n single items (or groups of items), where
+  ``r = n_test / n_train`` is the correction of Nadeau and Bengio [1]_ for training sets that overlap;
+- of the training: what the splits of one repeat differ by beyond what their different test items explain, times
+  ``1/J + r/K`` for J splits, K in a repeat. It is zero for stable learners, and with few splits it is uncertain, so
+  a pair never counts as more stable than the median of all pairs.
+
+The usual corrected resampled test multiplies the scatter of splits, items and training together, by ``1/J + r``. It
+needs the same safety only for the second part: in repeated cross-validation every item is tested once per repeat.
 
 All pairs of L learners are judged together: the critical value is that of the studentized range [2]_ of L means,
 so that with no real difference among the learners one is claimed in at most `1 - level` of all comparisons,
@@ -20,12 +24,34 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+
+
+class Split(NamedTuple):
+    """What all learners did on the test items of one split.
+
+    Parameters
+    ----------
+    repeat : int
+        The repeat it belongs to; the splits of one repeat test different items.
+    units : ndarray of int of shape (n_test,)
+        The item, or the group of items, that every row is of.
+    strata : ndarray of shape (n_test,)
+        What the splits were balanced by, such as the class.
+    contributions : ndarray of shape (n_test, n_learners)
+        What every test item adds to the score of every learner: their mean is the score.
+    """
+
+    repeat: int
+    units: NDArray
+    strata: NDArray
+    contributions: NDArray
 
 
 class Differences(NamedTuple):
@@ -61,20 +87,15 @@ class Differences(NamedTuple):
         return bool(self.interval(i, j)[0] > 0.0)
 
 
-def compare_scores(
-    scores: NDArray, items: NDArray, test_ratio: float | None, level: float = 0.95
-) -> Differences:
-    """All pairwise differences of learners scored on the same splits.
+def compare_splits(splits: Sequence[Split], n_folds: int, level: float = 0.95) -> Differences:
+    """All pairwise differences of learners that were scored on the same splits.
 
     Parameters
     ----------
-    scores : ndarray of shape (n_splits, n_learners)
-        The score of every learner on every split; higher is better.
-    items : ndarray of shape (n_items, n_learners)
-        What each item, or group of items, contributes to the score of each learner, averaged over repeats and
-        scaled so that the column means are scores.
-    test_ratio : float or None
-        ``n_test / n_train`` of one split; None for a single given split, judged over its items alone.
+    splits : sequence of Split
+        What all learners did; a repeat may lack some of its splits.
+    n_folds : int
+        How many splits a complete repeat has.
     level : float, default=0.95
         Confidence, over all pairs together.
 
@@ -83,18 +104,17 @@ def compare_scores(
     Differences
         Means, differences, standard errors and the critical value.
     """
-    n_splits, n_learners = scores.shape
-    standard_error = _standard_errors(items, (1.0 + (test_ratio or 0.0)) / len(items))
-    df = max(1, len(items) - 1)
-    if test_ratio is not None and n_splits > 1:
-        standard_error = np.maximum(standard_error, _standard_errors(scores, 1.0 / n_splits + test_ratio))
-    mean = scores.mean(axis=0)
-    critical = critical_value(n_learners, df, level)
-    own = np.diag(standard_error)
-    pairs = standard_error - np.diag(own)
-    return Differences(
-        mean, stats.t.ppf(0.5 + level / 2, df) * own, mean[:, None] - mean[None, :], pairs, critical
-    )
+    ratio = 1.0 / (n_folds - 1)
+    scores = np.array([split.contributions.mean(axis=0) for split in splits])
+    items, n_units = _item_covariance(splits)
+    variance = _of_pairs((1.0 + ratio) * items)
+    variance += (1.0 / len(splits) + ratio / n_folds) * _training_variance(splits, scores)
+    df = max(1, n_units - 1)
+    standard_error, mean = np.sqrt(variance), scores.mean(axis=0)
+    half_width = stats.t.ppf(0.5 + level / 2, df) * np.diag(standard_error)
+    np.fill_diagonal(standard_error, 0.0)
+    critical = critical_value(len(mean), df, level)
+    return Differences(mean, half_width, mean[:, None] - mean[None, :], standard_error, critical)
 
 
 @lru_cache
@@ -107,12 +127,58 @@ def critical_value(n_learners: int, df: int, level: float = 0.95) -> float:
     return float(stats.studentized_range.ppf(level, n_learners, min(df, 1000)) / np.sqrt(2.0))
 
 
-def _standard_errors(values: NDArray, factor: float) -> NDArray:
-    """Standard errors of the columns' means on the diagonal, of their differences beside it."""
-    if len(values) < 2:
-        return np.full((values.shape[1],) * 2, np.inf)
-    covariance = np.cov(values, rowvar=False).reshape(values.shape[1], -1)
+def _of_pairs(covariance: NDArray) -> NDArray:
+    """Variances of the learners on the diagonal, of their differences beside it."""
     variances = np.diag(covariance)
     of_pairs = variances[:, None] + variances[None, :] - 2.0 * covariance
     np.fill_diagonal(of_pairs, variances)
-    return np.sqrt(factor * np.maximum(of_pairs, 0.0))
+    return np.maximum(of_pairs, 0.0)
+
+
+def _sums(units: NDArray, values: NDArray) -> NDArray:
+    """Sums of the rows of every unit."""
+    found, which = np.unique(units, return_inverse=True)
+    sums = np.zeros((len(found), values.shape[1]))
+    np.add.at(sums, which, values)
+    return sums
+
+
+def _item_covariance(splits: Sequence[Split]) -> tuple[NDArray, int]:
+    """Covariance of the learners' mean scores over the choice of the items, and how many items or groups there are."""
+    units = np.concatenate([split.units for split in splits])
+    rows = np.concatenate([np.column_stack([split.contributions, np.ones(len(split.units))]) for split in splits])
+    tested_in = np.unique(np.concatenate([np.unique(split.units) for split in splits]), return_counts=True)[1]
+    sums = _sums(units, rows) / tested_in[:, None]  # of one repeat, averaged over the repeats that have the unit
+    n_units, n_learners = len(sums), rows.shape[1] - 1
+    if n_units < 2:
+        return np.full((n_learners, n_learners), np.inf), n_units
+    covariance = np.cov(sums[:, :-1], rowvar=False).reshape(n_learners, n_learners)
+    return covariance * n_units / sums[:, -1].sum() ** 2, n_units
+
+
+def _training_variance(splits: Sequence[Split], scores: NDArray) -> NDArray:
+    """Variances between the splits of a repeat beyond what the choice of their test items explains."""
+    repeats = np.array([split.repeat for split in splits])
+    between, df = np.zeros((scores.shape[1],) * 2), 0
+    for repeat in np.unique(repeats):
+        centred = scores[repeats == repeat] - scores[repeats == repeat].mean(axis=0)
+        between, df = between + centred.T @ centred, df + len(centred) - 1
+    if df == 0:
+        return between
+    explained = _of_pairs(np.mean([_split_covariance(split) for split in splits], axis=0))
+    excess = _of_pairs(between / df) - explained
+    pairs = np.triu_indices(len(excess), 1)
+    known = explained[pairs] > 0
+    common = np.median((excess[pairs] / explained[pairs])[known]) if known.any() else 0.0
+    return np.maximum(np.maximum(excess, common * explained), 0.0)
+
+
+def _split_covariance(split: Split) -> NDArray:
+    """Covariance of the learners' scores of one split over the choice of its test items inside the strata."""
+    covariance = np.zeros((split.contributions.shape[1],) * 2)
+    for stratum in np.unique(split.strata):
+        rows = split.strata == stratum
+        sums = _sums(split.units[rows], split.contributions[rows])
+        if len(sums) > 1:
+            covariance += len(sums) * np.cov(sums, rowvar=False)
+    return covariance / len(split.units) ** 2

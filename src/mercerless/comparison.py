@@ -24,7 +24,7 @@ from mercerless._engine import N_FOLDS, Run, Store, Task, duration, make_folds
 from mercerless._inputs import Problem, make_problem
 from mercerless._learners import LEARNERS, Learner, Setting, count_settings, select_learners, similarities
 from mercerless._negative import NegativePart, judge_negative_part, negative_sentences
-from mercerless._statistics import Differences, compare_scores
+from mercerless._statistics import Differences, Split, compare_splits
 from mercerless.spectra import Indefiniteness, indefiniteness
 
 __all__ = ["Comparison", "compare"]
@@ -294,27 +294,24 @@ class Comparison:
     @cached_property
     def differences(self) -> Differences:
         """All pairwise differences, in the order of `names`."""
-        scores = np.column_stack([self._scores(name) for name in self.names])
-        return compare_scores(scores, self._items(), 1.0 / (N_FOLDS - 1))
+        return compare_splits([self._split(*split) for split in self.splits], N_FOLDS)
 
-    def _items(self) -> NDArray:
-        """What every item, or group, contributes to every learner's score, averaged over repeats."""
-        n = len(self.problem.y)
-        totals, counts = np.zeros((n, len(self.names))), np.zeros(n)
-        folds = {repeat: make_folds(self.problem, repeat, self.random_state) for repeat, _ in self.splits}
-        for repeat, fold in self.splits:
-            test = folds[repeat][fold][1]
-            counts[test] += 1
-            for column, name in enumerate(self.names):
-                totals[test, column] += self._results[name][repeat, fold]["items"]
-        seen = counts > 0
-        items = totals[seen] / counts[seen, None]
-        if self.problem.groups is None:
-            return items
-        _, which = np.unique(self.problem.groups[seen], return_inverse=True)
-        sums = np.zeros((which.max() + 1, items.shape[1]))
-        np.add.at(sums, which, items)
-        return sums * (len(sums) / len(items))
+    def _split(self, repeat: int, fold: int) -> Split:
+        """What all learners did on one split, in the order of `names`."""
+        test, problem = self._folds[repeat][fold][1], self.problem
+        contributions = np.column_stack([self._results[name][repeat, fold]["items"] for name in self.names])
+        if problem.groups is not None:
+            return Split(repeat, self._groups[test], np.zeros(len(test)), contributions)
+        strata = problem.y[test] if problem.is_classification else np.zeros(len(test))
+        return Split(repeat, test, strata, contributions)
+
+    @cached_property
+    def _folds(self) -> dict[int, list[tuple[NDArray, NDArray]]]:
+        return {repeat: make_folds(self.problem, repeat, self.random_state) for repeat in {r for r, _ in self.splits}}
+
+    @cached_property
+    def _groups(self) -> NDArray:
+        return np.unique(self.problem.groups, return_inverse=True)[1]
 
     # ------------------------------------------------------------------------------------------- what to tell
 

@@ -152,11 +152,11 @@ def _reproduce(comparison: Comparison, command: str) -> str:
         "<section><h2>Repeat it</h2>\n<p>The same splits and seeds, and so the same scores:</p>\n"
         f"<pre tabindex=0><code>{escape(command)}</code></pre>\n"
         f"<p class=soft>Seed {comparison.random_state}; {escape(versions)}.</p>\n"
-        "<h3>How the differences are judged</h3>\n<p class=soft>The standard error of a difference is the larger of "
-        "two: over splits, corrected for overlapping training sets (Nadeau and Bengio 2003), and over items, from "
-        "out-of-fold predictions. All pairs of learners are judged together by the studentized range (Tukey), so that "
-        "without any real difference one is claimed in at most 5 % of such reports. “Not distinguishable” does not "
-        "mean equal: more items would tell.</p></section>"
+        "<h3>How the differences are judged</h3>\n<p class=soft>The variance of a difference has two parts: of the "
+        "items, from out-of-fold predictions, corrected for overlapping training sets (Nadeau and Bengio 2003), and "
+        "of the training, what splits differ by beyond what their items explain. All pairs of learners are judged "
+        "together by the studentized range (Tukey), so that without any real difference one is claimed in at most 5 % of "
+        "such reports. “Not distinguishable” does not mean equal: more items would tell.</p></section>"
     )
 
 
