@@ -345,7 +345,8 @@ def test_landmarks_of_strings():
 def test_auto_uses_landmarks_for_many_rows_and_little_memory():
     X, y = data(200)
     assert KreinRidge(KERNEL, **FIXED).fit(X, y).solver_ == "exact"
-    small = KreinRidge(KERNEL, **FIXED, memory_limit="1MB", n_landmarks=20).fit(X, y)
+    with pytest.warns(UserWarning, match="uses 20 landmarks for 200 rows"):
+        small = KreinRidge(KERNEL, **FIXED, memory_limit="1MB", n_landmarks=20).fit(X, y)
     assert small.solver_ == "nystroem"
     with pytest.raises(MemoryError, match="solver='nystroem'"):
         KreinRidge(KERNEL, **FIXED, memory_limit="1MB", solver="exact").fit(X, y)

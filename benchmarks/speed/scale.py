@@ -1,107 +1,132 @@
 """What happens when data grows: covtype on a small machine, growth of time and memory with rows, and Dask.
 
-    python benchmarks/speed/scale.py covtype     # 464,810 training rows, every learner in its own process
-    python benchmarks/speed/scale.py growth      # time and peak memory from 10^4 to 10^6 synthetic rows
-    python benchmarks/speed/scale.py dask        # two worker processes against one, and against plain joblib
+    python benchmarks/speed/scale.py covtype [--rows N] [--only NAME]   # 464,810 training rows, 4 GB
+    python benchmarks/speed/scale.py growth [--rows N ...] [--only NAME]  # from 10^4 to 10^6 synthetic rows
+    python benchmarks/speed/scale.py dask                             # two worker processes against one, and none
+    python benchmarks/speed/scale.py block                            # what one block of rows costs
 
-Each measurement runs in a process of its own, so that peak memory is the process's, and all times are of one run on
-the same machine. covtype needs ``MERCERLESS_DATA``.
+Each measurement runs in a process of its own with one BLAS thread. Its whole process tree is watched: the peak is the
+largest proportional set size, or the process's own peak, and a measurement that goes above 4 GB is ended and recorded
+as failed. Rows are merged into ``results/scale_<what>.csv`` as they are measured, so that pieces may be run apart.
+covtype needs ``MERCERLESS_DATA``.
 """
 
 import argparse
 import csv
 import json
+import os
 import resource
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 RESULTS = Path(__file__).parent / "results"
-MEMORY_LIMIT = "4GB"
+LIMIT = 4e9
+KEYS = {"covtype": ("learner", "rows"), "growth": ("learner", "rows"), "dask": ("work", "workers"), "block": ("work",)}
+
+
+# --- covtype -----------------------------------------------------------------------------------------------------
 
 
 def covtype(n_train=None):
-    """The dank paper's random split: 464,810 rows to train, 116,202 to test; standardised."""
+    """The dank paper's random split: 464,810 rows to train, 116,202 to test; standardised float32."""
     from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import StandardScaler
 
     from mercerless.datasets import load
 
     data = load("covtype")
-    split = train_test_split(data.data, data.target, train_size=464_810, random_state=0)
-    X_train, X_test, y_train, y_test = split
+    X = data.data.astype(np.float32)
+    X_train, X_test, y_train, y_test = train_test_split(X, data.target, train_size=464_810, random_state=0)
     if n_train is not None:
         X_train, y_train = X_train[:n_train], y_train[:n_train]
-    scaler = StandardScaler().fit(X_train.astype(np.float32))
-    return scaler.transform(X_train.astype(np.float32)), scaler.transform(X_test.astype(np.float32)), y_train, y_test
+    scaler = StandardScaler(copy=False).fit(X_train)
+    return scaler.transform(X_train), scaler.transform(X_test), y_train, y_test
 
 
 def learners():
     from sklearn.ensemble import HistGradientBoostingClassifier
     from sklearn.kernel_approximation import Nystroem
+    from sklearn.linear_model import SGDClassifier
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
 
     from mercerless import DANKClassifier, HyperClassifier, KreinRidgeClassifier, LABClassifier
     from mercerless.kernels import TL1, Gaussian
 
+    def krein(kernel, m):
+        return KreinRidgeClassifier(kernel, solver="nystroem", n_landmarks=m, memory_limit="2GB")
+
+    def features(m):
+        return Nystroem(gamma=1 / 8, n_components=m, random_state=0)
+
     return {
-        "Krein-Nystroem, Gaussian, 1000 landmarks": lambda: KreinRidgeClassifier(
-            Gaussian(3.0), solver="nystroem", n_landmarks=1000, memory_limit=MEMORY_LIMIT
-        ),
-        "Krein-Nystroem, TL1, 1000 landmarks": lambda: KreinRidgeClassifier(
-            TL1(0.7 * 54), solver="nystroem", n_landmarks=1000, memory_limit=MEMORY_LIMIT
-        ),
+        "Krein-Nystroem, Gaussian, 1000 landmarks": lambda: krein(Gaussian(2.0), 1000),
+        "Krein-Nystroem, TL1, 1000 landmarks": lambda: krein(TL1(0.7 * 54), 1000),
         "LAB": lambda: LABClassifier(random_state=0),
-        "Hyper, 50 parts": lambda: HyperClassifier(n_parts=50, memory_limit=MEMORY_LIMIT, random_state=0),
-        "DANK, decomposed": lambda: DANKClassifier(
-            Gaussian(1.5), C=10.0, n_parts=200, memory_limit=MEMORY_LIMIT, n_jobs=2, random_state=0
+        "Hyper, 500 parts": lambda: HyperClassifier(n_parts=500, memory_limit="2GB", random_state=0),
+        "DANK, 400 parts": lambda: DANKClassifier(
+            Gaussian(1.0), C=10.0, n_parts=400, memory_limit="2GB", random_state=0
         ),
-        "scikit-learn Nystroem 1000 + LinearSVC": lambda: make_pipeline(
-            Nystroem(gamma=1 / 18, n_components=1000, random_state=0), LinearSVC(dual=False)
+        "scikit-learn Nystroem 1000 + LinearSVC": lambda: make_pipeline(features(1000), LinearSVC(dual=False)),
+        "scikit-learn Nystroem 200 + LinearSVC": lambda: make_pipeline(features(200), LinearSVC(dual=False)),
+        "scikit-learn Nystroem 1000 + linear SVM by SGD": lambda: make_pipeline(
+            features(1000), SGDClassifier(alpha=1e-6, average=True, random_state=0)
         ),
-        "gradient boosting": lambda: HistGradientBoostingClassifier(random_state=0),
+        "gradient boosting, 100 trees": lambda: HistGradientBoostingClassifier(random_state=0),
+        "gradient boosting, 1000 trees": lambda: HistGradientBoostingClassifier(
+            max_iter=1000, early_stopping=False, random_state=0
+        ),
     }
 
 
 def measure_covtype(name, n_train):
     X_train, X_test, y_train, y_test = covtype(n_train)
-    base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     model = learners()[name]()
+    row = {"learner": name, "rows": len(X_train)} | timed(lambda: model.fit(X_train, y_train), "fit")
+    start = time.process_time()
+    correct = [model.predict(X_test[i : i + 10_000]) == y_test[i : i + 10_000] for i in range(0, len(X_test), 10_000)]
+    row["predict CPU seconds"] = round(time.process_time() - start, 1)
+    return row | {"accuracy": round(float(np.mean(np.concatenate(correct))), 4)}
+
+
+def timed(function, name):
     start, cpu = time.perf_counter(), time.process_time()
-    model.fit(X_train, y_train)
-    fit = time.perf_counter() - start
-    fit_cpu = time.process_time() - cpu
-    start = time.perf_counter()
-    accuracy = float(np.mean(model.predict(X_test) == y_test))
+    function()
     return {
-        "learner": name,
-        "rows": len(X_train),
-        "accuracy": round(accuracy, 4),
-        "fit seconds": round(fit, 1),
-        "fit CPU seconds": round(fit_cpu, 1),
-        "predict seconds": round(time.perf_counter() - start, 1),
-        "peak GB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),
-        "of which data GB": round(base / 1e6, 2),
+        f"{name} seconds": round(time.perf_counter() - start, 2),
+        f"{name} CPU seconds": round(time.process_time() - cpu, 2),
     }
 
 
-def growing(name):
-    from mercerless import HyperClassifier, KreinRidge, LABRegressor
-    from mercerless.kernels import TL1
+# --- growth ------------------------------------------------------------------------------------------------------
+
+
+def growing():
+    from mercerless import HyperClassifier, HyperRidge, KreinRidge, LABRegressor
+    from mercerless.kernels import TL1, GaussianHyper
 
     return {
-        "Krein-Nystroem, 200 landmarks": lambda: KreinRidge(TL1(6.0), solver="nystroem", n_landmarks=200),
-        "LAB, 50 support points": lambda: LABRegressor(50, random_state=0),
-        "Hyper, parts of 500 rows": lambda n=None: HyperClassifier(random_state=0),
-    }[name]()
+        "KreinRidge, 200 landmarks": lambda n: KreinRidge(TL1(6.0), solver="nystroem", n_landmarks=200),
+        "LABRegressor, 50 support points": lambda n: LABRegressor(50, random_state=0),
+        "HyperRidge, parts of 500 rows": lambda n: HyperRidge(
+            GaussianHyper(2.0), alpha=1e-4, n_parts=n // 500, n_landmarks=200, target="classes", random_state=0
+        ),
+        "HyperClassifier, parts of 500 rows": lambda n: HyperClassifier(
+            n_parts=n // 500, n_landmarks=200, n_components=200, random_state=0
+        ),
+    }
 
 
 def synthetic(n, folder):
-    """A memory-mapped table of n rows and its targets; made once, block by block."""
+    """A memory-mapped table of n rows and its targets; made block by block."""
     path = Path(folder) / f"rows_{n}.npy"
     rng = np.random.default_rng(0)
     X = np.lib.format.open_memmap(path, mode="w+", dtype=np.float32, shape=(n, 8))
@@ -109,151 +134,284 @@ def synthetic(n, folder):
     for start in range(0, n, 50_000):
         block = rng.normal(size=(min(50_000, n - start), 8)).astype(np.float32)
         X[start : start + len(block)] = block
-        y[start : start + len(block)] = (
-            np.sin(2 * block[:, 0]) + block[:, 1] * block[:, 2] + 0.1 * rng.normal(size=len(block))
-        )
+        noise = 0.1 * rng.normal(size=len(block))
+        y[start : start + len(block)] = np.sin(2 * block[:, 0]) + block[:, 1] * block[:, 2] + noise
     X.flush()
     return path, y
 
 
 def measure_growth(name, n):
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         path, y = synthetic(n, folder)
         X = np.load(path, mmap_mode="r")
-        model = growing(name)
         if name.startswith("Hyper"):
-            model.set_params(n_parts=max(1, n // 500))
-            y = (y > np.median(y)).astype(int)
-        start, cpu = time.perf_counter(), time.process_time()
-        model.fit(X, y)
-        seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu
-        score = model.score(X[:10_000], y[:10_000])
+            y = (y > 0).astype(int)
+        model = growing()[name](n)
+        row = {"learner": name, "rows": n} | timed(lambda: model.fit(X, y), "fit")
+        score = model.score(X[:2000], y[:2000])
+    return row | {"training score on 2000 rows": round(float(score), 4), "mapped file GB": round(n * 32 / 1e9, 3)}
+
+
+def exponents():
+    """Exponent of CPU time against rows, per learner, over the whole range and its last decade."""
+    rows = [row for row in read("growth") if not row.get("failed")]
+    found = []
+    for name in dict.fromkeys(row["learner"] for row in rows):
+        n, seconds, peak = np.array(
+            [
+                [float(r[field]) for field in ("rows", "fit CPU seconds", "peak GB")]
+                for r in rows
+                if r["learner"] == name
+            ]
+        ).T
+        result = {"learner": name, "from rows": int(n.min()), "to rows": int(n.max())}
+        for label, part in (("exponent", n > 0), ("exponent of the last decade", n >= n.max() / 10)):
+            if part.sum() > 1:
+                result[label] = round(float(np.polyfit(np.log(n[part]), np.log(seconds[part]), 1)[0]), 3)
+        found.append(result | {"smallest peak GB": peak.min(), "largest peak GB": peak.max()})
+    return found
+
+
+# --- Dask --------------------------------------------------------------------------------------------------------
+
+
+def problem(n=200_000):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 8))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
+
+
+def dask_work():
+    """Name -> (prepare, run): the second alone is timed. All run one BLAS thread per worker."""
+    from mercerless import DANKClassifier, HyperRidge, KreinRidge, SimilarityClassifierCV
+    from mercerless.kernels import TL1, Gaussian, GaussianHyper
+
+    def array(client):
+        X, y = problem()
+        if client is None:
+            return X, y
+        import dask.array as da
+        import distributed
+
+        X = client.persist(da.from_array(X, chunks=(12_500, 8)))
+        distributed.wait(X)
+        return X, y
+
+    def krein(data):
+        KreinRidge(TL1(6.0), alpha_positive=1e-3, alpha_negative=1e-2, solver="nystroem", n_landmarks=400).fit(*data)
+
+    def in_memory(n):
+        def rows(client):
+            X, y = problem(n)
+            return X, (y > 0).astype(int)
+
+        return rows
+
+    def hyper(data):
+        HyperRidge(
+            GaussianHyper(2.0), alpha=1e-5, n_parts=32, n_landmarks=300, target="classes", n_jobs=-1, random_state=0
+        ).fit(*data)
+
+    def dank(data):
+        DANKClassifier(Gaussian(1.5), C=4.0, n_parts=24, n_jobs=-1, random_state=0).fit(*data)
+
+    def candidates(data):
+        from sklearn.model_selection import GridSearchCV
+
+        model = KreinRidge(solver="nystroem", n_landmarks=200)
+        grid = {"kernel": [TL1(scale) for scale in (3.0, 4.0, 5.0, 6.0, 7.0, 8.0)]}
+        GridSearchCV(model, grid, cv=2, refit=False, n_jobs=-1).fit(*data)
+
+    def stack(data):
+        X, y = data
+        SimilarityClassifierCV(TL1(6.0), cv=6, n_jobs=-1, random_state=0).fit(X, y)
+
     return {
-        "learner": name,
-        "rows": n,
-        "fit seconds": round(seconds, 2),
-        "fit CPU seconds": round(cpu_seconds, 2),
-        "training score on 10^4 rows": round(float(score), 4),
-        "peak GB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6, 2),
-        "mapped file GB": round(n * 8 * 4 / 1e9, 2),
+        "KreinRidge on a Dask array, 200,000 rows": (array, krein),
+        "HyperRidge, 32 parts of 1000 rows": (in_memory(32_000), hyper),
+        "DANKClassifier, 24 parts of 1000 rows": (in_memory(24_000), dank),
+        "KreinRidge, 6 kernels x 2 folds, 40,000 rows": (in_memory(40_000), candidates),
+        "SimilarityClassifierCV, 6 folds of 1500 rows": (in_memory(1500), stack),
     }
 
 
-def measure_dask(n_workers):
-    """A Krein fit on a Dask array, and candidate models through joblib, with one or two single-threaded workers."""
-    import dask.array as da
-    import distributed
+def measure_dask(name, n_workers):
+    """The wall time of one piece of work on a warm cluster; without workers plain joblib with one process."""
     import joblib
 
-    from mercerless import KreinRidge
-    from mercerless.kernels import TL1
+    prepare, run = dask_work()[name]
+    row = {"work": name, "workers": n_workers}
+    if n_workers == 0:
+        data = prepare(None)
+        with joblib.parallel_config(n_jobs=1):
+            return row | timed(lambda: run(data), "fit")
+    import distributed
 
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200_000, 8))
-    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2]
-    model = KreinRidge(TL1(6.0), solver="nystroem", n_landmarks=300)
-    row = {"workers": n_workers}
-    if n_workers == 0:  # no cluster
-        start = time.perf_counter()
-        model.fit(X, y)
-        row["fit seconds"] = round(time.perf_counter() - start, 2)
-        start = time.perf_counter()
-        joblib.Parallel(n_jobs=1)(joblib.delayed(_candidate)(X, y, scale) for scale in (4.0, 5.0, 6.0, 7.0))
-        row["four candidates through joblib, seconds"] = round(time.perf_counter() - start, 2)
-        return row
     with (
         distributed.LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
+        joblib.parallel_config(backend="dask"),
     ):
-        lazy = client.persist(da.from_array(X, chunks=(20_000, 8)))
-        distributed.wait(lazy)
-        start = time.perf_counter()
-        model.fit(lazy, y)
-        row["fit seconds"] = round(time.perf_counter() - start, 2)
-        with joblib.parallel_config(backend="dask"):
-            start = time.perf_counter()
-            joblib.Parallel()(joblib.delayed(_candidate)(X, y, scale) for scale in (4.0, 5.0, 6.0, 7.0))
-            row["four candidates through joblib, seconds"] = round(time.perf_counter() - start, 2)
-    return row
+        client.run(partial(__import__, "mercerless"))  # imports are paid once per worker, not per fit
+        data = prepare(client)
+        return row | timed(lambda: run(data), "fit")
 
 
-def _candidate(X, y, scale):
-    from mercerless import KreinRidge
-    from mercerless.kernels import TL1
+def speedups():
+    rows = {(r["work"], int(r["workers"])): r for r in read("dask") if not r.get("failed")}
+    found = []
+    for name in dict.fromkeys(work for work, _ in rows):
+        seconds = [float(rows[name, k]["fit seconds"]) if (name, k) in rows else np.nan for k in (0, 1, 2)]
+        found.append(
+            {
+                "work": name,
+                "two workers against one": round(seconds[1] / seconds[2], 2),
+                "one worker / plain joblib": round(seconds[1] / seconds[0], 2),
+            }
+        )
+    return found
 
-    return KreinRidge(TL1(scale), solver="nystroem", n_landmarks=200).fit(X, y).alpha_positive_
+
+# --- what a block costs, for extrapolation -----------------------------------------------------------------------
 
 
-def in_a_process(function, *arguments, one_thread=False):
-    """Run one measurement in a fresh process and return its row."""
+def measure_block(name):
+    """CPU time of one more block of 100,000 rows: the difference of two fits."""
+    from mercerless import KreinRidge, LABRegressor
+    from mercerless.kernels import Gaussian
+
+    m = int(name.split()[1])
+    models = {
+        "KreinRidge": lambda: KreinRidge(Gaussian(2.0), alpha_positive=1e-3, solver="nystroem", n_landmarks=m),
+        "LABRegressor": lambda: LABRegressor(m, kernel="gaussian", max_iter=20, max_rows=10_000, random_state=0),
+    }
+    X, y = problem(300_000)
+    first = timed(lambda: models[name.split()[0]]().fit(X[:100_000], y[:100_000]), "fit")["fit CPU seconds"]
+    both = timed(lambda: models[name.split()[0]]().fit(X, y), "fit")["fit CPU seconds"]
+    model = models[name.split()[0]]().fit(X[:20_000], y[:20_000])
+    predict = timed(lambda: model.predict(X[:100_000]), "predict")["predict CPU seconds"]
+    return {
+        "work": name,
+        "CPU seconds per 10^6 rows": round((both - first) / 0.2, 2),
+        "CPU seconds that do not grow": round(first - (both - first) / 2, 2),
+        "predict CPU seconds per 10^6 rows": round(predict / 0.1, 2),
+        "reduced result MB": round(8 * 6 * (m + 2) ** 2 / 1e6, 2) if name.startswith("Krein") else None,
+    }
+
+
+# --- one measurement in one process ------------------------------------------------------------------------------
+
+
+def tree_bytes(process):
+    """Proportional set size of a process and all its descendants."""
+    total = 0
+    for one in [process, *process.children(recursive=True)]:
+        try:
+            total += one.memory_full_info().pss
+        except psutil.Error:  # it has just ended
+            pass
+    return total
+
+
+def in_a_process(function, *arguments):
+    """Run one measurement in a fresh process under the limit and return its row."""
     call = json.dumps([function.__name__, *arguments])
-    command = [sys.executable, __file__, "one", call]
-    environment = None
-    if one_thread:
-        import os
+    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    child = subprocess.Popen(
+        [sys.executable, __file__, "one", call], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env=environment,
+    )  # fmt: skip
+    watched, peak = psutil.Process(child.pid), 0
 
-        environment = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment)
-    if done.returncode:
-        return {"learner": arguments[0], "failed": done.stderr.strip().splitlines()[-1]}
-    return json.loads(done.stdout.splitlines()[-1])
+    def watch():
+        nonlocal peak
+        while child.poll() is None:
+            try:
+                peak = max(peak, tree_bytes(watched))
+            except psutil.Error:
+                return
+            if peak > LIMIT:
+                for one in [*watched.children(recursive=True), watched]:
+                    one.kill()
+                return
+            time.sleep(0.2)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    out, error = child.communicate()
+    thread.join()
+    if child.returncode:
+        reason = f"went above {LIMIT / 1e9:.0f} GB" if peak > LIMIT else error.strip().splitlines()[-1][:200]
+        return {"failed": reason, "peak GB": round(peak / 1e9, 2)}
+    row = json.loads(out.splitlines()[-1])
+    return row | {"peak GB": round(max(peak, row.pop("own peak")) / 1e9, 3)}
 
 
-def write(name, rows):
+def read(what):
+    path = RESULTS / f"scale_{what}.csv"
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(what, rows):
     fields = list(dict.fromkeys(key for row in rows for key in row))
     RESULTS.mkdir(exist_ok=True)
-    with (RESULTS / f"scale_{name}.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, fields)
+    with (RESULTS / f"scale_{what}.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, fields, lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
 
 
+def merge(what, row):
+    """Add a measured row to the results, in place of an older one of the same name."""
+    key = [str(row[field]) for field in KEYS[what]]
+    rows = [old for old in read(what) if [old[field] for field in KEYS[what]] != key]
+    rows.append(row)
+    write(what, sorted(rows, key=lambda r: [r[KEYS[what][0]], *(float(r[field]) for field in KEYS[what][1:])]))
+
+
+def calls(what, sizes):
+    """All measurements of one kind: key, function and arguments."""
+    if what == "covtype":
+        for size in sizes or [464_810]:
+            yield from (({"learner": name, "rows": size}, measure_covtype, name, size) for name in learners())
+    elif what == "growth":
+        for name in growing():
+            for n in sizes or [10_000, 30_000, 100_000, 300_000, 1_000_000]:
+                yield {"learner": name, "rows": n}, measure_growth, name, n
+    elif what == "dask":
+        for name in dask_work():
+            yield from (({"work": name, "workers": k}, measure_dask, name, k) for k in (0, 1, 2))
+    else:
+        for name in ("KreinRidge 200 landmarks", "KreinRidge 1000 landmarks", "LABRegressor 100 support points"):
+            yield {"work": name}, measure_block, name
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["covtype", "growth", "dask", "one"])
-    parser.add_argument("call", nargs="?")
-    parser.add_argument(
-        "--rows", type=int, nargs="*", default=None, help="training rows of covtype, or sizes to grow"
-    )
-    parser.add_argument("--only", default="", help="learners whose names contain this")
+    parser.add_argument("what", choices=[*KEYS, "one"])
+    parser.add_argument("call", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=int, nargs="*", help="training rows of covtype, or sizes to grow")
+    parser.add_argument("--only", default="", help="only what has this in its name")
     arguments = parser.parse_args()
     if arguments.what == "one":
         name, *rest = json.loads(arguments.call)
-        print(json.dumps(globals()[name](*rest)))
+        row = globals()[name](*rest)
+        print(json.dumps(row | {"own peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
         return
-    rows = []
-
-    def run(*call, **options):
-        rows.append(in_a_process(*call, **options))
-        print(rows[-1], flush=True)
-        write(arguments.what, rows)
-
-    if arguments.what == "covtype":
-        for size in arguments.rows or [None]:
-            for name in learners():
-                if arguments.only in name:
-                    run(measure_covtype, name, size)
-    elif arguments.what == "growth":
-        for name in ("Krein-Nystroem, 200 landmarks", "LAB, 50 support points", "Hyper, parts of 500 rows"):
-            if arguments.only in name:
-                sizes = arguments.rows or [10_000, 30_000, 100_000, 300_000, 1_000_000]
-                first = len(rows)
-                for n in sizes:
-                    run(measure_growth, name, n)
-                done = [row for row in rows[first:] if "failed" not in row]
-                slope = np.polyfit(np.log([r["rows"] for r in done]), np.log([r["fit CPU seconds"] for r in done]), 1)[
-                    0
-                ]
-                print(f"{name}: CPU time grows as rows^{slope:.2f}")
-    else:
-        for workers in (0, 1, 2):
-            run(measure_dask, workers, one_thread=True)
-        alone, one, two = (row["fit seconds"] for row in rows)
-        print(f"Dask array: two workers {one / two:.2f} x one; one worker / no cluster {one / alone:.2f}")
-        alone, one, two = (row["four candidates through joblib, seconds"] for row in rows)
-        print(f"joblib: two workers {one / two:.2f} x one; one worker / plain joblib {one / alone:.2f}")
+    for key, function, *rest in calls(arguments.what, arguments.rows):
+        if arguments.only in next(iter(key.values())):
+            row = key | in_a_process(function, *rest)
+            merge(arguments.what, row)
+            print(row, flush=True)
+    if arguments.what == "growth":
+        write("exponents", exponents())
+        print(*exponents(), sep="\n")
+    if arguments.what == "dask":
+        write("speedups", speedups())
+        print(*speedups(), sep="\n")
 
 
 if __name__ == "__main__":

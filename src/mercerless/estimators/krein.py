@@ -24,6 +24,7 @@ from mercerless._validation import (
     check_symmetric,
     check_targets,
     check_weight,
+    format_bytes,
     memory_budget,
     row_blocks,
 )
@@ -62,7 +63,12 @@ from mercerless.solvers.tuning import (
 _SOLVERS = ("auto", "exact", "nystroem")
 _TUNES = ("cv", "gradient")
 _EXACT_ROWS = 4000  # above, "auto" uses landmarks
-_BLOCK_BYTES = 2**28  # what a block of rows may need on the way to its factor
+# Peaks as measured, asserted in tests/test_memory.py: bytes for each pair of rows, and each pair of landmarks
+_EXACT_BYTES = 42.0
+_GRADIENT_BYTES = 70.0
+_MACHINE_BYTES = 58.0
+_LANDMARK_BYTES = 270.0
+_BLOCK_BYTES = 2**28  # what a block of rows may need on the way to its factor, where the budget allows
 _SCORED_ROWS = 20_000  # per fold; more do not change a calibration
 
 
@@ -122,6 +128,7 @@ class _LandmarkProblem:
 
     def __init__(self, rows: _Rows, landmarks: NDArray, intercept: bool, seed, memory_limit):
         self.rows, self.landmarks, self.intercept, self.seed = rows, landmarks, intercept, seed
+        self.block_bytes = min(_BLOCK_BYTES, memory_budget(memory_limit) // 3)
         low_rank = nystroem(rows.kernel, rows.items, landmarks, random_state=seed, memory_limit=memory_limit)
         self.error = low_rank.error
         self.transform = low_rank.transform * np.sqrt(np.abs(low_rank.values))
@@ -134,7 +141,7 @@ class _LandmarkProblem:
             merge_factors,
             (rows.items, rows.Y, rows.weight, rows.folds),
             self.bytes_per_row,
-            _BLOCK_BYTES,
+            self.block_bytes,
         )
 
     def folds(self) -> Iterator:
@@ -145,7 +152,7 @@ class _LandmarkProblem:
             rows = np.flatnonzero(self.rows.folds == i)
             if len(rows) > _SCORED_ROWS:
                 rows = np.sort(self.seed.choice(rows, _SCORED_ROWS, replace=False))
-            for part in row_blocks(len(rows), self.bytes_per_row, _BLOCK_BYTES):
+            for part in row_blocks(len(rows), self.bytes_per_row, self.block_bytes):
                 block = rows[part]
                 weight = None if self.rows.weight is None else self.rows.weight[block]
                 basis = self.features(_take(self.rows.items, block))
@@ -163,6 +170,51 @@ class _KreinLeastSquares(KernelEstimator):
     """What the regressor and the classifier share; how they choose a setting differs."""
 
     _streams = True
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        alpha_positive: float | None = None,
+        alpha_negative: float | None = None,
+        regularizer: str = "components",
+        constraint: str | None = None,
+        radius: ArrayLike | None = None,
+        tune: str = "cv",
+        strengths: ArrayLike | None = None,
+        ratios: ArrayLike | None = None,
+        radii: ArrayLike | None = None,
+        cv: Any = 5,
+        n_restarts: int = 10,
+        max_iter: int = 200,
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        n_landmarks: int = 1000,
+        landmarks: str = "uniform",
+        memory_limit: int | str | None = None,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ):
+        self.kernel = kernel
+        self.alpha_positive = alpha_positive
+        self.alpha_negative = alpha_negative
+        self.regularizer = regularizer
+        self.constraint = constraint
+        self.radius = radius
+        self.tune = tune
+        self.strengths = strengths
+        self.ratios = ratios
+        self.radii = radii
+        self.cv = cv
+        self.n_restarts = n_restarts
+        self.max_iter = max_iter
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
     def _check_parameters(self) -> None:
         for name, options in (
@@ -281,10 +333,25 @@ class _KreinLeastSquares(KernelEstimator):
             if self.solver == "exact" or self.tune == "gradient":
                 raise ValueError("The exact solver needs its data in memory; use solver='nystroem', or X.compute().")
             return "nystroem"
-        if self.solver != "auto":
-            return self.solver
-        small = n <= _EXACT_ROWS and 32.0 * n**2 <= memory_budget(self.memory_limit)
-        return "exact" if small or self.tune == "gradient" else "nystroem"
+        if self.solver != "auto" or self.tune == "gradient":
+            return "exact" if self.solver == "auto" else self.solver
+        if n <= _EXACT_ROWS and _EXACT_BYTES * n**2 <= memory_budget(self.memory_limit):
+            return "exact"
+        warnings.warn(
+            f"{type(self).__name__} uses {self._n_landmarks(n)} landmarks for {n} rows: the exact solver is for up to "
+            f"{_EXACT_ROWS} rows and would need {format_bytes(_EXACT_BYTES * n**2)}. Set solver='nystroem' or "
+            "solver='exact' to choose yourself.",
+            UserWarning,
+            stacklevel=4,
+        )
+        return "nystroem"
+
+    def _n_landmarks(self, n: int) -> int:
+        """As many as asked for; where the solver was left open, no more than memory allows."""
+        m = min(self.n_landmarks, n)
+        if self.solver == "auto":
+            m = min(m, max(1, int(np.sqrt(memory_budget(self.memory_limit) / _LANDMARK_BYTES))))
+        return m
 
     def _settings(self) -> Settings:
         default_ratios = RATIOS if self._default_ratios is None else self._default_ratios
@@ -302,7 +369,7 @@ class _KreinLeastSquares(KernelEstimator):
         n = len(rows.Y)
         if solver == "exact":
             check_memory(
-                32.0 * n**2, f"The eigendecomposition of {n} items", self.memory_limit,
+                _EXACT_BYTES * n**2, f"The eigendecomposition of {n} items", self.memory_limit,
                 "use solver='nystroem', fewer rows, or raise memory_limit",
             )  # fmt: skip
             name = "X" if isinstance(rows.kernel, Precomputed) else "the kernel matrix"
@@ -313,8 +380,12 @@ class _KreinLeastSquares(KernelEstimator):
             items = np.empty(n, dtype=object)
             items[:] = rows.items
             rows = rows._replace(items=items)
-        seed = check_random_state(self.random_state)
-        landmarks = select_landmarks(rows.kernel, rows.items, min(self.n_landmarks, n), self.landmarks, seed)
+        seed, m = check_random_state(self.random_state), self._n_landmarks(n)
+        check_memory(
+            _LANDMARK_BYTES * m**2, f"The solution on {m} landmarks", self.memory_limit,
+            "use fewer landmarks, or raise memory_limit",
+        )  # fmt: skip
+        landmarks = select_landmarks(rows.kernel, rows.items, m, self.landmarks, seed)
         return _LandmarkProblem(rows, landmarks, self.fit_intercept, seed, self.memory_limit)
 
     def _choose_by_squared_error(self, problem, rows, settings, context):
@@ -331,7 +402,9 @@ class _KreinLeastSquares(KernelEstimator):
     def _tune_by_gradient(self, rows: _Rows, context):
         """Descend the mean validation error of the folds in the kernel's parameters, penalties and radius."""
         n = len(rows.Y)
-        check_memory(48.0 * n**2, f"The gradient for {n} items", self.memory_limit, "use tune='cv' or fewer rows")
+        check_memory(
+            _GRADIENT_BYTES * n**2, f"The gradient for {n} items", self.memory_limit, "use tune='cv' or fewer rows"
+        )
         objective = _ValidationObjective(rows, self)
         rng = check_random_state(self.random_state)
         starts = [objective.start(rng) for _ in range(max(1, self.n_restarts))]
@@ -419,7 +492,7 @@ class _KreinLeastSquares(KernelEstimator):
         X = self._test_items(X)
         precomputed = isinstance(self.kernel_, Precomputed)
         parts = []
-        for rows in row_blocks(len(X), 8.0 * len(coefs[0]), 2**27):
+        for rows in row_blocks(len(X), 24.0 * len(coefs[0]), min(2**27, memory_budget(self.memory_limit) // 2)):
             block = X[rows]
             if precomputed:
                 K = self.kernel_(block)
@@ -487,7 +560,7 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         Whether to centre kernel and targets. Without it the constraint is on mean(f^2).
     solver : {"auto", "exact", "nystroem"}, default="auto"
         Full eigendecomposition, or landmarks in one pass over blocks of rows. "auto" is exact up to 4000 rows if
-        memory allows.
+        memory allows, and says so where it is not.
     n_landmarks : int, default=1000
         Landmarks of "nystroem"; all rows give the exact solution.
     landmarks : {"uniform", "kmeans", "pivoted"}, default="uniform"
@@ -555,51 +628,6 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
     """
 
     _default_ratios: Sequence[float] | None = None
-
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        alpha_positive: float | None = None,
-        alpha_negative: float | None = None,
-        regularizer: str = "components",
-        constraint: str | None = None,
-        radius: ArrayLike | None = None,
-        tune: str = "cv",
-        strengths: ArrayLike | None = None,
-        ratios: ArrayLike | None = None,
-        radii: ArrayLike | None = None,
-        cv: Any = 5,
-        n_restarts: int = 10,
-        max_iter: int = 200,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        n_landmarks: int = 1000,
-        landmarks: str = "uniform",
-        memory_limit: int | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-    ):
-        self.kernel = kernel
-        self.alpha_positive = alpha_positive
-        self.alpha_negative = alpha_negative
-        self.regularizer = regularizer
-        self.constraint = constraint
-        self.radius = radius
-        self.tune = tune
-        self.strengths = strengths
-        self.ratios = ratios
-        self.radii = radii
-        self.cv = cv
-        self.n_restarts = n_restarts
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinRidge":
@@ -763,29 +791,16 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         n_jobs: int | None = None,
         random_state: Any = 0,
     ):
-        self.kernel = kernel
-        self.alpha_positive = alpha_positive
-        self.alpha_negative = alpha_negative
-        self.regularizer = regularizer
-        self.constraint = constraint
-        self.radius = radius
+        super().__init__(
+            kernel, alpha_positive=alpha_positive, alpha_negative=alpha_negative, regularizer=regularizer,
+            constraint=constraint, radius=radius, tune=tune, strengths=strengths, ratios=ratios, radii=radii, cv=cv,
+            n_restarts=n_restarts, max_iter=max_iter, fit_intercept=fit_intercept, solver=solver,
+            n_landmarks=n_landmarks, landmarks=landmarks, memory_limit=memory_limit, n_jobs=n_jobs,
+            random_state=random_state,
+        )  # fmt: skip
         self.class_weight = class_weight
         self.encoding = encoding
         self.calibrate = calibrate
-        self.tune = tune
-        self.strengths = strengths
-        self.ratios = ratios
-        self.radii = radii
-        self.cv = cv
-        self.n_restarts = n_restarts
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinRidgeClassifier":
@@ -1041,6 +1056,16 @@ def _per_class(scores: NDArray) -> NDArray:
 class _KreinMachine(KernelEstimator):
     """What the support vector machines share."""
 
+    def __init__(self, kernel, C, negative_penalty, center, tol, max_iter, memory_limit, n_jobs):
+        self.kernel = kernel
+        self.C = C
+        self.negative_penalty = negative_penalty
+        self.center = center
+        self.tol = tol
+        self.max_iter = max_iter
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+
     def _check_parameters(self) -> None:
         for name in ("C", "negative_penalty"):
             value = getattr(self, name)
@@ -1051,7 +1076,10 @@ class _KreinMachine(KernelEstimator):
         """The kernel, the items, the rows of positive weight, and their flipped kernel matrix."""
         kernel, items = self._train_items(X)
         check_consistent_length(items, np.empty(n))
-        check_memory(32.0 * n**2, f"The eigendecomposition of {n} items", self.memory_limit, "use fewer rows")
+        check_memory(
+            _MACHINE_BYTES * n**2, f"The machine of {n} items", self.memory_limit, "use fewer rows, or "
+            "KreinRidge or KreinRidgeClassifier with solver='nystroem'",
+        )  # fmt: skip
         name = "X" if isinstance(kernel, Precomputed) else "the kernel matrix"
         K = check_symmetric(kernel(items), name)
         used = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
@@ -1087,7 +1115,12 @@ class _KreinMachine(KernelEstimator):
 
     def _scores(self, X: Any) -> NDArray:
         check_is_fitted(self)
-        return self._test_matrix(X) @ self.dual_coef_ + self.intercept_
+        X = self._test_items(X)
+        step = row_blocks(len(X), 24.0 * len(self.dual_coef_), min(2**27, memory_budget(self.memory_limit) // 2))
+        return np.concatenate([self._similarities(X[rows]) @ self.dual_coef_ for rows in step]) + self.intercept_
+
+    def _similarities(self, X: Any) -> NDArray:
+        return self.kernel_(X) if isinstance(self.kernel_, Precomputed) else self.kernel_(X, self.X_fit_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
@@ -1172,17 +1205,10 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         memory_limit: int | str | None = None,
         n_jobs: int | None = None,
     ):
-        self.kernel = kernel
-        self.C = C
-        self.negative_penalty = negative_penalty
+        super().__init__(kernel, C, negative_penalty, center, tol, max_iter, memory_limit, n_jobs)
         self.loss = loss
-        self.center = center
         self.class_weight = class_weight
         self.decision_function_shape = decision_function_shape
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinSVC":
@@ -1355,15 +1381,8 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         memory_limit: int | str | None = None,
         n_jobs: int | None = None,
     ):
-        self.kernel = kernel
-        self.C = C
+        super().__init__(kernel, C, negative_penalty, center, tol, max_iter, memory_limit, n_jobs)
         self.epsilon = epsilon
-        self.negative_penalty = negative_penalty
-        self.center = center
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinSVR":
