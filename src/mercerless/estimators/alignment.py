@@ -101,7 +101,7 @@ class AlignmentClassifier(ClassifierMixin, BaseEstimator):
         if self.weights not in _WEIGHTS:
             raise ValueError(f"weights must be one of {', '.join(_WEIGHTS)}, not {self.weights!r}.")
         kernels = list(self.kernels) if self.kernels is not None else [Gaussian(2.0**k) for k in range(-5, 6)]
-        check_memory(8.0 * (len(kernels) + 3) * len(X) ** 2, f"{len(kernels)} matrices of {len(X)} items",
+        check_memory(8.0 * (3 * len(kernels) + 2) * len(X) ** 2, f"{len(kernels)} matrices of {len(X)} items",
                      self.memory_limit, "use fewer rows or kernels")
         matrices = [kernel(X).astype(float) for kernel in kernels]
         weights = np.full(len(kernels), 1.0 / len(kernels))

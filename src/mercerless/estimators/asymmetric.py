@@ -13,7 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._validation import check_classes, check_memory, check_real, check_square, check_targets, check_weight
+from mercerless._validation import (
+    check_classes,
+    check_memory,
+    check_real,
+    check_square,
+    check_targets,
+    check_weight,
+    memory_budget,
+    row_blocks,
+)
 from mercerless.estimators.base import KernelEstimator
 from mercerless.kernels import PairFunction, Precomputed
 from mercerless.solvers.ridge import SIDES, choose_asymmetric_ridge
@@ -36,8 +45,8 @@ class _Asymmetric(KernelEstimator):
             kernel = PairFunction(kernel.function, symmetric=False, n_jobs=self.n_jobs)  # call it in both directions
         precomputed = isinstance(kernel, Precomputed)
         check_consistent_length(items, Y)
-        if not precomputed:
-            check_memory(40.0 * len(items) ** 2, f"Ridge regression on {len(items)} items")
+        remedy = "use fewer rows, KreinRidge with solver='nystroem', or raise memory_limit"
+        check_memory(50.0 * len(items) ** 2, f"Ridge regression on {len(items)} items", self.memory_limit, remedy)
         K = check_square(kernel(items), "X" if precomputed else "the kernel matrix")
         used = np.arange(len(K)) if weight is None else np.flatnonzero(weight > 0)
         w = None if weight is None else weight[used]
@@ -90,16 +99,18 @@ class _Asymmetric(KernelEstimator):
             if reverse.shape != items.shape:
                 raise ValueError(f"reverse has shape {reverse.shape} but X {items.shape}; give one row per new item.")
         left, right = self.dual_coef_left_, self.dual_coef_right_
+        if self.side_ != "left" and precomputed and reverse is None:
+            raise ValueError(
+                f"The {self.side_} regressor needs the similarities of the training items to the new ones: pass "
+                "them as reverse (one row per new item), or fit with side='left'."
+            )
         out = np.tile(self.intercept_, (len(items), 1))
-        if self.side_ != "right":
-            out += (items if precomputed else self.kernel_(items, self.X_fit_)) @ left
-        if self.side_ != "left":
-            if precomputed and reverse is None:
-                raise ValueError(
-                    f"The {self.side_} regressor needs the similarities of the training items to the new ones: pass "
-                    "them as reverse (one row per new item), or fit with side='left'."
-                )
-            out += (reverse if precomputed else self.kernel_(self.X_fit_, items).T) @ right
+        for rows in row_blocks(len(items), 24.0 * len(left), min(2**27, memory_budget(self.memory_limit) // 2)):
+            block = items[rows]
+            if self.side_ != "right":
+                out[rows] += (block if precomputed else self.kernel_(block, self.X_fit_)) @ left
+            if self.side_ != "left":
+                out[rows] += (reverse[rows] if precomputed else self.kernel_(self.X_fit_, block).T) @ right
         return out
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -124,6 +135,8 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         f1, f2, their mean, or the best of the three.
     fit_intercept : bool, default=True
         Whether there is an intercept; it is not penalised.
+    memory_limit : int, float, str or None, default=None
+        Bytes this may use, or for example "2GB"; None is half of what is free.
     n_jobs : int or None, default=None
         Processes for a callable kernel.
 
@@ -180,12 +193,14 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         alpha: float | None = None,
         side: str = "auto",
         fit_intercept: bool = True,
+        memory_limit: int | float | str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
         self.side = side
         self.fit_intercept = fit_intercept
+        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
     @with_callbacks
@@ -252,6 +267,8 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         Whether there is an intercept; it is not penalised.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
+    memory_limit : int, float, str or None, default=None
+        Bytes this may use, or for example "2GB"; None is half of what is free.
     n_jobs : int or None, default=None
         Processes for a callable kernel.
 
@@ -295,6 +312,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         side: str = "auto",
         fit_intercept: bool = True,
         class_weight: dict | str | None = None,
+        memory_limit: int | float | str | None = None,
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -302,6 +320,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         self.side = side
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
+        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
     @with_callbacks

@@ -178,9 +178,10 @@ class _BaseKernel:
         if isinstance(self.kernel, Gaussian):
             return None
         n = len(self.items)
-        name, copies = "the kernel matrix", 2  # libsvm works on a copy
+        # libsvm works on a copy, and equal rows are found on sorted copies
+        name, copies = "the kernel matrix", 6.5
         if isinstance(self.kernel, Precomputed):
-            name, copies = "X", 1
+            name, copies = "X", 5.5
         remedy = "split vectors with n_parts, use a Gaussian, whose matrix is never formed, or raise memory_limit"
         check_memory(8.0 * copies * n**2, f"The kernel matrix of {n} items", self.memory_limit, remedy)
         matrix = check_symmetric(self.kernel(self.items), name).astype(float, copy=False)
@@ -467,7 +468,7 @@ class _DANK(KernelEstimator):
             return self._borrowed(items, _reciprocal_twins)
         width = len(self._fit_diagonal) if self.out_of_sample == "nearest" else len(self.support_)
         values = []
-        for block in row_blocks(len(items), 24 * max(width, 1)):
+        for block in row_blocks(len(items), 24 * max(width, 1), min(2**26, memory_budget(self.memory_limit) // 2)):
             rows = _take(items, np.arange(block.start, block.stop))
             if self.clusters_ is not None:
                 values.append(self._by_parts(rows))

@@ -10,6 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercerless._validation import check_memory
 from mercerless.estimators.hyper_search import check_similarity, make_folds
 from mercerless.kernels import Gaussian, Kernel, as_kernel
 
@@ -131,6 +132,7 @@ class BilinearExtension(_WeightedExtension):
         X, S = _check_fit(self, X, y)
         if self.alpha is not None and not self.alpha > 0:
             raise ValueError(f"alpha must be positive or None, not {self.alpha!r}.")
+        check_memory(48.0 * len(X) ** 2, f"Extending the similarities of {len(X)} items", None, "use fewer items")
         kernels, alphas = self._candidates(X), self._alphas()
         best = kernels[0], alphas[0]
         if len(kernels) * len(alphas) > 1 and len(X) > 2:
