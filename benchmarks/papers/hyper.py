@@ -12,7 +12,7 @@ large sets. The reduced runs have fewer splits, sets and rows; --full is the pap
 232,405 rows of covtype). `extension` compares ways of extending similarities to new items: relative errors of
 test x train and test x test, parameters by inner validation, mean of five splits. Accuracies are in per cent.
 
-Writes results/hyper_<part>.csv beside this file.
+Results go into results/hyper_<part>.csv beside this file, row by row: a run replaces the rows it measures.
 """
 
 import argparse
@@ -22,6 +22,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.decomposition import PCA
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
@@ -49,20 +50,30 @@ def paper(table):
         return {(r["row"], r["column"]): float(r["value"]) for r in csv.DictReader(lines) if r["table"] == table}
 
 
-def write(name, rows):
+def keep(name, row, n_keys):
+    """Print a finished row and put it into its table; its first columns tell which row it replaces."""
+    print("  ".join(f"{k}: {v:.3f}" if isinstance(v, float) else f"{k}: {v}" for k, v in row.items()), flush=True)
     path = HERE / "results" / f"hyper_{name}.csv"
     path.parent.mkdir(exist_ok=True)
+    row = {k: f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in row.items()}
+    keys = list(row)[:n_keys]
+    rows = []
+    if path.exists():
+        with open(path, newline="") as file:
+            rows = list(csv.DictReader(file))
+    places = [i for i, old in enumerate(rows) if all(old.get(k) == row[k] for k in keys)]
+    if places:
+        rows[places[0]] = row
+    else:
+        rows.append(row)
     with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
+        writer = csv.DictWriter(file, list(dict.fromkeys(key for one in rows for key in one)))
         writer.writeheader()
-        writer.writerows({k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
+        writer.writerows(rows)
 
 
-def keep(name, rows, row):
-    """Print a finished row and write the table so far."""
-    print("  ".join(f"{k}: {v:.3f}" if isinstance(v, float) else f"{k}: {v}" for k, v in row.items()), flush=True)
-    rows.append(row)
-    write(name, rows)
+def splits_of(options, reduced):
+    return options.splits or (10 if options.full else reduced)
 
 
 def table_data(name):
@@ -84,22 +95,24 @@ def tuned_svm():
     return GridSearchCV(SVC(), {"C": 2.0 ** np.arange(-5, 11, 2), "gamma": 2.0 ** np.arange(-9, 6, 2)}, cv=5)
 
 
-def table1(full, sets):
-    rows = []
+def table1(options):
+    splits = splits_of(options, 2)
     for kind in ("gaussian", "log"):
         accuracy, rmse = paper(f"1-{kind}"), paper(f"1-{kind}-rmse")
-        for name in sets or (ALL if full else SMALL):
+        for name in options.sets or (ALL if options.full else SMALL):
             X, y = table_data(name)
             scale = np.sqrt(X.var(axis=0).sum())
             known = Gaussian(scale) if kind == "gaussian" else log_kernel
             for method, make in learners(kind):
-                scores = [table1_split(X, y, known, make, seed) for seed in range(10 if full else 2)]
+                if options.methods and method not in options.methods:
+                    continue
+                scores = [table1_split(X, y, known, make, seed) for seed in range(splits)]
                 test, root, relative, new = np.nanmean(scores, axis=0)
-                keep("table1", rows, {
-                    "kernel": kind, "data": name, "method": method, "accuracy_test": test,
+                keep("table1", {
+                    "kernel": kind, "data": name, "method": method, "splits": splits, "accuracy_test": test,
                     "paper_accuracy": accuracy.get((method, name), ""), "accuracy_unlabelled": new, "root_error": root,
                     "relative_error": relative, "paper_rmse": rmse.get((method, name), ""),
-                })
+                }, 3)
 
 
 def log_kernel(X, Y=None):
@@ -132,8 +145,8 @@ def table1_split(X, y, known, make, seed):
     )
 
 
-def table2(full, sets):
-    published, rows = paper("2"), []
+def table2(options):
+    published, splits = paper("2"), splits_of(options, 3)
     methods = {
         "SVM-CV": lambda seed: tuned_svm(),
         "alignment": lambda seed: AlignmentClassifier(),
@@ -145,48 +158,55 @@ def table2(full, sets):
             "wishart", loss="epsilon_insensitive", random_state=seed, n_landmarks=100),
         "ridge-gaussian-krein": lambda seed: HyperClassifier("gaussian", machine="krein", random_state=seed),
     }
-    if not full:
+    if not (options.full or options.methods):
         del methods["svr-wishart"]
-    for name in sets or (ALL if full else SMALL):
+    for name in options.sets or (ALL if options.full else SMALL):
         X, y = table_data(name)
         for method, make in methods.items():
+            if options.methods and method not in options.methods:
+                continue
             scores, start = [], time.process_time()
-            for seed in range(10 if full else 3):
+            for seed in range(splits):
                 A, B, a, b = train_test_split(X, y, train_size=0.4, stratify=y, random_state=seed)
                 scores.append(100 * make(seed).fit(A, a).score(B, b))
-            keep("table2", rows, {
-                "data": name, "method": method, "accuracy": float(np.mean(scores)), "deviation": float(np.std(scores)),
+            keep("table2", {
+                "data": name, "method": method, "splits": splits, "accuracy": float(np.mean(scores)),
+                "deviation": float(np.std(scores)),
                 "paper": published.get((method, name), ""), "cpu_seconds": time.process_time() - start,
-            })
+            }, 2)
 
 
-def table3(full, sets, jobs=None):
-    published, rows = paper("3"), []
-    for name in sets or ("ijcnn1", "covtype"):
+def table3(options):
+    published = paper("3")
+    for name in options.sets or ("ijcnn1", "covtype"):
         data = load(name)
         if name == "ijcnn1":
             X, y, Z, z = (np.asarray(a) for a in (data.data, data.target, data.data_test, data.target_test))
         else:
-            size = 232_405 if full else 60_000
-            X, Z, y, z = train_test_split(np.asarray(data.data, dtype=float), np.asarray(data.target),
-                                          train_size=size, test_size=size, random_state=0)
+            size = 232_405 if options.full else 60_000
+            X, Z, y, z = train_test_split(np.asarray(data.data), np.asarray(data.target), train_size=size,
+                                          test_size=size, random_state=0)
         scaler = StandardScaler().fit(X)
         X, Z = scaler.transform(X), scaler.transform(Z)
-        settings = {"n_landmarks": 500, "n_parts": len(X) // 500, "n_components": 800, "random_state": 0,
-                    "machine": "linear", "n_jobs": jobs}
-        methods = {"plain Gaussian Nystroem": nystroem_baseline(X, y), "ridge": HyperClassifier(**settings)}
-        if full:
-            methods["nonnegative"] = HyperClassifier(nonnegative=True, **settings)
+        hyper = HyperClassifier(n_components=800, random_state=0, n_jobs=options.jobs)
+        # the kernel is learned from 10,000 rows, or as in the paper from all, in parts
+        whole = clone(hyper).set_params(max_samples=None)
+        methods = {"plain Gaussian Nystroem": None, "ridge": hyper, "ridge-all-rows": whole}
+        if not (options.full or options.methods):
+            del methods["ridge-all-rows"]
         for method, model in methods.items():
+            if options.methods and method not in options.methods:
+                continue
             start, wall = time.process_time(), time.perf_counter()
+            model = model or nystroem_baseline(X, y)
             score = 100 * model.fit(X, y).score(Z, z)
-            keep("table3", rows, {
+            keep("table3", {
                 "data": name, "rows": len(X), "test_rows": len(Z), "method": method, "accuracy": score,
                 "cpu_seconds": time.process_time() - start, "wall_seconds": time.perf_counter() - wall,
-                "paper_accuracy": published.get((f"{method}-accuracy", name), ""),
-                "paper_seconds": published.get((f"{method}-seconds", name), ""),
+                "paper_accuracy": published.get((f"{method[:5]}-accuracy", name), ""),
+                "paper_seconds": published.get((f"{method[:5]}-seconds", name), ""),
                 "chosen": repr(getattr(model, "hyper_kernel_", "")).replace("\n", " "),
-            })
+            }, 4)
 
 
 def nystroem_baseline(X, y):
@@ -199,17 +219,16 @@ def nystroem_baseline(X, y):
                          LinearSVC(C=best["C"], dual=False, tol=1e-3))
 
 
-def figure2(full, _):
+def figure2(options):
     """Approximation of the hyper-kernel matrix of heart: the paper's grid of items against random pairs."""
     X, _ = table_data("heart")
-    m = 108 if full else 60
+    m, splits = 108 if options.full else 60, splits_of(options, 3)
     hyper = GaussianHyper(np.sqrt(X.var(axis=0).sum()))
-    rows = []
     for n_items in (2, 4, 6, 8, 10, 12):
         for n_parts in (1, 2, 4, 8):
             scores = {"grid": [], "random pairs": []}
             seconds = {"grid": 0.0, "random pairs": 0.0}
-            for seed in range(10 if full else 3):
+            for seed in range(splits):
                 rng = np.random.RandomState(seed)
                 items = X[rng.permutation(len(X))[:m]]
                 index = pair_index(m)
@@ -230,26 +249,25 @@ def figure2(full, _):
                     errors.append(np.linalg.norm(total - K) / np.linalg.norm(K))
                     seconds[method] += time.process_time() - start
             for method, errors in scores.items():
-                keep("figure2", rows, {
+                keep("figure2", {
                     "M": n_items, "v": n_parts, "pairs": n_items * (n_items + 1) // 2, "method": method,
                     "error": float(np.mean(errors)), "deviation": float(np.std(errors)),
                     "cpu_seconds": seconds[method],
-                })
+                }, 4)
 
 
-def figure3(full, _):
+def figure3(options):
     """DANK's matrix extended to test digits: the reciprocal neighbour rule, the inductive rule, hyper-kernels."""
-    data = load("mnist")
+    data, splits = load("mnist"), splits_of(options, 3)
     X, y = np.asarray(data.data, dtype=float).reshape(len(data.data), -1) / 255, np.asarray(data.target)
     Z, z = np.asarray(data.data_test, dtype=float).reshape(len(data.data_test), -1) / 255, np.asarray(data.target_test)
-    rows = []
     for pair in ((1, 9), (2, 7), (4, 6)):
         A, a = X[np.isin(y, pair)], y[np.isin(y, pair)]
         B, b = Z[np.isin(z, pair)], z[np.isin(z, pair)]
         gamma = 1 / (2 * A.var(axis=0).sum())
-        for size in (10, 20, 30, 40, 50) if full else (10, 30, 50):
+        for size in (10, 20, 30, 40, 50) if options.full else (10, 30, 50):
             scores = {}
-            for seed in range(10 if full else 3):
+            for seed in range(splits):
                 T, _, t, _ = train_test_split(A, a, train_size=size, stratify=a, random_state=seed)
                 kernel = Gaussian(float(np.sqrt(0.5 / gamma)))
                 scores.setdefault("SVC", []).append(SVC(kernel=kernel, C=10.0).fit(T, t).score(B, b))
@@ -257,8 +275,10 @@ def figure3(full, _):
                     model = DANKClassifier(kernel, C=10.0, out_of_sample=rule, random_state=seed)
                     scores.setdefault(f"DANK, {rule}", []).append(model.fit(T, t).score(B, b))
             for method, values in scores.items():
-                keep("figure3", rows, {"digits": f"{pair[0]} and {pair[1]}", "rows": size, "method": method,
-                                  "accuracy": 100 * float(np.mean(values)), "deviation": 100 * float(np.std(values))})
+                keep("figure3", {
+                    "digits": f"{pair[0]} and {pair[1]}", "rows": size, "method": method,
+                    "accuracy": 100 * float(np.mean(values)), "deviation": 100 * float(np.std(values)),
+                }, 3)
 
 
 def similarities(full):
@@ -316,7 +336,7 @@ def errors_of(values_new, values_pair, S, test, train):
     return one, two
 
 
-def extension(full, _):
+def extension(options):
     methods = {
         "tensor": lambda seed: HyperRidge(random_state=seed),
         "tensor, 50 % known": lambda seed: HyperRidge(random_state=seed),
@@ -324,8 +344,7 @@ def extension(full, _):
         "nearest neighbour": lambda seed: NearestExtension(),
         "gaussian hyper-ridge": lambda seed: HyperRidge("gaussian", fit_intercept=True, random_state=seed),
     }
-    rows = []
-    for name, X, S in similarities(full):
+    for name, X, S in similarities(options.full):
         S = (S + S.T) / 2
         for method, make in methods.items():
             found, start = [], time.process_time()
@@ -339,10 +358,10 @@ def extension(full, _):
                 pair = model.kernel_(X[test]) if isinstance(model, HyperRidge) else model.similarities(X[test])
                 found.append(errors_of(model.transform(X[test]), pair, S, test, train))
             one, two = np.mean(found, axis=0)
-            keep("extension", rows, {
+            keep("extension", {
                 "similarity": name, "method": method, "test_train": float(one), "test_test": float(two),
                 "cpu_seconds": time.process_time() - start,
-            })
+            }, 2)
 
 
 PARTS = {"table1": table1, "table2": table2, "table3": table3, "figure2": figure2, "figure3": figure3,
@@ -354,11 +373,12 @@ def main():
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--sets", nargs="+")
+    parser.add_argument("--splits", type=int, help="random splits of the data; 10 with --full, fewer without")
+    parser.add_argument("--methods", nargs="+", help="only these rows of a table")
     parser.add_argument("--jobs", type=int, help="processes of table3")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
-    more = {"jobs": options.jobs} if options.part == "table3" else {}
-    PARTS[options.part](options.full, options.sets, **more)
+    PARTS[options.part](options)
 
 
 if __name__ == "__main__":

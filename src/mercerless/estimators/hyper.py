@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import RidgeCV
-from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.svm import SVC, SVR, LinearSVC
-from sklearn.utils import check_random_state
+from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
 from mercerless._validation import check_memory
+from mercerless.estimators.hyper_machine import KernelStage, KreinStage, LinearStage, choose_stages, stage_splits
 from mercerless.estimators.hyper_search import (
     Choice,
     PairTarget,
@@ -29,12 +28,13 @@ from mercerless.estimators.hyper_search import (
     make_folds,
     search_ridge,
     search_tensor,
+    spread_of,
     tensor_trends,
 )
 from mercerless.kernels.base import Kernel, Scale
-from mercerless.kernels.hyper import HyperKernel, TensorHyper, pair_index, take_pairs
+from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, pair_index, take_pairs
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
-from mercerless.lowrank import features, nystroem, select_landmarks
+from mercerless.lowrank import select_landmarks
 from mercerless.solvers.hyper import (
     HyperSolution,
     normal_equations,
@@ -58,7 +58,7 @@ _METHODS = ("uniform", "kmeans", "leverage")
 _EXACT_ITEMS = 100  # up to here all pairs are used as sections
 _EXACT_ITEMS_TENSOR = 2000
 _DEFAULT_LANDMARKS = 500
-_DIRECT_WORK = 2e10  # multiplications of the normal equations above which conjugate gradients are used
+_DIRECT_WORK = 2e9  # multiplications of the normal equations above which conjugate gradients are used
 
 
 class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
@@ -70,8 +70,8 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            The items.
+        X : array-like or dask.array.Array of shape (n_samples, n_features)
+            The items. Of a Dask array or a memory map only the rows of one part at a time are read.
         y : array-like of shape (n_samples,) or (n_samples, n_samples)
             Labels, values, or similarities between the items (NaN where unknown).
 
@@ -83,18 +83,16 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         if y is None:
             raise ValueError("this estimator requires y to be passed, but the target y is None: pass labels, values "
                              "or a similarity matrix.")
-        X = validate_data(self, X, dtype=[np.float64, np.float32])
+        X, items = _training_items(self, X)
         target, classes, moments = encode_target(y, len(X), self.target)
         self._check_parameters(len(X), target)
-        items = X.astype(np.float64, copy=False)
+        if target.kind == "similarity":  # a matrix of all pairs is in memory, so the items can be
+            items = items[:]
         random = check_random_state(self.random_state)
-        name = self.hyper_kernel
-        if isinstance(name, str) and name == "auto":
-            name = "tensor" if target.kind == "similarity" and self._can_tensor else "gaussian"
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self)
         report = partial(self._report, context)
-        choice = self._search(items, target, name, random, report)
+        choice = self._choose(items, target, random, report)
         kernel, solution = self._learn(items, target, choice, random, report)
         self._warn(solution)
         self.kernel_, self.hyper_kernel_, self.alpha_ = kernel, choice.hyper, choice.alpha
@@ -104,28 +102,37 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         context.call_on_fit_task_end(estimator=self)
         return self
 
+    def _choose(self, items: Any, target: PairTarget, random, report: Any = None) -> Choice:
+        """The hyper-kernel and the penalty, by cross-validation where they are not given."""
+        name = self.hyper_kernel
+        if isinstance(name, str) and name == "auto":
+            name = "tensor" if target.kind == "similarity" and self._can_tensor else "gaussian"
+        return self._search(items, target, name, random, report)
+
     def _report(self, context: Any, info: dict) -> bool:
         """Tell the callbacks about one candidate or iteration; whether one of them wants to stop."""
         step = context.subcontext(task_name=info.get("stage", "iteration"))
         step.call_on_fit_task_begin(estimator=self, metadata=info)
         return bool(step.call_on_fit_task_end(estimator=self, metadata=info))
 
+    @blockwise
     def transform(self, X: ArrayLike) -> NDArray:
         """The learned kernel between new items and the training items.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features)
+        X : array-like or dask.array.Array of shape (n, n_features)
             The items.
 
         Returns
         -------
-        ndarray of shape (n, n_samples)
-            The kernel matrix.
+        ndarray or dask.array.Array of shape (n, n_samples)
+            The kernel matrix, lazy for a Dask array.
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return self.kernel_(X, self.X_fit_)
+        known = self.X_fit_.compute() if is_dask(self.X_fit_) else self.X_fit_
+        return self.kernel_(X, known)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """How well the kernel between the items of X agrees with the target: 1 minus the relative squared error.
@@ -155,12 +162,15 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         n = self.n_landmarks
         if not (n is None or n == "auto" or (isinstance(n, Integral) and n >= 1)):
             raise ValueError(f"n_landmarks must be a positive integer, 'auto' or None, not {n!r}.")
-        if not (isinstance(self.n_parts, Integral) and 1 <= self.n_parts <= n_items):
-            raise ValueError(f"n_parts must be an integer between 1 and the {n_items} items, not {self.n_parts!r}.")
-        if self.n_parts > 1 and n is None:
-            raise ValueError("n_parts > 1 needs centers that the parts share; set n_landmarks.")
+        self._check_n_parts(n_items)
         if not (isinstance(self.cv, Integral) and self.cv >= 2):
             raise ValueError(f"cv must be an integer of at least 2 folds of items, not {self.cv!r}.")
+
+    def _check_n_parts(self, n_items: int) -> None:
+        if not (isinstance(self.n_parts, Integral) and 1 <= self.n_parts <= n_items):
+            raise ValueError(f"n_parts must be an integer between 1 and the {n_items} items, not {self.n_parts!r}.")
+        if self.n_parts > 1 and self.n_landmarks is None:
+            raise ValueError("n_parts > 1 needs centers that the parts share; set n_landmarks.")
 
     def _warn(self, solution: HyperSolution | TensorSolution) -> None:
         limit = 100 * self.tol
@@ -179,15 +189,15 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     def _learn(self, X: NDArray, target: PairTarget, choice: Choice, random, report) -> tuple[Kernel, Any]:
         n_centers = self._n_centers(len(X))
         if n_centers is None:
-            return self._learn_exact(X, target, choice)
+            return self._learn_exact(X[:], target, choice)
         centers = choose_centers(choice.hyper, X, n_centers, self.landmark_method, random)
         gram = choice.hyper.gram(centers)
         check_memory(48.0 * len(centers) ** 2, f"The system of {len(centers)} centers", self.memory_limit,
                      "use fewer landmarks or raise memory_limit")
-        parts = np.array_split(random.permutation(len(X)), self.n_parts) if self.n_parts > 1 else [np.arange(len(X))]
+        parts = np.array_split(random.permutation(len(X)), self.n_parts)
         seeds = random.randint(2**31 - 1, size=len(parts))
         if len(parts) == 1:
-            solutions = [_solve_part(self, choice, X, target, centers, gram, seeds[0], report)]
+            solutions = [_solve_part(self, choice, X[:], target, centers, gram, seeds[0], report)]
         else:  # iterations in other processes are not reported
             worker = clone_with(self)
             solutions = Parallel(n_jobs=self.n_jobs)(
@@ -218,6 +228,29 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         tags.requires_fit = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _training_items(estimator: BaseEstimator, X: Any) -> tuple[Any, Any]:
+    """The validated rows, and the same as float64 for the solvers: an array, or rows that are read when indexed."""
+    if is_dask(X):
+        items = LazyRows(X)
+        estimator.n_features_in_ = items.shape[1]
+        return items.X, _Float64Rows(items)
+    X = validate_data(estimator, X, dtype=[np.float64, np.float32])
+    return X, X if X.dtype == np.float64 else _Float64Rows(X)
+
+
+class _Float64Rows:
+    """Rows that become float64 when they are read."""
+
+    def __init__(self, rows: Any):
+        self.rows, self.shape = rows, rows.shape
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> NDArray:
+        return self.rows[index].astype(np.float64, copy=False)
 
 
 def _solve_part(learner: "_HyperLearner", choice: Choice, X: NDArray, target: PairTarget, centers: NDArray,
@@ -646,90 +679,147 @@ class HyperSVR(_HyperLearner):
 
 
 _LARGE = 3000  # items above which stage 2 works on low-rank features
-# both stages are tuned on at most this many items and sections
+# both stages are compared on at most this many items: with the machine on the whole matrix, and on features
 _TUNE_ITEMS = 600
+_TUNE_ROWS = 10_000
+# where candidates are compared, stage 1 has at most this many items and sections
+_TUNE_STAGE1 = 2000
 _TUNE_LANDMARKS = 200
+_PART_ITEMS = 500  # items in a part where the number of parts is chosen
+_SMOOTH = 1e-2  # a penalty that leaves the learned kernel near the base kernel; always a candidate
+_FEWEST = 10  # items below which nothing is compared
+_BASE_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
 class _TwoStage(BaseEstimator):
     """A kernel learned from y, then a kernel machine: what the classifier and the regressor share."""
 
-    def _learner(self) -> _HyperLearner:
+    _classify: bool
+
+    def _learner(self, settings: dict, n_items: int) -> _HyperLearner:
+        """Stage 1 with the chosen hyper-kernel and penalty for so many items."""
         shared = {name: getattr(self, name) for name in (
-            "hyper_kernel", "n_landmarks", "landmark_method", "n_parts", "cv", "memory_limit", "n_jobs")}
-        seed = self.random_state
+            "n_landmarks", "landmark_method", "cv", "memory_limit", "n_jobs", "random_state")}
+        shared |= {"target": self._target, "hyper_kernel": self.hyper_kernel, "n_parts": self._parts(n_items)}
+        shared |= settings
         if self.loss == "squared":
             # a machine follows: more digits of the kernel would not change it
-            return HyperRidge(alpha=self.alpha, nonnegative=self.nonnegative, target=self._target, random_state=seed,
-                              tol=1e-4, **shared)
-        if self.loss == "epsilon_insensitive":
-            return HyperSVR(target=self._target, random_state=seed, **shared)
-        raise ValueError(f"loss must be 'squared' or 'epsilon_insensitive', not {self.loss!r}.")
+            return HyperRidge(nonnegative=self.nonnegative, tol=1e-4, **shared)
+        alpha = shared.pop("alpha", None)
+        C = None if alpha is None else HyperSVR._C_for(alpha, n_items / shared["n_parts"])
+        return HyperSVR(C=C, **shared)
 
-    def _check_machine(self, n_items: int) -> str:
+    def _parts(self, n_items: int) -> int:
+        if self.n_parts != "auto":
+            return self.n_parts
+        return -(-n_items // _PART_ITEMS) if n_items > 2 * _PART_ITEMS and self.n_landmarks is not None else 1
+
+    def _training_data(self, X: Any, y: Any, **checks) -> tuple[Any, NDArray]:
+        """Checked rows, in memory or not, and one target per row."""
+        if not is_dask(X):
+            return validate_data(self, X, y, dtype=[np.float64, np.float32], **checks)
+        X, y = check_rows(X), column_or_1d(np.asarray(y))
+        check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        check_consistent_length(X, y)
+        self.n_features_in_ = X.shape[1]
+        return X, y
+
+    def _evaluate(self, method: str, X: ArrayLike) -> NDArray:
+        check_is_fitted(self)
+        return self.machine_.evaluate(method, validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
+
+    def _check_parameters(self, X: Any) -> str:
+        """Which machine to use; raises for parameters that cannot be."""
+        if self.loss not in ("squared", "epsilon_insensitive"):
+            raise ValueError(f"loss must be 'squared' or 'epsilon_insensitive', not {self.loss!r}.")
         if self.machine not in ("auto", "svm", "linear", "krein"):
             raise ValueError(f"machine must be 'auto', 'svm', 'linear' or 'krein', not {self.machine!r}.")
         if self.C is not None and not (isinstance(self.C, Real) and np.isfinite(self.C) and self.C > 0):
             raise ValueError(f"C must be positive or None, not {self.C!r}.")
         if isinstance(self.hyper_kernel, TensorHyper) or str(self.hyper_kernel) == "tensor":
             raise ValueError("labels need the Gaussian or Wishart hyper-kernel; the tensor extends similarities.")
-        if self.machine == "auto":
-            return "svm" if n_items <= _LARGE else "linear"
-        return self.machine
+        most = self.max_samples
+        if not (most is None or (isinstance(most, Integral) and most >= 1)):
+            raise ValueError(f"max_samples must be a positive integer or None, not {most!r}.")
+        if self.n_parts != "auto":  # stage 1 would say so after the search
+            self._learner({}, 1)._check_n_parts(len(X) if most is None else min(len(X), most))
+        machine = self.machine
+        if machine == "auto":
+            machine = "svm" if len(X) <= _LARGE else "linear"
+        if machine == "svm" and is_dask(X) and len(X) > _LARGE:
+            raise ValueError("machine='svm' needs all rows in memory; use machine='linear', or X.compute().")
+        return machine
 
-    def _fit_stages(self, X: NDArray, y: NDArray) -> None:
-        machine = self._check_machine(len(X))
-        learner = self._learner()
-        few = np.arange(len(X))
-        if len(X) > _TUNE_ITEMS:
-            few = check_random_state(self.random_state).permutation(len(X))[:_TUNE_ITEMS]
-        n_parts = learner.n_parts if len(few) == len(X) else 1
-        probe = clone_with(learner, n_parts=n_parts).fit(X[few], y[few])
-        settings, C = self._tune(probe, X[few], y[few])
-        if len(few) == len(X) and settings["hyper_kernel"] is probe.hyper_kernel_:
-            learner = probe
-        else:
-            if "C" in settings:  # the loss is a sum over pairs: keep its weight against the norm
-                settings["C"] *= (len(few) * learner.n_parts / len(X)) ** 2
-            learner = clone_with(learner, **settings).fit(X, y)
-            learner.cv_results_ = probe.cv_results_
-        stage = _Machine(machine, self, C).fit(_normalised(learner.kernel_, X), X, y)
+    def _stage(self, machine: str) -> KernelStage | LinearStage | KreinStage:
+        if machine == "linear":
+            return LinearStage(self._classify, self.n_components, self.cv, self.memory_limit, self.random_state)
+        stage = KernelStage(None if self._classify else self.epsilon, self.memory_limit)
+        return stage if machine == "svm" else KreinStage(self._krein_machine(), stage)
+
+    def _fit_stages(self, X: Any, y: NDArray) -> None:
+        machine = self._check_parameters(X)
+        if is_dask(X) and len(X) <= _LARGE:
+            X = X.compute()
+        random = check_random_state(self.random_state)
+        stage = self._stage(machine)
+        few = _some_rows(len(X), _TUNE_ROWS if machine == "linear" else _TUNE_ITEMS, random)
+        settings, C, results = self._tune(stage, take_rows(X, few), y[few], random)
+        rows = _some_rows(len(X), self.max_samples, random)
+        items = take_rows(X, rows)
+        learner = self._learner(settings, len(rows)).fit(items, y[rows])
+        stage.fit(_normalised(learner.kernel_, items), X, y, C)
         self.learner_, self.machine_, self.C_ = learner, stage, stage.C
-        self.kernel_, self.hyper_kernel_ = stage.kernel, learner.hyper_kernel_
+        self.kernel_, self.hyper_kernel_, self.cv_results_ = stage.kernel, learner.hyper_kernel_, results
 
-    def _tune(self, learner: _HyperLearner, X: NDArray, y: NDArray) -> tuple[dict, float]:
-        """Cross-validate stage 1's scale and C with the kernel learned anew in every fold.
+    def _tune(self, stage: Any, X: NDArray, y: NDArray, random) -> tuple[dict, float | None, list[dict]]:
+        """Stage 1's settings and stage 2's loss weight, by cross-validation over both, and its results."""
+        given = {"alpha": self.alpha} if self.alpha is not None and self.loss == "squared" else {}
+        learner = self._learner({"n_parts": 1, **given}, len(X))
+        target, _, _ = encode_target(y, len(X), self._target)
+        learner._check_parameters(len(X), target)
+        candidates = self._candidates(learner._choose(X.astype(float, copy=False), target, random), X)
+        if self.C is not None:
+            stage.grid = np.array([float(self.C)])
+        if len(X) < _FEWEST or len(candidates) * len(stage.grid) == 1:
+            return candidates[0], 1.0 if self.C is None else float(self.C), []
 
-        The labels of a fold never reach the kernel that is judged on it. Returns stage 1's settings and C.
-        """
-        grid = np.logspace(-2, 3, 6) if self.C is None else np.array([float(self.C)])
-        candidates, folds = self._stage1_candidates(learner), self._folds(y)
-        if len(X) < 10 or folds is None or len(candidates) * len(grid) == 1:
-            return candidates[0], 1.0 if self.C is None else float(self.C)
-        few = learner.n_landmarks if isinstance(learner.n_landmarks, Integral) else _TUNE_LANDMARKS
-        small = {"n_parts": 1, "cv": 2, "n_landmarks": min(few, _TUNE_LANDMARKS)}
-        scores = np.zeros((len(candidates), len(grid)))
-        for train, held in folds.split(X, y):
-            for i, settings in enumerate(candidates):
-                fitted = clone_with(learner, **{**settings, **small}).fit(X[train], y[train])
-                kernel = _normalised(fitted.kernel_, X[train])
-                K, K_held = kernel(X[train]), kernel(X[held], X[train])
-                for k, C in enumerate(grid):
-                    scores[i, k] += self._small_machine(C, y).fit(K, y[train]).score(K_held, y[held])
-        i, k = np.unravel_index(int(np.argmax(scores)), scores.shape)
-        return candidates[i], float(grid[k])
+        def learn(index: int, rows: NDArray) -> Kernel:
+            rows = rows[np.sort(check_random_state(0).permutation(len(rows))[:_TUNE_STAGE1])]
+            small = self._learner(candidates[index], len(rows))
+            count = small.n_landmarks
+            small.set_params(
+                n_landmarks=min(count, _TUNE_LANDMARKS) if isinstance(count, Integral) else _TUNE_LANDMARKS,
+                n_parts=-(-len(rows) // _PART_ITEMS))
+            return _normalised(small.fit(X[rows], y[rows]).kernel_, X[rows])
 
-    def _stage1_candidates(self, learner: _HyperLearner) -> list[dict]:
-        """Stage 1's best setting first, then the best one of every other length scale that was tried."""
-        name = "alpha" if self.loss == "squared" else "C"
-        own = learner.alpha_ if self.loss == "squared" else learner.C_
-        found = {_scale_of(learner.hyper_kernel_): {"hyper_kernel": learner.hyper_kernel_, name: own}}
+        choice = choose_stages(stage, learn, len(candidates), X, y, stage_splits(y, self.cv, self._classify, random))
+        scores = choice.scores.max(axis=1)
+        results = [{**settings, "score": float(score)} for settings, score in zip(candidates, scores)]
+        # a regression on features chooses its C on all rows
+        free = isinstance(stage, LinearStage) and not self._classify and self.C is None
+        return candidates[choice.index], None if free else choice.C, results
+
+    def _candidates(self, choice: Choice, X: NDArray) -> list[dict]:
+        """The base kernel itself, which wins ties; stage 1's best setting of every length scale; and smoother ones."""
+        found = {_scale_of(choice.hyper): {"hyper_kernel": choice.hyper, "alpha": choice.alpha}}
         # a machine needs no kernel fitted closer than that, and iterative solvers slow down
-        rows = [row for row in learner.cv_results_ if row["alpha"] >= 1e-7]
+        rows = [row for row in choice.results if row["alpha"] >= 1e-7]
         for row in sorted(rows, key=lambda row: row["error"]):
-            value = row["alpha"] if self.loss == "squared" else own
-            found.setdefault(_scale_of(row["hyper_kernel"]), {"hyper_kernel": row["hyper_kernel"], name: value})
-        return list(found.values())[:4]
+            found.setdefault(_scale_of(row["hyper_kernel"]), {key: row[key] for key in ("hyper_kernel", "alpha")})
+        learned, base = list(found.values())[:4], []
+        if self.alpha is None:
+            learned += [{**one, "alpha": _SMOOTH} for one in learned if one["alpha"] < _SMOOTH]
+        if isinstance(self.hyper_kernel, str) and self.hyper_kernel == "gaussian" and len(X) >= _FEWEST:
+            spread = spread_of(X)
+            base = [{"hyper_kernel": GaussianHyper(spread * a, np.inf), "alpha": 1e-6} for a in _BASE_SCALES]
+        return base + learned
+
+
+def _some_rows(n_rows: int, most: int | None, random) -> NDArray:
+    """All rows, or a random sample of them in their order."""
+    if most is None or n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(random.permutation(n_rows)[:most])
 
 
 def _scale_of(hyper: HyperKernel) -> bytes:
@@ -741,45 +831,6 @@ def _normalised(kernel: Kernel, X: NDArray) -> Kernel:
     return Scale(kernel, 1.0 / size) if size > 0 else kernel
 
 
-class _Machine:
-    """Stage 2: a machine on the kernel matrix, on low-rank features of it, or in the Krein space."""
-
-    def __init__(self, kind: str, owner: _TwoStage, C: float | None):
-        self.kind, self.owner, self.C = kind, owner, C
-
-    def fit(self, kernel: Kernel, X: NDArray, y: NDArray) -> "_Machine":
-        owner = self.owner
-        self.kernel, self.items = kernel, X
-        if self.kind == "svm":
-            check_memory(8.0 * len(X) ** 2, f"The kernel matrix of {len(X)} items", owner.memory_limit,
-                         "use machine='linear' or raise memory_limit")
-            self.model = owner._small_machine(self.C, y).fit(kernel(X), y)
-        elif self.kind == "linear":
-            random = check_random_state(owner.random_state)
-            landmarks = select_landmarks(kernel, X, min(owner.n_components, len(X)), random_state=random)
-            self.low_rank = nystroem(kernel, X, landmarks, oversampling=2.0, random_state=random)
-            self.items = X[landmarks]
-            Z = self._features(X)
-            if owner.C is None and len(X) > _TUNE_ITEMS:
-                self.C = owner._linear_C(Z, y, self.C)
-            self.model = owner._linear_machine(self.C, len(X)).fit(Z, y)
-        else:
-            self.model = owner._krein_machine(kernel).fit(X, y)
-        del self.owner
-        return self
-
-    def _features(self, X: NDArray) -> NDArray:
-        return features(self.kernel, X, self.items, self.low_rank)
-
-    def evaluate(self, method: str, X: NDArray) -> NDArray:
-        if self.kind == "krein":
-            return getattr(self.model, method)(X)
-        if self.kind == "svm":
-            return getattr(self.model, method)(self.kernel(X, self.items))
-        blocks = np.array_split(X, max(1, len(X) // 10_000))
-        return np.concatenate([getattr(self.model, method)(self._features(block)) for block in blocks])
-
-
 class HyperClassifier(ClassifierMixin, _TwoStage):
     """Learn a kernel from the labels, then classify with it: the paper's two stages in one estimator.
 
@@ -789,25 +840,28 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
     Parameters
     ----------
     hyper_kernel : {"gaussian", "wishart"} or HyperKernel, default="gaussian"
-        The hyper-kernel; a name lets cross-validation choose its scales.
+        The hyper-kernel; a name lets cross-validation choose its scales. The candidates of "gaussian" include
+        ``pair_scale=inf``, the plain Gaussian kernel, which is chosen where learning does not help.
     loss : {"squared", "epsilon_insensitive"}, default="squared"
         The loss of stage 1.
     alpha : float or None, default=None
         Stage 1's penalty for the squared loss; None: by cross-validation.
     C : float or None, default=None
         Stage 2's loss weight; None: by cross-validation with the kernel learned anew in every fold, together with
-        the hyper-kernel's length scale when ``hyper_kernel`` is a name.
+        the hyper-kernel and alpha when ``hyper_kernel`` is a name.
     machine : {"auto", "svm", "linear", "krein"}, default="auto"
-        Stage 2: `SVC` (a stationary point when the kernel is indefinite), a linear machine on low-rank features that
-        flips negative directions, or `KreinRidgeClassifier`. "auto" is "svm" up to 3000 items, then "linear".
+        Stage 2: `SVC`, a linear machine with squared hinge loss on low-rank features, both with the kernel's negative
+        directions flipped, or `KreinRidgeClassifier`. "auto" is "svm" up to 3000 items, then "linear".
     nonnegative : bool, default=False
         Whether stage 1 gives a positive definite kernel (squared loss).
     n_landmarks : int, "auto" or None, default="auto"
         Sections in stage 1, see `HyperRidge`.
     landmark_method : {"uniform", "kmeans", "leverage"}, default="uniform"
         How they are chosen.
-    n_parts : int, default=1
-        Parts in stage 1.
+    n_parts : int or "auto", default="auto"
+        Parts in stage 1; "auto": parts of about 500 items where there are more than 1000.
+    max_samples : int or None, default=10000
+        Rows that stage 1 learns from at most, drawn at random; None: all. Stage 2 always uses all.
     n_components : int, default=500
         Rank of stage 2's low-rank features.
     cv : int, default=5
@@ -831,6 +885,11 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
         Stage 1.
     C_ : float or None
         Stage 2's loss weight.
+    machine_ : object
+        Stage 2.
+    cv_results_ : list of dict
+        Hyper-kernel, alpha and score (right predictions, or squared errors times -1) of the candidates compared with
+        both stages; empty when there was one.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -860,7 +919,7 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
     True
     """
 
-    _target = "classes"
+    _target, _classify = "classes", True
 
     def __init__(
         self,
@@ -873,7 +932,8 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
         nonnegative: bool = False,
         n_landmarks: int | str | None = "auto",
         landmark_method: str = "uniform",
-        n_parts: int = 1,
+        n_parts: int | str = "auto",
+        max_samples: int | None = 10_000,
         n_components: int = 500,
         cv: int = 5,
         memory_limit: int | float | str | None = None,
@@ -889,6 +949,7 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
         self.n_landmarks = n_landmarks
         self.landmark_method = landmark_method
         self.n_parts = n_parts
+        self.max_samples = max_samples
         self.n_components = n_components
         self.cv = cv
         self.memory_limit = memory_limit
@@ -900,8 +961,8 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            The items.
+        X : array-like or dask.array.Array of shape (n_samples, n_features)
+            The items; of a Dask array or a memory map only blocks and samples are read.
         y : array-like of shape (n_samples,)
             The labels.
 
@@ -910,7 +971,7 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
         self
             The fitted estimator.
         """
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        X, y = self._training_data(X, y)
         check_classification_targets(y)
         classes = np.unique(y)
         if len(classes) < 2:
@@ -919,64 +980,42 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
         self.classes_ = classes
         return self
 
+    @blockwise
     def decision_function(self, X: ArrayLike) -> NDArray:
         """Signed distances from the decision boundary, as stage 2 gives them.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features)
+        X : array-like or dask.array.Array of shape (n, n_features)
             The items.
 
         Returns
         -------
-        ndarray of shape (n,) or (n, n_classes)
+        ndarray or dask.array.Array of shape (n,) or (n, n_classes)
             The values.
         """
         return self._evaluate("decision_function", X)
 
+    @blockwise
     def predict(self, X: ArrayLike) -> NDArray:
         """The class of every item.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features)
+        X : array-like or dask.array.Array of shape (n, n_features)
             The items.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray or dask.array.Array of shape (n,)
             The classes.
         """
         return self._evaluate("predict", X)
 
-    def _evaluate(self, method: str, X: ArrayLike) -> NDArray:
-        check_is_fitted(self)
-        return self.machine_.evaluate(method, validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
-
-    def _folds(self, y: NDArray):
-        n_folds = min(self.cv, int(np.unique(y, return_counts=True)[1].min()))
-        return StratifiedKFold(n_folds) if n_folds >= 2 else None
-
-    def _small_machine(self, C: float, y: NDArray) -> SVC:
-        return SVC(kernel="precomputed", C=C)
-
-    def _linear_C(self, Z: NDArray, y: NDArray, C: float) -> float:
-        """C for many rows, on a held-out quarter of 10,000: few sections cannot memorise so many labels."""
-        rows = check_random_state(self.random_state).permutation(len(Z))[:10_000]
-        held, rest = rows[: len(rows) // 4], rows[len(rows) // 4 :]
-        if len(np.unique(y[rest])) < len(np.unique(y)):
-            return C
-        grid = np.logspace(-1, 2, 4)
-        scores = [self._linear_machine(c, len(rest)).fit(Z[rest], y[rest]).score(Z[held], y[held]) for c in grid]
-        return float(grid[int(np.argmax(scores))])
-
-    def _linear_machine(self, C: float, n_items: int) -> LinearSVC:
-        return LinearSVC(C=C, dual=False, tol=1e-3, random_state=self.random_state)
-
-    def _krein_machine(self, kernel: Kernel):
+    def _krein_machine(self):
         from mercerless.estimators.krein import KreinRidgeClassifier
 
-        return KreinRidgeClassifier(kernel, cv=self.cv, random_state=self.random_state)
+        return KreinRidgeClassifier(cv=self.cv, random_state=self.random_state)
 
 
 class HyperRegressor(RegressorMixin, _TwoStage):
@@ -989,7 +1028,8 @@ class HyperRegressor(RegressorMixin, _TwoStage):
     Parameters
     ----------
     hyper_kernel : {"gaussian", "wishart"} or HyperKernel, default="gaussian"
-        The hyper-kernel; a name lets cross-validation choose its scales.
+        The hyper-kernel; a name lets cross-validation choose its scales. The candidates of "gaussian" include
+        ``pair_scale=inf``, the plain Gaussian kernel, which is chosen where learning does not help.
     target : {"gaussian", "product"}, default="gaussian"
         The ideal kernel of stage 1: near for near values, or the product of standardised values.
     loss : {"squared", "epsilon_insensitive"}, default="squared"
@@ -1001,16 +1041,18 @@ class HyperRegressor(RegressorMixin, _TwoStage):
     epsilon : float, default=0.05
         Half the width of stage 2's tube, in standard deviations of y.
     machine : {"auto", "svm", "linear", "krein"}, default="auto"
-        Stage 2: `SVR`, ridge regression on low-rank features, or `KreinRidge`. "auto" is "svm" up to 3000 items, then
-        "linear".
+        Stage 2: `SVR` or ridge regression on low-rank features, both with the kernel's negative directions flipped, or
+        `KreinRidge`. "auto" is "svm" up to 3000 items, then "linear".
     nonnegative : bool, default=False
         Whether stage 1 gives a positive definite kernel (squared loss).
     n_landmarks : int, "auto" or None, default="auto"
         Sections in stage 1, see `HyperRidge`.
     landmark_method : {"uniform", "kmeans", "leverage"}, default="uniform"
         How they are chosen.
-    n_parts : int, default=1
-        Parts in stage 1.
+    n_parts : int or "auto", default="auto"
+        Parts in stage 1; "auto": parts of about 500 items where there are more than 1000.
+    max_samples : int or None, default=10000
+        Rows that stage 1 learns from at most, drawn at random; None: all. Stage 2 always uses all.
     n_components : int, default=500
         Rank of stage 2's low-rank features.
     cv : int, default=5
@@ -1032,6 +1074,11 @@ class HyperRegressor(RegressorMixin, _TwoStage):
         Stage 1.
     C_ : float or None
         Stage 2's loss weight.
+    machine_ : object
+        Stage 2.
+    cv_results_ : list of dict
+        Hyper-kernel, alpha and score (right predictions, or squared errors times -1) of the candidates compared with
+        both stages; empty when there was one.
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
@@ -1069,7 +1116,8 @@ class HyperRegressor(RegressorMixin, _TwoStage):
         nonnegative: bool = False,
         n_landmarks: int | str | None = "auto",
         landmark_method: str = "uniform",
-        n_parts: int = 1,
+        n_parts: int | str = "auto",
+        max_samples: int | None = 10_000,
         n_components: int = 500,
         cv: int = 5,
         memory_limit: int | float | str | None = None,
@@ -1087,11 +1135,14 @@ class HyperRegressor(RegressorMixin, _TwoStage):
         self.n_landmarks = n_landmarks
         self.landmark_method = landmark_method
         self.n_parts = n_parts
+        self.max_samples = max_samples
         self.n_components = n_components
         self.cv = cv
         self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
+
+    _classify = False
 
     @property
     def _target(self) -> str:
@@ -1104,8 +1155,8 @@ class HyperRegressor(RegressorMixin, _TwoStage):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            The items.
+        X : array-like or dask.array.Array of shape (n_samples, n_features)
+            The items; of a Dask array or a memory map only blocks and samples are read.
         y : array-like of shape (n_samples,)
             The values.
 
@@ -1114,45 +1165,32 @@ class HyperRegressor(RegressorMixin, _TwoStage):
         self
             The fitted estimator.
         """
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], y_numeric=True)
+        X, y = self._training_data(X, y, y_numeric=True)
         y = y.astype(float)
         mean, spread = float(y.mean()), float(y.std()) or 1.0
         self._fit_stages(X, (y - mean) / spread)
         self._moments = (mean, spread)
         return self
 
+    @blockwise
     def predict(self, X: ArrayLike) -> NDArray:
         """The value of every item.
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features)
+        X : array-like or dask.array.Array of shape (n, n_features)
             The items.
 
         Returns
         -------
-        ndarray of shape (n,)
+        ndarray or dask.array.Array of shape (n,)
             The values.
         """
-        check_is_fitted(self)
-        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        values = self._evaluate("predict", X)
         mean, spread = self._moments
-        return self.machine_.evaluate("predict", X) * spread + mean
+        return values * spread + mean
 
-    def _folds(self, y: NDArray):
-        return KFold(min(self.cv, len(y)), shuffle=True, random_state=0) if len(y) >= 2 else None
-
-    def _small_machine(self, C: float, y: NDArray) -> SVR:
-        return SVR(kernel="precomputed", C=C, epsilon=self.epsilon)
-
-    def _linear_C(self, Z: NDArray, y: NDArray, C: float) -> float:
-        """The linear machine chooses its own penalty."""
-        return C
-
-    def _linear_machine(self, C: float, n_items: int) -> RidgeCV:
-        return RidgeCV(alphas=np.logspace(-6, 3, 10))
-
-    def _krein_machine(self, kernel: Kernel):
+    def _krein_machine(self):
         from mercerless.estimators.krein import KreinRidge
 
-        return KreinRidge(kernel, cv=self.cv, random_state=self.random_state)
+        return KreinRidge(cv=self.cv, random_state=self.random_state)

@@ -38,6 +38,10 @@ SEARCH_ITEMS_TENSOR = 500
 SEARCH_FEATURES = 30
 
 
+# items whose closeness to each other is kept in memory: 8 MB
+_KEPT_ITEMS = 1000
+
+
 class PairTarget(NamedTuple):
     """The values that the kernel should take at pairs of items, block by block.
 
@@ -172,6 +176,9 @@ def make_design(hyper: HyperKernel, X: NDArray, centers: NDArray) -> Design:
         The design.
     """
     if isinstance(hyper, GaussianHyper):
+        if len(X) <= _KEPT_ITEMS:  # every iteration needs it again
+            decay = hyper.decay(X)
+            return SeparableDesign(lambda rows, columns: decay[rows][:, columns], hyper.features(X, centers))
         return SeparableDesign(lambda rows, columns: hyper.decay(X[rows], X[columns]), hyper.features(X, centers))
     return BlockDesign(lambda rows, columns: hyper.blocks(X[rows], X[columns], centers), (len(X), len(centers)))
 
@@ -198,6 +205,8 @@ def choose_centers(hyper: HyperKernel, X: NDArray, n_centers: int, method: str, 
         Midpoints for the Gaussian hyper-kernel, pairs for the Wishart one.
     """
     n_centers = min(n_centers, len(X) * (len(X) + 1) // 2)
+    if isinstance(hyper, GaussianHyper) and hyper.constant:
+        n_centers = 1  # more would be copies of it
     if method == "uniform":
         return hyper.centers_of(random_pairs(X, n_centers, random))
     if method == "leverage":
@@ -231,7 +240,7 @@ def hyper_candidates(hyper_kernel: Any, X: NDArray) -> list:
     if isinstance(hyper_kernel, HyperKernel | TensorHyper):
         hyper_kernel._check(X.shape[1])
         return [hyper_kernel]
-    spread = float(np.sqrt(X.var(axis=0).sum())) or 1.0
+    spread = spread_of(X)
     if hyper_kernel == "gaussian":
         return [GaussianHyper(spread * a, b) for a in (0.25, 0.5, 1.0, 2.0) for b in (0.5, 1.0, 2.0)]
     if hyper_kernel == "wishart":
@@ -245,6 +254,23 @@ def hyper_candidates(hyper_kernel: Any, X: NDArray) -> list:
     raise ValueError(
         f"hyper_kernel must be 'auto', 'gaussian', 'wishart', 'tensor' or such an object, not {hyper_kernel!r}."
     )
+
+
+def spread_of(X: Any) -> float:
+    """The root of the total variance of the features, the unit of all length scales that are tried.
+
+    Parameters
+    ----------
+    X : array of shape (n, n_features)
+        The items; of very many, ten thousand are looked at.
+
+    Returns
+    -------
+    float
+        The spread, 1 for equal items.
+    """
+    rows = X[:: max(1, len(X) // 10_000)]
+    return float(np.sqrt(rows.var(axis=0).sum())) or 1.0
 
 
 class Choice(NamedTuple):

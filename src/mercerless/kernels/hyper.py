@@ -234,7 +234,8 @@ class GaussianHyper(HyperKernel):
     length_scale : float or array-like of shape (n_features,), default=1.0
         The scale sigma of the Gaussian between the two items of a pair.
     pair_scale : float, default=1.0
-        The scale sigma_h that relates pairs to each other, in units of ``length_scale``.
+        The scale sigma_h that relates pairs to each other, in units of ``length_scale``. With ``inf`` all midpoints are
+        alike, and the only kernels are multiples of the Gaussian with this length scale.
 
     See Also
     --------
@@ -273,7 +274,19 @@ class GaussianHyper(HyperKernel):
 
     def _check(self, n_features: int) -> None:
         _positive(self.length_scale, "length_scale", n_features)
-        _positive(self.pair_scale, "pair_scale")
+        if not self.constant:
+            _positive(self.pair_scale, "pair_scale")
+
+    @property
+    def constant(self) -> bool:
+        """Whether all sections are equal.
+
+        Returns
+        -------
+        bool
+            True for an infinite pair scale.
+        """
+        return np.ndim(self.pair_scale) == 0 and float(self.pair_scale) == np.inf
 
     def centers_of(self, pairs: NDArray) -> NDArray:
         return pairs.mean(axis=1)

@@ -1,0 +1,315 @@
+"""Stage 2 of the hyper-kernel estimators: linear machines from sums, flipped matrices, choices, and scale."""
+
+import tracemalloc
+from functools import partial
+
+import numpy as np
+import pytest
+from joblib import parallel_config
+from oracles.hyper import flipped_matrices, squared_hinge_value
+from scipy.optimize import minimize
+from sklearn.datasets import load_breast_cancer, load_iris, make_friedman1
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC, SVR
+
+from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge
+from mercerless.estimators.hyper_machine import KernelStage, LinearStage, stage_splits
+from mercerless.kernels import Gaussian, Sigmoid
+from mercerless.kernels.hyper import GaussianHyper
+from mercerless.solvers.hyper_linear import hinge_sums, moment_sums, ridge_choice, squared_hinge
+
+
+def hinge_data(n=200, d=6, scale=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, d))
+    sign = np.where(Z[:, 0] + 0.5 * Z[:, 1] ** 2 + 0.3 * rng.normal(size=n) > 0.4, 1.0, -1.0)
+    return scale * Z, sign
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_squared_hinge_is_stationary_at_every_scale(scale, C):
+    Z, sign = hinge_data(scale=scale)
+    C = C / scale**2
+    got = squared_hinge(partial(hinge_sums, Z, sign[:, None]), 6, np.array([C]))
+    assert got.certificate <= 1e-10 and got.n_iter <= 20
+    w, b = got.coef[:, 0], got.intercept[0]
+    inside = np.maximum(0.0, 1 - sign * (Z @ w + b))
+    terms = 2 * C * (inside * sign) @ Z
+    assert np.linalg.norm(w - terms) <= 1e-7 * np.linalg.norm(w)
+    assert abs(np.sum(inside * sign)) <= 1e-7 * np.sum(inside)
+
+
+def test_squared_hinge_is_the_minimum_of_a_general_optimiser():
+    Z, sign = hinge_data(seed=3)
+    value = partial(squared_hinge_value, Z, sign, 2.0)
+    got = squared_hinge(partial(hinge_sums, Z, sign[:, None]), 6, np.array([2.0]))
+    found = np.append(got.coef[:, 0], got.intercept)
+    other = minimize(value, np.zeros(7), tol=1e-14)
+    assert value(found) <= other.fun * (1 + 1e-12)
+    np.testing.assert_allclose(found, other.x, rtol=1e-4, atol=1e-5)
+    rng = np.random.default_rng(0)
+    assert all(value(found) <= value(found + s * rng.normal(size=7)) for s in np.logspace(-6, 1, 200))
+
+
+def test_squared_hinge_degenerate_and_callback():
+    Z, _ = hinge_data(20)
+    one = squared_hinge(partial(hinge_sums, Z, np.ones((20, 1))), 6, np.array([1.0]))
+    np.testing.assert_allclose([*one.coef[:, 0], one.intercept[0]], [0] * 6 + [1], atol=1e-9)
+    nothing = squared_hinge(partial(hinge_sums, Z[:, :0], np.ones((20, 1))), 0, np.array([1.0]))
+    np.testing.assert_allclose(nothing.intercept, 1)
+    Z, sign = hinge_data()
+    seen = []
+    stopped = squared_hinge(partial(hinge_sums, Z, sign[:, None]), 6, np.array([1.0]),
+                            callback=lambda info: seen.append(info) or len(seen) == 2)
+    assert stopped.n_iter == 2 and seen[0]["residual"] >= seen[1]["residual"] >= 0
+
+
+def test_several_problems_are_those_of_each_alone_and_blocks_add_up():
+    Z, sign = hinge_data()
+    signs = np.column_stack([sign, np.where(Z[:, 2] > 0.5, 1.0, -1.0)])
+
+    def run(old, new):
+        parts = [hinge_sums(Z[rows], signs[rows], old, new) for rows in (slice(0, 77), slice(77, None))]
+        return [a + b for a, b in zip(*parts)]
+
+    both = squared_hinge(run, 6, np.array([1.0, 5.0]))
+    for k, C in enumerate((1.0, 5.0)):
+        alone = squared_hinge(partial(hinge_sums, Z, signs[:, k : k + 1]), 6, np.array([C]))
+        np.testing.assert_allclose(both.coef[:, k], alone.coef[:, 0], rtol=1e-8)
+
+
+def test_ridge_from_moments_equals_scikit_learn_and_its_cross_validation():
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(120, 8))
+    y = Z @ rng.normal(size=8) + 3 + rng.normal(size=120)
+    fold_of, grid = np.arange(120) % 4, np.logspace(-3, 2, 6)
+    blocks = [moment_sums(Z[rows], y[rows], fold_of[rows], 4) for rows in (slice(0, 50), slice(50, None))]
+    got = ridge_choice(blocks[0] + blocks[1], grid)
+    errors = [
+        sum(np.sum((Ridge(1 / C).fit(Z[fold_of != f], y[fold_of != f]).predict(Z[fold_of == f]) - y[fold_of == f]) ** 2)
+            for f in range(4)) / 120 for C in grid
+    ]
+    np.testing.assert_allclose(got.errors, errors, rtol=1e-8)
+    assert got.C == grid[np.argmin(errors)] and got.solution.certificate < 1e-10
+    expected = Ridge(1 / got.C).fit(Z, y)
+    np.testing.assert_allclose(got.solution.coef[:, 0], expected.coef_, rtol=1e-8)
+    np.testing.assert_allclose(got.solution.intercept[0], expected.intercept_, rtol=1e-8)
+
+
+def test_an_infinite_pair_scale_is_the_plain_gaussian():
+    X, y = load_iris(return_X_y=True)
+    target = np.where(y[:, None] == y, 1.0, -0.5)
+    hyper, alpha = GaussianHyper(1.5, np.inf), 1e-3
+    for n_landmarks in (30, None):
+        rows = slice(None, None, 1 if n_landmarks else 3)
+        kernel = HyperRidge(hyper, alpha=alpha, n_landmarks=n_landmarks, random_state=0, tol=1e-12).fit(
+            X[rows], y[rows]).kernel_
+        K, T = Gaussian(1.5)(X[rows]), target[rows, rows]
+        factor = np.sum(K * T) / (np.sum(K * K) + alpha * len(K) ** 2)
+        np.testing.assert_allclose(kernel(X[rows]), factor * K, rtol=1e-7, atol=1e-9)
+    assert len(HyperRidge(hyper, alpha=alpha, n_landmarks=30).fit(X, y).kernel_.coef) == 1
+    with pytest.raises(ValueError, match="pair_scale"):
+        HyperRidge(GaussianHyper(1.0, -np.inf), alpha=1.0).fit(X, y)
+
+
+def test_the_machine_flips_negative_directions():
+    """An indefinite kernel: the machine is that of the flipped matrix, for new rows too."""
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    A, a, B = X[:150], y[:150], X[150:300]
+    kernel = Sigmoid(1.0, 0.5)
+    assert np.linalg.eigvalsh(kernel(A))[0] < -1
+    flipped, new = flipped_matrices(kernel(A), kernel(B, A))
+    expected = SVC(kernel="precomputed", C=3.0).fit(flipped, a).decision_function(new)
+    got = KernelStage(None, None).fit(kernel, A, a, 3.0)
+    np.testing.assert_allclose(got.evaluate("decision_function", B), expected, rtol=1e-6, atol=1e-8)
+    plain = KernelStage(None, None).fit(Gaussian(4.0), A, a, 3.0)
+    same = SVC(kernel=Gaussian(4.0), C=3.0).fit(A, a)
+    np.testing.assert_allclose(plain.evaluate("decision_function", B), same.decision_function(B), rtol=1e-8, atol=1e-10)
+
+
+def test_ridge_scores_are_those_of_kernel_ridge_on_the_flipped_matrix():
+    X, y = make_friedman1(120, 5, random_state=0)
+    kernel, stage = Sigmoid(0.5, -0.5), KernelStage(0.1, None)
+    flipped, new = flipped_matrices(kernel(X[:80]), kernel(X[80:], X[:80]))
+    mean = y[:80].mean()
+    expected = [-np.sum((new @ np.linalg.solve(flipped + np.eye(80) / C, y[:80] - mean) + mean - y[80:]) ** 2)
+                for C in stage.grid]
+    np.testing.assert_allclose(stage.scores(kernel, X[:80], y[:80], X[80:], y[80:]), expected, rtol=1e-6)
+
+
+def test_splits_are_balanced_and_stop_when_enough_is_held_out():
+    y = np.repeat([0, 1], [90, 10])
+    splits = stage_splits(y, 5, True, np.random.RandomState(0))
+    assert len(splits) == 5 and all(y[held].sum() == 2 for _, held in splits)
+    assert np.array_equal(np.sort(np.concatenate([held for _, held in splits])), np.arange(100))
+    assert len(stage_splits(np.zeros(30_000), 5, False, np.random.RandomState(0))) == 1
+
+
+def test_the_regressor_is_near_a_tuned_gaussian_machine():
+    """A steep target: an indefinite kernel left to libsvm gets half of the variance here."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(160, 4))
+    y = np.exp(3 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=160)
+    A, a, B, b = X[:100], y[:100], X[100:], y[100:]
+    grid = {"C": a.std() * np.logspace(0, 3, 4), "gamma": [0.1, 0.3, 1.0]}
+    tuned = GridSearchCV(SVR(epsilon=0.05 * a.std()), grid, cv=3).fit(A, a).score(B, b)
+    model = HyperRegressor(n_landmarks=80, cv=3, random_state=0).fit(A, a)
+    assert tuned > 0.9 and model.score(B, b) > tuned - 0.03
+    assert len(model.cv_results_) >= 9 and {"hyper_kernel", "alpha", "score"} == set(model.cv_results_[0])
+
+
+def test_labels_that_the_base_kernel_knows_leave_the_base_kernel():
+    """Where learning cannot help, the plain Gaussian wins the tie, and the model says so."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 8])
+    y = np.repeat(["a", "b"], 40)
+    model = HyperClassifier(n_landmarks=30, cv=3, random_state=0).fit(X, y)
+    assert model.hyper_kernel_.pair_scale == np.inf and model.score(X, y) == 1.0
+    ratio = model.kernel_(X[:5], X) / Gaussian(model.hyper_kernel_.length_scale)(X[:5], X)
+    np.testing.assert_allclose(ratio, 1.0, rtol=1e-6)
+
+
+def rings(n, seed=0, classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.digitize((X**2).sum(axis=1), [2.4, 4.5][: classes - 1])
+
+
+FAST = {"machine": "linear", "n_landmarks": 40, "n_components": 60, "max_samples": 600, "random_state": 0}
+
+
+@pytest.mark.parametrize("classes, hyper", [(2, "gaussian"), (3, GaussianHyper(1.5))], ids=["two", "three"])
+def test_the_linear_machine_chooses_everything(classes, hyper):
+    X, y = rings(900, classes=classes)
+    model = HyperClassifier(hyper, cv=2, **{**FAST, "n_landmarks": 25}).fit(X, y)
+    assert model.C_ in np.logspace(-1, 3, 5) and model.machine_.certificate < 1e-8
+    assert model.learner_.n_parts == 1 and len(model.learner_.X_fit_) == 600
+    Z, z = rings(800, seed=1, classes=classes)
+    assert model.score(Z, z) > 0.93
+    values = model.decision_function(Z)
+    assert values.shape == ((800,) if classes == 2 else (800, 3))
+    best = (values > 0).astype(int) if classes == 2 else values.argmax(axis=1)
+    np.testing.assert_array_equal(model.predict(Z), best)
+
+
+def test_stage_1_is_divided_where_there_are_many_items():
+    X, y = rings(1300)
+    model = HyperClassifier(GaussianHyper(2.0), alpha=1e-3, C=1.0, **{**FAST, "max_samples": 1200}).fit(X, y)
+    assert model.learner_.n_parts == 3
+    with pytest.raises(ValueError, match="n_parts must be an integer between 1 and the 600 items"):
+        HyperClassifier(n_parts=700, **FAST).fit(X, y)
+    with pytest.raises(ValueError, match="max_samples"):
+        HyperClassifier(max_samples=0).fit(X, y)
+
+
+# ---- scale ----
+
+
+def test_dask_and_memory_maps_equal_arrays(tmp_path):
+    da = pytest.importorskip("dask.array")
+    import dask
+
+    X, y = rings(3300)
+    settings = {"hyper_kernel": GaussianHyper(1.5), "alpha": 1e-3, "C": 10.0, **FAST}
+    expected = HyperClassifier(**settings).fit(X, y)
+    values = expected.decision_function(X)
+    np.save(tmp_path / "X.npy", X)
+    mapped = HyperClassifier(**settings).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+    np.testing.assert_allclose(mapped.decision_function(X), values, rtol=1e-8, atol=1e-8)
+    lazy = da.from_array(X, chunks=(700, 2))
+    for limit in (None, 1):  # features kept, and computed again in every pass
+        with dask.config.set(scheduler="threads"):
+            model = HyperClassifier(**settings)
+            if limit:
+                model.set_params(memory_limit="300MB")
+            model.fit(lazy, da.from_array(y, chunks=700))
+            got = model.decision_function(lazy)
+            assert isinstance(got, da.Array) and isinstance(model.predict(lazy), da.Array)
+            np.testing.assert_allclose(got.compute(), values, rtol=1e-8, atol=1e-8)
+            np.testing.assert_array_equal(model.predict(lazy).compute(), expected.predict(X))
+    with pytest.raises(ValueError, match="machine='svm' needs all rows in memory"):
+        HyperClassifier(machine="svm").fit(lazy, y)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        HyperClassifier().fit(lazy, y[:-1])
+    with pytest.raises(ValueError, match="features"):
+        expected.predict(lazy[:, :2])
+
+
+def test_dask_regression_equals_arrays():
+    da = pytest.importorskip("dask.array")
+    X, _ = rings(3200)
+    y = np.sin(X[:, 0]) + X[:, 1] ** 2
+    settings = {"hyper_kernel": GaussianHyper(1.5), "alpha": 1e-3, "cv": 2, **FAST}
+    expected = HyperRegressor(**settings).fit(X, y)
+    assert expected.score(X, y) > 0.95
+    got = HyperRegressor(**settings).fit(da.from_array(X, chunks=900), y)
+    assert got.C_ == expected.C_
+    np.testing.assert_allclose(got.predict(X), expected.predict(X), rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("n_parts", [1, 4])
+def test_ridge_reads_parts_of_dask_arrays_and_memory_maps(tmp_path, n_parts):
+    da = pytest.importorskip("dask.array")
+    X, y = rings(400)
+    make = partial(HyperRidge, GaussianHyper(1.5), n_landmarks=30, n_parts=n_parts, random_state=0)
+    expected = make().fit(X, y)
+    lazy = da.from_array(X, chunks=150)
+    got = make().fit(lazy, y)
+    np.testing.assert_allclose(got.kernel_.coef, expected.kernel_.coef, rtol=1e-8)
+    result = got.transform(lazy)
+    assert isinstance(result, da.Array)
+    np.testing.assert_allclose(result.compute(), expected.transform(X), rtol=1e-8, atol=1e-10)
+    np.save(tmp_path / "X.npy", X.astype(np.float32))
+    mapped = make().fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
+    single = make().fit(X.astype(np.float32), y)
+    np.testing.assert_array_equal(mapped.kernel_.coef, single.kernel_.coef)
+
+
+def test_results_do_not_depend_on_the_number_of_workers():
+    X, y = rings(300)
+    make = partial(HyperRidge, GaussianHyper(1.5), alpha=1e-3, n_landmarks=30, n_parts=4, random_state=0)
+    serial = make().fit(X, y).kernel_.coef
+    with parallel_config(backend="multiprocessing"):
+        np.testing.assert_allclose(make(n_jobs=2).fit(X, y).kernel_.coef, serial, rtol=1e-8)
+    with parallel_config(backend="threading"):
+        np.testing.assert_allclose(make(n_jobs=3).fit(X, y).kernel_.coef, serial, rtol=1e-8)
+
+
+def test_similarities_are_not_divided():
+    X, _ = rings(30)
+    S = np.exp(-np.abs(X[:, :1] - X[:, 0]))
+    with pytest.raises(ValueError, match="n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart"):
+        HyperRidge(n_parts=2).fit(X, S)
+
+
+def test_memory_of_the_linear_machine_does_not_grow_with_the_rows():
+    """40,000 rows have 32 MB of features; under a tight limit they are never held together."""
+    X, y = rings(40_000)
+    stage = LinearStage(True, 100, 5, "540MB", 0)
+    tracemalloc.start()
+    tight = stage.fit(Gaussian(1.5), X, y, 1.0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    roomy = LinearStage(True, 100, 5, "4GB", 0).fit(Gaussian(1.5), X, y, 1.0)
+    np.testing.assert_allclose(tight.evaluate("decision_function", X[:500]),
+                               roomy.evaluate("decision_function", X[:500]), rtol=1e-8, atol=1e-8)
+    assert peak < 540e6
+
+
+@pytest.mark.parametrize("model", [
+    HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=None, memory_limit="20MB"),
+    HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=1000, memory_limit="20MB"),
+    HyperClassifier(GaussianHyper(), alpha=1.0, C=1.0, n_landmarks=20, memory_limit="1MB"),
+], ids=["exact", "landmarks", "machine"])
+def test_memory_guards_speak_before_the_work(model):
+    X, y = rings(400)
+    tracemalloc.start()
+    with pytest.raises(MemoryError, match="the budget is"):
+        model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30e6
