@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 
 from mercerless.solvers.quartic import _factor, _hessian_block, _point, _Problem, _solve_on_plane, snap, solve_quartic
-
-_SPREAD = 0.3  # scale of the Cauchy prior of the logarithm of a length scale around their common mean
 
 
 class Fold(NamedTuple):
@@ -49,15 +47,18 @@ def tune_dank(
 ) -> Tuned:
     """Minimise, over the logarithms of all length scales, C, centering and epsilon::
 
-        n_samples * (validation loss) + sum(log(1 + (theta - mean(theta))^2 / 0.09)) + (other changes)^2 / 8
+        n_samples * (validation loss) + sum(log(1 + (theta - mean(theta))^2 / spread^2)) + (other changes)^2 / 8
 
-    by L-BFGS-B with exact gradients.
+    by L-BFGS-B with exact gradients, where ``spread^2 = 1 / (n_features * sqrt(n_samples))``; twice, from the start
+    itself and from the solution with a wider prior, and the better of both.
 
     The validation loss is half the logarithm of the mean squared error in regression, and in classification the
     mean logistic loss of ``slope * y * f`` with the slope fitted along. It is averaged over the folds; the machines
     are those without rank penalty, whose solutions the quartic term makes smooth functions of the parameters.
     The other terms are the logarithm of a prior: a Cauchy density around the common length scale, which holds most
-    features to it and lets go of the few that pay for it, and broad normal densities for the rest.
+    features to it and lets go of the few that pay for it, and broad normal densities for the rest. The spread is such
+    that a feature whose length scale leaves the others by a factor of e pays ``log(n_features) + log(n_samples) / 2``,
+    the price of one more parameter in the extended Bayesian information criterion.
 
     Parameters
     ----------
@@ -92,7 +93,7 @@ def tune_dank(
     state = [fold.start / C for fold in folds]
     losses: list[float] = []
 
-    def objective(x: np.ndarray) -> tuple[float, np.ndarray]:
+    def objective(x: np.ndarray, spread: float) -> tuple[float, np.ndarray]:
         current = kernel.with_theta(x[:n_theta])
         tail = np.exp(x[n_theta : n_theta + 3])
         tube = tail[2] if epsilon > 0 else 0.0
@@ -115,15 +116,25 @@ def tune_dank(
         deviation = x[:n_theta] - x[:n_theta].mean()
         change = x[n_theta:] - anchor[n_theta:]
         losses.append(total)
-        value = total + (np.log1p((deviation / _SPREAD) ** 2).sum() + change @ change / 8) / n_samples
-        pull = 2 * deviation / (_SPREAD**2 + deviation**2)
+        value = total + (np.log1p((deviation / spread) ** 2).sum() + change @ change / 8) / n_samples
+        pull = 2 * deviation / (spread**2 + deviation**2)
         gradient[:n_theta] += (pull - pull.mean()) / n_samples
         gradient[n_theta:] += change / (4 * n_samples)
         return value, gradient
 
     reach = np.concatenate([np.full(n_theta, 4.0), np.full(4, 5.0)])
     bounds = np.column_stack([anchor - reach, anchor + reach])
-    result = minimize(objective, anchor, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": max_iter})
+
+    def descend(start: np.ndarray, spread: float) -> OptimizeResult:
+        options = {"maxiter": max_iter}
+        return minimize(objective, start, (spread,), "L-BFGS-B", jac=True, bounds=bounds, options=options)
+
+    # The narrow prior holds a feature back that would pay in the end, so a wide one shows the way first.
+    narrow, wide = n_theta**-0.5 * n_samples**-0.25, n_samples**-0.25
+    results = [descend(anchor, narrow)]
+    if n_theta > 1:
+        results.append(descend(descend(anchor, wide).x, narrow))
+    result = min(results, key=lambda r: r.fun)
     x = result.x
     C, factor, tube = np.exp(x[n_theta : n_theta + 3])
     return Tuned(
@@ -132,7 +143,7 @@ def tune_dank(
         float(factor),
         float(tube) if epsilon > 0 else 0.0,
         tuple(losses),
-        int(result.nfev),
+        len(losses),
         float(np.abs(result.jac).max()),
     )
 
