@@ -34,9 +34,9 @@ def breast_cancer():
 
 
 @pytest.mark.parametrize("settings", [
-    {}, {"machine": "linear", "n_components": 60}, {"machine": "krein"}, {"nonnegative": True}, {"n_parts": 2},
-    {"hyper_kernel": WishartHyper(20.0, 4)},
-], ids=["svm", "linear", "krein", "nonnegative", "parts", "wishart"])
+    {}, {"machine": "linear", "n_components": 60}, {"machine": "krein"}, {"machine": "krein", "alpha": None},
+    {"nonnegative": True}, {"n_parts": 2}, {"hyper_kernel": WishartHyper(20.0, 4)},
+], ids=["svm", "linear", "krein", "krein-alpha", "nonnegative", "parts", "wishart"])
 def test_classifier_stages(settings):
     X, y = breast_cancer()
     model = HyperClassifier(**{"hyper_kernel": GaussianHyper(12.0), "alpha": 1e-3, "C": 1.0, "n_landmarks": 60,

@@ -9,10 +9,9 @@ from scipy.optimize import nnls
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercerless._validation import check_memory
+from mercerless._validation import check_classes, check_memory
 from mercerless.kernels import Gaussian, Kernel
 
 _WEIGHTS = ("alignment", "uniform")
@@ -94,10 +93,7 @@ class AlignmentClassifier(ClassifierMixin, BaseEstimator):
             The fitted estimator.
         """
         X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise ValueError(f"y has one class only ({classes[0]!r}); a classifier needs at least two.")
+        _, classes, codes = check_classes(y, None, None, type(self).__name__)
         if self.weights not in _WEIGHTS:
             raise ValueError(f"weights must be one of {', '.join(_WEIGHTS)}, not {self.weights!r}.")
         kernels = list(self.kernels) if self.kernels is not None else [Gaussian(2.0**k) for k in range(-5, 6)]

@@ -12,11 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, Transfo
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
-from mercerless._validation import check_memory
+from mercerless._validation import check_classes, check_memory
 from mercerless.estimators.hyper_machine import KernelStage, KreinStage, LinearStage, choose_stages, stage_splits
 from mercerless.estimators.hyper_search import (
     Choice,
@@ -762,6 +761,7 @@ class _TwoStage(BaseEstimator):
             X = X.compute()
         random = check_random_state(self.random_state)
         stage = self._stage(machine)
+        stage.guard(len(X))
         few = _some_rows(len(X), _TUNE_ROWS if machine == "linear" else _TUNE_ITEMS, random)
         settings, C, results = self._tune(stage, take_rows(X, few), y[few], random)
         rows = _some_rows(len(X), self.max_samples, random)
@@ -972,10 +972,7 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
             The fitted estimator.
         """
         X, y = self._training_data(X, y)
-        check_classification_targets(y)
-        classes = np.unique(y)
-        if len(classes) < 2:
-            raise ValueError(f"y has one class only ({classes[0]!r}); a classifier needs at least two.")
+        _, classes, _ = check_classes(y, None, None, type(self).__name__)
         self._fit_stages(X, y)
         self.classes_ = classes
         return self

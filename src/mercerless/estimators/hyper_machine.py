@@ -57,52 +57,46 @@ class LandmarkMap:
         return self.kernel(rows, self.landmarks) @ self.weights
 
 
-class KernelStage:
-    """A support vector machine on the matrix of the learned kernel, its negative directions flipped.
+class Stage:
+    """Stage 2: a machine with a given kernel.
 
-    libsvm stops anywhere when the kernel is indefinite, often far from a useful machine; the flipped matrix
-    ``K @ projector`` is positive semi-definite and new rows get the same projector.
-
-    Parameters
+    Attributes
     ----------
-    epsilon : float or None
-        Half the width of the tube of a regression; None: classification.
-    memory_limit : int, float, str or None
-        Bytes that may be used.
+    grid : ndarray
+        Values of the loss weight C to compare.
+    C : float or None
+        The one used.
+    kernel : Kernel
+        The kernel used.
+    refines : bool
+        Whether `scores` asks a cheaper machine, so that C has to be chosen with the machine itself.
     """
 
-    C: float
+    grid: NDArray
+    C: float | None
     kernel: Kernel
+    refines = False
 
-    def __init__(self, epsilon: float | None, memory_limit: Any):
-        self.epsilon, self.memory_limit = epsilon, memory_limit
-        self.grid = np.logspace(-2, 3, 6) if epsilon is None else np.logspace(-1, 4, 6)
-
-    def fit(self, kernel: Kernel, X: NDArray, y: NDArray, C: float) -> "KernelStage":
+    def fit(self, kernel: Kernel, X: Any, y: NDArray, C: float | None) -> "Stage":
         """Fit the machine.
 
         Parameters
         ----------
         kernel : Kernel
             The kernel.
-        X : ndarray of shape (n, n_features)
+        X : ndarray or dask.array.Array of shape (n, n_features)
             The items.
         y : ndarray of shape (n,)
             Labels or values.
-        C : float
-            The loss weight.
+        C : float or None
+            The loss weight; None where the machine chooses it itself.
 
         Returns
         -------
-        KernelStage
+        Stage
             Itself.
         """
-        check_memory(40.0 * len(X) ** 2, f"The flipped kernel matrix of {len(X)} items", self.memory_limit,
-                     "use machine='linear' or raise memory_limit")
-        K, self.projector = _flipped(kernel, X)
-        self.kernel, self.items, self.C = kernel, X, C
-        self.model = self._machine(C).fit(K, y)
-        return self
+        raise NotImplementedError
 
     def evaluate(self, method: str, X: NDArray) -> NDArray:
         """Call a method of the machine on new rows.
@@ -116,18 +110,13 @@ class KernelStage:
 
         Returns
         -------
-        ndarray
+        ndarray of shape (n,) or (n, n_classes)
             Its results.
         """
-        return np.concatenate([
-            getattr(self.model, method)(_projected(self.kernel(X[rows], self.items), self.projector))
-            for rows in row_blocks(len(X), 16.0 * len(self.items), _BLOCK_BYTES)
-        ])
+        raise NotImplementedError
 
     def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
-        """How good the machines of the whole grid are on held-out rows; larger is better.
-
-        Regression is judged by kernel ridge regression, whose whole path costs one eigendecomposition.
+        """How good the machines of the whole grid are on held-out rows, or cheaper ones that rank kernels alike.
 
         Parameters
         ----------
@@ -141,8 +130,57 @@ class KernelStage:
         Returns
         -------
         ndarray of shape (n_values,)
-            Right predictions, or squared errors times -1, summed.
+            Right predictions, or squared errors times -1, summed: larger is better.
         """
+        raise NotImplementedError
+
+    def guard(self, n_items: int) -> None:
+        """Raise MemoryError, before any work, where the machine will not fit into the memory limit.
+
+        Parameters
+        ----------
+        n_items : int
+            The number of rows.
+        """
+
+
+class KernelStage(Stage):
+    """A support vector machine on the matrix of the learned kernel, its negative directions flipped.
+
+    libsvm stops anywhere when the kernel is indefinite, often far from a useful machine; the flipped matrix
+    ``K @ projector`` is positive semi-definite and new rows get the same projector.
+
+    Parameters
+    ----------
+    epsilon : float or None
+        Half the width of the tube of a regression; None: classification.
+    memory_limit : int, float, str or None
+        Bytes that may be used.
+    """
+
+    def __init__(self, epsilon: float | None, memory_limit: Any):
+        self.epsilon, self.memory_limit = epsilon, memory_limit
+        self.grid = np.logspace(-2, 3, 6) if epsilon is None else np.logspace(-1, 4, 6)
+        self.refines = epsilon is not None
+
+    def guard(self, n_items: int) -> None:
+        check_memory(40.0 * n_items**2, f"The flipped kernel matrix of {n_items} items", self.memory_limit,
+                     "use machine='linear' or raise memory_limit")
+
+    def fit(self, kernel: Kernel, X: NDArray, y: NDArray, C: float) -> "KernelStage":
+        K, self.projector = _flipped(kernel, X)
+        self.kernel, self.items, self.C = kernel, X, C
+        self.model = self._machine(C).fit(K, y)
+        return self
+
+    def evaluate(self, method: str, X: NDArray) -> NDArray:
+        return np.concatenate([
+            getattr(self.model, method)(_projected(self.kernel(X[rows], self.items), self.projector))
+            for rows in row_blocks(len(X), 16.0 * len(self.items), _BLOCK_BYTES)
+        ])
+
+    def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+        # of a regression: kernel ridge regression, whose whole path costs one eigendecomposition
         if self.epsilon is None:
             return self.machine_scores(kernel, X, y, Z, z)
         s, V = eigh(kernel(X))
@@ -151,7 +189,7 @@ class KernelStage:
         return -np.sum((kernel(Z, X) @ path + mean - z[:, None]) ** 2, axis=0)
 
     def machine_scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
-        """The same as `scores` with the machine itself.
+        """The same with the machine itself.
 
         Parameters
         ----------
@@ -165,7 +203,7 @@ class KernelStage:
         Returns
         -------
         ndarray of shape (n_values,)
-            Right predictions, or squared errors times -1, summed.
+            The scores.
         """
         if self.epsilon is None and np.all(y == y[0]):
             return np.full(len(self.grid), float(np.sum(z == y[0])))
@@ -196,7 +234,7 @@ def _score(found: NDArray, truth: NDArray, classify: bool) -> float:
     return float(np.sum(found == truth)) if classify else -float(np.sum((found - truth) ** 2))
 
 
-class LinearStage:
+class LinearStage(Stage):
     """A linear machine on low-rank features of the learned kernel, from passes over blocks of rows.
 
     Classification has the squared hinge loss (one class against the rest), regression the squared loss; both are
@@ -217,33 +255,12 @@ class LinearStage:
         Draws landmarks and folds.
     """
 
-    C: float
-    kernel: Kernel
-
     def __init__(self, classify: bool, n_components: int, cv: int, memory_limit: Any, random_state: Any):
         self.classify, self.n_components, self.cv = classify, n_components, cv
         self.memory_limit, self.random_state = memory_limit, random_state
         self.grid = np.logspace(-1, 3, 5) if classify else np.logspace(-3, 6, 10)
 
     def fit(self, kernel: Kernel, X: Any, y: NDArray, C: float | None) -> "LinearStage":
-        """Fit the machine.
-
-        Parameters
-        ----------
-        kernel : Kernel
-            The kernel.
-        X : ndarray or dask.array.Array of shape (n, n_features)
-            The items.
-        y : ndarray of shape (n,)
-            Labels or values.
-        C : float or None
-            The loss weight; None, for a regression: by cross-validation over all rows.
-
-        Returns
-        -------
-        LinearStage
-            Itself.
-        """
         random = check_random_state(self.random_state)
         features = self._map(kernel, X, self.n_components, random)
         rows, of_rows = self._rows(features, X)
@@ -263,42 +280,12 @@ class LinearStage:
         return self
 
     def evaluate(self, method: str, X: NDArray) -> NDArray:
-        """Predict, or give the decision values, of new rows.
-
-        Parameters
-        ----------
-        method : {"predict", "decision_function"}
-            What to return.
-        X : ndarray of shape (n, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_classes)
-            The results.
-        """
         n_columns = self.decision.weights.shape[1]
         values = map_rows(self.decision, X, self.decision.bytes_per_row, n_columns=n_columns) + self.intercept
         values = values[:, 0] if n_columns == 1 else values
         return _labels(values, self.classes) if self.classify and method == "predict" else values
 
     def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
-        """How good the machines of the whole grid are on held-out rows; larger is better.
-
-        Parameters
-        ----------
-        kernel : Kernel
-            The kernel.
-        X, Z : ndarray
-            Training and held-out items.
-        y, z : ndarray
-            Their labels or values.
-
-        Returns
-        -------
-        ndarray of shape (n_values,)
-            Right predictions, or squared errors times -1, summed.
-        """
         # fewer features tell the same candidates apart
         features = self._map(kernel, X, min(self.n_components, 400), check_random_state(self.random_state))
         F, F_new = features(X), features(Z)
@@ -314,6 +301,11 @@ class LinearStage:
             out.append(_score(_labels(values[:, 0] if values.shape[1] == 1 else values, classes), z, True))
             start = np.vstack([solution.coef, solution.intercept])
         return np.array(out)
+
+    def guard(self, n_items: int) -> None:
+        size = min(n_items, 2 * self.n_components)
+        check_memory(16.0 * size**2, f"A sample of {size} rows for the features",
+                     self.memory_limit, "use fewer components or raise memory_limit")
 
     def _map(self, kernel: Kernel, X: Any, n_components: int, random) -> LandmarkMap:
         landmarks = select_landmarks(kernel, X, min(n_components, len(X)), random_state=random)
@@ -364,7 +356,7 @@ def _labels(values: NDArray, classes: NDArray) -> NDArray:
     return classes[values.argmax(axis=1)]
 
 
-class KreinStage:
+class KreinStage(Stage):
     """A Krein estimator with the learned kernel, which chooses its own penalties.
 
     Parameters
@@ -375,49 +367,19 @@ class KreinStage:
         Compares candidates.
     """
 
-    kernel: Kernel
-
     def __init__(self, estimator: BaseEstimator, judge: KernelStage):
-        self.estimator, self.grid, self.scores = estimator, judge.grid, judge.scores
+        self.estimator, self.judge, self.grid = estimator, judge, judge.grid
+
+    def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+        self.judge.grid = self.grid
+        return self.judge.scores(kernel, X, y, Z, z)
 
     def fit(self, kernel: Kernel, X: Any, y: NDArray, C: float | None) -> "KreinStage":
-        """Fit the estimator.
-
-        Parameters
-        ----------
-        kernel : Kernel
-            The kernel.
-        X : ndarray or dask.array.Array of shape (n, n_features)
-            The items.
-        y : ndarray of shape (n,)
-            Labels or values.
-        C : float or None
-            Not used.
-
-        Returns
-        -------
-        KreinStage
-            Itself.
-        """
         self.kernel, self.C = kernel, C
         self.model = self.estimator.set_params(kernel=kernel).fit(X, y)
         return self
 
     def evaluate(self, method: str, X: NDArray) -> NDArray:
-        """Call a method of the estimator on new rows.
-
-        Parameters
-        ----------
-        method : {"predict", "decision_function"}
-            The method.
-        X : ndarray of shape (n, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray
-            Its results.
-        """
         return getattr(self.model, method)(X)
 
 
@@ -439,7 +401,7 @@ class StageChoice(NamedTuple):
     scores: NDArray
 
 
-def choose_stages(stage: Any, learn: Callable[[int, NDArray], Kernel], n_candidates: int, X: NDArray, y: NDArray,
+def choose_stages(stage: Stage, learn: Callable[[int, NDArray], Kernel], n_candidates: int, X: NDArray, y: NDArray,
                   splits: list[tuple[NDArray, NDArray]]) -> StageChoice:
     """Compare candidates of stage 1 by the machine of stage 2, with the kernel learned anew in every fold.
 
@@ -470,11 +432,9 @@ def choose_stages(stage: Any, learn: Callable[[int, NDArray], Kernel], n_candida
         for i in range(n_candidates):
             scores[i] += stage.scores(learn(i, train), X[train], y[train], X[held], y[held])
     i, k = np.unravel_index(int(np.argmax(scores)), scores.shape)
-    if isinstance(stage, KernelStage) and stage.epsilon is not None:  # C of the chosen kernel, by the machine itself
-        own = np.zeros(len(stage.grid))
-        for train, held in splits:
-            own += stage.machine_scores(learn(int(i), train), X[train], y[train], X[held], y[held])
-        k = np.argmax(own)
+    if stage.refines and len(stage.grid) > 1:  # C of the chosen kernel, by the machine itself
+        k = np.argmax(sum(stage.machine_scores(learn(int(i), train), X[train], y[train], X[held], y[held])
+                          for train, held in splits))
     return StageChoice(int(i), float(stage.grid[k]), scores)
 
 
