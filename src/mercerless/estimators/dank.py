@@ -15,7 +15,7 @@ from scipy.linalg import LinAlgError, cholesky, eigvalsh
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.callback import with_callbacks
-from sklearn.cluster import KMeans
+from sklearn.cluster import BisectingKMeans, KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 from sklearn.svm import SVC, SVR
@@ -385,11 +385,14 @@ class _DANK(KernelEstimator):
         return learner.fit(items[adaptation.rows], adaptation.matrix() - 1.0).kernel_
 
     def _clusters(self, items: Any) -> KMeans | None:
+        """k-means from centres that always divide the largest cluster: the largest part decides time and memory."""
         if self.n_parts == 1:
             return None
         if self.n_parts > len(items):
             raise ValueError(f"n_parts={self.n_parts} exceeds the number of rows, {len(items)}.")
-        return KMeans(self.n_parts, n_init=1, random_state=self.random_state).fit(items)
+        halves = BisectingKMeans(self.n_parts, bisecting_strategy="largest_cluster", random_state=self.random_state)
+        centres = halves.fit(items).cluster_centers_
+        return KMeans(self.n_parts, init=centres, n_init=1, max_iter=1).fit(items)
 
     def _bases(self, kernel: Kernel, items: Any, labels: NDArray) -> list[_BaseKernel]:
         """One base kernel per part, so that a worker gets no more than its rows and its share of the memory."""
