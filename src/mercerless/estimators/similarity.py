@@ -23,6 +23,8 @@ from mercerless._validation import (
     check_symmetric,
     check_targets,
     check_weight,
+    memory_budget,
+    row_blocks,
 )
 from mercerless.estimators.base import KernelEstimator
 from mercerless.kernels import Precomputed
@@ -133,7 +135,8 @@ class _SimilarityStack(KernelEstimator):
         n, n_folds = len(items), self.cv if isinstance(self.cv, Integral) else 5
         # the matrix, and in every worker a fold's part of it with an eigendecomposition's work space
         workers = min(effective_n_jobs(self.n_jobs), n_folds)
-        check_memory(8.0 * n**2 * (1 + 5 * workers), f"The stack on {n} items", self.memory_limit)
+        remedy = "use fewer rows, KreinRidge or KreinRidgeClassifier with solver='nystroem', or raise memory_limit"
+        check_memory(8.0 * n**2 * (1 + 5 * workers), f"The stack on {n} items", self.memory_limit, remedy)
         matrix = check_square(kernel(items), name)
         matrix = symmetrize(matrix) if self.symmetrize else check_symmetric(matrix, name)
         input_ = self.input
@@ -150,9 +153,8 @@ class _SimilarityStack(KernelEstimator):
         attributes["diagonal_"] = float(diag.mean()) if constant else None
         return K, attributes
 
-    def _new_similarities(self, X: Any, diag: ArrayLike | None) -> tuple[NDArray, NDArray | None]:
+    def _new_similarities(self, items: Any, diag: NDArray | None) -> tuple[NDArray, NDArray | None]:
         """Similarities of new items to the training items, and their own where known."""
-        items = self._test_items(X)
         precomputed = isinstance(self.kernel_, Precomputed)
         fitted: Any = self.X_fit_
         matrix = self.kernel_(items) if precomputed else self.kernel_(items, fitted)
@@ -162,7 +164,7 @@ class _SimilarityStack(KernelEstimator):
             raise ValueError(f"Distances must not be negative, but the smallest is {matrix.min():.3g}.")
         K = _as_similarities(matrix, self.input_)[:, self.used_]
         if diag is not None:
-            return K, _as_similarities(_check_diagonal(diag, len(K)), self.input_)
+            return K, _as_similarities(diag, self.input_)
         if not precomputed:
             return K, _as_similarities(np.asarray(self.kernel_.diag(items)), self.input_)
         return K, None if self.diagonal_ is None else np.full(len(K), self.diagonal_)
@@ -225,9 +227,15 @@ class _SimilarityStack(KernelEstimator):
     def _new_predictions(self, X: Any, diag: ArrayLike | None) -> tuple[NDArray, NDArray]:
         """Every member's scores for new items, and the weights to use for them."""
         check_is_fitted(self)
-        K, own = self._new_similarities(X, diag)
+        items = self._test_items(X)
+        diag = None if diag is None else _check_diagonal(diag, len(items))
+        scores = []
+        # a matrix for every view of the similarities, and their sorted copies for neighbours
+        for rows in row_blocks(len(items), 80.0 * len(self.stack_.diag), min(2**28, memory_budget(self.memory_limit) // 2)):
+            K, own = self._new_similarities(items[rows], None if diag is None else diag[rows])
+            scores.append(member_scores(self.stack_, K, own))
         weights = self.weights_ if own is not None else self.weights_without_diagonal_
-        return member_scores(self.stack_, K, own), weights
+        return np.concatenate(scores, axis=1), weights
 
 
 def _as_similarities(values: NDArray, input: str) -> NDArray:
@@ -816,7 +824,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         """
         check_is_fitted(self)
         items = self._test_items(X)
-        check_memory(8.0 * len(items) * len(self.landmarks_), "The features", self.memory_limit)
+        check_memory(16.0 * len(items) * len(self.landmarks_), "Similarities as features", self.memory_limit)
         if isinstance(self.kernel_, Precomputed):
             return self.kernel_(items)[:, self.landmarks_]
         return self.kernel_(items, self.X_fit_)
@@ -926,7 +934,11 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         y = check_labels(y, type(self).__name__)
         kernel, items = self._train_items(X)
         check_consistent_length(items, y)
-        check_memory(80.0 * len(items) ** 2, f"The linear programme of {len(items)} items", self.memory_limit)
+        machines_at_once = min(effective_n_jobs(self.n_jobs), max(1, len(np.unique(y))))
+        check_memory(
+            150.0 * machines_at_once * len(items) ** 2, f"The linear programme of {len(items)} items",
+            self.memory_limit, "use fewer rows, SimilarityFeatures with a linear machine, or raise memory_limit",
+        )  # fmt: skip
         K = check_square(kernel(items), "X" if isinstance(kernel, Precomputed) else "the kernel matrix")
         weight = check_weight(sample_weight, len(K))
         weight = np.ones(len(K)) if weight is None else weight
