@@ -1,6 +1,6 @@
 """The objectives of local kernel regression, their gradients, the descent, support, growth and weights."""
 
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import pytest
@@ -14,12 +14,14 @@ from sklearn.model_selection import KFold
 
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.solvers.lab import (
+    Moments,
     descend,
     evidence,
     gram,
     initial_state,
     interpolation,
     least_squares,
+    moments,
     shared_evidence,
     solve_coefficients,
 )
@@ -215,7 +217,8 @@ def test_coefficients_from_blocks_equal_those_from_all_rows():
     w = np.linspace(0.5, 1.5, 90)
     kernel = LocalLaplace(H)
     parts = [slice(0, 30), slice(30, 31), slice(31, 90)]
-    coef = solve_coefficients(((X[r], Y[r], w[r]) for r in parts), kernel, X[support], fixed_columns, 1e-3)
+    sums = [moments(X[r], Y[r], w[r], kernel=kernel, S=X[support], fixed=fixed_columns) for r in parts]
+    coef = solve_coefficients(reduce(Moments.merge, sums), 1e-3)
     Phi = np.hstack([kernel(X, X[support]), fixed_columns(X)])
     A = (Phi * w[:, None]).T @ Phi + 1e-3 * w.sum() * np.eye(Phi.shape[1])
     assert_allclose(coef, np.linalg.solve(A, (Phi * w[:, None]).T @ Y), rtol=1e-8)

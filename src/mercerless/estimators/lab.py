@@ -1,7 +1,7 @@
 """Compact regressors and classifiers with learned local bandwidths."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -13,11 +13,20 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, Regre
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
-from sklearn.utils import check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercerless._validation import check_classes, check_weight, row_blocks
+from mercerless._blocks import blockwise, check_rows, is_dask, reduce_rows, take_rows
+from mercerless._validation import (
+    check_classes,
+    check_labels,
+    check_memory,
+    check_targets,
+    check_weight,
+    row_blocks,
+)
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
+from mercerless.solvers.lab import Moments
 from mercerless.solvers.lab_fit import OBJECTIVES, SELECTIONS, LABSolution, Settings, fit_lab, shared_value
 from mercerless.solvers.tuning import calibrate_scores
 
@@ -29,6 +38,8 @@ _LEARNING_ROWS = (
     10_000  # the bandwidths of larger data are learned on blocks of this many rows, or 20 per support point
 )
 _MORE_BLOCKS = 3
+_BLOCK_BYTES = 2**25  # what a block of rows needs in passes over all rows
+_SINGLE = 2**21  # entries times features above which kernels are learned in single precision
 
 
 class FeatureScaling(NamedTuple):
@@ -85,18 +96,28 @@ def standard_scaling(X: NDArray) -> FeatureScaling:
         The scaling.
     """
     n, d = X.shape
-    blocks = [np.asarray(X[rows], dtype=np.float64) for rows in row_blocks(n, 8 * d)] if n * d <= 2**22 else None
-
-    def each():
-        return blocks if blocks is not None else (np.asarray(X[rows], np.float64) for rows in row_blocks(n, 8 * d))
-
-    # the mean of blocks relative to the first row: no digits are lost for data far from the origin
-    origin = np.asarray(X[0], dtype=np.float64)
-    center = origin + sum(np.sum(block - origin, axis=0) for block in each()) / n
-    scale = np.sqrt(sum(np.sum((block - center) ** 2, axis=0) for block in each()) / n)
-    constant = ~(scale > 8 * np.finfo(X.dtype).eps * np.abs(center))
+    # relative to the first row no digits are lost for data far from the origin
+    origin = take_rows(X, np.zeros(1, dtype=int))[0].astype(np.float64)
+    offset = reduce_rows(partial(_sum_of_powers, origin=origin, power=1), np.add, [X], 24.0 * d, _BLOCK_BYTES) / n
+    # rounded, so that the order of summation, which depends on how the data are stored, does not reach the model
+    center = origin + _rounded(offset)
+    square = reduce_rows(partial(_sum_of_powers, origin=center, power=2), np.add, [X], 24.0 * d, _BLOCK_BYTES) / n
+    scale = np.sqrt(square)
+    eps = np.finfo(np.float32 if X.dtype == np.float32 else np.float64).eps
+    constant = ~(scale > 8 * eps * np.abs(center))
+    scale = _rounded(scale)
     scale[constant | (scale == 0)] = 1.0
     return FeatureScaling(False, center, scale, np.zeros(d), np.ones(d))
+
+
+def _sum_of_powers(X: NDArray, *, origin: NDArray, power: int) -> NDArray:
+    return np.sum((X.astype(np.float64, copy=False) - origin) ** power, axis=0)
+
+
+def _rounded(values: NDArray) -> NDArray:
+    """To 24 binary digits."""
+    mantissa, exponent = np.frexp(values)
+    return np.ldexp(np.round(mantissa * 2**24), exponent - 24)
 
 
 def robust_scaling(X: NDArray) -> FeatureScaling:
@@ -167,6 +188,17 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         if self.dtype not in ("auto", "float32", "float64", np.float32, np.float64):
             raise ValueError(f"dtype={self.dtype!r} must be 'auto', 'float32' or 'float64'.")
 
+    def _train_rows(self, X: Any, y: Any, check: Callable, **options: Any) -> tuple[Any, NDArray]:
+        """Validated rows, of which a Dask array is checked as it is read, and targets in memory."""
+        if not is_dask(X):
+            return validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2, **options)
+        X, y = check_rows(X), check(None if y is None else np.asarray(y), type(self).__name__)
+        check_consistent_length(X, y)
+        if len(X) < 2:
+            raise ValueError("X has one row; at least two are needed.")
+        self.n_features_in_ = X.shape[1]
+        return X, y
+
     def _n_support(self, n: int) -> int:
         if self.n_support == "auto":
             return max(1, min(_MAX_SUPPORT, n // 4))
@@ -183,16 +215,46 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         cut = max(1, int(self.validation_fraction * n))
         return [(np.sort(order[cut:]), np.sort(order[:cut]))]
 
-    def _fit(self, X: NDArray, Y: NDArray, weight: NDArray | None) -> dict[str, Any]:
+    def _fit(self, X: Any, Y: NDArray, weight: NDArray | None) -> dict[str, Any]:
         """Learn from validated rows and standardised targets; returns the fitted attributes."""
         self._check_parameters(len(X))
         random = check_random_state(self.random_state)
-        m = self._n_support(len(X))
+        settings, rows, more = self._plan(X.shape, random)
+        entries = len(rows) * settings.n_support * X.shape[1]
+        dtype = np.dtype((np.float32 if entries > _SINGLE else np.float64) if self.dtype == "auto" else self.dtype)
+        all_rows = self._tries_all_rows(len(X))
+        self._check_memory(X.shape, settings, len(rows), Y.shape[1], dtype.itemsize, all_rows)
+        forms = _AUTO_FORMS if self.kernel == "auto" else (self.kernel,)
+        scaling = self._scaling(X, Y, rows, forms, settings)
+        Z = scaling(take_rows(X, rows), dtype)
+        steps: list[None] = []
+
+        def report(info: dict) -> bool:
+            steps.append(None)
+            return self._report(info)
+
+        solution = fit_lab(
+            {form: FORMS[form] for form in forms},
+            Z,
+            Y[rows],
+            settings,
+            self._folds(len(Z), random),
+            all_rows=all_rows,
+            weights=None if weight is None else np.sqrt(weight[rows] / weight[rows].mean()),
+            callback=report,
+            total=None if len(rows) == len(X) else partial(_total, X, Y, weight, scaling, dtype, settings.n_support),
+            more=[partial(_some_rows, X, Y, weight, scaling, dtype, block) for block in more],
+        )
+        return {**self._attributes(X, Z, rows, scaling, solution), "n_iter_": max(1, len(steps))}
+
+    def _plan(self, shape: tuple[int, int], random: np.random.RandomState) -> tuple[Settings, NDArray, list[NDArray]]:
+        """The settings, the rows on which bandwidths are learned, and further such blocks of rows."""
+        n, d = shape
+        m = self._n_support(n)
         seed = random.randint(2**31 - 1)
         limit = max(_LEARNING_ROWS, 20 * m) if self.max_rows is None else self.max_rows
-        order = random.permutation(len(X)) if len(X) > limit else np.arange(len(X))
-        rows, *more = (np.sort(order[i : i + limit]) for i in range(0, min(len(X), (1 + _MORE_BLOCKS) * limit), limit))
-        more = [block for block in more if len(block) >= limit // 2]
+        order = random.permutation(n) if n > limit else np.arange(n)
+        rows, *more = (np.sort(order[i : i + limit]) for i in range(0, min(n, (1 + _MORE_BLOCKS) * limit), limit))
         settings = Settings(
             self.objective,
             min(m, len(rows)),
@@ -202,55 +264,37 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
             self.growth,
             self.max_support or len(rows),
             seed,
-            X.shape[1] <= max(50, m),
+            d <= max(50, m),
         )
-        forms = _AUTO_FORMS if self.kernel == "auto" else (self.kernel,)
-        root = None if weight is None else np.sqrt(weight[rows] / weight[rows].mean())
-        scaling = self._scaling(X, Y, rows, forms, settings)
-        dtype = self.dtype if self.dtype != "auto" else np.float32 if len(rows) * m * X.shape[1] > 2**24 else np.float64
-        Z = scaling(X[rows], np.dtype(dtype))
-        steps: list[None] = []
+        return settings, rows, [block for block in more if len(block) >= limit // 2]
 
-        def report(info: dict) -> bool:
-            steps.append(None)
-            return self._report(info)
+    def _tries_all_rows(self, n: int) -> bool:
+        """Whether kernel ridge regression with all rows as centres competes."""
+        defaults = self.n_support == "auto" and self.objective == "evidence" and self.alpha is None
+        return defaults and self.growth is None and self.validation_fraction is not None and 5 <= n <= _ALL_ROWS
 
-        all_rows = (
-            self.n_support == "auto"
-            and len(X) <= _ALL_ROWS
-            and self.objective == "evidence"
-            and self.alpha is None
-            and self.growth is None
-            and self.validation_fraction is not None
-            and len(X) >= 5
-        )
-        solution = fit_lab(
-            {form: FORMS[form] for form in forms},
-            Z,
-            Y[rows],
-            settings,
-            self._folds(len(Z), random),
-            all_rows=all_rows,
-            weights=root,
-            callback=report,
-            blocks=None if len(rows) == len(X) else lambda: _blocks(X, Y, weight, scaling, Z.dtype),
-            more=[partial(_some_rows, X, Y, weight, scaling, Z.dtype, block) for block in more],
-        )
-        return {**self._attributes(X, Z, rows, scaling, solution), "n_iter_": max(1, len(steps))}
+    def _check_memory(self, shape, settings, n_rows: int, n_outputs: int, itemsize: int, all_rows: bool) -> None:
+        """Refuse before any work what would not fit; the figures are measured and asserted in the tests."""
+        n, d = shape
+        m = settings.n_support if self.growth is None else min(n_rows, settings.max_support)
+        learning = n_rows * (4.5 * itemsize * (m + d) + 32 * n_outputs) + 400.0 * m * d
+        need = learning + 64.0 * n * n_outputs + (80.0 * n * n if all_rows else 0.0) + 1.25 * _BLOCK_BYTES
+        what = f"Learning {m} support points of {d} features on {n_rows} of {n} rows"
+        check_memory(need, what, self.memory_limit, "set a smaller max_rows or n_support, or raise memory_limit")
 
     def _scaling(self, X, Y, rows, forms, settings) -> FeatureScaling:
         """Standardised features; where they have tails, whatever scaling the evidence of shared bandwidths prefers."""
         plain = standard_scaling(X)
         order = np.random.RandomState(settings.seed).permutation(len(rows))[:2000]
         sample = rows[np.sort(order)]
-        Z = plain(X[sample])
-        if np.abs(Z).max() <= 3:  # no tails
+        A = take_rows(X, sample)
+        if np.abs(plain(A)).max() <= 3:  # no tails
             return plain
-        choices = [plain, robust_scaling(X[sample])]
-        if _same_units(X[sample]):
-            choices.append(plain._replace(scale=np.full(X.shape[1], np.sqrt(np.mean(np.var(X[sample], axis=0))))))
+        choices = [plain, robust_scaling(A)]
+        if _same_units(A):
+            choices.append(plain._replace(scale=np.full(X.shape[1], np.sqrt(np.mean(np.var(A, axis=0))))))
         values = [
-            min(shared_value(form, FORMS[form], scaling(X[sample]), Y[sample], settings) for form in forms)
+            min(shared_value(form, FORMS[form], scaling(A, np.float32), Y[sample], settings) for form in forms)
             for scaling in choices
         ]
         return choices[int(np.argmin(values))]
@@ -271,7 +315,7 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
             "scaling_": scaling,
             "kernel_": [e.form for e in solution.expansions],
             "support_": support,
-            "support_vectors_": np.asarray(X[support], dtype=np.float64),
+            "support_vectors_": take_rows(X, support).astype(np.float64),
             "bandwidths_": np.vstack(bandwidths),
             "alpha_": np.array([np.exp(e.log_ridge) for e in solution.expansions]),
             "n_support_": len(np.unique(support)),
@@ -291,7 +335,8 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         out = np.empty((len(X), self._linear.shape[1]))
-        for block in row_blocks(len(X), 8 * (X.shape[1] + max(len(p.centres) for p in self._parts)), 2**25):
+        widest = max(len(p.centres) for p in self._parts)
+        for block in row_blocks(len(X), 24 * (X.shape[1] + widest), _BLOCK_BYTES):
             Z = self.scaling_(X[block], X.dtype)
             out[block] = self._linear[0] + Z @ self._linear[1:]
             for part in self._parts:
@@ -345,12 +390,18 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
 
 def _some_rows(X, Y, weight, scaling, dtype, rows) -> tuple:
     root = None if weight is None else np.sqrt(weight[rows] / weight[rows].mean())
-    return scaling(X[rows], dtype), Y[rows], root
+    return scaling(take_rows(X, rows), dtype), Y[rows], root
 
 
-def _blocks(X, Y, weight, scaling, dtype) -> Iterator:
-    for rows in row_blocks(len(X), 8 * X.shape[1], 2**25):
-        yield scaling(X[rows], dtype), Y[rows], None if weight is None else weight[rows]
+def _total(X, Y, weight, scaling, dtype, m, function: Callable[..., Moments]) -> Moments:
+    """The moments of all rows, block by block; for a Dask array where its chunks are."""
+    per_row = 8.0 * (4 * X.shape[1] + 4 * m)
+    work = partial(_scaled_moments, function=function, scaling=scaling, dtype=dtype)
+    return reduce_rows(work, Moments.merge, [X, Y, weight], per_row, _BLOCK_BYTES)
+
+
+def _scaled_moments(X, Y, weight, *, function, scaling, dtype) -> Moments:
+    return function(scaling(X, dtype), Y, weight)
 
 
 class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
@@ -392,10 +443,15 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     max_rows : int or None, default=None
         Rows on which bandwidths are learned at a time; None means 10,000 or 20 per support point, whichever is more.
         Of larger data up to three more such blocks refine the bandwidths, each kept only where validation improves.
-        The coefficients always come from all rows, which are read block by block and may be a memory map.
+        The coefficients always come from all rows, which are read block by block and may be a memory map or a
+        Dask array.
     dtype : {"auto", "float32", "float64"}, default="auto"
         The precision of kernel evaluations while learning; "auto" is float32 for larger data. Linear systems are
         always solved in float64.
+    memory_limit : int, float, str or None, default=None
+        Bytes that fit may use besides the data, such as ``"2GB"``; None means half of what is free. A fit that needs
+        more is refused before any work. It needs about ``4.5 itemsize max_rows (n_support + n_features)`` bytes,
+        whatever the number of rows.
     random_state : int, RandomState or None, default=None
         Makes the folds and the selection repeatable.
 
@@ -476,6 +532,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         max_iter: int = 150,
         max_rows: int | None = None,
         dtype: str = "auto",
+        memory_limit: int | float | str | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_support = n_support
@@ -489,6 +546,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         self.max_iter = max_iter
         self.max_rows = max_rows
         self.dtype = dtype
+        self.memory_limit = memory_limit
         self.random_state = random_state
 
     @with_callbacks
@@ -497,8 +555,8 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features)
-            The rows; a float32 or float64 memory map is read block by block.
+        X : array-like or dask.array.Array of shape (n, n_features)
+            The rows; a float32 or float64 memory map, or a Dask array, is read block by block.
         y : array-like of shape (n,) or (n, n_outputs)
             The targets.
         sample_weight : array-like of shape (n,) or None, default=None
@@ -509,9 +567,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         LABRegressor
             The fitted estimator.
         """
-        X, y = validate_data(
-            self, X, y, multi_output=True, y_numeric=True, dtype=[np.float64, np.float32], ensure_min_samples=2
-        )
+        X, y = self._train_rows(X, y, check_targets, multi_output=True, y_numeric=True)
         X, y, weight = _drop_weightless(X, y, check_weight(sample_weight, len(X)))
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         scaling = standard_scaling(Y)
@@ -526,8 +582,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
+    @blockwise
     def predict(self, X: ArrayLike) -> NDArray:
-        """Predict targets, in row blocks.
+        """Predict targets, in row blocks; lazily for a Dask array.
 
         Parameters
         ----------
@@ -579,12 +636,17 @@ class LABClassifier(ClassifierMixin, _LAB):
     max_rows : int or None, default=None
         Rows on which bandwidths are learned at a time; None means 10,000 or 20 per support point, whichever is more.
         Of larger data up to three more such blocks refine the bandwidths, each kept only where validation improves.
-        The coefficients always come from all rows, which are read block by block and may be a memory map.
+        The coefficients always come from all rows, which are read block by block and may be a memory map or a
+        Dask array.
     dtype : {"auto", "float32", "float64"}, default="auto"
         The precision of kernel evaluations while learning; "auto" is float32 for larger data. Linear systems are
         always solved in float64.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with the sample weights.
+    memory_limit : int, float, str or None, default=None
+        Bytes that fit may use besides the data, such as ``"2GB"``; None means half of what is free. A fit that needs
+        more is refused before any work. It needs about ``4.5 itemsize max_rows (n_support + n_features)`` bytes,
+        whatever the number of rows.
     random_state : int, RandomState or None, default=None
         Makes the folds and the selection repeatable.
 
@@ -664,6 +726,7 @@ class LABClassifier(ClassifierMixin, _LAB):
         max_rows: int | None = None,
         dtype: str = "auto",
         class_weight: dict | str | None = None,
+        memory_limit: int | float | str | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_support = n_support
@@ -678,6 +741,7 @@ class LABClassifier(ClassifierMixin, _LAB):
         self.max_rows = max_rows
         self.dtype = dtype
         self.class_weight = class_weight
+        self.memory_limit = memory_limit
         self.random_state = random_state
 
     @with_callbacks
@@ -686,8 +750,8 @@ class LABClassifier(ClassifierMixin, _LAB):
 
         Parameters
         ----------
-        X : array-like of shape (n, n_features)
-            The rows; a float32 or float64 memory map is read block by block.
+        X : array-like or dask.array.Array of shape (n, n_features)
+            The rows; a float32 or float64 memory map, or a Dask array, is read block by block.
         y : array-like of shape (n,)
             The labels.
         sample_weight : array-like of shape (n,) or None, default=None
@@ -698,7 +762,7 @@ class LABClassifier(ClassifierMixin, _LAB):
         LABClassifier
             The fitted estimator.
         """
-        X, y = validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2)
+        X, y = self._train_rows(X, y, check_labels)
         weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
         X, labels, weight = _drop_weightless(X, labels, weight)
         Y, target = _indicators(labels, len(classes))
@@ -713,6 +777,7 @@ class LABClassifier(ClassifierMixin, _LAB):
         context.call_on_fit_task_end(estimator=self, X=X, y=y)
         return self
 
+    @blockwise
     def decision_function(self, X: ArrayLike) -> NDArray:
         """The scores, shifted by the calibration's bias so that the largest has the largest probability.
 
@@ -730,6 +795,7 @@ class LABClassifier(ClassifierMixin, _LAB):
         shifted = _both_columns(P) + self.calibration_.bias / self.calibration_.slope
         return shifted[:, 1] - shifted[:, 0] if len(self.classes_) == 2 else shifted
 
+    @blockwise
     def predict(self, X: ArrayLike) -> NDArray:
         """Predict labels.
 
@@ -746,6 +812,7 @@ class LABClassifier(ClassifierMixin, _LAB):
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
+    @blockwise
     def predict_proba(self, X: ArrayLike) -> NDArray:
         """Predict probabilities.
 
@@ -771,7 +838,7 @@ def _drop_weightless(X, y, weight):
     used = weight > 0
     if used.sum() < 2:
         raise ValueError("Only one row has a positive sample_weight; at least two are needed.")
-    return X[used], y[used], weight[used]
+    return X[np.flatnonzero(used)], y[used], weight[used]
 
 
 def _indicators(labels, n_classes):

@@ -1,5 +1,6 @@
 """Local kernels: one bandwidth vector per centre, and therefore asymmetric."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,8 @@ class _Local(Kernel):
     """What the local kernels share: the shape of the bandwidths, the blocks, and the chain rule.
 
     With ``scaled = (x - y_j) / bandwidths_j`` a subclass gives a profile of a distance of ``scaled``. `_value` fills
-    one block of rows of the matrix, `_gradient` is ``H[:, j] @ |scaled|^power`` for its block.
+    one block of rows of the matrix, `_gradient` is ``H[j] @ |scaled|^power`` for its block. Blocks are held with one
+    centre per line, so that whatever belongs to a centre is contiguous.
     """
 
     symmetric = False
@@ -36,17 +38,17 @@ class _Local(Kernel):
         Returns
         -------
         ndarray of shape (n, m)
-            The matrix; float32 when both inputs are.
+            The matrix, in column order; float32 when both inputs are.
         """
         X, Y, widths = self._check_arguments(X, Y)
-        out = np.empty((len(X), len(Y)), dtype=X.dtype)
+        out = np.empty((len(Y), len(X)), dtype=X.dtype)
         prepared = self._prepare_blocks(Y, widths)
 
         def fill(rows: slice) -> None:
-            self._value(X[rows], prepared, out[rows])
+            self._value(X[rows], prepared, out[:, rows])
 
         over_row_blocks(fill, len(X), self._columns_at_once(X.shape[1]), X.itemsize)
-        return out
+        return out.T
 
     def diag(self, X: ArrayLike) -> NDArray:
         """The diagonal: ones, as every centre has distance 0 to itself.
@@ -92,7 +94,8 @@ class _Local(Kernel):
         parts: dict[int, NDArray] = {}
 
         def pull(rows: slice) -> None:
-            parts[rows.start] = self._gradient(X[rows], prepared, self._weights(G[rows], K[rows]))
+            H = self._weights(G[rows].T, K[rows].T).astype(X.dtype, copy=False)
+            parts[rows.start] = self._gradient(X[rows], prepared, H)
 
         over_row_blocks(pull, len(X), self._columns_at_once(X.shape[1]), X.itemsize)
         # summed in row order, so that the result does not depend on which thread was first
@@ -150,7 +153,7 @@ class _Local(Kernel):
 
     def _columns_at_once(self, n_features: int) -> int:
         """How many columns of a block of rows are in use at a time, which sets the size of the blocks."""
-        return n_features
+        raise NotImplementedError
 
     def _prepare_blocks(self, Y: NDArray, widths: NDArray) -> Any:
         raise NotImplementedError
@@ -160,14 +163,14 @@ class _Local(Kernel):
 
     def _weights(self, G: NDArray, K: NDArray) -> NDArray:
         """``G * dk/d(distance)`` up to the factor that `_gradient` supplies."""
-        raise NotImplementedError
+        return G * K
 
     def _gradient(self, X: NDArray, prepared: Any, H: NDArray) -> NDArray:
         raise NotImplementedError
 
 
 class _LocalQuadratic(_Local):
-    """The forms of the squared distance, evaluated by matrix products on centred data."""
+    """The forms of the squared distance, evaluated by one matrix product on centred data."""
 
     def _columns_at_once(self, n_features: int) -> int:
         return 64  # matrix products want a thousand rows or more, whatever the number of features
@@ -178,25 +181,26 @@ class _LocalQuadratic(_Local):
         S = Y - shift
         W = widths**-2
         WS = W * S
-        return shift, S, W, WS, np.einsum("jk,jk->j", WS, S)
+        return shift, S, W, np.hstack([-2 * WS, W, np.einsum("jk,jk->j", WS, S)[:, None]])
 
     def _squares(self, X: NDArray, prepared: Any, out: NDArray) -> None:
-        shift, _, W, WS, offset = prepared
-        X = X - shift
-        np.matmul(X, WS.T, out=out)
-        out *= -2
-        out += (X * X) @ W.T
-        out += offset
+        np.matmul(prepared[3], _monomials(X - prepared[0]).T, out=out)
         np.maximum(out, 0, out=out)
 
     def _gradient(self, X: NDArray, prepared: Any, H: NDArray) -> NDArray:
-        shift, S, W, _, _ = prepared
-        X = X - shift
-        square = H.T @ (X * X)
-        square -= 2 * S * (H.T @ X)
-        square += S * S * H.sum(axis=0)[:, None]
-        square *= W
-        return square
+        shift, S, W, _ = prepared
+        linear, square, one = np.split(H @ _monomials(X - shift), [X.shape[1], 2 * X.shape[1]], axis=1)
+        return W * (square - 2 * S * linear + S * S * one)
+
+
+def _monomials(X: NDArray) -> NDArray:
+    """``[X, X^2, 1]``: squared distances to any centres are linear in them."""
+    d = X.shape[1]
+    out = np.empty((len(X), 2 * d + 1), dtype=X.dtype)
+    out[:, :d] = X
+    np.multiply(X, X, out=out[:, d : 2 * d])
+    out[:, -1] = 1
+    return out
 
 
 class LocalGaussian(_LocalQuadratic):
@@ -215,9 +219,6 @@ class LocalGaussian(_LocalQuadratic):
         out *= -0.5
         np.exp(out, out=out)
 
-    def _weights(self, G, K):
-        return (G * K).astype(K.dtype, copy=False)
-
 
 class LocalExponential(_LocalQuadratic):
     """``k(x, y_j) = exp(-sqrt(sum_f ((x_f - y_jf) / bandwidths_jf)^2))``.
@@ -230,13 +231,14 @@ class LocalExponential(_LocalQuadratic):
 
     def _value(self, X, prepared, out):
         self._squares(X, prepared, out)
-        shift, S, W, _, offset = prepared
+        shift, S, W, M = prepared
+        d = X.shape[1]
         # The square root magnifies the rounding of the expanded square near 0: those pairs are done directly.
-        size = ((X - shift) ** 2) @ W.T + offset
-        rows, columns = np.nonzero(out <= 1e3 * np.finfo(out.dtype).eps * size)
+        size = M[:, d:] @ _monomials(X - shift)[:, d:].T
+        centres, rows = np.nonzero(out <= 1e3 * np.finfo(out.dtype).eps * size)
         if len(rows):
-            difference = X[rows] - shift - S[columns]
-            out[rows, columns] = np.einsum("ik,ik,ik->i", difference, difference, W[columns])
+            difference = X[rows] - shift - S[centres]
+            out[centres, rows] = np.einsum("ik,ik,ik->i", difference, difference, W[centres])
         np.sqrt(out, out=out)
         np.negative(out, out=out)
         np.exp(out, out=out)
@@ -244,9 +246,7 @@ class LocalExponential(_LocalQuadratic):
     def _weights(self, G, K):
         with np.errstate(divide="ignore"):
             distance = -np.log(K)
-        return (G * K * np.divide(1, distance, out=np.zeros_like(K), where=(distance > 0) & (K > 0))).astype(
-            K.dtype, copy=False
-        )
+        return G * K * np.divide(1, distance, out=np.zeros_like(K), where=(distance > 0) & (K > 0))
 
 
 class LocalLaplace(_Local):
@@ -260,34 +260,33 @@ class LocalLaplace(_Local):
         One bandwidth, one per feature, or one row per centre.
     """
 
+    def _columns_at_once(self, n_features):
+        return n_features
+
     def _prepare_blocks(self, Y, widths):
         return Y, 1 / widths
 
     def _value(self, X, prepared, out):
         S, W = prepared
-        Xt = np.ascontiguousarray(X.T)
-        distance = np.empty_like(Xt)
-        columns = np.empty((len(S), len(X)), dtype=out.dtype)
-        # one centre at a time: the features of a block of rows stay in the cache, and the sum over them is BLAS's
-        for j in range(len(S)):
-            np.subtract(Xt, S[j][:, None], out=distance)
-            np.abs(distance, out=distance)
-            np.dot(W[j], distance, out=columns[j])
-        np.negative(columns, out=columns)
-        np.exp(columns, out=columns)
-        out[...] = columns.T
-
-    def _weights(self, G, K):
-        return np.ascontiguousarray((G * K).T.astype(K.dtype, copy=False))
+        for j, distance in _distances(X, S):
+            np.dot(W[j], distance, out=out[j])
+        np.negative(out, out=out)
+        np.exp(out, out=out)
 
     def _gradient(self, X, prepared, H):
         S, W = prepared
-        Xt = np.ascontiguousarray(X.T)
-        distance = np.empty_like(Xt)
         gradient = np.empty_like(S)
-        for j in range(len(S)):
-            np.subtract(Xt, S[j][:, None], out=distance)
-            np.abs(distance, out=distance)
+        for j, distance in _distances(X, S):
             np.dot(distance, H[j], out=gradient[j])
         gradient *= W
         return gradient
+
+
+def _distances(X: NDArray, S: NDArray) -> Iterator[tuple[int, NDArray]]:
+    """Centre after centre, ``|x_f - s_f|`` of all features f (lines): a block of rows stays in the cache."""
+    Xt = np.ascontiguousarray(X.T)
+    distance = np.empty_like(Xt)
+    for j in range(len(S)):
+        np.subtract(Xt, S[j][:, None], out=distance)
+        np.abs(distance, out=distance)
+        yield j, distance

@@ -1,11 +1,13 @@
 """Regression on local kernels: the coefficients in closed form, the bandwidths by safeguarded descent."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh, lu_solve
+from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
 from mercerless._validation import row_blocks
@@ -15,6 +17,11 @@ from mercerless.solvers.ridge import factorize
 SHARED_BOUNDS = (-2.0, 8.0)
 LOCAL_BOUNDS = (-4.5, 8.0)
 RIDGE_BOUNDS = (np.log(1e-9), np.log(30.0))
+_CAST_BYTES = 2**21  # blocks in double precision that stay in the cache
+# Once a large array was freed, glibc keeps the pages of smaller ones for the next instead of returning them to the
+# system, which for the many temporary matrices of a descent takes as long as computing them. Harmless elsewhere; glibc
+# learns from nothing larger than this.
+_LARGEST_KEPT = 2**25 - 2**14
 _TINY = 1e-300  # what is left of constant targets
 
 
@@ -86,7 +93,7 @@ def gram(Phi: NDArray, Y: NDArray) -> tuple[NDArray, NDArray]:
     if Phi.dtype == np.float64:
         return Phi.T @ Phi, Phi.T @ Y
     A, B = np.zeros((Phi.shape[1],) * 2), np.zeros((Phi.shape[1], Y.shape[1]))
-    for rows in row_blocks(len(Phi), 8 * Phi.shape[1], 2**24):
+    for rows in row_blocks(len(Phi), 8 * Phi.shape[1], _CAST_BYTES):
         block = Phi[rows].astype(np.float64)
         A += block.T @ block
         B += block.T @ Y[rows]
@@ -124,19 +131,16 @@ def evidence(K: NDArray, F: NDArray, Y: NDArray, ridge: float, weights: NDArray 
     A[np.diag_indices(p)] += ridge * N
     factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
     coef = cho_solve(factor, B, check_finite=False)
-    R = Phi @ coef.astype(Phi.dtype) - Y
+    R = _residual(Phi, coef, Y)
     penalty = ridge * np.sum(coef * coef)
-    Q = max(np.sum(np.square(R, dtype=np.float64)) / N + penalty, _TINY)
+    Q = max(np.sum(R * R) / N + penalty, _TINY)
     logdet = 2 * np.sum(np.log(np.diag(factor[0])))
     value = np.log(Q) + (logdet - p * np.log(ridge * N)) / N
-    lower = (factor[0].astype(Phi.dtype, copy=False), True)
-    solved = cho_solve(lower, Phi.T, check_finite=False).T  # Phi A^-1
-    ridge_gradient = penalty / Q - np.vdot(Phi, solved) / N  # as ridge N tr A^-1 = p - tr(A^-1 Phi^T Phi)
-    G = solved[:, :m] * (2 / N)
-    G += (R * (2 / (N * Q))).astype(Phi.dtype) @ coef[:m].T.astype(Phi.dtype)
-    if weights is not None:
-        G *= weights[:, None].astype(G.dtype)
-    return Evaluation(float(value), G, float(ridge_gradient), coef)
+    inverse = _inverse(factor)  # the derivative of logdet(A)
+    ridge_gradient = penalty / Q + ridge * np.trace(inverse) - p / N
+    G = (inverse[:m] * (2 / N)).astype(Phi.dtype) @ Phi.T
+    G += (coef[:m] * (2 / (N * Q))).astype(Phi.dtype) @ R.T.astype(Phi.dtype)
+    return Evaluation(float(value), _unweighted(G, weights), float(ridge_gradient), coef)
 
 
 def least_squares(K: NDArray, F: NDArray, Y: NDArray, ridge: float, weights: NDArray | None = None) -> Evaluation:
@@ -157,12 +161,10 @@ def least_squares(K: NDArray, F: NDArray, Y: NDArray, ridge: float, weights: NDA
     A, B = gram(Phi, Y)
     A[np.diag_indices(len(A))] += ridge * N
     coef = cho_solve(cho_factor(A, lower=True, overwrite_a=True, check_finite=False), B, check_finite=False)
-    R = Phi @ coef.astype(Phi.dtype) - Y
+    R = _residual(Phi, coef, Y)
     penalty = ridge * np.sum(coef * coef)
-    G = (R * (2 / N)).astype(Phi.dtype) @ coef[:m].T.astype(Phi.dtype)
-    if weights is not None:
-        G *= weights[:, None].astype(G.dtype)
-    return Evaluation(float(np.sum(np.square(R, dtype=np.float64)) / N + penalty), G, float(penalty), coef)
+    G = (coef[:m] * (2 / N)).astype(Phi.dtype) @ R.T.astype(Phi.dtype)
+    return Evaluation(float(np.sum(R * R) / N + penalty), _unweighted(G, weights), float(penalty), coef)
 
 
 def interpolation(
@@ -187,6 +189,7 @@ def interpolation(
     """
     if F.shape[1]:
         raise ValueError("The interpolation objective has one equation per support point, no room for fixed columns.")
+    K = K.astype(np.float64, copy=False)
     rest = np.ones(len(K), dtype=bool)
     rest[support] = False
     A = K[support].astype(np.float64)
@@ -233,7 +236,7 @@ def shared_evidence(K: NDArray, Y: NDArray, ridge: float, weights: NDArray | Non
     coef = cho_solve(factor, Y, check_finite=False)
     Q = max(np.sum(Y * coef) / n, _TINY)
     value = np.log(Q) + 2 * np.sum(np.log(np.diag(factor[0]))) / n
-    G = cho_solve(factor, np.eye(n), check_finite=False)
+    G = _inverse(factor)  # the derivative of logdet(A)
     G -= coef @ coef.T / Q
     G /= n
     return Evaluation(float(value), G, float(np.sum(noise * np.diag(G))), coef)
@@ -330,7 +333,7 @@ def descend(
     weights : ndarray of shape (n,) or None, default=None
         Square roots of the row weights.
     tol : float, default=1e-9
-        Relative decrease of the objective at which to stop.
+        Stop when the mean decrease of the objective in the last five iterations is below this.
     on_keep : callable or None, default=None
         Called with every kept state; True ends the descent.
     callback : callable or None, default=None
@@ -344,109 +347,168 @@ def descend(
     shape = np.shape(log_bandwidths)
     start = np.clip(np.ravel(log_bandwidths), *bounds)
     base = start if anchor is None else np.ravel(np.broadcast_to(anchor, shape))
-    size = start.size
-    box = [bounds] * size + [RIDGE_BOUNDS if learn_ridge else (log_ridge, log_ridge)]
-    evaluated = {"n": 0, "first": None, "last": None}
-
-    def fun(z):
-        k = kernel(np.exp(z[:size]).reshape(shape).astype(X.dtype))
-        K = k(X, S)
-        try:
-            value = objective(K.astype(np.float64, copy=False), F, Y, np.exp(z[size]), weights)
-        except np.linalg.LinAlgError:  # a singular system: refuse the step, the line search comes back
-            return np.inf, np.zeros_like(z)
-        step = z[:size] - base
-        gradient = np.append(
-            k.pullback(X, S, value.kernel_gradient, K) + 2 * pull * step, value.ridge_gradient if learn_ridge else 0.0
-        )
-        evaluated["n"] += 1
-        norm = _projected(z, gradient, box)
-        evaluated["first"] = norm if evaluated["first"] is None else evaluated["first"]
-        evaluated["last"] = norm
-        return value.value + pull * (step @ step), gradient
-
+    ridge_bounds = RIDGE_BOUNDS if learn_ridge else (log_ridge, log_ridge)
+    box = np.array([bounds] * start.size + [ridge_bounds])
+    np.empty(min(_LARGEST_KEPT, 4 * X.itemsize * len(X) * len(S)), dtype=np.uint8)
+    value = _Penalised(kernel, partial(objective, weights=weights), (X, S, F, Y), shape, base, pull, box)
     states: list[tuple[int, NDArray, float]] = []
-    values: list[float] = []
+    z0 = np.append(start, np.clip(log_ridge, *ridge_bounds))
+    values = [value(z0)[0]]
 
     def record(iteration, z):
-        states.append((iteration, z[:size].reshape(shape).copy(), float(z[size])))
+        states.append((iteration, z[:-1].reshape(shape).copy(), float(z[-1])))
         return on_keep is not None and on_keep(*states[-1])
 
     def after(intermediate_result):
         values.append(float(intermediate_result.fun))
-        iteration = len(values)
+        iteration = len(values) - 1
         stop = record(iteration, intermediate_result.x) if iteration in keep else False
         if callback is not None:
             stop = callback({"iteration": iteration, "value": values[-1]}) or stop
-        if stop:
+        if stop or (iteration >= 5 and values[-6] - values[-1] < 5 * tol):
             raise StopIteration
 
-    z0 = np.append(start, np.clip(log_ridge, *RIDGE_BOUNDS) if learn_ridge else log_ridge)
-    first = fun(z0)[0]
-    result = minimize(
-        fun,
-        z0,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=box,
-        callback=after,
-        options={"maxiter": max_iter, "maxfun": 3 * max_iter + 20, "ftol": tol, "gtol": 1e-7},
-    )
-    z = result.x if np.isfinite(result.fun) else z0
-    if not states or states[-1][0] != len(values):
-        record(len(values), z)
-    certificate = evaluated["last"] / evaluated["first"] if evaluated["first"] else 0.0
-    return Path(
-        [s[0] for s in states],
-        [s[1] for s in states],
-        [s[2] for s in states],
-        np.array([first, *values]),
-        float(certificate),
-        evaluated["n"],
-    )
+    options = {"maxiter": max_iter, "maxfun": 3 * max_iter + 20, "ftol": 0.0, "gtol": 1e-7}
+    result = minimize(value, z0, jac=True, method="L-BFGS-B", bounds=box, callback=after, options=options)
+    if not states or states[-1][0] != len(values) - 1:
+        record(len(values) - 1, result.x if np.isfinite(result.fun) else z0)
+    certificate = value.norms[-1] / value.norms[0] if value.norms and value.norms[0] else 0.0
+    iterations, log_widths, log_ridges = (list(part) for part in zip(*states))
+    return Path(iterations, log_widths, log_ridges, np.array(values), float(certificate), len(value.norms))
 
 
-def solve_coefficients(blocks, kernel: Callable, S: NDArray, fixed: Callable, ridge: float) -> NDArray:
-    """``argmin over coef of sum_i w_i |Y_i - [k(X_i, S), fixed(X_i)] coef|^2 + ridge sum(w) |coef|^2``, in row blocks.
+class _Penalised:
+    """The objective of `descend` and its gradient in ``[log_bandwidths, log_ridge]``."""
+
+    def __init__(self, kernel, objective, data, shape, base, pull, box):
+        self.kernel, self.objective, self.data = kernel, objective, data
+        self.shape, self.base, self.pull, self.box = shape, base, pull, box
+        self.norms: list[float] = []  # of the projected gradient, one per evaluation
+
+    def __call__(self, z: NDArray) -> tuple[float, NDArray]:
+        X, S, F, Y = self.data
+        k = self.kernel(np.exp(z[:-1]).reshape(self.shape).astype(X.dtype))
+        K = k(X, S)
+        try:
+            at = self.objective(K, F, Y, np.exp(z[-1]))
+        except np.linalg.LinAlgError:  # a singular system: refuse the step, the line search comes back
+            return np.inf, np.zeros_like(z)
+        step = z[:-1] - self.base
+        low, high = self.box.T
+        gradient = np.append(k.pullback(X, S, at.kernel_gradient, K) + 2 * self.pull * step, at.ridge_gradient)
+        gradient[-1] *= low[-1] < high[-1]
+        self.norms.append(float(np.max(np.abs(np.clip(z - gradient, low, high) - z))))
+        return at.value + self.pull * (step @ step), gradient
+
+
+class Moments(NamedTuple):
+    """Sums over rows that determine the coefficients; those of several blocks of rows add up.
 
     Parameters
     ----------
-    blocks : iterable of (X, Y, w)
-        Row blocks, w the row weights or None; one block at a time is in memory.
+    gram : ndarray of shape (p, p)
+        ``sum_i w_i Phi_i Phi_i^T``.
+    target : ndarray of shape (p, n_outputs)
+        ``sum_i w_i Phi_i Y_i^T``.
+    weight : float
+        ``sum_i w_i``.
+    """
+
+    gram: NDArray
+    target: NDArray
+    weight: float
+
+    def merge(self, other: "Moments") -> "Moments":
+        """The moments of the rows of both.
+
+        Parameters
+        ----------
+        other : Moments
+            Those of other rows.
+
+        Returns
+        -------
+        Moments
+            The sums.
+        """
+        return Moments(self.gram + other.gram, self.target + other.target, self.weight + other.weight)
+
+
+def moments(X: NDArray, Y: NDArray, w: NDArray | None, *, kernel: Callable, S: NDArray, fixed: Callable) -> Moments:
+    """The moments of ``Phi = [k(X, S), fixed(X)]`` on a block of rows.
+
+    Parameters
+    ----------
+    X, Y : ndarray
+        Rows and targets.
+    w : ndarray of shape (n,) or None
+        Row weights.
     kernel : callable
         The kernel.
     S : ndarray of shape (m, d)
         The centres.
     fixed : callable
-        ``fixed(X)`` are the fixed columns of a block.
+        ``fixed(X)`` are the fixed columns.
+
+    Returns
+    -------
+    Moments
+        In float64. Cost ``O(n p^2)`` time, ``O(n p)`` memory.
+    """
+    Phi = np.hstack([kernel(X, S).astype(np.float64, copy=False), fixed(X)])
+    weighted = Phi if w is None else Phi * w[:, None]
+    return Moments(weighted.T @ Phi, weighted.T @ Y, float(len(X)) if w is None else float(np.sum(w)))
+
+
+def solve_coefficients(sums: Moments, ridge: float) -> NDArray:
+    """``argmin over coef of sum_i w_i |Y_i - Phi_i coef|^2 + ridge sum(w) |coef|^2``.
+
+    Parameters
+    ----------
+    sums : Moments
+        Of all rows.
     ridge : float
         The positive ridge.
 
     Returns
     -------
-    ndarray of shape (m + q, n_outputs)
-        The coefficients. Cost ``O(n p^2)`` time, ``O(p^2)`` memory besides a block.
+    ndarray of shape (p, n_outputs)
+        The coefficients.
     """
-    A = B = None
-    total = 0.0
-    for X, Y, w in blocks:
-        Phi = np.hstack([kernel(X, S).astype(np.float64, copy=False), fixed(X)])
-        weighted = Phi if w is None else Phi * w[:, None]
-        A = weighted.T @ Phi if A is None else A + weighted.T @ Phi
-        B = weighted.T @ Y if B is None else B + weighted.T @ Y
-        total += len(X) if w is None else float(np.sum(w))
-    A[np.diag_indices(len(A))] += ridge * total
-    return cho_solve(cho_factor(A, lower=True, overwrite_a=True, check_finite=False), B, check_finite=False)
-
-
-def _projected(z, gradient, box):
-    low, high = np.array(box).T
-    return float(np.max(np.abs(np.clip(z - gradient, low, high) - z))) if len(z) else 0.0
+    A = sums.gram + ridge * sums.weight * np.eye(len(sums.gram))
+    return cho_solve(cho_factor(A, lower=True, overwrite_a=True, check_finite=False), sums.target, check_finite=False)
 
 
 def _weighted(K, F, Y, weights):
-    Phi = np.hstack([K, F.astype(K.dtype, copy=False)])
+    """``[K, F]`` in column order, weighted, and the weighted targets."""
+    p, m = K.shape[1] + F.shape[1], K.shape[1]
+    columns = np.empty((p, len(K)), dtype=K.dtype)
+    columns[:m], columns[m:] = K.T, F.T
     if weights is not None:
-        Phi *= weights[:, None].astype(K.dtype)
+        columns *= weights.astype(K.dtype)
         Y = Y * weights[:, None]
-    return Phi, Y, len(K)
+    return columns.T, Y, len(K)
+
+
+def _unweighted(G, weights):
+    """The derivative in K from that in the weighted columns; G has one line per column."""
+    if weights is not None:
+        G *= weights.astype(G.dtype)
+    return G.T
+
+
+def _residual(Phi, coef, Y):
+    """``Phi @ coef - Y`` in double precision."""
+    if Phi.dtype == np.float64:
+        return Phi @ coef - Y
+    blocks = row_blocks(len(Phi), 8 * Phi.shape[1], _CAST_BYTES)
+    return np.concatenate([Phi[rows].astype(np.float64) @ coef - Y[rows] for rows in blocks])
+
+
+def _inverse(factor):
+    """The inverse of a matrix from its lower Cholesky factor, a third of the cost of solving for the identity."""
+    inverse, info = dpotri(factor[0], lower=1)
+    if info:
+        raise np.linalg.LinAlgError("The Cholesky factor is singular.")
+    inverse = np.tril(inverse)
+    return inverse + np.tril(inverse, -1).T

@@ -15,11 +15,13 @@ from mercerless.solvers.lab import (
     RIDGE_BOUNDS,
     SHARED_BOUNDS,
     Evaluation,
+    Moments,
     descend,
     evidence,
     initial_state,
     interpolation,
     least_squares,
+    moments,
     shared_evidence,
     solve_coefficients,
 )
@@ -28,7 +30,10 @@ OBJECTIVES = ("evidence", "least_squares", "interpolation")
 SELECTIONS = ("kmeans", "y", "random", "extreme")
 CHECKPOINTS = (5, 10, 20, 40, 80, 150)
 SHARED_ITERATIONS = 60
+SHARED_ROWS = 2000  # enough for one bandwidth per feature
 RIDGES = np.logspace(-7, 0.5, 16)
+# no descent is given up before so many iterations
+RACE_START = 20
 # a second form is worth its size only when validation gives it at least this weight
 SMALLEST_WEIGHT = 0.15
 
@@ -107,8 +112,8 @@ class Candidate(NamedTuple):
 
     Parameters
     ----------
-    expansion : Expansion
-        Without coefficients.
+    expansion : Expansion or None
+        Without coefficients; None where it is still to be learned from all rows.
     predictions : ndarray of shape (n_validation, n_outputs)
         Out-of-fold predictions.
     curve : list of (int, float)
@@ -117,13 +122,19 @@ class Candidate(NamedTuple):
         The objective after every iteration.
     stationarity : float
         The certificate of the descent.
+    n_iter : int
+        The number of iterations that validation chose.
+    checkpoints : list of dict
+        Per fold: iterations and predictions of the validation rows.
     """
 
-    expansion: Expansion
+    expansion: Expansion | None
     predictions: NDArray
     curve: list
     loss: NDArray
     stationarity: float
+    n_iter: int = 0
+    checkpoints: Sequence[Mapping[int, NDArray]] = ()
 
 
 class LABSolution(NamedTuple):
@@ -256,8 +267,12 @@ def learn_shared_start(
     settings: Settings,
     weights: NDArray | None = None,
     callback: Callable | None = None,
+    max_iter: int = SHARED_ITERATIONS,
 ) -> tuple[NDArray, float, float]:
     """One bandwidth per feature, shared by all centres: the start of the local stage.
+
+    At most 2000 rows, or 4 per centre, decide: these are few numbers. The descent ends when five iterations together
+    gain less than 0.25 % of the error.
 
     Parameters
     ----------
@@ -269,6 +284,8 @@ def learn_shared_start(
         The settings.
     callback : callable or None, default=None
         Called after every iteration.
+    max_iter : int, default=60
+        Iterations.
 
     Returns
     -------
@@ -279,24 +296,26 @@ def learn_shared_start(
     value : float
         The evidence there.
     """
-    rows = slice(None) if len(X) <= 2000 else np.sort(np.random.RandomState(settings.seed).permutation(len(X))[:2000])
-    F = fixed_columns(X, settings.linear)
-    _, log_width, log_ridge = initial_state(
-        kernel, X[rows], X[support], F[rows], Y[rows], start_widths(form, X.shape[1]), RIDGES
-    )
+    S, F, limit = X[support], fixed_columns(X, settings.linear), max(SHARED_ROWS, 4 * len(support))
+    if len(X) > limit:
+        rows = np.sort(np.random.RandomState(settings.seed).permutation(len(X))[:limit])
+        X, F, Y, weights = X[rows], F[rows], Y[rows], None if weights is None else weights[rows]
+    few = slice(SHARED_ROWS)
+    _, log_width, log_ridge = initial_state(kernel, X[few], S, F[few], Y[few], start_widths(form, X.shape[1]), RIDGES)
     path = descend(
         kernel,
         evidence,
         X,
-        X[support],
+        S,
         F,
         Y,
         np.full(X.shape[1], log_width),
         log_ridge,
         pull=1e-3 / X.shape[1],
         bounds=SHARED_BOUNDS,
-        max_iter=SHARED_ITERATIONS,
+        max_iter=max_iter,
         weights=weights,
+        tol=5e-4,
         callback=_named(callback, f"{form}: shared bandwidths"),
     )
     return path.log_bandwidths[-1], path.log_ridges[-1], float(path.values[-1])
@@ -320,7 +339,7 @@ def shared_value(form: str, kernel: Callable, X: NDArray, Y: NDArray, settings: 
         Minus the log evidence per row.
     """
     support = select_support(X, Y, min(settings.n_support, 100, len(X)), "random", settings.seed)
-    return learn_shared_start(form, kernel, X, Y, support, settings)[2]
+    return learn_shared_start(form, kernel, X, Y, support, settings, max_iter=30)[2]
 
 
 def learn_local(
@@ -470,6 +489,8 @@ def local_candidate(
     settings: Settings,
     weights: NDArray | None = None,
     callback: Callable | None = None,
+    rival: Candidate | None = None,
+    supports: Sequence[NDArray] | None = None,
 ) -> Candidate:
     """A local model whose number of iterations is chosen on validation rows.
 
@@ -480,26 +501,30 @@ def local_candidate(
     X, Y, weights
         Rows, targets, square roots of the row weights.
     folds : sequence of (train, validation)
-        One hold-out, whose bandwidths are kept, or several folds, after which all rows are used again.
+        One hold-out, whose bandwidths are kept, or several folds, after which `learn_again` uses all rows.
     settings : Settings
         The settings.
     callback : callable or None, default=None
         Called after every iteration.
+    rival : Candidate or None, default=None
+        Another form on the same folds.
+    supports : sequence of ndarray or None, default=None
+        What `fold_supports` gave, where it is known.
 
     Returns
     -------
     Candidate
         The model, its out-of-fold predictions and its validation curve. The descent of a fold ends after two
-        checkpoints above 1.02 times the best error.
+        checkpoints (from 20 iterations on) above 1.02 times the best error, or when its rival leaves the form no weight
+        in `combine`.
     """
     per_fold: list[list[_Checkpoint]] = []
-    for fold in folds:
-        # as many rows per support point in a fold as in the whole
-        share = 1.0 if len(folds) == 1 else len(fold[0]) / len(X)
-        size = min(max(1, round(share * settings.n_support)), len(fold[0]))
+    supports = fold_supports(X, Y, folds, settings) if supports is None else supports
+    for i, fold in enumerate(folds):
         limit = len(per_fold[0]) if per_fold else None
+        other = rival.checkpoints[i] if rival is not None and not per_fold else {}
         kept, loss, certificate = _run_fold(
-            form, kernel, X, Y, fold, settings._replace(n_support=size), weights, limit, callback
+            form, kernel, X, Y, fold, supports[i], settings, weights, limit, other, callback
         )
         per_fold.append(kept)
     length = min(len(kept) for kept in per_fold)
@@ -507,19 +532,75 @@ def local_candidate(
     errors = [float(np.average([kept[i].error for kept in per_fold], weights=sizes)) for i in range(length)]
     best = int(np.argmin(errors))
     curve = [(per_fold[0][i].iteration, errors[i]) for i in range(length)]
-    predictions = np.concatenate([kept[best].predictions for kept in per_fold])
+    expansion = None
     if len(folds) == 1 and settings.growth is None:
         state = per_fold[0][best]
         expansion = Expansion(form, state.support, state.log_bandwidths, state.log_ridge)
-        return Candidate(expansion, predictions, curve, loss, certificate)
+    predictions = np.concatenate([kept[best].predictions for kept in per_fold])
+    by_fold = [{state.iteration: state.predictions for state in kept} for kept in per_fold]
+    return Candidate(expansion, predictions, curve, loss, certificate, curve[best][0], by_fold)
+
+
+def fold_supports(X: NDArray, Y: NDArray, folds: Sequence, settings: Settings) -> list[NDArray]:
+    """The support of every fold, numbered by its training rows, with as many rows per support point as in the whole.
+
+    Parameters
+    ----------
+    X, Y : ndarray
+        Rows and targets.
+    folds : sequence of (train, validation)
+        The folds.
+    settings : Settings
+        The settings.
+
+    Returns
+    -------
+    list of ndarray
+        The supports.
+    """
+    supports = []
+    for train, _ in folds:
+        share = 1.0 if len(folds) == 1 else len(train) / len(X)
+        size = min(max(1, round(share * settings.n_support)), len(train))
+        supports.append(select_support(X[train], Y[train], size, settings.selection, settings.seed))
+    return supports
+
+
+def learn_again(
+    candidate: Candidate,
+    form: str,
+    kernel: Callable,
+    X: NDArray,
+    Y: NDArray,
+    settings: Settings,
+    weights: NDArray | None = None,
+    callback: Callable | None = None,
+) -> Candidate:
+    """Learn the bandwidths from all rows, with the number of iterations that the folds chose.
+
+    Parameters
+    ----------
+    candidate : Candidate
+        What `local_candidate` found; returned as it is where it already has an expansion.
+    form, kernel, X, Y, settings, weights, callback
+        As in `local_candidate`.
+
+    Returns
+    -------
+    Candidate
+        With its expansion.
+    """
+    if candidate.expansion is not None:
+        return candidate
     support = select_support(X, Y, settings.n_support, settings.selection, settings.seed)
-    chosen = settings if settings.growth is not None else settings._replace(max_iter=curve[best][0])
-    if chosen.max_iter == 0:
-        b, r, _ = learn_shared_start(form, kernel, X, Y, support, chosen, weights, callback)
-        expansion, loss = Expansion(form, support, np.tile(b, (len(support), 1)), r), np.zeros(0)
-    else:
-        expansion, loss, certificate = learn_local(form, kernel, X, Y, support, chosen, weights, callback=callback)
-    return Candidate(expansion, predictions, curve, loss, certificate)
+    if settings.growth is None and candidate.n_iter == 0:
+        b, r, _ = learn_shared_start(form, kernel, X, Y, support, settings, weights, callback)
+        return candidate._replace(
+            expansion=Expansion(form, support, np.tile(b, (len(support), 1)), r), loss=np.zeros(0)
+        )
+    chosen = settings if settings.growth is not None else settings._replace(max_iter=candidate.n_iter)
+    expansion, loss, certificate = learn_local(form, kernel, X, Y, support, chosen, weights, callback=callback)
+    return candidate._replace(expansion=expansion, loss=loss, stationarity=certificate)
 
 
 def refine(
@@ -572,7 +653,7 @@ def refine(
             max_iter=min(20, settings.max_iter), callback=_named(callback, f"{expansion.form}: further rows"),
         )  # fmt: skip
         k = kernel(np.exp(path.log_bandwidths[-1]))
-        coef = objective(k(X, S).astype(float), F, Y, np.exp(path.log_ridges[-1]), w).coef
+        coef = objective(k(X, S), F, Y, np.exp(path.log_ridges[-1]), w).coef
         errors.append(float(np.mean(np.sum((np.hstack([k(V, S), _fixed_for(settings, V)]) @ coef - v) ** 2, axis=1))))
         if errors[-1] < error:
             error = errors[-1]
@@ -591,8 +672,11 @@ class _Checkpoint(NamedTuple):
     log_ridge: float
 
 
-def _run_fold(form, kernel, X, Y, fold, settings, weights, limit, callback):
-    """Descend on the training rows of a fold and judge every checkpoint on its validation rows."""
+def _run_fold(form, kernel, X, Y, fold, support, settings, weights, limit, rival, callback):
+    """Descend on the training rows of a fold and judge every checkpoint on its validation rows.
+
+    `rival` has the predictions of another form at the same checkpoints.
+    """
     train, valid = fold
     A, b, V, v = X[train], Y[train], X[valid], Y[valid]
     w = None if weights is None else weights[train]
@@ -602,15 +686,16 @@ def _run_fold(form, kernel, X, Y, fold, settings, weights, limit, callback):
 
     def check(iteration, support, log_b, log_r):
         k, S = kernel(np.exp(log_b)), A[support]
-        coef = objective_function(settings.objective, support)(k(A, S).astype(float), F, b, np.exp(log_r), w).coef
+        coef = objective_function(settings.objective, support)(k(A, S), F, b, np.exp(log_r), w).coef
         P = np.hstack([k(V, S), Fv]) @ coef
         error = float(np.sum(((P - v) * wv[:, None]) ** 2) / np.sum(wv**2))
         kept.append(_Checkpoint(iteration, error, P, train[support], log_b, log_r))
         best = min(state.error for state in kept)
-        worse = len(kept) >= 3 and min(kept[-1].error, kept[-2].error) > 1.02 * best
-        return worse or (limit is not None and len(kept) >= limit)
+        worse = iteration >= RACE_START and min(state.error for state in kept[-2:]) > 1.02 * best
+        race = iteration >= RACE_START and iteration in rival
+        behind = race and combine([rival[iteration], P], v, wv)[1] == 0
+        return worse or behind or (limit is not None and len(kept) >= limit)
 
-    support = select_support(A, b, settings.n_support, settings.selection, settings.seed)
     if settings.growth is not None:  # its own rule says when to stop
         end, loss, certificate = learn_local(form, kernel, A, b, support, settings, w, callback=callback)
         check(len(loss) - 1, end.support, end.log_bandwidths, end.log_ridge)
@@ -698,14 +783,14 @@ def _shared_grid(form, kernel, X, Y, weights):
     for width in start_widths(form, X.shape[1]):
         K = kernel(float(width))(X, X) * root[:, None] * root
         K = (K + K.T) / 2
-        for linear in (0.0, 1e-3, 1.0):
-            e, V = eigh(K + linear * L, check_finite=False)
+        for linear in (False, True):
+            e, V = eigh(K + L if linear else K, overwrite_a=linear, check_finite=False, driver="evd")
             e = np.maximum(e, 0)
             q, V2 = V.T @ Z, V * V
             for ridge in np.logspace(-6, 1, 15):
                 if linear:
                     value = np.log(np.sum(q**2 / (e + ridge)[:, None]) / n + 1e-300) + np.sum(np.log(e + ridge)) / n
-                    start = min(start, (value, np.log(width), np.log(linear), np.log(ridge)))
+                    start = min(start, (value, np.log(width), 0.0, np.log(ridge)))
                 else:
                     residual = (V @ (q / (e + ridge)[:, None])) / (V2 @ (1 / (e + ridge)))[:, None]
                     plain = min(plain, (float(np.sum(residual**2)), np.log(width), np.log(ridge)))
@@ -736,9 +821,9 @@ def _shared_descent(form, kernel, X, Y, start, weights, callback, max_iter=40):
 
     def after(intermediate_result):
         values.append(float(intermediate_result.fun))
-        if callback is not None and callback(
-            {"stage": f"{form}: all rows", "iteration": len(values), "value": values[-1]}
-        ):
+        info = {"stage": f"{form}: all rows", "iteration": len(values), "value": values[-1]}
+        stop = callback is not None and callback(info)
+        if stop or (len(values) > 5 and values[-6] - values[-1] < 5e-4):
             raise StopIteration
 
     z0 = np.append(np.full(d, start[0]), start[1:])
@@ -782,7 +867,7 @@ def with_coefficients(
     X: NDArray,
     Y: NDArray,
     weights: NDArray | None = None,
-    blocks: Callable[[], Iterable] | None = None,
+    total: Callable[[Callable], Moments] | None = None,
     objective: str = "evidence",
     linear: bool = True,
 ) -> Expansion:
@@ -796,8 +881,8 @@ def with_coefficients(
         The class of its kernel.
     X, Y, weights
         The rows that `model.support` counts, targets, square roots of the row weights.
-    blocks : callable or None, default=None
-        ``blocks()`` iterates over row blocks ``(X, Y, w)`` of all rows; None means X itself.
+    total : callable or None, default=None
+        ``total(function)`` merges ``function(X, Y, w)`` of blocks of all rows; None means X itself.
     objective : str, default="evidence"
         ``"interpolation"`` solves on the support alone.
     linear : bool, default=True
@@ -818,9 +903,9 @@ def with_coefficients(
     if objective == "interpolation":
         coef = interpolation(k(X, S), np.zeros((len(X), 0)), Y, np.exp(model.log_ridge), support=model.support).coef
         return model._replace(coef=coef, linear=np.zeros((1 + d, Y.shape[1])))
-    data = [(X, Y, None if weights is None else weights**2)] if blocks is None else blocks()
-    fixed = partial(fixed_columns, linear=linear)
-    coef = solve_coefficients(data, k, S, fixed, float(np.exp(model.log_ridge)))
+    function = partial(moments, kernel=k, S=S, fixed=partial(fixed_columns, linear=linear))
+    sums = function(X, Y, None if weights is None else weights**2) if total is None else total(function)
+    coef = solve_coefficients(sums, float(np.exp(model.log_ridge)))
     part = np.zeros((1 + d, Y.shape[1]))
     part[: len(coef) - m] = coef[m:]
     part[1:] /= np.sqrt(d)
@@ -908,7 +993,7 @@ def fit_lab(
     *,
     all_rows: bool = False,
     weights: NDArray | None = None,
-    blocks: Callable[[], Iterable] | None = None,
+    total: Callable[[Callable], Moments] | None = None,
     more: Sequence[Callable[[], tuple]] = (),
     callback: Callable | None = None,
 ) -> LABSolution:
@@ -930,8 +1015,8 @@ def fit_lab(
         Whether kernel ridge regression with all rows as centres is also tried.
     weights : ndarray of shape (n,) or None, default=None
         Square roots of row weights with mean 1.
-    blocks : callable or None, default=None
-        Row blocks of all data for the last solve, where X is only a part of them.
+    total : callable or None, default=None
+        See `with_coefficients`; where X is only a part of the rows.
     more : sequence of callable, default=()
         Further rows on which to `refine` the bandwidths, where X is only a part of the data.
     callback : callable or None, default=None
@@ -942,63 +1027,74 @@ def fit_lab(
     LABSolution
         The model, its out-of-fold predictions, curves and certificate.
     """
+    found = _candidates(kernels, X, Y, settings, folds, all_rows, weights, callback)
+    rows = np.concatenate([valid for _, valid in folds]) if folds else np.zeros(0, dtype=int)
+    share, errors = _weigh(found, Y[rows], None if weights is None else weights[rows], 3 if all_rows else 2)
+    kept = [name for name in found if share[name] > 0]
+    for name in kept:
+        if name in kernels:
+            found[name] = learn_again(found[name], name, kernels[name], X, Y, settings, weights, callback)
+            if more and len(folds) == 1 and settings.objective != "interpolation":
+                found[name] = _refined(found[name], kernels[name], X, Y, folds[0][1], more, settings, callback)
+    parts = []
+    for name in kept:
+        model = found[name].expansion
+        rows_of = total if model.linear_weight is None else None
+        part = with_coefficients(
+            model, kernels[model.form], X, Y, weights, rows_of, settings.objective, settings.linear
+        )
+        parts.append(part._replace(weight=share[name]))
+    main = max(kept, key=lambda name: (found[name].expansion.linear_weight is None, share[name]))
+    fitted = sum(p.weight * evaluate(p, kernels[p.form], X, X) for p in parts)
+    return LABSolution(
+        parts,
+        rows,
+        sum(share[name] * found[name].predictions for name in kept),
+        {name: c.curve for name, c in found.items() if c.curve},
+        errors,
+        found[main].loss,
+        found[main].stationarity,
+        float(np.max(np.sum((fitted - Y) ** 2, axis=1))),
+    )
+
+
+def _candidates(kernels, X, Y, settings, folds, all_rows, weights, callback):
+    """Everything that is tried, by name; forms after the first race against it."""
     found: dict[str, Candidate] = {}
+    rival, supports = None, fold_supports(X, Y, folds, settings)
     for form, kernel in kernels.items():
         if all_rows:
             plain, learned = shared_candidates(form, kernel, np.asarray(X, dtype=float), Y, folds, weights, callback)
             found[f"{form}, all rows, one bandwidth"] = plain
             found[f"{form}, all rows"] = learned
         if folds:
-            found[form] = local_candidate(form, kernel, X, Y, folds, settings, weights, callback)
+            other = rival if settings.growth is None else None
+            found[form] = rival = local_candidate(
+                form, kernel, X, Y, folds, settings, weights, callback, other, supports
+            )
         else:
             support = select_support(X, Y, settings.n_support, settings.selection, settings.seed)
             expansion, loss, certificate = learn_local(
                 form, kernel, X, Y, support, settings, weights, callback=callback
             )
             found[form] = Candidate(expansion, np.zeros((0, Y.shape[1])), [], loss, certificate)
-    names = list(found)
-    if folds:
-        rows = np.concatenate([valid for _, valid in folds])
-        root = None if weights is None else weights[rows]
-        share = combine([found[c].predictions for c in names], Y[rows], root, max_parts=3 if all_rows else 2)
-        errors = {c: float(np.mean(np.sum((found[c].predictions - Y[rows]) ** 2, axis=1))) for c in names}
-    else:
-        rows, errors = np.zeros(0, dtype=int), {}
-        share = np.zeros(len(names))
-        share[int(np.argmin([found[c].loss[-1] if len(found[c].loss) else np.inf for c in names]))] = 1.0
-    kept = [c for c, s in zip(names, share) if s > 0]
-    if more and len(folds) == 1 and settings.objective != "interpolation":
-        for c in kept:
-            model, valid = found[c].expansion, folds[0][1]
-            kernel, error = kernels[model.form], errors[c]
-            refined, later = refine(
-                model, kernel, X[model.support], more, (X[valid], Y[valid]), settings, error, callback
-            )
-            curve = found[c].curve + [(found[c].curve[-1][0] + 20 * (i + 1), e) for i, e in enumerate(later)]
-            found[c] = found[c]._replace(expansion=refined, curve=curve)
-    parts = []
-    for c in kept:
-        part = with_coefficients(
-            found[c].expansion,
-            kernels[found[c].expansion.form],
-            X,
-            Y,
-            weights,
-            blocks if found[c].expansion.linear_weight is None else None,
-            settings.objective,
-            settings.linear,
-        )
-        parts.append(part._replace(weight=float(share[names.index(c)])))
-    predictions = sum(share[names.index(c)] * found[c].predictions for c in kept)
-    main = max(kept, key=lambda c: (found[c].expansion.linear_weight is None, share[names.index(c)]))
-    fitted = sum(p.weight * evaluate(p, kernels[p.form], X, X) for p in parts)
-    return LABSolution(
-        parts,
-        rows,
-        predictions,
-        {c: found[c].curve for c in names if found[c].curve},
-        errors,
-        found[main].loss,
-        found[main].stationarity,
-        float(np.max(np.sum((fitted - Y) ** 2, axis=1))),
-    )
+    return found
+
+
+def _weigh(found, Y, weights, max_parts):
+    """Weights and validation errors of the candidates; without validation rows the smallest objective has it all."""
+    if len(Y):
+        share = combine([c.predictions for c in found.values()], Y, weights, max_parts)
+        errors = {name: float(np.mean(np.sum((c.predictions - Y) ** 2, axis=1))) for name, c in found.items()}
+        return {name: float(w) for name, w in zip(found, share)}, errors
+    best = min(found, key=lambda name: found[name].loss[-1] if len(found[name].loss) else np.inf)
+    return {name: float(name == best) for name in found}, {}
+
+
+def _refined(candidate, kernel, X, Y, valid, more, settings, callback):
+    """The candidate after `refine` on further rows, with its longer validation curve."""
+    model, last = candidate.expansion, candidate.curve[-1][0]
+    error = min(e for _, e in candidate.curve)
+    refined, later = refine(model, kernel, X[model.support], more, (X[valid], Y[valid]), settings, error, callback)
+    curve = candidate.curve + [(last + 20 * (i + 1), e) for i, e in enumerate(later)]
+    return candidate._replace(expansion=refined, curve=curve)
