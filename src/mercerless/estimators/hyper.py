@@ -189,10 +189,10 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         n_centers = self._n_centers(len(X))
         if n_centers is None:
             return self._learn_exact(X[:], target, choice)
+        check_memory(48.0 * n_centers**2, f"The system of {n_centers} centers", self.memory_limit,
+                     "use fewer landmarks or raise memory_limit")
         centers = choose_centers(choice.hyper, X, n_centers, self.landmark_method, random)
         gram = choice.hyper.gram(centers)
-        check_memory(48.0 * len(centers) ** 2, f"The system of {len(centers)} centers", self.memory_limit,
-                     "use fewer landmarks or raise memory_limit")
         parts = np.array_split(random.permutation(len(X)), self.n_parts)
         seeds = random.randint(2**31 - 1, size=len(parts))
         if len(parts) == 1:
@@ -213,7 +213,7 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         y = target(slice(None), slice(None))[index.first, index.second]
         used = ~np.isnan(y)
         first, second, weight, y = (a[used] for a in (*index, y))
-        check_memory(24.0 * len(y) ** 2, f"The hyper-kernel matrix of {len(y)} pairs", self.memory_limit,
+        check_memory(34.0 * len(y) ** 2, f"The hyper-kernel matrix of {len(y)} pairs", self.memory_limit,
                      "set n_landmarks or raise memory_limit")
         pairs = take_pairs(X, first, second)
         hyper = choice.hyper
@@ -459,7 +459,7 @@ class HyperRidge(_HyperLearner):
         if count == "auto":
             count = None if n <= _EXACT_ITEMS_TENSOR else _DEFAULT_LANDMARKS
         knots = hyper.knots(X)
-        check_memory(8.0 * n**2 * (5 + 2 * hyper.n_trends(X.shape[1], knots)), f"The similarities of {n} items",
+        check_memory(8.0 * n**2 * (14 + 4.5 * hyper.n_trends(X.shape[1], knots)), f"The similarities of {n} items",
                      self.memory_limit, "use fewer items or trend=None")
         if count is None or count >= n:
             landmarks, basis = X, item_basis(hyper.items(X))
@@ -672,7 +672,7 @@ class HyperSVR(_HyperLearner):
     def _solve_landmarks(self, design, target: PairTarget, gram: NDArray, choice: Choice, random,
                          report) -> HyperSolution:
         n = design.shape[0]
-        check_memory(80.0 * n**2, f"The pairs of {n} items", self.memory_limit, "use n_parts or raise memory_limit")
+        check_memory(84.0 * n**2, f"The pairs of {n} items", self.memory_limit, "use n_parts or raise memory_limit")
         C = self._C_for(choice.alpha, n) if self.C is None else float(self.C)
         return svr_admm(design, target, gram, C, self.epsilon, tol=self.tol, max_iter=self.max_iter, callback=report)
 
@@ -768,6 +768,9 @@ class _TwoStage(BaseEstimator):
         items = take_rows(X, rows)
         learner = self._learner(settings, len(rows)).fit(items, y[rows])
         stage.fit(_normalised(learner.kernel_, items), X, y, C)
+        if not stage.certificate <= 1e-6:
+            warnings.warn(f"The linear machine stopped at a relative gap of {stage.certificate:.1e}; use a smaller C.",
+                          ConvergenceWarning, stacklevel=3)
         self.learner_, self.machine_, self.C_ = learner, stage, stage.C
         self.kernel_, self.hyper_kernel_, self.cv_results_ = stage.kernel, learner.hyper_kernel_, results
 
@@ -792,7 +795,9 @@ class _TwoStage(BaseEstimator):
                 n_parts=-(-len(rows) // _PART_ITEMS))
             return _normalised(small.fit(X[rows], y[rows]).kernel_, X[rows])
 
-        choice = choose_stages(stage, learn, len(candidates), X, y, stage_splits(y, self.cv, self._classify, random))
+        n_base = sum(getattr(one["hyper_kernel"], "constant", False) for one in candidates)
+        splits = stage_splits(y, self.cv, self._classify, random)
+        choice = choose_stages(stage, learn, len(candidates), X, y, splits, n_base)
         scores = choice.scores.max(axis=1)
         results = [{**settings, "score": float(score)} for settings, score in zip(candidates, scores)]
         # a regression on features chooses its C on all rows
@@ -800,7 +805,7 @@ class _TwoStage(BaseEstimator):
         return candidates[choice.index], None if free else choice.C, results
 
     def _candidates(self, choice: Choice, X: NDArray) -> list[dict]:
-        """The base kernel itself, which wins ties; stage 1's best setting of every length scale; and smoother ones."""
+        """The base kernel itself, first; stage 1's best setting of every length scale; and smoother ones."""
         found = {_scale_of(choice.hyper): {"hyper_kernel": choice.hyper, "alpha": choice.alpha}}
         # a machine needs no kernel fitted closer than that, and iterative solvers slow down
         rows = [row for row in choice.results if row["alpha"] >= 1e-7]
@@ -835,7 +840,9 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
     """Learn a kernel from the labels, then classify with it: the paper's two stages in one estimator.
 
     Stage 1 is `HyperRidge` (or `HyperSVR`) on the ideal kernel of the labels. Stage 2 is a support vector machine with
-    the learned kernel, scaled to a unit mean diagonal; for many items a linear machine on its low-rank features.
+    the learned kernel, scaled to a unit mean diagonal and with its negative directions flipped; for many items a linear
+    machine on low-rank features, from sums over blocks of rows. Candidates of stage 1, the plain Gaussian kernel among
+    them, are compared by stage 2 on held-out items.
 
     Parameters
     ----------
@@ -1019,8 +1026,9 @@ class HyperRegressor(RegressorMixin, _TwoStage):
     """Learn a kernel from the targets, then regress with it.
 
     Stage 1 is `HyperRidge` (or `HyperSVR`) on the product of standardised targets or a Gaussian of their differences.
-    Stage 2 is a support vector regression with the learned kernel, scaled to a unit mean diagonal; for many items
-    ridge regression on its low-rank features.
+    Stage 2 is a support vector regression with the learned kernel, scaled to a unit mean diagonal and with its negative
+    directions flipped; for many items ridge regression on low-rank features, from sums over blocks of rows. Candidates
+    of stage 1, the plain Gaussian kernel among them, are compared by stage 2 on held-out items.
 
     Parameters
     ----------

@@ -68,6 +68,10 @@ class Stage:
         The one used.
     kernel : Kernel
         The kernel used.
+    classify : bool
+        Whether y are labels.
+    certificate : float
+        The relative optimality gap, where the machine does not warn itself.
     refines : bool
         Whether `scores` asks a cheaper machine, so that C has to be chosen with the machine itself.
     """
@@ -75,6 +79,8 @@ class Stage:
     grid: NDArray
     C: float | None
     kernel: Kernel
+    classify: bool
+    certificate: float = 0.0
     refines = False
 
     def fit(self, kernel: Kernel, X: Any, y: NDArray, C: float | None) -> "Stage":
@@ -161,7 +167,7 @@ class KernelStage(Stage):
     def __init__(self, epsilon: float | None, memory_limit: Any):
         self.epsilon, self.memory_limit = epsilon, memory_limit
         self.grid = np.logspace(-2, 3, 6) if epsilon is None else np.logspace(-1, 4, 6)
-        self.refines = epsilon is not None
+        self.refines, self.classify = epsilon is not None, epsilon is None
 
     def guard(self, n_items: int) -> None:
         check_memory(40.0 * n_items**2, f"The flipped kernel matrix of {n_items} items", self.memory_limit,
@@ -272,7 +278,7 @@ class LinearStage(Stage):
             n_folds = min(self.cv, len(y)) if C is None else 1
             fold_of = random.permutation(len(y)) % n_folds
             moments = reduce_rows(partial(_moments, of_rows, n_folds), add, (rows, y, fold_of), features.bytes_per_row,
-                                  _BLOCK_BYTES)
+                                  self._block)
             solution, C, _ = ridge_choice(moments, self.grid if C is None else np.array([C]))
         self.kernel, self.C, self.certificate, self.classes = kernel, C, solution.certificate, classes
         self.decision = LandmarkMap(kernel, features.landmarks, features.weights @ solution.coef)
@@ -307,6 +313,11 @@ class LinearStage(Stage):
         check_memory(16.0 * size**2, f"A sample of {size} rows for the features",
                      self.memory_limit, "use fewer components or raise memory_limit")
 
+    @property
+    def _block(self) -> int:
+        """Bytes that a block of rows may need: one for similarities, one for features, one for those in the margin."""
+        return min(_BLOCK_BYTES, memory_budget(self.memory_limit) // 4)
+
     def _map(self, kernel: Kernel, X: Any, n_components: int, random) -> LandmarkMap:
         landmarks = select_landmarks(kernel, X, min(n_components, len(X)), random_state=random)
         low_rank = nystroem(kernel, X, landmarks, oversampling=2.0, random_state=random, memory_limit=self.memory_limit)
@@ -315,17 +326,17 @@ class LinearStage(Stage):
     def _rows(self, features: LandmarkMap, X: Any) -> tuple[Any, Callable | None]:
         """What passes go over, and how its rows become features (None: they are features)."""
         rank = features.weights.shape[1]
-        # half of it for the rest: blocks, their rows inside the margin, the systems
-        if 16.0 * len(X) * rank + 4 * _BLOCK_BYTES > memory_budget(self.memory_limit) or rank == 0:
+        # the features, and the blocks of a pass with their rows inside the margin
+        if 8.0 * len(X) * rank + 4 * self._block > memory_budget(self.memory_limit) or rank == 0:
             return X, features
-        Z = map_rows(features, X, features.bytes_per_row, n_columns=rank, budget=_BLOCK_BYTES)
+        Z = map_rows(features, X, features.bytes_per_row, n_columns=rank, budget=self._block)
         return (Z.persist() if is_dask(Z) else Z), None
 
     def _hinge(self, features: LandmarkMap, rows: Any, of_rows: Callable | None, signs: NDArray,
                C: float) -> LinearSolution:
         def run(old: NDArray, new: NDArray) -> list[HingeSums]:
             return reduce_rows(partial(_hinge_of_rows, of_rows, old, new), _add_all, (rows, signs),
-                               features.bytes_per_row, _BLOCK_BYTES)
+                               features.bytes_per_row, self._block)
 
         return squared_hinge(run, features.weights.shape[1], np.full(signs.shape[1], float(C)))
 
@@ -368,7 +379,7 @@ class KreinStage(Stage):
     """
 
     def __init__(self, estimator: BaseEstimator, judge: KernelStage):
-        self.estimator, self.judge, self.grid = estimator, judge, judge.grid
+        self.estimator, self.judge, self.grid, self.classify = estimator, judge, judge.grid, judge.classify
 
     def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
         self.judge.grid = self.grid
@@ -402,10 +413,12 @@ class StageChoice(NamedTuple):
 
 
 def choose_stages(stage: Stage, learn: Callable[[int, NDArray], Kernel], n_candidates: int, X: NDArray, y: NDArray,
-                  splits: list[tuple[NDArray, NDArray]]) -> StageChoice:
+                  splits: list[tuple[NDArray, NDArray]], n_base: int = 0) -> StageChoice:
     """Compare candidates of stage 1 by the machine of stage 2, with the kernel learned anew in every fold.
 
-    The labels of a fold never reach the kernel that is judged on it.
+    The labels of a fold never reach the kernel that is judged on it. A classifier prefers a base kernel unless a
+    learned one has fewer errors by more than the square root of the base kernel's errors, about one standard deviation:
+    counts of errors are noisy, and the best of many learned kernels is lucky.
 
     Parameters
     ----------
@@ -421,6 +434,8 @@ def choose_stages(stage: Stage, learn: Callable[[int, NDArray], Kernel], n_candi
         Labels or values.
     splits : list of tuple of ndarray
         Training and held-out rows.
+    n_base : int, default=0
+        The first so many candidates are base kernels, which learned nothing.
 
     Returns
     -------
@@ -431,7 +446,12 @@ def choose_stages(stage: Stage, learn: Callable[[int, NDArray], Kernel], n_candi
     for train, held in splits:
         for i in range(n_candidates):
             scores[i] += stage.scores(learn(i, train), X[train], y[train], X[held], y[held])
-    i, k = np.unravel_index(int(np.argmax(scores)), scores.shape)
+    eligible = scores
+    if stage.classify and n_base:
+        best = scores[:n_base].max()
+        if scores.max() - best <= np.sqrt(sum(len(held) for _, held in splits) - best):
+            eligible = scores[:n_base]
+    i, k = np.unravel_index(int(np.argmax(eligible)), eligible.shape)
     if stage.refines and len(stage.grid) > 1:  # C of the chosen kernel, by the machine itself
         k = np.argmax(sum(stage.machine_scores(learn(int(i), train), X[train], y[train], X[held], y[held])
                           for train, held in splits))
