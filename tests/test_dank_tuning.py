@@ -64,6 +64,26 @@ def test_descent_lowers_the_loss():
     assert scales[0] < scales[1] and scales[0] < scales[2]  # only the first feature matters
 
 
+def test_features_that_do_not_pay_keep_the_common_scale():
+    """With many features that matter alike, one length scale each would fit noise; few that matter do leave."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(80, 20))
+
+    def scales(target):
+        halves = np.arange(80) < 40
+        folds = [Fold(X[h], target[h], X[~h], target[~h], np.zeros(40), 10.0) for h in (halves, ~halves)]
+        tuned = tune_dank(
+            Gaussian(np.full(20, 2.0)), folds, C=1.0, epsilon=0.1, n_samples=80, is_classification=False, max_iter=10
+        )
+        return np.log(tuned.kernel.length_scale)
+
+    alike = X.sum(axis=1) + rng.normal(size=80)
+    assert np.ptp(scales((alike - alike.mean()) / alike.std())) < 0.2
+    few = np.sin(6 * X[:, 0])
+    found = scales((few - few.mean()) / few.std())
+    assert np.argmin(found) == 0 and np.sort(found)[1] - found[0] > 1.0
+
+
 def test_tuned_classifier_finds_the_features_that_matter():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(500, 8))
@@ -78,8 +98,8 @@ def test_tuned_classifier_finds_the_features_that_matter():
 def test_tuned_regressor_does_not_depend_on_the_scale_of_y():
     X, y = make_data(60, False)
     X_test, y_test = make_data(200, False, seed=1)
-    model = DANKRegressor(tune="gradient", random_state=0).fit(X, y)
-    moved = DANKRegressor(tune="gradient", random_state=0).fit(X, 1e4 * (y + 3))
+    model = DANKRegressor(Gaussian(1.0), tune="gradient", random_state=0).fit(X, y)
+    moved = DANKRegressor(Gaussian(1.0), tune="gradient", random_state=0).fit(X, 1e4 * (y + 3))
     difference = moved.score(X_test, 1e4 * (y_test + 3)) - model.score(X_test, y_test)
     assert abs(difference) < 0.1  # not smaller: rounding may change the path of the descent
     assert model.epsilon_ > 0 and model.score(X_test, y_test) > 0.3
