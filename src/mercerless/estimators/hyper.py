@@ -695,6 +695,41 @@ class _TwoStage(BaseEstimator):
 
     _classify: bool
 
+    def __init__(
+        self,
+        hyper_kernel: Any = "gaussian",
+        *,
+        loss: str = "squared",
+        alpha: float | None = None,
+        C: float | None = None,
+        machine: str = "auto",
+        nonnegative: bool = False,
+        n_landmarks: int | str | None = "auto",
+        landmark_method: str = "uniform",
+        n_parts: int | str = "auto",
+        max_samples: int | None = 10_000,
+        n_components: int = 500,
+        cv: int = 5,
+        memory_limit: int | float | str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.hyper_kernel = hyper_kernel
+        self.loss = loss
+        self.alpha = alpha
+        self.C = C
+        self.machine = machine
+        self.nonnegative = nonnegative
+        self.n_landmarks = n_landmarks
+        self.landmark_method = landmark_method
+        self.n_parts = n_parts
+        self.max_samples = max_samples
+        self.n_components = n_components
+        self.cv = cv
+        self.memory_limit = memory_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
     def _learner(self, settings: dict, n_items: int) -> _HyperLearner:
         """Stage 1 with the chosen hyper-kernel and penalty for so many items."""
         shared = {name: getattr(self, name) for name in (
@@ -928,41 +963,6 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
 
     _target, _classify = "classes", True
 
-    def __init__(
-        self,
-        hyper_kernel: Any = "gaussian",
-        *,
-        loss: str = "squared",
-        alpha: float | None = None,
-        C: float | None = None,
-        machine: str = "auto",
-        nonnegative: bool = False,
-        n_landmarks: int | str | None = "auto",
-        landmark_method: str = "uniform",
-        n_parts: int | str = "auto",
-        max_samples: int | None = 10_000,
-        n_components: int = 500,
-        cv: int = 5,
-        memory_limit: int | float | str | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        self.hyper_kernel = hyper_kernel
-        self.loss = loss
-        self.alpha = alpha
-        self.C = C
-        self.machine = machine
-        self.nonnegative = nonnegative
-        self.n_landmarks = n_landmarks
-        self.landmark_method = landmark_method
-        self.n_parts = n_parts
-        self.max_samples = max_samples
-        self.n_components = n_components
-        self.cv = cv
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
     def fit(self, X: ArrayLike, y: ArrayLike) -> "HyperClassifier":
         """Learn the kernel and the classifier.
 
@@ -1129,23 +1129,13 @@ class HyperRegressor(RegressorMixin, _TwoStage):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.hyper_kernel = hyper_kernel
+        super().__init__(
+            hyper_kernel, loss=loss, alpha=alpha, C=C, machine=machine, nonnegative=nonnegative,
+            n_landmarks=n_landmarks, landmark_method=landmark_method, n_parts=n_parts, max_samples=max_samples,
+            n_components=n_components, cv=cv, memory_limit=memory_limit, n_jobs=n_jobs, random_state=random_state,
+        )
         self.target = target
-        self.loss = loss
-        self.alpha = alpha
-        self.C = C
         self.epsilon = epsilon
-        self.machine = machine
-        self.nonnegative = nonnegative
-        self.n_landmarks = n_landmarks
-        self.landmark_method = landmark_method
-        self.n_parts = n_parts
-        self.max_samples = max_samples
-        self.n_components = n_components
-        self.cv = cv
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     _classify = False
 

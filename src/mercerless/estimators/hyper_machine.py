@@ -188,29 +188,13 @@ class KernelStage(Stage):
     def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
         # of a regression: kernel ridge regression, whose whole path costs one eigendecomposition
         if self.epsilon is None:
-            return self.machine_scores(kernel, X, y, Z, z)
+            return self._machine_scores(kernel, X, y, Z, z)
         s, V = eigh(kernel(X))
         mean = y.mean()
         path = (V * np.where(s < 0, -1.0, 1.0)) @ ((V.T @ (y - mean))[:, None] / (np.abs(s)[:, None] + 1 / self.grid))
         return -np.sum((kernel(Z, X) @ path + mean - z[:, None]) ** 2, axis=0)
 
-    def machine_scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
-        """The same with the machine itself.
-
-        Parameters
-        ----------
-        kernel : Kernel
-            The kernel.
-        X, Z : ndarray
-            Training and held-out items.
-        y, z : ndarray
-            Their labels or values.
-
-        Returns
-        -------
-        ndarray of shape (n_values,)
-            The scores.
-        """
+    def _machine_scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
         if self.epsilon is None and np.all(y == y[0]):
             return np.full(len(self.grid), float(np.sum(z == y[0])))
         K, projector = _flipped(kernel, X)
@@ -453,7 +437,7 @@ def choose_stages(stage: Stage, learn: Callable[[int, NDArray], Kernel], n_candi
             eligible = scores[:n_base]
     i, k = np.unravel_index(int(np.argmax(eligible)), eligible.shape)
     if stage.refines and len(stage.grid) > 1:  # C of the chosen kernel, by the machine itself
-        k = np.argmax(sum(stage.machine_scores(learn(int(i), train), X[train], y[train], X[held], y[held])
+        k = np.argmax(sum(stage._machine_scores(learn(int(i), train), X[train], y[train], X[held], y[held])
                           for train, held in splits))
     return StageChoice(int(i), float(stage.grid[k]), scores)
 
