@@ -354,10 +354,11 @@ def test_parts_need_no_more_memory_than_their_own_rows(moons):
 
 def test_parts_with_one_class_and_regression_parts(waves):
     rng = np.random.default_rng(0)
-    X = np.concatenate([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 20])
-    y = np.r_[np.zeros(40), np.ones(40)]
-    model = DANKClassifier(n_parts=2, random_state=0).fit(X, y)
-    assert model.score(X, y) == 1.0 and model.predict([[20.0, 20.0]]) == [1.0]
+    for n in (40, 600):  # all rows in the working set, or none
+        X = np.concatenate([rng.normal(size=(n, 2)), rng.normal(size=(n, 2)) + 20])
+        y = np.r_[np.zeros(n), np.ones(n)]
+        model = DANKClassifier(n_parts=2, random_state=0).fit(X, y)
+        assert model.score(X, y) == 1.0 and model.predict([[20.0, 20.0]]) == [1.0]
     X, y = waves
     model = DANKRegressor(C=10.0, n_parts=3, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.9

@@ -283,7 +283,8 @@ def _first_working_set(gram: Gram, p, v, lo, hi, epsilon: float) -> np.ndarray:
     _, b = duality_gap(gradient, v, lo, hi, epsilon)
     slack = 0.05 * (epsilon if epsilon > 0 else float(np.abs(p).max()))
     gain = np.where(v != 0, -np.inf, _gain(gradient - b, lo, hi, epsilon))
-    return np.union1d(np.flatnonzero(v), _largest(gain, -slack, np.count_nonzero(v)))
+    working = np.union1d(np.flatnonzero(v), _largest(gain, -slack, np.count_nonzero(v)))
+    return working if len(working) else np.arange(_ALL_ROWS)  # nothing to separate: any rows will do
 
 
 def _largest(gain: np.ndarray, above: float, n_working: int) -> np.ndarray:
