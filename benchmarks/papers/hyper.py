@@ -389,7 +389,7 @@ def regression(options):
         X, y = regression_data(name)
         gamma = gammas / X.shape[1]
         methods = {
-            "SVR, tuned": GridSearchCV(SVR(epsilon=0.05), {"C": np.logspace(-1, 4, 6), "gamma": gamma}),
+            "SVR, tuned": GridSearchCV(SVR(epsilon=0.05), {"C": np.logspace(0, 3, 4), "gamma": gamma[::2]}),
             "kernel ridge, tuned": GridSearchCV(KernelRidge(kernel="rbf"),
                                                 {"alpha": np.logspace(-6, 1, 8), "gamma": gamma}),
             "HyperRegressor": HyperRegressor(random_state=0),

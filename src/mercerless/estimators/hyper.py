@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
 from mercerless._validation import check_classes, check_memory
-from mercerless.estimators.hyper_machine import KernelStage, KreinStage, LinearStage, choose_stages, stage_splits
+from mercerless.estimators.hyper_machine import KernelStage, KreinStage, LinearStage, Stage, choose_stages, stage_splits
 from mercerless.estimators.hyper_search import (
     Choice,
     PairTarget,
@@ -746,7 +746,7 @@ class _TwoStage(BaseEstimator):
     def _parts(self, n_items: int) -> int:
         if self.n_parts != "auto":
             return self.n_parts
-        return -(-n_items // _PART_ITEMS) if n_items > 2 * _PART_ITEMS and self.n_landmarks is not None else 1
+        return 1 if self.n_landmarks is None else _auto_parts(n_items)
 
     def _training_data(self, X: Any, y: Any, **checks) -> tuple[Any, NDArray]:
         """Checked rows, in memory or not, and one target per row."""
@@ -784,7 +784,7 @@ class _TwoStage(BaseEstimator):
             raise ValueError("machine='svm' needs all rows in memory; use machine='linear', or X.compute().")
         return machine
 
-    def _stage(self, machine: str) -> KernelStage | LinearStage | KreinStage:
+    def _stage(self, machine: str) -> Stage:
         if machine == "linear":
             return LinearStage(self._classify, self.n_components, self.cv, self.memory_limit, self.random_state)
         stage = KernelStage(None if self._classify else self.epsilon, self.memory_limit)
@@ -809,7 +809,7 @@ class _TwoStage(BaseEstimator):
         self.learner_, self.machine_, self.C_ = learner, stage, stage.C
         self.kernel_, self.hyper_kernel_, self.cv_results_ = stage.kernel, learner.hyper_kernel_, results
 
-    def _tune(self, stage: Any, X: NDArray, y: NDArray, random) -> tuple[dict, float | None, list[dict]]:
+    def _tune(self, stage: Stage, X: NDArray, y: NDArray, random) -> tuple[dict, float | None, list[dict]]:
         """Stage 1's settings and stage 2's loss weight, by cross-validation over both, and its results."""
         given = {"alpha": self.alpha} if self.alpha is not None and self.loss == "squared" else {}
         learner = self._learner({"n_parts": 1, **given}, len(X))
@@ -823,12 +823,9 @@ class _TwoStage(BaseEstimator):
 
         def learn(index: int, rows: NDArray) -> Kernel:
             rows = rows[np.sort(check_random_state(0).permutation(len(rows))[:_TUNE_STAGE1])]
-            small = self._learner(candidates[index], len(rows))
-            count = small.n_landmarks
-            small.set_params(
-                n_landmarks=min(count, _TUNE_LANDMARKS) if isinstance(count, Integral) else _TUNE_LANDMARKS,
-                n_parts=-(-len(rows) // _PART_ITEMS))
-            return _normalised(small.fit(X[rows], y[rows]).kernel_, X[rows])
+            few = min(self.n_landmarks, _TUNE_LANDMARKS) if isinstance(self.n_landmarks, Integral) else _TUNE_LANDMARKS
+            small = {**candidates[index], "n_landmarks": few, "n_parts": _auto_parts(len(rows))}
+            return _normalised(self._learner(small, len(rows)).fit(X[rows], y[rows]).kernel_, X[rows])
 
         n_base = sum(getattr(one["hyper_kernel"], "constant", False) for one in candidates)
         splits = stage_splits(y, self.cv, self._classify, random)
@@ -853,6 +850,10 @@ class _TwoStage(BaseEstimator):
             spread = spread_of(X)
             base = [{"hyper_kernel": GaussianHyper(spread * a, np.inf), "alpha": 1e-6} for a in _BASE_SCALES]
         return base + learned
+
+
+def _auto_parts(n_items: int) -> int:
+    return -(-n_items // _PART_ITEMS) if n_items > 2 * _PART_ITEMS else 1
 
 
 def _some_rows(n_rows: int, most: int | None, random) -> NDArray:
