@@ -217,8 +217,10 @@ def test_stage_1_is_divided_where_there_are_many_items():
     X, y = rings(1300)
     model = HyperClassifier(GaussianHyper(2.0), alpha=1e-3, C=1.0, **{**FAST, "max_samples": 1200}).fit(X, y)
     assert model.learner_.n_parts == 3
-    with pytest.raises(ValueError, match="n_parts must be an integer between 1 and the 600 items"):
-        HyperClassifier(n_parts=700, **FAST).fit(X, y)
+    given = HyperClassifier(GaussianHyper(2.0), alpha=1e-3, C=1.0, n_parts=13, **FAST).fit(X, y)
+    assert given.learner_.n_parts == 6  # parts of 100 rows, in a sample of 600
+    with pytest.raises(ValueError, match="n_parts must be an integer between 1 and the 1300 items"):
+        HyperClassifier(n_parts=1400, **FAST).fit(X, y)
     with pytest.raises(ValueError, match="max_samples"):
         HyperClassifier(max_samples=0).fit(X, y)
 

@@ -7,6 +7,7 @@
     MERCERLESS_DATA=... python benchmarks/papers/hyper.py figure3 [--full]
     MERCERLESS_DATA=... python benchmarks/papers/hyper.py extension [--full]
     MERCERLESS_DATA=... python benchmarks/papers/hyper.py regression [--sets yacht]
+    python benchmarks/papers/hyper.py draw
 
 Table 1 learns a known kernel from its matrix on 40 % of the rows; table 2 learns one from labels; table 3 does so for
 large sets. The reduced runs have fewer splits, sets and rows; --full is the paper's protocol (10 splits, six sets,
@@ -410,7 +411,43 @@ def regression(options):
             }, 2)
 
 
-PARTS = {part.__name__: part for part in (table1, table2, table3, figure2, figure3, extension, regression)}
+def draw(options):
+    """Figures 2 and 3 from their results, as results/hyper_figure2.png and results/hyper_figure3.png."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    def table(name):
+        with open(HERE / "results" / f"hyper_{name}.csv", newline="") as file:
+            return list(csv.DictReader(file))
+
+    figure, axes = plt.subplots(1, 4, figsize=(13, 3.4), sharey=True, layout="constrained")
+    rows = table("figure2")
+    for ax, parts in zip(axes, ("1", "2", "4", "8")):
+        for method in ("grid", "random pairs"):
+            mine = [row for row in rows if row["v"] == parts and row["method"] == method]
+            ax.semilogy([int(row["pairs"]) for row in mine], [float(row["error"]) for row in mine], "o-", label=method)
+        ax.set(title=f"{parts} part{'s' if parts != '1' else ''}", xlabel="pairs per part")
+    axes[0].set_ylabel("relative error of the matrix")
+    axes[0].legend()
+    figure.savefig(HERE / "results" / "hyper_figure2.png", dpi=100)
+
+    rows = table("figure3")
+    digits = list(dict.fromkeys(row["digits"] for row in rows))
+    figure, axes = plt.subplots(1, len(digits), figsize=(12, 3.6), layout="constrained")
+    for ax, pair in zip(axes, digits):
+        for method in dict.fromkeys(row["method"] for row in rows):
+            mine = [row for row in rows if row["digits"] == pair and row["method"] == method]
+            ax.errorbar([int(row["rows"]) for row in mine], [float(row["accuracy"]) for row in mine],
+                        [float(row["deviation"]) for row in mine], fmt="o-", capsize=3, label=method)
+        ax.set(title=f"digits {pair}", xlabel="training rows")
+    axes[0].set_ylabel("test accuracy, %")
+    axes[-1].legend(fontsize=8, loc="lower right")
+    figure.savefig(HERE / "results" / "hyper_figure3.png", dpi=100)
+
+
+PARTS = {part.__name__: part for part in (table1, table2, table3, figure2, figure3, extension, regression, draw)}
 
 
 def main():

@@ -734,8 +734,7 @@ class _TwoStage(BaseEstimator):
         """Stage 1 with the chosen hyper-kernel and penalty for so many items."""
         shared = {name: getattr(self, name) for name in (
             "n_landmarks", "landmark_method", "cv", "memory_limit", "n_jobs", "random_state")}
-        shared |= {"target": self._target, "hyper_kernel": self.hyper_kernel, "n_parts": self._parts(n_items)}
-        shared |= settings
+        shared |= {"target": self._target, "hyper_kernel": self.hyper_kernel, "n_parts": 1, **settings}
         if self.loss == "squared":
             # a machine follows: more digits of the kernel would not change it
             return HyperRidge(nonnegative=self.nonnegative, tol=1e-4, **shared)
@@ -743,9 +742,10 @@ class _TwoStage(BaseEstimator):
         C = None if alpha is None else HyperSVR._C_for(alpha, n_items / shared["n_parts"])
         return HyperSVR(C=C, **shared)
 
-    def _parts(self, n_items: int) -> int:
+    def _parts(self, n_items: int, n_rows: int) -> int:
+        """The number of parts for a sample of all rows; given ones keep their size."""
         if self.n_parts != "auto":
-            return self.n_parts
+            return -(-self.n_parts * n_items // n_rows)
         return 1 if self.n_landmarks is None else _auto_parts(n_items)
 
     def _training_data(self, X: Any, y: Any, **checks) -> tuple[Any, NDArray]:
@@ -776,7 +776,7 @@ class _TwoStage(BaseEstimator):
         if not (most is None or (isinstance(most, Integral) and most >= 1)):
             raise ValueError(f"max_samples must be a positive integer or None, not {most!r}.")
         if self.n_parts != "auto":  # stage 1 would say so after the search
-            self._learner({}, 1)._check_n_parts(len(X) if most is None else min(len(X), most))
+            self._learner({"n_parts": self.n_parts}, 1)._check_n_parts(len(X))
         machine = self.machine
         if machine == "auto":
             machine = "svm" if len(X) <= _LARGE else "linear"
@@ -800,9 +800,10 @@ class _TwoStage(BaseEstimator):
         few = _some_rows(len(X), _TUNE_ROWS if machine == "linear" else _TUNE_ITEMS, random)
         settings, C, results = self._tune(stage, take_rows(X, few), y[few], random)
         rows = _some_rows(len(X), self.max_samples, random)
-        items = take_rows(X, rows)
+        items = X if len(rows) == len(X) else take_rows(X, rows)
+        settings["n_parts"] = self._parts(len(rows), len(X))
         learner = self._learner(settings, len(rows)).fit(items, y[rows])
-        stage.fit(_normalised(learner.kernel_, items), X, y, C)
+        stage.fit(_normalised(learner.kernel_, take_rows(X, rows[:: max(1, len(rows) // _TUNE_ROWS)])), X, y, C)
         if not stage.certificate <= 1e-6:
             warnings.warn(f"The linear machine stopped at a relative gap of {stage.certificate:.1e}; use a smaller C.",
                           ConvergenceWarning, stacklevel=3)
@@ -812,7 +813,7 @@ class _TwoStage(BaseEstimator):
     def _tune(self, stage: Stage, X: NDArray, y: NDArray, random) -> tuple[dict, float | None, list[dict]]:
         """Stage 1's settings and stage 2's loss weight, by cross-validation over both, and its results."""
         given = {"alpha": self.alpha} if self.alpha is not None and self.loss == "squared" else {}
-        learner = self._learner({"n_parts": 1, **given}, len(X))
+        learner = self._learner(given, len(X))
         target, _, _ = encode_target(y, len(X), self._target)
         learner._check_parameters(len(X), target)
         candidates = self._candidates(learner._choose(X.astype(float, copy=False), target, random), X)
@@ -902,7 +903,8 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
     landmark_method : {"uniform", "kmeans", "leverage"}, default="uniform"
         How they are chosen.
     n_parts : int or "auto", default="auto"
-        Parts in stage 1; "auto": parts of about 500 items where there are more than 1000.
+        Parts of all rows in stage 1, proportionally fewer of a sample; "auto": parts of about 500 items where there are
+        more than 1000.
     max_samples : int or None, default=10000
         Rows that stage 1 learns from at most, drawn at random; None: all. Stage 2 always uses all.
     n_components : int, default=500
@@ -1056,7 +1058,8 @@ class HyperRegressor(RegressorMixin, _TwoStage):
     landmark_method : {"uniform", "kmeans", "leverage"}, default="uniform"
         How they are chosen.
     n_parts : int or "auto", default="auto"
-        Parts in stage 1; "auto": parts of about 500 items where there are more than 1000.
+        Parts of all rows in stage 1, proportionally fewer of a sample; "auto": parts of about 500 items where there are
+        more than 1000.
     max_samples : int or None, default=10000
         Rows that stage 1 learns from at most, drawn at random; None: all. Stage 2 always uses all.
     n_components : int, default=500
