@@ -1,5 +1,6 @@
 """Stage 2 of the hyper-kernel estimators: linear machines from sums, flipped matrices, choices, and scale."""
 
+import pickle
 import tracemalloc
 from functools import partial
 
@@ -18,6 +19,7 @@ from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRi
 from mercerless.estimators.hyper_machine import KernelStage, LinearStage, Stage, choose_stages, stage_splits
 from mercerless.kernels import Gaussian, Sigmoid
 from mercerless.kernels.hyper import GaussianHyper
+from mercerless.persistence import load, save
 from mercerless.solvers.hyper_linear import hinge_sums, moment_sums, ridge_choice, squared_hinge
 
 
@@ -223,6 +225,16 @@ def test_stage_1_is_divided_where_there_are_many_items():
         HyperClassifier(n_parts=1400, **FAST).fit(X, y)
     with pytest.raises(ValueError, match="max_samples"):
         HyperClassifier(max_samples=0).fit(X, y)
+
+
+@pytest.mark.parametrize("machine", ["svm", "linear"])
+def test_fitted_models_are_saved_and_loaded(tmp_path, machine):
+    pytest.importorskip("skops")
+    X, y = rings(80)
+    model = HyperClassifier(GaussianHyper(1.5), alpha=1e-3, C=1.0, **{**FAST, "machine": machine}).fit(X, y)
+    save(model, tmp_path / "model.skops")
+    for copy in (load(tmp_path / "model.skops"), pickle.loads(pickle.dumps(model))):
+        np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
 
 
 # ---- scale ----
