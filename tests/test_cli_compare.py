@@ -1,5 +1,6 @@
 """``mercerless compare`` from end to end: every kind of data, every kind of bad input, and Ctrl-C."""
 
+import errno
 import io
 import json
 import os
@@ -234,3 +235,32 @@ def test_on_a_dask_cluster(tmp_path, capsys):
         assert main(["compare", "d.npz", *quick("neighbors"), *there]) == 0
     here, there = (json.loads(Path(name).read_text())["table"] for name in ("here.json", "there.json"))
     assert [row["score"] for row in here] == [row["score"] for row in there]
+
+
+def test_a_full_disk_loses_the_report_but_not_the_outcome(tmp_path, capsys, monkeypatch):
+    np.save(tmp_path / "D.npy", D)
+    np.save(tmp_path / "y.npy", Y)
+
+    def full(self, *_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", full)
+    assert run("D.npy", "--labels", "y.npy", *quick("neighbors"), "--no-curves", "--output", "out.html") == 2
+    printed, errors = capsys.readouterr()
+    assert "Nearest neighbours has the best mean accuracy" in printed
+    assert errors == "mercerless compare: Cannot write 'out.html': No space left on device; give another place.\n"
+
+
+def test_no_jobs(tmp_path, capsys):
+    np.save(tmp_path / "D.npy", D)
+    np.save(tmp_path / "y.npy", Y)
+    assert main(["compare", "D.npy", "--labels", "y.npy", "--jobs", "0"]) == 2
+    assert "n_jobs=0 would do nothing; use 1 or more" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_cannot_be_written_to(tmp_path, capsys):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    np.save(tmp_path / "D.npy", D)
+    assert run("D.npy", "--output", "closed/out.html") == 2
+    assert "cannot be written to; give another place." in capsys.readouterr().err

@@ -20,6 +20,8 @@ def test_kinds_of_arrays():
     assert guess_kind(np.exp(-D))[0] == "similarity"
     assert guess_kind(X)[0] == "table"
     assert guess_kind(-D)[0] == "similarity"
+    assert guess_kind(D + 1e-6 * np.eye(40))[0] == "distance"  # a diagonal of rounding
+    assert guess_kind(np.ones((40, 40)))[0] == guess_kind(np.zeros((40, 40)))[0] == "similarity"
 
 
 @pytest.mark.parametrize("y, task", [
@@ -135,3 +137,53 @@ def test_a_matrix_too_large_for_memory_is_refused(monkeypatch):
     monkeypatch.setattr("mercerless._validation.available_memory", lambda: 20_000)
     with pytest.raises(MemoryError, match="Comparing learners on a 40 x 40 matrix needs"):
         make_problem(D, Y)
+
+
+@pytest.mark.parametrize("y, sentence", [
+    ([*"ab" * 18, *"cdef"], "c has 1 of the 40 items; merge or remove rare classes."),
+    ([f"name {i}" for i in range(40)], "there are 40 classes for 40 items; merge or remove rare classes."),
+    (np.arange(40) // 2, "or say that the labels are numbers (task 'regression')."),
+])
+def test_rare_classes(y, sentence):
+    with pytest.raises(ValueError, match="Every class needs at least 5 items, but ") as caught:
+        make_problem(X, np.asarray(y), task="classification")
+    assert str(caught.value).endswith(sentence)
+
+
+@pytest.mark.parametrize("scale", [1e150, 1e-150])
+def test_numbers_that_cannot_be_squared(scale):
+    with pytest.raises(ValueError, match=r"The data have a largest size of .*; rescale them"):
+        make_problem(scale * X, Y)
+    with pytest.raises(ValueError, match=r"The targets have a largest size of .*; rescale them"):
+        make_problem(X, scale * X[:, 0])
+
+
+def test_a_test_set_with_a_class_of_its_own(tmp_path):
+    with pytest.raises(ValueError, match="the class middle, which no training item has"):
+        make_problem(X, Y, X_test=X[:2], y_test=["left", "middle"])
+    rows = [f"{x},{y},train" for x, y in zip(X[:, 0], Y)]
+    (tmp_path / "t.csv").write_text("\n".join(["a,y,split", *rows, "1.0,middle,test", "1.0,left,test"]))
+    with pytest.raises(ValueError, match=r"Every class needs|the class middle, which no training item has"):
+        read_problem(tmp_path / "t.csv")
+
+
+def test_lines_of_text_with_a_label_file(tmp_path):
+    (tmp_path / "names.txt").write_text("\n".join(f"{word} no {i}" for i, word in enumerate(Y)))
+    (tmp_path / "labels.txt").write_text("\n".join(Y))
+    problem = read_problem(tmp_path / "names.txt", labels=str(tmp_path / "labels.txt"))
+    assert problem.kind == "strings" and guessed(problem)["kind"] == "strings" and problem.items[3] == "left no 3"
+    np.savetxt(tmp_path / "D.txt", D)
+    assert read_problem(tmp_path / "D.txt", labels=str(tmp_path / "labels.txt")).kind == "distance"
+
+
+def test_parquet_with_what_is_no_table(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(pa.table({"a": [[1, 2]] * 40, "y": list(Y)}), tmp_path / "lists.parquet")
+    with pytest.raises(ValueError, match=r"column 'a' has cells of type list.*one number or word in a cell"):
+        read_problem(tmp_path / "lists.parquet")
+    words = pa.table({"a": ["u", None, *"v" * 38], "b": list(X[:, 0]), "y": list(Y)})
+    parquet.write_table(words, tmp_path / "missing.parquet")
+    with pytest.raises(ValueError, match=r"line 2, column 'a' is missing \(''\)"):
+        read_problem(tmp_path / "missing.parquet")

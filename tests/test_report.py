@@ -7,6 +7,7 @@ import struct
 import subprocess
 import zlib
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -197,3 +198,17 @@ def test_nothing_is_wider_than_a_phone(reports, tmp_path):
     document, _, _ = browse(page.as_uri(), tmp_path, "--window-size=500,900")
     content, window = json.loads(re.search(r'data-sizes="([^"]+)"', document)[1])
     assert content <= window
+
+
+def test_in_a_notebook(reports):
+    text = reports["matrix"]._repr_html_()
+    page = Page(text)
+    assert page.tags.count("tr") == 4 and "script" not in page.tags and reports["matrix"].verdict[0] in text
+    assert len(repr(reports["matrix"])) < 200 and "recommended 'neighbors'" in repr(reports["matrix"])
+
+
+def test_print_is_light_and_wide():
+    style = files("mercerless").joinpath("report.css").read_text()
+    assert re.findall(r"@media ([^{]*?) *\{", style) == [
+        "screen and (prefers-color-scheme: dark)", "screen and (max-width: 44rem)", "print"
+    ]

@@ -4,9 +4,9 @@
 
 The comparison sees the training items only. Then every learner is fitted on all of them and scored on items that
 nothing has seen: for amp_edit the validation and test peptides of its source (2132), for the tables a random 30 %, over
-several such splits. Printed is how far the recommended learner is behind the best single one by that fresh test. Reads
-the sets from $MERCERLESS_DATA; writes results/compare_fresh.csv beside itself, after every split, in place of the
-rows of the same split. With --save FOLDER, all numbers of every comparison go there as JSON.
+several such splits. Printed is how far the recommended learner, which may be a vote, is behind the best single one by
+that fresh test. Reads the sets from $MERCERLESS_DATA; writes results/compare_fresh.csv beside itself, after every
+split, in place of the rows of the same split. With --save FOLDER, all numbers of every comparison go there as JSON.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def main():
     for name in arguments.sets.split(","):
         for split, X, y, X_test, y_test in fresh_sets(name, range(*first, end)):
             start = time.perf_counter()
-            how = {"repeats": arguments.repeats, "n_jobs": arguments.jobs, "name": name}
+            how = {"repeats": arguments.repeats, "curves": False, "n_jobs": arguments.jobs, "name": name}
             found = compare(X, y, X_test=X_test, y_test=y_test, **how)
             merge([
                 {"set": name, "split": split, "repeats": arguments.repeats, "learner": row["learner"],
@@ -85,8 +85,8 @@ def summarise(name, rows):
     def mean(column, chosen):
         return np.mean([float(row[column]) for row in rows if chosen(row)])
 
-    complete = [learner for learner in dict.fromkeys(row["learner"] for row in rows)
-                if sum(row["learner"] == learner for row in rows) == len(splits)]
+    complete = [learner for learner in dict.fromkeys(row["learner"] for row in rows) if learner != "vote"
+                and sum(row["learner"] == learner for row in rows) == len(splits)]
     means = {learner: mean("fresh", lambda row, learner=learner: row["learner"] == learner) for learner in complete}
     print(f"{name}, {len(splits)} splits: mean score by cross-validation and on fresh items")
     for learner in sorted(means, key=means.get, reverse=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import VotingClassifier, VotingRegressor
 
 from mercerless._inputs import Problem
 from mercerless._learners import Learner
@@ -42,8 +43,19 @@ def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> st
         loading = loading.replace("X = ", "items = ")
     body = "\n".join([loading, *preparation])
     rows = "the same columns" if problem.kind == "table" else "one row per new item, against the training items"
-    fit = f"estimator = {describe(estimator)}\nestimator.fit(X, y)\n# estimator.predict(X_new): {rows}"
+    fit = f"{assignment(estimator)}\nestimator.fit(X, y)\n# estimator.predict(X_new): {rows}"
     return f"{imports_for(body, estimator)}\n\n{body}\n\n{fit}\n"
+
+
+def assignment(estimator: BaseEstimator) -> str:
+    """Return the lines that make `estimator`; the members of a vote have lines of their own."""
+    if not isinstance(estimator, (VotingClassifier, VotingRegressor)):
+        return f"estimator = {describe(estimator)}"
+    names = {name: name.replace("-", "_") for name, _ in estimator.estimators}
+    members = [f"{names[name]} = {describe(member)}" for name, member in estimator.estimators]
+    listed = ", ".join(f'("{name}", {variable})' for name, variable in names.items())
+    weights = "" if estimator.weights is None else f", weights={estimator.weights}"
+    return "\n".join([*members, f"estimator = {type(estimator).__name__}([{listed}]{weights})"])
 
 
 def describe(estimator: BaseEstimator) -> str:

@@ -15,6 +15,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,14 +24,22 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.ensemble import VotingClassifier, VotingRegressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
+from sklearn.metrics import log_loss, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from mercerless._inputs import Problem
-from mercerless._learners import Learner, Setting, matrix_for, rows_for, share_decompositions
+from mercerless._learners import (
+    Learner,
+    Setting,
+    forget_decompositions,
+    matrix_for,
+    rows_for,
+    share_decompositions,
+)
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
 
 N_FOLDS = 5
@@ -61,7 +70,7 @@ def make_folds(problem: Problem, repeat: int, random_state: int) -> list[tuple[N
         splitter = StratifiedKFold if problem.is_classification else KFold
     else:
         splitter = StratifiedGroupKFold if problem.is_classification else GroupKFold
-    seed = 10_007 * random_state + repeat
+    seed = (10_007 * random_state + repeat) % 2**32
     split = splitter(N_FOLDS, shuffle=True, random_state=seed).split(problem.y, problem.y, problem.groups)
     return list(split)
 
@@ -74,6 +83,10 @@ def inner_folds(problem: Problem, train: NDArray) -> list[tuple[NDArray, NDArray
 
 def keep_groups(estimator: BaseEstimator, folds: list[tuple[NDArray, NDArray]]) -> None:
     """Let the search inside an estimator use folds that keep groups whole, where it can be told."""
+    if isinstance(estimator, (VotingClassifier, VotingRegressor)):
+        for _, member in estimator.estimators:
+            keep_groups(member, folds)
+        return
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     if "cv" in last.get_params(deep=False) and not isinstance(last, (HyperClassifier, HyperRegressor)):
         last.set_params(cv=folds)
@@ -112,8 +125,8 @@ def run_task(problem: Problem, learner: Learner, setting: Setting, task: Task) -
     Returns
     -------
     dict
-        Plain values that go into JSON: the scores, what single test items contribute to the main one, seconds for
-        fitting and predicting, bytes of the fitted model, and whether the solver converged.
+        Plain values that go into JSON: the scores, targets and predictions (classes by number), seconds for fitting
+        and predicting, bytes of the fitted model, and whether the solver converged.
     """
     train, X_train, X_test, y_test = _data(problem, learner, task, setting.random_state)
     record: dict[str, Any] = {**task._asdict(), "n_train": len(train)}
@@ -128,14 +141,15 @@ def run_task(problem: Problem, learner: Learner, setting: Setting, task: Task) -
             fitted = time.perf_counter()
             predicted = estimator.predict(X_test)
             done = time.perf_counter()
-            record["scores"], items = score(problem, setting.scoring, estimator, X_test, y_test, predicted)
+            record["scores"] = score(problem, estimator, X_test, y_test, predicted)
         except Exception as error:  # whatever one learner does must not lose the others
-            return {**record, "error": f"{type(error).__name__}: {error}".splitlines()[0]}
+            lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+            return {**record, "error": ": ".join([type(error).__name__, *lines[:1]])}
     record["fit_time"], record["predict_time"] = fitted - start, (done - fitted) / len(y_test)
     record["size"] = len(pickle.dumps(getattr(estimator, "best_estimator_", estimator)))
     record["converged"] = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
     if task.part == 1.0:
-        record["items"] = [round(float(value), 9) for value in items]
+        record["target"], record["predicted"] = (_plain(problem, values) for values in (y_test, predicted))
     return record
 
 
@@ -152,21 +166,41 @@ def _data(problem: Problem, learner: Learner, task: Task, random_state: int):
     return train, X[train], X[test], problem.y[test]
 
 
-def score(problem, scoring, estimator, X_test, y_test, predicted) -> tuple[dict[str, float], NDArray]:
-    """Return all scores, and each test item's contribution to the main one (their mean is the score)."""
-    if not problem.is_classification:
-        squared = (predicted - y_test) ** 2
-        items = 1.0 - squared / max(np.var(y_test), np.finfo(float).tiny)
-        scores = {"r2": items.mean(), "rmse": np.sqrt(squared.mean()), "mae": np.abs(predicted - y_test).mean()}
-        return {name: float(value) for name, value in scores.items()}, items
+def _plain(problem: Problem, values: NDArray) -> list[float] | list[int]:
+    """Classes by their number, or numbers."""
+    if problem.is_classification:
+        return np.searchsorted(np.unique(problem.y), values).tolist()
+    return np.asarray(values, dtype=np.float64).tolist()
+
+
+def score(problem, estimator, X_test, y_test, predicted) -> dict[str, float]:
+    """Return all scores."""
+    scores = point_scores(problem.is_classification, y_test, predicted)
+    return {**scores, **_ranking_scores(estimator, X_test, y_test)} if problem.is_classification else scores
+
+
+def point_scores(is_classification: bool, y_test: NDArray, predicted: NDArray) -> dict[str, float]:
+    """Return the scores that predictions alone give."""
+    if is_classification:
+        names = ("accuracy", "balanced_accuracy")
+        return {name: float(contributions(name, y_test, predicted).mean()) for name in names}
+    error = predicted - y_test
+    scores = {
+        "r2": contributions("r2", y_test, predicted).mean(), "rmse": np.sqrt((error**2).mean()),
+        "mae": np.abs(error).mean(),
+    }
+    return {name: float(value) for name, value in scores.items()}
+
+
+def contributions(metric: str, y_test: NDArray, predicted: NDArray) -> NDArray:
+    """Return what each test item adds to the score: the mean is the score."""
+    if metric == "r2":
+        return 1.0 - (predicted - y_test) ** 2 / max(np.var(y_test), np.finfo(float).tiny)
     correct = (predicted == y_test).astype(float)
-    scores = {"accuracy": correct.mean(), "balanced_accuracy": balanced_accuracy_score(y_test, predicted)}
-    scores.update(_ranking_scores(estimator, X_test, y_test))
-    items = correct
-    if scoring == "balanced_accuracy":
-        classes, which, counts = np.unique(y_test, return_inverse=True, return_counts=True)
-        items = correct * len(y_test) / (len(classes) * counts[which])
-    return {name: float(value) for name, value in scores.items()}, items
+    if metric == "accuracy":
+        return correct
+    classes, which, counts = np.unique(y_test, return_inverse=True, return_counts=True)
+    return correct * len(y_test) / (len(classes) * counts[which])
 
 
 def _ranking_scores(estimator, X_test, y_test) -> dict[str, float]:
@@ -206,11 +240,16 @@ class Store:
     def put(self, task: Task, record: dict[str, Any]) -> None:
         """Keep a record."""
         self.records[task.key] = record
-        if self.folder is not None:
+        if self.folder is None:
+            return
+        try:
             self.folder.mkdir(parents=True, exist_ok=True)  # another run of the same data may have finished
             partial = self.folder / f".{task.key}.{os.getpid()}.part"
             partial.write_text(json.dumps(record))
             os.replace(partial, self.folder / f"{task.key}.json")
+        except OSError:  # a full disk: only resuming is lost
+            self.clear()
+            self.folder = None
 
     def clear(self) -> None:
         """Delete the files; the records stay in memory."""
@@ -235,6 +274,8 @@ class Run:
         How many repeats exactly, whatever they cost; None for as many as fit.
     n_jobs : int
         Tasks at the same time.
+    curves : bool
+        Whether learning curves are wanted.
     store : Store
         Finished tasks.
     progress : callable of (text, done, total)
@@ -247,6 +288,7 @@ class Run:
     budget: float | None
     repeats: int | None = None
     n_jobs: int | None = None
+    curves: bool = True
     store: Store = field(default_factory=Store)
     progress: Callable[[str, int, int], None] = lambda text, done, total: None
     left_out: dict[str, str] = field(default_factory=dict)
@@ -276,10 +318,15 @@ class Run:
                 self._execute(text, tasks)
         except KeyboardInterrupt:
             self.interrupted = True
+        except BrokenExecutor:
+            raise MemoryError(
+                "A worker process was ended from outside, most likely because memory ran out; use fewer jobs or a part "
+                "of the items. Finished fits are kept, so resuming goes on from there."
+            ) from None
         return self
 
     def _steps(self) -> Iterator[tuple[str, list[Task]]]:
-        parts = possible_parts(self.problem)
+        parts = possible_parts(self.problem) if self.curves or self.repeats is None else ()
         for part in parts:
             yield f"training on {part:.3g} of a split", self._tasks(0, [0], part)
             self._drop_unaffordable()
@@ -291,7 +338,7 @@ class Run:
         if self.problem.y_test is not None:
             yield "given test set", self._tasks(0, [-1])
         curves = [task for part in parts for task in self._tasks(0, range(1, N_FOLDS), part)]
-        if self._cost(curves) < self.remaining:
+        if self.curves and self._cost(curves) < self.remaining:
             yield "learning curves", curves
         last = MAX_REPEATS if self.repeats is None else self.repeats
         while self.n_repeats < last:
@@ -383,7 +430,11 @@ class Run:
 
 
 def _run_batch(problem: Problem, work: list[tuple[Learner, Task]], setting: Setting) -> list[dict[str, Any]]:
-    return [run_task(problem, learner, setting, task) for learner, task in work]
+    """Run tasks that share decompositions; what they shared is of no use to others and must not pile up in a worker."""
+    try:
+        return [run_task(problem, learner, setting, task) for learner, task in work]
+    finally:
+        forget_decompositions()
 
 
 def duration(seconds: float) -> str:

@@ -156,7 +156,7 @@ def _read_npy(path: Path, memory_limit) -> np.ndarray:
         mapped = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError:
         raise _unreadable(path) from None
-    check_memory(mapped.nbytes, f"Reading {str(path)!r}", memory_limit)
+    check_memory(mapped.nbytes, f"Reading {str(path)!r}", memory_limit, "use a part of the rows")
     return np.array(mapped)
 
 
@@ -164,7 +164,7 @@ def _read_npz(path: Path, memory_limit) -> dict[str, np.ndarray]:
     try:
         with zipfile.ZipFile(path) as archive:
             n_bytes = sum(member.file_size for member in archive.infolist())
-        check_memory(n_bytes, f"Reading {str(path)!r}", memory_limit)
+        check_memory(n_bytes, f"Reading {str(path)!r}", memory_limit, "use a part of the rows")
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except (ValueError, EOFError, zipfile.BadZipFile):

@@ -171,6 +171,7 @@ def make_problem(
         X = edit_similarities(list(items), list(items))
         guesses.append(Guess("similarity", "1 - edit distance / longer length", "X holds strings", "kind"))
     X = check_real(X, "X")
+    _check_range(X, "The data")
     if kind is None:
         kind, why = guess_kind(X)
         guesses.append(Guess("kind", kind, why, "kind"))
@@ -201,8 +202,27 @@ def _with_test(problem: Problem, X_test, y_test) -> Problem:
     if y_test is None or len(y_test) != len(X_test):
         raise ValueError("y_test must have one label per row of X_test.")
     y_test = np.asarray(y_test)
-    y_test = y_test.astype(problem.y.dtype) if problem.is_classification else y_test.astype(np.float64)
-    return replace(problem, X_test=X_test, y_test=y_test)
+    if problem.is_classification:
+        y_test = y_test.astype(str) if problem.y.dtype.kind == "U" else y_test
+        _check_test_classes(problem.y, y_test)
+    return replace(problem, X_test=X_test, y_test=y_test.astype(problem.y.dtype))
+
+
+def _check_test_classes(y: NDArray, y_test: NDArray) -> None:
+    """Refuse a test set with classes that nothing can be learned about."""
+    strange = np.setdiff1d(y_test, y)
+    if len(strange):
+        raise ValueError(
+            f"The given test set has the class {strange[0]!s}, which no training item has; remove its items or do "
+            "without the given test set (--no-split)."
+        )
+
+
+def _check_range(values: NDArray, what: str) -> None:
+    """Refuse numbers whose squares leave the range of floating point."""
+    largest = float(np.abs(values).max())
+    if largest > 1e100 or 0 < largest < 1e-100:
+        raise ValueError(f"{what} have a largest size of {largest:.3g}, too extreme to compute with; rescale them.")
 
 
 def _are_strings(X) -> bool:
@@ -234,6 +254,7 @@ def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tu
             raise ValueError(f"There are {n_items} items; comparing learners needs at least 25.")
         if np.ptp(y) == 0:
             raise ValueError("All targets are equal, so there is nothing to learn.")
+        _check_range(y, "The targets")
         return y.astype(np.float64), task
     if y.dtype.kind == "f" and (y == np.round(y)).all():
         y = y.astype(np.int64)
@@ -242,9 +263,12 @@ def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tu
         raise ValueError(f"All labels are {classes[0]!s}; there must be at least two classes.")
     if counts.min() < 5:
         rare = f"{classes[counts.argmin()]!s} has {counts.min()} of the {n_items} items"
-        if len(classes) > n_items / 5:
-            rare = f"there are {len(classes)} classes for {n_items} items; for numeric targets say regression, else"
-        raise ValueError(f"Every class needs at least 5 items, but {rare}; merge or remove rare classes.")
+        if len(classes) > 2 and len(classes) > n_items / 5:
+            rare = f"there are {len(classes)} classes for {n_items} items"
+        remedy = "merge or remove rare classes"
+        if y.dtype.kind in "iuf" and len(classes) > 2:
+            remedy += ", or say that the labels are numbers (task 'regression')"
+        raise ValueError(f"Every class needs at least 5 items, but {rare}; {remedy}.")
     return y, task
 
 
@@ -262,10 +286,12 @@ def guess_kind(X: NDArray) -> tuple[str, str]:
     """Tell tables, similarities and distances apart; return the kind and the reason."""
     if X.shape[0] != X.shape[1]:
         return "table", f"X is not square ({X.shape[0]} x {X.shape[1]})"
-    diagonal, largest = np.diagonal(X), float(np.abs(X).max())
-    if np.abs(diagonal).max() <= 1e-12 * largest and X.min() >= 0 and largest > 0:
+    diagonal, smallest, largest = np.diagonal(X), X.min(axis=1), float(X.max())
+    if smallest.min() >= 0 and largest > 0 and diagonal.max() <= 1e-12 * largest:
         return "distance", "X is square, nothing is negative and the diagonal is zero"
-    return "similarity", "X is square and its diagonal is not zero"
+    if smallest.min() >= 0 and (diagonal <= smallest).all() and diagonal.max() < 0.5 * X.mean():
+        return "distance", "X is square, nothing is negative and the diagonal has the smallest entry of every row"
+    return "similarity", "X is square and its diagonal is not the smallest"
 
 
 def edit_similarities(rows: Sequence[str], columns: Sequence[str]) -> NDArray:
@@ -320,8 +346,12 @@ def read_problem(
     path = _files.existing_file(path, SUFFIXES)
     if path.suffix.lower() in (".npy", ".npz"):
         return _from_arrays(path, labels, kind, task, groups, array, use_split)
-    if kind == "strings" and labels is not None and Path(labels).is_file():
-        return _from_lines(path, labels, task, groups)
+    if labels is not None and Path(labels).is_file():
+        if kind == "strings":
+            return _from_lines(path, labels, task, groups)
+        if kind is None and path.suffix.lower() == ".txt" and _are_lines(path):
+            guess = Guess("kind", "strings", "every line has words in it", "kind")
+            return _from_lines(path, labels, task, groups, [guess])
     return _from_table(path, read_table(path), labels, kind, task, groups, drop, use_split)
 
 
@@ -383,12 +413,21 @@ def _label_code(labels: str) -> str:
     return f'y = np.array([line.strip() for line in open("{labels}") if line.strip()])'
 
 
-def _from_lines(path: Path, labels: str, task, groups) -> Problem:
+def _are_lines(path: Path) -> bool:
+    """Whether a file holds one text per line: no columns, and a word in every line."""
+    rows = [line.split() for line in _files._text(path).splitlines() if line.strip()]
+    columns = any(mark in _files._text(path) for mark in "\t;,")
+    return bool(rows) and not columns and not any(all(map(_files._is_number, row)) for row in rows)
+
+
+def _from_lines(path: Path, labels: str, task, groups, guesses: Sequence[Guess] = ()) -> Problem:
     lines = tuple(line for line in _files._text(path).splitlines() if line.strip())
     y = _parse_labels(list(_files.read_labels(labels)))
     g = None if groups in (None, "none") else _files.read_labels(groups)
     load = f'X = [line for line in open("{path}").read().splitlines() if line.strip()]\n{_label_code(labels)}'
-    return make_problem(lines, y, kind="strings", task=task, groups=g, name=path.name, loading=load)
+    return make_problem(
+        lines, y, kind="strings", task=task, groups=g, name=path.name, guesses=guesses, loading=load
+    )
 
 
 def _recurs(names: list[str], rows: list[list[str]]) -> bool:
@@ -433,6 +472,12 @@ def _read_parquet(path: Path) -> Table:
         raise ValueError(f"{str(path)!r} is not a readable parquet file.") from None
     if table.num_rows == 0:
         raise ValueError(f"{str(path)!r} has no rows.")
+    for column in table.schema:
+        if column.type.num_fields:
+            raise ValueError(
+                f"{str(path)!r}: column {column.name!r} has cells of type {column.type}; there must be one number or "
+                "word in a cell."
+            )
     columns = {
         str(name): ["" if cell is None else str(cell) for cell in column.to_pylist()]
         for name, column in zip(table.column_names, table.columns)
@@ -481,6 +526,8 @@ def _split_matrix(problem: Problem, test: NDArray) -> Problem:
     train, test = np.flatnonzero(~test), np.flatnonzero(test)
     columns = train if problem.is_matrix else np.arange(problem.X.shape[1])
     y, _ = _check_target(problem.y[train], len(train), problem.task, [])
+    if problem.is_classification:
+        _check_test_classes(y, problem.y[test])
     return replace(
         problem,
         X=problem.X[np.ix_(train, columns)],
@@ -555,7 +602,10 @@ def _encoding(table: Table, what: str, guesses: list[Guess]) -> TableEncoding:
         if numeric == len(cells):
             continue
         words = sorted(set(cells))
-        if "" in words or numeric > 0.5 * len(cells) or _has_separator(cells):
+        if "" in words:
+            at = f"{what}: line {table.lines[cells.index('')]}, column {name!r}"
+            raise ValueError(f"{at} is missing (''); fill in or remove missing values first.")
+        if numeric > 0.5 * len(cells) or _has_separator(cells):
             _numbers(cells, name, table.lines, what)
         if len(words) > MAX_CATEGORIES:
             raise ValueError(

@@ -423,6 +423,11 @@ def _digest(X: NDArray) -> bytes:
 _MEMORY = _Memory(2**29)
 
 
+def forget_decompositions() -> None:
+    """Drop everything that was shared."""
+    _MEMORY.results.clear()
+
+
 def share_decompositions(estimator: BaseEstimator) -> BaseEstimator:
     """Replace the spectrum transformers inside a search by ones that share their work; returns `estimator`."""
     inner = getattr(estimator, "estimator", None)

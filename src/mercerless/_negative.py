@@ -132,7 +132,7 @@ def _out_of_fold(K: NDArray, targets: NDArray, folds, modes: tuple[str, ...]) ->
         for m, mode in enumerate(modes):
             weight = np.abs(s) if mode == "flip" else np.maximum(s, 0.0)
             for i, strength in enumerate(STRENGTHS):
-                shrunk = weight / s / (weight + strength * weight.max())
+                shrunk = weight / s / (weight + strength * np.abs(s).max(initial=0.0))
                 predicted = mean + features @ (shrunk[:, None] * coordinates)
                 losses[m, i, test] = ((predicted - targets[test]) ** 2).sum(axis=1)
     return [of_mode[of_mode.mean(axis=1).argmin()] for of_mode in losses]

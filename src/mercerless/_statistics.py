@@ -169,7 +169,7 @@ def _training_variance(splits: Sequence[Split], scores: NDArray) -> NDArray:
     excess = _of_pairs(between / df) - explained
     pairs = np.triu_indices(len(excess), 1)
     known = explained[pairs] > 0
-    common = np.median((excess[pairs] / explained[pairs])[known]) if known.any() else 0.0
+    common = np.median(excess[pairs][known] / explained[pairs][known]) if known.any() else 0.0
     return np.maximum(np.maximum(excess, common * explained), 0.0)
 
 

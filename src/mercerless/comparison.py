@@ -20,11 +20,12 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.datasets import get_data_home
 
-from mercerless._engine import N_FOLDS, Run, Store, Task, duration, make_folds
+from mercerless._engine import N_FOLDS, Run, Store, contributions, duration, make_folds
 from mercerless._inputs import Problem, make_problem
 from mercerless._learners import LEARNERS, Learner, Setting, count_settings, select_learners, similarities
 from mercerless._negative import NegativePart, judge_negative_part, negative_sentences
 from mercerless._statistics import Differences, Split, compare_splits
+from mercerless._vote import VOTE, Records, best_three, vote_learner, vote_record, vote_records
 from mercerless.spectra import Indefiniteness, indefiniteness
 
 __all__ = ["Comparison", "compare"]
@@ -49,6 +50,7 @@ def compare(
     learners: Sequence[str] | None = None,
     budget: float | str | None = "2m",
     repeats: int | None = None,
+    curves: bool = True,
     n_jobs: int | None = None,
     random_state: int = 0,
     name: str = "data",
@@ -84,6 +86,8 @@ def compare(
         are run and whether costly learners are left out; what was left out is said.
     repeats : int or None, default=None
         Run exactly this many repeats, whatever they cost; None lets the budget decide.
+    curves : bool, default=True
+        Whether to train on parts of the training sets too, for learning curves.
     n_jobs : int or None, default=None
         How many tasks run at the same time, by `joblib`, whose parallel backends (also Dask) can be set around
         the call. The scores do not depend on it.
@@ -117,7 +121,7 @@ def compare(
         guesses=(),
     )
     return compare_problem(
-        problem, metric=metric, learners=learners, budget=budget, repeats=repeats, n_jobs=n_jobs,
+        problem, metric=metric, learners=learners, budget=budget, repeats=repeats, curves=curves, n_jobs=n_jobs,
         random_state=random_state, resume=resume, progress=progress,
     )
 
@@ -129,6 +133,7 @@ def compare_problem(
     learners: Sequence[str] | None = None,
     budget: float | str | None = "2m",
     repeats: int | None = None,
+    curves: bool = True,
     n_jobs: int | None = None,
     random_state: int = 0,
     resume: bool = False,
@@ -140,6 +145,10 @@ def compare_problem(
         raise ValueError(f"metric={metric!r} does not suit {problem.task}; use {' or '.join(METRICS[problem.task])}.")
     if repeats is not None and repeats < 1:
         raise ValueError(f"repeats={repeats} must be at least 1.")
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 would do nothing; use 1 or more, or -1 for all cores.")
+    if not 0 <= random_state < 2**32:
+        raise ValueError(f"random_state={random_state} must be between 0 and 2**32 - 1.")
     seconds = None if repeats is not None else parse_budget(budget)
     chosen, excused = select_learners(problem, None if learners is None else tuple(learners))
     setting = Setting(problem, metric, random_state)
@@ -149,8 +158,7 @@ def compare_problem(
         _ = setting.eigenvalues  # once, before the setting is sent to the workers
     folder = _work_folder(problem, metric, chosen, random_state)
     run = Run(
-        problem, chosen, setting, seconds, repeats, n_jobs, Store(folder, resume), quiet,
-        left_out=excused,
+        problem, chosen, setting, seconds, repeats, n_jobs, curves, Store(folder, resume), quiet, left_out=excused
     ).go()
     comparison = Comparison(
         problem=problem,
@@ -198,7 +206,7 @@ def _work_folder(problem: Problem, metric: str, learners: list[Learner], random_
     return Path(get_data_home()) / "mercerless" / "compare" / digest.hexdigest()
 
 
-@dataclass
+@dataclass(repr=False)
 class Comparison:
     """The outcome of `compare`: what was scored, what can be said about it, and what to use.
 
@@ -245,9 +253,9 @@ class Comparison:
     # ------------------------------------------------------------------------------------------ scores and order
 
     @cached_property
-    def _results(self) -> dict[str, dict[tuple[int, int], dict[str, Any]]]:
+    def _single(self) -> Records:
         """Full-size records by learner and split, of learners that can be compared with the others."""
-        results: dict[str, dict[tuple[int, int], dict[str, Any]]] = {}
+        results: Records = {}
         for record in self.records:
             if record["part"] == 1.0 and record["fold"] >= 0 and "error" not in record:
                 results.setdefault(record["learner"], {})[record["repeat"], record["fold"]] = record
@@ -256,21 +264,48 @@ class Comparison:
             del results[name]
             if name not in self.failed:
                 self.left_out.setdefault(name, "the run ended before it had enough splits")
-        return {name: results[name] for name in sorted(results, key=self._position)}
-
-    def _position(self, name: str) -> int:
-        return [learner.name for learner in self.learners].index(name)
+        order = [learner.name for learner in self.learners]
+        return {name: results[name] for name in sorted(results, key=order.index)}
 
     @cached_property
     def splits(self) -> list[tuple[int, int]]:
         """The splits, as (repeat, fold), that every compared learner was scored on."""
-        common = [set(records) for records in self._results.values()]
+        common = [set(records) for records in self._single.values()]
         return sorted(set.intersection(*common)) if common else []
+
+    @cached_property
+    def _results(self) -> Records:
+        """The records of single learners and, for tables, of the vote of the three best."""
+        return {**self._single, **vote_records(self.problem, self._single, self.splits, self.metric)}
+
+    @cached_property
+    def members(self) -> list[str]:
+        """The learners that vote, the best first; none where there is no vote."""
+        return best_three(self._single, self.splits, self.metric) if VOTE in self._results else []
+
+    def learner(self, name: str | None = None) -> Learner:
+        """The recommended, or a named, learner.
+
+        Parameters
+        ----------
+        name : str or None, default=None
+            Its name; None means the recommended one.
+
+        Returns
+        -------
+        Learner
+            What it is called and how it is built.
+        """
+        name = name or self.recommended
+        if name == VOTE and self.members:
+            return vote_learner([self.learner(member) for member in self.members])
+        return next(learner for learner in self.learners if learner.name == name)
 
     def check_comparable(self) -> None:
         """Raise where nothing can be compared."""
         enough = min(2, len(self.learners)) if self.interrupted else 1
-        if len(self._results) >= enough and self.splits:
+        guess_alone = list(self._single) == ["dummy"] and len(self.learners) > 1
+        if len(self._single) >= enough and self.splits and not guess_alone:
             return
         if self.failed and not self.interrupted:
             name, error = next(iter(self.failed.items()))
@@ -282,10 +317,27 @@ class Comparison:
         )
 
     @cached_property
-    def names(self) -> list[str]:
+    def _ranked(self) -> list[str]:
         """Names of the compared learners, the best mean score first, ties in the order of the list of learners."""
         means = {name: np.mean(self._scores(name)) for name in self._results}
         return sorted(means, key=lambda name: -means[name])
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Names of the compared learners, the recommended one first, the others by mean score."""
+        first = self._choose()
+        return [first, *(name for name in self._ranked if name != first)]
+
+    def _choose(self) -> str:
+        """The winner; without one the vote, where there is one and it is not behind by two standard errors."""
+        ranked = self._ranked
+        top = next(i for i, name in enumerate(ranked) if name != VOTE)
+        if VOTE not in ranked:
+            return ranked[top]
+        found, vote = self._compared(ranked), ranked.index(VOTE)
+        wins = all(found.better(top, i) for i in range(len(ranked)) if i not in (top, vote))
+        behind = found.difference[top, vote] > 2.0 * found.standard_error[top, vote]
+        return ranked[top] if wins or behind else VOTE
 
     def _scores(self, name: str, metric: str | None = None) -> list[float]:
         records = self._results[name]
@@ -294,16 +346,22 @@ class Comparison:
     @cached_property
     def differences(self) -> Differences:
         """All pairwise differences, in the order of `names`."""
-        return compare_splits([self._split(*split) for split in self.splits], N_FOLDS)
+        return self._compared(self.names)
 
-    def _split(self, repeat: int, fold: int) -> Split:
-        """What all learners did on one split, in the order of `names`."""
+    def _compared(self, names: list[str]) -> Differences:
+        return compare_splits([self._split(names, *split) for split in self.splits], N_FOLDS)
+
+    def _split(self, names: list[str], repeat: int, fold: int) -> Split:
+        """What the learners did on one split."""
         test, problem = self._folds[repeat][fold][1], self.problem
-        contributions = np.column_stack([self._results[name][repeat, fold]["items"] for name in self.names])
+        records = [self._results[name][repeat, fold] for name in names]
+        added = np.column_stack([
+            contributions(self.metric, np.array(record["target"]), np.array(record["predicted"])) for record in records
+        ])
         if problem.groups is not None:
-            return Split(repeat, self._groups[test], np.zeros(len(test)), contributions)
+            return Split(repeat, self._groups[test], np.zeros(len(test)), added)
         strata = problem.y[test] if problem.is_classification else np.zeros(len(test))
-        return Split(repeat, test, strata, contributions)
+        return Split(repeat, test, strata, added)
 
     @cached_property
     def _folds(self) -> dict[int, list[tuple[NDArray, NDArray]]]:
@@ -317,7 +375,7 @@ class Comparison:
 
     @property
     def recommended(self) -> str:
-        """The name of the recommended learner: the one with the best mean score."""
+        """The name of the recommended learner: the one with the best mean score or, without a winner, the vote."""
         return self.names[0]
 
     @property
@@ -327,8 +385,8 @@ class Comparison:
 
     @property
     def has_winner(self) -> bool:
-        """Whether the recommended learner is better than every other beyond doubt."""
-        return len(self.names) > 1 and not self.ties
+        """Whether the recommended learner is better than every other single one beyond doubt."""
+        return len(self.names) > 1 and not set(self.ties) - {VOTE}  # a vote that the winner leads is no rival
 
     def title(self, name: str) -> str:
         """A learner's title.
@@ -343,6 +401,8 @@ class Comparison:
         str
             What a reader sees.
         """
+        if name == VOTE and self.members:
+            return self.learner(VOTE).title
         return next(other.title for other in LEARNERS if other.name == name and other.applies(self.problem))
 
     @cached_property
@@ -353,7 +413,7 @@ class Comparison:
     def _row(self, i: int, name: str) -> dict[str, Any]:
         found, records = self.differences, [self._results[name][split] for split in self.splits]
         low, high = found.interval(i, 0)
-        learner = self.learners[self._position(name)]
+        learner = self.learner(name)
         row = {
             "learner": name,
             "title": learner.title,
@@ -375,38 +435,53 @@ class Comparison:
         row["size"] = int(np.median([record["size"] for record in records]))
         row["settings"] = count_settings(self._build(learner))
         row["converged"] = all(record["converged"] for record in records)
-        row["test_score"] = self._test_score(name)
+        row["test_score"] = self._tested[name]["scores"][self.metric] if name in self._tested else None
         return row
 
-    def _test_score(self, name: str) -> float | None:
-        key = Task(name, 0, -1)
-        scores = [
-            record["scores"][self.metric]
-            for record in self.records
-            if "scores" in record and all(record[part] == value for part, value in key._asdict().items())
-        ]
-        return scores[0] if scores else None
+    @cached_property
+    def _tested(self) -> dict[str, dict[str, Any]]:
+        """Records of the given test set by learner."""
+        tested = {record["learner"]: record for record in self.records if record["fold"] < 0 and "scores" in record}
+        if self.members and tested.keys() >= set(self.members):
+            tested[VOTE] = vote_record(self.problem, self.metric, [tested[name] for name in self.members])
+        return tested
 
     @cached_property
     def verdict(self) -> list[str]:
         """The outcome in sentences: a winner only where there is one."""
-        best, metric = self.table[0], WORDS[self.metric]
-        first = f"{best['title']} has the best mean {metric}, {self.format(best['score'])}"
+        best = next(row for row in self.table if row["learner"] != VOTE or self.has_winner)
+        among = " of the single learners" if self.recommended == VOTE and best is not self.table[0] else ""
+        first = f"{best['title']} has the best mean {WORDS[self.metric]}{among}, {self.format(best['score'])}"
         if len(self.names) == 1:
             return [f"{first}; there is nothing to compare it with."]
         if self.has_winner:
             sentences = [f"{first}, and is better than every other learner compared, beyond the doubt of the splits."]
         else:
-            tied = [self.title(name) for name in self.ties]
-            listed = f"{len(tied)} other learners are" if len(tied) > 3 else f"{' and '.join(tied)} {_are(tied)}"
-            sentences = [f"{first}, but there is no winner: {listed} not distinguishable from it."]
-            rows = [row for row in self.table if row["verdict"] != "worse"]
-            fastest = min(rows, key=lambda row: row["fit_time"])
-            if fastest is not best and fastest["fit_time"] < best["fit_time"] / 2:
-                ratio = best["fit_time"] / fastest["fit_time"]
-                sentences.append(f"Among these, {fastest['title']} is {ratio:.0f} times faster to fit.")
+            sentences = self._without_winner(first, best)
         if "dummy" in self.ties:
             sentences.append("Even the constant guess is not distinguishable: these data may hold nothing to learn.")
+        return sentences
+
+    def _without_winner(self, first: str, best: dict[str, Any]) -> list[str]:
+        """Say that there is no winner, and what to use."""
+        position = self.names.index(best["learner"])
+        single = [name for name in self._single if name != best["learner"]]
+        tied = [name for name in self.names if name in single and
+                not self.differences.better(position, self.names.index(name))]
+        titles = [self.title(name) for name in tied]
+        listed = f"{len(titles)} other learners are" if len(titles) > 3 else _are(titles)
+        sentences = [f"{first}, but there is no winner: {listed} not distinguishable from it."]
+        if self.recommended == VOTE:
+            sentences.append(
+                f"Recommended is the vote of the three best, {_and([self.title(name) for name in self.members])}: "
+                f"{self.format(self.table[0]['score'])}, with members chosen by other splits than the one that scores "
+                "them. Which of several such learners comes first is chance, and its own score is too good."
+            )
+        rows = [row for row in self.table if row["learner"] in {best["learner"], *tied} - {"dummy"}]
+        fastest, chosen = min(rows, key=lambda row: row["fit_time"], default=best), self.table[0]
+        if fastest is not chosen and fastest["fit_time"] < chosen["fit_time"] / 2:
+            ratio = chosen["fit_time"] / fastest["fit_time"]
+            sentences.append(f"Among these, {fastest['title']} is {ratio:.0f} times faster to fit.")
         return sentences
 
     def format(self, score: float) -> str:
@@ -422,7 +497,7 @@ class Comparison:
         str
             Such as ``"96.0 %"``.
         """
-        return f"{score:.3f}" if self.metric == "r2" else f"{100 * score:.1f} %"
+        return f"{score:z.3f}" if self.metric == "r2" else f"{100 * score:z.1f} %"
 
     def points(self, difference: float) -> str:
         """A difference of scores for people: accuracies in percentage points.
@@ -463,6 +538,8 @@ class Comparison:
                 if record["learner"] == name and record["repeat"] == 0 and record["fold"] >= 0 and "scores" in record:
                     value = record["n_train"], record["scores"][self.metric]
                     by_fold.setdefault(record["fold"], {})[record["part"]] = value
+            if not by_fold:
+                continue
             most = max(map(len, by_fold.values()))
             full = [points for points in by_fold.values() if len(points) == most]
             curves[name] = [
@@ -493,7 +570,7 @@ class Comparison:
         BaseEstimator
             The estimator.
         """
-        return self._build(self.learners[self._position(name or self.recommended)])
+        return self._build(self.learner(name))
 
     def code(self, name: str | None = None) -> str:
         """The recommended, or a named, estimator as code to copy.
@@ -510,7 +587,7 @@ class Comparison:
         """
         from mercerless._code import code_for
 
-        learner = self.learners[self._position(name or self.recommended)]
+        learner = self.learner(name)
         return code_for(self.problem, learner, self._build(learner))
 
     @property
@@ -589,6 +666,20 @@ class Comparison:
 
         write_atomically(path, render(self, command))
 
+    def __repr__(self) -> str:
+        """One line: what was compared, what is recommended."""
+        state = "interrupted, " if self.interrupted else ""
+        return (
+            f"<Comparison of {len(self.names)} learners on {self.problem.name!r}: {state}recommended "
+            f"{self.recommended!r}, {len(self.ties)} not distinguishable from it>"
+        )
+
+    def _repr_html_(self) -> str:
+        """The short table and the verdict for notebooks."""
+        from mercerless.report import render_short
+
+        return render_short(self)
+
     def __str__(self) -> str:
         """The short table and the verdict as text."""
         has_test = self.problem.y_test is not None
@@ -610,9 +701,13 @@ class Comparison:
         return "\n".join([*lines, *notes, "", *self.verdict, *matrix])
 
 
+def _and(names: list[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
 
 def _are(names: list[str]) -> str:
-    return "is" if len(names) == 1 else "are"
+    return f"{_and(names)} {'is' if len(names) == 1 else 'are'}"
 
 
 def write_atomically(path: str | os.PathLike, text: str) -> None:
@@ -622,5 +717,7 @@ def write_atomically(path: str | os.PathLike, text: str) -> None:
     try:
         partial.write_text(text, encoding="utf-8")
         os.replace(partial, path)
+    except OSError as error:
+        raise OSError(f"Cannot write {str(path)!r}: {error.strerror}; give another place.") from None
     finally:
         partial.unlink(missing_ok=True)

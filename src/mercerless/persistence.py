@@ -105,6 +105,11 @@ def _is_trusted(name: str) -> bool:
     return inspect.isclass(found) and found.__module__ == module
 
 
+def check_installed() -> None:
+    """Raise before any work where skops is missing."""
+    _skops()
+
+
 def _skops():
     try:
         from skops import io

@@ -23,13 +23,13 @@ from mercerless.spectra import Indefiniteness, symmetrize
 if TYPE_CHECKING:
     from mercerless.comparison import Comparison
 
-__all__ = ["render"]
+__all__ = ["render", "render_short"]
 
 #: At most this many items are drawn in the ordered matrix.
 MAX_DRAWN = 320
 #: How many learning curves get a colour of their own.
 N_COLOURED = 5
-FAMILIES = {"baseline": "ordinary baseline", "repair": "spectrum repaired", "mercerless": "mercerless"}
+FAMILIES = {"baseline": "ordinary baseline", "repair": "spectrum repaired", "mercerless": "mercerless", "vote": "vote"}
 UNITS = {"accuracy": "percentage points", "balanced_accuracy": "percentage points", "r2": "units of R²"}
 
 
@@ -70,6 +70,35 @@ def render(comparison: Comparison, command: str | None = None) -> str:
         f"<footer class=soft>Written by mercerless {escape(comparison.versions()['mercerless'])} on "
         f"{escape(comparison.finished)}.</footer>\n</body>\n</html>\n"
     )
+
+
+def render_short(comparison: Comparison) -> str:
+    """Return the verdict and the scores as a small piece of HTML, for notebooks.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What to show.
+
+    Returns
+    -------
+    str
+        Paragraphs and a table without style of their own. Every name that came from outside is escaped.
+    """
+    from mercerless.comparison import WORDS
+
+    header = ("learner", WORDS[comparison.metric], "difference", "interval", "fit", "verdict")
+    rows = []
+    for row in comparison.table:
+        bounds = " to ".join(_minus(comparison.points(row[key])) for key in ("difference_low", "difference_high"))
+        own = row["verdict"] == "recommended"
+        difference = "" if own else _minus(comparison.points(row["difference"]))
+        cells = (_minus(comparison.format(row["score"])), difference, "" if own else bounds, duration(row["fit_time"]))
+        listed = "".join(f"<td>{cell}</td>" for cell in (*cells, escape(row["verdict"])))
+        rows.append(f"<tr><th scope=row>{escape(row['title'])}</th>{listed}</tr>")
+    head = "".join(f"<th scope=col>{escape(name)}</th>" for name in header)
+    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in comparison.verdict)
+    return f"<div>{words}<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
 
 
 # -------------------------------------------------------------------------------------------------------- words
@@ -155,8 +184,8 @@ def _reproduce(comparison: Comparison, command: str) -> str:
         "<h3>How the differences are judged</h3>\n<p class=soft>The variance of a difference has two parts: of the "
         "items, from out-of-fold predictions, corrected for overlapping training sets (Nadeau and Bengio 2003), and "
         "of the training, what splits differ by beyond what their items explain. All pairs of learners are judged "
-        "together by the studentized range (Tukey), so that without any real difference one is claimed in at most 5 % of "
-        "such reports. “Not distinguishable” does not mean equal: more items would tell.</p></section>"
+        "together by the studentized range (Tukey), so that without any real difference one is claimed in at most "
+        "5 % of such reports. “Not distinguishable” does not mean equal: more items would tell.</p></section>"
     )
 
 
@@ -192,7 +221,7 @@ def _plot(comparison: Comparison) -> str:
         lines.append(
             f'<div class="row {state}"><div class=name>{escape(row["title"])}'
             f"<small>{FAMILIES[row['family']]}</small></div><div class=track aria-hidden=true>{marks}</div>"
-            f"<div class=value>{comparison.format(row['score'])}<small>{interval}</small></div></div>"
+            f"<div class=value>{_minus(comparison.format(row['score']))}<small>{interval}</small></div></div>"
         )
     ticks = "".join(
         f'<span style="left:{place(tick):.2f}%">{_tick(tick, step)}</span>'
@@ -261,12 +290,13 @@ def _table_row(comparison: Comparison, row: dict[str, Any], others: list[str], h
     difference = f"{_minus(comparison.points(row['difference']))}<small>{verdict}</small>"
     if row["verdict"] == "recommended":
         difference = f"<span class=mark>{verdict}</span>"
-    cells = [f"<td>{comparison.format(row['score'])}<small>±{half}</small></td>", f"<td>{difference}</td>"]
+    cells = [f"<td>{_minus(comparison.format(row['score']))}<small>±{half}</small></td>", f"<td>{difference}</td>"]
     if has_test:
-        cells.append(f"<td>{'' if row['test_score'] is None else comparison.format(row['test_score'])}</td>")
+        test = "" if row["test_score"] is None else _minus(comparison.format(row["test_score"]))
+        cells.append(f"<td>{test}</td>")
     cells.append(f"<td>{duration(row['fit_time'])}</td><td>{duration(1000 * row['predict_time'])}</td>")
     for name in others:
-        shown = f"{row[name]:.3g}" if name in row and np.isfinite(row[name]) else "&ndash;"
+        shown = _minus(f"{row[name]:.3g}") if name in row and np.isfinite(row[name]) else "&ndash;"
         cells.append(f"<td class=extra>{shown}</td>")
     settings = row["settings"] or ("none" if row["learner"] == "dummy" else "own")
     cells.append(f"<td class=extra>{format_bytes(row['size'])}</td><td class=extra>{settings}</td>")
@@ -405,7 +435,7 @@ def _curves(comparison: Comparison) -> str:
     shown = [score for name in coloured for _, score in curves[name]]
     low, high = min(shown), max(shown)
     low, high = low - 0.06 * (high - low) - 1e-9, high + 0.06 * (high - low) + 1e-9
-    width, height, left, base = 720, 300, 52, 268
+    width, height, left, base = 720, 300, 86, 268  # room for large labels on narrow screens
 
     def place(size: float, score: float) -> str:
         x = left + (width - left - 14) * np.log(size / sizes[0]) / np.log(sizes[-1] / sizes[0])

@@ -40,6 +40,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     run.add_argument("--learners", metavar="A,B,...", help="only these learners (all that apply)")
     run.add_argument("--budget", metavar="TIME", default="2m", help="such as 90s, 2m, 1h or none (%(default)s)")
     run.add_argument("--repeats", type=int, metavar="N", help="exactly N repeats, whatever they take")
+    run.add_argument("--no-curves", action="store_true", help="no learning curves")
     run.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count(), help="tasks at the same time (all cores)")
     run.add_argument("--seed", type=int, metavar="N", default=0, help="of splits and learners (%(default)s)")
     run.add_argument("--resume", action="store_true", help="continue an interrupted run of the same data and settings")
@@ -84,6 +85,8 @@ def check_output(path: str, suffix: str) -> Path:
         raise ValueError(f"The output {path!r} must have a name that ends in {suffix}.")
     if not output.absolute().parent.is_dir():
         raise FileNotFoundError(f"There is no folder {str(output.parent)!r} to write {output.name!r} to.")
+    if not os.access(output.absolute().parent, os.W_OK):
+        raise PermissionError(f"The folder {str(output.absolute().parent)!r} cannot be written to; give another place.")
     if output.is_dir():
         raise IsADirectoryError(f"{path!r} is a folder; give the name of a file.")
     return output
@@ -100,6 +103,7 @@ def run_comparison(args: argparse.Namespace, problem: Problem):
             learners=None if args.learners is None else [name.strip() for name in args.learners.split(",")],
             budget=None if args.budget == "none" else args.budget,
             repeats=args.repeats,
+            curves=not args.no_curves,
             n_jobs=args.jobs if args.dask is None else -1,
             random_state=args.seed,
             resume=args.resume,

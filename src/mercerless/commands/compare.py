@@ -54,10 +54,11 @@ def run(args: argparse.Namespace) -> int:
     saved = None if args.save is None else _common.check_output(args.save, ".json")
     problem = _common.read(args)
     comparison = _common.run_comparison(args, problem)
+    print(f"\n{comparison}\n")  # before anything is written: a full disk shall not lose it
     comparison.report(output, command(args, comparison))
     if saved is not None:
         comparison.save(saved)
-    print(f"\n{comparison}\n\nreport  {output}")
+    print(f"report  {output}")
     if comparison.interrupted:
         print("mercerless compare: interrupted; the report has what was finished, --resume goes on.", file=sys.stderr)
         return 130

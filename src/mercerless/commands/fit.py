@@ -49,17 +49,18 @@ def run(args: argparse.Namespace) -> int:
     from mercerless._learners import Setting, matrix_for, select_learners
     from mercerless.comparison import METRICS
 
+    persistence.check_installed()
     output = _common.check_output(args.output, ".skops")
     problem = _common.read(args)
-    name = args.learner
-    if name is None:
+    if args.learner is None:
         comparison = _common.run_comparison(args, problem)
         if comparison.interrupted:
             raise KeyboardInterrupt
         print(f"\n{comparison}\n")
-        name = comparison.recommended
-    learner = select_learners(problem, (name,))[0][0]
-    estimator = learner.build(Setting(problem, args.metric or METRICS[problem.task][0], args.seed))
+        learner, estimator = comparison.learner(), comparison.estimator()
+    else:
+        learner = select_learners(problem, (args.learner,))[0][0]
+        estimator = learner.build(Setting(problem, args.metric or METRICS[problem.task][0], args.seed))
     if problem.groups is not None:
         keep_groups(estimator, inner_folds(problem, np.arange(len(problem.y))))
     with warnings.catch_warnings(record=True) as caught:
@@ -68,12 +69,21 @@ def run(args: argparse.Namespace) -> int:
     for warning in caught:
         print(f"mercerless fit: {warning.message}", file=sys.stderr)
     model = {
-        "estimator": getattr(estimator, "best_estimator_", estimator),
+        "estimator": without_search(estimator),
         "description": json.dumps(describe(problem, learner)),
     }
     persistence.save(model, output)
     print(f"{learner.title} fitted on {len(problem.y)} items\nmodel   {output}")
     return 0
+
+
+def without_search(estimator):
+    """Return a fitted estimator without the record of its search, also inside a vote."""
+    if hasattr(estimator, "estimators_") and hasattr(estimator, "named_estimators_"):
+        estimator.estimators_ = [without_search(member) for member in estimator.estimators_]
+        estimator.named_estimators_ = dict(zip(estimator.named_estimators_, estimator.estimators_))
+        return estimator
+    return getattr(estimator, "best_estimator_", estimator)
 
 
 def describe(problem, learner) -> dict:

@@ -1,0 +1,84 @@
+"""A vote of the learners that came first, for tables where no single one can be told to be the best.
+
+Which of several learners that cannot be told apart comes first is chance, and so its score is too good. The vote of
+three of them depends less on that chance. It costs nothing: its predictions follow from theirs. Its score is honest,
+since the members for a split are chosen by the other splits of the same repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import VotingClassifier, VotingRegressor
+
+from mercerless._engine import Task, point_scores
+from mercerless._inputs import Problem
+from mercerless._learners import Learner, Setting
+
+VOTE = "vote"
+N_MEMBERS = 3
+#: Two that agree outvote the first; where all three differ, the first decides.
+WEIGHTS = (3, 2, 2)
+
+Records = dict[str, dict[tuple[int, int], dict[str, Any]]]
+
+
+def best_three(records: Records, splits: Sequence[tuple[int, int]], metric: str) -> list[str]:
+    """Return the three learners with the best mean score over `splits`, the best first, without the constant guess."""
+    means = {
+        name: np.mean([of_name[split]["scores"][metric] for split in splits])
+        for name, of_name in records.items() if name != "dummy"
+    }
+    return sorted(means, key=lambda name: -means[name])[:N_MEMBERS]
+
+
+def vote_records(problem: Problem, records: Records, splits: list[tuple[int, int]], metric: str) -> Records:
+    """Return the records of the vote, one per split; none for matrices, or where there is too little to choose by."""
+    if problem.is_matrix or len(records.keys() - {"dummy"}) < N_MEMBERS or not splits:
+        return {}
+    votes = {}
+    for split in splits:
+        others = [other for other in splits if other[0] == split[0] and other != split]
+        if not others:
+            return {}
+        members = [records[name][split] for name in best_three(records, others, metric)]
+        votes[split] = vote_record(problem, metric, members)
+    return {VOTE: votes}
+
+
+def vote_record(problem: Problem, metric: str, members: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the record of the vote of three learners on one split, in place of theirs."""
+    y_test = np.array(members[0]["target"])
+    predicted = combine(np.array([member["predicted"] for member in members]), problem.is_classification)
+    task = {**Task(VOTE, *(members[0][part] for part in Task._fields[1:]))._asdict(), "n_train": members[0]["n_train"]}
+    return {
+        **task,
+        "scores": point_scores(problem.is_classification, y_test, predicted),
+        "target": members[0]["target"],
+        "predicted": predicted.tolist(),
+        **{cost: sum(member[cost] for member in members) for cost in ("fit_time", "predict_time", "size")},
+        "converged": all(member["converged"] for member in members),
+    }
+
+
+def combine(predicted: NDArray, is_classification: bool) -> NDArray:
+    """Return the weighted majority of classes given by number, or the mean of numbers, over the rows."""
+    if not is_classification:
+        return predicted.mean(axis=0)
+    return np.array([np.bincount(column, weights=WEIGHTS).argmax() for column in predicted.T])
+
+
+def vote_learner(members: list[Learner]) -> Learner:
+    """Return the vote of the members as a learner that can be built."""
+
+    def build(setting: Setting) -> BaseEstimator:
+        estimators = [(member.name, member.build(setting)) for member in members]
+        if setting.problem.is_classification:
+            return VotingClassifier(estimators, weights=list(WEIGHTS))
+        return VotingRegressor(estimators)
+
+    return Learner(VOTE, "Vote of the three best", "vote", build, kind="table")

@@ -1,0 +1,100 @@
+"""The vote of the three best: honest scores, the same predictions as the estimator to copy, recommended by its rule."""
+
+import numpy as np
+import pytest
+
+from mercerless import _engine
+from mercerless._vote import best_three, combine
+from mercerless.comparison import compare
+from mercerless.datasets import load_digit_shapes
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(80, 3))
+NOISE = RNG.normal(size=80)
+CLASSES = np.array(["low", "middle", "high"])[np.digitize(X[:, 0] + 0.7 * NOISE, [-0.5, 0.5])]
+THREE = ["dummy", "linear", "neighbors", "ridge-gaussian"]
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SCIKIT_LEARN_DATA", str(tmp_path_factory.mktemp("cache")))
+        patch.setattr(_engine, "PARTS", ())
+        how = {"repeats": 2, "learners": THREE}
+        return {
+            "classes": compare(X[:60], CLASSES[:60], X_test=X[60:], y_test=CLASSES[60:], **how),
+            "numbers": compare(X[:60], (X[:, 0] + NOISE)[:60], X_test=X[60:], y_test=(X[:, 0] + NOISE)[60:], **how),
+        }
+
+
+def test_combine():
+    predicted = np.array([[0, 0, 2, 1], [1, 0, 1, 2], [1, 2, 0, 1]])
+    assert combine(predicted, True).tolist() == [1, 0, 2, 1]  # two beat the first; where all differ, the first decides
+    np.testing.assert_allclose(combine(predicted, False), predicted.mean(axis=0))
+
+
+def test_the_members_of_a_split_are_chosen_by_the_other_splits_of_its_repeat():
+    scores = {"dummy": [0.9, 0.9], "a": [1.0, 0.0], "b": [0.5, 0.6], "c": [0.4, 0.5], "d": [0.3, 0.4]}
+    records = {
+        name: {(0, k): {"scores": {"accuracy": value}} for k, value in enumerate(values)}
+        for name, values in scores.items()
+    }
+    assert best_three(records, [(0, 1)], "accuracy") == ["b", "c", "d"]  # a is best on the split that is left out only
+    assert best_three(records, [(0, 0)], "accuracy") == ["a", "b", "c"]
+
+
+def test_scores_by_hand(found):
+    result = found["classes"]
+    for repeat, fold in result.splits:
+        others = [(repeat, other) for other in range(5) if other != fold]
+        members = best_three(result._single, others, "accuracy")
+        votes = np.array([result._single[name][repeat, fold]["predicted"] for name in members])
+        record = result._results["vote"][repeat, fold]
+        assert record["predicted"] == combine(votes, True).tolist()
+        assert record["scores"]["accuracy"] == pytest.approx(np.mean(np.equal(record["predicted"], record["target"])))
+        assert record["fit_time"] == sum(result._single[name][repeat, fold]["fit_time"] for name in members)
+
+
+@pytest.mark.parametrize("task", ["classes", "numbers"])
+def test_the_estimator_does_what_was_scored(found, task):
+    result = found[task]
+    y = CLASSES if task == "classes" else X[:, 0] + NOISE
+    model = result.estimator("vote").fit(X[:60], y[:60])
+    row = next(row for row in result.table if row["learner"] == "vote")
+    assert row["test_score"] == pytest.approx(model.score(X[60:], y[60:]))
+    assert [name for name, _ in model.estimators] == result.members
+    code = result.code("vote").replace("X, y = ...  # your data", "X, y = data")
+    names = {"data": (X[:60], y[:60])}
+    exec(code, names)
+    np.testing.assert_array_equal(names["estimator"].predict(X[60:]), model.predict(X[60:]))
+
+
+def test_it_is_recommended_where_no_single_learner_wins(found):
+    result = found["numbers"]
+    assert not result.has_winner and result.recommended == "vote" == result.names[0] == result.table[0]["learner"]
+    assert "of the single learners" in result.verdict[0] and "there is no winner" in result.verdict[0]
+    assert result.verdict[1].startswith("Recommended is the vote of the three best, ")
+    assert "vote" not in result.python_command() and "vote" not in result.curves
+    assert "Vote of the three best" in str(result)
+
+
+def test_a_winner_needs_no_vote():
+    result = compare(X, X[:, 0] * X[:, 1], learners=["linear", "neighbors", "ridge-gaussian"], repeats=1)
+    assert result.has_winner and result.recommended == "ridge-gaussian" and "vote" in result.names
+    assert "is better than every other learner compared" in result.verdict[0]
+
+
+def test_a_vote_that_a_bad_member_spoils_is_not_recommended():
+    y = X[:, 0] + 0.3 * np.sin(X[:, 1])
+    result = compare(X, y, learners=["dummy", "linear", "svm-gaussian", "neighbors"], repeats=1)
+    top = result._ranked[0]
+    found = result._compared(result._ranked)
+    vote = result._ranked.index("vote")
+    assert found.difference[0, vote] > 2 * found.standard_error[0, vote] and result.recommended == top
+
+
+def test_no_vote_where_there_is_nothing_to_choose_or_a_stack_of_its_own():
+    shapes = load_digit_shapes(60)
+    assert not compare(X, CLASSES, learners=["dummy", "linear", "neighbors"], repeats=1).members
+    matrix = compare(shapes.D, shapes.target % 2, learners=["neighbors", "krein-ridge", "svm-clip"], repeats=1)
+    assert not matrix.members and matrix.recommended == matrix._ranked[0]
