@@ -39,7 +39,9 @@ def neighbor_mean(distances, Y, k):
 
 def calibration_value(theta, scores, onehot, weight, slope_precision=0.05, offset_precision=0.5):
     """The objective of the calibration for one setting."""
-    inputs = (scores - scores.mean()) / scores.std()
+    repeated = weight / weight.sum() / scores.shape[1]  # weights count like repeated items
+    mean = np.sum(repeated[:, None] * scores)
+    inputs = (scores - mean) / np.sqrt(np.sum(repeated[:, None] * (scores - mean) ** 2))
     losses = -(log_softmax(theta[0] * inputs + theta[1:], axis=1) * onehot).sum(axis=1)
     prior = slope_precision * (theta[0] - 1.0) ** 2 + offset_precision * np.sum(theta[1:] ** 2)
     return weight @ losses + 0.5 * prior

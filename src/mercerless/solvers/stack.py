@@ -498,13 +498,15 @@ def calibrate(
     weight: NDArray | None = None,
     slope_precision: float = 0.05,
     offset_precision: float = 0.5,
+    smallest_slope: float = 0.0,
     max_iter: int = 100,
     tol: float = 1e-9,
 ) -> Calibration:
-    """``min sum_i w_i logloss_i + slope_precision (slope - 1)^2 / 2 + offset_precision |offset|^2 / 2, slope >= 0``.
+    """``min sum_i w_i logloss_i + slope_precision (slope - 1)^2 / 2 + offset_precision |offset|^2 / 2``.
 
     The log-loss is of ``softmax(slope * (score - shift) / scale + offset)`` with the scores' own mean and standard
-    deviation as shift and scale; one convex problem of ``q + 1`` unknowns per setting, all solved together.
+    deviation as shift and scale, and slope >= smallest_slope; one convex problem of ``q + 1`` unknowns per setting, all
+    solved together.
 
     Parameters
     ----------
@@ -516,6 +518,8 @@ def calibrate(
         Nonnegative weights.
     slope_precision, offset_precision : float
         Precisions of the Gaussian priors.
+    smallest_slope : float, default=0.0
+        A positive one keeps the order of scores that are no better than none.
     max_iter : int, default=100
         The most Newton steps.
     tol : float, default=1e-9
@@ -533,8 +537,8 @@ def calibrate(
     frequencies; a class that does not occur is kept possible by the prior.
     """
     weight = np.ones(scores.shape[1]) if weight is None else weight
-    shift = scores.mean(axis=(1, 2))
-    scale = scores.std(axis=(1, 2))
+    shift = np.average(scores.mean(axis=2), axis=1, weights=weight)
+    scale = np.sqrt(np.average(((scores - shift[:, None, None]) ** 2).mean(axis=2), axis=1, weights=weight))
     scale = np.where(scale > 1e-13 * np.abs(shift), scale, np.inf)
     inputs = (scores - shift[:, None, None]) / scale[:, None, None]
     problem = (inputs, onehot, weight, slope_precision, offset_precision)
@@ -543,7 +547,7 @@ def calibrate(
     value = _calibration_value(theta, *problem)
     for _ in range(max_iter):
         gradient, hessian = _calibration_derivatives(theta, *problem)
-        bound = (theta[:, 0] <= 0.0) & (gradient[:, 0] > 0.0)
+        bound = (theta[:, 0] <= smallest_slope) & (gradient[:, 0] > 0.0)
         gradient[bound, 0] = 0.0
         hessian[bound, 0, 1:] = hessian[bound, 1:, 0] = 0.0
         active = np.abs(gradient).max(axis=1) > tol * weight.sum()
@@ -553,7 +557,7 @@ def calibrate(
         step = active.astype(float)
         for _ in range(40):
             trial = theta + step[:, None] * direction
-            trial[:, 0] = np.maximum(trial[:, 0], 0.0)
+            trial[:, 0] = np.maximum(trial[:, 0], smallest_slope)
             trial_value = _calibration_value(trial, *problem)
             worse = trial_value > value + 1e-14 * np.abs(value)
             if not worse.any():
@@ -564,7 +568,7 @@ def calibrate(
         if np.all(worse | ~active):
             break
     gradient, _ = _calibration_derivatives(theta, *problem)
-    gradient[(theta[:, 0] <= 0.0) & (gradient[:, 0] > 0.0), 0] = 0.0
+    gradient[(theta[:, 0] <= smallest_slope) & (gradient[:, 0] > 0.0), 0] = 0.0
     certificate = float(np.abs(gradient).max(initial=0.0) / weight.sum())
     return Calibration(shift, scale, theta[:, 0], theta[:, 1:], certificate)
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
+from scipy.special import log_softmax
 
 from mercerless.solvers.krein import (
     KreinSystem,
@@ -15,6 +16,7 @@ from mercerless.solvers.krein import (
     row_factor,
     spectral_solution,
 )
+from mercerless.solvers.stack import calibrate
 
 # Relative strengths: the penalty of the largest eigenvalue's coordinate, n alpha / max|s|, from strong to weak, so
 # that ties go to the stronger one. The ratios alpha_negative / alpha_positive beyond 100 were seen to fail badly.
@@ -182,9 +184,7 @@ class Calibration(NamedTuple):
     gradient: float  # relative gradient norm: the certificate
 
 
-def calibrate_scores(
-    scores: NDArray, labels: NDArray, weight: NDArray | None = None, *, max_iter: int = 30
-) -> Calibration:
+def calibrate_scores(scores: NDArray, labels: NDArray, weight: NDArray | None = None) -> Calibration:
     """Minimize the log-loss of ``softmax(t * scores / std + b)`` over t >= 0.01 and b, with a weak prior.
 
     Parameters
@@ -197,70 +197,18 @@ def calibrate_scores(
 
     Notes
     -----
-    The prior, 0.05 (t - 1)^2 / 2 + 0.5 |b|^2 / 2 added to the sum of losses, makes the problem strictly convex, so
-    that separable or one-sided scores stay finite; weights are scaled to mean one against it. Newton's method with
-    step halving. Where the slope would be smaller (scores that are no better than none), it is held at the bound,
-    which keeps their order, and the bias is fitted.
+    `stack.calibrate` for one setting: its prior, 0.05 (t - 1)^2 / 2 + 0.5 |b|^2 / 2 added to the sum of losses, makes
+    the problem strictly convex, so that separable or one-sided scores stay finite; weights are scaled to mean one
+    against it. Where the slope would be smaller (scores that are no better than none), it is held at the bound, which
+    keeps their order. Constant scores have slope one.
     """
-    w = np.ones(len(scores)) if weight is None else weight * (len(weight) / weight.sum())
     n, n_classes = scores.shape
-    mean = np.average(scores.mean(axis=1), weights=w)
-    std = np.sqrt(np.average(((scores - mean) ** 2).mean(axis=1), weights=w))
-    z = (scores - mean) / (std if std > 0 else 1.0)
-    onehot = np.zeros_like(z)
-    onehot[np.arange(n), labels] = 1.0
-    precision = np.r_[0.05, np.full(n_classes, 0.5)]
-    prior = np.r_[1.0, np.zeros(n_classes)]
-
-    rows = np.arange(n)
-
-    def objective(x):
-        logits = x[0] * z + x[1:]
-        logits -= logits.max(axis=1, keepdims=True)
-        P = np.exp(logits)
-        total = P.sum(axis=1)
-        fit = w @ (np.log(total) - logits[rows, labels])
-        return fit + 0.5 * precision @ (x - prior) ** 2, fit, P / total[:, None]
-
-    def descend(x, free):
-        value, fit, P = objective(x)
-        for _ in range(max_iter):
-            E = w[:, None] * (P - onehot)
-            grad = np.r_[np.vdot(E, z), E.sum(axis=0)] + precision * (x - prior)
-            if np.linalg.norm(grad[free]) <= 1e-8 * n:
-                break
-            hess = _softmax_hessian(P, z, w) + np.diag(precision)
-            step = np.zeros_like(x)
-            step[free] = np.linalg.solve(hess[np.ix_(free, free)], -grad[free])
-            length = 1.0
-            while length > 1e-8:
-                trial = objective(x + length * step)
-                if trial[0] <= value + 1e-4 * length * (grad @ step):
-                    break
-                length /= 2
-            else:
-                break
-            x, (value, fit, P) = x + length * step, trial
-        return x, fit, np.linalg.norm(grad[free]) / n
-
-    free = np.arange(n_classes + 1)
-    x, fit, gradient = descend(prior.copy(), free)
-    if x[0] < 0.01:
-        x, fit, gradient = descend(np.r_[0.01, np.zeros(n_classes)], free[1:])
-    slope = float(x[0] / (std if std > 0 else 1.0))
-    return Calibration(slope, x[1:] - slope * mean, float(fit / n), float(gradient))
-
-
-def _softmax_hessian(P, z, w):
-    """Hessian of the summed log-loss in (t, b)."""
-    n_classes = P.shape[1]
-    wP = w[:, None] * P
-    mean = np.sum(P * z, axis=1)
-    hess = np.empty((n_classes + 1, n_classes + 1))
-    hess[1:, 1:] = np.diag(wP.sum(axis=0)) - wP.T @ P
-    hess[0, 1:] = hess[1:, 0] = np.sum(wP * (z - mean[:, None]), axis=0)
-    hess[0, 0] = np.sum(wP * (z - mean[:, None]) ** 2)
-    return hess
+    w = np.ones(n) if weight is None else weight * (n / weight.sum())
+    found = calibrate(scores[None], np.eye(n_classes)[labels], w, smallest_slope=0.01)
+    slope = float(found.slope[0] / found.scale[0]) if np.isfinite(found.scale[0]) else 1.0
+    bias = found.offset[0] - slope * float(found.shift[0])
+    losses = -log_softmax(slope * scores + bias, axis=1)[np.arange(n), labels]
+    return Calibration(slope, bias, float(w @ losses / n), found.gradient)
 
 
 class Descent(NamedTuple):
