@@ -229,7 +229,7 @@ def test_on_a_dask_cluster(tmp_path, capsys):
     distributed = pytest.importorskip("distributed")
     np.savez(tmp_path / "d.npz", D=D, y=Y)
     assert run("d.npz", *quick("neighbors"), "--save", "here.json") == 0
-    small = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    small = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with distributed.LocalCluster(**small) as cluster:
         there = ("--dask", cluster.scheduler_address, "--save", "there.json")
         assert main(["compare", "d.npz", *quick("neighbors"), *there]) == 0
