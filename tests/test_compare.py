@@ -383,7 +383,7 @@ def test_noise_in_the_negative_part_is_found():
 def test_nothing_shared_stays_behind():
     problem = make_problem(SHAPES.D, SHAPES.target)
     learner = next(learner for learner in select_learners(problem)[0] if learner.name == "svm-flip")
-    records = _engine._run_batch(problem, [(learner, _engine.Task("svm-flip", 0, 0))], Setting(problem, "accuracy"))
+    records = _engine._run_batch(Setting(problem, "accuracy"), [(learner, _engine.Task("svm-flip", 0, 0))])
     assert "scores" in records[0] and not _learners._MEMORY.results
 
 

@@ -1,16 +1,36 @@
-"""On a real Dask cluster of separate worker processes: the same results, and worker deaths survived or named."""
+"""On a real Dask cluster of separate worker processes: the same results, and faults survived or named."""
 
+import json
 import operator
 import os
+import shutil
+import signal
+import subprocess
+import sys
 import time
+from functools import partial
+from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.model_selection import GridSearchCV
 
-from mercerless import KreinRidge, KreinRidgeClassifier, KreinSVR
+from mercerless import (
+    DANKClassifier,
+    HyperRidge,
+    KreinRidge,
+    KreinRidgeClassifier,
+    KreinSVR,
+    SimilarityClassifierCV,
+    SimilaritySVC,
+)
 from mercerless._blocks import reduce_rows
-from mercerless.kernels import TL1
+from mercerless._engine import _run_batch
+from mercerless._inputs import make_problem
+from mercerless._learners import Setting
+from mercerless.kernels import TL1, Gaussian, GaussianHyper
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -30,7 +50,7 @@ def cluster():
     with (
         dask.config.set(settings),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="1GiB"
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit="700MiB"
         ) as cluster,
     ):
         yield cluster
@@ -61,6 +81,19 @@ def always_die(X):
     os._exit(1)
 
 
+def fill_memory(X, flag=None):
+    """Takes memory until the nanny ends the worker; with a flag only the first time that any worker comes here."""
+    if flag is None or not os.path.exists(flag):
+        if flag is not None:
+            with open(flag, "w"):
+                pass
+        held = []
+        while True:
+            held.append(np.ones(4_000_000))
+            time.sleep(0.01)
+    return X.sum(axis=0)
+
+
 def pids(client):
     return sorted(client.run(os.getpid).values())
 
@@ -74,8 +107,6 @@ def test_sums_do_not_depend_on_workers(client):
 
 
 def test_a_killed_worker_is_replaced_and_nothing_is_lost(client, tmp_path):
-    from functools import partial
-
     X = np.random.default_rng(0).normal(size=(4000, 5))
     before = pids(client)
     flag = str(tmp_path / "died")
@@ -90,6 +121,21 @@ def test_a_task_that_kills_every_worker_is_named(client):
     X = da.zeros((10, 2), chunks=(10, 2))
     with pytest.raises(distributed.KilledWorker):
         reduce_rows(always_die, operator.add, (X,), 16.0)
+    client.wait_for_workers(2)
+
+
+def test_a_worker_out_of_memory_is_replaced_and_nothing_is_lost(client, tmp_path):
+    X = np.random.default_rng(0).normal(size=(400, 5))
+    flag = str(tmp_path / "full")
+    total = reduce_rows(partial(fill_memory, flag=flag), operator.add, (da.from_array(X, chunks=(100, 5)),), 40.0)
+    assert os.path.exists(flag)
+    assert_allclose(total, X.sum(axis=0), rtol=1e-10)
+    client.wait_for_workers(2)
+
+
+def test_a_task_that_needs_too_much_memory_is_named(client):
+    with pytest.raises(distributed.KilledWorker):
+        reduce_rows(fill_memory, operator.add, (da.zeros((10, 2), chunks=(10, 2)),), 16.0)
     client.wait_for_workers(2)
 
 
@@ -138,3 +184,153 @@ class TestKreinOnDask:
         model = self.model(KreinRidge).fit(X, y)
         with pytest.raises(ValueError, match="features"):
             model.predict(da.zeros((5, 3)))
+
+
+def classes(n=240):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(n, 3))
+    return X, np.digitize(np.sin(2 * X[:, 0]) + X[:, 1], [-0.5, 0.5])
+
+
+THROUGH_JOBLIB = {
+    "hyper parts": (
+        HyperRidge(GaussianHyper(1.0), alpha=1e-3, n_parts=4, n_landmarks=20, target="classes", random_state=0),
+        lambda model: model.kernel_(classes(20)[0]),
+    ),
+    "dank parts": (
+        DANKClassifier(Gaussian(1.0), n_parts=3, random_state=0),
+        lambda model: model.decision_function(classes(40)[0]),
+    ),
+    "candidate kernels and folds": (
+        GridSearchCV(KreinRidgeClassifier(), {"kernel": [TL1(2.0), TL1(4.0), TL1(6.0)]}, cv=3),
+        lambda model: model.cv_results_["mean_test_score"],
+    ),
+    "folds of the stack": (
+        SimilarityClassifierCV(TL1(4.0), cv=3, random_state=0),
+        lambda model: model.predict_proba(classes(40)[0]),
+    ),
+    "classes of the sparse machine": (
+        SimilaritySVC(TL1(4.0)),
+        lambda model: model.decision_function(classes(40)[0]),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", THROUGH_JOBLIB)
+def test_joblib_on_the_cluster_equals_sequential(client, name):
+    model, result = THROUGH_JOBLIB[name]
+    X, y = classes()
+    here = result(model.set_params(n_jobs=None).fit(X, y))
+    before = sum(client.run(n_executed).values())
+    with joblib.parallel_config(backend="dask"):
+        there = result(model.set_params(n_jobs=-1).fit(X, y))
+    assert_allclose(there, here, rtol=1e-8, atol=1e-12)
+    assert sum(client.run(n_executed).values()) >= before + 3  # it did run there
+
+
+def n_executed(dask_worker):
+    return dask_worker.state.executed_count
+
+
+class Counted(np.ndarray):
+    """An array that counts how often it is packed for sending."""
+
+    n_sent = 0
+
+    def __reduce_ex__(self, protocol):
+        type(self).n_sent += 1
+        return np.asarray(self).__reduce_ex__(protocol)
+
+
+def test_data_travel_once(client, monkeypatch):
+    """What all tasks share is sent once per call of joblib: arrays, and the data of a comparison."""
+    gram = np.zeros((300, 300)).view(Counted)
+    X, y = classes()
+    setting, packed = Setting(make_problem(X, y), "accuracy"), []
+    monkeypatch.setattr(Setting, "__getstate__", lambda self: packed.append(self) or vars(self), raising=False)
+    with joblib.parallel_config(backend="dask"):
+        joblib.Parallel()(joblib.delayed(np.shape)(gram) for _ in range(12))
+        joblib.Parallel()(joblib.delayed(_run_batch)(setting, []) for _ in range(12))
+    assert 1 <= Counted.n_sent <= 2
+    assert 1 <= len(packed) <= 2
+
+
+FIT = """
+import sys, time
+import numpy as np, dask.array as da, distributed
+from mercerless import KreinRidge
+from mercerless.kernels import TL1
+
+def slow(block):
+    time.sleep(0.2)
+    return block
+
+client = distributed.Client(sys.argv[1], timeout=60)
+client.wait_for_workers(1)
+X = da.from_array(np.random.default_rng(0).normal(size=(40_000, 3)), chunks=(100, 3)).map_blocks(slow)
+model = KreinRidge(TL1(3.0), solver="nystroem", n_landmarks=20)
+print("ready", flush=True)
+try:
+    model.fit(X, np.zeros(len(X)))
+except (KeyboardInterrupt, Exception) as error:
+    sys.stdout.write(f"{type(error).__name__} {error} | {hasattr(model, 'dual_coef_')}".replace(chr(10), " "))
+sys.stdout.flush()
+client.close(timeout=1)
+"""
+
+
+@pytest.fixture
+def fit_elsewhere(tmp_path):
+    """Start a long fit in a process of its own on the cluster at an address; it says "ready" when it begins."""
+    processes = []
+
+    def start(address):
+        command = [sys.executable, "-W", "ignore", "-c", FIT, address]
+        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
+        assert processes[-1].stdout.readline().strip() == "ready"
+        time.sleep(1.0)
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def test_interrupting_a_fit_on_a_cluster(client, fit_elsewhere):
+    process = fit_elsewhere(client.scheduler.address)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=60)
+    assert out.startswith("KeyboardInterrupt") and out.endswith("| False")  # nothing half fitted
+
+
+def test_a_lost_scheduler_is_one_clear_error(fit_elsewhere, tmp_path):
+    file = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m", "dask"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    where = ["--scheduler-file", str(file), "--no-dashboard"]
+    scheduler = subprocess.Popen([*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", *where], **quiet)
+    worker = subprocess.Popen([*dask, "worker", *where, "--no-nanny", "--death-timeout", "90"], **quiet)
+    try:
+        while not file.exists() or not file.read_text():
+            time.sleep(0.1)
+        process = fit_elsewhere(json.loads(file.read_text())["address"])
+        scheduler.kill()
+        out, _ = process.communicate(timeout=60)
+        assert "lost the connection to the scheduler" in out and out.endswith("| False")
+    finally:
+        for one in (scheduler, worker):
+            one.kill()
+            one.wait()
+
+
+def test_hosts_with_their_own_networks(tmp_path):
+    """Workers on two simulated hosts; one loses its network in the middle of a fit, and the other finishes."""
+    spaces = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--kill-child", "--fork"]
+    if shutil.which("ip") is None or shutil.which("unshare") is None:
+        pytest.skip("needs ip and unshare")
+    if subprocess.run([*spaces, "ip", "link", "add", "v0", "type", "veth"], capture_output=True).returncode:
+        pytest.skip("network namespaces are not permitted here")
+    script = Path(__file__).with_name("hosts.py")
+    done = subprocess.run([*spaces, sys.executable, script], capture_output=True, text=True, timeout=200)
+    assert done.stdout.split("\n")[:4] == ["hosts 10.77.0.11 10.77.0.12", "equal True", "equal True", "left 1"]

@@ -370,7 +370,7 @@ class Run:
         total, done = sum(map(len, batches.values())), 0
         self.progress(text, 0, total)
         calls = (
-            delayed(_run_batch)(self.problem, [(self.by_name[task.learner], task) for task in batch], self.setting)
+            delayed(_run_batch)(self.setting, [(self.by_name[task.learner], task) for task in batch])
             for batch in batches.values()
         )
         for records in Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")(calls):
@@ -429,10 +429,10 @@ class Run:
                 spent -= cost[name]
 
 
-def _run_batch(problem: Problem, work: list[tuple[Learner, Task]], setting: Setting) -> list[dict[str, Any]]:
+def _run_batch(setting: Setting, work: list[tuple[Learner, Task]]) -> list[dict[str, Any]]:
     """Run tasks that share decompositions; what they shared is of no use to others and must not pile up in a worker."""
     try:
-        return [run_task(problem, learner, setting, task) for learner, task in work]
+        return [run_task(setting.problem, learner, setting, task) for learner, task in work]
     finally:
         forget_decompositions()
 

@@ -48,6 +48,10 @@ class Setting:
     scoring: str
     random_state: int = 0
 
+    def __sizeof__(self) -> int:
+        # with its data, for joblib sends what is large to a Dask cluster once, and what is small with every task
+        return object.__sizeof__(self) + self.problem.X.nbytes + self.problem.y.nbytes
+
     @cached_property
     def eigenvalues(self) -> NDArray:
         """Eigenvalues of the symmetric similarities of all training items."""

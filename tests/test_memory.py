@@ -1,0 +1,197 @@
+"""Every estimator knows what it needs: it says so before any work, and then keeps to it.
+
+Peaks are of memory that Python and NumPy allocate (`tracemalloc`); libsvm and HiGHS have caches of their own (libsvm's
+is at most 200 MB), and the training data are the caller's. LAB works on blocks of fixed size: see test_lab.py.
+"""
+
+import re
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+
+from mercerless import (
+    AlignmentClassifier,
+    AsymmetricRidge,
+    AsymmetricRidgeClassifier,
+    BilinearExtension,
+    DANKClassifier,
+    DANKRegressor,
+    HyperClassifier,
+    HyperRegressor,
+    HyperRidge,
+    HyperSVR,
+    KreinRidge,
+    KreinRidgeClassifier,
+    KreinSVC,
+    KreinSVR,
+    SimilarityClassifierCV,
+    SimilarityFeatures,
+    SimilarityRegressorCV,
+    SimilaritySVC,
+)
+from mercerless.kernels import TL1, Gaussian, GaussianHyper, TensorHyper
+
+N = 350
+BLOCK = 2**25  # what a block of pairs of items takes in the hyper solvers, whatever the limit
+OVERHEAD = 1e6  # Python objects, imports on the way, vectors of length N
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm():
+    """Import what is imported on first use, so that it is not counted."""
+    X, y = rows(60)
+    for model in (KreinRidgeClassifier(TL1(6.0)), SimilarityClassifierCV(TL1(6.0))):
+        model.fit(X, y > 0)
+
+
+def rows(n=N):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 6))
+    return X, np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=n)
+
+
+def labels(n=N):
+    X, y = rows(n)
+    return X, (y > 0).astype(int)
+
+
+def three(n=N):
+    X, y = rows(n)
+    return X, np.digitize(y, [-0.5, 0.5])
+
+
+def similarities(n=200):
+    X, _ = rows(n)
+    return X, TL1(6.0)(X)
+
+
+def peak_of(function):
+    tracemalloc.start()
+    try:
+        function()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+K = TL1(6.0)
+FIXED = dict(alpha_positive=0.01, alpha_negative=0.01)
+REFUSE = {
+    "KreinRidge": (KreinRidge(K, solver="exact"), rows),
+    "KreinRidge, fixed penalties": (KreinRidge(K, solver="exact", **FIXED), rows),
+    "KreinRidge, gradient": (KreinRidge(Gaussian(2.0), tune="gradient", n_restarts=1, max_iter=1), rows),
+    "KreinRidge, landmarks": (KreinRidge(K, solver="nystroem", n_landmarks=100), rows),
+    "KreinRidgeClassifier": (KreinRidgeClassifier(K, solver="exact"), three),
+    "KreinRidgeClassifier, landmarks": (KreinRidgeClassifier(K, solver="nystroem", n_landmarks=100), three),
+    "KreinSVC": (KreinSVC(K), labels),
+    "KreinSVC, three classes": (KreinSVC(K), three),
+    "KreinSVC, squared hinge": (KreinSVC(K, loss="squared_hinge"), labels),
+    "KreinSVR": (KreinSVR(K), rows),
+    "SimilarityClassifierCV": (SimilarityClassifierCV(K), three),
+    "SimilarityRegressorCV": (SimilarityRegressorCV(K), rows),
+    "SimilaritySVC": (SimilaritySVC(K, C=1.0), lambda: labels(120)),
+    "AsymmetricRidge": (AsymmetricRidge(K), rows),
+    "AsymmetricRidgeClassifier": (AsymmetricRidgeClassifier(K), three),
+    "DANKClassifier": (DANKClassifier(Gaussian(2.0)), labels),
+    "DANKClassifier, three classes": (DANKClassifier(Gaussian(2.0)), three),
+    "DANKClassifier, a matrix": (DANKClassifier("laplacian"), labels),
+    "DANKRegressor": (DANKRegressor(Gaussian(2.0)), rows),
+    "HyperRidge, landmarks": (HyperRidge(GaussianHyper(2.0), alpha=1e-3, n_landmarks=100, random_state=0), labels),
+    "HyperRidge, all pairs": (HyperRidge(GaussianHyper(2.0), alpha=1e-3, n_landmarks=None), lambda: labels(25)),
+    "HyperRidge, tensor": (HyperRidge(TensorHyper(2.0), alpha=1e-3), similarities),
+    "HyperSVR": (HyperSVR(GaussianHyper(2.0), C=1.0, n_landmarks=100, random_state=0, tol=1e-2), labels),
+    "HyperClassifier": (
+        HyperClassifier(GaussianHyper(2.0), alpha=1e-3, C=1.0, n_landmarks=100, random_state=0), labels,
+    ),
+    "HyperRegressor": (
+        HyperRegressor(GaussianHyper(2.0), alpha=1e-3, C=1.0, n_landmarks=100, random_state=0), rows,
+    ),
+    "AlignmentClassifier": (AlignmentClassifier(), labels),
+    "BilinearExtension": (BilinearExtension(Gaussian(2.0), alpha=1e-3), similarities),
+}  # fmt: skip
+
+
+def need_of(error):
+    amount, unit = re.search(r"needs? ([0-9.e+]+) (\w+) but the budget is .*; ", str(error)).groups()
+    return 1.01 * float(amount) * {"kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
+
+
+def refused(model, X, y):
+    with pytest.raises(MemoryError):
+        model.fit(X, y)
+
+
+@pytest.mark.parametrize("name", REFUSE)
+def test_states_its_need_before_work_and_keeps_to_it(name, monkeypatch):
+    """A budget that is too small is refused with the need; with that as the budget, the peak stays below it."""
+    model, data = REFUSE[name]
+    X, y = data()
+
+    def allow(limit):
+        if "memory_limit" in model.get_params():
+            model.set_params(memory_limit=limit)
+        else:  # half of what is free
+            monkeypatch.setattr("mercerless._validation.available_memory", lambda: int(2 * limit))
+
+    allow(3e5)
+    before = peak_of(lambda: refused(model, X, y))
+    stated, n_stages = 3e5, 0
+    while True:
+        allow(stated)
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of convergence
+                peak = peak_of(lambda: model.fit(X, y))
+            break
+        except MemoryError as error:
+            assert need_of(error) > stated
+            stated, n_stages = need_of(error), n_stages + 1
+    assert 1 <= n_stages <= 6  # a working set grows in a few steps, and every stage may have a need of its own
+    assert before <= max(0.3 * stated, 1.5 * OVERHEAD), f"used {before:.3g} bytes before it refused {stated:.3g}"
+    overhead = OVERHEAD + (BLOCK if name.startswith("Hyper") else 0)
+    assert peak <= stated + overhead, f"stated {stated:.3g} bytes, used {peak:.3g}"
+
+
+def test_similarity_features_state_their_need():
+    X, _ = rows()
+    features = SimilarityFeatures(K, n_landmarks=300, memory_limit="300kB").fit(X)
+    with pytest.raises(MemoryError, match="as features needs") as error:
+        features.transform(X)
+    features.set_params(memory_limit=need_of(error.value))
+    assert peak_of(lambda: features.transform(X)) <= features.memory_limit + OVERHEAD
+
+
+SWITCH = {
+    "KreinRidge": (KreinRidge(K), rows),
+    "KreinRidgeClassifier": (KreinRidgeClassifier(K), three),
+}
+
+
+@pytest.mark.parametrize("name", SWITCH)
+@pytest.mark.parametrize("limit", [5e5, 2e6])
+def test_auto_switches_once_says_so_and_stays_within_the_limit(name, limit):
+    model, data = SWITCH[name]
+    X, y = data()
+    model.set_params(memory_limit=limit)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        peak = peak_of(lambda: model.fit(X, y))
+    assert [str(w.message) for w in caught if "landmarks for 350 rows" in str(w.message)] and len(caught) == 1
+    assert model.solver_ == "nystroem"
+    assert peak <= limit + OVERHEAD
+    assert model.score(X, y) > 0.5
+
+
+PREDICT = ["KreinRidge", "KreinSVC", "SimilarityClassifierCV", "DANKClassifier", "AsymmetricRidge"]
+
+
+@pytest.mark.parametrize("name", PREDICT)
+def test_predictions_of_many_rows_come_in_blocks(name):
+    model, data = REFUSE[name]
+    X, y = data(200)
+    model.set_params(memory_limit="16MB")
+    many = np.tile(X, (100, 1))  # 20,000 x 200 similarities take 32 MB
+    model.fit(X, y)
+    assert peak_of(lambda: model.predict(many)) <= 16e6 + many.nbytes + OVERHEAD
