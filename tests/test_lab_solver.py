@@ -26,6 +26,7 @@ from mercerless.solvers.lab import (
     solve_coefficients,
 )
 from mercerless.solvers.lab_fit import (
+    CHECKPOINTS,
     SELECTIONS,
     Expansion,
     Settings,
@@ -34,6 +35,8 @@ from mercerless.solvers.lab_fit import (
     fit_lab,
     fixed_columns,
     learn_local,
+    learn_shared_start,
+    local_candidate,
     refine,
     select_support,
     shared_candidates,
@@ -301,6 +304,35 @@ def test_a_fit_is_at_least_as_good_on_validation_as_its_parts_allow():
     assert error <= 1.02 * min(solution.candidates.values())
     assert len(solution.candidates) == 6
     assert np.isclose(sum(e.weight for e in solution.expansions), 1)
+
+
+def test_a_form_that_its_rival_leaves_no_weight_is_given_up():
+    X, _, _, _ = problem(300, d=3)
+    Y = np.sin(3 * X[:, :1]) + X[:, 1:2] ** 2
+    folds = [(np.arange(200), np.arange(200, 300))]
+    settings = Settings(n_support=20, max_iter=80)
+    alone = local_candidate("gaussian", LocalGaussian, X, Y, folds, settings)
+    assert alone.curve[-1][0] > 20
+    exact = dict.fromkeys(CHECKPOINTS, Y[200:] + 1e-6)
+    rival = alone._replace(checkpoints=[exact])
+    beaten = local_candidate("gaussian", LocalGaussian, X, Y, folds, settings, rival=rival)
+    assert beaten.curve == alone.curve[:4] and beaten.curve[-1][0] == 20
+    useless = alone._replace(checkpoints=[{k: 0 * Y[200:] for k in CHECKPOINTS}])
+    assert local_candidate("gaussian", LocalGaussian, X, Y, folds, settings, rival=useless).curve == alone.curve
+
+
+def test_shared_bandwidths_need_few_rows_and_stop_when_they_gain_little():
+    X, support, _, _ = problem(5000, 20, 3)
+    Y = np.sin(2 * X[:, :1]) + 0.1 * np.random.default_rng(0).normal(size=(5000, 1))
+    steps = []
+    settings = Settings(n_support=20)
+    wide, _, _ = learn_shared_start(
+        "gaussian", LocalGaussian, X, Y, support, settings, callback=lambda info: steps.append(info["value"])
+    )
+    assert 5 < len(steps) < 60 and steps[-6] - steps[-1] < 2.5e-3
+    longer = learn_shared_start("gaussian", LocalGaussian, X[:2000], Y[:2000], support % 2000, settings)[0]
+    assert_allclose(wide[0], longer[0], atol=0.3)
+    assert wide[0] < wide[1] - 1 and wide[0] < wide[2] - 1  # only the first feature matters
 
 
 def test_further_rows_refine_and_bad_rows_are_undone():

@@ -272,7 +272,7 @@ def learn_shared_start(
     """One bandwidth per feature, shared by all centres: the start of the local stage.
 
     At most 2000 rows, or 4 per centre, decide: these are few numbers. The descent ends when five iterations together
-    gain less than 0.25 % of the error.
+    gain less than 0.025 % of the error, or a quarter of a unit of log evidence.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ def learn_shared_start(
         bounds=SHARED_BOUNDS,
         max_iter=max_iter,
         weights=weights,
-        tol=5e-4,
+        tol=max(5e-5, 0.1 / len(X)),
         callback=_named(callback, f"{form}: shared bandwidths"),
     )
     return path.log_bandwidths[-1], path.log_ridges[-1], float(path.values[-1])
