@@ -56,7 +56,7 @@ def main():
     subprocess.Popen([*dask, "scheduler", *here], **quiet)
     for host in (1, 2):
         worker = [*dask, "worker", address, "--nthreads", "1", "--name", f"h{host}", "--no-dashboard", "--no-nanny"]
-        folder = ["--local-directory", f"/run/h{host}", "--death-timeout", "60"]
+        folder = ["--local-directory", f"/run/h{host}", "--death-timeout", "90", "--preload", "mercerless"]
         subprocess.Popen(["ip", "netns", "exec", f"h{host}", *worker, *folder], **quiet)
 
     import dask.array as da
@@ -71,7 +71,7 @@ def main():
     model = KreinRidge(TL1(3.0), solver="nystroem", n_landmarks=30)
     expected = model.fit(X, y).predict(X[:50])
     with Client(address, timeout=60) as client:
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(2, timeout=120)
         print("hosts", *sorted(a.split("//")[1].split(":")[0] for a in client.scheduler_info()["workers"]), flush=True)
         lazy = da.from_array(X, chunks=(100, 3)).map_blocks(slow)
         print("equal", np.allclose(model.fit(lazy, y).predict(X[:50]), expected, rtol=1e-8), flush=True)

@@ -332,5 +332,5 @@ def test_hosts_with_their_own_networks(tmp_path):
     if subprocess.run([*spaces, "ip", "link", "add", "v0", "type", "veth"], capture_output=True).returncode:
         pytest.skip("network namespaces are not permitted here")
     script = Path(__file__).with_name("hosts.py")
-    done = subprocess.run([*spaces, sys.executable, script], capture_output=True, text=True, timeout=200)
+    done = subprocess.run([*spaces, sys.executable, script], capture_output=True, text=True, timeout=300)
     assert done.stdout.split("\n")[:4] == ["hosts 10.77.0.11 10.77.0.12", "equal True", "equal True", "left 1"]

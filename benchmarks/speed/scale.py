@@ -3,7 +3,6 @@
     python benchmarks/speed/scale.py covtype [--rows N] [--only NAME]   # 464,810 training rows, 4 GB
     python benchmarks/speed/scale.py growth [--rows N ...] [--only NAME]  # from 10^4 to 10^6 synthetic rows
     python benchmarks/speed/scale.py dask                             # two worker processes against one, and none
-    python benchmarks/speed/scale.py block                            # what one block of rows costs
     python benchmarks/speed/scale.py memory                           # what a fit states that it needs, and its peak
 
 Each measurement runs in a process of its own with one BLAS thread. Its whole process tree is watched: the peak is the
@@ -30,8 +29,8 @@ import psutil
 
 RESULTS = Path(__file__).parent / "results"
 LIMIT = 4e9
-KEYS = {"covtype": ("learner", "rows"), "growth": ("learner", "rows"), "dask": ("work", "workers"), "block": ("work",),
-        "memory": ("learner",)}  # fmt: skip
+ROWS, WORK = ("learner", "rows"), ("work", "workers")
+KEYS = {"covtype": ROWS, "growth": ROWS, "dask": WORK, "memory": ("learner",)}
 
 
 # --- covtype -----------------------------------------------------------------------------------------------------
@@ -227,8 +226,8 @@ def dask_work(n_jobs=-1):
     return {
         "KreinRidge on a Dask array, 200,000 rows": (array, krein),
         "HyperRidge, 16 parts of 1000 rows": (in_memory(16_000), hyper),
-        "DANKClassifier, 24 parts of 1000 rows": (in_memory(24_000), dank),
-        "KreinRidge, 6 kernels x 2 folds, 40,000 rows": (in_memory(40_000), candidates),
+        "DANKClassifier, 24 parts of 2500 rows": (in_memory(60_000), dank),
+        "KreinRidge, 6 kernels x 2 folds, 80,000 rows": (in_memory(80_000), candidates),
     }
 
 
@@ -270,33 +269,6 @@ def speedups():
             }
         )
     return found
-
-
-# --- what a block costs, for extrapolation -----------------------------------------------------------------------
-
-
-def measure_block(name):
-    """CPU time of one more block of 100,000 rows: the difference of two fits."""
-    from mercerless import KreinRidge, LABRegressor
-    from mercerless.kernels import Gaussian
-
-    m = int(name.split()[1])
-    models = {
-        "KreinRidge": lambda: KreinRidge(Gaussian(2.0), alpha_positive=1e-3, solver="nystroem", n_landmarks=m),
-        "LABRegressor": lambda: LABRegressor(m, kernel="gaussian", max_iter=20, max_rows=10_000, random_state=0),
-    }
-    X, y = problem(300_000)
-    first = timed(lambda: models[name.split()[0]]().fit(X[:100_000], y[:100_000]), "fit")["fit CPU seconds"]
-    both = timed(lambda: models[name.split()[0]]().fit(X, y), "fit")["fit CPU seconds"]
-    model = models[name.split()[0]]().fit(X[:20_000], y[:20_000])
-    predict = timed(lambda: model.predict(X[:100_000]), "predict")["predict CPU seconds"]
-    return {
-        "work": name,
-        "CPU seconds per 10^6 rows": round((both - first) / 0.2, 2),
-        "CPU seconds that do not grow": round(first - (both - first) / 2, 2),
-        "predict CPU seconds per 10^6 rows": round(predict / 0.1, 2),
-        "reduced result MB": round(8 * 6 * (m + 2) ** 2 / 1e6, 2) if name.startswith("Krein") else None,
-    }
 
 
 # --- what a fit states, and its peak -----------------------------------------------------------------------------
@@ -455,9 +427,6 @@ def calls(what, sizes):
             yield from (({"work": name, "workers": k}, measure_dask, name, k) for k in (0, 1, 2))
     elif what == "memory":
         yield from (({"learner": name}, measure_memory, name) for name in stating())
-    else:
-        for name in ("KreinRidge 200 landmarks", "KreinRidge 1000 landmarks", "LABRegressor 100 support points"):
-            yield {"work": name}, measure_block, name
 
 
 def main():

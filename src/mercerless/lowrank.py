@@ -278,7 +278,10 @@ def nystroem(
         "use fewer landmarks, less oversampling, or raise memory_limit",
     )
     random = check_random_state(random_state)
-    others = random.permutation(np.setdiff1d(np.arange(n), landmarks))
+    free = np.ones(n, dtype=bool)
+    free[landmarks] = False
+    others = np.flatnonzero(free)
+    random.shuffle(others)  # in place: data may have a billion rows
     sample = np.concatenate([landmarks, others[: size - m]])
     spare = others[size - m : size - m + min(max(m, 200), 500)]
     spare = spare if len(spare) > 1 else sample
