@@ -15,7 +15,8 @@ from oracles.dank import (
 from sklearn.svm import SVC, SVR
 
 from mercerless.solvers.dank import _evaluate, _Problem, solve_dank
-from mercerless.solvers.quartic import duality_gap, project, snap, solve_quartic
+from mercerless.solvers.quartic import _interior_point, duality_gap, project, snap, solve_quartic
+from mercerless.solvers.quartic import _Problem as _QuarticProblem
 
 
 def make_problem(n=60, C=2.0, kind="classification", seed=0, gamma=0.5):
@@ -238,6 +239,14 @@ def test_hostile_problems_reach_a_tight_gap(kind):
         if not found.gap <= 1e-6:
             missed.append((duplicates, C, gamma, adaptivity, found.gap))
     assert not missed
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_vanishing_slacks_end_the_interior_point_quietly(kind):
+    K, p, lo, hi, epsilon, _ = make_problem(30, kind=kind)
+    lo[:3] = hi[:3] = 0.0  # no room at all
+    v, _ = _interior_point(_QuarticProblem(K, K**2, 0.1, p, lo, hi, epsilon), np.zeros(30), 1e-8)
+    assert np.isfinite(v).all() and np.all(v >= lo) and np.all(v <= hi) and abs(v.sum()) < 1e-10
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])

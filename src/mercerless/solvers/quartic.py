@@ -300,6 +300,7 @@ class _Barrier:
         return dx, b, dz_low, dz_high
 
 
+@np.errstate(divide="ignore", invalid="ignore")
 def _interior_point(problem: _Problem, v: np.ndarray, tol: float) -> tuple[np.ndarray, int]:
     """Primal-dual interior point method with Mehrotra's predictor and corrector, started near ``v``.
 
@@ -332,6 +333,8 @@ def _interior_point(problem: _Problem, v: np.ndarray, tol: float) -> tuple[np.nd
         if 20 * x.size * mu <= tol * gap_scale(problem.p, point.v, epsilon):
             break
         barrier = _Barrier(signs, epsilon, to_low, to_high, z_low, z_high)
+        if not np.isfinite(barrier.theta).all():
+            break  # a slack has vanished in rounding; what is there is as good as it gets
         H = _hessian_block(problem, point, rows)
         H.flat[:: len(v) + 1] += 1 / barrier.give
         factor = _factor(H)
@@ -348,7 +351,7 @@ def _interior_point(problem: _Problem, v: np.ndarray, tol: float) -> tuple[np.nd
         aim = mu * (max(float(ahead.mean()), 0.0) / mu) ** 3
         dx, b, dz_low, dz_high = barrier.direction(factor, gradient, total, aim - dx * dz_low, aim + dx * dz_high)
         if not (np.isfinite(dx).all() and np.isfinite(dz_low).all() and np.isfinite(dz_high).all()):
-            break  # slacks at rounding level; what is there is as good as it gets
+            break
         primal = min(1.0, 0.995 * _longest_step((to_low, dx), (to_high, -dx)))
         dual = min(1.0, 0.995 * _longest_step((z_low, dz_low), (z_high, dz_high)))
         x = x + primal * dx
