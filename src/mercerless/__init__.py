@@ -4,7 +4,7 @@ A kernel gives a matrix (`mercerless.kernels`). Spectra say what the matrix is (
 matrices into coefficients and a certificate. An estimator wears one solver.
 """
 
-from mercerless import datasets, inspection, kernels, lowrank, spectra, theory
+from mercerless import datasets, inspection, kernels, lowrank, persistence, spectra, theory
 from mercerless.comparison import Comparison, compare
 from mercerless.estimators.alignment import AlignmentClassifier
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
@@ -50,6 +50,7 @@ __all__ = [
     "inspection",
     "kernels",
     "lowrank",
+    "persistence",
     "spectra",
     "theory",
 ]
