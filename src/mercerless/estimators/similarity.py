@@ -231,7 +231,8 @@ class _SimilarityStack(KernelEstimator):
         diag = None if diag is None else _check_diagonal(diag, len(items))
         scores = []
         # a matrix for every view of the similarities, and their sorted copies for neighbours
-        for rows in row_blocks(len(items), 80.0 * len(self.stack_.diag), min(2**28, memory_budget(self.memory_limit) // 2)):
+        block_bytes = min(2**28, memory_budget(self.memory_limit) // 2)
+        for rows in row_blocks(len(items), 80.0 * len(self.stack_.diag), block_bytes):
             K, own = self._new_similarities(items[rows], None if diag is None else diag[rows])
             scores.append(member_scores(self.stack_, K, own))
         weights = self.weights_ if own is not None else self.weights_without_diagonal_
