@@ -225,6 +225,21 @@ def test_degenerate_data(waves):
     assert np.isfinite(tiny.predict(T)).all()
 
 
+def test_a_strange_value_of_a_new_row_does_not_carry_the_prediction_away():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 3))
+    y = 2 * X[:, 0] - X[:, 1] + 0.1 * rng.normal(size=120)
+    model = LABRegressor(n_support=10, kernel="gaussian", max_iter=5, random_state=0).fit(X, y)
+    low, high = X.min(axis=0), X.max(axis=0)
+    row = X[:1].copy()
+    row[0, 0] = 1e9
+    bound = X[:1].copy()
+    bound[0, 0] = high[0] + (high[0] - low[0]) / 4
+    assert_allclose(model.predict(row), model.predict(bound))
+    inside = X[:1] + [[high[0] - X[0, 0] + 0.2 * (high[0] - low[0]), 0, 0]]
+    assert model.predict(inside) < model.predict(bound)  # the trend goes on for a while
+
+
 def test_heavy_tails_choose_the_robust_scaling():
     rng = np.random.default_rng(0)
     u = rng.normal(size=(600, 2))

@@ -45,10 +45,15 @@ _SINGLE = 2**21  # entries times features above which kernels are learned in sin
 class FeatureScaling(NamedTuple):
     """How features are scaled: standardised, or through ``asinh`` of robust scores and standardised again.
 
+    Values far outside of what was seen are taken at the bound first, so that one strange value of a new row does not
+    carry the linear part of a model away.
+
     Parameters
     ----------
     robust : bool
         Whether ``asinh`` is applied.
+    low, high : ndarray of shape (n_features,)
+        The bounds: the range of the training rows and a quarter of it on both sides.
     center, scale : ndarray of shape (n_features,)
         Mean and standard deviation, or median and scaled interquartile range.
     second_center, second_scale : ndarray of shape (n_features,)
@@ -56,6 +61,8 @@ class FeatureScaling(NamedTuple):
     """
 
     robust: bool
+    low: NDArray
+    high: NDArray
     center: NDArray
     scale: NDArray
     second_center: NDArray
@@ -76,7 +83,7 @@ class FeatureScaling(NamedTuple):
         ndarray of shape (n, n_features)
             The scaled rows.
         """
-        Z = (X - self.center) / self.scale
+        Z = (np.clip(X, self.low, self.high) - self.center) / self.scale
         if self.robust:
             Z = (np.arcsinh(Z) - self.second_center) / self.second_scale
         return Z.astype(dtype, copy=False)
@@ -107,7 +114,14 @@ def standard_scaling(X: NDArray) -> FeatureScaling:
     constant = ~(scale > 8 * eps * np.abs(center))
     scale = _rounded(scale)
     scale[constant | (scale == 0)] = 1.0
-    return FeatureScaling(False, center, scale, np.zeros(d), np.ones(d))
+    low, high = reduce_rows(_lowest, np.minimum, [X], 8.0 * d, _BLOCK_BYTES) * [[1.0], [-1.0]]
+    margin = (high - low) / 4
+    return FeatureScaling(False, low - margin, high + margin, center, scale, np.zeros(d), np.ones(d))
+
+
+def _lowest(X: NDArray) -> NDArray:
+    """The smallest values, and the negatives of the largest."""
+    return np.stack([X.min(axis=0), -X.max(axis=0)]).astype(np.float64)
 
 
 def _sum_of_powers(X: NDArray, *, origin: NDArray, power: int) -> NDArray:
@@ -138,7 +152,7 @@ def robust_scaling(X: NDArray) -> FeatureScaling:
     low, center, high = np.percentile(X, [25, 50, 75], axis=0)
     scale = np.where(high - low > 1e-6 * plain.scale, (high - low) / 1.35, plain.scale)
     second = standard_scaling(np.arcsinh((X - center) / scale))
-    return FeatureScaling(True, center, scale, second.center, second.scale)
+    return FeatureScaling(True, plain.low, plain.high, center, scale, second.center, second.scale)
 
 
 def _same_units(X: NDArray) -> bool:
@@ -290,7 +304,7 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         A = take_rows(X, sample)
         if np.abs(plain(A)).max() <= 3:  # no tails
             return plain
-        choices = [plain, robust_scaling(A)]
+        choices = [plain, robust_scaling(A)._replace(low=plain.low, high=plain.high)]
         if _same_units(A):
             choices.append(plain._replace(scale=np.full(X.shape[1], np.sqrt(np.mean(np.var(A, axis=0))))))
         values = [
@@ -848,7 +862,7 @@ def _indicators(labels, n_classes):
     else:
         Y = (labels[:, None] == np.arange(n_classes)).astype(float)
     mean, d = Y.mean(axis=0), Y.shape[1]
-    return Y, FeatureScaling(False, mean, np.full(d, np.sqrt(np.mean((Y - mean) ** 2))), np.zeros(d), np.ones(d))
+    return Y, standard_scaling(Y)._replace(center=mean, scale=np.full(d, np.sqrt(np.mean((Y - mean) ** 2))))
 
 
 def _both_columns(scores):
