@@ -1,6 +1,7 @@
 """What all tests share: where the local data lies, and fixed arrays that nobody may change."""
 
 import os
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -34,3 +35,11 @@ def indefinite():
     """A symmetric matrix of sixty items with eigenvalues of both signs."""
     A = np.random.default_rng(1).normal(size=(60, 60))
     return frozen(A + A.T)
+
+
+@pytest.fixture(autouse=True)
+def dask_settings():
+    """Clients that come and go around each other's settings must not leave their own behind."""
+    yield
+    if "dask" in sys.modules:
+        sys.modules["dask"].config.config.pop("scheduler", None)
