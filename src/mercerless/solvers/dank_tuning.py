@@ -113,14 +113,9 @@ def tune_dank(
             gradient[n_theta + 2] = 0.0
         if not is_classification:
             gradient[-1] = 0.0
-        deviation = x[:n_theta] - x[:n_theta].mean()
-        change = x[n_theta:] - anchor[n_theta:]
         losses.append(total)
-        value = total + (np.log1p((deviation / spread) ** 2).sum() + change @ change / 8) / n_samples
-        pull = 2 * deviation / (spread**2 + deviation**2)
-        gradient[:n_theta] += (pull - pull.mean()) / n_samples
-        gradient[n_theta:] += change / (4 * n_samples)
-        return value, gradient
+        value, pull = _prior(x[:n_theta], x[n_theta:] - anchor[n_theta:], spread)
+        return total + value / n_samples, gradient + pull / n_samples
 
     reach = np.concatenate([np.full(n_theta, 4.0), np.full(4, 5.0)])
     bounds = np.column_stack([anchor - reach, anchor + reach])
@@ -147,6 +142,14 @@ def tune_dank(
         len(losses),
         float(np.abs(result.jac).max()),
     )
+
+
+def _prior(theta: np.ndarray, change: np.ndarray, spread: float) -> tuple[float, np.ndarray]:
+    """Minus the logarithm of the prior for length scales and for the change of the rest, and its derivative."""
+    deviation = theta - theta.mean()
+    pull = 2 * deviation / (spread**2 + deviation**2)
+    value = np.log1p((deviation / spread) ** 2).sum() + change @ change / 8
+    return float(value), np.concatenate([pull - pull.mean(), change / 4])
 
 
 def _validation_loss(f, target, slope, is_classification) -> tuple[float, np.ndarray, float]:
