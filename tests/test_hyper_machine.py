@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge
+from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR, _normalised
 from mercerless.estimators.hyper_machine import KernelStage, LinearStage, Stage, choose_stages, stage_splits
 from mercerless.kernels import Gaussian, Sigmoid
 from mercerless.kernels.hyper import GaussianHyper
@@ -315,6 +315,19 @@ def test_similarities_are_not_divided():
     S = np.exp(-np.abs(X[:, :1] - X[:, 0]))
     with pytest.raises(ValueError, match="n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart"):
         HyperRidge(n_parts=2).fit(X, S)
+
+
+def test_a_constant_of_the_learned_kernel_does_not_set_its_scale():
+    """A weak loss leaves little but the constant of a support vector regression; the machine must still see the rest."""
+    X, y = rings(80)
+    model = HyperClassifier(GaussianHyper(1.0), loss="epsilon_insensitive", n_landmarks=40, random_state=0).fit(X, y)
+    assert model.learner_.kernel_.intercept != 0
+    np.testing.assert_allclose(np.mean(np.abs(model.kernel_.diag(X))), 1.0)
+    flat = model.kernel_.kernel
+    assert flat.intercept == 0
+    np.testing.assert_array_equal(flat.coef, model.learner_.kernel_.coef)
+    weak = HyperSVR(GaussianHyper(1.0), C=1e-7, n_landmarks=40, random_state=0).fit(X, y).kernel_
+    assert np.ptp(weak(X)) < 1e-2 < np.ptp(_normalised(weak, X)(X))
 
 
 def test_memory_of_the_linear_machine_does_not_grow_with_the_rows():

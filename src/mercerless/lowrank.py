@@ -94,7 +94,7 @@ def select_landmarks(
     random = check_random_state(random_state)
     order = random.permutation(n)
     if method == "uniform":
-        return order[:n_landmarks]
+        return order[:n_landmarks].copy()  # a view would keep a number per row alive
     if method == "pivoted":
         chosen = pivoted_cholesky(kernel, X, n_landmarks, random_state=random).pivots
     elif isinstance(kernel, Precomputed):

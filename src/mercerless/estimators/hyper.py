@@ -869,7 +869,12 @@ def _scale_of(hyper: HyperKernel) -> bytes:
     return np.asarray(hyper.length_scale, dtype=float).tobytes()
 
 
-def _normalised(kernel: Kernel, X: NDArray) -> Kernel:
+def _normalised(kernel: HyperExpansion, X: NDArray) -> Kernel:
+    """The learned kernel without its constant, which no machine with an intercept sees, and with a unit diagonal.
+
+    Otherwise a large constant would set the scale, and the loss weights that are compared would be far too small.
+    """
+    kernel = HyperExpansion(kernel.hyper_kernel, kernel.centers, kernel.coef)
     size = float(np.mean(np.abs(kernel.diag(X))))
     return Scale(kernel, 1.0 / size) if size > 0 else kernel
 

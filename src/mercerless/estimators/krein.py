@@ -314,7 +314,7 @@ class _KreinLeastSquares(KernelEstimator):
     def _drawn_folds(self, n: int, labels: NDArray | None) -> NDArray:
         if self.cv < 2:
             raise ValueError(f"cv must be at least 2 folds, got {self.cv}.")
-        fold_of = np.zeros(n, dtype=int)
+        fold_of = np.zeros(n, dtype=np.int32)
         if n < 2:
             return fold_of
         seed = check_random_state(self.random_state)
