@@ -137,7 +137,7 @@ class _LandmarkProblem:
         # a block's similarities, its features, and their copy with the targets
         self.bytes_per_row = 24.0 * (len(landmarks) + rows.Y.shape[1])
         self.factors = reduce_rows(
-            partial(fold_factors, self.features, int(rows.folds.max()) + 1),
+            partial(fold_factors, self.features, len(self.signature), int(rows.folds.max()) + 1),
             merge_factors,
             (rows.items, rows.Y, rows.weight, rows.folds),
             self.bytes_per_row,

@@ -57,18 +57,22 @@ class SeparableDesign(NamedTuple):
         inner = (self.decay(rows, columns) * U) @ self.features[columns]
         return np.einsum("ip,ip->p", self.features[rows], inner)
 
-    def product(self, rows: slice, columns: slice, coef: NDArray, shift: float,
-                used: NDArray | None) -> tuple[NDArray, float]:
-        """The adjoint of ``apply + shift`` at the used entries of a block, and their sum."""
+    def product(self, rows: slice, columns: slice, coef: NDArray, shift: float, used: NDArray | None,
+                work: dict[str, NDArray]) -> tuple[NDArray, float]:
+        """The adjoint of ``apply + shift`` at the used entries of a block, and their sum; ``work`` keeps buffers.
+
+        Where freed memory goes back to the system at once, as in Dask's workers, new arrays would cost a third more.
+        """
         left, right, decay = self.features[rows], self.features[columns], self.decay(rows, columns)
-        values = (left * coef) @ right.T
+        scaled = np.multiply(left, coef, out=_buffer(work, "scaled", left.shape))
+        values = np.matmul(scaled, right.T, out=_buffer(work, "values", (len(left), len(right))))
         values *= decay
         values += shift
         if used is not None:
             values *= used
         total = float(values.sum())
         values *= decay
-        return np.einsum("ip,ip->p", left, values @ right), total
+        return np.einsum("ip,ip->p", left, np.matmul(values, right, out=scaled)), total
 
     def matrix(self, rows: slice, columns: slice) -> NDArray:
         """The design matrix of a block, one row per ordered pair."""
@@ -105,9 +109,9 @@ class BlockDesign(NamedTuple):
         """``sum_ij U_ij section_p(i, j)`` over a block."""
         return U.ravel() @ self.matrix(rows, columns)
 
-    def product(self, rows: slice, columns: slice, coef: NDArray, shift: float,
-                used: NDArray | None) -> tuple[NDArray, float]:
-        """The adjoint of ``apply + shift`` at the used entries of a block, and their sum."""
+    def product(self, rows: slice, columns: slice, coef: NDArray, shift: float, used: NDArray | None,
+                work: dict[str, NDArray]) -> tuple[NDArray, float]:
+        """The adjoint of ``apply + shift`` at the used entries of a block, and their sum; ``work`` is not used."""
         B = self.matrix(rows, columns)
         values = B @ coef + shift
         if used is not None:
@@ -120,6 +124,14 @@ class BlockDesign(NamedTuple):
 
 
 Design = SeparableDesign | BlockDesign
+
+
+def _buffer(work: dict[str, NDArray], name: str, shape: tuple[int, int]) -> NDArray:
+    """An array of this shape in memory that is kept for the next call."""
+    size = shape[0] * shape[1]
+    if name not in work or work[name].size < size:
+        work[name] = np.empty(size)
+    return work[name][:size].reshape(shape)
 
 
 class NormalEquations(NamedTuple):
@@ -411,13 +423,15 @@ def ridge_cg(design: Design, target: Target, gram: NDArray, alpha: float, *, fit
     ridge = alpha * count
     factor = _sampled_factor(design, gram, ridge, count, fit_intercept, n_sample or max(2000, 6 * q), random_state)
 
+    work: dict[str, NDArray] = {}
+
     def product(c: NDArray) -> NDArray:
         out = np.zeros(q)
         out[:p] = ridge * (gram @ c[:p])
         shift = float(c[p]) if fit_intercept else 0.0
         for left, right, weight in _blocks(n, None, None, design.bytes_per_pair, 2**22):
             used = None if count == n * n else ~np.isnan(target(left, right))
-            terms, total = design.product(left, right, c[:p], shift, used)
+            terms, total = design.product(left, right, c[:p], shift, used, work)
             out[:p] += weight * terms
             if fit_intercept:
                 out[p] += weight * total

@@ -375,15 +375,18 @@ def part_coef(system: KreinSystem, solution: KreinSolution, sign: int) -> NDArra
     return np.tensordot(system.lift[:, side], ratio.astype(system.lift.dtype), axes=(1, -1))
 
 
-def row_factor(blocks, n_columns: int) -> NDArray:
+def row_factor(blocks, n_columns: int, overwrite: bool = False) -> NDArray:
     """Triangular factor R of all rows stacked, from blocks of rows: ``R'R = A'A`` without forming ``A'A``.
 
     Only the running R is kept, so rows may come from anywhere (files, other machines); the factor of stacked factors
-    is the factor of all rows. O(rows n_columns^2). The sign of a row of R is arbitrary.
+    is the factor of all rows. O(rows n_columns^2). The sign of a row of R is arbitrary. ``overwrite`` works in the
+    blocks' own memory where they are in Fortran's order.
     """
     R = np.zeros((0, n_columns))
     for block in blocks:
-        R = qr(np.vstack([R, block]), mode="r", check_finite=False, overwrite_a=True)[0][:n_columns]
+        rows = np.vstack([R, block]) if len(R) else block
+        # "r" would copy all rows once more
+        R = qr(rows, mode="raw", check_finite=False, overwrite_a=overwrite)[1][:n_columns]
     return R
 
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import log_softmax
 
+from mercerless._validation import row_blocks
 from mercerless.solvers.krein import (
     KreinSystem,
     augmented_rows,
@@ -23,6 +24,7 @@ from mercerless.solvers.stack import calibrate
 STRENGTHS = np.logspace(1, -7, 17)
 RATIOS = (1.0, 10.0, 0.1, 100.0, 0.01)
 RADII = (1.0, 0.9, 0.8, 0.7, 0.5, 0.25)
+_CACHE_BYTES = 2**22  # features of so many bytes are made at a time, while they are in the cache of the processor
 
 
 class Settings(NamedTuple):
@@ -106,6 +108,7 @@ def exact_folds(
 
 def fold_factors(
     features: Callable[[NDArray], NDArray],
+    n_features: int,
     n_folds: int,
     rows: NDArray,
     Y: NDArray,
@@ -113,8 +116,15 @@ def fold_factors(
     fold_of: NDArray,
 ) -> list[NDArray]:
     """The triangular factor of ``[1, features, Y]`` for the rows of every fold in one block of rows."""
-    augmented = augmented_rows(features(rows), Y, weight)
-    return [row_factor([augmented[fold_of == fold]], augmented.shape[1]) for fold in range(n_folds)]
+    factors, width = [], 1 + n_features + Y.shape[1]
+    for fold in range(n_folds):
+        mine = np.flatnonzero(fold_of == fold)
+        augmented = np.empty((len(mine), width), order="F")  # LAPACK's order, so that it is factorised in place
+        for part in row_blocks(len(mine), 8.0 * width, _CACHE_BYTES):
+            few = mine[part]
+            augmented[part] = augmented_rows(features(rows[few]), Y[few], None if weight is None else weight[few])
+        factors.append(row_factor([augmented], width, overwrite=True))
+    return factors
 
 
 def merge_factors(first: list[NDArray], second: list[NDArray]) -> list[NDArray]:
