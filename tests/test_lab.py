@@ -317,6 +317,27 @@ def test_large_data_is_read_in_blocks_from_a_memory_map(tmp_path):
     assert_allclose(whole.predict(X[:50]), model.predict(X[:50]), rtol=1e-4, atol=1e-4)
 
 
+def test_many_bandwidths_are_learned_on_more_rows_as_far_as_memory_allows():
+    def learning_rows(shape, **parameters):
+        _, rows, more = LABClassifier(**parameters)._plan(shape, np.random.RandomState(0))
+        return [len(block) for block in [rows, *more]]
+
+    assert learning_rows((60_000, 784), n_support=500) == [49_000]
+    assert learning_rows((60_000, 8), n_support=100) == [10_000] * 4
+    (first, *_) = learning_rows((60_000, 784), n_support=500, memory_limit="600MB")
+    assert 10_000 < first < 13_000
+
+
+def test_auto_leaves_out_the_slow_form_where_there_is_much_work(waves, monkeypatch):
+    X, y, _, _ = waves
+    settings = {"n_support": 10, "max_iter": 5, "random_state": 0}
+    assert set(LABRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian", "laplace"}
+    monkeypatch.setattr("mercerless.estimators.lab._LAPLACE_WORK", 10 * X.size - 1)
+    assert set(LABRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian"}
+    monkeypatch.setattr("mercerless.estimators.lab._LAPLACE_WORK", 10 * X.size)
+    assert set(LABRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian", "laplace"}
+
+
 def test_dask_arrays_give_the_same_model():
     dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
     X, y = make_lab_function(2500, function="f2", noise=0.05, random_state=0)

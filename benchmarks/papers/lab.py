@@ -492,9 +492,7 @@ def mnist(args):
     T, z = np.asarray(data.data_test, dtype=np.float32), data.target_test
     n, m = (60_000, 500) if args.full else (10_000, 300)
     start, wall = time.process_time(), time.perf_counter()
-    model = LABClassifier(m, kernel="gaussian", random_state=0, max_rows=args.rows, max_iter=args.iterations).fit(
-        A[:n], b[:n]
-    )
+    model = LABClassifier(m, random_state=0, max_rows=args.rows, max_iter=args.iterations).fit(A[:n], b[:n])
     cpu, seconds = time.process_time() - start, time.perf_counter() - wall
     row = {
         "rows": n,
@@ -656,7 +654,7 @@ def main():
     parser.add_argument("--learners", nargs="+")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--rows", type=int, default=None, help="mnist: rows on which bandwidths are learned")
-    parser.add_argument("--iterations", type=int, default=80, help="mnist: iterations")
+    parser.add_argument("--iterations", type=int, default=150, help="mnist: iterations")
     args = parser.parse_args()
     args.splits_total = 10
     args.splits = args.splits or (10 if args.full else 2)

@@ -23,6 +23,7 @@ from mercerless._validation import (
     check_memory,
     check_targets,
     check_weight,
+    memory_budget,
     row_blocks,
 )
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
@@ -34,9 +35,10 @@ FORMS = {"gaussian": LocalGaussian, "laplace": LocalLaplace, "exponential": Loca
 _AUTO_FORMS = ("gaussian", "laplace")
 _ALL_ROWS = 1000  # up to so many rows kernel ridge regression on all of them is tried too
 _MAX_SUPPORT = 200
-_LEARNING_ROWS = (
-    10_000  # the bandwidths of larger data are learned on blocks of this many rows, or 20 per support point
-)
+_LEARNING_ROWS = 10_000  # the bandwidths of larger data are learned on blocks of at least so many rows
+_ROWS_PER_POINT = 20  # of a support point
+_BANDWIDTHS_PER_ROW = 8  # many features mean many bandwidths, which need more rows
+_LAPLACE_WORK = 1e9  # rows x support points x features above which "auto" leaves out the form without matrix products
 _MORE_BLOCKS = 3
 _BLOCK_BYTES = 2**25  # what a block of rows needs in passes over all rows
 _SINGLE = 2**21  # entries times features above which kernels are learned in single precision
@@ -238,7 +240,8 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         dtype = np.dtype((np.float32 if entries > _SINGLE else np.float64) if self.dtype == "auto" else self.dtype)
         all_rows = self._tries_all_rows(len(X))
         self._check_memory(X.shape, settings, len(rows), Y.shape[1], dtype.itemsize, all_rows)
-        forms = _AUTO_FORMS if self.kernel == "auto" else (self.kernel,)
+        automatic = _AUTO_FORMS if entries <= _LAPLACE_WORK else ("gaussian",)
+        forms = automatic if self.kernel == "auto" else (self.kernel,)
         scaling = self._scaling(X, Y, rows, forms, settings)
         Z = scaling(take_rows(X, rows), dtype)
         steps: list[None] = []
@@ -266,7 +269,7 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         n, d = shape
         m = self._n_support(n)
         seed = random.randint(2**31 - 1)
-        limit = max(_LEARNING_ROWS, 20 * m) if self.max_rows is None else self.max_rows
+        limit = self._learning_rows(m, d) if self.max_rows is None else self.max_rows
         order = random.permutation(n) if n > limit else np.arange(n)
         rows, *more = (np.sort(order[i : i + limit]) for i in range(0, min(n, (1 + _MORE_BLOCKS) * limit), limit))
         settings = Settings(
@@ -281,6 +284,12 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
             d <= max(50, m),
         )
         return settings, rows, [block for block in more if len(block) >= limit // 2]
+
+    def _learning_rows(self, m: int, d: int) -> int:
+        """Rows at a time: enough for the support points, and for their bandwidths as far as memory allows."""
+        least = max(_LEARNING_ROWS, _ROWS_PER_POINT * m)
+        affordable = 0.5 * memory_budget(self.memory_limit) / (4.5 * 4 * (m + d))
+        return max(least, min(m * d // _BANDWIDTHS_PER_ROW, int(affordable)))
 
     def _tries_all_rows(self, n: int) -> bool:
         """Whether kernel ridge regression with all rows as centres competes."""
@@ -435,7 +444,8 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         kernel ridge regression with all rows as centres is tried as well and enters where validation prefers it.
     kernel : {"auto", "gaussian", "laplace", "exponential"}, default="auto"
         The form. "auto" fits the Gaussian and the Laplace form on the same support points and weighs them by
-        validation; often one remains.
+        validation; often one remains. Where rows, support points and features multiply to more than 10^9, it is the
+        Gaussian form, which is far faster there.
     selection : {"kmeans", "y", "random", "extreme"}, default="kmeans"
         How support points are chosen: rows nearest to k-means centres, evenly spaced in the order of the target, at
         random, or (a bad example, for reproduction) the rows with the largest targets.
@@ -455,7 +465,8 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     max_iter : int, default=150
         Iterations of the local bandwidths.
     max_rows : int or None, default=None
-        Rows on which bandwidths are learned at a time; None means 10,000 or 20 per support point, whichever is more.
+        Rows on which bandwidths are learned at a time; None means 10,000, 20 per support point, or (within half of
+        the memory limit) one for every 8 bandwidths, whichever is more.
         Of larger data up to three more such blocks refine the bandwidths, each kept only where validation improves.
         The coefficients always come from all rows, which are read block by block and may be a memory map or a
         Dask array.
@@ -628,7 +639,8 @@ class LABClassifier(ClassifierMixin, _LAB):
         kernel ridge regression with all rows as centres is tried as well and enters where validation prefers it.
     kernel : {"auto", "gaussian", "laplace", "exponential"}, default="auto"
         The form. "auto" fits the Gaussian and the Laplace form on the same support points and weighs them by
-        validation; often one remains.
+        validation; often one remains. Where rows, support points and features multiply to more than 10^9, it is the
+        Gaussian form, which is far faster there.
     selection : {"kmeans", "y", "random", "extreme"}, default="kmeans"
         How support points are chosen: rows nearest to k-means centres, evenly spaced in the order of the target, at
         random, or (a bad example, for reproduction) the rows with the largest targets.
@@ -648,7 +660,8 @@ class LABClassifier(ClassifierMixin, _LAB):
     max_iter : int, default=150
         Iterations of the local bandwidths.
     max_rows : int or None, default=None
-        Rows on which bandwidths are learned at a time; None means 10,000 or 20 per support point, whichever is more.
+        Rows on which bandwidths are learned at a time; None means 10,000, 20 per support point, or (within half of
+        the memory limit) one for every 8 bandwidths, whichever is more.
         Of larger data up to three more such blocks refine the bandwidths, each kept only where validation improves.
         The coefficients always come from all rows, which are read block by block and may be a memory map or a
         Dask array.
