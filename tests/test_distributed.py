@@ -304,7 +304,9 @@ def test_interrupting_a_fit_on_a_cluster(client, fit_elsewhere):
     assert out.startswith("KeyboardInterrupt") and out.endswith("| False")  # nothing half fitted
 
 
-def test_a_lost_scheduler_is_one_clear_error(fit_elsewhere, tmp_path):
+@pytest.fixture
+def scheduler(tmp_path):
+    """The address of a scheduler with one worker, and its process."""
     file = tmp_path / "scheduler.json"
     dask = [sys.executable, "-m", "dask"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -316,14 +318,44 @@ def test_a_lost_scheduler_is_one_clear_error(fit_elsewhere, tmp_path):
             if file.exists() and file.read_text():
                 break
             time.sleep(0.1)
-        process = fit_elsewhere(json.loads(file.read_text())["address"])
-        scheduler.kill()
-        out, _ = process.communicate(timeout=60)
-        assert "lost the connection to the scheduler" in out and out.endswith("| False")
+        yield json.loads(file.read_text())["address"], scheduler
     finally:
         for one in (scheduler, worker):
             one.kill()
             one.wait()
+
+
+def test_a_lost_scheduler_is_one_clear_error(fit_elsewhere, scheduler):
+    address, process_of_scheduler = scheduler
+    process = fit_elsewhere(address)
+    process_of_scheduler.kill()
+    out, _ = process.communicate(timeout=60)
+    assert "lost the connection to the scheduler" in out and out.endswith("| False")
+
+
+def test_a_comparison_that_loses_its_scheduler_is_resumed(scheduler, tmp_path):
+    address, process_of_scheduler = scheduler
+    X, y = classes(40)
+    np.savez(tmp_path / "d.npz", D=np.abs(X[:, None] - X).sum(axis=2), y=y)
+    command = [sys.executable, "-m", "mercerless.cli", "compare", "d.npz", "--learners", "dummy,neighbors"]
+    cache = tmp_path / "cache"
+    place = {"cwd": tmp_path, "env": {**os.environ, "SCIKIT_LEARN_DATA": str(cache)}, "text": True}
+    process = subprocess.Popen(
+        [*command, "--repeats", "400", "--dask", address], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **place
+    )
+    try:
+        deadline = time.monotonic() + 100
+        while len(list(cache.rglob("*.json"))) < 12 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        process_of_scheduler.kill()
+        _, errors = process.communicate(timeout=100)
+    finally:
+        process.kill()
+    last = errors.strip().splitlines()[-1]  # above it is what Dask logs
+    assert process.returncode == 2 and f"The Dask cluster at '{address}' gave up" in last and "--resume" in last
+    assert len(list(cache.rglob("*.json"))) >= 12 and not (tmp_path / "mercerless-compare.html").exists()
+    done = subprocess.run([*command, "--repeats", "1", "--resume"], capture_output=True, timeout=100, **place)
+    assert done.returncode == 0 and (tmp_path / "mercerless-compare.html").exists()
 
 
 def test_hosts_with_their_own_networks(tmp_path):

@@ -318,7 +318,7 @@ def test_similarities_are_not_divided():
 
 
 def test_a_constant_of_the_learned_kernel_does_not_set_its_scale():
-    """A weak loss leaves little but the constant of a support vector regression; the machine must still see the rest."""
+    """A weak loss leaves little but the constant of a support vector regression; the machine must see the rest."""
     X, y = rings(80)
     model = HyperClassifier(GaussianHyper(1.0), loss="epsilon_insensitive", n_landmarks=40, random_state=0).fit(X, y)
     assert model.learner_.kernel_.intercept != 0

@@ -228,7 +228,7 @@ def dask_work(n_jobs=-1):
         "KreinRidge on a Dask array, 400,000 rows": (array, krein),
         "HyperRidge, 32 parts of 1000 rows": (in_memory(32_000), hyper),
         "DANKClassifier, 32 parts of 5000 rows": (in_memory(160_000), dank),
-        "KreinRidge, 6 kernels x 2 folds, 80,000 rows": (in_memory(80_000), candidates),
+        "KreinRidge, 6 kernels x 2 folds, 160,000 rows": (in_memory(160_000), candidates),
     }
 
 

@@ -118,7 +118,7 @@ def backend(address: str | None) -> Iterator[None]:
         yield
         return
     try:
-        from distributed import Client
+        from distributed import CancelledError, Client, KilledWorker
     except ImportError:
         raise ImportError("--dask needs distributed; install it with: pip install 'mercerless[dask]'.") from None
     from joblib import parallel_config
@@ -127,8 +127,15 @@ def backend(address: str | None) -> Iterator[None]:
         client = Client(address, timeout=10)
     except (OSError, TimeoutError, ValueError):
         raise ValueError(f"There is no Dask scheduler at {address!r}.") from None
-    with client, parallel_config("dask"):
-        yield
+    try:
+        with client, parallel_config("dask"):
+            yield
+    except (CancelledError, KilledWorker) as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise ConnectionError(
+            f"The Dask cluster at {address!r} gave up: {reason} What is finished is kept: run the same command with "
+            "--resume, with or without --dask."
+        ) from None
 
 
 @contextmanager

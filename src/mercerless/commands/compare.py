@@ -27,7 +27,8 @@ examples:
   mercerless compare data.npz --learners stack,features --repeats 5
   mercerless compare data.npz --resume                 go on after Ctrl-C
 
-exit codes: 0 done, 2 something is wrong with the input, 130 interrupted (the report of what was finished is written)"""
+exit codes: 0 done, 2 something is wrong with the input or the Dask cluster, 130 interrupted (the report of what was
+finished is written)"""
 
 
 def add_parser(subparsers) -> None:
