@@ -74,6 +74,8 @@ class BilinearExtension(_WeightedExtension):
         The ridge penalty; None: by cross-validation over items.
     cv : int, default=5
         Number of folds of items.
+    memory_limit : int, float, str or None, default=None
+        Bytes this may use; None: half of what is free.
     random_state : int, RandomState or None, default=None
         Draws the folds.
 
@@ -108,10 +110,12 @@ class BilinearExtension(_WeightedExtension):
     """
 
     def __init__(self, kernel: str | Kernel | None = None, *, alpha: float | None = None, cv: int = 5,
+                 memory_limit: int | float | str | None = None,
                  random_state: int | np.random.RandomState | None = None):
         self.kernel = kernel
         self.alpha = alpha
         self.cv = cv
+        self.memory_limit = memory_limit
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> "BilinearExtension":
@@ -132,7 +136,8 @@ class BilinearExtension(_WeightedExtension):
         X, S = _check_fit(self, X, y)
         if self.alpha is not None and not self.alpha > 0:
             raise ValueError(f"alpha must be positive or None, not {self.alpha!r}.")
-        check_memory(48.0 * len(X) ** 2, f"Extending the similarities of {len(X)} items", None, "use fewer items")
+        check_memory(48.0 * len(X) ** 2, f"Extending the similarities of {len(X)} items",
+                     self.memory_limit, "use fewer items or raise memory_limit")
         kernels, alphas = self._candidates(X), self._alphas()
         best = kernels[0], alphas[0]
         if len(kernels) * len(alphas) > 1 and len(X) > 2:
