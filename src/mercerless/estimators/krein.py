@@ -134,7 +134,7 @@ class _LandmarkProblem:
         self.transform = low_rank.transform * np.sqrt(np.abs(low_rank.values))
         self.signature = np.sign(low_rank.values)
         self.features = _LandmarkFeatures(rows.kernel, rows.items, landmarks, self.transform)
-        # a block's similarities, its features, and their copy with the targets
+        # a block's similarities, its features, and their copy with the targets; the factors need less
         self.bytes_per_row = 24.0 * (len(landmarks) + rows.Y.shape[1])
         self.factors = reduce_rows(
             partial(fold_factors, self.features, len(self.signature), int(rows.folds.max()) + 1),
