@@ -177,24 +177,13 @@ def solve_dank(
     centre = (p.max() + p.min()) / 2  # sum(v) = 0, so this only protects p @ v from cancellation
     p = p - centre
     v = snap(start, lo, hi)
+    penalties = {"centering": centering, "rank_penalty": rank_penalty, "epsilon": epsilon}
     working = _first_working_set(gram, p, v, lo, hi, epsilon)
     history: list[DankStep] = []
     evaluations, n_rounds, local_tol = 1, 0, 1e-2
     for _ in range(_MAX_ROUNDS):
         n_rounds += 1
-        K = _working_block(gram, working, memory_limit)
-        problem = _Problem(
-            K=K,
-            A=_squared_per_weight(K, weight[working]),
-            p=p[working],
-            lo=lo[working],
-            hi=hi[working],
-            weight=weight[working],
-            outside=float(weight.sum() - weight[working].sum()),
-            centering=centering,
-            rank_penalty=rank_penalty,
-            epsilon=epsilon,
-        )
+        problem = _on_working_set(gram, working, p, lo, hi, weight, memory_limit, penalties)
         local_tol = tol if len(working) == n else max(local_tol, tol / 2)
         state, used, stopped = _majorise_minimise(problem, v[working], local_tol, max_iter, history, callback)
         evaluations += used + 1
@@ -208,7 +197,7 @@ def solve_dank(
             break
         working = np.union1d(working, violators)
         local_tol = tol / 2
-        del K, problem  # before the larger ones are made
+        del problem  # before a larger one is made
     return DankSolution(
         dual=v,
         expansion=found.expansion,
@@ -250,15 +239,34 @@ def _on_all_rows(gram: Gram, problem: _Problem, state: _State, working: np.ndarr
     return _AllRows(v, expansion, gradient, factor, offset, rest)
 
 
-def _working_block(gram: Gram, working: np.ndarray, memory_limit: int | str | None) -> np.ndarray:
-    """The kernel matrix of the working set, after asking whether it and the matrices derived from it will fit."""
+def _on_working_set(
+    gram: Gram,
+    working: np.ndarray,
+    p: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    weight: np.ndarray,
+    memory_limit: int | str | None,
+    penalties: dict[str, float],
+) -> _Problem:
+    """The problem of the working set, after asking whether its matrices and those derived from them will fit."""
     check_memory(
         8 * _MATRICES * len(working) ** 2,
         f"A working set of {len(working)} rows",
         memory_limit,
         remedy="split the data with n_parts, lower C, or raise memory_limit",
     )
-    return gram(working, working)
+    K = gram(working, working)
+    return _Problem(
+        K=K,
+        A=_squared_per_weight(K, weight[working]),
+        p=p[working],
+        lo=lo[working],
+        hi=hi[working],
+        weight=weight[working],
+        outside=float(weight.sum() - weight[working].sum()),
+        **penalties,
+    )
 
 
 def _squared_per_weight(K: np.ndarray, weight: np.ndarray) -> np.ndarray:

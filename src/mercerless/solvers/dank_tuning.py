@@ -94,28 +94,10 @@ def tune_dank(
     losses: list[float] = []
 
     def objective(x: np.ndarray, spread: float) -> tuple[float, np.ndarray]:
-        current = kernel.with_theta(x[:n_theta])
-        tail = np.exp(x[n_theta : n_theta + 3])
-        tube = tail[2] if epsilon > 0 else 0.0
-        slope = np.exp(x[-1])
-        total, gradient = 0.0, np.zeros_like(x)
-        for k, fold in enumerate(folds):
-            centering = tail[1] * fold.centering
-            part = _Machine(current, fold.X, fold.target, tail[0], centering, tube, is_classification)
-            part.solve(state[k] * tail[0])
-            state[k] = part.v / tail[0]
-            f = part.decision(fold.X_test)
-            loss, r, d_slope = _validation_loss(f, fold.target_test, slope, is_classification)
-            total += loss / len(folds)
-            gradient[:-1] += part.pull(fold.X_test, r) / len(folds)
-            gradient[-1] += d_slope / len(folds)
-        if epsilon == 0:
-            gradient[n_theta + 2] = 0.0
-        if not is_classification:
-            gradient[-1] = 0.0
-        losses.append(total)
+        loss, gradient = _mean_loss(x, kernel, folds, state, epsilon, is_classification)
+        losses.append(loss)
         value, pull = _prior(x[:n_theta], x[n_theta:] - anchor[n_theta:], spread)
-        return total + value / n_samples, gradient + pull / n_samples
+        return loss + value / n_samples, gradient + pull / n_samples
 
     reach = np.concatenate([np.full(n_theta, 4.0), np.full(4, 5.0)])
     bounds = np.column_stack([anchor - reach, anchor + reach])
@@ -142,6 +124,30 @@ def tune_dank(
         len(losses),
         float(np.abs(result.jac).max()),
     )
+
+
+def _mean_loss(
+    x: np.ndarray, kernel: Any, folds: Sequence[Fold], state: list[np.ndarray], epsilon: float, is_classification: bool
+) -> tuple[float, np.ndarray]:
+    """The validation loss over the folds and its derivative; ``state`` keeps their solutions for the next call."""
+    n_theta = len(x) - 4
+    current = kernel.with_theta(x[:n_theta])
+    C, factor, tube, slope = np.exp(x[n_theta:])
+    tube = tube if epsilon > 0 else 0.0
+    total, gradient = 0.0, np.zeros_like(x)
+    for k, fold in enumerate(folds):
+        part = _Machine(current, fold.X, fold.target, C, factor * fold.centering, tube, is_classification)
+        part.solve(state[k] * C)
+        state[k] = part.v / C
+        loss, r, d_slope = _validation_loss(part.decision(fold.X_test), fold.target_test, slope, is_classification)
+        total += loss / len(folds)
+        gradient[:-1] += part.pull(fold.X_test, r) / len(folds)
+        gradient[-1] += d_slope / len(folds)
+    if epsilon == 0:
+        gradient[n_theta + 2] = 0.0
+    if not is_classification:
+        gradient[-1] = 0.0
+    return total, gradient
 
 
 def _prior(theta: np.ndarray, change: np.ndarray, spread: float) -> tuple[float, np.ndarray]:
