@@ -192,8 +192,17 @@ def test_progress_on_a_terminal(monkeypatch):
 def test_interrupting_writes_the_report_and_resume_goes_on(tmp_path):
     np.savez(tmp_path / "d.npz", D=D, y=Y)
     command = [
-        sys.executable, "-m", "mercerless.cli", "compare", "d.npz", "--jobs", "1", "--repeats", "400",
-        "--learners", "dummy,neighbors",
+        sys.executable,
+        "-m",
+        "mercerless.cli",
+        "compare",
+        "d.npz",
+        "--jobs",
+        "1",
+        "--repeats",
+        "400",
+        "--learners",
+        "dummy,neighbors",
     ]
     environment = {**os.environ, "SCIKIT_LEARN_DATA": str(tmp_path / "cache")}
     place = {"cwd": tmp_path, "env": environment, "text": True}

@@ -45,16 +45,16 @@ def test_without_a_file_it_inspects_the_digit_shapes(folder, capsys):
 
 @pytest.mark.parametrize("suffix", ["npy", "npz", "csv"])
 def test_positive_semi_definite_matrix_from_every_format(gram, suffix, capsys):
-    {"npy": np.save, "npz": lambda p, K: np.savez(p, K=K), "csv": lambda p, K: np.savetxt(p, K, delimiter=",")}[
-        suffix
-    ](f"gram.{suffix}", gram)
+    {"npy": np.save, "npz": lambda p, K: np.savez(p, K=K), "csv": lambda p, K: np.savetxt(p, K, delimiter=",")}[suffix](
+        f"gram.{suffix}", gram
+    )
     assert main(["inspect", f"gram.{suffix}", "--output", "out.png"]) == 0
     report = lines(capsys)
     assert report["head"] == f"gram.{suffix}: 30 x 30 similarity matrix"
     assert report["rank"] == "4 of 30"
     assert report["inertia"] == "4 positive, 0 negative, 26 zero eigenvalues"
     assert report["definite"].startswith("yes")
-    assert report["use next"] == "scikit-learn's SVC(kernel=\"precomputed\")"
+    assert report["use next"] == 'scikit-learn\'s SVC(kernel="precomputed")'
 
 
 def test_numbers_are_those_of_the_matrix(capsys):

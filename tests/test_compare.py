@@ -154,9 +154,10 @@ def test_directed_matrices_are_kept_and_averaged_for_those_who_need_it():
 # ------------------------------------------------------------------------------------------------ the list of learners
 
 
-@pytest.mark.parametrize("kind, task", [
-    ("matrix", "classification"), ("matrix", "regression"), ("table", "classification"), ("table", "regression"),
-])
+@pytest.mark.parametrize(
+    "kind, task",
+    [("matrix", "classification"), ("matrix", "regression"), ("table", "classification"), ("table", "regression")],
+)
 def test_what_a_sceptic_would_ask_for_is_there(kind, task):
     names = {learner.name for learner in LEARNERS if learner.kind == kind and learner.task in (None, task)}
     ours = {learner.name for learner in LEARNERS if learner.kind == kind and learner.family == "mercerless"}

@@ -24,11 +24,17 @@ def test_kinds_of_arrays():
     assert guess_kind(np.ones((40, 40)))[0] == guess_kind(np.zeros((40, 40)))[0] == "similarity"
 
 
-@pytest.mark.parametrize("y, task", [
-    (["a", "b", "a"], "classification"), ([True, False, True], "classification"),
-    (np.arange(30) % 3, "classification"), (np.arange(30.0) % 3, "classification"),
-    (np.arange(30), "regression"), (np.linspace(0, 1, 30), "regression"),
-])
+@pytest.mark.parametrize(
+    "y, task",
+    [
+        (["a", "b", "a"], "classification"),
+        ([True, False, True], "classification"),
+        (np.arange(30) % 3, "classification"),
+        (np.arange(30.0) % 3, "classification"),
+        (np.arange(30), "regression"),
+        (np.linspace(0, 1, 30), "regression"),
+    ],
+)
 def test_tasks(y, task):
     assert guess_task(np.asarray(y))[0] == task
 
@@ -111,23 +117,26 @@ def test_an_npz_with_a_test_set(tmp_path):
     assert read_problem(tmp_path / "d.npz", use_split=False).X_test is None
 
 
-@pytest.mark.parametrize("arguments, sentence", [
-    (dict(X=D, y=Y[:-1]), "There are 39 labels for 40 items"),
-    (dict(X=D, y=["one"] * 40), "All labels are one"),
-    (dict(X=D, y=["rare", *Y[1:]]), "Every class needs at least 5 items, but rare has 1 of the 40 items"),
-    (dict(X=D, y=np.full(40, 0.5), task="regression"), "All targets are equal"),
-    (dict(X=D, y=[np.nan, *X[1:, 0]]), "1 labels are NaN or infinite"),
-    (dict(X=np.where(np.eye(40), np.nan, D), y=Y), "X has 40 NaN"),
-    (dict(X=D - 1, y=Y, kind="distance"), "Distances cannot be negative"),
-    (dict(X=X, y=Y, kind="similarity"), "must be square"),
-    (dict(X=D, y=Y, groups=np.arange(40) % 2), "There are 2 groups"),
-    (dict(X=D, y=Y, groups=np.arange(39)), "groups has 39 entries for 40 items"),
-    (dict(X=D, y=Y, task="regression"), "Regression needs numbers as targets"),
-    (dict(X=D, y=Y, kind="graph"), "kind='graph' is not known"),
-    (dict(X=D, y=Y, X_test=D[:5, :7], y_test=Y[:5]), "X_test has 7 columns, X has 40"),
-    (dict(X=D, y=Y, X_test=D[:5], y_test=Y[:4]), "one label per row of X_test"),
-    (dict(X=D[:20, :20], y=X[:20, 0]), "There are 20 items; comparing learners needs at least 25"),
-])
+@pytest.mark.parametrize(
+    "arguments, sentence",
+    [
+        (dict(X=D, y=Y[:-1]), "There are 39 labels for 40 items"),
+        (dict(X=D, y=["one"] * 40), "All labels are one"),
+        (dict(X=D, y=["rare", *Y[1:]]), "Every class needs at least 5 items, but rare has 1 of the 40 items"),
+        (dict(X=D, y=np.full(40, 0.5), task="regression"), "All targets are equal"),
+        (dict(X=D, y=[np.nan, *X[1:, 0]]), "1 labels are NaN or infinite"),
+        (dict(X=np.where(np.eye(40), np.nan, D), y=Y), "X has 40 NaN"),
+        (dict(X=D - 1, y=Y, kind="distance"), "Distances cannot be negative"),
+        (dict(X=X, y=Y, kind="similarity"), "must be square"),
+        (dict(X=D, y=Y, groups=np.arange(40) % 2), "There are 2 groups"),
+        (dict(X=D, y=Y, groups=np.arange(39)), "groups has 39 entries for 40 items"),
+        (dict(X=D, y=Y, task="regression"), "Regression needs numbers as targets"),
+        (dict(X=D, y=Y, kind="graph"), "kind='graph' is not known"),
+        (dict(X=D, y=Y, X_test=D[:5, :7], y_test=Y[:5]), "X_test has 7 columns, X has 40"),
+        (dict(X=D, y=Y, X_test=D[:5], y_test=Y[:4]), "one label per row of X_test"),
+        (dict(X=D[:20, :20], y=X[:20, 0]), "There are 20 items; comparing learners needs at least 25"),
+    ],
+)
 def test_bad_arrays(arguments, sentence):
     with pytest.raises(ValueError, match=sentence):
         make_problem(**arguments)
@@ -139,11 +148,14 @@ def test_a_matrix_too_large_for_memory_is_refused(monkeypatch):
         make_problem(D, Y)
 
 
-@pytest.mark.parametrize("y, sentence", [
-    ([*"ab" * 18, *"cdef"], "c has 1 of the 40 items; merge or remove rare classes."),
-    ([f"name {i}" for i in range(40)], "there are 40 classes for 40 items; merge or remove rare classes."),
-    (np.arange(40) // 2, "or say that the labels are numbers (task 'regression')."),
-])
+@pytest.mark.parametrize(
+    "y, sentence",
+    [
+        ([*"ab" * 18, *"cdef"], "c has 1 of the 40 items; merge or remove rare classes."),
+        ([f"name {i}" for i in range(40)], "there are 40 classes for 40 items; merge or remove rare classes."),
+        (np.arange(40) // 2, "or say that the labels are numbers (task 'regression')."),
+    ],
+)
 def test_rare_classes(y, sentence):
     with pytest.raises(ValueError, match="Every class needs at least 5 items, but ") as caught:
         make_problem(X, np.asarray(y), task="classification")

@@ -45,17 +45,20 @@ def claims(found):
     return any(found.better(i, j) for i in range(n) for j in range(n) if i != j)
 
 
-@pytest.mark.parametrize("n_items, n_learners, n_repeats, how", [
-    (100, 8, 2, {}),
-    (100, 2, 3, {"shared": 0.6}),
-    (100, 12, 1, {"shared": 0.6}),
-    (100, 12, 1, {"shared": 0.6, "unstable": 1.5}),
-    (100, 12, 3, {"shared": 0.6, "unstable": 1.5}),
-    (100, 12, 5, {"shared": 0.6, "unstable": 4.0}),
-    (300, 12, 1, {"shared": 0.6, "unstable": 4.0}),
-    (200, 8, 1, {"failing": 0.15}),
-    (200, 8, 3, {"failing": 0.15}),
-])
+@pytest.mark.parametrize(
+    "n_items, n_learners, n_repeats, how",
+    [
+        (100, 8, 2, {}),
+        (100, 2, 3, {"shared": 0.6}),
+        (100, 12, 1, {"shared": 0.6}),
+        (100, 12, 1, {"shared": 0.6, "unstable": 1.5}),
+        (100, 12, 3, {"shared": 0.6, "unstable": 1.5}),
+        (100, 12, 5, {"shared": 0.6, "unstable": 4.0}),
+        (300, 12, 1, {"shared": 0.6, "unstable": 4.0}),
+        (200, 8, 1, {"failing": 0.15}),
+        (200, 8, 3, {"failing": 0.15}),
+    ],
+)
 def test_without_a_difference_one_is_claimed_in_at_most_five_percent(n_items, n_learners, n_repeats, how):
     rng = np.random.default_rng(7)
     claimed = [claims(compared(rng, n_items, n_learners, n_repeats, **how)) for _ in range(200)]
@@ -108,10 +111,13 @@ def test_variances_by_their_definition():
         for split, values in zip(splits, d):
             items[split.units] += values / 2
         between = np.mean([np.var([values.mean() for values in d[k : k + 5]], ddof=1) for k in (0, 5)])
-        explained = np.mean([
-            sum(np.sum(split.strata == y) * values[split.strata == y].var(ddof=1) for y in (0, 1)) / len(values) ** 2
-            for split, values in zip(splits, d)
-        ])
+        explained = np.mean(
+            [
+                sum(np.sum(split.strata == y) * values[split.strata == y].var(ddof=1) for y in (0, 1))
+                / len(values) ** 2
+                for split, values in zip(splits, d)
+            ]
+        )
         excess[i, j] = between, explained, 1.25 * items.var(ddof=1) / 60
         assert found.difference[i, j] == pytest.approx(np.mean(items))
     common = np.median([between / explained - 1 for between, explained, _ in excess.values()])

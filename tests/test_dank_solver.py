@@ -5,13 +5,7 @@ import warnings
 
 import numpy as np
 import pytest
-from oracles.dank import (
-    dense_adaptation,
-    dense_objective,
-    first_order_solution,
-    newton_projection,
-    random_feasible,
-)
+from oracles.dank import dense_adaptation, dense_objective, first_order_solution, newton_projection, random_feasible
 from sklearn.svm import SVC, SVR
 
 from mercerless.solvers.dank import _evaluate, _Problem, solve_dank
@@ -104,9 +98,7 @@ def test_objective_and_gradient_equal_dense_formulas(kind, rank_penalty):
         np.testing.assert_allclose(state.value, dense - constant, rtol=1e-8, atol=1e-8 * centering)
         F, copies = dense_adaptation(big_K, big_v, centering, rank_penalty, big_w)
         first = np.searchsorted(copies, np.arange(28))
-        np.testing.assert_allclose(
-            state.smooth, ((F[np.ix_(first, first)] * big_K) @ big_v)[:25], rtol=1e-8, atol=1e-9
-        )
+        np.testing.assert_allclose(state.smooth, ((F[np.ix_(first, first)] * big_K) @ big_v)[:25], rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.parametrize("rank_penalty", [0.0, 0.01, 0.3])

@@ -22,14 +22,7 @@ from sklearn.svm import SVC, SVR
 
 from mercerless.estimators.hyper import HyperRidge, HyperSVR
 from mercerless.estimators.hyper_search import PairTarget, choose_centers, make_design
-from mercerless.kernels.hyper import (
-    GaussianHyper,
-    TensorHyper,
-    WishartHyper,
-    pair_index,
-    random_pairs,
-    take_pairs,
-)
+from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper, pair_index, random_pairs, take_pairs
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.solvers.hyper import (
     fold_equations,
@@ -68,8 +61,10 @@ HYPERS = [
     (GaussianHyper(1.3, 0.7), lambda a, b, c, d: gaussian_hyper(a, b, c, d, 1.3**2, (0.7 * 1.3) ** 2)),
     (WishartHyper(1.2, 4), lambda a, b, c, d: wishart_hyper(a, b, c, d, 1.44 * np.eye(3), 4)),
     (WishartHyper([1.0, 2.0, 0.5], -2), lambda a, b, c, d: wishart_hyper(a, b, c, d, np.diag([1, 4, 0.25]), -2)),
-    (WishartHyper(np.diag([1.0, 2, 3]) + 0.5, 1.5),
-     lambda a, b, c, d: wishart_hyper(a, b, c, d, np.diag([1.0, 2, 3]) + 0.5, 1.5)),
+    (
+        WishartHyper(np.diag([1.0, 2, 3]) + 0.5, 1.5),
+        lambda a, b, c, d: wishart_hyper(a, b, c, d, np.diag([1.0, 2, 3]) + 0.5, 1.5),
+    ),
 ]
 IDS = ["gaussian", "wishart", "wishart-ard", "wishart-full"]
 
@@ -601,34 +596,40 @@ def test_degenerate_targets_and_duplicates():
     assert np.all(np.isfinite(constant.transform(np.ones((2, 2)))))
 
 
-@pytest.mark.parametrize("settings, message", [
-    ({"alpha": 0.0, "hyper_kernel": "gaussian"}, "alpha must be positive"),
-    ({"n_landmarks": 0}, "n_landmarks"),
-    ({"n_parts": 99}, "n_parts"),
-    ({"landmark_method": "best"}, "landmark_method"),
-    ({"hyper_kernel": "rbf"}, "hyper_kernel"),
-    ({"target": "pairs"}, "target"),
-    ({"solver": "lu"}, "solver"),
-    ({"cv": 1}, "cv"),
-    ({"nonnegative": True}, "belong to the Gaussian"),
-    ({"hyper_kernel": GaussianHyper(-1.0)}, "length_scale must be positive"),
-    ({"hyper_kernel": GaussianHyper([1.0, 2.0])}, "one per feature"),
-    ({"hyper_kernel": WishartHyper(1.0, -3)}, "not positive semi-definite"),
-    ({"hyper_kernel": TensorHyper(trend="linear")}, "trend"),
-])
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"alpha": 0.0, "hyper_kernel": "gaussian"}, "alpha must be positive"),
+        ({"n_landmarks": 0}, "n_landmarks"),
+        ({"n_parts": 99}, "n_parts"),
+        ({"landmark_method": "best"}, "landmark_method"),
+        ({"hyper_kernel": "rbf"}, "hyper_kernel"),
+        ({"target": "pairs"}, "target"),
+        ({"solver": "lu"}, "solver"),
+        ({"cv": 1}, "cv"),
+        ({"nonnegative": True}, "belong to the Gaussian"),
+        ({"hyper_kernel": GaussianHyper(-1.0)}, "length_scale must be positive"),
+        ({"hyper_kernel": GaussianHyper([1.0, 2.0])}, "one per feature"),
+        ({"hyper_kernel": WishartHyper(1.0, -3)}, "not positive semi-definite"),
+        ({"hyper_kernel": TensorHyper(trend="linear")}, "trend"),
+    ],
+)
 def test_bad_parameters_are_one_sentence(settings, message):
     X = items(12)
     with pytest.raises(ValueError, match=message):
         HyperRidge(**settings).fit(X, similarity(X))
 
 
-@pytest.mark.parametrize("y, message", [
-    (np.zeros((5, 5)), "same items"),
-    (np.full((12, 12), np.nan), "no known similarity"),
-    (np.triu(np.ones((12, 12))), "not symmetric"),
-    (np.full((12, 12), np.inf), "infinite"),
-    (np.zeros((12, 3)), "square"),
-])
+@pytest.mark.parametrize(
+    "y, message",
+    [
+        (np.zeros((5, 5)), "same items"),
+        (np.full((12, 12), np.nan), "no known similarity"),
+        (np.triu(np.ones((12, 12))), "not symmetric"),
+        (np.full((12, 12), np.inf), "infinite"),
+        (np.zeros((12, 3)), "square"),
+    ],
+)
 def test_bad_similarities_are_one_sentence(y, message):
     with pytest.raises(ValueError, match=message):
         HyperRidge().fit(items(12), y)

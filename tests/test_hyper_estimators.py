@@ -18,12 +18,14 @@ from mercerless.kernels.hyper import GaussianHyper, WishartHyper
 FIXED = GaussianHyper(2.0)
 
 
-@parametrize_with_checks([
-    HyperRidge(FIXED, n_landmarks=20, alpha=1e-3),
-    HyperSVR(FIXED, n_landmarks=20, C=1e-3),
-    HyperClassifier(FIXED, alpha=1e-3, C=10.0, n_landmarks=20),
-    HyperRegressor(FIXED, alpha=1e-3, C=10.0, n_landmarks=20),
-])
+@parametrize_with_checks(
+    [
+        HyperRidge(FIXED, n_landmarks=20, alpha=1e-3),
+        HyperSVR(FIXED, n_landmarks=20, C=1e-3),
+        HyperClassifier(FIXED, alpha=1e-3, C=10.0, n_landmarks=20),
+        HyperRegressor(FIXED, alpha=1e-3, C=10.0, n_landmarks=20),
+    ]
+)
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
@@ -33,14 +35,31 @@ def breast_cancer():
     return StandardScaler().fit_transform(X), y
 
 
-@pytest.mark.parametrize("settings", [
-    {}, {"machine": "linear", "n_components": 60}, {"machine": "krein"}, {"machine": "krein", "alpha": None},
-    {"nonnegative": True}, {"n_parts": 2}, {"hyper_kernel": WishartHyper(20.0, 4)},
-], ids=["svm", "linear", "krein", "krein-alpha", "nonnegative", "parts", "wishart"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"machine": "linear", "n_components": 60},
+        {"machine": "krein"},
+        {"machine": "krein", "alpha": None},
+        {"nonnegative": True},
+        {"n_parts": 2},
+        {"hyper_kernel": WishartHyper(20.0, 4)},
+    ],
+    ids=["svm", "linear", "krein", "krein-alpha", "nonnegative", "parts", "wishart"],
+)
 def test_classifier_stages(settings):
     X, y = breast_cancer()
-    model = HyperClassifier(**{"hyper_kernel": GaussianHyper(12.0), "alpha": 1e-3, "C": 1.0, "n_landmarks": 60,
-                               "random_state": 0, **settings})
+    model = HyperClassifier(
+        **{
+            "hyper_kernel": GaussianHyper(12.0),
+            "alpha": 1e-3,
+            "C": 1.0,
+            "n_landmarks": 60,
+            "random_state": 0,
+            **settings,
+        }
+    )
     model.fit(X[:150], y[:150])
     assert model.score(X[150:], y[150:]) > 0.85
     np.testing.assert_allclose(np.mean(np.abs(model.kernel_.diag(X[:150]))), 1.0)
@@ -82,9 +101,11 @@ def test_regressor_learns_and_large_path_agrees():
     X, y = load_diabetes(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     scores = {
-        machine: HyperRegressor(GaussianHyper(3.0), alpha=1e-3, machine=machine, n_landmarks=60, n_components=80, cv=3,
-                                random_state=0)
-        .fit(X[:200], y[:200]).score(X[200:], y[200:])
+        machine: HyperRegressor(
+            GaussianHyper(3.0), alpha=1e-3, machine=machine, n_landmarks=60, n_components=80, cv=3, random_state=0
+        )
+        .fit(X[:200], y[:200])
+        .score(X[200:], y[200:])
         for machine in ("svm", "linear", "krein")
     }
     assert min(scores.values()) > 0.3, scores
@@ -94,17 +115,21 @@ def test_parameters_in_a_grid_search_and_pipeline():
     X, y = load_iris(return_X_y=True)
     model = HyperClassifier(GaussianHyper(), alpha=1e-3, C=1.0, n_landmarks=20, random_state=0)
     search = GridSearchCV(
-        make_pipeline(StandardScaler(), model),
-        {"hyperclassifier__hyper_kernel__length_scale": [0.5, 2.0]}, cv=2,
+        make_pipeline(StandardScaler(), model), {"hyperclassifier__hyper_kernel__length_scale": [0.5, 2.0]}, cv=2
     ).fit(X, y)
     assert search.best_score_ > 0.85
     clone(search.best_estimator_)
 
 
-@pytest.mark.parametrize("settings, message", [
-    ({"loss": "hinge"}, "loss"), ({"machine": "tree"}, "machine"), ({"C": -1.0}, "C must be positive"),
-    ({"hyper_kernel": "tensor"}, "labels need"),
-])
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"loss": "hinge"}, "loss"),
+        ({"machine": "tree"}, "machine"),
+        ({"C": -1.0}, "C must be positive"),
+        ({"hyper_kernel": "tensor"}, "labels need"),
+    ],
+)
 def test_bad_parameters_are_one_sentence(settings, message):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=message):

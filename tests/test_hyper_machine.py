@@ -64,8 +64,12 @@ def test_squared_hinge_degenerate_and_callback():
     np.testing.assert_allclose(nothing.intercept, 1)
     Z, sign = hinge_data()
     seen = []
-    stopped = squared_hinge(partial(hinge_sums, Z, sign[:, None]), 6, np.array([1.0]),
-                            callback=lambda info: seen.append(info) or len(seen) == 2)
+    stopped = squared_hinge(
+        partial(hinge_sums, Z, sign[:, None]),
+        6,
+        np.array([1.0]),
+        callback=lambda info: seen.append(info) or len(seen) == 2,
+    )
     assert stopped.n_iter == 2 and seen[0]["residual"] >= seen[1]["residual"] >= 0
 
 
@@ -91,8 +95,12 @@ def test_ridge_from_moments_equals_scikit_learn_and_its_cross_validation():
     blocks = [moment_sums(Z[rows], y[rows], fold_of[rows], 4) for rows in (slice(0, 50), slice(50, None))]
     got = ridge_choice(blocks[0] + blocks[1], grid)
     errors = [
-        sum(np.sum((Ridge(1 / C).fit(Z[fold_of != f], y[fold_of != f]).predict(Z[fold_of == f]) - y[fold_of == f]) ** 2)
-            for f in range(4)) / 120 for C in grid
+        sum(
+            np.sum((Ridge(1 / C).fit(Z[fold_of != f], y[fold_of != f]).predict(Z[fold_of == f]) - y[fold_of == f]) ** 2)
+            for f in range(4)
+        )
+        / 120
+        for C in grid
     ]
     np.testing.assert_allclose(got.errors, errors, rtol=1e-8)
     assert got.C == grid[np.argmin(errors)] and got.solution.certificate < 1e-10
@@ -107,8 +115,11 @@ def test_an_infinite_pair_scale_is_the_plain_gaussian():
     hyper, alpha = GaussianHyper(1.5, np.inf), 1e-3
     for n_landmarks in (30, None):
         rows = slice(None, None, 1 if n_landmarks else 3)
-        kernel = HyperRidge(hyper, alpha=alpha, n_landmarks=n_landmarks, random_state=0, tol=1e-12).fit(
-            X[rows], y[rows]).kernel_
+        kernel = (
+            HyperRidge(hyper, alpha=alpha, n_landmarks=n_landmarks, random_state=0, tol=1e-12)
+            .fit(X[rows], y[rows])
+            .kernel_
+        )
         K, T = Gaussian(1.5)(X[rows]), target[rows, rows]
         factor = np.sum(K * T) / (np.sum(K * K) + alpha * len(K) ** 2)
         np.testing.assert_allclose(kernel(X[rows]), factor * K, rtol=1e-7, atol=1e-9)
@@ -138,8 +149,10 @@ def test_ridge_scores_are_those_of_kernel_ridge_on_the_flipped_matrix():
     kernel, stage = Sigmoid(0.5, -0.5), KernelStage(0.1, None)
     flipped, new = flipped_matrices(kernel(X[:80]), kernel(X[80:], X[:80]))
     mean = y[:80].mean()
-    expected = [-np.sum((new @ np.linalg.solve(flipped + np.eye(80) / C, y[:80] - mean) + mean - y[80:]) ** 2)
-                for C in stage.grid]
+    expected = [
+        -np.sum((new @ np.linalg.solve(flipped + np.eye(80) / C, y[:80] - mean) + mean - y[80:]) ** 2)
+        for C in stage.grid
+    ]
     np.testing.assert_allclose(stage.scores(kernel, X[:80], y[:80], X[80:], y[80:]), expected, rtol=1e-6)
 
 
@@ -166,6 +179,7 @@ def test_the_regressor_is_near_a_tuned_gaussian_machine():
 
 def test_a_learned_kernel_has_to_beat_the_base_kernel_by_more_than_chance():
     """Nine errors of the base kernel: three fewer are luck, four fewer are not."""
+
     class Judge(Stage):
         classify, grid = True, np.array([1.0])
 
@@ -339,16 +353,21 @@ def test_memory_of_the_linear_machine_does_not_grow_with_the_rows():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     roomy = LinearStage(True, 100, 5, "4GB", 0).fit(Gaussian(1.5), X, y, 1.0)
-    np.testing.assert_allclose(tight.evaluate("decision_function", X[:500]),
-                               roomy.evaluate("decision_function", X[:500]), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(
+        tight.evaluate("decision_function", X[:500]), roomy.evaluate("decision_function", X[:500]), rtol=1e-8, atol=1e-8
+    )
     assert peak < 50e6
 
 
-@pytest.mark.parametrize("model", [
-    HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=None, memory_limit="20MB"),
-    HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=1000, memory_limit="20MB"),
-    HyperClassifier(GaussianHyper(), alpha=1.0, C=1.0, n_landmarks=20, memory_limit="1MB"),
-], ids=["exact", "landmarks", "machine"])
+@pytest.mark.parametrize(
+    "model",
+    [
+        HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=None, memory_limit="20MB"),
+        HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=1000, memory_limit="20MB"),
+        HyperClassifier(GaussianHyper(), alpha=1.0, C=1.0, n_landmarks=20, memory_limit="1MB"),
+    ],
+    ids=["exact", "landmarks", "machine"],
+)
 def test_memory_guards_speak_before_the_work(model):
     X, y = rings(400)
     tracemalloc.start()

@@ -289,11 +289,7 @@ class TestAsKernel:
 
     @pytest.mark.parametrize(
         "bad, error, text",
-        [
-            ("rbff", ValueError, "not known"),
-            (3, TypeError, "two items"),
-            (Gaussian, TypeError, "is a class"),
-        ],
+        [("rbff", ValueError, "not known"), (3, TypeError, "two items"), (Gaussian, TypeError, "is a class")],
     )
     def test_bad_kernels(self, bad, error, text):
         with pytest.raises(error, match=text):

@@ -334,7 +334,7 @@ def test_landmarks_of_strings():
     y = np.array([len(w) for w in words], dtype=float)
 
     def similarity(a, b):
-        return -abs(len(a) - len(b)) ** 0.7
+        return -(abs(len(a) - len(b)) ** 0.7)
 
     model = KreinRidge(similarity, solver="nystroem", n_landmarks=15).fit(words, y)
     exact = KreinRidge(similarity).fit(words, y)
@@ -396,9 +396,10 @@ def test_class_weight_equals_sample_weight():
     weight = np.where(labels == 1, 80 / (2 * labels.sum()), 80 / (2 * (80 - labels.sum())))
     weighted = KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X, labels, weight)
     assert_allclose(balanced.decision_function(X), weighted.decision_function(X), atol=1e-10)
-    assert balanced.predict(X).sum() >= KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X, labels).predict(
-        X
-    ).sum()
+    assert (
+        balanced.predict(X).sum()
+        >= KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X, labels).predict(X).sum()
+    )
 
 
 def test_classifier_on_landmarks_equals_exact_with_all_rows():
@@ -671,7 +672,7 @@ LIBSVM = "libsvm stops at a tolerance, so weighted and repeated rows agree to th
 EXPECTED = {
     "KreinRidgeClassifier": {
         "check_sample_weight_equivalence_on_dense_data": "the calibration's prior counts rows, not weights, so that "
-        "probabilities do not depend on the scale of the weights",
+        "probabilities do not depend on the scale of the weights"
     },
     "KreinSVC": {"check_sample_weight_equivalence_on_dense_data": LIBSVM},
     "KreinSVR": {"check_sample_weight_equivalence_on_dense_data": LIBSVM},

@@ -157,10 +157,7 @@ def test_similarity_features_state_their_need():
     assert peak_of(lambda: features.transform(X)) <= features.memory_limit + OVERHEAD
 
 
-SWITCH = {
-    "KreinRidge": (KreinRidge(K), rows),
-    "KreinRidgeClassifier": (KreinRidgeClassifier(K), three),
-}
+SWITCH = {"KreinRidge": (KreinRidge(K), rows), "KreinRidgeClassifier": (KreinRidgeClassifier(K), three)}
 
 
 @pytest.mark.parametrize("name", SWITCH)

@@ -73,10 +73,18 @@ def test_a_foreign_type_is_refused_and_not_made(tmp_path):
         persistence.load(path)
 
 
-@pytest.mark.parametrize("name", [
-    "mercerless.cli.main", "mercerless.estimators.krein.np", "mercerless.estimators.os.system",
-    "mercerless._engine.Store", "os.system", "builtins.eval", "mercerlessevil.Thing",
-])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mercerless.cli.main",
+        "mercerless.estimators.krein.np",
+        "mercerless.estimators.os.system",
+        "mercerless._engine.Store",
+        "os.system",
+        "builtins.eval",
+        "mercerlessevil.Thing",
+    ],
+)
 def test_only_classes_of_models_are_trusted(name):
     assert not persistence._is_trusted(name)
 

@@ -17,7 +17,7 @@ from mercerless.comparison import compare
 from mercerless.datasets import load_digit_shapes
 from mercerless.report import _axis, encode_png, render
 
-HOSTILE = '<script>alert(1)</script>"\'&'
+HOSTILE = "<script>alert(1)</script>\"'&"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 
@@ -150,10 +150,24 @@ def browse(url, tmp_path, *options):
     """Load a page in a headless browser; return its document, its console lines and the addresses it asked for."""
     log = tmp_path / "net.json"
     command = [
-        BROWSER, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-        "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps",
-        f"--user-data-dir={tmp_path / 'profile'}", f"--log-net-log={log}", "--enable-logging=stderr", "--v=0",
-        "--virtual-time-budget=2000", *options, "--dump-dom", url,
+        BROWSER,
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--disable-default-apps",
+        f"--user-data-dir={tmp_path / 'profile'}",
+        f"--log-net-log={log}",
+        "--enable-logging=stderr",
+        "--v=0",
+        "--virtual-time-budget=2000",
+        *options,
+        "--dump-dom",
+        url,
     ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
@@ -210,5 +224,7 @@ def test_in_a_notebook(reports):
 def test_print_is_light_and_wide():
     style = files("mercerless").joinpath("report.css").read_text()
     assert re.findall(r"@media ([^{]*?) *\{", style) == [
-        "screen and (prefers-color-scheme: dark)", "screen and (max-width: 44rem)", "print"
+        "screen and (prefers-color-scheme: dark)",
+        "screen and (max-width: 44rem)",
+        "print",
     ]

@@ -50,12 +50,21 @@ def main():
             start = time.perf_counter()
             how = {"repeats": arguments.repeats, "curves": False, "n_jobs": arguments.jobs, "name": name}
             found = compare(X, y, X_test=X_test, y_test=y_test, **how)
-            merge([
-                {"set": name, "split": split, "repeats": arguments.repeats, "learner": row["learner"],
-                 "recommended": row["learner"] == found.recommended, "tied": row["verdict"] != "worse",
-                 "cross_validation": f"{row['score']:.4f}", "fresh": f"{row['test_score']:.4f}"}
-                for row in found.table
-            ])
+            merge(
+                [
+                    {
+                        "set": name,
+                        "split": split,
+                        "repeats": arguments.repeats,
+                        "learner": row["learner"],
+                        "recommended": row["learner"] == found.recommended,
+                        "tied": row["verdict"] != "worse",
+                        "cross_validation": f"{row['score']:.4f}",
+                        "fresh": f"{row['test_score']:.4f}",
+                    }
+                    for row in found.table
+                ]
+            )
             print(f"{name}, split {split}, {time.perf_counter() - start:.0f} s\n{found}\n", flush=True)
             if arguments.save is not None:
                 found.save(arguments.save / f"{name}_{split}.json")
@@ -85,24 +94,35 @@ def summarise(name, rows):
     def mean(column, chosen):
         return np.mean([float(row[column]) for row in rows if chosen(row)])
 
-    complete = [learner for learner in dict.fromkeys(row["learner"] for row in rows) if learner != "vote"
-                and sum(row["learner"] == learner for row in rows) == len(splits)]
+    complete = [
+        learner
+        for learner in dict.fromkeys(row["learner"] for row in rows)
+        if learner != "vote" and sum(row["learner"] == learner for row in rows) == len(splits)
+    ]
     means = {learner: mean("fresh", lambda row, learner=learner: row["learner"] == learner) for learner in complete}
     print(f"{name}, {len(splits)} splits: mean score by cross-validation and on fresh items")
     for learner in sorted(means, key=means.get, reverse=True):
         seen = mean("cross_validation", lambda row, learner=learner: row["learner"] == learner)
         print(f"  {learner:16s} {seen:.4f} {means[learner]:.4f}")
     best = max(means, key=means.get)
-    behind = np.array([
-        sum(float(row["fresh"]) * ((row["learner"] == best) - (row["recommended"] == "True"))
-            for row in rows if row["split"] == split)
-        for split in splits
-    ])
+    behind = np.array(
+        [
+            sum(
+                float(row["fresh"]) * ((row["learner"] == best) - (row["recommended"] == "True"))
+                for row in rows
+                if row["split"] == split
+            )
+            for split in splits
+        ]
+    )
     error = behind.std(ddof=1) / np.sqrt(len(behind)) if len(behind) > 1 else np.nan
-    print(f"  recommended      {mean('cross_validation', lambda row: row['recommended'] == 'True'):.4f} "
-          f"{mean('fresh', lambda row: row['recommended'] == 'True'):.4f}\n"
-          f"{name}: behind the best single learner by the fresh test, {best}, by {100 * behind.mean():.2f} points "
-          f"(standard error over splits {100 * error:.2f})\n", flush=True)
+    print(
+        f"  recommended      {mean('cross_validation', lambda row: row['recommended'] == 'True'):.4f} "
+        f"{mean('fresh', lambda row: row['recommended'] == 'True'):.4f}\n"
+        f"{name}: behind the best single learner by the fresh test, {best}, by {100 * behind.mean():.2f} points "
+        f"(standard error over splits {100 * error:.2f})\n",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

@@ -516,9 +516,7 @@ def beyond_data(name, seed, is_regression):
         pick = np.random.default_rng(seed).choice(len(y), 20000, replace=False)
         X, y = X[pick], y[pick]
     stratify = None if is_regression else y
-    X, X_test, y, y_test = train_test_split(
-        X.astype(float), y, test_size=0.5, random_state=seed, stratify=stratify
-    )
+    X, X_test, y, y_test = train_test_split(X.astype(float), y, test_size=0.5, random_state=seed, stratify=stratify)
     X, y, X_test, y_test = X[:200], y[:200], X_test[:5000], y_test[:5000]
     scaler = MinMaxScaler().fit(X)
     if is_regression:

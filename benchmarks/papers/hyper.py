@@ -112,11 +112,22 @@ def table1(options):
                     continue
                 scores = [table1_split(X, y, known, make, seed) for seed in range(splits)]
                 test, root, relative, new = np.nanmean(scores, axis=0)
-                keep("table1", {
-                    "kernel": kind, "data": name, "method": method, "splits": splits, "accuracy_test": test,
-                    "paper_accuracy": accuracy.get((method, name), ""), "accuracy_unlabelled": new, "root_error": root,
-                    "relative_error": relative, "paper_rmse": rmse.get((method, name), ""),
-                }, 3)
+                keep(
+                    "table1",
+                    {
+                        "kernel": kind,
+                        "data": name,
+                        "method": method,
+                        "splits": splits,
+                        "accuracy_test": test,
+                        "paper_accuracy": accuracy.get((method, name), ""),
+                        "accuracy_unlabelled": new,
+                        "root_error": root,
+                        "relative_error": relative,
+                        "paper_rmse": rmse.get((method, name), ""),
+                    },
+                    3,
+                )
 
 
 def log_kernel(X, Y=None):
@@ -144,7 +155,8 @@ def table1_split(X, y, known, make, seed):
     K, gap = kernel(labelled), kernel(test) - truth
     return (
         svm_on(K, kernel(test, labelled), y_labelled, y_test),
-        np.sqrt(np.mean(gap**2)), np.linalg.norm(gap) / np.linalg.norm(truth),
+        np.sqrt(np.mean(gap**2)),
+        np.linalg.norm(gap) / np.linalg.norm(truth),
         svm_on(K, kernel(unlabelled, labelled), y_labelled, y_unlabelled),
     )
 
@@ -159,7 +171,8 @@ def table2(options):
         "svr-gaussian": lambda seed: HyperClassifier("gaussian", loss="epsilon_insensitive", random_state=seed),
         "ridge-wishart": lambda seed: HyperClassifier("wishart", random_state=seed, n_landmarks=200),
         "svr-wishart": lambda seed: HyperClassifier(
-            "wishart", loss="epsilon_insensitive", random_state=seed, n_landmarks=100),
+            "wishart", loss="epsilon_insensitive", random_state=seed, n_landmarks=100
+        ),
         "ridge-gaussian-krein": lambda seed: HyperClassifier("gaussian", machine="krein", random_state=seed),
     }
     if not (options.full or options.methods):
@@ -173,11 +186,19 @@ def table2(options):
             for seed in range(splits):
                 A, B, a, b = train_test_split(X, y, train_size=0.4, stratify=y, random_state=seed)
                 scores.append(100 * make(seed).fit(A, a).score(B, b))
-            keep("table2", {
-                "data": name, "method": method, "splits": splits, "accuracy": float(np.mean(scores)),
-                "deviation": float(np.std(scores)),
-                "paper": published.get((method, name), ""), "cpu_seconds": time.process_time() - start,
-            }, 2)
+            keep(
+                "table2",
+                {
+                    "data": name,
+                    "method": method,
+                    "splits": splits,
+                    "accuracy": float(np.mean(scores)),
+                    "deviation": float(np.std(scores)),
+                    "paper": published.get((method, name), ""),
+                    "cpu_seconds": time.process_time() - start,
+                },
+                2,
+            )
 
 
 def table3(options):
@@ -188,8 +209,9 @@ def table3(options):
             X, y, Z, z = (np.asarray(a) for a in (data.data, data.target, data.data_test, data.target_test))
         else:
             size = 232_405 if options.full else 60_000
-            X, Z, y, z = train_test_split(np.asarray(data.data), np.asarray(data.target), train_size=size,
-                                          test_size=size, random_state=0)
+            X, Z, y, z = train_test_split(
+                np.asarray(data.data), np.asarray(data.target), train_size=size, test_size=size, random_state=0
+            )
         scaler = StandardScaler().fit(X)
         X, Z = scaler.transform(X), scaler.transform(Z)
         hyper = HyperClassifier(n_components=800, random_state=0, n_jobs=options.jobs)
@@ -204,13 +226,22 @@ def table3(options):
             start, wall = time.process_time(), time.perf_counter()
             model = model or nystroem_baseline(X, y)
             score = 100 * model.fit(X, y).score(Z, z)
-            keep("table3", {
-                "data": name, "rows": len(X), "test_rows": len(Z), "method": method, "accuracy": score,
-                "cpu_seconds": time.process_time() - start, "wall_seconds": time.perf_counter() - wall,
-                "paper_accuracy": published.get((f"{method[:5]}-accuracy", name), ""),
-                "paper_seconds": published.get((f"{method[:5]}-seconds", name), ""),
-                "chosen": repr(getattr(model, "hyper_kernel_", "")).replace("\n", " "),
-            }, 4)
+            keep(
+                "table3",
+                {
+                    "data": name,
+                    "rows": len(X),
+                    "test_rows": len(Z),
+                    "method": method,
+                    "accuracy": score,
+                    "cpu_seconds": time.process_time() - start,
+                    "wall_seconds": time.perf_counter() - wall,
+                    "paper_accuracy": published.get((f"{method[:5]}-accuracy", name), ""),
+                    "paper_seconds": published.get((f"{method[:5]}-seconds", name), ""),
+                    "chosen": repr(getattr(model, "hyper_kernel_", "")).replace("\n", " "),
+                },
+                4,
+            )
 
 
 def nystroem_baseline(X, y):
@@ -219,8 +250,9 @@ def nystroem_baseline(X, y):
     base = 1 / (X.shape[1] * X.var())
     grid = {"gamma": base * 4.0 ** np.arange(-2, 4), "C": [1.0, 10.0, 100.0]}
     best = GridSearchCV(SVC(), grid, cv=3).fit(X[rows], y[rows]).best_params_
-    return make_pipeline(Nystroem(gamma=best["gamma"], n_components=800, random_state=0),
-                         LinearSVC(C=best["C"], dual=False, tol=1e-3))
+    return make_pipeline(
+        Nystroem(gamma=best["gamma"], n_components=800, random_state=0), LinearSVC(C=best["C"], dual=False, tol=1e-3)
+    )
 
 
 def figure2(options):
@@ -246,18 +278,29 @@ def figure2(options):
                         chosen = part[:n_items]
                         count = len(chosen) * (len(chosen) + 1) // 2
                         own = pair_index(len(chosen))
-                        centers = (take_pairs(items[chosen], own.first, own.second) if method == "grid"
-                                   else random_pairs(items[part], count, rng))
+                        centers = (
+                            take_pairs(items[chosen], own.first, own.second)
+                            if method == "grid"
+                            else random_pairs(items[part], count, rng)
+                        )
                         C = hyper(pairs, centers)
                         total += C @ np.linalg.pinv(hyper(centers), rcond=1e-10, hermitian=True) @ C.T / n_parts
                     errors.append(np.linalg.norm(total - K) / np.linalg.norm(K))
                     seconds[method] += time.process_time() - start
             for method, errors in scores.items():
-                keep("figure2", {
-                    "M": n_items, "v": n_parts, "pairs": n_items * (n_items + 1) // 2, "method": method,
-                    "error": float(np.mean(errors)), "deviation": float(np.std(errors)),
-                    "cpu_seconds": seconds[method],
-                }, 4)
+                keep(
+                    "figure2",
+                    {
+                        "M": n_items,
+                        "v": n_parts,
+                        "pairs": n_items * (n_items + 1) // 2,
+                        "method": method,
+                        "error": float(np.mean(errors)),
+                        "deviation": float(np.std(errors)),
+                        "cpu_seconds": seconds[method],
+                    },
+                    4,
+                )
 
 
 def figure3(options):
@@ -279,10 +322,17 @@ def figure3(options):
                     model = DANKClassifier(kernel, C=10.0, out_of_sample=rule, random_state=seed)
                     scores.setdefault(f"DANK, {rule}", []).append(model.fit(T, t).score(B, b))
             for method, values in scores.items():
-                keep("figure3", {
-                    "digits": f"{pair[0]} and {pair[1]}", "rows": size, "method": method,
-                    "accuracy": 100 * float(np.mean(values)), "deviation": 100 * float(np.std(values)),
-                }, 3)
+                keep(
+                    "figure3",
+                    {
+                        "digits": f"{pair[0]} and {pair[1]}",
+                        "rows": size,
+                        "method": method,
+                        "accuracy": 100 * float(np.mean(values)),
+                        "deviation": 100 * float(np.std(values)),
+                    },
+                    3,
+                )
 
 
 def similarities(full):
@@ -362,10 +412,17 @@ def extension(options):
                 pair = model.kernel_(X[test]) if isinstance(model, HyperRidge) else model.similarities(X[test])
                 found.append(errors_of(model.transform(X[test]), pair, S, test, train))
             one, two = np.mean(found, axis=0)
-            keep("extension", {
-                "similarity": name, "method": method, "test_train": float(one), "test_test": float(two),
-                "cpu_seconds": time.process_time() - start,
-            }, 2)
+            keep(
+                "extension",
+                {
+                    "similarity": name,
+                    "method": method,
+                    "test_train": float(one),
+                    "test_test": float(two),
+                    "cpu_seconds": time.process_time() - start,
+                },
+                2,
+            )
 
 
 def regression_data(name):
@@ -391,8 +448,9 @@ def regression(options):
         gamma = gammas / X.shape[1]
         methods = {
             "SVR, tuned": GridSearchCV(SVR(epsilon=0.05), {"C": np.logspace(0, 3, 4), "gamma": gamma[::2]}),
-            "kernel ridge, tuned": GridSearchCV(KernelRidge(kernel="rbf"),
-                                                {"alpha": np.logspace(-6, 1, 8), "gamma": gamma}),
+            "kernel ridge, tuned": GridSearchCV(
+                KernelRidge(kernel="rbf"), {"alpha": np.logspace(-6, 1, 8), "gamma": gamma}
+            ),
             "HyperRegressor": HyperRegressor(random_state=0),
         }
         for method, model in methods.items():
@@ -405,10 +463,20 @@ def regression(options):
                 fitted = clone(model).fit(scaler.transform(A), (a - mean) / spread)
                 scores.append(fitted.score(scaler.transform(B), (b - mean) / spread))
                 learned += getattr(getattr(fitted, "hyper_kernel_", None), "pair_scale", np.inf) < np.inf
-            keep("regression", {
-                "data": name, "method": method, "splits": splits, "train_rows": len(A), "r2": float(np.mean(scores)),
-                "worst": float(np.min(scores)), "learned_chosen": learned, "cpu_seconds": time.process_time() - start,
-            }, 2)
+            keep(
+                "regression",
+                {
+                    "data": name,
+                    "method": method,
+                    "splits": splits,
+                    "train_rows": len(A),
+                    "r2": float(np.mean(scores)),
+                    "worst": float(np.min(scores)),
+                    "learned_chosen": learned,
+                    "cpu_seconds": time.process_time() - start,
+                },
+                2,
+            )
 
 
 def draw(options):
@@ -439,8 +507,14 @@ def draw(options):
     for ax, pair in zip(axes, digits):
         for method in dict.fromkeys(row["method"] for row in rows):
             mine = [row for row in rows if row["digits"] == pair and row["method"] == method]
-            ax.errorbar([int(row["rows"]) for row in mine], [float(row["accuracy"]) for row in mine],
-                        [float(row["deviation"]) for row in mine], fmt="o-", capsize=3, label=method)
+            ax.errorbar(
+                [int(row["rows"]) for row in mine],
+                [float(row["accuracy"]) for row in mine],
+                [float(row["deviation"]) for row in mine],
+                fmt="o-",
+                capsize=3,
+                label=method,
+            )
         ax.set(title=f"digits {pair}", xlabel="training rows")
     axes[0].set_ylabel("test accuracy, %")
     axes[-1].legend(fontsize=8, loc="lower right")

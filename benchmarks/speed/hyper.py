@@ -48,8 +48,17 @@ def evaluation(full: bool) -> list[dict]:
     summed, S = cpu(by_sum)
     difference = np.abs(K[:n_rows] - S).max() / np.abs(S).max()
     summed *= len(X) / n_rows
-    return [{"what": "evaluate 2000 x 2000, 500 centers", "ours_seconds": ours, "other": "sum of hyper-kernel values",
-             "other_seconds": summed, "ratio": summed / ours, "difference": difference, "target": 50}]
+    return [
+        {
+            "what": "evaluate 2000 x 2000, 500 centers",
+            "ours_seconds": ours,
+            "other": "sum of hyper-kernel values",
+            "other_seconds": summed,
+            "ratio": summed / ours,
+            "difference": difference,
+            "target": 50,
+        }
+    ]
 
 
 def equation_nine(X, Y, hyper, centers, alpha):
@@ -88,12 +97,28 @@ def fitting(full: bool) -> list[dict]:
     out = []
     for solver, ours, peak, model in rows:
         difference = np.linalg.norm(model.kernel_(X) - reference) / np.linalg.norm(reference)
-        out.append({"what": f"fit {m} items, {p} landmark pairs, {solver}", "ours_seconds": ours, "other": "Eq. (9)",
-                    "other_seconds": seconds, "ratio": seconds / ours, "difference": difference,
-                    "target": 15 if solver == "cg" else "", "peak_megabytes": peak})
-    out.append({"what": f"fit {m} items, {p} landmark pairs, cg against direct", "ours_seconds": rows[0][1],
-                "other": "streamed normal equations", "other_seconds": rows[1][1], "ratio": rows[1][1] / rows[0][1],
-                "target": 5})
+        out.append(
+            {
+                "what": f"fit {m} items, {p} landmark pairs, {solver}",
+                "ours_seconds": ours,
+                "other": "Eq. (9)",
+                "other_seconds": seconds,
+                "ratio": seconds / ours,
+                "difference": difference,
+                "target": 15 if solver == "cg" else "",
+                "peak_megabytes": peak,
+            }
+        )
+    out.append(
+        {
+            "what": f"fit {m} items, {p} landmark pairs, cg against direct",
+            "ours_seconds": rows[0][1],
+            "other": "streamed normal equations",
+            "other_seconds": rows[1][1],
+            "ratio": rows[1][1] / rows[0][1],
+            "target": 5,
+        }
+    )
     return out
 
 
@@ -110,9 +135,17 @@ def low_rank(full: bool) -> list[dict]:
         model = HyperRidge(hyper, alpha=1e-3, n_landmarks=count, random_state=0)
         seconds[name], model = cpu(lambda model=model: model.fit(X[train], S[train, train]))
         errors[name] = np.linalg.norm(model.transform(X[test]) - S[test, train]) / np.linalg.norm(S[test, train])
-    return [{"what": f"tensor, {n} items, 200 landmarks", "ours_seconds": seconds["low rank"], "other": "exact",
-             "other_seconds": seconds["exact"], "ratio": seconds["exact"] / seconds["low rank"],
-             "difference": errors["low rank"] / errors["exact"] - 1, "target": 10}]
+    return [
+        {
+            "what": f"tensor, {n} items, 200 landmarks",
+            "ours_seconds": seconds["low rank"],
+            "other": "exact",
+            "other_seconds": seconds["exact"],
+            "ratio": seconds["exact"] / seconds["low rank"],
+            "difference": errors["low rank"] / errors["exact"] - 1,
+            "target": 10,
+        }
+    ]
 
 
 def main():
@@ -136,7 +169,6 @@ def main():
         writer = csv.DictWriter(file, names)
         writer.writeheader()
         writer.writerows({k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
-
 
 
 if __name__ == "__main__":

@@ -121,8 +121,14 @@ def growing():
             GaussianHyper(2.0), alpha=1e-4, n_parts=n // 500, n_landmarks=200, target="classes", random_state=0
         ),
         "HyperClassifier, parts of 500 rows": lambda n: HyperClassifier(
-            GaussianHyper(2.0), alpha=1e-4, C=1.0, n_parts=n // 500, n_landmarks=200, n_components=200,
-            memory_limit="400MB", random_state=0,
+            GaussianHyper(2.0),
+            alpha=1e-4,
+            C=1.0,
+            n_parts=n // 500,
+            n_landmarks=200,
+            n_components=200,
+            memory_limit="400MB",
+            random_state=0,
         ),
     }
 

@@ -32,14 +32,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
 from mercerless._inputs import Problem
-from mercerless._learners import (
-    Learner,
-    Setting,
-    forget_decompositions,
-    matrix_for,
-    rows_for,
-    share_decompositions,
-)
+from mercerless._learners import Learner, Setting, forget_decompositions, matrix_for, rows_for, share_decompositions
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
 
 N_FOLDS = 5
@@ -186,7 +179,8 @@ def point_scores(is_classification: bool, y_test: NDArray, predicted: NDArray) -
         return {name: float(contributions(name, y_test, predicted).mean()) for name in names}
     error = predicted - y_test
     scores = {
-        "r2": contributions("r2", y_test, predicted).mean(), "rmse": np.sqrt((error**2).mean()),
+        "r2": contributions("r2", y_test, predicted).mean(),
+        "rmse": np.sqrt((error**2).mean()),
         "mae": np.abs(error).mean(),
     }
     return {name: float(value) for name, value in scores.items()}

@@ -61,9 +61,7 @@ def read_arrays(path: str | os.PathLike, memory_limit: int | str | None = None) 
     return {"matrix": _read_text(path)}
 
 
-def read_matrix(
-    path: str | os.PathLike, name: str | None = None, memory_limit: int | str | None = None
-) -> np.ndarray:
+def read_matrix(path: str | os.PathLike, name: str | None = None, memory_limit: int | str | None = None) -> np.ndarray:
     """Read one real matrix.
 
     Parameters
@@ -130,9 +128,7 @@ def as_real(array: np.ndarray, what: str) -> np.ndarray:
     """Return `array` as real floats (float32 kept) with two dimensions; one sentence about `what` if not."""
     if array.dtype.kind not in "biuf":
         kind = {"c": "complex numbers", "O": "Python objects", "U": "text", "S": "text"}
-        raise ValueError(
-            f"{what} holds {kind.get(array.dtype.kind, str(array.dtype))}; save a matrix of real numbers."
-        )
+        raise ValueError(f"{what} holds {kind.get(array.dtype.kind, str(array.dtype))}; save a matrix of real numbers.")
     if array.ndim != 2:
         raise ValueError(f"{what} is {array.ndim}-dimensional; a matrix with two dimensions is needed.")
     if array.size == 0:
@@ -241,7 +237,5 @@ def _read_text(path: Path) -> np.ndarray:
     try:
         return np.array([row[has_names:] for row in table.values()], dtype=np.float64)
     except ValueError:
-        number, cell = next(
-            (at, cell) for at, row in table.items() for cell in row[has_names:] if not _is_number(cell)
-        )
+        number, cell = next((at, cell) for at, row in table.items() for cell in row[has_names:] if not _is_number(cell))
         raise ValueError(f"{refused} {number} has {cell!r} where a number should be.") from None

@@ -379,9 +379,7 @@ def _from_arrays(path: Path, labels, kind, task, groups, array, use_split) -> Pr
         why = f"the file has {found}_test and {own}_test"
         guesses.append(Guess("split", f"{len(extra['y_test'])} test items", why, "no-split"))
     g = _array_groups(arrays, groups, path, guesses)
-    return make_problem(
-        X, y, kind=kind, task=task, groups=g, name=path.name, guesses=guesses, loading=load, **extra
-    )
+    return make_problem(X, y, kind=kind, task=task, groups=g, name=path.name, guesses=guesses, loading=load, **extra)
 
 
 def _array_groups(arrays, groups, path, guesses) -> NDArray | None:
@@ -425,9 +423,7 @@ def _from_lines(path: Path, labels: str, task, groups, guesses: Sequence[Guess] 
     y = _parse_labels(list(_files.read_labels(labels)))
     g = None if groups in (None, "none") else _files.read_labels(groups)
     load = f'X = [line for line in open("{path}").read().splitlines() if line.strip()]\n{_label_code(labels)}'
-    return make_problem(
-        lines, y, kind="strings", task=task, groups=g, name=path.name, guesses=guesses, loading=load
-    )
+    return make_problem(lines, y, kind="strings", task=task, groups=g, name=path.name, guesses=guesses, loading=load)
 
 
 def _recurs(names: list[str], rows: list[list[str]]) -> bool:
@@ -507,8 +503,16 @@ def _from_table(path: Path, table: Table, labels, kind, task, groups, drop, use_
     load = _table_code(path, labels, label_column, [name for name in everything if name not in columns])
     text = next((name for name, cells in columns.items() if _is_text(cells)), None)
     if kind == "strings" or (kind is None and len(columns) == 1 and text is not None):
-        problem = make_problem(list(columns[text or first]), y, kind="strings", task=task, groups=g, name=path.name,
-                               guesses=guesses, loading=load)
+        problem = make_problem(
+            list(columns[text or first]),
+            y,
+            kind="strings",
+            task=task,
+            groups=g,
+            name=path.name,
+            guesses=guesses,
+            loading=load,
+        )
         return problem if split is None else _split_matrix(problem, split)
     encoding = _encoding(table, what, guesses)
     X = encoding.encode(table, what)
@@ -516,8 +520,9 @@ def _from_table(path: Path, table: Table, labels, kind, task, groups, drop, use_
     if kind is None and not square:
         kind = "table"
         guesses.append(Guess("kind", kind, f"{X.shape[0]} rows and {X.shape[1]} columns", "kind"))
-    problem = make_problem(X, y, kind=kind, task=task, groups=g, name=path.name, guesses=guesses, loading=load,
-                           encoding=encoding)
+    problem = make_problem(
+        X, y, kind=kind, task=task, groups=g, name=path.name, guesses=guesses, loading=load, encoding=encoding
+    )
     return problem if split is None else _split_matrix(problem, split)
 
 
@@ -554,8 +559,14 @@ def _table_labels(path, columns, n_rows, labels, kind, guesses) -> tuple[list[st
     last = list(columns)[-1]
     if len(columns) == 2 and _is_text(columns[last]) and not _is_text(columns[next(iter(columns))]):
         last = next(iter(columns))  # label first, then the string
-    guesses.append(Guess("labels", f"column {last!r}", "the last column" if last != next(iter(columns)) else
-                         "the column that repeats", "labels"))
+    guesses.append(
+        Guess(
+            "labels",
+            f"column {last!r}",
+            "the last column" if last != next(iter(columns)) else "the column that repeats",
+            "labels",
+        )
+    )
     return columns[last], last
 
 

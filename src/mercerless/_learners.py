@@ -61,7 +61,11 @@ class Setting:
         """Mean self-similarity after the spectrum was repaired by `mode`, the unit of 1/C."""
         s = self.eigenvalues
         repaired = {
-            "clip": np.maximum(s, 0), "flip": np.abs(s), "square": s**2, "raw": s, "shift": s - min(0.0, s.min())
+            "clip": np.maximum(s, 0),
+            "flip": np.abs(s),
+            "square": s**2,
+            "raw": s,
+            "shift": s - min(0.0, s.min()),
         }[mode]
         return float(_round(max(repaired.mean(), 1e-3 * np.abs(s).mean(), np.finfo(float).tiny)))
 
@@ -319,10 +323,24 @@ LEARNERS: tuple[Learner, ...] = (
     Learner("neighbors", "Nearest neighbours", "baseline", _neighbors, "table"),
     Learner("linear", "Linear model", "baseline", _linear, "table"),
     Learner("svm-gaussian", "SVM with Gaussian kernel", "baseline", _vector_machine, "table"),
-    Learner("ridge-gaussian", "Gaussian kernel ridge", "baseline", _kernel_ridge("rbf"), "table", "regression",
-            excuse=_size_excuse(10_000)),
-    Learner("ridge-laplace", "Laplace kernel ridge", "baseline", _kernel_ridge("laplacian"), "table", "regression",
-            excuse=_size_excuse(10_000)),
+    Learner(
+        "ridge-gaussian",
+        "Gaussian kernel ridge",
+        "baseline",
+        _kernel_ridge("rbf"),
+        "table",
+        "regression",
+        excuse=_size_excuse(10_000),
+    ),
+    Learner(
+        "ridge-laplace",
+        "Laplace kernel ridge",
+        "baseline",
+        _kernel_ridge("laplacian"),
+        "table",
+        "regression",
+        excuse=_size_excuse(10_000),
+    ),
     Learner("ridge-gaussian", "Gaussian kernel ridge", "baseline", _gaussian_ridge, "table", "classification"),
     Learner("krein-ridge", "Krein ridge with TL1 kernel", "mercerless", _indefinite_ridge, "table"),
     Learner("lab", "Locally adaptive bandwidths", "mercerless", _local, "table"),

@@ -48,8 +48,13 @@ class NegativePart(NamedTuple):
 
 @threadpool_limits.wrap(limits=1)  # many small decompositions: threads would only wait for each other
 def judge_negative_part(
-    K: NDArray, y: NDArray, classification: bool, random_state: int = 0, n_permutations: int = 39,
-    max_items: int = 1000, max_shuffled: int = 250,
+    K: NDArray,
+    y: NDArray,
+    classification: bool,
+    random_state: int = 0,
+    n_permutations: int = 39,
+    max_items: int = 1000,
+    max_shuffled: int = 250,
 ) -> NegativePart:
     """Compare flip with clip out of fold, and the negative part with shuffled copies of itself.
 
@@ -96,8 +101,13 @@ def judge_negative_part(
         as_good += bool(_out_of_fold(shuffled, targets, folds, ("flip",))[0].mean() <= found)
     verdict = "informative" if z > 2 else "noise" if z < -2 else "undecided"
     return NegativePart(
-        float(flip.mean() / base), float(clip.mean() / base), z, as_good / (n_permutations + 1), n_permutations,
-        n_items, verdict,
+        float(flip.mean() / base),
+        float(clip.mean() / base),
+        z,
+        as_good / (n_permutations + 1),
+        n_permutations,
+        n_items,
+        verdict,
     )
 
 

@@ -31,7 +31,8 @@ def best_three(records: Records, splits: Sequence[tuple[int, int]], metric: str)
     """Return the three learners with the best mean score over `splits`, the best first, without the constant guess."""
     means = {
         name: np.mean([of_name[split]["scores"][metric] for split in splits])
-        for name, of_name in records.items() if name != "dummy"
+        for name, of_name in records.items()
+        if name != "dummy"
     }
     return sorted(means, key=lambda name: -means[name])[:N_MEMBERS]
 

@@ -32,8 +32,13 @@ __all__ = ["Comparison", "compare"]
 
 METRICS = {"classification": ("accuracy", "balanced_accuracy"), "regression": ("r2",)}
 WORDS = {
-    "accuracy": "accuracy", "balanced_accuracy": "balanced accuracy", "r2": "R²", "rmse": "RMSE",
-    "mae": "mean absolute error", "roc_auc": "area under ROC", "log_loss": "log-loss",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "r2": "R²",
+    "rmse": "RMSE",
+    "mae": "mean absolute error",
+    "roc_auc": "area under ROC",
+    "log_loss": "log-loss",
 }
 
 
@@ -117,12 +122,19 @@ def compare(
     ['neighbors', 'dummy']
     """
     problem = make_problem(
-        X, y, kind=kind, task=task, groups=groups, X_test=X_test, y_test=y_test, name=name,
-        guesses=(),
+        X, y, kind=kind, task=task, groups=groups, X_test=X_test, y_test=y_test, name=name, guesses=()
     )
     return compare_problem(
-        problem, metric=metric, learners=learners, budget=budget, repeats=repeats, curves=curves, n_jobs=n_jobs,
-        random_state=random_state, resume=resume, progress=progress,
+        problem,
+        metric=metric,
+        learners=learners,
+        budget=budget,
+        repeats=repeats,
+        curves=curves,
+        n_jobs=n_jobs,
+        random_state=random_state,
+        resume=resume,
+        progress=progress,
     )
 
 
@@ -355,9 +367,12 @@ class Comparison:
         """What the learners did on one split."""
         test, problem = self._folds[repeat][fold][1], self.problem
         records = [self._results[name][repeat, fold] for name in names]
-        added = np.column_stack([
-            contributions(self.metric, np.array(record["target"]), np.array(record["predicted"])) for record in records
-        ])
+        added = np.column_stack(
+            [
+                contributions(self.metric, np.array(record["target"]), np.array(record["predicted"]))
+                for record in records
+            ]
+        )
         if problem.groups is not None:
             return Split(repeat, self._groups[test], np.zeros(len(test)), added)
         strata = problem.y[test] if problem.is_classification else np.zeros(len(test))
@@ -466,8 +481,11 @@ class Comparison:
         """Say that there is no winner, and what to use."""
         position = self.names.index(best["learner"])
         single = [name for name in self._single if name != best["learner"]]
-        tied = [name for name in self.names if name in single and
-                not self.differences.better(position, self.names.index(name))]
+        tied = [
+            name
+            for name in self.names
+            if name in single and not self.differences.better(position, self.names.index(name))
+        ]
         titles = [self.title(name) for name in tied]
         listed = f"{len(titles)} other learners are" if len(titles) > 3 else _are(titles)
         sentences = [f"{first}, but there is no winner: {listed} not distinguishable from it."]
@@ -642,13 +660,25 @@ class Comparison:
             The file.
         """
         content = {
-            "name": self.problem.name, "kind": self.problem.kind, "task": self.problem.task, "metric": self.metric,
-            "n_items": len(self.problem.y), "random_state": self.random_state, "recommended": self.recommended,
-            "verdict": self.verdict, "table": self.table, "left_out": self.left_out, "failed": self.failed,
-            "interrupted": self.interrupted, "splits": len(self.splits), "versions": self.versions(),
+            "name": self.problem.name,
+            "kind": self.problem.kind,
+            "task": self.problem.task,
+            "metric": self.metric,
+            "n_items": len(self.problem.y),
+            "random_state": self.random_state,
+            "recommended": self.recommended,
+            "verdict": self.verdict,
+            "table": self.table,
+            "left_out": self.left_out,
+            "failed": self.failed,
+            "interrupted": self.interrupted,
+            "splits": len(self.splits),
+            "versions": self.versions(),
             "guesses": [guess._asdict() for guess in self.problem.guesses],
             "negative": None if self.negative is None else self.negative._asdict(),
-            "command": self.python_command(), "code": self.code(), "records": self.records,
+            "command": self.python_command(),
+            "code": self.code(),
+            "records": self.records,
         }
         write_atomically(path, json.dumps(content, indent=1))
 
@@ -688,10 +718,17 @@ class Comparison:
             behind = row["verdict"] != "recommended"
             interval = f"{self.points(row['difference_low'])} to {self.points(row['difference_high'])}"
             test = "" if row["test_score"] is None else self.format(row["test_score"])
-            rows.append([
-                row["title"], self.format(row["score"]), *[test] * has_test, self.points(row["difference"]) * behind,
-                interval * behind, duration(row["fit_time"]), row["verdict"] if row["verdict"] != "worse" else "",
-            ])
+            rows.append(
+                [
+                    row["title"],
+                    self.format(row["score"]),
+                    *[test] * has_test,
+                    self.points(row["difference"]) * behind,
+                    interval * behind,
+                    duration(row["fit_time"]),
+                    row["verdict"] if row["verdict"] != "worse" else "",
+                ]
+            )
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         sides = "<" + ">" * (len(widths) - 2) + "<"
         lines = ["  ".join(f"{c:{side}{w}}" for c, side, w in zip(row, sides, widths)).rstrip() for row in rows]

@@ -165,11 +165,7 @@ def make_clowns(
 #: Number of features, half-width of the cube and the function itself, as printed in the LAB paper, section 5.1.
 _LAB_FUNCTIONS: dict[str, tuple[int, float, Callable]] = {
     "f1": (2, 2.0, lambda a, b: (1 + np.sin(2 * a + 3 * b)) / (3.5 + np.sin(a - b))),
-    "f2": (
-        6,
-        1.0,
-        lambda a, b, c, d, e, f: 10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 5 * d + 10 * e + 0 * f,
-    ),
+    "f2": (6, 1.0, lambda a, b, c, d, e, f: 10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 5 * d + 10 * e + 0 * f),
     "f3": (4, 0.25, lambda a, b, c, d: np.exp(2 * np.pi * a * np.sin(d) + np.sin(b * c))),
 }
 

@@ -12,11 +12,13 @@ __all__ = ["load", "save"]
 
 #: Types outside this package that fitted models hold and that skops does not trust by itself: plain containers of
 #: numbers whose construction does nothing else.
-TRUSTED = frozenset({
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-    "sklearn.metrics._dist_metrics.EuclideanDistance64",
-    "sklearn.neighbors._kd_tree.KDTree",
-})
+TRUSTED = frozenset(
+    {
+        "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+        "sklearn.metrics._dist_metrics.EuclideanDistance64",
+        "sklearn.neighbors._kd_tree.KDTree",
+    }
+)
 #: The modules whose classes fitted models are made of.
 MODULES = tuple(f"mercerless.{name}" for name in ("estimators.", "kernels.", "lowrank", "solvers.", "spectra"))
 

@@ -107,8 +107,10 @@ def render_short(comparison: Comparison) -> str:
 def _head(comparison: Comparison) -> str:
     problem = comparison.problem
     what = {
-        "similarity": "similarities between {} items", "distance": "distances between {} items",
-        "strings": "{} strings, compared by edit distance", "table": "a table of {} items",
+        "similarity": "similarities between {} items",
+        "distance": "distances between {} items",
+        "strings": "{} strings, compared by edit distance",
+        "table": "a table of {} items",
     }[problem.kind].format(f"{len(problem.y):,}")
     if problem.kind == "table":
         what += f" and {problem.X.shape[1]} columns"

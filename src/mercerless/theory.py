@@ -38,11 +38,7 @@ __all__ = [
 
 
 def krein_exponent(
-    approximation: float,
-    capacity: float,
-    decay: float,
-    growth: float | None = None,
-    epsilon: float = 0.0,
+    approximation: float, capacity: float, decay: float, growth: float | None = None, epsilon: float = 0.0
 ) -> float:
     """The exponent of the squared error of least squares in a reproducing kernel Krein space.
 

@@ -5,6 +5,7 @@ import numpy as np
 
 def gaussian_hyper(a, b, c, d, s2, sh2):
     """The Gaussian hyper-kernel's definition with the densities' constants dropped."""
+
     def g(x, y, v):
         return np.exp(-np.sum((x - y) ** 2) / (2 * v))
 

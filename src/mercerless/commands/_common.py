@@ -18,7 +18,9 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
     """Add the file and everything that overrides a guess about it."""
     data = parser.add_argument_group("data")
     data.add_argument(
-        "data", nargs="?" if optional else None, metavar="DATA",
+        "data",
+        nargs="?" if optional else None,
+        metavar="DATA",
         help="a matrix of similarities or distances, a table, or strings, in .npy, .npz, .csv, .tsv, .txt or .parquet"
         + ("; without it, the built-in digit shapes" if optional else ""),
     )
@@ -59,8 +61,14 @@ def read(args: argparse.Namespace) -> Problem:
         problem = make_problem(shapes.D, shapes.target, kind="distance", name="digit shapes", loading=loading)
     else:
         problem = read_problem(
-            args.data, labels=args.labels, kind=args.kind, task=args.task, groups=args.groups, array=args.array,
-            drop=args.drop, use_split=not args.no_split,
+            args.data,
+            labels=args.labels,
+            kind=args.kind,
+            task=args.task,
+            groups=args.groups,
+            array=args.array,
+            drop=args.drop,
+            use_split=not args.no_split,
         )
     print(describe(problem))
     for guess in problem.guesses:

@@ -68,10 +68,7 @@ def run(args: argparse.Namespace) -> int:
         estimator.fit(matrix_for(problem, learner.takes), problem.y)
     for warning in caught:
         print(f"mercerless fit: {warning.message}", file=sys.stderr)
-    model = {
-        "estimator": without_search(estimator),
-        "description": json.dumps(describe(problem, learner)),
-    }
+    model = {"estimator": without_search(estimator), "description": json.dumps(describe(problem, learner))}
     persistence.save(model, output)
     print(f"{learner.title} fitted on {len(problem.y)} items\nmodel   {output}")
     return 0

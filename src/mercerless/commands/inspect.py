@@ -49,9 +49,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file to look at")
     parser.add_argument("--labels", metavar="FILE", help="one label per row; an .npz file's own y is found")
     parser.add_argument("--kind", choices=("similarity", "distance"), help="what the entries are (guessed)")
-    parser.add_argument(
-        "--output", metavar="PNG", default="mercerless-inspect.png", help="the picture (%(default)s)"
-    )
+    parser.add_argument("--output", metavar="PNG", default="mercerless-inspect.png", help="the picture (%(default)s)")
     parser.set_defaults(run=run)
 
 

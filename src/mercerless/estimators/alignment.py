@@ -69,8 +69,15 @@ class AlignmentClassifier(ClassifierMixin, BaseEstimator):
     True
     """
 
-    def __init__(self, kernels: Sequence[Kernel] | None = None, *, weights: str = "alignment", C: float | None = None,
-                 cv: int = 5, memory_limit: int | float | str | None = None):
+    def __init__(
+        self,
+        kernels: Sequence[Kernel] | None = None,
+        *,
+        weights: str = "alignment",
+        C: float | None = None,
+        cv: int = 5,
+        memory_limit: int | float | str | None = None,
+    ):
         self.kernels = kernels
         self.weights = weights
         self.C = C
@@ -97,8 +104,12 @@ class AlignmentClassifier(ClassifierMixin, BaseEstimator):
         if self.weights not in _WEIGHTS:
             raise ValueError(f"weights must be one of {', '.join(_WEIGHTS)}, not {self.weights!r}.")
         kernels = list(self.kernels) if self.kernels is not None else [Gaussian(2.0**k) for k in range(-5, 6)]
-        check_memory(8.0 * (3 * len(kernels) + 2) * len(X) ** 2, f"{len(kernels)} matrices of {len(X)} items",
-                     self.memory_limit, "use fewer rows or kernels")
+        check_memory(
+            8.0 * (3 * len(kernels) + 2) * len(X) ** 2,
+            f"{len(kernels)} matrices of {len(X)} items",
+            self.memory_limit,
+            "use fewer rows or kernels",
+        )
         matrices = [kernel(X).astype(float) for kernel in kernels]
         weights = np.full(len(kernels), 1.0 / len(kernels))
         if self.weights == "alignment":

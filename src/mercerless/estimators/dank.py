@@ -518,7 +518,6 @@ class _DANK(KernelEstimator):
             values[:, k] = (F * on_support) @ self.dual_solution_[k] + self.intercept_[k]
         return values
 
-
     def _extended(self, items: NDArray) -> NDArray:
         """Decision values with F as the hyper family learned it."""
         values = np.empty((len(items), len(self.extension_)))
@@ -573,9 +572,7 @@ def _solve_piece(base: _BaseKernel, task: _Task, start: NDArray, C: float, setti
         picked = task.rows[rows]
         return base(picked, picked if columns is rows else task.rows[columns])
 
-    return solve_dank(
-        gram, task.target, lo, hi, start=start, epsilon=task.epsilon, weight=task.weight, **settings
-    )
+    return solve_dank(gram, task.target, lo, hi, start=start, epsilon=task.epsilon, weight=task.weight, **settings)
 
 
 def _join(

@@ -109,9 +109,15 @@ class BilinearExtension(_WeightedExtension):
     True
     """
 
-    def __init__(self, kernel: str | Kernel | None = None, *, alpha: float | None = None, cv: int = 5,
-                 memory_limit: int | float | str | None = None,
-                 random_state: int | np.random.RandomState | None = None):
+    def __init__(
+        self,
+        kernel: str | Kernel | None = None,
+        *,
+        alpha: float | None = None,
+        cv: int = 5,
+        memory_limit: int | float | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
         self.kernel = kernel
         self.alpha = alpha
         self.cv = cv
@@ -136,15 +142,22 @@ class BilinearExtension(_WeightedExtension):
         X, S = _check_fit(self, X, y)
         if self.alpha is not None and not self.alpha > 0:
             raise ValueError(f"alpha must be positive or None, not {self.alpha!r}.")
-        check_memory(48.0 * len(X) ** 2, f"Extending the similarities of {len(X)} items",
-                     self.memory_limit, "use fewer items or raise memory_limit")
+        check_memory(
+            48.0 * len(X) ** 2,
+            f"Extending the similarities of {len(X)} items",
+            self.memory_limit,
+            "use fewer items or raise memory_limit",
+        )
         kernels, alphas = self._candidates(X), self._alphas()
         best = kernels[0], alphas[0]
         if len(kernels) * len(alphas) > 1 and len(X) > 2:
             order, slices = make_folds(len(X), self.cv, check_random_state(self.random_state))
             folds = [order[s] for s in slices]
-            errors = {(k, a): _fold_error(kernels[k](X), S, alphas[a], folds)
-                      for k in range(len(kernels)) for a in range(len(alphas))}
+            errors = {
+                (k, a): _fold_error(kernels[k](X), S, alphas[a], folds)
+                for k in range(len(kernels))
+                for a in range(len(alphas))
+            }
             k, a = min(errors, key=errors.get)
             best = kernels[k], alphas[a]
         factor = cho_factor(best[0](X).astype(float) + best[1] * np.eye(len(X)))

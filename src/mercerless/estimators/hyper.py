@@ -80,8 +80,10 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             The fitted estimator.
         """
         if y is None:
-            raise ValueError("this estimator requires y to be passed, but the target y is None: pass labels, values "
-                             "or a similarity matrix.")
+            raise ValueError(
+                "this estimator requires y to be passed, but the target y is None: pass labels, values "
+                "or a similarity matrix."
+            )
         X, items = _training_items(self, X)
         target, classes, moments = encode_target(y, len(X), self.target)
         self._check_parameters(len(X), target)
@@ -176,7 +178,9 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         if not solution.certificate <= limit:
             warnings.warn(
                 f"{type(self).__name__} stopped at a relative residual of {solution.certificate:.1e} (tol={self.tol}); "
-                "increase max_iter or the regularisation.", ConvergenceWarning, stacklevel=3,
+                "increase max_iter or the regularisation.",
+                ConvergenceWarning,
+                stacklevel=3,
             )
 
     def _n_centers(self, n_items: int) -> int | None:
@@ -189,8 +193,12 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         n_centers = self._n_centers(len(X))
         if n_centers is None:
             return self._learn_exact(X[:], target, choice)
-        check_memory(48.0 * n_centers**2, f"The system of {n_centers} centers", self.memory_limit,
-                     "use fewer landmarks or raise memory_limit")
+        check_memory(
+            48.0 * n_centers**2,
+            f"The system of {n_centers} centers",
+            self.memory_limit,
+            "use fewer landmarks or raise memory_limit",
+        )
         centers = choose_centers(choice.hyper, X, n_centers, self.landmark_method, random)
         gram = choice.hyper.gram(centers)
         parts = np.array_split(random.permutation(len(X)), self.n_parts)
@@ -213,13 +221,18 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         y = target(slice(None), slice(None))[index.first, index.second]
         used = ~np.isnan(y)
         first, second, weight, y = (a[used] for a in (*index, y))
-        check_memory(34.0 * len(y) ** 2, f"The hyper-kernel matrix of {len(y)} pairs", self.memory_limit,
-                     "set n_landmarks or raise memory_limit")
+        check_memory(
+            34.0 * len(y) ** 2,
+            f"The hyper-kernel matrix of {len(y)} pairs",
+            self.memory_limit,
+            "set n_landmarks or raise memory_limit",
+        )
         pairs = take_pairs(X, first, second)
         hyper = choice.hyper
         solution = self._solve_exact(hyper(pairs), y, weight, choice)
-        return HyperExpansion(hyper, hyper.centers_of(pairs), solution.coef * hyper.center_scale(pairs),
-                              solution.intercept), solution
+        return HyperExpansion(
+            hyper, hyper.centers_of(pairs), solution.coef * hyper.center_scale(pairs), solution.intercept
+        ), solution
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -252,11 +265,20 @@ class _Float64Rows:
         return self.rows[index].astype(np.float64, copy=False)
 
 
-def _solve_part(learner: "_HyperLearner", choice: Choice, X: NDArray, target: PairTarget, centers: NDArray,
-                gram: NDArray, seed: int, report: Any = None) -> HyperSolution:
+def _solve_part(
+    learner: "_HyperLearner",
+    choice: Choice,
+    X: NDArray,
+    target: PairTarget,
+    centers: NDArray,
+    gram: NDArray,
+    seed: int,
+    report: Any = None,
+) -> HyperSolution:
     """One part's solution; a module-level function so that any joblib backend can run it."""
-    return learner._solve_landmarks(make_design(choice.hyper, X, centers), target, gram, choice,
-                                    np.random.RandomState(seed), report)
+    return learner._solve_landmarks(
+        make_design(choice.hyper, X, centers), target, gram, choice, np.random.RandomState(seed), report
+    )
 
 
 class HyperRidge(_HyperLearner):
@@ -423,10 +445,27 @@ class HyperRidge(_HyperLearner):
         candidates = hyper_candidates(name, X)
         if isinstance(candidates[0], TensorHyper):
             S = target(slice(None), slice(None))
-            return search_tensor(X, S, candidates, self.alpha, search_noise=isinstance(name, str), cv=self.cv,
-                                 random=random, callback=report)
-        return search_ridge(X, target, candidates, self.alpha, cv=self.cv, fit_intercept=self.fit_intercept,
-                            nonnegative=self.nonnegative, random=random, callback=report)
+            return search_tensor(
+                X,
+                S,
+                candidates,
+                self.alpha,
+                search_noise=isinstance(name, str),
+                cv=self.cv,
+                random=random,
+                callback=report,
+            )
+        return search_ridge(
+            X,
+            target,
+            candidates,
+            self.alpha,
+            cv=self.cv,
+            fit_intercept=self.fit_intercept,
+            nonnegative=self.nonnegative,
+            random=random,
+            callback=report,
+        )
 
     def _learn(self, X: NDArray, target: PairTarget, choice: Choice, random, report) -> tuple[Kernel, Any]:
         if isinstance(choice.hyper, TensorHyper):
@@ -439,28 +478,43 @@ class HyperRidge(_HyperLearner):
     def _solve_exact(self, K: NDArray, y: NDArray, weight: NDArray, choice: Choice) -> HyperSolution:
         return ridge_exact(K, y, weight, choice.alpha, self.fit_intercept)
 
-    def _solve_landmarks(self, design, target: PairTarget, gram: NDArray, choice: Choice, random,
-                         report) -> HyperSolution:
+    def _solve_landmarks(
+        self, design, target: PairTarget, gram: NDArray, choice: Choice, random, report
+    ) -> HyperSolution:
         n, p = design.shape
         direct = self.nonnegative or self.solver == "direct" or (self.solver == "auto" and n**2 * p**2 <= _DIRECT_WORK)
         if not direct:
-            return ridge_cg(design, target, gram, choice.alpha, fit_intercept=self.fit_intercept, tol=self.tol,
-                            max_iter=self.max_iter, random_state=random, callback=report)
+            return ridge_cg(
+                design,
+                target,
+                gram,
+                choice.alpha,
+                fit_intercept=self.fit_intercept,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                random_state=random,
+                callback=report,
+            )
         if self.nonnegative:
             return ridge_nonnegative(normal_equations(design, target, self.fit_intercept), gram, choice.alpha)
         whitening = whiten(gram)
         equations = normal_equations(design, target, self.fit_intercept, whitening=whitening)
         return ridge_path(equations, whitening, np.array([choice.alpha]))[0]
 
-    def _learn_tensor(self, X: NDArray, target: PairTarget, choice: Choice, random,
-                      report) -> tuple[Kernel, TensorSolution]:
+    def _learn_tensor(
+        self, X: NDArray, target: PairTarget, choice: Choice, random, report
+    ) -> tuple[Kernel, TensorSolution]:
         hyper, n = choice.hyper, len(X)
         count = self.n_landmarks
         if count == "auto":
             count = None if n <= _EXACT_ITEMS_TENSOR else _DEFAULT_LANDMARKS
         knots = hyper.knots(X)
-        check_memory(8.0 * n**2 * (14 + 4.5 * hyper.n_trends(X.shape[1], knots)), f"The similarities of {n} items",
-                     self.memory_limit, "use fewer items or trend=None")
+        check_memory(
+            8.0 * n**2 * (14 + 4.5 * hyper.n_trends(X.shape[1], knots)),
+            f"The similarities of {n} items",
+            self.memory_limit,
+            "use fewer items or trend=None",
+        )
         if count is None or count >= n:
             landmarks, basis = X, item_basis(hyper.items(X))
         else:
@@ -469,8 +523,16 @@ class HyperRidge(_HyperLearner):
             basis = landmark_basis(hyper.items(landmarks), hyper.items(X, landmarks))
         S, trends = target(slice(None), slice(None)), tensor_trends(hyper, X)
         if target.missing:
-            solution = tensor_ridge_missing(S, basis, trends, hyper.item_noise, max(choice.alpha, 1e-4), tol=self.tol,
-                                            max_iter=self.max_iter, callback=report)
+            solution = tensor_ridge_missing(
+                S,
+                basis,
+                trends,
+                hyper.item_noise,
+                max(choice.alpha, 1e-4),
+                tol=self.tol,
+                max_iter=self.max_iter,
+                callback=report,
+            )
         else:
             problem = TensorProblem(S, basis, trends)
             solution = problem.solve(hyper.item_noise, choice.alpha, with_items=hyper.remember_items)
@@ -641,8 +703,17 @@ class HyperSVR(_HyperLearner):
 
     def _search(self, X: NDArray, target: PairTarget, name: Any, random, report) -> Choice:
         candidates = hyper_candidates(name, X)
-        choice = search_ridge(X, target, candidates, None if len(candidates) > 1 else 1e-4, cv=self.cv,
-                              fit_intercept=True, nonnegative=False, random=random, callback=report)
+        choice = search_ridge(
+            X,
+            target,
+            candidates,
+            None if len(candidates) > 1 else 1e-4,
+            cv=self.cv,
+            fit_intercept=True,
+            nonnegative=False,
+            random=random,
+            callback=report,
+        )
         if self.C is not None or len(X) < 3:
             return choice
         return self._search_C(X, target, choice, random)
@@ -661,16 +732,24 @@ class HyperSVR(_HyperLearner):
             for k, alpha in enumerate(alphas):
                 kernel, _ = self._learn_exact(X[rest], target.take(rest), choice._replace(alpha=float(alpha)))
                 errors[k] += float(np.nansum((kernel(X[held], X) - T[held]) ** 2))
-        results = [{"hyper_kernel": choice.hyper, "alpha": float(a), "C": self._C_for(float(a), len(X)),
-                    "error": float(np.sqrt(e / square))} for a, e in zip(alphas, errors)]
+        results = [
+            {
+                "hyper_kernel": choice.hyper,
+                "alpha": float(a),
+                "C": self._C_for(float(a), len(X)),
+                "error": float(np.sqrt(e / square)),
+            }
+            for a, e in zip(alphas, errors)
+        ]
         return choice._replace(alpha=float(alphas[int(np.argmin(errors))]), results=choice.results + results)
 
     def _solve_exact(self, K: NDArray, y: NDArray, weight: NDArray, choice: Choice) -> HyperSolution:
         C = self._C_for(choice.alpha, np.sqrt(weight.sum())) if self.C is None else float(self.C)
         return svr_exact(K, y, weight, C, self.epsilon, self.tol)
 
-    def _solve_landmarks(self, design, target: PairTarget, gram: NDArray, choice: Choice, random,
-                         report) -> HyperSolution:
+    def _solve_landmarks(
+        self, design, target: PairTarget, gram: NDArray, choice: Choice, random, report
+    ) -> HyperSolution:
         n = design.shape[0]
         check_memory(84.0 * n**2, f"The pairs of {n} items", self.memory_limit, "use n_parts or raise memory_limit")
         C = self._C_for(choice.alpha, n) if self.C is None else float(self.C)
@@ -732,8 +811,10 @@ class _TwoStage(BaseEstimator):
 
     def _learner(self, settings: dict, n_items: int, loss: str | None = None) -> _HyperLearner:
         """Stage 1 with the chosen hyper-kernel and penalty for so many items."""
-        shared = {name: getattr(self, name) for name in (
-            "n_landmarks", "landmark_method", "cv", "memory_limit", "n_jobs", "random_state")}
+        shared = {
+            name: getattr(self, name)
+            for name in ("n_landmarks", "landmark_method", "cv", "memory_limit", "n_jobs", "random_state")
+        }
         shared |= {"target": self._target, "hyper_kernel": self.hyper_kernel, "n_parts": 1, **settings}
         if (loss or self.loss) == "squared":
             # a machine follows: more digits of the kernel would not change it
@@ -805,8 +886,11 @@ class _TwoStage(BaseEstimator):
         learner = self._learner(settings, len(rows)).fit(items, y[rows])
         stage.fit(_normalised(learner.kernel_, take_rows(X, rows[:: max(1, len(rows) // _TUNE_ROWS)])), X, y, C)
         if not stage.certificate <= 1e-6:
-            warnings.warn(f"The linear machine stopped at a relative gap of {stage.certificate:.1e}; use a smaller C.",
-                          ConvergenceWarning, stacklevel=3)
+            warnings.warn(
+                f"The linear machine stopped at a relative gap of {stage.certificate:.1e}; use a smaller C.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
         self.learner_, self.machine_, self.C_ = learner, stage, stage.C
         self.kernel_, self.hyper_kernel_, self.cv_results_ = stage.kernel, learner.hyper_kernel_, results
 
@@ -1140,9 +1224,21 @@ class HyperRegressor(RegressorMixin, _TwoStage):
         random_state: int | np.random.RandomState | None = None,
     ):
         super().__init__(
-            hyper_kernel, loss=loss, alpha=alpha, C=C, machine=machine, nonnegative=nonnegative,
-            n_landmarks=n_landmarks, landmark_method=landmark_method, n_parts=n_parts, max_samples=max_samples,
-            n_components=n_components, cv=cv, memory_limit=memory_limit, n_jobs=n_jobs, random_state=random_state,
+            hyper_kernel,
+            loss=loss,
+            alpha=alpha,
+            C=C,
+            machine=machine,
+            nonnegative=nonnegative,
+            n_landmarks=n_landmarks,
+            landmark_method=landmark_method,
+            n_parts=n_parts,
+            max_samples=max_samples,
+            n_components=n_components,
+            cv=cv,
+            memory_limit=memory_limit,
+            n_jobs=n_jobs,
+            random_state=random_state,
         )
         self.target = target
         self.epsilon = epsilon

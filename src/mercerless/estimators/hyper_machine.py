@@ -170,8 +170,12 @@ class KernelStage(Stage):
         self.refines, self.classify = epsilon is not None, epsilon is None
 
     def guard(self, n_items: int) -> None:
-        check_memory(40.0 * n_items**2, f"The flipped kernel matrix of {n_items} items", self.memory_limit,
-                     "use machine='linear' or raise memory_limit")
+        check_memory(
+            40.0 * n_items**2,
+            f"The flipped kernel matrix of {n_items} items",
+            self.memory_limit,
+            "use machine='linear' or raise memory_limit",
+        )
 
     def fit(self, kernel: Kernel, X: NDArray, y: NDArray, C: float) -> "KernelStage":
         K, self.projector = _flipped(kernel, X)
@@ -180,10 +184,12 @@ class KernelStage(Stage):
         return self
 
     def evaluate(self, method: str, X: NDArray) -> NDArray:
-        return np.concatenate([
-            getattr(self.model, method)(_projected(self.kernel(X[rows], self.items), self.projector))
-            for rows in row_blocks(len(X), 16.0 * len(self.items), _BLOCK_BYTES)
-        ])
+        return np.concatenate(
+            [
+                getattr(self.model, method)(_projected(self.kernel(X[rows], self.items), self.projector))
+                for rows in row_blocks(len(X), 16.0 * len(self.items), _BLOCK_BYTES)
+            ]
+        )
 
     def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
         # of a regression: kernel ridge regression, whose whole path costs one eigendecomposition
@@ -261,8 +267,9 @@ class LinearStage(Stage):
             classes = None
             n_folds = min(self.cv, len(y)) if C is None else 1
             fold_of = random.permutation(len(y)) % n_folds
-            moments = reduce_rows(partial(_moments, of_rows, n_folds), add, (rows, y, fold_of), features.bytes_per_row,
-                                  self._block)
+            moments = reduce_rows(
+                partial(_moments, of_rows, n_folds), add, (rows, y, fold_of), features.bytes_per_row, self._block
+            )
             solution, C, _ = ridge_choice(moments, self.grid if C is None else np.array([C]))
         self.kernel, self.C, self.certificate, self.classes = kernel, C, solution.certificate, classes
         self.decision = LandmarkMap(kernel, features.landmarks, features.weights @ solution.coef)
@@ -294,8 +301,12 @@ class LinearStage(Stage):
 
     def guard(self, n_items: int) -> None:
         size = min(n_items, 2 * self.n_components)
-        check_memory(16.0 * size**2, f"A sample of {size} rows for the features",
-                     self.memory_limit, "use fewer components or raise memory_limit")
+        check_memory(
+            16.0 * size**2,
+            f"A sample of {size} rows for the features",
+            self.memory_limit,
+            "use fewer components or raise memory_limit",
+        )
 
     @property
     def _block(self) -> int:
@@ -316,11 +327,13 @@ class LinearStage(Stage):
         Z = map_rows(features, X, features.bytes_per_row, n_columns=rank, budget=self._block)
         return (Z.persist() if is_dask(Z) else Z), None
 
-    def _hinge(self, features: LandmarkMap, rows: Any, of_rows: Callable | None, signs: NDArray,
-               C: float) -> LinearSolution:
+    def _hinge(
+        self, features: LandmarkMap, rows: Any, of_rows: Callable | None, signs: NDArray, C: float
+    ) -> LinearSolution:
         def run(old: NDArray, new: NDArray) -> list[HingeSums]:
-            return reduce_rows(partial(_hinge_of_rows, of_rows, old, new), _add_all, (rows, signs),
-                               features.bytes_per_row, self._block)
+            return reduce_rows(
+                partial(_hinge_of_rows, of_rows, old, new), _add_all, (rows, signs), features.bytes_per_row, self._block
+            )
 
         return squared_hinge(run, features.weights.shape[1], np.full(signs.shape[1], float(C)))
 
@@ -329,8 +342,9 @@ def _moments(of_rows: Callable | None, n_folds: int, rows: NDArray, y: NDArray, 
     return moment_sums(rows if of_rows is None else of_rows(rows), y, fold_of, n_folds)
 
 
-def _hinge_of_rows(of_rows: Callable | None, old: NDArray, new: NDArray, rows: NDArray,
-                   signs: NDArray) -> list[HingeSums]:
+def _hinge_of_rows(
+    of_rows: Callable | None, old: NDArray, new: NDArray, rows: NDArray, signs: NDArray
+) -> list[HingeSums]:
     return hinge_sums(rows if of_rows is None else of_rows(rows), signs, old, new)
 
 
@@ -396,8 +410,15 @@ class StageChoice(NamedTuple):
     scores: NDArray
 
 
-def choose_stages(stage: Stage, learn: Callable[[int, NDArray], Kernel], n_candidates: int, X: NDArray, y: NDArray,
-                  splits: list[tuple[NDArray, NDArray]], n_base: int = 0) -> StageChoice:
+def choose_stages(
+    stage: Stage,
+    learn: Callable[[int, NDArray], Kernel],
+    n_candidates: int,
+    X: NDArray,
+    y: NDArray,
+    splits: list[tuple[NDArray, NDArray]],
+    n_base: int = 0,
+) -> StageChoice:
     """Compare candidates of stage 1 by the machine of stage 2, with the kernel learned anew in every fold.
 
     The labels of a fold never reach the kernel that is judged on it. A classifier prefers a base kernel unless a
@@ -437,8 +458,12 @@ def choose_stages(stage: Stage, learn: Callable[[int, NDArray], Kernel], n_candi
             eligible = scores[:n_base]
     i, k = np.unravel_index(int(np.argmax(eligible)), eligible.shape)
     if stage.refines and len(stage.grid) > 1:  # C of the chosen kernel, by the machine itself
-        k = np.argmax(sum(stage._machine_scores(learn(int(i), train), X[train], y[train], X[held], y[held])
-                          for train, held in splits))
+        k = np.argmax(
+            sum(
+                stage._machine_scores(learn(int(i), train), X[train], y[train], X[held], y[held])
+                for train, held in splits
+            )
+        )
     return StageChoice(int(i), float(stage.grid[k]), scores)
 
 

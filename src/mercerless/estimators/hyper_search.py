@@ -80,8 +80,9 @@ class PairTarget(NamedTuple):
         return self.kind == "similarity" and bool(np.isnan(self.values).any())
 
 
-def encode_target(y: Any, n_items: int, kind: str, classes: NDArray | None = None,
-                  moments: tuple[float, float] | None = None) -> tuple[PairTarget, NDArray | None, tuple | None]:
+def encode_target(
+    y: Any, n_items: int, kind: str, classes: NDArray | None = None, moments: tuple[float, float] | None = None
+) -> tuple[PairTarget, NDArray | None, tuple | None]:
     """Turn labels, values or a similarity matrix into a `PairTarget`, with what encoded it.
 
     Parameters
@@ -152,9 +153,7 @@ def check_similarity(S: Any, n_items: int) -> NDArray:
         S = np.where(known, S, S.T)
         known = ~np.isnan(S)
     if relative_asymmetry(np.where(known, S, 0.0)) > 1e-8:
-        raise ValueError(
-            "y is not symmetric; a learned kernel is: average both directions with (y + y.T) / 2 first."
-        )
+        raise ValueError("y is not symmetric; a learned kernel is: average both directions with (y + y.T) / 2 first.")
     return (S + S.T) / 2
 
 
@@ -313,9 +312,18 @@ def make_folds(n_items: int, n_folds: int, random) -> tuple[NDArray, list[slice]
     return order, [slice(a, b) for a, b in pairwise(edges)]
 
 
-def search_ridge(X: NDArray, target: PairTarget, candidates: list, alpha: float | None, *, cv: int,
-                 fit_intercept: bool, nonnegative: bool, random,
-                 callback: Callable[[dict], bool] | None = None) -> Choice:
+def search_ridge(
+    X: NDArray,
+    target: PairTarget,
+    candidates: list,
+    alpha: float | None,
+    *,
+    cv: int,
+    fit_intercept: bool,
+    nonnegative: bool,
+    random,
+    callback: Callable[[dict], bool] | None = None,
+) -> Choice:
     """Choose hyper-kernel and penalty by cross-validation split by items.
 
     Every pair that touches a left-out item is left out. Parameters are chosen on at most 300 random items and 150
@@ -375,8 +383,17 @@ def _solve_nonnegative(equations: NormalEquations, alpha: float, gram: NDArray) 
     return ridge_nonnegative(equations, gram, alpha)
 
 
-def search_tensor(X: NDArray, S: NDArray, candidates: list, alpha: float | None, *, search_noise: bool, cv: int,
-                  random, callback: Callable[[dict], bool] | None = None) -> Choice:
+def search_tensor(
+    X: NDArray,
+    S: NDArray,
+    candidates: list,
+    alpha: float | None,
+    *,
+    search_noise: bool,
+    cv: int,
+    random,
+    callback: Callable[[dict], bool] | None = None,
+) -> Choice:
     """Choose the tensor hyper-kernel, its noise and the penalty by leaving folds of items out.
 
     Scales, noise and trend are compared at ``alpha = 0`` without refits; then the penalty, with refits. Missing
@@ -470,8 +487,9 @@ def _fold_squares(S: NDArray, folds: list[NDArray], used: NDArray) -> NDArray:
     return np.maximum([whole - within, within], np.finfo(float).tiny)
 
 
-def _refit_errors(X: NDArray, S: NDArray, hyper: TensorHyper, folds: list[NDArray], used: NDArray,
-                  squares: NDArray) -> list[dict]:
+def _refit_errors(
+    X: NDArray, S: NDArray, hyper: TensorHyper, folds: list[NDArray], used: NDArray, squares: NDArray
+) -> list[dict]:
     """The validation error of every penalty, refitting without each fold."""
     errors = np.zeros((len(TENSOR_ALPHAS), 2))
     for fold in folds:

@@ -106,8 +106,13 @@ class LearnedKernelDisplay:
         gap = np.where(known, self.learned - self.target, 0.0)
         error = np.linalg.norm(gap) / max(np.linalg.norm(self.target[known]), np.finfo(float).tiny)
         for ax, M, title in ((axes[0], self.target, "target"), (axes[1], self.learned, f"learned, error {error:.2g}")):
-            image = ax.imshow(M[show], cmap="RdBu_r" if signed else "viridis", vmin=-size if signed else 0.0, vmax=size,
-                              interpolation="nearest")
+            image = ax.imshow(
+                M[show],
+                cmap="RdBu_r" if signed else "viridis",
+                vmin=-size if signed else 0.0,
+                vmax=size,
+                interpolation="nearest",
+            )
             ax.set(title=title, xticks=[], yticks=[])
         axes[0].figure.colorbar(image, ax=axes[1], shrink=0.8)
         self._plot_spectra(axes[2], known.all())
@@ -124,8 +129,14 @@ class LearnedKernelDisplay:
             if label == "learned":
                 negative = values < -1e-10 * np.abs(values).max()
                 if negative.any():
-                    ax.plot(np.flatnonzero(negative) + 1, values[negative], marker, color=NEGATIVE, ms=4,
-                            label="learned, negative")
+                    ax.plot(
+                        np.flatnonzero(negative) + 1,
+                        values[negative],
+                        marker,
+                        color=NEGATIVE,
+                        ms=4,
+                        label="learned, negative",
+                    )
         top = float(np.abs(np.linalg.eigvalsh(self.learned)).max()) or 1.0
         ax.set_yscale("symlog", linthresh=1e-3 * top)
         ax.axhline(0, color=NEUTRAL, lw=0.8)
@@ -172,8 +183,9 @@ class KernelLineDisplay:
         self.own = own
 
     @classmethod
-    def from_kernel(cls, kernel: Any, start: ArrayLike, end: ArrayLike, *, n_points: int = 200, margin: float = 0.25,
-                    ax: Any = None) -> KernelLineDisplay:
+    def from_kernel(
+        cls, kernel: Any, start: ArrayLike, end: ArrayLike, *, n_points: int = 200, margin: float = 0.25, ax: Any = None
+    ) -> KernelLineDisplay:
         """Draw a kernel along a line.
 
         Parameters
@@ -216,8 +228,11 @@ class KernelLineDisplay:
             This display.
         """
         ax = _axes(ax)
-        for values, color, label in ((self.to_start, POSITIVE, "k(x, start)"), (self.to_end, NEGATIVE, "k(x, end)"),
-                                     (self.own, NEUTRAL, "k(x, x)")):
+        for values, color, label in (
+            (self.to_start, POSITIVE, "k(x, start)"),
+            (self.to_end, NEGATIVE, "k(x, end)"),
+            (self.own, NEUTRAL, "k(x, x)"),
+        ):
             ax.plot(self.position, values, color=color, label=label, lw=1.6, ls="--" if color == NEUTRAL else "-")
         ax.axhline(0, color=NEUTRAL, lw=0.6)
         for x in (0, 1):

@@ -39,9 +39,7 @@ def _matrix_of(estimator: Any, X: ArrayLike) -> np.ndarray:
         return kernel(X)
     if estimator.__sklearn_tags__().input_tags.pairwise:
         return np.asarray(X)
-    raise ValueError(
-        f"{type(estimator).__name__} has no kernel to show; pass its matrix to from_matrix instead."
-    )
+    raise ValueError(f"{type(estimator).__name__} has no kernel to show; pass its matrix to from_matrix instead.")
 
 
 class SpectrumDisplay:
@@ -262,13 +260,7 @@ class KernelMatrixDisplay:
 
     @classmethod
     def from_estimator(
-        cls,
-        estimator: Any,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        *,
-        name: str | None = None,
-        ax: Any = None,
+        cls, estimator: Any, X: ArrayLike, y: ArrayLike | None = None, *, name: str | None = None, ax: Any = None
     ) -> KernelMatrixDisplay:
         """Draw the kernel matrix that a fitted estimator has on `X`.
 

@@ -415,10 +415,7 @@ class Product(_Pair):
     def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
         X, Y, G, _ = _check_cotangent(X, Y, G)
         return np.concatenate(
-            [
-                self.left.pullback(X, Y, G * self.right(X, Y)),
-                self.right.pullback(X, Y, G * self.left(X, Y)),
-            ]
+            [self.left.pullback(X, Y, G * self.right(X, Y)), self.right.pullback(X, Y, G * self.left(X, Y))]
         )
 
 

@@ -57,8 +57,9 @@ class SeparableDesign(NamedTuple):
         inner = (self.decay(rows, columns) * U) @ self.features[columns]
         return np.einsum("ip,ip->p", self.features[rows], inner)
 
-    def product(self, rows: slice, columns: slice, coef: NDArray, shift: float, used: NDArray | None,
-                work: dict[str, NDArray]) -> tuple[NDArray, float]:
+    def product(
+        self, rows: slice, columns: slice, coef: NDArray, shift: float, used: NDArray | None, work: dict[str, NDArray]
+    ) -> tuple[NDArray, float]:
         """The adjoint of ``apply + shift`` at the used entries of a block, and their sum; ``work`` keeps buffers.
 
         Where freed memory goes back to the system at once, as in Dask's workers, new arrays would cost a third more.
@@ -109,8 +110,9 @@ class BlockDesign(NamedTuple):
         """``sum_ij U_ij section_p(i, j)`` over a block."""
         return U.ravel() @ self.matrix(rows, columns)
 
-    def product(self, rows: slice, columns: slice, coef: NDArray, shift: float, used: NDArray | None,
-                work: dict[str, NDArray]) -> tuple[NDArray, float]:
+    def product(
+        self, rows: slice, columns: slice, coef: NDArray, shift: float, used: NDArray | None, work: dict[str, NDArray]
+    ) -> tuple[NDArray, float]:
         """The adjoint of ``apply + shift`` at the used entries of a block, and their sum; ``work`` is not used."""
         B = self.matrix(rows, columns)
         values = B @ coef + shift
@@ -226,8 +228,15 @@ def ridge_exact(K: NDArray, y: NDArray, weight: NDArray, alpha: float, fit_inter
     return HyperSolution(coef, intercept, float(np.linalg.norm(residual) / size))
 
 
-def normal_equations(design: Design, target: Target, fit_intercept: bool = False, *, whitening: NDArray | None = None,
-                     rows: slice | None = None, columns: slice | None = None) -> NormalEquations:
+def normal_equations(
+    design: Design,
+    target: Target,
+    fit_intercept: bool = False,
+    *,
+    whitening: NDArray | None = None,
+    rows: slice | None = None,
+    columns: slice | None = None,
+) -> NormalEquations:
     """Accumulate ``B^T B``, ``B^T y``, ``y.y`` over all pairs of items, in bounded memory.
 
     Only blocks on and above the diagonal are visited; the others count double. Cost: ``n^2 P^2`` multiplications
@@ -271,8 +280,9 @@ def normal_equations(design: Design, target: Target, fit_intercept: bool = False
     return total
 
 
-def _blocks(n: int, rows: slice | None, columns: slice | None, bytes_per_pair: int,
-            budget: int) -> Iterator[tuple[slice, slice, float]]:
+def _blocks(
+    n: int, rows: slice | None, columns: slice | None, bytes_per_pair: int, budget: int
+) -> Iterator[tuple[slice, slice, float]]:
     """Blocks covering rows x columns once, or, when both are one run, its upper triangle with weights 2."""
     rows, columns = rows or slice(0, n), columns or slice(0, n)
     same = (rows.start, rows.stop) == (columns.start, columns.stop)
@@ -379,9 +389,19 @@ def ridge_nonnegative(equations: NormalEquations, gram: NDArray, alpha: float) -
     return HyperSolution(c[:p], float(c[p]) if q > p else 0.0, float(violation))
 
 
-def ridge_cg(design: Design, target: Target, gram: NDArray, alpha: float, *, fit_intercept: bool = False,
-             tol: float = 1e-5, max_iter: int = 200, n_sample: int | None = None, random_state=None,
-             callback: Callable[[dict], bool] | None = None) -> HyperSolution:
+def ridge_cg(
+    design: Design,
+    target: Target,
+    gram: NDArray,
+    alpha: float,
+    *,
+    fit_intercept: bool = False,
+    tol: float = 1e-5,
+    max_iter: int = 200,
+    n_sample: int | None = None,
+    random_state=None,
+    callback: Callable[[dict], bool] | None = None,
+) -> HyperSolution:
     """Solve ``min_c |B c - y|^2 / N + alpha * c.gram.c`` by conjugate gradients, never forming ``B`` or ``B^T B``.
 
     The preconditioner is the same system on a random sample of pairs, factorised once. Certificate: residual of the
@@ -523,8 +543,17 @@ def svr_exact(K: NDArray, y: NDArray, weight: NDArray, C: float, epsilon: float,
     return HyperSolution(coef, b, gap / max(abs(quadratic / 2 + loss), np.finfo(float).tiny), int(model.n_iter_))
 
 
-def svr_admm(design: Design, target: Target, gram: NDArray, C: float, epsilon: float, *, tol: float = 1e-5,
-             max_iter: int = 2000, callback: Callable[[dict], bool] | None = None) -> HyperSolution:
+def svr_admm(
+    design: Design,
+    target: Target,
+    gram: NDArray,
+    C: float,
+    epsilon: float,
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 2000,
+    callback: Callable[[dict], bool] | None = None,
+) -> HyperSolution:
     """Solve ``min c.gram.c / 2 + C sum_ij max(0, |(B c)_ij + b - y_ij| - epsilon)`` by ADMM.
 
     The normal matrix is accumulated once; each iteration is one product with B, one with its transpose, and a
@@ -661,8 +690,9 @@ def leverage_sample(K: NDArray, size: int, random_state) -> NDArray:
     return random_state.choice(n, size, replace=False, p=scores / scores.sum())
 
 
-def fold_equations(design: Design, target: Target, folds: list[slice], fit_intercept: bool = False,
-                   whitening: NDArray | None = None) -> dict[tuple[int, int], NormalEquations]:
+def fold_equations(
+    design: Design, target: Target, folds: list[slice], fit_intercept: bool = False, whitening: NDArray | None = None
+) -> dict[tuple[int, int], NormalEquations]:
     """Normal equations of every pair of folds of items, in one pass over all pairs.
 
     Leaving a fold of items out means leaving out all pairs that touch it; the training equations of every fold are
@@ -688,12 +718,14 @@ def fold_equations(design: Design, target: Target, folds: list[slice], fit_inter
     """
     return {
         (f, g): normal_equations(design, target, fit_intercept, whitening=whitening, rows=folds[f], columns=folds[g])
-        for f in range(len(folds)) for g in range(f, len(folds))
+        for f in range(len(folds))
+        for g in range(f, len(folds))
     }
 
 
-def ridge_validation(equations: dict[tuple[int, int], NormalEquations], n_terms: int, alphas: NDArray,
-                     solve: Callable | None = None) -> NDArray:
+def ridge_validation(
+    equations: dict[tuple[int, int], NormalEquations], n_terms: int, alphas: NDArray, solve: Callable | None = None
+) -> NDArray:
     """Squared errors on pairs that touch a left-out fold, summed over folds, relative to the target's square.
 
     Parameters

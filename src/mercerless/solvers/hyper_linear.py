@@ -89,9 +89,16 @@ def hinge_sums(Z: NDArray, signs: NDArray, old: NDArray, new: NDArray) -> list[H
     return out
 
 
-def squared_hinge(run: Callable[[NDArray, NDArray], Sequence[HingeSums]], n_features: int, C: NDArray, *,
-                  start: NDArray | None = None, tol: float = 1e-10, max_iter: int = 50,
-                  callback: Callable[[dict], bool] | None = None) -> LinearSolution:
+def squared_hinge(
+    run: Callable[[NDArray, NDArray], Sequence[HingeSums]],
+    n_features: int,
+    C: NDArray,
+    *,
+    start: NDArray | None = None,
+    tol: float = 1e-10,
+    max_iter: int = 50,
+    callback: Callable[[dict], bool] | None = None,
+) -> LinearSolution:
     """Minimise ``|w_k|^2 / 2 + C_k sum_i max(0, 1 - sign_ik (z_i.w_k + b_k))^2`` for every problem k.
 
     Newton's method on the rows inside the margin, all problems in the same passes over the rows; the step is the best

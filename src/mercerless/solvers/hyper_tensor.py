@@ -162,8 +162,9 @@ class TensorProblem:
         products = (flat * inside.ravel()) @ flat.T
         if self._whole is not None:
             plain = flat @ flat.T
-            by_row = np.array([[np.einsum("ij,ij->i", a.inner, b.inner) for b in self.transformed]
-                               for a in self.transformed])
+            by_row = np.array(
+                [[np.einsum("ij,ij->i", a.inner, b.inner) for b in self.transformed] for a in self.transformed]
+            )
             products += 2.0 * (self._rows - by_row) @ mixed
             products += outside * (self._whole - 2.0 * self._rows.sum(axis=2) + plain)
         A, b = products[1:, 1:], products[1:, 0]
@@ -253,9 +254,17 @@ class TensorProblem:
         return errors
 
 
-def tensor_ridge_missing(S: NDArray, basis: ItemBasis, trends: list[NDArray], noise: float, alpha: float, *,
-                         tol: float = 1e-5, max_iter: int = 300,
-                         callback: Callable[[dict], bool] | None = None) -> TensorSolution:
+def tensor_ridge_missing(
+    S: NDArray,
+    basis: ItemBasis,
+    trends: list[NDArray],
+    noise: float,
+    alpha: float,
+    *,
+    tol: float = 1e-5,
+    max_iter: int = 300,
+    callback: Callable[[dict], bool] | None = None,
+) -> TensorSolution:
     """Solve the tensor ridge problem using only the entries of S that are not NaN.
 
     ``min_{Z, beta} |S - U (D * Z) U^T - sum_l beta_l F_l|^2_observed + alpha |Z|_F^2`` with
@@ -335,8 +344,14 @@ def tensor_ridge_missing(S: NDArray, basis: ItemBasis, trends: list[NDArray], no
     core = x[0] / np.maximum(D, np.finfo(float).tiny)
     core = (core + core.T) / 2
     trend = (x[1] @ flat).reshape(S.shape)
-    return TensorSolution(x[1] / norms[:, 0], core, (core * sigma) @ U.T, trend + U @ (D**2 * core) @ U.T,
-                          float(np.sqrt(rho / start)), iteration)
+    return TensorSolution(
+        x[1] / norms[:, 0],
+        core,
+        (core * sigma) @ U.T,
+        trend + U @ (D**2 * core) @ U.T,
+        float(np.sqrt(rho / start)),
+        iteration,
+    )
 
 
 def _dot(a, b) -> float:

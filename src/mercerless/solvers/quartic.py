@@ -52,9 +52,7 @@ def _soft(u: np.ndarray, threshold: np.ndarray | float) -> np.ndarray:
     return np.sign(u) * np.maximum(np.abs(u) - threshold, 0.0)
 
 
-def project(
-    z: np.ndarray, lo: np.ndarray, hi: np.ndarray, shrink: np.ndarray | float = 0.0
-) -> np.ndarray:
+def project(z: np.ndarray, lo: np.ndarray, hi: np.ndarray, shrink: np.ndarray | float = 0.0) -> np.ndarray:
     """Minimise ``|v - z|^2 / 2 + shrink @ |v|`` over ``lo <= v <= hi``, ``sum(v) == 0``, exactly.
 
     The solution is ``v(nu) = clip(soft(z - nu, shrink), lo, hi)`` with the multiplier ``nu`` at which the sum
@@ -163,9 +161,7 @@ def _hessian_product(problem: _Problem, point: _Point, d: np.ndarray) -> np.ndar
 
 
 def _hessian_diagonal(problem: _Problem, point: _Point) -> np.ndarray:
-    diagonal = problem.K.diagonal() + problem.curvature * (
-        point.q + 2 * point.v**2 * problem.A.diagonal()
-    )
+    diagonal = problem.K.diagonal() + problem.curvature * (point.q + 2 * point.v**2 * problem.A.diagonal())
     return np.maximum(diagonal, 1e-12 * (diagonal.max() or 1.0))
 
 
@@ -343,10 +339,7 @@ def _interior_point(problem: _Problem, v: np.ndarray, tol: float) -> tuple[np.nd
         primal = _longest_step((to_low, dx), (to_high, -dx))
         dual = _longest_step((z_low, dz_low), (z_high, dz_high))
         ahead = np.concatenate(
-            [
-                (z_low + dual * dz_low) * (to_low + primal * dx),
-                (z_high + dual * dz_high) * (to_high - primal * dx),
-            ]
+            [(z_low + dual * dz_low) * (to_low + primal * dx), (z_high + dual * dz_high) * (to_high - primal * dx)]
         )
         aim = mu * (max(float(ahead.mean()), 0.0) / mu) ** 3
         dx, b, dz_low, dz_high = barrier.direction(factor, gradient, total, aim - dx * dz_low, aim + dx * dz_high)

@@ -162,9 +162,7 @@ def _outer(constant: NDArray | None, center: NDArray) -> NDArray:
     return center if constant is None else np.outer(constant, center)
 
 
-def squared_errors(
-    folds: Iterable[Fold], settings: Settings, regularizer: str, constraint: str | None
-) -> NDArray:
+def squared_errors(folds: Iterable[Fold], settings: Settings, regularizer: str, constraint: str | None) -> NDArray:
     """Mean squared validation error of every setting and fold, shape (n_folds, S), outputs divided by their spread.
 
     Rows of a low-rank fold may be the triangular factor of its rows ``[1, Phi, Y]``: sums of squares are the same.
