@@ -10,12 +10,13 @@ import pytest
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 
-from mercerless import _engine, _learners
-from mercerless._engine import Run, Store, Task, make_folds, possible_parts, take_part
-from mercerless._inputs import make_problem
-from mercerless._learners import LEARNERS, Learner, Setting, matrix_for, select_learners, share_decompositions
-from mercerless._negative import judge_negative_part
-from mercerless.comparison import compare, compare_problem, parse_budget
+from mercerless.comparison import learners, schedule
+from mercerless.comparison.learners import LEARNERS, Learner, Setting, matrix_for, select_learners, share_decompositions
+from mercerless.comparison.negative import judge_negative_part
+from mercerless.comparison.problem import make_problem
+from mercerless.comparison.result import compare, compare_problem
+from mercerless.comparison.schedule import Run, Store, Task, make_folds, possible_parts, take_part
+from mercerless.comparison.words import parse_budget
 from mercerless.datasets import load_digit_shapes, make_balls3d
 
 SHAPES = load_digit_shapes(100)
@@ -133,7 +134,7 @@ def test_groups_are_never_split():
     problem = make_problem(SHAPES.D, SHAPES.target % 2, groups=groups)
     for train, test in make_folds(problem, 0, 0):
         assert not set(groups[train]) & set(groups[test])
-        for inner, held in _engine.inner_folds(problem, train):
+        for inner, held in schedule.inner_folds(problem, train):
             assert not set(groups[train][inner]) & set(groups[train][held])
     found = compare_problem(problem, learners=CHEAP, repeats=1)
     units = [found._split(found.names, *split).units for split in found.splits]
@@ -184,11 +185,11 @@ def test_sharing_decompositions_changes_nothing(name):
 
 
 def test_one_decomposition_serves_all_modes_and_settings(monkeypatch):
-    from mercerless import _learners
+    from mercerless.comparison import learners
 
     calls = []
-    monkeypatch.setattr(_learners, "_MEMORY", _learners._Memory(2**28))
-    monkeypatch.setattr(_learners, "decompose", lambda K, rtol: calls.append(len(K)) or decompose(K, rtol))
+    monkeypatch.setattr(learners, "_MEMORY", learners._Memory(2**28))
+    monkeypatch.setattr(learners, "decompose", lambda K, rtol: calls.append(len(K)) or decompose(K, rtol))
     from mercerless.spectra import decompose
 
     problem = make_problem(SHAPES.D, SHAPES.target % 3)
@@ -240,8 +241,8 @@ def fake_run(monkeypatch, seconds, budget, **more):
         record = {**task._asdict(), "n_train": 80, "scores": {"accuracy": 0.5}, "fit_time": cost, "predict_time": 0.0}
         return {**record, "size": 1, "converged": True, "items": [0.5] * 20}
 
-    monkeypatch.setattr(_engine, "run_task", run_task)
-    monkeypatch.setattr(_engine.time, "perf_counter", clock)
+    monkeypatch.setattr(schedule, "run_task", run_task)
+    monkeypatch.setattr(schedule.time, "perf_counter", clock)
     learners = select_learners(problem, tuple(seconds))[0]
     run = Run(problem, learners, Setting(problem, "accuracy"), budget, n_jobs=1, **more)
     return run.go(), clock
@@ -257,7 +258,7 @@ def test_a_costly_learner_is_left_out_before_it_eats_the_budget(monkeypatch):
 def test_a_short_budget_means_fewer_repeats(monkeypatch):
     short, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 1.0}, 15.0)
     long, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 1.0}, 1000.0)
-    assert 1 <= short.n_repeats < long.n_repeats == _engine.MAX_REPEATS and not short.left_out
+    assert 1 <= short.n_repeats < long.n_repeats == schedule.MAX_REPEATS and not short.left_out
 
 
 def test_exact_repeats_ignore_the_budget(monkeypatch):
@@ -268,7 +269,7 @@ def test_exact_repeats_ignore_the_budget(monkeypatch):
 def test_a_failing_learner_is_named_and_the_others_go_on(monkeypatch):
     learner = select_learners(make_problem(SHAPES.D, SHAPES.target), ("krein-ridge",))[0][0]
     original = type(learner).applies
-    monkeypatch.setattr("mercerless._learners.KreinRidgeClassifier", lambda *args: Broken())
+    monkeypatch.setattr("mercerless.comparison.learners.KreinRidgeClassifier", lambda *args: Broken())
     found = compare(SHAPES.D, SHAPES.target, learners=CHEAP, repeats=1)
     assert found.failed == {"krein-ridge": "ValueError: out of ideas"} and set(found.names) == {"dummy", "neighbors"}
     assert "failed: Krein ridge (ValueError: out of ideas)" in str(found)
@@ -296,15 +297,15 @@ def interrupt_after(n):
 
 
 def test_interrupting_keeps_what_is_finished_and_resuming_gives_the_same_result(tmp_path, monkeypatch):
-    monkeypatch.setattr(_engine, "PARTS", ())
+    monkeypatch.setattr(schedule, "PARTS", ())
     arguments = dict(X=SHAPES.D, y=SHAPES.target, learners=CHEAP, repeats=1)
     part = compare(**arguments, progress=interrupt_after(8))
     assert part.interrupted and len(part.splits) == 2 and part.negative is None
     part.report(tmp_path / "part.html")
     assert "interrupted" in (tmp_path / "part.html").read_text()
     ran = []
-    original = _engine.run_task
-    monkeypatch.setattr(_engine, "run_task", lambda *args: ran.append(args[-1]) or original(*args))
+    original = schedule.run_task
+    monkeypatch.setattr(schedule, "run_task", lambda *args: ran.append(args[-1]) or original(*args))
     resumed = compare(**arguments, resume=True)
     assert len(ran) == 15 - 8
     whole = compare(**arguments)
@@ -384,8 +385,8 @@ def test_noise_in_the_negative_part_is_found():
 def test_nothing_shared_stays_behind():
     problem = make_problem(SHAPES.D, SHAPES.target)
     learner = next(learner for learner in select_learners(problem)[0] if learner.name == "svm-flip")
-    records = _engine._run_batch(Setting(problem, "accuracy"), [(learner, _engine.Task("svm-flip", 0, 0))])
-    assert "scores" in records[0] and not _learners._MEMORY.results
+    records = schedule._run_batch(Setting(problem, "accuracy"), [(learner, schedule.Task("svm-flip", 0, 0))])
+    assert "scores" in records[0] and not learners._MEMORY.results
 
 
 def test_a_worker_that_is_ended_from_outside():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercerless._inputs import guess_kind, guess_task, make_problem, read_problem
+from mercerless.comparison.problem import guess_kind, guess_task, make_problem, read_problem
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))

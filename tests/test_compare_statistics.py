@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mercerless._statistics import Differences, Split, compare_splits, critical_value
+from mercerless.comparison.statistics import Differences, Split, compare_splits, critical_value
 
 N_FOLDS = 5
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mercerless import _engine
-from mercerless._vote import best_three, combine
-from mercerless.comparison import compare
+from mercerless.comparison import schedule
+from mercerless.comparison.result import compare
+from mercerless.comparison.vote import best_three, combine
 from mercerless.datasets import load_digit_shapes
 
 RNG = np.random.default_rng(0)
@@ -19,7 +19,7 @@ THREE = ["dummy", "linear", "neighbors", "ridge-gaussian"]
 def found(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCIKIT_LEARN_DATA", str(tmp_path_factory.mktemp("cache")))
-        patch.setattr(_engine, "PARTS", ())
+        patch.setattr(schedule, "PARTS", ())
         how = {"repeats": 2, "learners": THREE}
         return {
             "classes": compare(X[:60], CLASSES[:60], X_test=X[60:], y_test=CLASSES[60:], **how),

@@ -28,9 +28,9 @@ from mercerless import (
     SimilaritySVC,
 )
 from mercerless._blocks import reduce_rows
-from mercerless._engine import _run_batch
-from mercerless._inputs import make_problem
-from mercerless._learners import Setting
+from mercerless.comparison.learners import Setting
+from mercerless.comparison.problem import make_problem
+from mercerless.comparison.schedule import _run_batch
 from mercerless.kernels import TL1, Gaussian, GaussianHyper
 
 dask = pytest.importorskip("dask")

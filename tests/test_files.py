@@ -3,7 +3,7 @@ import pickle
 import numpy as np
 import pytest
 
-from mercerless._files import existing_file, read_arrays, read_labels, read_matrix
+from mercerless.comparison.files import existing_file, read_arrays, read_labels, read_matrix
 
 SQUARE = np.array([[1.0, 2.5], [-3e-7, 4.0]])
 

@@ -11,8 +11,8 @@ from sklearn.linear_model import Ridge
 pytest.importorskip("skops")
 
 from mercerless import persistence
-from mercerless._inputs import make_problem
-from mercerless._learners import Setting, matrix_for, select_learners
+from mercerless.comparison.learners import Setting, matrix_for, select_learners
+from mercerless.comparison.problem import make_problem
 from mercerless.datasets import load_digit_shapes
 
 SHAPES = load_digit_shapes(80)
@@ -79,7 +79,7 @@ def test_a_foreign_type_is_refused_and_not_made(tmp_path):
         "mercerless.cli.main",
         "mercerless.estimators.krein.np",
         "mercerless.estimators.os.system",
-        "mercerless._engine.Store",
+        "mercerless.comparison.schedule.Store",
         "os.system",
         "builtins.eval",
         "mercerlessevil.Thing",

@@ -12,10 +12,10 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from mercerless import _engine
-from mercerless.comparison import compare
+from mercerless.comparison import schedule
+from mercerless.comparison.report import _axis, encode_png, render
+from mercerless.comparison.result import compare
 from mercerless.datasets import load_digit_shapes
-from mercerless.report import _axis, encode_png, render
 
 HOSTILE = "<script>alert(1)</script>\"'&"
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -30,8 +30,8 @@ def reports(tmp_path_factory):
     X = rng.normal(size=(60, 2))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCIKIT_LEARN_DATA", str(tmp_path_factory.mktemp("cache")))
-        patch.setattr(_engine, "PARTS", (0.5,))
-        patch.setattr(_engine, "SMALLEST", 20)
+        patch.setattr(schedule, "PARTS", (0.5,))
+        patch.setattr(schedule, "SMALLEST", 20)
         matrix = compare(shapes.D, labels, learners=["dummy", "neighbors", "stack"], repeats=1, name=HOSTILE)
         table = compare(X, X[:, 0], learners=["dummy", "neighbors", "linear"], repeats=1, name="table")
     matrix.left_out[matrix.names[-1]] = HOSTILE
@@ -222,7 +222,7 @@ def test_in_a_notebook(reports):
 
 
 def test_print_is_light_and_wide():
-    style = files("mercerless").joinpath("report.css").read_text()
+    style = files("mercerless.comparison").joinpath("report.css").read_text()
     assert re.findall(r"@media ([^{]*?) *\{", style) == [
         "screen and (prefers-color-scheme: dark)",
         "screen and (max-width: 44rem)",

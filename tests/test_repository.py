@@ -20,9 +20,7 @@ SOURCE = ROOT / "src" / "mercerless"
 FLOORS = {
     "_validation": (),
     "datasets": (),
-    "_statistics": (),
     "_blocks": ("_validation",),
-    "_files": ("_validation",),
     "kernels": ("_validation", "kernels"),
     "spectra": ("_validation", "kernels"),
     "lowrank": ("_validation", "_blocks", "kernels"),

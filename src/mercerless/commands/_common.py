@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mercerless._inputs import Problem
+    from mercerless.comparison.problem import Problem
 
 
 def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) -> None:
@@ -51,7 +51,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read(args: argparse.Namespace) -> Problem:
     """Return the problem that the arguments describe, and say what was found out."""
-    from mercerless._inputs import make_problem, read_problem
+    from mercerless.comparison.problem import make_problem, read_problem
 
     if args.data is None:
         from mercerless.datasets import load_digit_shapes
@@ -102,7 +102,7 @@ def check_output(path: str, suffix: str) -> Path:
 
 def run_comparison(args: argparse.Namespace, problem: Problem):
     """Run the comparison that the arguments describe, with progress bars where someone is watching."""
-    from mercerless.comparison import compare_problem
+    from mercerless.comparison.result import compare_problem
 
     with backend(args.dask), progress_bar() as progress:
         return compare_problem(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mercerless.commands import _common
 
 if TYPE_CHECKING:
-    from mercerless.comparison import Comparison
+    from mercerless.comparison.result import Comparison
 
 DESCRIPTION = """\
 Find out what works on your data. Every applicable learner of mercerless, and the baselines a sceptic would ask

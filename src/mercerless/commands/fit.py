@@ -45,9 +45,9 @@ def run(args: argparse.Namespace) -> int:
     import numpy as np
 
     from mercerless import persistence
-    from mercerless._engine import inner_folds, keep_groups
-    from mercerless._learners import Setting, matrix_for, select_learners
-    from mercerless.comparison import METRICS
+    from mercerless.comparison.learners import Setting, matrix_for, select_learners
+    from mercerless.comparison.schedule import inner_folds, keep_groups
+    from mercerless.comparison.words import METRICS
 
     persistence.check_installed()
     output = _common.check_output(args.output, ".skops")

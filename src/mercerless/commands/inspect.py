@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercerless._files import as_real, find_labels, find_matrix, read_arrays, read_labels
 from mercerless._validation import check_memory, check_square
+from mercerless.comparison.files import as_real, find_labels, find_matrix, read_arrays, read_labels
 from mercerless.datasets import load_digit_shapes
 from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
 from mercerless.spectra import Asymmetry, DissimilarityKernel, Indefiniteness, asymmetry, symmetrize

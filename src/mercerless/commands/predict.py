@@ -46,7 +46,7 @@ def add_parser(subparsers) -> None:
 def run(args: argparse.Namespace) -> int:
     """Load, read, predict, write."""
     from mercerless import persistence
-    from mercerless.comparison import write_atomically
+    from mercerless.comparison.result import write_atomically
 
     output = _common.check_output(args.output, ".csv")
     model = persistence.load(args.model)
@@ -72,9 +72,9 @@ def run(args: argparse.Namespace) -> int:
 
 def read_rows(path: str, array: str | None, description: dict) -> NDArray:
     """Return new items in the form the model takes."""
-    from mercerless._files import ARRAY_SUFFIXES, existing_file, read_matrix
-    from mercerless._inputs import SUFFIXES, TableEncoding, edit_similarities, read_table
     from mercerless._validation import check_real
+    from mercerless.comparison.files import ARRAY_SUFFIXES, existing_file, read_matrix
+    from mercerless.comparison.problem import SUFFIXES, TableEncoding, edit_similarities, read_table
 
     file = existing_file(path, SUFFIXES)
     what, width = repr(path), description["n_columns"]
@@ -99,7 +99,7 @@ def read_rows(path: str, array: str | None, description: dict) -> NDArray:
 
 def read_strings(file: Path) -> list[str]:
     """Return one string per line, or the first column of words of a table."""
-    from mercerless._inputs import _is_text, read_table
+    from mercerless.comparison.problem import _is_text, read_table
 
     if file.suffix.lower() == ".txt":
         return [line for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import VotingClassifier, VotingRegressor
 
-from mercerless._inputs import Problem
-from mercerless._learners import Learner
+from mercerless.comparison.learners import Learner
+from mercerless.comparison.problem import Problem
 
 
 def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> str:

@@ -11,14 +11,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercerless import _files
 from mercerless._validation import check_memory, check_real, check_square, relative_asymmetry
+from mercerless.comparison import files
 
 KINDS = ("similarity", "distance", "table", "strings")
 TASKS = ("classification", "regression")
-SUFFIXES = (*_files.ARRAY_SUFFIXES, ".parquet")
+SUFFIXES = (*files.ARRAY_SUFFIXES, ".parquet")
 DISTANCE_NAMES = ("D", "distance", "distances")
-LABEL_COLUMNS = (*_files.LABEL_NAMES, "class")
+LABEL_COLUMNS = (*files.LABEL_NAMES, "class")
 GROUP_COLUMNS = ("group", "groups")
 SPLIT_COLUMNS = ("split", "partition", "subset")
 INDEX_COLUMNS = ("", "id", "index")
@@ -343,7 +343,7 @@ def read_problem(
     Problem
         The checked problem.
     """
-    path = _files.existing_file(path, SUFFIXES)
+    path = files.existing_file(path, SUFFIXES)
     if path.suffix.lower() in (".npy", ".npz"):
         return _from_arrays(path, labels, kind, task, groups, array, use_split)
     if labels is not None and Path(labels).is_file():
@@ -356,17 +356,17 @@ def read_problem(
 
 
 def _from_arrays(path: Path, labels, kind, task, groups, array, use_split) -> Problem:
-    arrays = _files.read_arrays(path)
-    found = _files.find_matrix(arrays, path, array)
-    X = _files.as_real(arrays[found], repr(str(path)) if len(arrays) == 1 else f"{found!r} in {str(path)!r}")
+    arrays = files.read_arrays(path)
+    found = files.find_matrix(arrays, path, array)
+    X = files.as_real(arrays[found], repr(str(path)) if len(arrays) == 1 else f"{found!r} in {str(path)!r}")
     guesses = [] if array or len(arrays) == 1 else [Guess("matrix", found, "its name in the file", "array")]
     if kind is None and found in DISTANCE_NAMES and X.shape[0] == X.shape[1]:
         kind = "distance"
         guesses.append(Guess("kind", kind, f"the array is named {found}", "kind"))
-    own = labels if labels in arrays else None if labels else _files.find_labels(arrays)
+    own = labels if labels in arrays else None if labels else files.find_labels(arrays)
     if own is None and labels is None:
         raise ValueError(f"{str(path)!r} has no labels; give them with --labels FILE, one per item.")
-    y = arrays[own] if own is not None else _files.read_labels(_label_file(labels, path, arrays))
+    y = arrays[own] if own is not None else files.read_labels(_label_file(labels, path, arrays))
     load = f'with np.load("{path}") as arrays:\n    X = arrays["{found}"]'
     if path.suffix.lower() == ".npy":
         load = f'X = np.load("{path}")'
@@ -386,7 +386,7 @@ def _array_groups(arrays, groups, path, guesses) -> NDArray | None:
     if groups == "none":
         return None
     if groups is not None:
-        return arrays[groups] if groups in arrays else _files.read_labels(_label_file(groups, path, arrays))
+        return arrays[groups] if groups in arrays else files.read_labels(_label_file(groups, path, arrays))
     found = next((name for name in GROUP_COLUMNS if name in arrays), None)
     if found is None:
         return None
@@ -413,22 +413,22 @@ def _label_code(labels: str) -> str:
 
 def _are_lines(path: Path) -> bool:
     """Whether a file holds one text per line: no columns, and a word in every line."""
-    rows = [line.split() for line in _files._text(path).splitlines() if line.strip()]
-    columns = any(mark in _files._text(path) for mark in "\t;,")
-    return bool(rows) and not columns and not any(all(map(_files._is_number, row)) for row in rows)
+    rows = [line.split() for line in files._text(path).splitlines() if line.strip()]
+    columns = any(mark in files._text(path) for mark in "\t;,")
+    return bool(rows) and not columns and not any(all(map(files._is_number, row)) for row in rows)
 
 
 def _from_lines(path: Path, labels: str, task, groups, guesses: Sequence[Guess] = ()) -> Problem:
-    lines = tuple(line for line in _files._text(path).splitlines() if line.strip())
-    y = _parse_labels(list(_files.read_labels(labels)))
-    g = None if groups in (None, "none") else _files.read_labels(groups)
+    lines = tuple(line for line in files._text(path).splitlines() if line.strip())
+    y = _parse_labels(list(files.read_labels(labels)))
+    g = None if groups in (None, "none") else files.read_labels(groups)
     load = f'X = [line for line in open("{path}").read().splitlines() if line.strip()]\n{_label_code(labels)}'
     return make_problem(lines, y, kind="strings", task=task, groups=g, name=path.name, guesses=guesses, loading=load)
 
 
 def _recurs(names: list[str], rows: list[list[str]]) -> bool:
     """Whether a first line of words is no header: there are only words, and one of its own comes back as a label."""
-    words = not any(_files._is_number(cell) for row in rows[:20] for cell in row)
+    words = not any(files._is_number(cell) for row in rows[:20] for cell in row)
     return words and any(name in {row[i] for row in rows if len(row) > i} for i, name in enumerate(names))
 
 
@@ -436,9 +436,9 @@ def read_table(path: Path) -> Table:
     """Read the cells of a text or parquet table, by column."""
     if path.suffix.lower() == ".parquet":
         return _read_parquet(path)
-    rows = _files._table(path)
+    rows = files._table(path)
     first, names = next(iter(rows.items()))
-    if _files._is_header(names) and not _recurs(names, list(rows.values())[1:]):
+    if files._is_header(names) and not _recurs(names, list(rows.values())[1:]):
         del rows[first]
         if not rows:
             raise ValueError(f"{str(path)!r} has a header but no rows.")
@@ -549,7 +549,7 @@ def _table_labels(path, columns, n_rows, labels, kind, guesses) -> tuple[list[st
     if labels is not None and labels in columns:
         return columns[labels], labels
     if labels is not None:
-        return list(_files.read_labels(_label_file(labels, path, columns))), None
+        return list(files.read_labels(_label_file(labels, path, columns))), None
     found = next((name for name in columns if name.lower() in LABEL_COLUMNS), None)
     if found is not None:
         guesses.append(Guess("labels", f"column {found!r}", "its name", "labels"))
@@ -572,7 +572,7 @@ def _table_labels(path, columns, n_rows, labels, kind, guesses) -> tuple[list[st
 
 def _is_text(cells: list[str]) -> bool:
     """Whether a column holds strings to be compared: words, most of them different."""
-    return len(set(cells)) > len(cells) / 2 and not any(map(_files._is_number, cells))
+    return len(set(cells)) > len(cells) / 2 and not any(map(files._is_number, cells))
 
 
 def _table_column(columns, name, known, what, where, guesses) -> NDArray | None:
@@ -581,7 +581,7 @@ def _table_column(columns, name, known, what, where, guesses) -> NDArray | None:
         return None
     if name is not None and name not in columns:
         if Path(name).is_file():
-            return _files.read_labels(name)
+            return files.read_labels(name)
         raise ValueError(f"{where} has no column {name!r}; it has {_listed(columns)}.")
     if name is None:
         name = next((column for column in columns if column.lower() in known), None)
@@ -609,7 +609,7 @@ def _encoding(table: Table, what: str, guesses: list[Guess]) -> TableEncoding:
     """Find out which columns are numbers and which are words."""
     categories = {}
     for name, cells in table.columns.items():
-        numeric = sum(map(_files._is_number, cells))
+        numeric = sum(map(files._is_number, cells))
         if numeric == len(cells):
             continue
         words = sorted(set(cells))
@@ -630,7 +630,7 @@ def _encoding(table: Table, what: str, guesses: list[Guess]) -> TableEncoding:
 
 
 def _has_separator(cells: list[str]) -> bool:
-    return any(_files._is_number(cell.replace(",", "")) and "," in cell for cell in cells)
+    return any(files._is_number(cell.replace(",", "")) and "," in cell for cell in cells)
 
 
 def _numbers(cells: list[str], name: str, lines: list[int], what: str) -> NDArray:
@@ -639,13 +639,13 @@ def _numbers(cells: list[str], name: str, lines: list[int], what: str) -> NDArra
         values = np.array(cells, dtype=np.float64)
         bad = np.flatnonzero(~np.isfinite(values))
     except ValueError:
-        values, bad = None, [i for i, cell in enumerate(cells) if not _files._is_number(cell)]
+        values, bad = None, [i for i, cell in enumerate(cells) if not files._is_number(cell)]
     if values is not None and not len(bad):
         return values
     cell, at = cells[bad[0]], f"{what}: line {lines[bad[0]]}, column {name!r}"
     if cell == "" or cell.lower() in ("nan", "na", "null", "none", "?"):
         raise ValueError(f"{at} is missing ({cell!r}); fill in or remove missing values first.")
-    if "," in cell and _files._is_number(cell.replace(",", "")):
+    if "," in cell and files._is_number(cell.replace(",", "")):
         raise ValueError(f"{at} has {cell!r}; write numbers without thousands separators and with a decimal point.")
     raise ValueError(f"{at} has {cell!r} where a finite number should be.")
 
@@ -658,7 +658,7 @@ def _parse_labels(cells: Sequence) -> NDArray:
     texts = [str(cell) for cell in cells]
     if any(text == "" for text in texts):
         raise ValueError(f"{texts.count('')} labels are missing; remove those items first.")
-    if all(map(_files._is_number, texts)):
+    if all(map(files._is_number, texts)):
         return np.array(texts, dtype=np.float64)
     return np.array(texts)
 

@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from mercerless._engine import N_FOLDS, duration
-from mercerless._learners import similarities
-from mercerless._negative import negative_sentences
 from mercerless._validation import format_bytes
+from mercerless.comparison.learners import similarities
+from mercerless.comparison.negative import negative_sentences
+from mercerless.comparison.schedule import N_FOLDS
+from mercerless.comparison.words import WORDS, duration
 from mercerless.spectra import Indefiniteness, symmetrize
 
 if TYPE_CHECKING:
-    from mercerless.comparison import Comparison
+    from mercerless.comparison.result import Comparison
 
 __all__ = ["render", "render_short"]
 
@@ -60,7 +61,7 @@ def render(comparison: Comparison, command: str | None = None) -> str:
         _reproduce(comparison, command or comparison.python_command()),
     ]
     title = escape(f"{comparison.problem.name}: what works")
-    style = files("mercerless").joinpath("report.css").read_text(encoding="utf-8")
+    style = files("mercerless.comparison").joinpath("report.css").read_text(encoding="utf-8")
     policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
@@ -85,8 +86,6 @@ def render_short(comparison: Comparison) -> str:
     str
         Paragraphs and a table without style of their own. Every name that came from outside is escaped.
     """
-    from mercerless.comparison import WORDS
-
     header = ("learner", WORDS[comparison.metric], "difference", "interval", "fit", "verdict")
     rows = []
     for row in comparison.table:
@@ -195,8 +194,6 @@ def _reproduce(comparison: Comparison, command: str) -> str:
 
 
 def _plot(comparison: Comparison) -> str:
-    from mercerless.comparison import WORDS
-
     rows = comparison.table
     if len(rows) < 2:
         return ""
@@ -268,8 +265,6 @@ def _tick(value: float, step: float) -> str:
 
 
 def _table(comparison: Comparison) -> str:
-    from mercerless.comparison import WORDS
-
     rows = comparison.table
     others = [name for name in WORDS if name != comparison.metric and any(name in row for row in rows)]
     has_test = any(row["test_score"] is not None for row in rows)

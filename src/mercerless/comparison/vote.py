@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import VotingClassifier, VotingRegressor
 
-from mercerless._engine import Task, point_scores
-from mercerless._inputs import Problem
-from mercerless._learners import Learner, Setting
+from mercerless.comparison.learners import Learner, Setting
+from mercerless.comparison.problem import Problem
+from mercerless.comparison.schedule import Task, point_scores
 
 VOTE = "vote"
 N_MEMBERS = 3

@@ -27,7 +27,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from mercerless._inputs import Problem
+from mercerless.comparison.problem import Problem
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.estimators.dank import DANKClassifier, DANKRegressor
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor

@@ -31,8 +31,16 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
-from mercerless._inputs import Problem
-from mercerless._learners import Learner, Setting, forget_decompositions, matrix_for, rows_for, share_decompositions
+from mercerless.comparison.learners import (
+    Learner,
+    Setting,
+    forget_decompositions,
+    matrix_for,
+    rows_for,
+    share_decompositions,
+)
+from mercerless.comparison.problem import Problem
+from mercerless.comparison.words import duration
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
 
 N_FOLDS = 5
@@ -429,13 +437,3 @@ def _run_batch(setting: Setting, work: list[tuple[Learner, Task]]) -> list[dict[
         return [run_task(setting.problem, learner, setting, task) for learner, task in work]
     finally:
         forget_decompositions()
-
-
-def duration(seconds: float) -> str:
-    """Seconds for people: "35 s", "2 min", "1.5 h"."""
-    if seconds < 1:
-        return f"{1000 * seconds:.3g} ms"
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.3g} s"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import platform
-import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,26 +19,18 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.datasets import get_data_home
 
-from mercerless._engine import N_FOLDS, Run, Store, contributions, duration, make_folds
-from mercerless._inputs import Problem, make_problem
-from mercerless._learners import LEARNERS, Learner, Setting, count_settings, select_learners, similarities
-from mercerless._negative import NegativePart, judge_negative_part, negative_sentences
-from mercerless._statistics import Differences, Split, compare_splits
-from mercerless._vote import VOTE, Records, best_three, vote_learner, vote_record, vote_records
+from mercerless.comparison.code import code_for
+from mercerless.comparison.learners import LEARNERS, Learner, Setting, count_settings, select_learners, similarities
+from mercerless.comparison.negative import NegativePart, judge_negative_part, negative_sentences
+from mercerless.comparison.problem import Problem, make_problem
+from mercerless.comparison.report import render, render_short
+from mercerless.comparison.schedule import N_FOLDS, Run, Store, contributions, make_folds
+from mercerless.comparison.statistics import Differences, Split, compare_splits
+from mercerless.comparison.vote import VOTE, Records, best_three, vote_learner, vote_record, vote_records
+from mercerless.comparison.words import METRICS, WORDS, duration, parse_budget
 from mercerless.spectra import Indefiniteness, indefiniteness
 
 __all__ = ["Comparison", "compare"]
-
-METRICS = {"classification": ("accuracy", "balanced_accuracy"), "regression": ("r2",)}
-WORDS = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "r2": "R²",
-    "rmse": "RMSE",
-    "mae": "mean absolute error",
-    "roc_auc": "area under ROC",
-    "log_loss": "log-loss",
-}
 
 
 def compare(
@@ -190,20 +181,6 @@ def compare_problem(
         run.store.clear()
     comparison.elapsed = run.elapsed
     return comparison
-
-
-def parse_budget(budget: float | str | None) -> float | None:
-    """Seconds of a budget such as 90, "90s", "2m", "1.5h"; None means no limit."""
-    if budget is None or isinstance(budget, (int, float)):
-        seconds = budget
-    else:
-        match = re.fullmatch(r"\s*([0-9.]+)\s*(s|sec|m|min|h)?\s*", budget.lower())
-        if match is None:
-            raise ValueError(f"budget={budget!r} is not a time; write for example '90s', '2m' or '1h'.")
-        seconds = float(match[1]) * {"m": 60, "h": 3600}.get((match[2] or "s")[0], 1)
-    if seconds is not None and not seconds > 0:
-        raise ValueError(f"budget={budget!r} must be positive; write for example '90s', '2m' or '1h'.")
-    return seconds
 
 
 def _work_folder(problem: Problem, metric: str, learners: list[Learner], random_state: int) -> Path:
@@ -603,8 +580,6 @@ class Comparison:
         str
             A program that loads the data, fits and predicts.
         """
-        from mercerless._code import code_for
-
         learner = self.learner(name)
         return code_for(self.problem, learner, self._build(learner))
 
@@ -692,8 +667,6 @@ class Comparison:
         command : str or None, default=None
             What reproduces it; None means the call in Python.
         """
-        from mercerless.report import render
-
         write_atomically(path, render(self, command))
 
     def __repr__(self) -> str:
@@ -706,8 +679,6 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         """The short table and the verdict for notebooks."""
-        from mercerless.report import render_short
-
         return render_short(self)
 
     def __str__(self) -> str:
