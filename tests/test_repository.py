@@ -19,13 +19,14 @@ SOURCE = ROOT / "src" / "mercerless"
 # What each floor may import of ours. Prefixes of module names without the package.
 FLOORS = {
     "_validation": (),
+    "_optional": (),
     "datasets": (),
     "_blocks": ("_validation",),
     "kernels": ("_validation", "kernels"),
     "spectra": ("_validation", "kernels"),
     "lowrank": ("_validation", "_blocks", "kernels"),
     "solvers": ("_validation", "_blocks", "spectra", "lowrank", "solvers"),
-    "estimators": ("_validation", "_blocks", "kernels", "spectra", "lowrank", "solvers", "estimators"),
+    "estimators": ("_optional", "_validation", "_blocks", "kernels", "spectra", "lowrank", "solvers", "estimators"),
 }
 MODULES = sorted(path for path in SOURCE.rglob("*.py"))
 

@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from mercerless._optional import import_optional
+
 __all__ = ["load", "save"]
 
 #: Types outside this package that fitted models hold and that skops does not trust by itself: plain containers of
@@ -113,8 +115,4 @@ def check_installed() -> None:
 
 
 def _skops():
-    try:
-        from skops import io
-    except ImportError:
-        raise ImportError("Saving models needs skops; install it with: pip install 'mercerless[skops]'.") from None
-    return io
+    return import_optional("skops.io", extra="skops", what="Saving models")

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mercerless._optional import import_optional
+
 if TYPE_CHECKING:
     from mercerless.comparison.problem import Problem
 
@@ -125,10 +127,8 @@ def backend(address: str | None) -> Iterator[None]:
     if address is None:
         yield
         return
-    try:
-        from distributed import CancelledError, Client, KilledWorker
-    except ImportError:
-        raise ImportError("--dask needs distributed; install it with: pip install 'mercerless[dask]'.") from None
+    import_optional("distributed", extra="dask", what="--dask")
+    from distributed import CancelledError, Client, KilledWorker
     from joblib import parallel_config
 
     try:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mercerless._optional import import_optional
 from mercerless._validation import check_memory, check_square
 from mercerless.comparison.files import as_real, find_labels, find_matrix, read_arrays, read_labels
 from mercerless.datasets import load_digit_shapes
@@ -173,12 +174,9 @@ def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> tuple[str, st
 
 def draw(matrix: Matrix, output: Path) -> Indefiniteness:
     """Write the spectrum and the ordered matrix side by side, complete or not at all; return the measures."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("Drawing needs matplotlib; install it with: pip install 'mercerless[plot]'.") from None
-
-    figure = Figure(figsize=(12.5, 5.2), layout="constrained")
+    figure = import_optional("matplotlib.figure", extra="plot", what="Drawing").Figure(
+        figsize=(12.5, 5.2), layout="constrained"
+    )
     left, right = figure.subplots(1, 2, width_ratios=[1.15, 1])
     spectrum = SpectrumDisplay.from_matrix(similarities(matrix), name=matrix.name, ax=left)
     title = f"The {matrix.kind} matrix"

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercerless._optional import import_optional
 from mercerless._validation import check_memory, check_real, check_square, relative_asymmetry
 from mercerless.comparison import files
 
@@ -296,11 +297,10 @@ def guess_kind(X: NDArray) -> tuple[str, str]:
 
 def edit_similarities(rows: Sequence[str], columns: Sequence[str]) -> NDArray:
     """``1 - edit distance / longer length`` of every row's string with every column's."""
-    try:
-        from rapidfuzz.distance import Levenshtein
-        from rapidfuzz.process import cdist
-    except ImportError:
-        raise ImportError("Strings need rapidfuzz; install it with: pip install 'mercerless[strings]'.") from None
+    import_optional("rapidfuzz", extra="strings", what="Comparing strings")
+    from rapidfuzz.distance import Levenshtein
+    from rapidfuzz.process import cdist
+
     check_memory(8.0 * len(rows) * len(columns), f"The edit distances of {len(rows)} x {len(columns)} strings")
     return cdist(rows, columns, scorer=Levenshtein.normalized_similarity, dtype=np.float64)
 
@@ -458,10 +458,9 @@ def read_table(path: Path) -> Table:
 
 
 def _read_parquet(path: Path) -> Table:
-    try:
-        from pyarrow import ArrowInvalid, parquet
-    except ImportError:
-        raise ImportError("Reading parquet needs pyarrow; install it with: pip install 'mercerless[table]'.") from None
+    import_optional("pyarrow", extra="table", what="Reading parquet")
+    from pyarrow import ArrowInvalid, parquet
+
     try:
         table = parquet.read_table(path)
     except (ArrowInvalid, OSError):

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.datasets import get_data_home
 
+from mercerless._optional import import_optional
 from mercerless.comparison.code import code_for
 from mercerless.comparison.learners import LEARNERS, Learner, Setting, count_settings, select_learners, similarities
 from mercerless.comparison.negative import NegativePart, judge_negative_part, negative_sentences
@@ -622,8 +623,7 @@ class Comparison:
         pandas.DataFrame
             The table.
         """
-        import pandas as pd
-
+        pd = import_optional("pandas", extra="table", what="A table for pandas")
         return pd.DataFrame(self.table).set_index("learner")
 
     def save(self, path: str | os.PathLike) -> None:

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import check_rows, is_dask
+from mercerless._optional import CallbackSupportMixin
 from mercerless._validation import check_memory, check_symmetric
 from mercerless.kernels import Kernel, PairFunction, Precomputed, as_kernel
 

@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import LinAlgError, cholesky, eigvalsh
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
-from sklearn.callback import with_callbacks
 from sklearn.cluster import BisectingKMeans, KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
@@ -24,6 +23,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_labels,
     check_memory,

@@ -9,12 +9,12 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
-from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
+from mercerless._optional import CallbackSupportMixin, with_callbacks
 from mercerless._validation import check_classes, check_memory
 from mercerless.estimators.hyper_machine import KernelStage, KreinStage, LinearStage, Stage, choose_stages, stage_splits
 from mercerless.estimators.hyper_search import (

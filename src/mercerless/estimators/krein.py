@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.callback import with_callbacks
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
@@ -18,6 +17,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import blockwise, is_dask, reduce_rows, take_rows
+from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_classes,
     check_memory,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless._optional import import_optional
 from mercerless.inspection.spectra import NEGATIVE, NEUTRAL, POSITIVE, _axes, _despine
 
 
@@ -193,8 +194,7 @@ class AdaptationDisplay:
         AdaptationDisplay
             The display.
         """
-        import matplotlib.pyplot as plt
-
+        plt = import_optional("matplotlib.pyplot", extra="plot", what="Drawing")
         if axes is None:
             axes = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained", width_ratios=[1.15, 1])[1]
         self.axes_ = np.asarray(axes)

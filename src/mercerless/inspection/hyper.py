@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless._optional import import_optional
 from mercerless.estimators.hyper_search import encode_target
 from mercerless.inspection.spectra import NEGATIVE, NEUTRAL, POSITIVE, _axes, _despine
 
@@ -93,8 +94,7 @@ class LearnedKernelDisplay:
             This display.
         """
         if axes is None:
-            import matplotlib.pyplot as plt
-
+            plt = import_optional("matplotlib.pyplot", extra="plot", what="Drawing")
             _, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
         axes = np.asarray(axes)
         if axes.shape != (3,):

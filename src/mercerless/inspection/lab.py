@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless._optional import import_optional
 from mercerless.inspection.spectra import NEGATIVE, NEUTRAL, POSITIVE, _axes, _despine
 
 _LINES = (POSITIVE, NEGATIVE, "#009E73")
@@ -202,8 +203,7 @@ class DescentDisplay:
             This display.
         """
         if axes is None:
-            import matplotlib.pyplot as plt
-
+            plt = import_optional("matplotlib.pyplot", extra="plot", what="Drawing")
             _, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
         left, right = axes
         left.plot(self.loss, color=POSITIVE)
@@ -314,8 +314,7 @@ class LocalFitDisplay:
             This display.
         """
         if axes is None:
-            import matplotlib.pyplot as plt
-
+            plt = import_optional("matplotlib.pyplot", extra="plot", what="Drawing")
             _, axes = plt.subplots(
                 2, 1, figsize=(6.4, 5), sharex=True, layout="constrained", height_ratios=[3, 1.2], squeeze=True
             )

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless._optional import import_optional
+
 #: Okabe-Ito blue and vermillion.
 _FAMILY, _STACK = "#0072B2", "#D55E00"
 
@@ -93,8 +95,7 @@ class StackDisplay:
             This object.
         """
         if axes is None:
-            import matplotlib.pyplot as plt
-
+            plt = import_optional("matplotlib.pyplot", extra="plot", what="Drawing")
             _, axes = plt.subplots(1, 2, sharey=True, figsize=(8.5, 3.2), layout="constrained")
         self.axes_ = axes
         self.figure_ = axes[0].figure

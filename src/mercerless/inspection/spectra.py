@@ -11,6 +11,7 @@ from scipy.linalg import eigvalsh
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless._optional import import_optional
 from mercerless._validation import check_square, check_symmetric
 from mercerless.spectra import Indefiniteness, indefiniteness
 
@@ -22,8 +23,7 @@ def _axes(ax):
     """Return `ax`, or the axes of a new pyplot figure."""
     if ax is not None:
         return ax
-    import matplotlib.pyplot as plt
-
+    plt = import_optional("matplotlib.pyplot", extra="plot", what="Drawing")
     return plt.subplots(layout="constrained")[1]
 
 

@@ -1,0 +1,59 @@
+"""The one door to optional packages and to what older scikit-learn lacks."""
+
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import sklearn
+
+__all__ = ["CallbackSupportMixin", "import_optional", "with_callbacks"]
+
+
+def import_optional(name: str, extra: str, what: str) -> ModuleType:
+    """The module `name`, or an ImportError whose one sentence says what needs it and which extra brings it.
+
+    `what` begins the sentence and is singular: ``import_optional("skops.io", extra="skops", what="Saving models")``.
+    """
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        package = name.partition(".")[0]
+        raise ImportError(f"{what} needs {package}; install it with: pip install 'mercerless[{extra}]'.") from None
+
+
+class _NoContext:
+    """A callback context that nobody listens to: tells nobody, never stops a fit."""
+
+    def subcontext(self, *args: Any, **kwargs: Any) -> "_NoContext":
+        return self
+
+    def call_on_fit_task_begin(self, **kwargs: Any) -> "_NoContext":
+        return self
+
+    def call_on_fit_task_end(self, **kwargs: Any) -> bool:
+        return False
+
+
+class NoCallbacks:
+    """What estimators inherit where scikit-learn has no callbacks: they fit the same, and refuse callbacks."""
+
+    def set_callbacks(self, *callbacks: Any) -> "NoCallbacks":
+        """Refuse callbacks, which scikit-learn has from 1.9 on; none at all is fine."""
+        if callbacks:
+            raise NotImplementedError(
+                f"Callbacks need scikit-learn 1.9 or newer, and {sklearn.__version__} is installed."
+            )
+        return self
+
+    def _init_callback_context(self, **kwargs: Any) -> _NoContext:
+        return _NoContext()
+
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ModuleNotFoundError:  # before scikit-learn 1.9
+    CallbackSupportMixin = NoCallbacks
+
+    def with_callbacks(method):
+        """Leave the method as it is."""
+        return method
