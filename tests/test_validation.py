@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from mercerless import _validation as v
+from mercerless import config_context
 
 
 class TestSquareAndSymmetric:
@@ -87,3 +88,17 @@ def test_row_blocks_cover_all_rows_within_budget():
     assert [b.stop - b.start for b in blocks] == [3, 3, 3, 1]
     assert list(v.row_blocks(2, 1e9, budget=10)) == [slice(0, 1), slice(1, 2)]
     assert list(v.row_blocks(0, 8)) == []
+
+
+def test_the_context_sets_the_limit_inside_of_it_only():
+    before = v.memory_budget("1TB")
+    with config_context(memory_limit="1kB"):
+        assert v.memory_budget() == 1000 and v.memory_budget("1TB") == before
+        with pytest.raises(MemoryError, match="budget is 1 kB"):
+            v.check_memory(1001, "This")
+        with config_context(memory_limit="2kB"):
+            assert v.memory_budget() == 2000
+        assert v.memory_budget() == 1000
+    with pytest.raises(ValueError, match="not a size"), config_context(memory_limit="much"):
+        pass
+    v.check_memory(1001, "This")

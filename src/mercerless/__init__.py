@@ -5,6 +5,7 @@ matrices into coefficients and a certificate. An estimator wears one solver.
 """
 
 from mercerless import datasets, inspection, kernels, lowrank, persistence, spectra, theory
+from mercerless._memory import config_context
 from mercerless.comparison import Comparison, compare
 from mercerless.estimators.alignment import AlignmentClassifier
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
@@ -46,6 +47,7 @@ __all__ = [
     "SimilarityRegressorCV",
     "SimilaritySVC",
     "compare",
+    "config_context",
     "datasets",
     "inspection",
     "kernels",

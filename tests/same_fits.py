@@ -1,0 +1,139 @@
+"""Whether two commits give the same models: small fits of every estimator, compared on one machine.
+
+``python tests/same_fits.py REV`` checks REV out beside this tree, lets each run its own copy of this script, and
+compares what both predict. It compares commits; numbers stored from one machine are no test on another. Each commit
+lists its fits in its own words, so a renamed parameter changes the list and not the names of the fits.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def fits():
+    """Yield names and functions that give an array of predictions."""
+    import mercerless as m
+    from mercerless import kernels as k
+
+    rng = np.random.RandomState(0)
+    X, Z = rng.normal(size=(90, 4)), rng.normal(size=(20, 4))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=90)
+    two = np.where(y > np.median(y), "b", "a")
+    three = np.digitize(y, np.quantile(y, [0.33, 0.67]))
+    weight = rng.uniform(0.5, 2.0, 90)
+    K, L = k.TL1(3.0)(X), k.TL1(3.0)(Z, X)
+    D, E = np.sqrt(np.abs(X[:, None] - X).sum(2)), np.sqrt(np.abs(Z[:, None] - X).sum(2))
+    words = ["".join(rng.choice(list("abcd"), rng.randint(2, 7))) for _ in range(40)]
+    first = [word[0] for word in words]
+    directed, to_new = np.tanh(X @ rng.normal(size=(4, 4)) @ X.T / 4), np.tanh(Z @ rng.normal(size=(4, 4)) @ X.T / 4)
+
+    def shared(a, b):
+        return len(set(a) & set(b)) - 0.5 * abs(len(a) - len(b))
+
+    def numbers(estimator, target, train=X, new=Z, **fit):
+        return lambda: estimator.fit(train, target, **fit).predict(new)
+
+    def scores(estimator, target, train=X, new=Z, method="decision_function", **fit):
+        return lambda: getattr(estimator.fit(train, target, **fit), method)(new)
+
+    pre = {"kernel": "precomputed"}
+    yield "krein ridge, grid", numbers(m.KreinRidge(**pre), y, K, L)
+    yield "krein ridge, vectors", numbers(m.KreinRidge(k.TL1(3.0)), y)
+    yield "krein ridge, weights", numbers(m.KreinRidge(k.TL1(3.0)), y, sample_weight=weight)
+    yield (
+        "krein ridge, sphere",
+        numbers(m.KreinRidge(k.TL1(3.0), alpha_positive=0.1, alpha_negative=0.5, constraint="sphere", radius=2.0), y),
+    )
+    yield "krein ridge, gradient", numbers(m.KreinRidge(k.TL1(3.0), tune="gradient", n_restarts=2, max_iter=5), y)
+    yield "krein ridge, landmarks", numbers(m.KreinRidge(k.TL1(3.0), solver="nystroem", n_landmarks=30), y)
+    yield "krein classifier", scores(m.KreinRidgeClassifier(**pre), three, K, L, method="predict_proba")
+    yield "krein svc", scores(m.KreinSVC(**pre), two, K, L)
+    yield "krein svc, centered", scores(m.KreinSVC(k.TL1(3.0), center=True), three)
+    yield "krein svr", numbers(m.KreinSVR(k.TL1(3.0), center=True), y)
+    yield "similarity classifier", scores(m.SimilarityClassifierCV(**pre), three, K, L, method="predict_proba")
+    yield "similarity classifier, distances", scores(m.SimilarityClassifierCV(**pre), two, D, E, method="predict_proba")
+    yield (
+        "similarity classifier, words",
+        lambda: m.SimilarityClassifierCV(shared, cv=3).fit(words, first).predict_proba(words[:9]),
+    )
+    yield "similarity regressor", numbers(m.SimilarityRegressorCV(**pre), y, K, L)
+    yield (
+        "similarity features",
+        lambda: m.SimilarityFeatures(k.TL1(3.0), n_landmarks=9, random_state=0).fit_transform(X),
+    )
+    yield "similarity svc", scores(m.SimilaritySVC(**pre), two, K, L)
+    yield "asymmetric ridge", numbers(m.AsymmetricRidge(side="left", **pre), y, directed, to_new)
+    yield "asymmetric classifier", scores(m.AsymmetricRidgeClassifier(), three, method="predict_proba")
+    yield "lab regressor", numbers(m.LABRegressor(random_state=0), y)
+    yield (
+        "lab regressor, gaussian",
+        numbers(m.LABRegressor(12, kernel="gaussian", random_state=0), y, sample_weight=weight),
+    )
+    yield "lab classifier", scores(m.LABClassifier(random_state=0), three, method="predict_proba")
+    yield "dank classifier", scores(m.DANKClassifier(), two)
+    yield "dank classifier, parts", scores(m.DANKClassifier(n_parts=2, random_state=0), three)
+    yield "dank regressor", numbers(m.DANKRegressor(), y)
+    yield "dank regressor, gradient", numbers(m.DANKRegressor(tune="gradient", random_state=0), y)
+    yield "hyper ridge", lambda: m.HyperRidge(random_state=0).fit(X, K).transform(Z)
+    yield "hyper svr", lambda: m.HyperSVR(random_state=0).fit(X[:40], K[:40, :40]).transform(Z)
+    yield "hyper classifier", scores(m.HyperClassifier(random_state=0), two)
+    yield "hyper regressor", numbers(m.HyperRegressor(random_state=0), y)
+    yield "spectrum transformer", lambda: m.spectra.SpectrumTransformer("flip").fit(K).transform(L)
+    yield "dissimilarity kernel", lambda: m.spectra.DissimilarityKernel().fit(D).transform(E)
+
+
+def write(path):
+    """Run all fits of this tree and keep what they predict."""
+    results = {}
+    for name, predict in fits():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results[name] = np.asarray(predict())
+        print(f"  {name}", flush=True)
+    np.savez(path, **results)
+
+
+def run(tree, path):
+    """Let a checkout run its own copy of this script."""
+    environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1"}
+    subprocess.run(
+        [sys.executable, str(tree / "tests" / "same_fits.py"), "--write", str(path)], env=environment, check=True
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("revision", nargs="?", default="HEAD")
+    parser.add_argument("--write", metavar="FILE")
+    parser.add_argument("--rtol", type=float, default=1e-8)
+    arguments = parser.parse_args()
+    if arguments.write:
+        return write(arguments.write)
+    with tempfile.TemporaryDirectory() as folder:
+        other = Path(folder) / "tree"
+        subprocess.run(["git", "worktree", "add", "--detach", str(other), arguments.revision], cwd=ROOT, check=True)
+        try:
+            run(other, Path(folder) / "before.npz")
+            run(ROOT, Path(folder) / "after.npz")
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", str(other)], cwd=ROOT, check=True)
+        before, after = np.load(Path(folder) / "before.npz"), np.load(Path(folder) / "after.npz")
+        different = sorted(set(before.files) ^ set(after.files))
+        for name in sorted(set(before.files) & set(after.files)):
+            gap = np.abs(before[name] - after[name]).max() / max(np.abs(before[name]).max(), 1e-300)
+            print(f"{gap:9.1e}  {name}")
+            different += [name] * (not gap <= arguments.rtol)
+    print(f"{len(after.files)} fits, {len(different)} differ" + "".join(f"\n  {name}" for name in different))
+    return bool(different)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
