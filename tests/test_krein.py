@@ -34,7 +34,7 @@ from mercerless.solvers.krein import (
     sphere_pullback,
     validation_loss,
 )
-from mercerless.solvers.svm import hinge_machine, squared_hinge_machine, stabilize, tube_machine
+from mercerless.solvers.svm import hinge_machine, hinge_machines, squared_hinge_machine, stabilize, tube_machine
 from mercerless.solvers.tuning import calibrate_scores, minimize_with_restarts
 
 
@@ -401,6 +401,23 @@ def test_hinge_and_tube_gaps_shrink_with_the_tolerance():
     reference = SVR(kernel="precomputed", tol=1e-8).fit(P, y + 0.1)
     machine = tube_machine(P, y + 0.1, tol=1e-8)
     assert_allclose(P @ machine.coef + machine.intercept, reference.predict(P), atol=1e-10)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_all_pairs_in_one_call_are_the_machines_of_the_pairs(n_classes):
+    rng = np.random.default_rng(0)
+    X, labels = rng.normal(size=(60, 3)), rng.permutation(np.arange(60) % n_classes)
+    K, weight = X @ X.T, rng.uniform(0.5, 2.0, size=60)
+    machines = hinge_machines(K, labels, 0.7, weight, tol=1e-9)
+    pairs = [(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)]
+    assert len(machines) == len(pairs)
+    for (i, j), machine in zip(pairs, machines):
+        rows = np.flatnonzero((labels == i) | (labels == j))
+        sign = np.where(labels[rows] == j, 1.0, -1.0)
+        alone = hinge_machine(K[np.ix_(rows, rows)], sign, 0.7, weight[rows], tol=1e-9)
+        expected = K[:, rows] @ alone.coef + alone.intercept
+        np.testing.assert_allclose(K @ machine.coef + machine.intercept, expected, rtol=1e-5, atol=1e-6)
+        assert machine.gap < 1e-6 and alone.gap < 1e-6 and not machine.coef[np.setdiff1d(np.arange(60), rows)].any()
 
 
 def test_one_class_machines_are_constant():

@@ -6,6 +6,7 @@ ordinary machine with the kernel matrix ``|K| = V |s| V'``. With a factor c for 
 machine times the projector are coefficients for the original kernel, and new items need nothing but ``k(x, x_i)``.
 """
 
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -81,10 +82,38 @@ def hinge_machine(
     beta = np.zeros(len(K))
     beta[model.support_] = model.dual_coef_[0]
     b = float(model.intercept_[0])
+    return Machine(beta, b, _hinge_gap(K, sign, beta, b, C * w), int(np.sum(model.n_iter_)))
+
+
+def hinge_machines(
+    K: NDArray, labels: NDArray, C: float = 1.0, weight: NDArray | None = None, *, tol: float = 1e-3, max_iter: int = -1
+) -> list[Machine]:
+    """The machines of `hinge_machine` for all pairs i < j of the classes 0, 1, ..., in one call of libsvm.
+
+    The machine of a pair has class j as the positive one, and coefficients of 0 for rows of other classes.
+    """
+    n_classes = int(labels.max()) + 1
+    w = np.ones(len(K)) if weight is None else weight
+    model = SVC(kernel="precomputed", C=C, tol=tol, max_iter=max_iter).fit(K, labels, sample_weight=weight)
+    supports, machines = labels[model.support_], []
+    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
+        beta, rows = np.zeros(len(K)), np.flatnonzero((labels == i) | (labels == j))
+        for one, other in ((i, j), (j, i)):  # libsvm keeps one row of coefficients per rival
+            of_one = supports == one
+            beta[model.support_[of_one]] = model.dual_coef_[other - (other > one), of_one]
+        flip = 1.0 if n_classes == 2 else -1.0  # with two classes scikit-learn has turned the signs already
+        beta, b = flip * beta, flip * float(model.intercept_[k])
+        sign = np.where(labels[rows] == j, 1.0, -1.0)
+        gap = _hinge_gap(K[np.ix_(rows, rows)], sign, beta[rows], b, C * w[rows])
+        machines.append(Machine(beta, b, gap, int(model.n_iter_[k])))
+    return machines
+
+
+def _hinge_gap(K: NDArray, sign: NDArray, beta: NDArray, b: float, cost: NDArray) -> float:
+    """The relative duality gap of a machine with hinge loss."""
     Kb = K @ beta
     norm, loss = beta @ Kb, np.maximum(0.0, 1.0 - sign * (Kb + b))
-    primal, dual = norm / 2 + C * (w @ loss), np.abs(beta).sum() - norm / 2
-    return Machine(beta, b, _relative(primal, dual), int(np.sum(model.n_iter_)))
+    return _relative(norm / 2 + cost @ loss, np.abs(beta).sum() - norm / 2)
 
 
 def tube_machine(
