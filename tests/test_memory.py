@@ -12,10 +12,8 @@ import numpy as np
 import pytest
 
 from mercerless import (
-    AlignmentClassifier,
     AsymmetricRidge,
     AsymmetricRidgeClassifier,
-    BilinearExtension,
     DANKClassifier,
     DANKRegressor,
     HyperClassifier,
@@ -108,8 +106,6 @@ REFUSE = {
     "HyperRegressor": (
         HyperRegressor(GaussianHyper(2.0), alpha=1e-3, C=1.0, n_landmarks=100, random_state=0), rows,
     ),
-    "AlignmentClassifier": (AlignmentClassifier(), labels),
-    "BilinearExtension": (BilinearExtension(Gaussian(2.0), alpha=1e-3), similarities),
 }  # fmt: skip
 
 

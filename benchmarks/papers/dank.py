@@ -29,6 +29,7 @@ import matplotlib
 import matplotlib.pyplot as plt
 import numpy as np
 from dank_rivals import AlignedFeatures, BayesianMKL, LogDetMachine
+from generators import make_step, make_surface
 from scipy.stats import t as student
 from scipy.stats import wilcoxon
 from sklearn.cluster import KMeans
@@ -40,7 +41,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC, SVR
 
 from mercerless import DANKClassifier, DANKRegressor
-from mercerless.datasets import load, make_clowns, make_step, make_surface
+from mercerless.datasets import load, make_clowns
 from mercerless.inspection import DANKBoundaryDisplay
 from mercerless.kernels import Gaussian
 

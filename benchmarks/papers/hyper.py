@@ -25,6 +25,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from hyper_rivals import AlignmentClassifier, BilinearExtension, NearestExtension
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine, make_friedman1
 from sklearn.decomposition import PCA
@@ -39,8 +40,6 @@ from sklearn.svm import SVC, SVR, LinearSVC
 
 from mercerless import DANKClassifier, HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
 from mercerless.datasets import load
-from mercerless.estimators.alignment import AlignmentClassifier
-from mercerless.estimators.extension import BilinearExtension, NearestExtension
 from mercerless.kernels import Gaussian
 from mercerless.kernels.hyper import GaussianHyper, pair_index, random_pairs, take_pairs
 

@@ -22,6 +22,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from generators import make_krein_matrix
 from scipy.linalg import eigvalsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -29,7 +30,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from mercerless import KreinRidge, KreinRidgeClassifier
-from mercerless.datasets import load, make_krein_matrix
+from mercerless.datasets import load
 from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Log, Sigmoid, SphericalPolynomial
 from mercerless.spectra import SpectrumTransformer, indefiniteness
 from mercerless.theory import eigenvalue_growth, learning_curve

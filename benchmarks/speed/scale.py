@@ -296,7 +296,6 @@ def speedups():
 def stating():
     """Learners, and the number whose square their memory goes with: rows, or landmarks."""
     from mercerless import (
-        AlignmentClassifier,
         AsymmetricRidge,
         DANKClassifier,
         HyperClassifier,
@@ -325,7 +324,6 @@ def stating():
         "HyperClassifier, machine='svm'": (
             HyperClassifier(hyper, alpha=1e-3, C=1.0, n_landmarks=100, machine="svm", random_state=0), n, n,
         ),
-        "AlignmentClassifier, 11 kernels": (AlignmentClassifier(C=1.0), n, n),
     }  # fmt: skip
 
 

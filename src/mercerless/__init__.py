@@ -7,10 +7,8 @@ matrices into coefficients and a certificate. An estimator wears one solver.
 from mercerless import datasets, inspection, kernels, lowrank, persistence, spectra, theory
 from mercerless._memory import config_context
 from mercerless.comparison import Comparison, compare
-from mercerless.estimators.alignment import AlignmentClassifier
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.estimators.dank import DANKClassifier, DANKRegressor
-from mercerless.estimators.extension import BilinearExtension, NearestExtension
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
 from mercerless.estimators.lab import LABClassifier, LABRegressor
@@ -24,10 +22,8 @@ from mercerless.estimators.similarity import (
 __version__ = "0.1.0"
 
 __all__ = [
-    "AlignmentClassifier",
     "AsymmetricRidge",
     "AsymmetricRidgeClassifier",
-    "BilinearExtension",
     "Comparison",
     "DANKClassifier",
     "DANKRegressor",
@@ -41,7 +37,6 @@ __all__ = [
     "KreinSVR",
     "LABClassifier",
     "LABRegressor",
-    "NearestExtension",
     "SimilarityClassifierCV",
     "SimilarityFeatures",
     "SimilarityRegressorCV",

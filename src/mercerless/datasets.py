@@ -1,6 +1,4 @@
-"""Data sets: one that is built in, the generators of the papers, and a loader for the papers' real sets."""
-
-from __future__ import annotations
+"""Data sets: one that is built in, three generators, and a loader for the papers' real sets."""
 
 import csv
 import hashlib
@@ -14,7 +12,6 @@ from urllib.error import URLError
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from scipy.spatial.distance import cdist
 from sklearn.datasets import fetch_openml, get_data_home, load_digits, load_wine
 from sklearn.utils import Bunch, check_random_state
@@ -25,12 +22,8 @@ __all__ = [
     "load",
     "load_digit_shapes",
     "make_balls3d",
-    "make_chirp",
     "make_clowns",
-    "make_krein_matrix",
     "make_lab_function",
-    "make_step",
-    "make_surface",
 ]
 
 
@@ -55,9 +48,9 @@ def load_digit_shapes(n_samples: int = 400, *, threshold: float = 8.0) -> Bunch:
     Returns
     -------
     shapes : Bunch
-        ``D``, the distances, and ``K = -H D**2 H / 2`` with ``H`` the centring matrix, the similarities, both
+        ``D``, the distances, and ``K = -H D**2 H / 2`` with ``H`` the centering matrix, the similarities, both
         of shape (n_samples, n_samples); ``target``, the digit; ``images`` of shape (n_samples, 8, 8);
-        ``DESCR``. ``K`` is centred on all items; to keep test items out of the centring, begin with ``D``
+        ``DESCR``. ``K`` is centered on all items; to keep test items out of the centering, begin with ``D``
         and `mercerless.spectra.DissimilarityKernel`.
 
     References
@@ -88,7 +81,7 @@ def load_digit_shapes(n_samples: int = 400, *, threshold: float = 8.0) -> Bunch:
         images=images,
         DESCR=(
             f"{n_samples} handwritten digits of scikit-learn as point sets, with modified Hausdorff distances D "
-            "and the similarities K they give by double centring."
+            "and the similarities K they give by double centering."
         ),
     )
 
@@ -106,6 +99,7 @@ def _modified_hausdorff(inside: NDArray[np.bool_], points: NDArray) -> NDArray[n
 
 
 def _check_count(n_samples: int, least: int = 1) -> int:
+    """The number of samples, refused below the least that makes sense."""
     if n_samples < least:
         raise ValueError(f"n_samples must be at least {least}, got {n_samples}.")
     return int(n_samples)
@@ -135,7 +129,7 @@ def make_clowns(
     Returns
     -------
     X : ndarray of shape (n_samples, 2)
-        Standardised coordinates.
+        Standardized coordinates.
     y : ndarray of shape (n_samples,)
         1 for the blob, -1 for the parabola.
 
@@ -218,125 +212,6 @@ def make_lab_function(
     return X, _add_noise(formula(*X.T), noise, rng)
 
 
-def make_chirp(
-    n_samples: int = 200, *, noise: float = 0.0, random_state: int | np.random.RandomState | None = None
-) -> tuple[NDArray, NDArray]:
-    """Generate the one-dimensional signal ``sin(2 x**3)`` of the LAB paper's Figure 1, of rising frequency.
-
-    Parameters
-    ----------
-    n_samples : int, default=200
-        The number of points.
-    noise : float, default=0.0
-        The variance of the noise divided by the variance of the signal.
-    random_state : int, RandomState or None, default=None
-        Makes the draw repeatable.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 1)
-        Uniform on [-2, 2], sorted.
-    y : ndarray of shape (n_samples,)
-        The signal plus noise.
-
-    Examples
-    --------
-    >>> from mercerless.datasets import make_chirp
-    >>> X, y = make_chirp(50, random_state=0)
-    >>> X.shape, y.shape
-    ((50, 1), (50,))
-    """
-    n_samples = _check_count(n_samples)
-    rng = check_random_state(random_state)
-    x = np.sort(rng.uniform(-2.0, 2.0, n_samples))
-    return x[:, None], _add_noise(np.sin(2 * x**3), noise, rng)
-
-
-def make_step(
-    n_samples: int = 200,
-    *,
-    height: float = 3.0,
-    period: float = 2.0,
-    smoothness: float = 20.0,
-    noise: float = 0.0,
-    random_state: int | np.random.RandomState | None = None,
-) -> tuple[NDArray, NDArray]:
-    """Generate the smooth staircase on [-5, 5] of the DANK paper's Figure 6(a).
-
-    Parameters
-    ----------
-    n_samples : int, default=200
-        The number of points, equally spaced.
-    height : float, default=3.0
-        The height of a step.
-    period : float, default=2.0
-        The width of a step.
-    smoothness : float, default=20.0
-        Steeper for larger values. The paper says 0.05, which is a straight line to four digits; its figure
-        shows steps.
-    noise : float, default=0.0
-        The variance of the noise divided by the variance of the function.
-    random_state : int, RandomState or None, default=None
-        Makes the noise repeatable.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 1)
-        The points.
-    y : ndarray of shape (n_samples,)
-        The function plus noise.
-
-    Examples
-    --------
-    >>> from mercerless.datasets import make_step
-    >>> X, y = make_step(101)
-    >>> round(float(y[50]), 6), round(float(y[60]), 6)
-    (0.0, 1.5)
-    """
-    n_samples = _check_count(n_samples)
-    x = np.linspace(-5.0, 5.0, n_samples)
-    step = np.floor(x / period)
-    half = smoothness / 2
-    y = height * (np.tanh(smoothness * (x / period - step) - half) / (2 * np.tanh(half)) + 0.5 + step)
-    return x[:, None], _add_noise(y, noise, check_random_state(random_state))
-
-
-def make_surface(
-    n_samples: int = 400, *, noise: float = 0.0, random_state: int | np.random.RandomState | None = None
-) -> tuple[NDArray, NDArray]:
-    """Generate the two-dimensional function of the DANK paper's Figure 6(b) (after Cherkassky et al. 1996).
-
-    Parameters
-    ----------
-    n_samples : int, default=400
-        The number of points.
-    noise : float, default=0.0
-        The variance of the noise divided by the variance of the function.
-    random_state : int, RandomState or None, default=None
-        Makes the draw repeatable.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, 2)
-        Uniform on [0, 1]^2. The paper says [-0.5, 0.5]^2, but the function is centred on 0.5.
-    y : ndarray of shape (n_samples,)
-        The function plus noise.
-
-    Examples
-    --------
-    >>> from mercerless.datasets import make_surface
-    >>> X, y = make_surface(random_state=0)
-    >>> X.shape
-    (400, 2)
-    """
-    n_samples = _check_count(n_samples)
-    rng = check_random_state(random_state)
-    X = rng.uniform(0.0, 1.0, (n_samples, 2))
-    u, v = (X - 0.5).T
-    y = 42.659 * (0.1 + u * (u**4 - 10 * u**2 * v**2 + 5 * v**4 + 0.05))
-    return X, _add_noise(y, noise, rng)
-
-
 def make_balls3d(
     n_samples: int = 200,
     *,
@@ -379,91 +254,24 @@ def make_balls3d(
     radius = np.repeat(radii, [n_samples // 2, n_samples - n_samples // 2]).astype(float)
     if not 0 < radius.min() <= radius.max() < 0.5:
         raise ValueError(f"radii must lie between 0 and 0.5, got {radii}.")
-    centres = np.empty((n_samples, 3))
+    centers = np.empty((n_samples, 3))
     # the large balls first: they find room less easily
     placed: list[int] = []
     for ball in np.argsort(-radius, kind="stable"):
         for _ in range(1000):
-            centre = rng.uniform(radius[ball], 1 - radius[ball], 3)
-            gaps = np.linalg.norm(centres[placed] - centre, axis=1) - radius[placed] - radius[ball]
+            center = rng.uniform(radius[ball], 1 - radius[ball], 3)
+            gaps = np.linalg.norm(centers[placed] - center, axis=1) - radius[placed] - radius[ball]
             if (gaps > 0).all():
                 break
         else:
             raise ValueError(
                 f"{n_samples} balls of radii {radii} do not fit into the unit cube; use fewer or smaller ones."
             )
-        centres[ball] = centre
+        centers[ball] = center
         placed.append(ball)
-    D = cdist(centres, centres) - (radius[:, None] + radius)
+    D = cdist(centers, centers) - (radius[:, None] + radius)
     np.fill_diagonal(D, 0.0)
     return D, np.repeat([1, -1], [n_samples // 2, n_samples - n_samples // 2])
-
-
-def make_krein_matrix(
-    n_samples: int = 100,
-    *,
-    kernel: str = "gaussian",
-    n_features: int = 50,
-    noise: float = 0.05,
-    random_state: int | np.random.RandomState | None = None,
-) -> tuple[NDArray, NDArray]:
-    """Generate an indefinite matrix ``B - inv(B)`` and a regression target from its span, as in the krein paper.
-
-    Parameters
-    ----------
-    n_samples : int, default=100
-        The number of items; the paper has 100, 500 and 1000.
-    kernel : {"gaussian", "sigmoid", "ard_sigmoid"}, default="gaussian"
-        The kernel of B: ``exp(-|x - z|^2 / 2 s^2)``, ``tanh((x.z - 0.5) / s^2)`` or, with one scale per
-        feature, ``tanh(sum(x z / s^2))``; the rows *GAUSS*, *SIGMOID* and *\\*SIGMOID* of the paper's Table 1.
-    n_features : int, default=50
-        The number of features of the items, which are standard normal.
-    noise : float, default=0.05
-        The standard deviation of the noise as a part of the range of the target.
-    random_state : int, RandomState or None, default=None
-        Makes the draw repeatable.
-
-    Returns
-    -------
-    K : ndarray of shape (n_samples, n_samples)
-        Symmetric and indefinite.
-    y : ndarray of shape (n_samples,)
-        ``K @ a`` with a normal of standard deviation ``1 / sqrt(n_samples)``, plus noise.
-
-    Notes
-    -----
-    The paper samples the items and the scales but does not say how. The scales here are drawn as its appendix
-    E.1 starts its searches for the sigmoids, and for the Gaussian such that a typical entry of B lies between
-    0.74 and 0.90, which with 50 features comes close to the paper's largest eigenvalues and inertia.
-
-    Examples
-    --------
-    >>> from mercerless.datasets import make_krein_matrix
-    >>> K, y = make_krein_matrix(100, random_state=0)
-    >>> K.shape, y.shape
-    ((100, 100), (100,))
-    """
-    n_samples = _check_count(n_samples, 2)
-    rng = check_random_state(random_state)
-    X = rng.standard_normal((n_samples, n_features))
-    if kernel == "gaussian":
-        squared = cdist(X, X, "sqeuclidean")
-        B = np.exp(-rng.uniform(0.1, 0.3) * squared / np.median(squared))
-    elif kernel == "sigmoid":
-        scale = np.linalg.norm(X, axis=1).max() / rng.uniform(0.4, 0.8)
-        B = np.tanh((X @ X.T - 0.5) / scale)
-    elif kernel == "ard_sigmoid":
-        scales = np.abs(X).max(axis=0) / rng.uniform(0.4, 0.8, n_features)
-        B = np.tanh((X / scales) @ X.T)
-    else:
-        raise ValueError(f"kernel must be 'gaussian', 'sigmoid' or 'ard_sigmoid', got {kernel!r}.")
-    values, vectors = eigh((B + B.T) / 2, driver="evd")
-    if np.abs(values).min() <= n_samples * np.finfo(float).eps * np.abs(values).max():
-        raise ValueError(f"The {kernel} matrix of these {n_samples} items is singular; use more features.")
-    K = (vectors * (values - 1 / values)) @ vectors.T
-    K = (K + K.T) / 2
-    target = K @ (rng.standard_normal(n_samples) / np.sqrt(n_samples))
-    return K, target + noise * np.ptp(target) * rng.standard_normal(n_samples)
 
 
 # ------------------------------------------------------------------------------------------------- real sets
@@ -481,7 +289,7 @@ class DatasetInfo(NamedTuple):
     n_features: str
     task: str
     source: str
-    licence: str
+    license: str
     notes: str
     openml_id: str
     openml_name: str
@@ -490,7 +298,7 @@ class DatasetInfo(NamedTuple):
 
 
 def list_datasets() -> list[DatasetInfo]:
-    """List the data sets that `load` knows, with their source and licence.
+    """List the data sets that `load` knows, with their source and license.
 
     Returns
     -------
@@ -529,7 +337,7 @@ def load(name: str, *, data_home: str | os.PathLike | None = None, download: boo
     dataset : Bunch
         ``data`` (features), ``K`` (similarities) or ``D`` (distances); ``target``; where the set comes split,
         also ``data_test``, ``K_test`` or ``D_test`` (rows against the training items) and ``target_test``;
-        further arrays under their names in the file; ``DESCR`` with source, licence and notes.
+        further arrays under their names in the file; ``DESCR`` with source, license and notes.
 
     Examples
     --------
@@ -572,6 +380,7 @@ def load(name: str, *, data_home: str | os.PathLike | None = None, download: boo
 
 
 def _folders(data_home: str | os.PathLike | None) -> list[tuple[str, Path | None]]:
+    """Where files are looked for, in this order, and what the places are called."""
     local = os.environ.get("MERCERLESS_DATA")
     return [
         ("$MERCERLESS_DATA", Path(local) if local else None),
@@ -580,16 +389,11 @@ def _folders(data_home: str | os.PathLike | None) -> list[tuple[str, Path | None
 
 
 def _describe(info: DatasetInfo) -> str:
+    """What is known about a set, one line each."""
     return "\n".join(
-        f"{label}: {text}"
-        for label, text in (
-            ("Name", info.name),
-            ("Task", info.task),
-            ("Source", info.source),
-            ("Licence", info.licence),
-            ("Notes", info.notes),
-        )
-        if text
+        f"{field.capitalize()}: {getattr(info, field)}"
+        for field in ("name", "task", "source", "license", "notes")
+        if getattr(info, field)
     )
 
 
@@ -612,10 +416,10 @@ def _read(path: Path, info: DatasetInfo | None) -> Bunch:
 
 def _convert_openml(fetched: Bunch, info: DatasetInfo) -> Bunch:
     """Bring a set of OpenML into the form of the local file; refuse it when it is another set."""
-    found = fetched.details["name"]
-    if found.lower() != info.openml_name.lower():
+    name = fetched.details["name"]
+    if name.lower() != info.openml_name.lower():
         raise ValueError(
-            f"OpenML set {info.openml_id} is {found!r}, not {info.openml_name!r} as expected for {info.name!r}."
+            f"OpenML set {info.openml_id} is {name!r}, not {info.openml_name!r} as expected for {info.name!r}."
         )
     complete = ~np.isnan(fetched.data.astype(float)).any(axis=1)
     X = fetched.data[complete].astype(float)

@@ -357,7 +357,6 @@ class HyperRidge(_HyperLearner):
     --------
     HyperSVR : The same with the epsilon-insensitive loss.
     HyperClassifier : A learned kernel and a support vector machine in one.
-    BilinearExtension : The baseline for extending a similarity.
 
     Notes
     -----
@@ -1033,7 +1032,6 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
     See Also
     --------
     HyperRidge : Stage 1 alone.
-    AlignmentClassifier : Kernel target alignment, the classical counterpart.
 
     Notes
     -----
