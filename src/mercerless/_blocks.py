@@ -89,22 +89,22 @@ class LazyRows:
 
 
 def take_rows(X: Any, rows: NDArray) -> NDArray:
-    """Some rows as a floating array in memory, in the order asked for.
+    """Some rows, or items, as an array in memory, in the order asked for.
 
     Parameters
     ----------
     X : ndarray or dask.array.Array
-        The data.
+        Rows of numbers, or one object per entry.
     rows : ndarray of shape (k,)
         Row numbers.
 
     Returns
     -------
-    ndarray of shape (k, n_columns)
-        The rows.
+    ndarray of shape (k, n_columns) or (k,)
+        The rows as floating numbers, or the items.
     """
     if not is_dask(X):
-        return check_real(X[rows])
+        return check_real(X[rows]) if X.ndim == 2 else X[rows]
     order = np.argsort(rows, kind="stable")  # Dask reads sorted rows once per chunk
     out = np.empty((len(rows), X.shape[1]), dtype=X.dtype)
     out[order] = X[rows[order]].compute()

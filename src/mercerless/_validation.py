@@ -62,6 +62,39 @@ def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDA
     return array
 
 
+def as_items(X: Any) -> NDArray:
+    """Items in the order given, whatever labels they carry: a numeric table as it is, else one object per entry.
+
+    Parameters
+    ----------
+    X : array, data frame, series, or any sequence
+        What the user gave. Arrays and data frames are tables of rows when all their columns are numbers; a list,
+        tuple or series holds one item per entry, and the items are not looked into.
+
+    Returns
+    -------
+    ndarray of shape (n, n_features) or (n,)
+        Either can be indexed by positions and slices.
+    """
+    if hasattr(X, "toarray"):
+        raise TypeError("X is a sparse matrix; pass a dense array, X.toarray(), or the list of its rows.")
+    if isinstance(X, (str, bytes, set, frozenset, dict)) or not (hasattr(X, "__len__") and hasattr(X, "__iter__")):
+        raise ValueError(f"X must be a sequence of items (strings, series, rows), not {type(X).__name__}.")
+    if len(X) == 0:
+        raise ValueError("There are no items in X; pass at least one.")
+    if hasattr(X, "iloc") and len(X.shape) == 2:  # a data frame
+        numeric = all(getattr(dtype, "kind", "O") in "biuf" for dtype in X.dtypes)
+        X = X.to_numpy(dtype=np.float64, na_value=np.nan) if numeric else [X.iloc[i] for i in range(len(X))]
+    elif hasattr(X, "__array__"):
+        X = np.asarray(X)
+    if isinstance(X, np.ndarray) and ((X.ndim == 1 and X.dtype == object) or (X.ndim == 2 and X.dtype.kind in "biuf")):
+        return X
+    items = np.empty(len(X), dtype=object)
+    for i, item in enumerate(X):  # one by one: NumPy would look into a list of equally long items
+        items[i] = item
+    return items
+
+
 def check_square(K: ArrayLike, name: str = "K", *, allow_nan: bool = False) -> NDArray:
     """A finite, real, square floating array.
 

@@ -8,7 +8,7 @@ from scipy.linalg import cholesky, eigh, qr, solve_triangular
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils import check_random_state
 
-from mercerless._blocks import is_dask, take_rows
+from mercerless._blocks import take_rows
 from mercerless._validation import check_memory, memory_budget, row_blocks
 from mercerless.kernels import Kernel, Precomputed
 
@@ -360,9 +360,5 @@ def _entries(kernel: Kernel, X: Any, rows: Any, columns: Any) -> NDArray:
     if isinstance(kernel, Precomputed):
         block = np.asarray(X[rows][:, columns])
     else:
-        block = kernel(_take(X, rows), _take(X, columns))
+        block = kernel(take_rows(X, rows), take_rows(X, columns))
     return block.astype(np.float64, copy=False)
-
-
-def _take(X: Any, rows: Any) -> Any:
-    return take_rows(X, rows) if is_dask(X) else X[rows]

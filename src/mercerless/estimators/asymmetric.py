@@ -23,7 +23,7 @@ from mercerless._validation import (
     memory_budget,
     row_blocks,
 )
-from mercerless.estimators.base import KernelEstimator
+from mercerless.estimators.base import KernelEstimator, used_items, used_rows
 from mercerless.kernels import PairFunction, Precomputed
 from mercerless.solvers.ridge import SIDES, choose_asymmetric_ridge
 from mercerless.solvers.tuning import calibrate_scores
@@ -40,15 +40,16 @@ class _Asymmetric(KernelEstimator):
         alpha = self.alpha
         if alpha is not None and not (isinstance(alpha, Real) and np.isfinite(alpha) and alpha >= 0):
             raise ValueError(f"alpha={alpha!r} must be a nonnegative number, or None to choose it.")
-        kernel, items = self._train_items(X)
+        kernel, items = self._train_items(X, weight)
         if isinstance(kernel, PairFunction) and not isinstance(self.kernel, PairFunction):
             kernel = PairFunction(kernel.function, symmetric=False, n_jobs=self.n_jobs)  # call it in both directions
         precomputed = isinstance(kernel, Precomputed)
         check_consistent_length(items, Y)
         remedy = "use fewer rows, KreinRidge with solver='nystroem', or raise memory_limit"
         check_memory(50.0 * len(items) ** 2, f"Ridge regression on {len(items)} items", self.memory_limit, remedy)
+        used = used_rows(weight, len(Y))
+        items = used_items(kernel, items, used)
         K = check_square(kernel(items), "X" if precomputed else "the kernel matrix")
-        used = np.arange(len(K)) if weight is None else np.flatnonzero(weight > 0)
         w = None if weight is None else weight[used]
         scale = float(np.abs(np.diag(K)).mean()) or float(np.abs(K).mean()) or 1.0
         alphas = [self.alpha] if self.alpha is not None else _ALPHAS * scale
@@ -56,12 +57,7 @@ class _Asymmetric(KernelEstimator):
         context.call_on_fit_task_begin(estimator=self)
         try:
             solution, side, errors = choose_asymmetric_ridge(
-                K[np.ix_(used, used)],
-                Y[used],
-                alphas,
-                SIDES if self.side == "auto" else (self.side,),
-                w,
-                self.fit_intercept,
+                K, Y[used], alphas, SIDES if self.side == "auto" else (self.side,), w, self.fit_intercept
             )
         except np.linalg.LinAlgError as error:
             raise ValueError(str(error)) from None
@@ -77,8 +73,11 @@ class _Asymmetric(KernelEstimator):
         loo = loo[side] if side in loo else (solution.loo_left + solution.loo_right) / 2
         tried = np.array(sorted({ridge for ridge, _ in errors}))
         by_side = {of: np.array([errors.get((ridge, of), np.nan) for ridge in tried]) for _, of in errors}
-        coef = np.zeros((2, len(K), Y.shape[1]))
-        coef[0, used], coef[1, used] = factors[0] * solution.left, factors[1] * solution.right
+        coef = np.stack([factors[0] * solution.left, factors[1] * solution.right])
+        if precomputed and len(used) < len(Y):  # columns of rows without weight stay in the test matrix
+            full = np.zeros((2, len(Y), Y.shape[1]))
+            full[:, used] = coef
+            coef = full
         intercept = factors[0] * solution.intercept_left + factors[1] * solution.intercept_right
         context.call_on_fit_task_end(estimator=self)
         return {

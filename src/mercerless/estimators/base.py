@@ -1,16 +1,16 @@
 """What every estimator with a ``kernel`` parameter shares: items in, a checked matrix out."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import check_rows, is_dask
 from mercerless._optional import CallbackSupportMixin
-from mercerless._validation import check_memory, check_symmetric
+from mercerless._validation import as_items
 from mercerless.kernels import Kernel, PairFunction, Precomputed, as_kernel
 
 
@@ -18,16 +18,21 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators that take a ``kernel``: vectors, a precomputed matrix, or any objects.
 
     A subclass has the parameter ``kernel`` and may have ``n_jobs`` and ``memory_limit``. Its fit calls
-    `_train_items` (or `_train_matrix`), its predict calls `_test_matrix`.
+    `_train_items`, its predict calls `_test_items`.
     """
 
     kernel: Any
     _streams = False  # whether fit takes Dask arrays, block by block
+    _numeric_items = False  # whether a function kernel was trained on rows of numbers
 
-    def _train_items(self, X: Any) -> tuple[Kernel, Any]:
-        """The resolved kernel and the validated training items; sets ``n_features_in_`` but keeps nothing else."""
-        if _is_function(self.kernel):
+    def _train_items(self, X: Any, weight: NDArray | None = None) -> tuple[Kernel, Any]:
+        """The resolved kernel and all validated training items; sets ``n_features_in_`` but keeps nothing else.
+
+        Rows of weight 0 have no say in the kernel's default parameters.
+        """
+        if _takes_objects(self.kernel):
             items = _check_items(self, X, reset=True)
+            check_consistent_length(items, weight)
             return as_kernel(self.kernel, n_jobs=getattr(self, "n_jobs", None)), items
         if is_dask(X):
             X = check_rows(X)
@@ -37,25 +42,16 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
                     "a low-rank solver, such as KreinRidge(solver='nystroem')."
                 )
             self.n_features_in_ = X.shape[1]
-            return as_kernel(self.kernel, X), X
-        X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=1)
-        return as_kernel(self.kernel, X), X
-
-    def _train_matrix(self, X: Any) -> NDArray:
-        """The symmetric training matrix; sets ``kernel_`` and ``X_fit_``."""
-        kernel, X = self._train_items(X)
-        if not isinstance(kernel, Precomputed):
-            check_memory(8.0 * len(X) ** 2, f"The kernel matrix of {len(X)} items", getattr(self, "memory_limit", None))
-        K = check_symmetric(kernel(X), "X" if isinstance(kernel, Precomputed) else "the kernel matrix")
-        self.kernel_ = kernel
-        # of a precomputed matrix only the number of items is needed later, and n_features_in_ holds it
-        self.X_fit_ = None if isinstance(kernel, Precomputed) else X
-        return K
+        else:
+            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=1)
+        check_consistent_length(X, weight)
+        used = used_rows(weight, len(X))
+        return as_kernel(self.kernel, X if len(used) == len(X) else X[used]), X
 
     def _test_items(self, X: Any) -> Any:
         """Validated new items; rows of similarities to the training items for a precomputed kernel."""
         check_is_fitted(self)
-        if _is_function(self.kernel):
+        if _takes_objects(self.kernel):
             return _check_items(self, X, reset=False)
         if is_dask(X):
             X = check_rows(X)
@@ -63,11 +59,6 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
                 raise ValueError(f"X has {X.shape[1]} columns but {self.n_features_in_} were seen in fit.")
             return X
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-
-    def _test_matrix(self, X: Any) -> NDArray:
-        """The matrix of new items (rows) against the training items (columns)."""
-        X = self._test_items(X)
-        return self.kernel_(X) if isinstance(self.kernel_, Precomputed) else self.kernel_(X, self.X_fit_)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -77,25 +68,50 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         return tags
 
 
-def _is_function(kernel: Any) -> bool:
+def used_rows(weight: NDArray | None, n: int) -> NDArray:
+    """Positions of the rows that carry weight; the others are treated as if they were not there."""
+    return np.arange(n) if weight is None else np.flatnonzero(weight)
+
+
+def used_items(kernel: Kernel, items: Any, used: NDArray) -> Any:
+    """The items at these positions; of a precomputed matrix their rows and columns."""
+    if len(used) == len(items):
+        return items
+    return items[np.ix_(used, used)] if isinstance(kernel, Precomputed) else items[used]
+
+
+def _takes_objects(kernel: Any) -> bool:
     """Whether items go to a function one by one, so that they may be any objects."""
-    if isinstance(kernel, PairFunction):
-        return True
-    return callable(kernel) and isinstance(as_kernel(kernel), PairFunction)
+    parts = [kernel, *kernel.get_params().values()] if isinstance(kernel, Kernel) else [as_kernel(kernel)]
+    return any(isinstance(part, PairFunction) for part in parts)
 
 
-def _check_items(estimator: BaseEstimator, X: Any, reset: bool) -> Sequence[Any] | NDArray:
-    """Rows of a numeric table, checked as scikit-learn does, or a sequence of objects as it is."""
-    array = X if hasattr(X, "ndim") else None
-    if array is None and isinstance(X, Sequence) and len(X) and np.isscalar(X[0]) is False:
-        try:
-            array = np.asarray(X, dtype=float)
-        except (TypeError, ValueError):  # strings, or series of unequal lengths
-            array = None
-    if array is not None and array.ndim == 2 and np.asarray(array).dtype.kind in "biuf":
+def _check_items(estimator: "KernelEstimator", X: Any, reset: bool) -> NDArray:
+    """Rows of a numeric table, checked as scikit-learn does, or objects as they are; training decides which."""
+    items = as_items(X)
+    if items.ndim == 2:
+        estimator._numeric_items = reset or estimator._numeric_items
         return validate_data(estimator, X, dtype=[np.float64, np.float32], reset=reset)
-    if not hasattr(X, "__len__") or isinstance(X, str):
-        raise ValueError(f"X must be a sequence of items (strings, series, rows), not {type(X).__name__}.")
-    if len(X) == 0:
-        raise ValueError("X has no items; pass at least one.")
-    return list(X) if not hasattr(X, "ndim") else X
+    rows = [_as_row(item) for item in items] if reset or estimator._numeric_items else [None]
+    numeric = all(row is not None for row in rows)
+    if reset:
+        # a list has no columns: what its rows may be compared with is for the function to decide
+        for name in ("n_features_in_", "feature_names_in_"):
+            vars(estimator).pop(name, None)
+        estimator._numeric_items = numeric and len({len(row) for row in rows}) == 1
+    if not (numeric and estimator._numeric_items):
+        return items
+    if len({len(row) for row in rows}) == 1:
+        return check_array(np.array(rows), dtype=[np.float64, np.float32], input_name="X")
+    return as_items([row.astype(np.float64) for row in rows])
+
+
+def _as_row(item: Any) -> NDArray | None:
+    """A list, tuple or one-dimensional array of numbers as an array; None for anything else."""
+    if not isinstance(item, (list, tuple, np.ndarray)):
+        return None
+    try:
+        row = np.asarray(item)
+    except ValueError:  # nested lists of unequal lengths
+        return None
+    return row if row.ndim == 1 and row.size and row.dtype.kind in "biuf" else None

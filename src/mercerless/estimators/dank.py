@@ -33,7 +33,7 @@ from mercerless._validation import (
     memory_budget,
     row_blocks,
 )
-from mercerless.estimators.base import KernelEstimator
+from mercerless.estimators.base import KernelEstimator, used_items
 from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
 from mercerless.solvers.dank import DankSolution, DankStep, solve_dank
@@ -237,8 +237,8 @@ def _refuse_indefinite(K: NDArray) -> None:
         smallest = float(eigvalsh(K, subset_by_index=[0, 0])[0])
         raise ValueError(
             f"The base kernel is indefinite: the smallest eigenvalue of its matrix is {smallest:.3g}; repair the "
-            "matrix first with mercerless.SpectrumTransformer, or use mercerless.KreinSVC or KreinSVR, which take "
-            "indefinite kernels."
+            "matrix first with mercerless.spectra.SpectrumTransformer, or use mercerless.KreinSVC or KreinSVR, which "
+            "take indefinite kernels."
         ) from None
 
 
@@ -265,18 +265,16 @@ class _DANK(KernelEstimator):
         if self.n_parts > 1 and self.out_of_sample != "inductive":
             raise ValueError("n_parts > 1 predicts inductively only; use out_of_sample='inductive'.")
 
-    def _begin(self, X: Any, y: ArrayLike) -> tuple[Kernel, Any]:
+    def _begin(self, X: Any, y: NDArray, weight: NDArray) -> tuple[Kernel, Any]:
         """Check the parameters and the items; from here on the estimator counts as not fitted."""
         self._check_parameters()
         vars(self).pop("dual_coef_", None)
-        kernel, items = self._train_items(X)
-        vectors = isinstance(items, np.ndarray) and not isinstance(kernel, Precomputed)
+        kernel, items = self._train_items(X, weight)
+        vectors = items.ndim == 2 and not isinstance(kernel, Precomputed)
         if self.out_of_sample == "hyper" and not vectors:
             raise ValueError("out_of_sample='hyper' learns a function of feature vectors; use 'inductive' here.")
         if self.n_parts > 1 and not vectors:
             raise ValueError("n_parts > 1 clusters feature vectors; pass vectors and a kernel on them.")
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         check_consistent_length(items, y)
         return kernel, items
 
@@ -295,8 +293,10 @@ class _DANK(KernelEstimator):
             sub.call_on_fit_task_begin(estimator=self, metadata=step._asdict())
             return bool(sub.call_on_fit_task_end(estimator=self, metadata=step._asdict()))
 
-        clusters = self._clusters(items)
-        labels = np.zeros(len(items), dtype=int) if clusters is None else clusters.labels_
+        used = np.unique(np.concatenate([task.rows for task in tasks]))
+        clusters = self._clusters(items[used])
+        labels = np.full(len(items), -1)
+        labels[used] = 0 if clusters is None else clusters.labels_
         bases = self._bases(kernel, items, labels)
         fitted = [self._solve(bases, t, labels, settings.C, c, report) for t, c in zip(tasks, settings.centerings)]
         self._warn(fitted)
@@ -397,7 +397,7 @@ class _DANK(KernelEstimator):
     def _bases(self, kernel: Kernel, items: Any, labels: NDArray) -> list[_BaseKernel]:
         """One base kernel per part, so that a worker gets no more than its rows and its share of the memory."""
         if self.n_parts == 1:
-            return [_BaseKernel(kernel, items, self.memory_limit)]
+            return [_BaseKernel(kernel, used_items(kernel, items, np.flatnonzero(labels == 0)), self.memory_limit)]
         share = memory_budget(self.memory_limit) // max(1, effective_n_jobs(self.n_jobs))
         return [_BaseKernel(kernel, items[labels == part], share) for part in range(self.n_parts)]
 
@@ -443,7 +443,7 @@ class _DANK(KernelEstimator):
             "kernel_": kernel,
             "X_fit_": items if borrows and not precomputed else None,
             "support_": support,
-            "support_vectors_": None if precomputed else _take(items, support),
+            "support_vectors_": None if precomputed else items[support],
             "adaptation_": tuple(f.adaptation for f in fitted),
             "rank_": max(f.adaptation.rank for f in fitted),
             "gap_": max(f.gap for f in fitted),
@@ -472,7 +472,7 @@ class _DANK(KernelEstimator):
         width = len(self._fit_diagonal) if self.out_of_sample == "nearest" else len(self.support_)
         values = []
         for block in row_blocks(len(items), 24 * max(width, 1), min(2**26, memory_budget(self.memory_limit) // 2)):
-            rows = _take(items, np.arange(block.start, block.stop))
+            rows = items[block]
             if self.clusters_ is not None:
                 values.append(self._by_parts(rows))
             elif self.out_of_sample == "inductive":
@@ -503,7 +503,7 @@ class _DANK(KernelEstimator):
             return np.zeros((len(items), 0))
         if columns is self.support_:
             return self.kernel_(items, self.support_vectors_)
-        return self.kernel_(items, _take(self.X_fit_, columns))
+        return self.kernel_(items, self.X_fit_[columns])
 
     def _borrowed(self, items: Any, twins: Callable[[NDArray, NDArray], NDArray]) -> NDArray:
         """Decision values when every new item borrows the column of F of a training row, its twin."""
@@ -526,10 +526,6 @@ class _DANK(KernelEstimator):
             F = 1.0 + change(items, self.support_vectors_) if len(self.support_) else np.ones_like(K)
             values[:, k] = (F * K) @ self.dual_solution_[k] + self.intercept_[k]
         return values
-
-
-def _take(items: Any, rows: NDArray) -> Any:
-    return items[rows] if isinstance(items, np.ndarray) else [items[i] for i in rows]
 
 
 def _nearest_twins(distance: NDArray) -> NDArray:
@@ -781,11 +777,11 @@ class DANKClassifier(ClassifierMixin, _DANK):
         DANKClassifier
             The fitted estimator.
         """
-        kernel, items = self._begin(X, y)
         y = check_labels(y, type(self).__name__)
         given = check_weight(sample_weight, len(y))
         given = np.ones(len(y)) if given is None else given
         weight = given * compute_sample_weight(self.class_weight, y)
+        kernel, items = self._begin(X, y, weight)
         used = np.flatnonzero(weight > 0)
         classes = np.unique(y[used])
         if len(classes) < 2:
@@ -813,8 +809,8 @@ class DANKClassifier(ClassifierMixin, _DANK):
         for train, test in folds.split(rows, y[rows]):
             model = clone(self).set_params(probability=False)
             train, held_out = rows[train], rows[test]
-            seen = X[np.ix_(train, train)] if precomputed else _take(X, train)
-            unseen = X[np.ix_(held_out, train)] if precomputed else _take(X, held_out)
+            seen = X[np.ix_(train, train)] if precomputed else X[train]
+            unseen = X[np.ix_(held_out, train)] if precomputed else X[held_out]
             model.fit(seen, y[train], sample_weight=weight[train])
             scores[test] = _class_scores(model.decision_function(unseen))
         return calibrate_scores(scores, np.searchsorted(classes, y[rows]), weight[rows])
@@ -1043,10 +1039,10 @@ class DANKRegressor(RegressorMixin, _DANK):
             The fitted estimator.
         """
         check_scalar(self.epsilon, "epsilon", Real, min_val=0)
-        kernel, items = self._begin(X, y)
         y = column_or_1d(check_targets(y, type(self).__name__), warn=True)
         weight = check_weight(sample_weight, len(y))
         weight = np.ones(len(y)) if weight is None else weight
+        kernel, items = self._begin(X, y, weight)
         used = np.flatnonzero(weight > 0)
         self._set(self._fit(kernel, items, y, [_Task(used, y[used], weight[used], float(self.epsilon), False)]))
         return self

@@ -28,7 +28,7 @@ from mercerless._validation import (
     memory_budget,
     row_blocks,
 )
-from mercerless.estimators.base import KernelEstimator
+from mercerless.estimators.base import KernelEstimator, used_items, used_rows
 from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Precomputed, Sigmoid
 from mercerless.lowrank import nystroem, select_landmarks
 from mercerless.solvers.krein import (
@@ -110,15 +110,11 @@ class _LandmarkFeatures:
     def __init__(self, kernel: Kernel, items: Any, landmarks: NDArray, transform: NDArray):
         self.kernel, self.transform = kernel, transform
         self.precomputed = isinstance(kernel, Precomputed)
-        self.landmarks = landmarks if self.precomputed else _take(items, landmarks)
+        self.landmarks = landmarks if self.precomputed else take_rows(items, landmarks)
 
     def __call__(self, rows: Any) -> NDArray:
         K = rows[:, self.landmarks] if self.precomputed else self.kernel(rows, self.landmarks)
         return K @ self.transform
-
-
-def _take(items: Any, rows: NDArray) -> Any:
-    return take_rows(items, rows) if is_dask(items) else items[rows]
 
 
 class _LandmarkProblem:
@@ -155,7 +151,7 @@ class _LandmarkProblem:
             for part in row_blocks(len(rows), self.bytes_per_row, self.block_bytes):
                 block = rows[part]
                 weight = None if self.rows.weight is None else self.rows.weight[block]
-                basis = self.features(_take(self.rows.items, block))
+                basis = self.features(take_rows(self.rows.items, block))
                 yield fold._replace(basis=basis, target=self.rows.Y[block], weight=weight, constant=None), block
 
     def system(self) -> KreinSystem:
@@ -246,7 +242,7 @@ class _KreinLeastSquares(KernelEstimator):
                 UserWarning,
                 stacklevel=3,
             )
-        kernel, items = self._train_items(X)
+        kernel, items = self._train_items(X, weight)
         check_consistent_length(items, Y)
         rows = self._rows(kernel, items, Y, weight, labels)
         n_folds = int(rows.folds.max()) + 1
@@ -287,15 +283,11 @@ class _KreinLeastSquares(KernelEstimator):
 
     def _rows(self, kernel, items, Y, weight, labels) -> _Rows:
         n = len(Y)
-        used = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
+        used = used_rows(weight, n)
         folds = self._fold_of(Y, labels, used)
         if len(used) < n:
             weight, Y = weight[used], Y[used]
-            if isinstance(kernel, Precomputed):
-                items = check_symmetric(items, "X")[np.ix_(used, used)]
-            else:
-                items = items[used] if hasattr(items, "ndim") else [items[i] for i in used]
-        return _Rows(kernel, items, used, Y, weight, folds)
+        return _Rows(kernel, used_items(kernel, items, used), used, Y, weight, folds)
 
     def _fold_of(self, Y: NDArray, labels: NDArray | None, used: NDArray) -> NDArray:
         """The number of the fold that leaves out each of the used rows."""
@@ -376,10 +368,6 @@ class _KreinLeastSquares(KernelEstimator):
             return _ExactProblem(rows, check_symmetric(rows.kernel(rows.items), name), self.fit_intercept)
         if isinstance(rows.kernel, Precomputed):
             check_symmetric(rows.items, "X")
-        elif not hasattr(rows.items, "ndim"):  # a list of objects: make it indexable by arrays
-            items = np.empty(n, dtype=object)
-            items[:] = rows.items
-            rows = rows._replace(items=items)
         seed, m = check_random_state(self.random_state), self._n_landmarks(n)
         check_memory(
             _LANDMARK_BYTES * m**2, f"The solution on {m} landmarks", self.memory_limit,
@@ -1073,25 +1061,27 @@ class _KreinMachine(KernelEstimator):
                 raise ValueError(f"{name} must be positive, got {value!r}.")
 
     def _stabilized(self, X: Any, weight: NDArray | None, n: int):
-        """The kernel, the items, the rows of positive weight, and their flipped kernel matrix."""
-        kernel, items = self._train_items(X)
+        """The kernel, the items of positive weight, their positions, and their flipped kernel matrix."""
+        kernel, items = self._train_items(X, weight)
         check_consistent_length(items, np.empty(n))
+        used = used_rows(weight, n)
         check_memory(
             _MACHINE_BYTES * n**2, f"The machine of {n} items", self.memory_limit, "use fewer rows, or "
             "KreinRidge or KreinRidgeClassifier with solver='nystroem'",
         )  # fmt: skip
         name = "X" if isinstance(kernel, Precomputed) else "the kernel matrix"
+        items = used_items(kernel, items, used)
         K = check_symmetric(kernel(items), name)
-        used = np.arange(n) if weight is None else np.flatnonzero(weight > 0)
-        K = K if len(used) == n else K[np.ix_(used, used)]
         w = None if weight is None else weight[used]
         return kernel, items, used, stabilize(K, self.negative_penalty, w, center=self.center)
 
     def _store(self, kernel, items, used, machines, stabilized, n: int, **attributes) -> None:
         beta = np.column_stack([m.coef for m in machines])
         part, intercept = stabilized.original(beta, np.array([m.intercept for m in machines]))
-        coef = np.zeros((n, part.shape[1]))
-        coef[used] = part
+        coef = part
+        if isinstance(kernel, Precomputed):  # columns of rows without weight stay in the test matrix
+            coef = np.zeros((n, part.shape[1]))
+            coef[used] = part
         gap = max(m.gap for m in machines)
         # libsvm stops on the gradient of the dual and warns for itself
         if gap > 1e-6 and getattr(self, "loss", "hinge") == "squared_hinge":

@@ -1,7 +1,7 @@
 """Learners for any similarity or distance: the automatic stack, similarities as features, and a sparse machine."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from mercerless._validation import (
     memory_budget,
     row_blocks,
 )
-from mercerless.estimators.base import KernelEstimator
+from mercerless.estimators.base import KernelEstimator, used_items, used_rows
 from mercerless.kernels import Precomputed
 from mercerless.lowrank import select_landmarks
 from mercerless.solvers.similarity import sparse_machine
@@ -127,10 +127,13 @@ class _SimilarityStack(KernelEstimator):
         if isinstance(self.cv, Integral) and self.cv < 2:
             raise ValueError(f"cv must be at least 2, got {self.cv}.")
 
-    def _train_similarities(self, X: Any) -> tuple[NDArray, dict[str, Any]]:
-        """The symmetric float64 similarities of the training items, and the attributes that describe the input."""
-        kernel, items = self._train_items(X)
+    def _train_similarities(self, X: Any, y: NDArray, weight: NDArray | None) -> tuple[NDArray, dict[str, Any]]:
+        """Symmetric float64 similarities of the items that carry weight, and the attributes that describe the input."""
+        kernel, items = self._train_items(X, weight)
+        check_consistent_length(items, y)
         precomputed = isinstance(kernel, Precomputed)
+        used = used_rows(weight, len(y))
+        items = used_items(kernel, items, used)
         name = "X" if precomputed else "the kernel matrix"
         n, n_folds = len(items), self.cv if isinstance(self.cv, Integral) else 5
         # the matrix, and in every worker a fold's part of it with an eigendecomposition's work space
@@ -151,6 +154,8 @@ class _SimilarityStack(KernelEstimator):
         # of a precomputed matrix only the number of items is needed later, and n_features_in_ holds it
         attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items, "input_": input_}
         attributes["diagonal_"] = float(diag.mean()) if constant else None
+        # columns of rows without weight stay in a precomputed test matrix
+        attributes["used_"] = used if precomputed and len(used) < len(y) else slice(None)
         return K, attributes
 
     def _new_similarities(self, items: Any, diag: NDArray | None) -> tuple[NDArray, NDArray | None]:
@@ -200,14 +205,10 @@ class _SimilarityStack(KernelEstimator):
     def _fit_stack(self, X: Any, y: NDArray, sample_weight: ArrayLike | None) -> dict[str, Any]:
         """All fitted attributes."""
         self._check_parameters()
-        K, attributes = self._train_similarities(X)
-        check_consistent_length(K, y)
-        weight = check_weight(sample_weight, len(K))
-        weight = np.ones(len(K)) if weight is None else weight
-        used: Any = slice(None)
-        if np.any(weight == 0.0):  # an item of weight 0 is not there at all
-            used = np.flatnonzero(weight)
-            K, y, weight = K[np.ix_(used, used)], y[used], weight[used]
+        weight = check_weight(sample_weight, len(y))
+        K, attributes = self._train_similarities(X, y, weight)
+        used = used_rows(weight, len(y))
+        y, weight = y[used], np.ones(len(y)) if weight is None else weight[used]
         weight = weight * (len(weight) / weight.sum())
         splits = self._splits(y) if len(y) > 1 else []
         context = self._init_callback_context(max_subtasks=len(splits) + 1, sequential_subtasks=False)
@@ -222,7 +223,7 @@ class _SimilarityStack(KernelEstimator):
         if not combined["certificate_"] <= 1e-6:
             message = f"The calibration stopped at a relative gradient of {combined['certificate_']:.1e}."
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        return attributes | own | combined | {"stack_": stack, "used_": used}
+        return attributes | own | combined | {"stack_": stack}
 
     def _new_predictions(self, X: Any, diag: ArrayLike | None) -> tuple[NDArray, NDArray]:
         """Every member's scores for new items, and the weights to use for them."""
@@ -792,7 +793,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
             landmarks = np.arange(len(items))
         else:
             landmarks = np.sort(select_landmarks(kernel, items, n_landmarks, self.method, self.random_state))
-        self.X_fit_ = None if precomputed else _take(items, landmarks)
+        self.X_fit_ = None if precomputed else items[landmarks]
         self.kernel_ = kernel
         self.landmarks_: NDArray = landmarks
         return self
@@ -833,11 +834,6 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     @property
     def _n_features_out(self) -> int:
         return len(self.landmarks_)
-
-
-def _take(items: Any, index: Iterable[int]) -> Any:
-    """Some of the items, of an array or of a list."""
-    return items[index] if hasattr(items, "ndim") else [items[i] for i in index]
 
 
 class SimilaritySVC(ClassifierMixin, KernelEstimator):
@@ -933,26 +929,26 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         if not (isinstance(self.C, Real) and self.C > 0.0):
             raise ValueError(f"C must be positive, got {self.C!r}.")
         y = check_labels(y, type(self).__name__)
-        kernel, items = self._train_items(X)
+        weight = check_weight(sample_weight, len(y))
+        kernel, items = self._train_items(X, weight)
         check_consistent_length(items, y)
+        used = used_rows(weight, len(y))
+        items = used_items(kernel, items, used)
         machines_at_once = min(effective_n_jobs(self.n_jobs), max(1, len(np.unique(y))))
         check_memory(
             150.0 * machines_at_once * len(items) ** 2, f"The linear programme of {len(items)} items",
             self.memory_limit, "use fewer rows, SimilarityFeatures with a linear machine, or raise memory_limit",
         )  # fmt: skip
         K = check_square(kernel(items), "X" if isinstance(kernel, Precomputed) else "the kernel matrix")
-        weight = check_weight(sample_weight, len(K))
-        weight = np.ones(len(K)) if weight is None else weight
-        used = np.flatnonzero(weight)
-        y, weight = y[used], weight[used]
+        y, weight = y[used], np.ones(len(used)) if weight is None else weight[used]
         classes = np.unique(y)
-        K = K.astype(np.float64)[np.ix_(used, used)]
+        K = K.astype(np.float64)
         unit = np.abs(np.diagonal(K)).mean() or np.abs(K).mean() or 1.0
         price = self.C / unit * weight * compute_sample_weight(self.class_weight, y)
         machines = _one_against_rest(K, y, classes, price, self.n_jobs)
         coef = np.array([machine.coef for machine in machines])
         kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
-        self.X_fit_ = None if isinstance(kernel, Precomputed) else _take(items, used[kept])
+        self.X_fit_ = None if isinstance(kernel, Precomputed) else items[kept]
         self.kernel_ = kernel
         self.classes_: NDArray = classes
         self.support_: NDArray = used[kept]

@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
 from sklearn.gaussian_process.kernels import PairwiseKernel
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from mercerless._validation import check_memory, check_real
+from mercerless._validation import as_items, check_memory, check_real
 from mercerless.kernels.base import Kernel, _check_cotangent, _check_pair, _check_theta
 from mercerless.kernels.stationary import Gaussian
 
@@ -187,9 +187,7 @@ class PairFunction(Kernel):
 
     def __call__(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> NDArray:
         half = (Y is None or Y is X) and self.symmetric
-        columns = X if Y is None else Y
-        if len(X) == 0 or len(columns) == 0:
-            raise ValueError("There are no items to compare; pass at least one.")
+        X, columns = as_items(X), as_items(X if Y is None else Y)
         # rows dealt out in turn, so that the triangle's long and short rows are shared fairly
         n_tasks = min(len(X), 4 * effective_n_jobs(self.n_jobs)) if effective_n_jobs(self.n_jobs) > 1 else 1
         tasks = [range(start, len(X), n_tasks) for start in range(n_tasks)]
@@ -211,7 +209,7 @@ class PairFunction(Kernel):
         return K
 
     def diag(self, X: Sequence[Any]) -> NDArray:
-        return np.array([float(self.function(x, x)) for x in X])
+        return np.array([float(self.function(x, x)) for x in as_items(X)])
 
 
 def _rows_of(function, items, columns, starts):

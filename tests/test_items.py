@@ -1,0 +1,328 @@
+"""What users hand over as items: order, kinds, weights, and functions of two of them."""
+
+from inspect import signature
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_predict, train_test_split
+from sklearn.pipeline import make_pipeline
+
+import mercerless
+from mercerless import (
+    AsymmetricRidge,
+    AsymmetricRidgeClassifier,
+    DANKClassifier,
+    DANKRegressor,
+    KreinRidge,
+    KreinRidgeClassifier,
+    KreinSVC,
+    KreinSVR,
+    LABClassifier,
+    LABRegressor,
+    SimilarityClassifierCV,
+    SimilarityFeatures,
+    SimilarityRegressorCV,
+    SimilaritySVC,
+)
+from mercerless._validation import as_items
+from mercerless.kernels import Gaussian, PairFunction
+
+CLASSIFIERS = [
+    AsymmetricRidgeClassifier(),
+    DANKClassifier(random_state=0),
+    DANKClassifier(n_parts=2, random_state=0),
+    DANKClassifier(probability=True, random_state=0),
+    DANKClassifier("laplacian", random_state=0),
+    KreinRidgeClassifier(random_state=0),
+    KreinRidgeClassifier(solver="nystroem", n_landmarks=20, random_state=0),
+    KreinSVC(),
+    LABClassifier(random_state=0),
+    SimilarityClassifierCV(random_state=0),
+    SimilaritySVC(),
+]
+REGRESSORS = [
+    AsymmetricRidge(),
+    DANKRegressor(random_state=0),
+    KreinRidge(random_state=0),
+    KreinSVR(),
+    LABRegressor(random_state=0),
+    SimilarityRegressorCV(random_state=0),
+]
+
+
+def words(n=60, seed=0):
+    """Words over two alphabets that share a letter, and which alphabet it was."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    return ["".join(rng.choice(list(("abcx", "efgx")[c]), rng.integers(4, 9))) for c in y], y
+
+
+def common(a, b):
+    """The share of letters that two words have in common."""
+    return len(set(a) & set(b)) / len(set(a) | set(b))
+
+
+# ------------------------------------------------------------------------------------------------------- weights
+
+
+def test_every_estimator_with_weights_is_in_the_tests_of_zero_weight():
+    classes = [found for name in mercerless.__all__ if hasattr(found := getattr(mercerless, name), "fit")]
+    takes = {found for found in classes if "sample_weight" in signature(found.fit).parameters}
+    assert takes == {type(model) for model in CLASSIFIERS + REGRESSORS}
+
+
+def smooth(model, n=60):
+    """Vectors, numbers or two classes as the model wants them, and new vectors."""
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(n, 2)), rng.normal(size=(20, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    return X, (y > 0).astype(int) if model in CLASSIFIERS else y, new
+
+
+def outputs(model, X):
+    for method in ("predict_proba", "decision_function", "predict"):
+        if hasattr(model, method):
+            return getattr(model, method)(X)
+
+
+@pytest.mark.parametrize("model", CLASSIFIERS + REGRESSORS, ids=repr)
+def test_far_rows_of_weight_zero_are_as_if_they_were_not_there(model):
+    X, y, new = smooth(model)
+    rng = np.random.default_rng(1)
+    order = rng.permutation(90)  # so that rows with and without weight alternate
+    wide = np.vstack([X, 1e4 * rng.normal(size=(30, 2))])[order]
+    target = np.r_[y, rng.permutation(y)[:30]][order]
+    weight = np.r_[np.ones(60), np.zeros(30)][order]
+    plain = outputs(clone(model).fit(wide[weight > 0], target[weight > 0]), new)
+    weighted = outputs(clone(model).fit(wide, target, sample_weight=weight), new)
+    assert_allclose(weighted, plain, rtol=1e-9, atol=1e-12)
+
+
+PRECOMPUTED = [m for m in CLASSIFIERS + REGRESSORS if "LAB" not in repr(m) and "n_parts" not in repr(m)]
+
+
+@pytest.mark.parametrize("model", PRECOMPUTED, ids=repr)
+def test_precomputed_rows_of_weight_zero_are_as_if_they_were_not_there(model):
+    X, y, new = smooth(model)
+    weight = np.arange(60) % 3 * 0.5
+    used = weight > 0
+    K, rows = Gaussian(1.0)(X), Gaussian(1.0)(new, X)
+    side = {"side": "left"} if "side" in model.get_params() else {}
+    model = clone(model).set_params(kernel="precomputed", **side)
+    plain = outputs(model.fit(K[np.ix_(used, used)], y[used], sample_weight=weight[used]), rows[:, used])
+    assert_allclose(outputs(model.fit(K, y, sample_weight=weight), rows), plain, rtol=1e-9, atol=1e-12)
+
+
+def test_items_of_weight_zero_are_never_shown_to_the_function():
+    X, y = words(20)
+    seen = set()
+
+    def watched(a, b):
+        seen.update((a, b))
+        return common(a, b)
+
+    for model in (KreinSVC(watched), SimilarityClassifierCV(watched), AsymmetricRidgeClassifier(watched)):
+        model.fit([*X, "zzzz"], [*y, 0], sample_weight=[1.0] * 20 + [0.0])
+    assert seen == set(X)
+
+
+# --------------------------------------------------------------------------------------------- order and labels
+
+
+def shuffled(values):
+    """A series whose labels are in another order than its values."""
+    pandas = pytest.importorskip("pandas")
+    labels = np.random.default_rng(0).permutation(len(values))
+    return pandas.Series(values, index=labels)
+
+
+def object_models(kernel):
+    """One of every family that takes items."""
+    return [
+        KreinRidgeClassifier(kernel, random_state=0),
+        KreinRidgeClassifier(kernel, solver="nystroem", n_landmarks=10, random_state=0),
+        KreinSVC(kernel),
+        DANKClassifier(kernel, random_state=0),
+        DANKClassifier(kernel, out_of_sample="nearest", random_state=0),
+        AsymmetricRidgeClassifier(kernel),
+        SimilarityClassifierCV(kernel, random_state=0),
+        SimilaritySVC(kernel),
+        make_pipeline(SimilarityFeatures(kernel, n_landmarks=20, random_state=0), LogisticRegression()),
+    ]
+
+
+@pytest.mark.parametrize("model", object_models(common), ids=lambda model: type(model).__name__)
+def test_a_shuffled_series_is_read_by_position_and_never_by_label(model):
+    X, y = words()
+    series = shuffled(X)
+    expected = clone(model).fit(X, y).predict(X[::-1])
+    assert np.mean(expected == y[::-1]) > 0.9
+    assert_array_equal(clone(model).fit(series, y).predict(series[::-1]), expected)
+    train, test, y_train, y_test = train_test_split(series, y, random_state=0)
+    assert np.mean(clone(model).fit(train, y_train).predict(test) == y_test) > 0.8
+    assert np.mean(cross_val_predict(model, series, y) == y) > 0.8
+
+
+def test_a_function_gets_a_series_by_position_and_a_mixed_frame_by_row():
+    pandas = pytest.importorskip("pandas")
+    X, _ = words(12)
+    series = shuffled(X)
+    assert_array_equal(PairFunction(common)(series), PairFunction(common)(X))
+    assert_array_equal(PairFunction(common)(series[:5], series[5:]), PairFunction(common)(X[:5], X[5:]))
+    assert_array_equal(PairFunction(common).diag(series), np.ones(12))
+    frame = pandas.DataFrame({"word": X, "size": range(12)}, index=series.index)
+    by_name = PairFunction(lambda a, b: common(a["word"], b["word"]) + (a["size"] == b["size"]))
+    assert_array_equal(by_name(frame), PairFunction(common)(X) + np.eye(12))
+    features = SimilarityFeatures(by_name).fit(frame)
+    assert_array_equal(features.transform(frame[:3]), by_name(frame)[:3])
+
+
+def test_a_frame_of_numbers_with_odd_labels_is_a_table():
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    frame = pandas.DataFrame(X, columns=["a", "b"], index=np.arange(10)[::-1])
+    inner = PairFunction(lambda a, b: float(a @ b))
+    assert_allclose(inner(frame), X @ X.T)
+    model = SimilarityFeatures(inner).fit(frame)
+    assert_allclose(model.transform(frame[2:5]), X[2:5] @ X.T)
+    assert_array_equal(model.feature_names_in_, ["a", "b"])
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(frame[["b", "a"]])
+    assert_allclose(SimilarityFeatures(inner).fit(frame.astype("Float64")).transform(frame)[0], X[0] @ X.T)
+
+
+# ------------------------------------------------------------------------------------------------ kinds of items
+
+
+class Fingerprint:
+    """Bits that can be counted, indexed and iterated, like RDKit's."""
+
+    def __init__(self, bits):
+        self.bits = bits
+
+    def __len__(self):
+        return len(self.bits)
+
+    def __getitem__(self, i):
+        return self.bits[i]
+
+    def overlap(self, other):
+        return sum(a & b for a, b in zip(self.bits, other.bits)) / max(1, sum(self.bits))
+
+
+class Graph:
+    """Nodes 0, 1, ... with neighbours: has a length, an iterator and `graph[node]`, like networkx's."""
+
+    def __init__(self, neighbors):
+        self.neighbors = neighbors
+
+    def __len__(self):
+        return len(self.neighbors)
+
+    def __iter__(self):
+        return iter(self.neighbors)
+
+    def __getitem__(self, node):
+        return self.neighbors[node]
+
+    def degrees(self, other):
+        return -abs(sum(map(len, self.neighbors.values())) - sum(map(len, other.neighbors.values())))
+
+
+def _series(values):
+    return pytest.importorskip("pandas").Series(values)
+
+
+KINDS = {
+    "digit strings": (["12", "345", "67", "8901"], str, lambda a, b: common(a, b)),
+    "tuples of digit strings": ([("1", "2"), ("2", "3"), ("1", "3")], tuple, lambda a, b: len(set(a) & set(b))),
+    "bytes": ([b"12", b"34", b"23"], bytes, lambda a, b: len(set(a) & set(b))),
+    "sets": ([{1, 2}, {2, 3}, {3, 4}], set, lambda a, b: len(a & b)),
+    "fingerprints": ([Fingerprint([1, 0, 1]), Fingerprint([0, 1, 1])], Fingerprint, Fingerprint.overlap),
+    "graphs": ([Graph({0: [1], 1: [0]}), Graph({0: [], 1: []})], Graph, Graph.degrees),
+    "series": ([[1.0, 2.0], [3.0, 4.0]], "series", lambda a, b: float((a * b).sum())),
+    "sparse rows": (list(csr_array(np.eye(3))), csr_array, lambda a, b: float((a * b).sum())),
+    "images": (np.arange(24.0).reshape(3, 4, 2), np.ndarray, lambda a, b: float(np.sum(a * b))),
+    "dictionaries": ([{"a": 1}, {"b": 2}], dict, lambda a, b: len(a.keys() & b.keys())),
+    "arrays of unequal length": ([np.ones(2), np.ones(3)], np.ndarray, lambda a, b: float(len(a) * len(b))),
+    "ragged lists": ([[1, 2], [3]], list, lambda a, b: len(set(a) & set(b))),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_foreign_objects_reach_the_function_as_they_are(name):
+    items, kind, function = KINDS[name]
+    if kind == "series":
+        items, kind = [_series(item) for item in items], type(_series([1.0]))
+
+    def checked(a, b):
+        assert isinstance(a, kind) and isinstance(b, kind), (type(a), type(b))
+        return function(a, b)
+
+    features = SimilarityFeatures(checked).fit(items)
+    expected = [[function(a, b) for b in items] for a in items]
+    assert_array_equal(features.transform(items), expected)
+    assert_array_equal(features.transform(items[:1]), expected[:1])  # also one alone
+    assert_array_equal(PairFunction(checked)(items), expected)
+
+
+def test_networkx_graphs_and_rdkit_fingerprints_reach_the_function():
+    networkx = pytest.importorskip("networkx")
+    graphs = [networkx.path_graph(n) for n in (2, 3, 3, 4)]
+    edges = SimilarityFeatures(lambda a, b: a.number_of_edges() * b.number_of_edges()).fit_transform(graphs)
+    assert_array_equal(edges, np.outer([1, 2, 2, 3], [1, 2, 2, 3]))
+    data_structs = pytest.importorskip("rdkit.DataStructs")
+    prints = [data_structs.CreateFromBitString(bits) for bits in ("1100", "0110", "1111")]
+    assert_allclose(SimilarityFeatures(data_structs.TanimotoSimilarity).fit_transform(prints)[0], [1.0, 1 / 3, 0.5])
+
+
+@pytest.mark.parametrize("rows", [[[1.0, 2.0], [3.0, 4.0]], [(1, 2), (3, 4)], [np.array([1, 2]), np.array([3, 4])]])
+def test_equally_long_rows_of_numbers_are_a_table(rows):
+    inner = SimilarityFeatures(lambda a, b: float(a @ b)).fit(rows)
+    assert_array_equal(inner.transform(rows), [[5.0, 11.0], [11.0, 25.0]])
+    assert inner.X_fit_.shape == (2, 2)
+    with pytest.raises(ValueError, match="NaN"):
+        inner.transform([[1.0, np.nan]])
+
+
+@pytest.mark.parametrize(
+    "model", object_models(lambda a, b: float(a[0] * b[0])), ids=lambda model: type(model).__name__
+)
+def test_series_of_another_length_may_come_after_training_on_equal_lengths(model):
+    rng = np.random.default_rng(0)
+    y = np.arange(40) % 2
+    train = [np.r_[2 * label - 1.0, rng.normal(size=5)] for label in y]
+    model.fit(train, y)
+    assert_array_equal(model.predict([np.r_[-1.0, np.ones(8)], np.r_[1.0, np.ones(8)]]), [0, 1])
+    assert_array_equal(model.predict([np.array([-1.0, 1.0]), np.ones(3)]), [0, 1])
+
+
+def test_a_table_still_needs_the_columns_it_was_trained_on():
+    model = SimilarityFeatures(lambda a, b: float(a[0] * b[0])).fit(np.ones((3, 2)))
+    with pytest.raises(ValueError, match="2 features"):
+        model.transform(np.ones((3, 4)))
+
+
+@pytest.mark.parametrize(
+    "X, text",
+    [("word", "sequence of items"), (b"word", "sequence"), ({1, 2}, "sequence"), ([], "no items"), (7, "sequence")],
+)
+def test_what_is_no_sequence_of_items_is_refused_in_one_sentence(X, text):
+    for refuse in (SimilarityFeatures(common).fit, PairFunction(common), as_items):
+        with pytest.raises(ValueError, match=text):
+            refuse(X)
+
+
+def test_a_sparse_matrix_is_refused_with_the_remedy():
+    with pytest.raises(TypeError, match="toarray"):
+        SimilarityFeatures(common).fit(csr_array(np.eye(3)))
+
+
+def test_sums_of_functions_take_objects_too():
+    X, y = words()
+    kernel = PairFunction(common) + 0.5 * PairFunction(lambda a, b: float(a[0] == b[0]))
+    assert KreinSVC(kernel).fit(X, y).score(X, y) > 0.9
