@@ -40,7 +40,7 @@ CLASSIFIERS = [
     KreinRidgeClassifier(random_state=0),
     KreinRidgeClassifier(solver="nystroem", n_landmarks=20, random_state=0),
     KreinSVC(),
-    LABClassifier(random_state=0),
+    LABClassifier(10, kernel="gaussian", max_iter=20, random_state=0),
     SimilarityClassifierCV(random_state=0),
     SimilaritySVC(),
 ]
@@ -49,7 +49,7 @@ REGRESSORS = [
     DANKRegressor(random_state=0),
     KreinRidge(random_state=0),
     KreinSVR(),
-    LABRegressor(random_state=0),
+    LABRegressor(10, kernel="gaussian", max_iter=20, random_state=0),
     SimilarityRegressorCV(random_state=0),
 ]
 
@@ -326,3 +326,85 @@ def test_sums_of_functions_take_objects_too():
     X, y = words()
     kernel = PairFunction(common) + 0.5 * PairFunction(lambda a, b: float(a[0] == b[0]))
     assert KreinSVC(kernel).fit(X, y).score(X, y) > 0.9
+
+
+# ----------------------------------------------------------------------------------------- functions of two items
+
+
+def directed(a, b):
+    """How much of word a is found in word b; the other way round it is something else."""
+    return sum(letter in b for letter in a) / len(a) + 0.5 * (a < b)
+
+
+def averaged(a, b):
+    return (directed(a, b) + directed(b, a)) / 2
+
+
+def test_a_directed_function_is_called_in_both_directions():
+    X, _ = words(30)
+    expected = [[directed(a, b) for b in X] for a in X]
+    assert_array_equal(PairFunction(directed)(X), expected)
+    assert PairFunction(directed).checked(X).symmetric is False
+    assert PairFunction(averaged).checked(X).symmetric is True
+    assert PairFunction(directed, symmetric=True).checked(X).symmetric is True  # as the user says
+    assert_array_equal(SimilarityFeatures(directed).fit_transform(X), expected)
+
+
+@pytest.mark.parametrize("n", [2, 10, 40])
+def test_finding_out_whether_a_function_is_symmetric_takes_few_calls_and_always_the_same(n):
+    X, _ = words(n)
+    calls = []
+
+    def counted(a, b):
+        calls.append((a, b))
+        return common(a, b)
+
+    first = PairFunction(counted)(X)
+    extra = len(calls) - n * (n + 1) // 2
+    assert 0 < extra <= 200
+    before, calls[:] = list(calls), []
+    assert_array_equal(PairFunction(counted)(X), first)
+    assert calls == before
+
+
+def test_rounding_is_no_asymmetry_but_a_rare_difference_is():
+    X = list(np.random.default_rng(0).normal(size=(200, 3)))
+    assert PairFunction(lambda a, b: float(np.sum(a * b)) * (1 + 1e-13 * a[0])).checked(X).symmetric
+    assert not PairFunction(lambda a, b: float(a @ b) + 0.1 * (a[0] > 1.3)).checked(X).symmetric
+
+
+def test_a_directed_function_with_symmetrize_is_its_average():
+    X, y = words()
+    new, _ = words(20, seed=1)
+    asked = SimilarityClassifierCV(directed, symmetrize=True, random_state=0).fit(X, y)
+    expected = SimilarityClassifierCV(averaged, random_state=0).fit(X, y)
+    assert_allclose(asked.predict_proba(new), expected.predict_proba(new), atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KreinRidgeClassifier(directed),
+        KreinRidgeClassifier(directed, solver="nystroem", n_landmarks=10),
+        KreinSVC(directed),
+        DANKClassifier(directed),
+        SimilarityClassifierCV(directed),
+    ],
+    ids=repr,
+)
+def test_estimators_that_need_symmetry_refuse_a_directed_function_with_the_remedy(model):
+    with pytest.raises(ValueError, match=r"not symmetric.*symmetrize=True.*PairFunction.*AsymmetricRidge"):
+        model.fit(*words())
+
+
+def test_a_noisy_function_is_averaged_when_asked_and_taken_once_when_declared_symmetric():
+    X, y = words()
+
+    def noisy(seed=0):
+        rng = np.random.default_rng(seed)
+        return lambda a, b: common(a, b) + 0.01 * rng.normal()
+
+    assert SimilarityClassifierCV(noisy(), symmetrize=True, random_state=0).fit(X, y).score(X, y) > 0.9
+    assert KreinSVC(PairFunction(noisy(), symmetric=True)).fit(X, y).score(X, y) > 0.9
+    with pytest.raises(ValueError, match="not symmetric"):
+        KreinSVC(noisy()).fit(X, y)

@@ -313,7 +313,7 @@ class TestPairFunction:
 
     def test_symmetric_evaluation_halves_the_calls(self):
         calls = []
-        kernel = PairFunction(lambda a, b: calls.append((a, b)) or 1.0)
+        kernel = PairFunction(lambda a, b: calls.append((a, b)) or 1.0, symmetric=True)
         kernel(self.words)
         assert len(calls) == 15
         calls.clear()

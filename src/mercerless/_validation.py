@@ -10,6 +10,9 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercerless._memory import available_memory, check_memory, format_bytes, memory_budget, row_blocks  # noqa: F401
 
+#: Asymmetry, relative to the largest entry, that is taken for rounding.
+SYMMETRY_RTOL = 1e-8
+
 
 def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDArray:
     """A finite, real, non-empty, two-dimensional floating array; float32 is kept, everything else becomes float64.
@@ -144,7 +147,20 @@ def relative_asymmetry(K: NDArray) -> float:
     return worst / largest
 
 
-def check_symmetric(K: ArrayLike, name: str = "K", rtol: float = 1e-8) -> NDArray:
+_AVERAGE = (
+    "average them with symmetrize=True where the estimator has it, else with "
+    "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2, symmetric=True), or keep them apart with "
+    "mercerless.AsymmetricRidge."
+)
+
+
+def check_symmetric_kernel(kernel: Any) -> None:
+    """Refuse a kernel that says it is not symmetric, where its square matrix is never seen."""
+    if kernel.symmetric is False:
+        raise ValueError(f"The kernel is not symmetric: its two directions differ; {_AVERAGE}")
+
+
+def check_symmetric(K: ArrayLike, name: str = "K", rtol: float = SYMMETRY_RTOL) -> NDArray:
     """A finite, real, symmetric floating array, exactly symmetric on return.
 
     Parameters
@@ -165,6 +181,8 @@ def check_symmetric(K: ArrayLike, name: str = "K", rtol: float = 1e-8) -> NDArra
     K = check_square(K, name)
     amount = relative_asymmetry(K)
     if amount > (max(rtol, 1e-5) if K.dtype == np.float32 else rtol):
+        if name == "the kernel matrix":
+            raise ValueError(f"{name} is not symmetric: the directions differ by {amount:.2g} of it; {_AVERAGE}")
         raise ValueError(
             f"{name} is not symmetric: max|{name} - {name}.T| is {amount:.2g} of max|{name}|; average both directions "
             f"with mercerless.spectra.symmetrize({name}), or keep them apart with mercerless.AsymmetricRidge."

@@ -33,7 +33,10 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
         if _takes_objects(self.kernel):
             items = _check_items(self, X, reset=True)
             check_consistent_length(items, weight)
-            return as_kernel(self.kernel, n_jobs=getattr(self, "n_jobs", None)), items
+            kernel = as_kernel(self.kernel, n_jobs=getattr(self, "n_jobs", None))
+            if isinstance(kernel, PairFunction):
+                kernel = kernel.checked(items[used_rows(weight, len(items))])
+            return kernel, items
         if is_dask(X):
             X = check_rows(X)
             if not self._streams:

@@ -22,6 +22,7 @@ from mercerless._validation import (
     check_classes,
     check_memory,
     check_symmetric,
+    check_symmetric_kernel,
     check_targets,
     check_weight,
     format_bytes,
@@ -366,6 +367,7 @@ class _KreinLeastSquares(KernelEstimator):
             )  # fmt: skip
             name = "X" if isinstance(rows.kernel, Precomputed) else "the kernel matrix"
             return _ExactProblem(rows, check_symmetric(rows.kernel(rows.items), name), self.fit_intercept)
+        check_symmetric_kernel(rows.kernel)
         if isinstance(rows.kernel, Precomputed):
             check_symmetric(rows.items, "X")
         seed, m = check_random_state(self.random_state), self._n_landmarks(n)

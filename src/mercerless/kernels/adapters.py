@@ -11,7 +11,7 @@ from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
 from sklearn.gaussian_process.kernels import PairwiseKernel
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from mercerless._validation import as_items, check_memory, check_real
+from mercerless._validation import SYMMETRY_RTOL, as_items, check_memory, check_real
 from mercerless.kernels.base import Kernel, _check_cotangent, _check_pair, _check_theta
 from mercerless.kernels.stationary import Gaussian
 
@@ -165,8 +165,10 @@ class PairFunction(Kernel):
     ----------
     function : callable
         Takes two items and returns a number.
-    symmetric : bool, default=True
-        Whether ``function(a, b) == function(b, a)``; then a square matrix costs half the calls.
+    symmetric : bool or None, default=None
+        Whether ``function(a, b) == function(b, a)``; then a square matrix costs half the calls. None tries up to 100
+        pairs in both directions, always the same ones, and calls the function for both directions of all pairs where
+        any differ by more than rounding. True calls a function with random noise once per pair.
     n_jobs : int or None, default=None
         How many `joblib` workers call the function.
 
@@ -180,14 +182,15 @@ class PairFunction(Kernel):
            [3., 1., 4.]])
     """
 
-    def __init__(self, function: Callable[[Any, Any], float], symmetric: bool = True, n_jobs: int | None = None):
+    def __init__(self, function: Callable[[Any, Any], float], symmetric: bool | None = None, n_jobs: int | None = None):
         self.function = function
-        self.symmetric = symmetric
+        self.symmetric = symmetric  # type: ignore[assignment]
         self.n_jobs = n_jobs
 
     def __call__(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> NDArray:
-        half = (Y is None or Y is X) and self.symmetric
+        same = Y is None or Y is X
         X, columns = as_items(X), as_items(X if Y is None else Y)
+        half = same and self.checked(X).symmetric
         # rows dealt out in turn, so that the triangle's long and short rows are shared fairly
         n_tasks = min(len(X), 4 * effective_n_jobs(self.n_jobs)) if effective_n_jobs(self.n_jobs) > 1 else 1
         tasks = [range(start, len(X), n_tasks) for start in range(n_tasks)]
@@ -208,8 +211,37 @@ class PairFunction(Kernel):
             )
         return K
 
+    def checked(self, X: Sequence[Any]) -> "PairFunction":
+        """This kernel with `symmetric` known.
+
+        Parameters
+        ----------
+        X : sequence
+            The items to try the function on.
+
+        Returns
+        -------
+        PairFunction
+            Itself where `symmetric` is given, else a copy that says what was found.
+        """
+        if self.symmetric is not None:
+            return self
+        X = as_items(X)
+        pairs = np.column_stack(np.triu_indices(len(X), 1)) if len(X) <= 14 else _some_pairs(len(X))
+        both = [(X[i], X[j]) for i, j in pairs] + [(X[j], X[i]) for i, j in pairs]
+        values = Parallel(n_jobs=self.n_jobs)(delayed(self.function)(a, b) for a, b in both)
+        there, back = np.array(values, dtype=float).reshape(2, -1)
+        agree = np.abs(there - back) <= SYMMETRY_RTOL * np.abs(values).max(initial=0.0)
+        return PairFunction(self.function, bool(np.all(agree)), self.n_jobs)
+
     def diag(self, X: Sequence[Any]) -> NDArray:
         return np.array([float(self.function(x, x)) for x in as_items(X)])
+
+
+def _some_pairs(n: int) -> NDArray:
+    """At most 100 pairs of different items, the same for every call."""
+    i = np.linspace(0, n - 1, 100).astype(int)
+    return np.column_stack([i, (i + np.random.default_rng(n).integers(1, n, size=100)) % n])
 
 
 def _rows_of(function, items, columns, starts):
