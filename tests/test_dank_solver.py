@@ -233,6 +233,23 @@ def test_hostile_problems_reach_a_tight_gap(kind):
     assert not missed
 
 
+@pytest.mark.parametrize("seed", range(10))
+def test_wide_tube_problems_end_quadratically(seed):
+    rng = np.random.default_rng(seed)
+    n, C, epsilon = 80, 1e5, 0.1  # the gap multiplies rounding by C: a last step cut short shows
+    X = rng.normal(size=(n, 3))
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1))
+    p = np.sin(X[:, 0]) + 0.1 * np.where(rng.random(n) < 0.5, 1.0, -1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # libsvm is cut short on purpose: the start may be poor
+        model = SVR(C=C, kernel="precomputed", epsilon=epsilon, max_iter=20000).fit(K, p)
+    lo, hi, v = np.full(n, -C), np.full(n, C), np.zeros(n)
+    v[model.support_] = model.dual_coef_[0]
+    v = snap(v, lo, hi)
+    found = solve_quartic(K, K**2, p, lo, hi, curvature=4 / (v @ v), epsilon=epsilon, start=v, tol=1e-9)
+    assert found.gap <= 1e-9
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_vanishing_slacks_end_the_interior_point_quietly(kind):
     K, p, lo, hi, epsilon, _ = make_problem(30, kind=kind)

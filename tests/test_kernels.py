@@ -1,5 +1,7 @@
 """Every kernel against the contract and against its two-line formula; the algebra; the adapters."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from contract import DistanceContract, KernelContract, central_difference
@@ -9,6 +11,7 @@ from sklearn.gaussian_process.kernels import RBF, DotProduct, WhiteKernel
 from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel, sigmoid_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from mercerless.kernels import (
     TL1,
@@ -213,12 +216,21 @@ class TestGaussianProcessKernel(KernelContract):
 
 class TestMetric(KernelContract):
     kernel = Metric("sigmoid", {"gamma": 1 / 1.5**2, "coef0": 0.3})
+    threads_tolerance = 1e-13  # scikit-learn's matrix product is BLAS's, whose rounding depends on its threads
 
     def naive(self, X, Y):
         return naive.matrix(naive.sigmoid, X, Y, 1.5, 0.3)
 
     def test_has_no_tunable_parameters(self):
         assert self.kernel.theta.size == 0
+
+
+def test_blas_gets_its_threads_back():
+    X = np.random.default_rng(0).normal(size=(400, 6))
+    with threadpool_limits(2, user_api="blas"):
+        with ThreadPoolExecutor(4) as pool:  # several users of the limit at once, small and large matrices
+            list(pool.map(lambda n: Gaussian(2.0)(X[:n]), [20, 400, 100] * 50))
+        assert {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"} == {2}
 
 
 def test_equal_to_scikit_learn():

@@ -1,8 +1,10 @@
 """The kernel contract, the algebra of kernels, and evaluation in row blocks."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Lock
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -422,31 +424,50 @@ class Product(_Pair):
 def over_row_blocks(work: Callable[[slice], None], n_rows: int, n_columns: int, itemsize: int) -> None:
     """Call ``work(rows)`` for blocks of rows that fit the cache, on as many threads as the user allows.
 
-    The blocks depend on the shapes only, so results are the same for any number of threads. The number of threads
-    is BLAS's own (``OMP_NUM_THREADS``, ``threadpoolctl.threadpool_limits``), BLAS being held to one thread
-    meanwhile.
+    The blocks depend on the shapes only and BLAS is held to one thread meanwhile, however many of ours there are, so
+    results are the same for any number of threads. That number is BLAS's own before (``OMP_NUM_THREADS``,
+    ``threadpoolctl.threadpool_limits``).
 
     Parameters
     ----------
     work : callable
         Takes a slice of rows; must be thread safe.
-    n_rows, n_columns : int
-        The shape of the result.
+    n_rows : int
+        How many rows there are.
+    n_columns : int
+        How many columns of a block of rows are in use at a time.
     itemsize : int
         Bytes per entry.
     """
     blocks = list(row_blocks(n_rows, n_columns * itemsize, max(_BLOCK_BYTES, 16 * n_columns * itemsize)))
     threads = min(_allowed_threads(), len(blocks)) if n_rows * n_columns >= _THREAD_ENTRIES else 1
-    if threads <= 1:
-        for rows in blocks:
-            work(rows)
-        return
-    with _blas().limit(limits=1), ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(work, blocks):
-            pass
+    with _one_blas_thread():
+        if threads == 1:
+            for rows in blocks:
+                work(rows)
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                for _ in pool.map(work, blocks):
+                    pass
 
 
 _CONTROLLER: ThreadpoolController | None = None
+_HOLD: list = []  # the limit in force, once per user of it
+_HOLD_LOCK = Lock()
+
+
+@contextmanager
+def _one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread; of several users at once, the last gives back what the first found."""
+    with _HOLD_LOCK:
+        _HOLD.append(_HOLD[0] if _HOLD else _blas().limit(limits=1))
+    try:
+        yield
+    finally:
+        with _HOLD_LOCK:
+            limit = _HOLD.pop()
+            if not _HOLD:
+                limit.restore_original_limits()
 
 
 def _blas() -> ThreadpoolController:

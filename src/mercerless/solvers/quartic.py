@@ -202,10 +202,12 @@ def _solve_on_plane(factor, rhs: np.ndarray, total: float) -> tuple[np.ndarray, 
     return both[:, 0] - b * both[:, 1], b
 
 
-def _advance(problem: _Problem, point: _Point, target: np.ndarray) -> _Point:
+def _advance(problem: _Problem, point: _Point, target: np.ndarray, b: float) -> _Point:
     """Exact line search from ``point`` to the feasible ``target``.
 
-    Along ``v + t d`` the derivative is a decreasing cubic in ``t`` less the jumps of ``epsilon * |v|_1``.
+    Along ``v + t d`` the derivative is a decreasing cubic in ``t`` less the jumps of ``epsilon * |v|_1``. The
+    intercept ``b`` changes nothing as ``sum(d) == 0``, but without it the rounding of that sum, times ``b``,
+    would drown the slope of the last steps.
     """
     c, v = problem.curvature, point.v
     d = target - v
@@ -216,7 +218,7 @@ def _advance(problem: _Problem, point: _Point, target: np.ndarray) -> _Point:
             -c * (d**2 @ a2),
             -3 * c * (v * d) @ a2,
             -(d @ kd) - c * (d**2 @ point.q + 2 * (v * d) @ a1),
-            problem.p @ d - d @ point.kv - c * (v * d) @ point.q,
+            (problem.p - b) @ d - d @ point.kv - c * (v * d) @ point.q,
         ]
     )
 
@@ -256,7 +258,7 @@ def _active_set_target(
             state[state == 0] = 1
         key = state.tobytes()
         if key == previous:
-            return project(v + d, lo, hi), rounds
+            return snap(v + d, lo, hi), rounds  # keeps zeros, which the kink of the tube would feel
         if key in seen:
             return None, rounds
         seen.add(key)
@@ -448,7 +450,7 @@ def solve_quartic(
     the point with the smallest gap seen.
     """
     problem = _Problem(K, A, curvature, p, lo, hi, epsilon)
-    point = _advance(problem, _point(problem, start), np.zeros_like(start))
+    point = _advance(problem, _point(problem, start), np.zeros_like(start), 0.0)
     best, used = (np.inf, 0.0, point.v), 3
     tried = 0
     for _ in range(max_steps):
@@ -462,7 +464,7 @@ def solve_quartic(
         target, rounds = _active_set_target(problem, point, gradient, b)
         used += 2 * rounds + 2
         if target is not None:
-            moved = _advance(problem, point, target)
+            moved = _advance(problem, point, target, b)
             if moved is not point:
                 point = _point(problem, snap(moved.v, lo, hi))
                 continue
