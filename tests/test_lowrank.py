@@ -1,13 +1,15 @@
 """Low rank: exact where it must be, safe for indefinite kernels, bounded in memory."""
 
+import pickle
 import tracemalloc
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Log, Precomputed, Sigmoid
-from mercerless.lowrank import features, nystroem, pivoted_cholesky, select_landmarks
+from mercerless import config_context
+from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Log, Precomputed, Sigmoid, as_kernel
+from mercerless.lowrank import LandmarkMap, nystroem, pivoted_cholesky, select_landmarks
 
 
 def rows(n, d=4, seed=0):
@@ -69,8 +71,8 @@ class TestNystroem:
     def test_all_landmarks_are_exact(self, kernel):
         X = rows(90)
         result = nystroem(kernel, X, np.arange(90))
-        Z = features(kernel, X, X, result)
-        assert_allclose((Z * np.sign(result.values)) @ Z.T, kernel(X), atol=1e-8 * np.abs(kernel(X)).max())
+        Z = result.feature_map(kernel, X).transform(X)
+        assert_allclose((Z * result.signs) @ Z.T, kernel(X), atol=1e-8 * np.abs(kernel(X)).max())
         assert result.error < 1e-8
 
     @pytest.mark.parametrize(
@@ -83,8 +85,8 @@ class TestNystroem:
         for m in (25, 50, 100, 200, 400, 600):
             landmarks = select_landmarks(kernel, X, m, random_state=0)
             result = nystroem(kernel, X, landmarks, random_state=1)
-            Z = features(kernel, X, X[landmarks], result)
-            errors.append(np.linalg.norm(K - (Z * np.sign(result.values)) @ Z.T) / np.linalg.norm(K))
+            Z = result.feature_map(kernel, X).transform(X)
+            errors.append(np.linalg.norm(K - (Z * result.signs) @ Z.T) / np.linalg.norm(K))
             estimates.append(result.error)
         assert np.all(np.diff(errors) <= 1e-10)
         assert errors[0] < 1.0
@@ -99,8 +101,8 @@ class TestNystroem:
         for m in (50, 100, 200):
             landmarks = select_landmarks(kernel, X, m, random_state=0)
             result = nystroem(kernel, X, landmarks, random_state=1)
-            Z, C = features(kernel, X, X[landmarks], result), K[:, landmarks]
-            ours.append(np.linalg.norm(K - (Z * np.sign(result.values)) @ Z.T) / np.linalg.norm(K))
+            Z, C = result.feature_map(kernel, X).transform(X), K[:, landmarks]
+            ours.append(np.linalg.norm(K - (Z * result.signs) @ Z.T) / np.linalg.norm(K))
             classical.append(np.linalg.norm(K - C @ np.linalg.solve(C[landmarks], C.T)) / np.linalg.norm(K))
         assert max(classical) > 0.5
         assert max(ours) < 0.25
@@ -114,20 +116,12 @@ class TestNystroem:
         X = rows(150)
         kernel = TL1(2.0)
         landmarks = np.arange(40)
+        K = kernel(X)
         a = nystroem(kernel, X, landmarks, random_state=0)
-        b = nystroem(Precomputed(), kernel(X), landmarks, random_state=0)
+        b = nystroem(Precomputed(), K, landmarks, random_state=0)
         assert_allclose(a.values, b.values, rtol=1e-8)
-        Za, Zb = features(kernel, X, X[landmarks], a), features(Precomputed(), kernel(X)[:, landmarks], None, b)
-        assert_allclose((Za * np.sign(a.values)) @ Za.T, (Zb * np.sign(b.values)) @ Zb.T, atol=1e-8)
-
-    def test_features_stay_within_the_budget(self):
-        X = rows(4000)
-        result = nystroem(Gaussian(0.5), X, np.arange(100), random_state=0)
-        tracemalloc.start()
-        Z = features(Gaussian(0.5), X, X[:100], result, memory_limit="500kB")
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert peak - Z.nbytes < 2e6  # the whole matrix of columns would be 3.2 MB
+        Za, Zb = a.feature_map(kernel, X).transform(X), b.feature_map(Precomputed(), K).transform(K)
+        assert_allclose((Za * a.signs) @ Za.T, (Zb * b.signs) @ Zb.T, atol=1e-8)
 
     def test_zero_kernel_and_bad_arguments(self):
         assert nystroem(Precomputed(), np.zeros((5, 5)), [0, 1]).values.size == 0
@@ -135,6 +129,65 @@ class TestNystroem:
             nystroem(Gaussian(1.0), rows(5), [0], oversampling=0.5)
         with pytest.raises(MemoryError, match="landmarks"):
             nystroem(Gaussian(1.0), rows(500), np.arange(100), memory_limit=1000)
+
+
+class TestLandmarkMap:
+    @pytest.mark.parametrize("kernel", [Gaussian(0.5), TL1(2.0)], ids=repr)
+    def test_blocks_do_not_matter(self, kernel):
+        X = rows(300)
+        features = nystroem(kernel, X, np.arange(50), random_state=0).feature_map(kernel, X)
+        expected = kernel(X, X[:50]) @ features.weights
+        for limit in ("1kB", "200kB", "1GB"):
+            with config_context(memory_limit=limit):
+                assert_allclose(features.transform(X), expected, rtol=1e-10, atol=1e-12)
+        assert_allclose(features(X[7:9]), expected[7:9], rtol=1e-10, atol=1e-12)
+
+    def test_definite_kernels_have_positive_signs(self):
+        X = rows(200)
+        low_rank = nystroem(Gaussian(0.5), X, np.arange(20), random_state=0)
+        assert np.all(low_rank.signs == 1)
+        assert np.any(nystroem(TL1(2.0), X, np.arange(40), random_state=0).signs == -1)
+
+    def test_predictions_are_features_times_coefficients(self):
+        X, coef = rows(100), np.random.default_rng(1).normal(size=(15, 2))
+        low_rank = nystroem(Gaussian(0.1), X, np.arange(15), random_state=0)
+        features = low_rank.feature_map(Gaussian(0.1), X)
+        predictions = features._replace(weights=features.weights @ coef)
+        assert_allclose(predictions.transform(X), features.transform(X) @ coef, atol=1e-10)
+
+    def test_dask_is_lazy_and_the_same(self):
+        da = pytest.importorskip("dask.array")
+        X = rows(200)
+        chunked = da.from_array(X, chunks=(70, 4))
+        whole = nystroem(TL1(2.0), X, np.arange(0, 200, 5), random_state=0).feature_map(TL1(2.0), X)
+        features = nystroem(TL1(2.0), chunked, np.arange(0, 200, 5), random_state=0).feature_map(TL1(2.0), chunked)
+        assert isinstance(features.landmarks, np.ndarray)
+        Z = features.transform(chunked)
+        assert isinstance(Z, da.Array) and Z.shape == (200, features.weights.shape[1])
+        assert_allclose(np.asarray(Z.compute()), whole.transform(X), atol=1e-8)
+
+    def test_objects_that_are_no_vectors(self):
+        words = np.array(["a", "ab", "abc", "b", "bc", "c", "ac", "bca"], dtype=object)
+        kernel = as_kernel(lambda a, b: len(set(a) & set(b)) - 0.5 * abs(len(a) - len(b)))
+        features = LandmarkMap(kernel, words[:3], np.eye(3))
+        assert_allclose(features.transform(list(words)), kernel(words, words[:3]))
+
+    def test_pickle_holds_the_landmarks_only(self):
+        X = rows(20_000)
+        features = nystroem(Gaussian(0.5), X, np.arange(30), random_state=0).feature_map(Gaussian(0.5), X)
+        stored = pickle.dumps(features)
+        assert len(stored) < 30_000
+        assert_array_equal(pickle.loads(stored).transform(X[:5]), features.transform(X[:5]))
+
+    def test_memory_stays_within_the_limit(self):
+        X = rows(4000)
+        features = nystroem(Gaussian(0.5), X, np.arange(100), random_state=0).feature_map(Gaussian(0.5), X)
+        tracemalloc.start()
+        with config_context(memory_limit="500kB"):
+            Z = features.transform(X)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak - Z.nbytes < 1e6  # the whole matrix of columns would be 3.2 MB
 
 
 class TestLandmarks:

@@ -8,11 +8,11 @@ from scipy.linalg import cholesky, eigh, qr, solve_triangular
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils import check_random_state
 
-from mercerless._blocks import take_rows
+from mercerless._blocks import is_dask, map_rows, take_rows
 from mercerless._validation import check_memory, memory_budget, row_blocks
 from mercerless.kernels import Kernel, Precomputed
 
-__all__ = ["LowRank", "PivotedCholesky", "features", "nystroem", "pivoted_cholesky", "select_landmarks"]
+__all__ = ["LandmarkMap", "LowRank", "PivotedCholesky", "nystroem", "pivoted_cholesky", "select_landmarks"]
 
 _SELECTIONS = ("uniform", "kmeans", "pivoted")
 
@@ -33,6 +33,64 @@ class PivotedCholesky(NamedTuple):
     factor: NDArray
     pivots: NDArray
     residual: float
+
+
+class LandmarkMap(NamedTuple):
+    """Features of rows: their similarities to landmarks times weights.
+
+    Holds the landmarks and nothing else of the training rows, so that it travels well to the workers of a cluster.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The kernel.
+    landmarks : array-like of length m
+        The landmarks; for a precomputed kernel the columns of theirs among the training items.
+    weights : ndarray of shape (m, n_columns)
+        From similarities to features; times coefficients, from similarities to predictions.
+    """
+
+    kernel: Kernel
+    landmarks: Any
+    weights: NDArray
+
+    @property
+    def bytes_per_row(self) -> float:
+        """What the features of one row need on the way.
+
+        Returns
+        -------
+        float
+            Bytes: the similarities, their copy and the features.
+        """
+        return 16.0 * sum(self.weights.shape)
+
+    def __call__(self, rows: Any) -> NDArray:
+        """The features of one block of rows, at once."""
+        if isinstance(self.kernel, Precomputed):
+            return np.asarray(rows[:, self.landmarks]) @ self.weights
+        return self.kernel(rows, self.landmarks) @ self.weights
+
+    def transform(self, X: Any) -> Any:
+        """The features of all rows, block by block within the memory limit.
+
+        Parameters
+        ----------
+        X : array-like, memory map or dask.array.Array of shape (n, n_features), or sequence of n items
+            The rows; for a precomputed kernel their similarities to all training items.
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, n_columns)
+            The features; lazy for a Dask array.
+        """
+        n_columns, budget = self.weights.shape[1], min(2**27, memory_budget())
+        if is_dask(X):
+            return map_rows(self.__call__, X, self.bytes_per_row, n_columns=n_columns, budget=budget)
+        features = np.empty((len(X), n_columns))
+        for rows in row_blocks(len(X), self.bytes_per_row, budget):
+            features[rows] = self(X[rows])
+        return features
 
 
 class LowRank(NamedTuple):
@@ -57,10 +115,39 @@ class LowRank(NamedTuple):
     values: NDArray
     error: float
 
+    @property
+    def signs(self) -> NDArray:
+        """The sign of each feature in the approximate kernel; all are 1 for a positive semi-definite kernel.
+
+        Returns
+        -------
+        ndarray of shape (rank,)
+            1 and -1.
+        """
+        return np.sign(self.values)
+
+    def feature_map(self, kernel: Kernel, X: Any) -> LandmarkMap:
+        """The features Z whose signed inner products are the approximate kernel: ``k(X, X) ~ (Z * signs) @ Z.T``.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            The kernel that was approximated.
+        X : array-like, memory map, dask.array.Array or sequence
+            The rows that were given to `nystroem`.
+
+        Returns
+        -------
+        LandmarkMap
+            From rows to features.
+        """
+        landmarks = self.landmarks if isinstance(kernel, Precomputed) else take_rows(X, self.landmarks)
+        return LandmarkMap(kernel, landmarks, self.transform * np.sqrt(np.abs(self.values)))
+
 
 def select_landmarks(
     kernel: Kernel,
-    X: ArrayLike,
+    X: Any,
     n_landmarks: int,
     method: str = "uniform",
     random_state: int | np.random.RandomState | None = None,
@@ -76,7 +163,7 @@ def select_landmarks(
     n_landmarks : int
         How many.
     method : {"uniform", "kmeans", "pivoted"}, default="uniform"
-        At random; the rows nearest to k-means centres of vectors; or the pivots of `pivoted_cholesky` (positive
+        At random; the rows nearest to k-means centers of vectors; or the pivots of `pivoted_cholesky` (positive
         semi-definite kernels), topped up at random when the kernel has a smaller rank.
     random_state : int, RandomState or None, default=None
         The seed.
@@ -106,11 +193,12 @@ def select_landmarks(
 
 
 def _nearest_to_means(X: NDArray, n_landmarks: int, random: np.random.RandomState) -> NDArray:
+    """The distinct rows nearest to k-means centers."""
     model = MiniBatchKMeans(n_landmarks, random_state=random, n_init=1, batch_size=max(1024, 4 * n_landmarks)).fit(X)
-    centres = model.cluster_centers_
+    centers = model.cluster_centers_
     best, row = np.full(n_landmarks, np.inf), np.zeros(n_landmarks, dtype=int)
     for rows in row_blocks(len(X), 16.0 * n_landmarks):
-        distances = np.maximum((X[rows] ** 2).sum(1)[:, None] - 2 * X[rows] @ centres.T + (centres**2).sum(1), 0)
+        distances = np.maximum((X[rows] ** 2).sum(1)[:, None] - 2 * X[rows] @ centers.T + (centers**2).sum(1), 0)
         nearest = distances.argmin(axis=0)
         value = distances[nearest, np.arange(n_landmarks)]
         better = value < best
@@ -120,14 +208,14 @@ def _nearest_to_means(X: NDArray, n_landmarks: int, random: np.random.RandomStat
 
 def pivoted_cholesky(
     kernel: Kernel,
-    X: ArrayLike,
+    X: Any,
     rank: int,
     *,
     rtol: float = 1e-10,
     random_state: int | np.random.RandomState | None = None,
     memory_limit: int | float | str | None = None,
 ) -> PivotedCholesky:
-    """Randomly pivoted partial Cholesky factorisation of a positive semi-definite kernel matrix.
+    """Randomly pivoted partial Cholesky factorization of a positive semi-definite kernel matrix.
 
     ``K ~ F F^T`` from ``n (rank + 1)`` kernel evaluations: pivots are drawn in proportion to the diagonal of what is
     left, in blocks with rejection, which gives the distribution of one-by-one draws at the speed of matrix products.
@@ -188,7 +276,7 @@ def pivoted_cholesky(
 def _reject(block: NDArray, proposed_with: NDArray, random: np.random.RandomState) -> NDArray:
     """Which of the proposals one-by-one sampling would keep: each with the share of its diagonal that is left."""
     block = block.copy()
-    kept = []
+    kept: list[int] = []
     for i in range(len(block)):
         if (
             block[i, i] > 0
@@ -206,12 +294,14 @@ def _symmetric(A: NDArray) -> NDArray:
 
 
 def _jitter(A: NDArray) -> NDArray:
+    """The symmetric part with a diagonal that survives rounding in a Cholesky factorization."""
     A = _symmetric(A)
     A[np.diag_indices_from(A)] += 1e-14 * np.trace(A)
     return A
 
 
 def _check_nonnegative(diagonal: NDArray, floor: float) -> None:
+    """Refuse a kernel whose remaining diagonal shows that it is not positive semi-definite."""
     if diagonal.min(initial=0.0) < -floor:
         raise ValueError(
             "The kernel is not positive semi-definite (a diagonal entry became "
@@ -221,7 +311,7 @@ def _check_nonnegative(diagonal: NDArray, floor: float) -> None:
 
 def nystroem(
     kernel: Kernel,
-    X: ArrayLike,
+    X: Any,
     landmarks: ArrayLike,
     *,
     oversampling: float = 3.0,
@@ -317,42 +407,6 @@ def _norm_of_all(block: NDArray, n: int) -> float:
     rest = squares.sum() - diagonal
     b = len(block)
     return float(np.sqrt(max(0.0, diagonal * n / b + (rest * n * (n - 1) / (b * (b - 1)) if b > 1 else 0.0))))
-
-
-def features(
-    kernel: Kernel,
-    X: ArrayLike,
-    X_landmarks: ArrayLike,
-    low_rank: LowRank,
-    memory_limit: int | float | str | None = None,
-) -> NDArray:
-    """Features whose signed inner products are the approximate kernel: ``Z diag(sign(values)) Z^T ~ k(X, X)``.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel, or ``Precomputed()``.
-    X : array-like of shape (n, n_features) or (n, m)
-        The rows; for a precomputed kernel their similarities to the landmarks.
-    X_landmarks : array-like of shape (m, n_features)
-        The landmarks' rows; not used for a precomputed kernel.
-    low_rank : LowRank
-        From `nystroem`.
-    memory_limit : int, float, str or None, default=None
-        Bytes this may use beside the result.
-
-    Returns
-    -------
-    ndarray of shape (n, rank)
-        The features, computed in row blocks.
-    """
-    n, rank = len(X), len(low_rank.values)
-    weights = low_rank.transform * np.sqrt(np.abs(low_rank.values))
-    out = np.empty((n, rank))
-    for rows in row_blocks(n, 16.0 * len(weights), min(2**27, memory_budget(memory_limit))):
-        columns = X[rows] if isinstance(kernel, Precomputed) else kernel(X[rows], X_landmarks)
-        np.matmul(columns, weights, out=out[rows])
-    return out
 
 
 def _entries(kernel: Kernel, X: Any, rows: Any, columns: Any) -> NDArray:
