@@ -9,14 +9,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier
-from mercerless.inspection.krein import (
-    KreinPartsDisplay,
-    LearningRateDisplay,
-    SecularCurveDisplay,
-    ValidationSurfaceDisplay,
-)
+from mercerless.inspection import KreinPartsDisplay, SecularCurveDisplay, ValidationSurfaceDisplay
 from mercerless.kernels import DeltaGauss
-from mercerless.theory import LearningCurve, fit_rate
 
 
 @pytest.fixture(autouse=True)
@@ -86,14 +80,3 @@ def test_parts_along_a_feature_and_against_each_other():
     scatter = KreinPartsDisplay.from_estimator(classifier, K, (y > 0).astype(int))
     assert len(scatter.ax_.collections) == 2
     assert len(KreinPartsDisplay.from_estimator(KreinRidge("precomputed").fit(K, y), K, y).ax_.collections) >= 1
-
-
-def test_learning_rates():
-    sizes = np.array([10, 20, 40])
-    errors = np.column_stack([1 / sizes, 2 / sizes])
-    curve = LearningCurve(sizes, errors, fit_rate(sizes, errors))
-    display = LearningRateDisplay.from_curve([curve, curve], names=["a", "b"], exponents=[1.0, None])
-    assert len(display.ax_.lines) == 3
-    assert_allclose(display.ax_.lines[1].get_ydata(), 1.5 / sizes)
-    with pytest.raises(ValueError, match="one for each"):
-        LearningRateDisplay.from_curve([curve], names=["a", "b"])

@@ -34,7 +34,7 @@ FLOORS = {
     "solvers": (*MATRICES, "solvers"),
     "selection": (*MATRICES, "solvers", "selection"),
     "estimators": LEARNING,
-    "inspection": (*LEARNING, "theory", "inspection"),
+    "inspection": (*LEARNING, "inspection"),
     "persistence": LEARNING,
     "theory": LEARNING,
     "comparison": (*LEARNING, "datasets", "comparison"),

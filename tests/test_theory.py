@@ -19,7 +19,6 @@ from mercerless.theory import (
     lab_exponent,
     learning_curve,
     rademacher_bound,
-    rademacher_complexity,
 )
 
 unit = st.floats(0.01, 1.0)
@@ -91,7 +90,7 @@ def test_lab_exponent_is_that_of_the_proof(beta, share):
     error, decay, support = lab_from_the_proof(beta, xi)
     assert_allclose(lab_exponent(beta, xi), (error, support, decay), rtol=1e-10, atol=1e-12)
     assert lab_exponent(beta, xi).decay <= 0.5 + 1e-12  # the paper's remark
-    with pytest.raises(ValueError, match="xi must be"):
+    with pytest.raises(ValueError, match="xi in"):
         lab_exponent(beta, beta / 4)
 
 
@@ -107,18 +106,18 @@ def test_best_decay_beats_a_grid():
 def test_rademacher_bound_holds_and_is_nearly_reached():
     rng = np.random.default_rng(0)
     K = DeltaGauss(1.0, 0.4)(rng.standard_normal((80, 2)))
-    complexity, error = rademacher_complexity(K, 2.0, 4000, random_state=0)
     bound = rademacher_bound(K, 2.0)
-    assert complexity <= bound + 3 * error
-    assert complexity > 0.8 * bound
     s, V = np.linalg.eigh(K)
-    assert_allclose(bound, 2.0 * np.sqrt(np.trace((V * np.abs(s)) @ V.T)) / 80, rtol=1e-10)
-    # brute force: the supremum over functions V|s|^1/2 g of the ball, for one draw of signs
-    signs = rng.choice([-1, 1], 80)
+    absolute = (V * np.abs(s)) @ V.T
+    assert_allclose(bound, 2.0 * np.sqrt(np.trace(absolute)) / 80, rtol=1e-10)
+    # the supremum over the ball in closed form, averaged over random signs
+    signs = rng.choice([-1.0, 1.0], (4000, 80))
+    suprema = 2.0 * np.sqrt(np.einsum("ij,ij->i", signs @ absolute, signs)) / 80
+    assert 0.8 * bound < suprema.mean() <= bound + 3 * suprema.std() / np.sqrt(4000)
+    # brute force: no function V|s|^1/2 g of the ball exceeds the closed form, for one draw of signs
     F = (V * np.sqrt(np.abs(s))) @ rng.standard_normal((80, 5000))
     g = np.linalg.norm(np.linalg.pinv(V * np.sqrt(np.abs(s))) @ F, axis=0)
-    supremum = np.sqrt(signs @ (V * np.abs(s)) @ V.T @ signs) / 80
-    assert np.all(np.abs(signs @ (F / g)) / 80 <= supremum + 1e-9)
+    assert np.all(2.0 * np.abs(signs[0] @ (F / g)) / 80 <= suprema[0] + 1e-9)
 
 
 def test_fit_rate_recovers_a_power_law():
@@ -167,7 +166,5 @@ def test_learning_curve_options():
     assert curve.errors.min() > np.mean((np.clip(y, -1, 1) - y) ** 2) - 1e-9
     again = learning_curve(lambda n: Ridge(alpha=1 / n), X, y, X, y, [20, 50], clip=1.0, n_repeats=2, random_state=0)
     assert_allclose(curve.errors, again.errors)
-    with pytest.raises(ValueError, match="floor"):
-        learning_curve(Ridge(), X, y, X, y, [20, 50], floor=1e9, random_state=0)
     with pytest.raises(ValueError, match="sizes must lie"):
         learning_curve(Ridge(), X, y, X, y, [20, 500])

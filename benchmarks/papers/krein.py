@@ -172,14 +172,23 @@ def encoded(features, X, test):
     return scaler.transform(X), scaler.transform(test)
 
 
+def draw_rate(ax, curve, name, exponent):
+    """Observed errors with their standard errors and fitted rate, and the paper's rate through the first mean."""
+    mean, rate = curve.errors.mean(axis=1), curve.rate
+    half = curve.errors.std(axis=1) / np.sqrt(curve.errors.shape[1])
+    label = f"{name}: n^-{rate.exponent:.2f} ± {rate.standard_error:.2f}"
+    (line,) = ax.plot(curve.sizes, mean, marker="o", ms=4, label=label)
+    ax.fill_between(curve.sizes, mean - half, mean + half, color=line.get_color(), alpha=0.2, lw=0)
+    expected = mean[0] * (curve.sizes / curve.sizes[0]) ** -exponent
+    ax.plot(curve.sizes, expected, color=line.get_color(), ls="--", label=f"{name}: rate n^-{exponent:.2f}")
+
+
 def figures(full, features):
     """Spectra and their growth (Figure 1), and observed learning rates (Figure 2), on monks3."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-
-    from mercerless.inspection import LearningRateDisplay
 
     monks = load("monks3")
     X, y = np.asarray(monks.data, dtype=float), np.asarray(monks.target, dtype=float)
@@ -198,8 +207,7 @@ def figures(full, features):
     sizes, repeats = [15, 22, 32, 46, 66, 90, 122], 100 if full else 30
     expected = {"delta-gauss": 1 / 2, "log": 1 / 3}
     for ax, (title, regularizer) in zip(axes[4:], (("<f, f>", "indefinite"), ("||f||^2", "components"))):
-        curves = []
-        for name in expected:
+        for name, exponent in expected.items():
             kernel = monks_kernels()[name]
 
             def model(m, kernel=kernel, regularizer=regularizer):
@@ -208,13 +216,15 @@ def figures(full, features):
                 )
 
             curve = learning_curve(model, X, y, test, truth, sizes, n_repeats=repeats, clip=1.0, random_state=0)
-            curves.append(curve)
+            draw_rate(ax, curve, name, exponent)
             rate, ends = curve.rate, curve.errors[[0, -1]].mean(axis=1)
-            numbers = [rate.exponent, rate.standard_error, *ends, expected[name]]
+            numbers = [rate.exponent, rate.standard_error, *ends, exponent]
             rows.append(("figure 2", f"{name} {title}", *(f"{number:.3f}" for number in numbers), ""))
             print(*rows[-1], flush=True)
-        LearningRateDisplay.from_curve(curves, names=list(expected), exponents=list(expected.values()), ax=ax)
-        ax.set_title(f"penalty {title}")
+        ax.set(xscale="log", yscale="log", xlabel="training size", ylabel="excess risk", title=f"penalty {title}")
+        ax.set_xticks(sizes, [str(size) for size in sizes])
+        ax.minorticks_off()
+        ax.legend(frameon=False, fontsize="small")
     header = ("part", "kernel", "largest | exponent", "smallest | standard error", "positive | first error",
               "negative | last error", "eta1 | paper's exponent", "eta2")  # fmt: skip
     name = "figures" if features == "unit" else f"figures_{features}"

@@ -2,12 +2,7 @@
 
 from mercerless.inspection.dank import AdaptationDisplay, DANKBoundaryDisplay, DANKConvergenceDisplay
 from mercerless.inspection.hyper import KernelLineDisplay, LearnedKernelDisplay
-from mercerless.inspection.krein import (
-    KreinPartsDisplay,
-    LearningRateDisplay,
-    SecularCurveDisplay,
-    ValidationSurfaceDisplay,
-)
+from mercerless.inspection.krein import KreinPartsDisplay, SecularCurveDisplay, ValidationSurfaceDisplay
 from mercerless.inspection.lab import BandwidthDisplay, DescentDisplay, LocalFitDisplay
 from mercerless.inspection.similarity import StackDisplay
 from mercerless.inspection.spectra import KernelMatrixDisplay, SpectrumDisplay
@@ -22,7 +17,6 @@ __all__ = [
     "KernelMatrixDisplay",
     "KreinPartsDisplay",
     "LearnedKernelDisplay",
-    "LearningRateDisplay",
     "LocalFitDisplay",
     "SecularCurveDisplay",
     "SpectrumDisplay",

@@ -1,8 +1,7 @@
-"""Pictures of Krein models: the validation surface, the secular curve, the parts f+ and f-, learning rates."""
+"""Pictures of Krein models: the validation surface, the secular curve, the parts f+ and f-."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless.inspection.spectra import NEGATIVE, NEUTRAL, POSITIVE, _axes, _despine
 from mercerless.solvers.krein import penalty_of
-from mercerless.theory import LearningCurve
 
 _COLORS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
@@ -437,128 +435,6 @@ class KreinPartsDisplay:
             ax.set(xlabel="f+", ylabel="f-")
             ax.axhline(0, color=NEUTRAL, lw=0.5)
             ax.axvline(0, color=NEUTRAL, lw=0.5)
-        _despine(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
-
-
-class LearningRateDisplay:
-    """Observed errors against sample size on logarithmic axes, with fitted and proven rates.
-
-    Parameters
-    ----------
-    curves : sequence of LearningCurve
-        From `mercerless.theory.learning_curve`.
-    names : sequence of str or None, default=None
-        Their names.
-    exponents : sequence of (float or None) or None, default=None
-        A proven or expected exponent for each, drawn as a dashed line through the first mean.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
-
-    See Also
-    --------
-    mercerless.theory.learning_curve : The observed errors.
-    mercerless.theory.krein_exponent : Exponents that are proven.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from mercerless.inspection import LearningRateDisplay
-    >>> from mercerless.theory import learning_curve
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 3))
-    >>> y = X[:, 0] + rng.normal(size=400)
-    >>> curve = learning_curve(LinearRegression(), X, y, X, X[:, 0], [50, 100, 200], random_state=0)
-    >>> display = LearningRateDisplay.from_curve(curve, exponents=[1.0])
-    """
-
-    def __init__(
-        self,
-        curves: Sequence[LearningCurve],
-        names: Sequence[str] | None = None,
-        exponents: Sequence[float | None] | None = None,
-    ):
-        self.curves = curves
-        self.names = names
-        self.exponents = exponents
-
-    @classmethod
-    def from_curve(
-        cls,
-        curves: LearningCurve | Sequence[LearningCurve],
-        *,
-        names: Sequence[str] | None = None,
-        exponents: Sequence[float | None] | None = None,
-        ax: Any = None,
-        **kwargs: Any,
-    ) -> LearningRateDisplay:
-        """Draw one or more curves.
-
-        Parameters
-        ----------
-        curves : LearningCurve or sequence of LearningCurve
-            From `mercerless.theory.learning_curve`.
-        names : sequence of str or None, default=None
-            Their names.
-        exponents : sequence of (float or None) or None, default=None
-            Proven or expected exponents.
-        ax : matplotlib Axes or None, default=None
-            Where to draw.
-        **kwargs : dict
-            For ``Axes.plot``.
-
-        Returns
-        -------
-        LearningRateDisplay
-            The drawn display.
-        """
-        curves = [curves] if isinstance(curves, LearningCurve) else list(curves)
-        for name, values in (("names", names), ("exponents", exponents)):
-            if values is not None and len(values) != len(curves):
-                raise ValueError(f"{name} has {len(values)} entries for {len(curves)} curves; give one for each.")
-        return cls(curves, names, exponents).plot(ax=ax, **kwargs)
-
-    def plot(self, *, ax: Any = None, **kwargs: Any) -> LearningRateDisplay:
-        """Draw the curves.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
-        **kwargs : dict
-            For ``Axes.plot``.
-
-        Returns
-        -------
-        LearningRateDisplay
-            This display.
-        """
-        ax = _axes(ax)
-        for i, curve in enumerate(self.curves):
-            color = _COLORS[i % len(_COLORS)]
-            name = self.names[i] if self.names is not None else "observed"
-            mean = curve.errors.mean(axis=1)
-            half = curve.errors.std(axis=1) / np.sqrt(curve.errors.shape[1])
-            label = f"{name}: n^-{curve.rate.exponent:.2f} ± {curve.rate.standard_error:.2f}"
-            ax.plot(curve.sizes, mean, **{"color": color, "marker": "o", "ms": 4, "label": label} | kwargs)
-            ax.fill_between(curve.sizes, mean - half, mean + half, color=color, alpha=0.2, lw=0)
-            exponent = None if self.exponents is None else self.exponents[i]
-            if exponent is not None:
-                line = mean[0] * (curve.sizes / curve.sizes[0]) ** -exponent
-                ax.plot(curve.sizes, line, color=color, ls="--", label=f"{name}: rate n^-{exponent:.2f}")
-        ax.set(xscale="log", yscale="log", xlabel="training size", ylabel="excess risk")
-        ticks = np.unique(np.concatenate([curve.sizes for curve in self.curves]))
-        if len(ticks) <= 12:
-            ax.set_xticks(ticks, [str(size) for size in ticks])
-            ax.minorticks_off()
-        ax.legend(frameon=False, fontsize="small")
         _despine(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
