@@ -17,6 +17,8 @@ from mercerless import (
     AsymmetricRidgeClassifier,
     DANKClassifier,
     DANKRegressor,
+    HyperRidge,
+    HyperSVR,
     KreinRidge,
     KreinRidgeClassifier,
     KreinSVC,
@@ -30,6 +32,7 @@ from mercerless import (
 )
 from mercerless._validation import as_items
 from mercerless.kernels import Gaussian, PairFunction
+from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 
 CLASSIFIERS = [
     AsymmetricRidgeClassifier(),
@@ -408,3 +411,30 @@ def test_a_noisy_function_is_averaged_when_asked_and_taken_once_when_declared_sy
     assert KreinSVC(PairFunction(noisy(), symmetric=True)).fit(X, y).score(X, y) > 0.9
     with pytest.raises(ValueError, match="not symmetric"):
         KreinSVC(noisy()).fit(X, y)
+
+
+# ------------------------------------------------------------------------------------------- scikit-learn's protocols
+
+
+@pytest.mark.parametrize(
+    "model", [SpectrumTransformer(), SpectrumTransformer("shift"), DissimilarityKernel()], ids=repr
+)
+def test_transformers_of_matrices_name_their_columns_and_give_frames(model):
+    pandas = pytest.importorskip("pandas")
+    D = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    frame = pandas.DataFrame(D, columns=list("abcd"), index=list("wxyz"))
+    out = clone(model).set_output(transform="pandas").fit_transform(frame)
+    assert list(out.columns) == list("abcd") and list(out.index) == list("wxyz")
+    assert_array_equal(out.to_numpy(), model.fit_transform(D))
+    assert list(model.get_feature_names_out()) == ["x0", "x1", "x2", "x3"]
+
+
+@pytest.mark.parametrize("model", [HyperRidge(random_state=0), HyperSVR(random_state=0)], ids=repr)
+def test_learned_similarities_name_their_columns_and_give_frames(model):
+    pandas = pytest.importorskip("pandas")
+    X = np.linspace(0, 1, 12).reshape(-1, 1)
+    frame = pandas.DataFrame(X, columns=["a"], index=range(100, 112))
+    out = model.set_output(transform="pandas").fit(frame, X[:, 0] > 0.5).transform(frame[:3])
+    assert list(out.columns) == [f"{type(model).__name__.lower()}{i}" for i in range(12)]
+    assert list(out.index) == [100, 101, 102]
+    assert_array_equal(out.to_numpy(), model.set_output(transform="default").transform(frame[:3]))

@@ -7,15 +7,28 @@ import pytest
 from contract import DistanceContract, KernelContract, central_difference
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import kernels as naive
+from sklearn.base import clone
+from sklearn.datasets import make_moons
+from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, DotProduct, WhiteKernel
-from sklearn.metrics.pairwise import laplacian_kernel, polynomial_kernel, rbf_kernel, sigmoid_kernel
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.metrics.pairwise import (
+    PAIRWISE_KERNEL_FUNCTIONS,
+    laplacian_kernel,
+    pairwise_kernels,
+    polynomial_kernel,
+    rbf_kernel,
+    sigmoid_kernel,
+)
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from mercerless import DANKClassifier
 from mercerless.kernels import (
     TL1,
     Constant,
+    Covariance,
     DeltaGauss,
     Difference,
     Epanechnikov,
@@ -374,3 +387,71 @@ def test_pullback_needs_no_tensor():
 def test_base_class_is_abstract():
     with pytest.raises(NotImplementedError):
         Kernel()(np.ones((2, 2)))
+
+
+class TestCovariance:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = np.sin(2 * X[:, 0]) + 0.1 * X[:, 1]
+
+    def test_gaussian_process_is_tuned_as_with_rbf(self):
+        ours = GaussianProcessRegressor(1.0 * Covariance(Gaussian(0.5)), alpha=1e-3).fit(self.X, self.y)
+        theirs = GaussianProcessRegressor(1.0 * RBF(0.5), alpha=1e-3).fit(self.X, self.y)
+        assert_allclose(ours.kernel_.theta, theirs.kernel_.theta, rtol=1e-4)
+        assert_allclose(ours.predict(self.X + 0.1), theirs.predict(self.X + 0.1), rtol=1e-3, atol=1e-4)
+        assert ours.log_marginal_likelihood_value_ == pytest.approx(theirs.log_marginal_likelihood_value_, rel=1e-8)
+
+    def test_kernel_ridge_equals_rbf(self):
+        model = KernelRidge(kernel=Covariance(Gaussian(0.5)), alpha=0.1)
+        expected = KernelRidge(kernel="rbf", gamma=2.0, alpha=0.1).fit(self.X, self.y).predict(self.X + 0.1)
+        assert_allclose(model.fit(self.X, self.y).predict(self.X + 0.1), expected, rtol=1e-10)
+        search = GridSearchCV(model, {"kernel__kernel__length_scale": [0.1, 1.0]}).fit(self.X, self.y)
+        assert search.best_params_ == {"kernel__kernel__length_scale": 1.0}
+        assert model.kernel.kernel.length_scale == 0.5
+
+    @pytest.mark.parametrize(
+        "kernel", [Gaussian([0.5, 2.0]), Laplace(1.5), Polynomial(3, 2.0, 0.5), 2.0 * Gaussian() + Sigmoid()], ids=repr
+    )
+    def test_derivatives_agree_with_pullback(self, kernel):
+        K, slopes = Covariance(kernel)(self.X, eval_gradient=True)
+        assert_allclose(K, kernel(self.X))
+        G = np.random.default_rng(1).normal(size=K.shape)
+        assert_allclose(np.einsum("ij,ijp->p", G, slopes), kernel.pullback(self.X, None, G), rtol=1e-8)
+        assert Covariance(kernel).n_dims == slopes.shape[2] == Covariance(kernel).hyperparameters[0].n_elements
+
+    def test_derivatives_agree_with_rbf(self):
+        slopes = Covariance(Gaussian([0.5, 2.0]))(self.X, eval_gradient=True)[1]
+        assert_allclose(slopes, RBF([0.5, 2.0])(self.X, eval_gradient=True)[1], atol=1e-10)
+
+    def test_functions_of_strings_and_kernels_without_parameters(self):
+        words = ["kernel", "colonel", "mercer", "space"]
+        kernel = Covariance(PairFunction(lambda a, b: len(set(a) & set(b)) + (a == b)))
+        model = GaussianProcessRegressor(kernel, alpha=1e-8).fit(words, [1.0, 2.0, 3.0, 4.0])
+        assert_allclose(model.predict(words), [1.0, 2.0, 3.0, 4.0], atol=1e-5)
+        assert kernel.n_dims == 0 and not kernel.requires_vector_input
+        assert kernel(words, eval_gradient=True)[1].shape == (4, 4, 0)
+
+    def test_it_comes_back_as_the_kernel_and_clones(self):
+        kernel = TL1(2.0)
+        assert as_kernel(Covariance(kernel)) is kernel
+        copy = clone(Covariance(kernel))
+        assert copy.kernel is not kernel and repr(copy) == "Covariance(TL1(length_scale=2.0))"
+        assert Covariance(kernel).is_stationary() and not Covariance(Sigmoid()).is_stationary()
+        assert Covariance(kernel).clone_with_theta([0.0]).kernel.length_scale == 1.0
+        assert kernel.length_scale == 2.0
+
+
+@pytest.mark.parametrize("metric", sorted(PAIRWISE_KERNEL_FUNCTIONS))
+def test_scikit_learns_names_are_its_functions_with_their_default_parameters(metric):
+    X, Y = np.abs(np.random.default_rng(0).normal(size=(2, 30, 5)))
+    kernel = as_kernel(metric, X)
+    assert_allclose(kernel(X, Y), pairwise_kernels(X, Y, metric=metric), rtol=1e-12)
+    assert_allclose(kernel(X), pairwise_kernels(X, metric=metric), rtol=1e-12)
+    assert_allclose(kernel.diag(X), np.diagonal(pairwise_kernels(X, metric=metric)), rtol=1e-12)
+    assert type(as_kernel(metric)) is Metric  # without rows the rate is not known
+
+
+def test_rbf_reaches_the_gaussian_and_its_fast_paths():
+    X, y = make_moons(80, noise=0.2, random_state=0)
+    model = DANKClassifier("rbf").fit(X, y)
+    assert isinstance(model.kernel_, Gaussian)
+    assert_allclose(model.decision_function(X), DANKClassifier(Gaussian(1.0)).fit(X, y).decision_function(X))

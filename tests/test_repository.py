@@ -180,3 +180,30 @@ def test_no_machine_in_the_tree():
         if path.suffix in {".py", ".md", ".toml", ".yaml", ".yml", ".cff", ".csv", ""} and path.is_file():
             text = path.read_text(errors="ignore")
             assert not re.search(r"(?<![\w.])/(work|root|home)/\w", text), f"{name} names a path of some machine"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_every_name_that_a_message_or_docstring_gives_exists(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            for name in re.findall(r"(?<![\w/.-])mercerless(?:\.[A-Za-z_]\w*)+", node.value):
+                assert resolves(name), f"{path.name}:{node.lineno} names {name}, which does not exist"
+
+
+def resolves(name):
+    """Whether a dotted name is a module, or an attribute of one that can be reached by its parents."""
+    found = mercerless
+    for i, part in enumerate(parts := name.split(".")[1:]):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = importlib.import_module(".".join(["mercerless", *parts[: i + 1]]))
+            except ImportError:
+                return False
+    return True
+
+
+def test_a_name_that_does_not_exist_is_noticed():
+    assert resolves("mercerless.spectra.SpectrumTransformer") and resolves("mercerless.cli.main")
+    assert not resolves("mercerless.SpectrumTransformer") and not resolves("mercerless.kernels.Nonsense")

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh, eigvalsh
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._validation import check_memory, check_real, check_square, check_symmetric, relative_asymmetry
@@ -274,7 +274,7 @@ def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean"
     return _SYMMETRIZERS[how](K, other)
 
 
-class _PairwiseTransformer(TransformerMixin, BaseEstimator):
+class _PairwiseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """What the transformers of precomputed matrices share: the tags and the checks."""
 
     def _check_train(self, X) -> NDArray:

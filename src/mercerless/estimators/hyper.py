@@ -8,7 +8,13 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, TransformerMixin
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -60,7 +66,7 @@ _DEFAULT_LANDMARKS = 500
 _DIRECT_WORK = 2e9  # multiplications of the normal equations above which conjugate gradients are used
 
 
-class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
+class _HyperLearner(CallbackSupportMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What `HyperRidge` and `HyperSVR` share: checking, scoring, transforming, parts."""
 
     @with_callbacks
@@ -134,6 +140,10 @@ class _HyperLearner(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         known = self.X_fit_.compute() if is_dask(self.X_fit_) else self.X_fit_
         return self.kernel_(X, known)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.X_fit_)
 
     def score(self, X: ArrayLike, y: ArrayLike) -> float:
         """How well the kernel between the items of X agrees with the target: 1 minus the relative squared error.

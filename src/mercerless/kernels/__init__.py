@@ -1,6 +1,6 @@
 """Kernels: objects that give a matrix for any two sets of items, and its reverse derivative."""
 
-from mercerless.kernels.adapters import GaussianProcessKernel, Metric, PairFunction, Precomputed, as_kernel
+from mercerless.kernels.adapters import Covariance, GaussianProcessKernel, Metric, PairFunction, Precomputed, as_kernel
 from mercerless.kernels.base import Constant, Difference, Kernel, Parameter, Product, Scale, Sum
 from mercerless.kernels.dot_product import Polynomial, Sigmoid, SphericalPolynomial
 from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, WishartHyper
@@ -11,6 +11,7 @@ from mercerless.kernels.stationary import TL1, DeltaGauss, Epanechnikov, Exponen
 __all__ = [
     "TL1",
     "Constant",
+    "Covariance",
     "DeltaGauss",
     "Difference",
     "Epanechnikov",
