@@ -87,7 +87,125 @@ def test_an_asymmetric_matrix_is_refused_or_averaged(distances, blobs):
         automatic().fit(lopsided, y)
     averaged = automatic(symmetrize=True).fit(lopsided, y)
     expected = automatic().fit((lopsided + lopsided.T) / 2.0, y)
-    np.testing.assert_allclose(averaged.predict_proba(distances), expected.predict_proba(distances), atol=1e-10)
+    both = averaged.predict_proba(lopsided, reverse=lopsided.T)
+    np.testing.assert_allclose(both, expected.predict_proba((lopsided + lopsided.T) / 2.0), atol=1e-10)
+
+
+def test_rows_of_one_direction_are_not_taken_for_the_mean_of_both(blobs):
+    X, y = blobs
+    gauss = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 8.0)
+    offset = 2.0 * np.random.default_rng(0).normal(size=(90, 1))
+    directed = gauss + offset - offset.T  # the mean of both directions is the Gaussian
+    cv = KFold(5, shuffle=True, random_state=0)
+    best = cross_val_score(automatic(), gauss, y, cv=cv).mean()
+    with pytest.warns(UserWarning, match="only one direction of the new rows"):
+        found = cross_val_score(automatic(symmetrize=True), directed, y, cv=cv).mean()
+    assert found > best - 0.05
+    for estimator, target in (
+        (automatic(symmetrize=True), y),
+        (SimilarityRegressorCV("precomputed", symmetrize=True, random_state=0), X),
+    ):
+        model = estimator.fit(directed[:60, :60], target[:60])
+        even = clone(estimator).set_params(symmetrize=False).fit(gauss[:60, :60], target[:60])
+        predict = "predict_proba" if target is y else "predict"
+        both = getattr(model, predict)(directed[60:, :60], reverse=directed[:60, 60:].T)
+        np.testing.assert_allclose(both, getattr(even, predict)(gauss[60:, :60]), atol=1e-6)
+        with pytest.warns(UserWarning, match="reverse"):
+            assert model.predict(directed[60:, :60]).shape == target[60:].shape
+        with pytest.raises(ValueError, match="one row per new item"):
+            model.predict(directed[60:, :60], reverse=directed[:60, 60:])
+        with pytest.raises(ValueError, match="reverse is for"):
+            even.predict(gauss[60:, :60], reverse=gauss[60:, :60])
+    # where both directions are nearly alike, the average is the better teacher
+    with pytest.warns(UserWarning, match="only one direction"):
+        close = gauss + 1e-5 * (offset - offset.T)
+        assert cross_val_score(automatic(symmetrize=True), close, y, cv=cv).mean() > best - 0.03
+
+
+def test_a_plain_function_is_called_in_both_directions_where_they_are_averaged(blobs):
+    X, y = blobs
+    offset = 3.0 * np.random.default_rng(0).normal(size=90)
+
+    def lopsided(a, b):
+        return float(np.exp(-np.sum((X[int(a[0])] - X[int(b[0])]) ** 2) / 8.0) + offset[int(a[0])] - offset[int(b[0])])
+
+    items = np.arange(90.0)[:, None]
+    gauss = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 8.0)
+    model = SimilarityClassifierCV(lopsided, symmetrize=True, random_state=0).fit(items[:60], y[:60])
+    even = automatic().fit(gauss[:60, :60], y[:60])
+    np.testing.assert_allclose(model.predict_proba(items[60:]), even.predict_proba(gauss[60:, :60]), atol=1e-6)
+
+
+@pytest.mark.parametrize("own", [1e-300, 6e-8, 1e-6, 1e-4])
+@pytest.mark.parametrize("where", [slice(3, 4), slice(None)])
+def test_distances_with_a_diagonal_that_is_nearly_zero_stay_distances(blobs, distances, own, where):
+    y = blobs[1]
+    touched = np.array(distances)
+    touched[np.arange(90)[where], np.arange(90)[where]] = own
+    model, exact = (automatic().fit(D[:60, :60], y[:60]) for D in (touched, distances))
+    assert model.input_ == "distance"
+    np.testing.assert_allclose(
+        model.predict_proba(touched[60:, :60]), exact.predict_proba(distances[60:, :60]), atol=1e-10
+    )
+
+
+def test_a_dissimilarity_is_turned_round_and_not_squared(blobs):
+    X, y = blobs
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    own = np.random.default_rng(0).uniform(1.0, 3.0, 90)
+    soft = squares - own[:, None] - own  # as soft-DTW: negative, and a diagonal of its own
+    model = automatic().fit(soft[:60, :60], y[:60])
+    assert model.input_ == "dissimilarity"
+    similar = automatic(input="similarity").fit(-soft[:60, :60], y[:60])
+    diag = np.diagonal(soft)[60:]
+    np.testing.assert_allclose(
+        model.predict_proba(soft[60:, :60], diag), similar.predict_proba(-soft[60:, :60], -diag), atol=1e-12
+    )
+    right = cross_val_score(automatic(), soft, y, cv=5).mean()
+    assert right > cross_val_score(automatic(input="similarity"), soft, y, cv=5).mean()
+
+
+def test_a_graph_is_not_taken_for_distances():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 120)
+    A = np.triu(rng.uniform(size=(120, 120)) < np.where(labels[:, None] == labels, 0.15, 0.03), 1)
+    A = (A + A.T).astype(float)
+    model = automatic().fit(A, labels)
+    assert model.input_ == "similarity"
+    wrong = cross_val_score(automatic(input="distance"), A, labels, cv=5).mean()
+    assert cross_val_score(automatic(), A, labels, cv=5).mean() > wrong + 0.03
+
+
+def test_what_contradicts_itself_is_asked_for(blobs, distances):
+    filled = np.array(distances)
+    np.fill_diagonal(filled, filled.max())  # so that no item is its own neighbour
+    with pytest.raises(ValueError, match="say which with input='similarity', 'distance' or 'dissimilarity'"):
+        automatic().fit(filled, blobs[1])
+    assert automatic(input="dissimilarity").fit(filled, blobs[1]).input_ == "dissimilarity"
+
+
+def test_the_last_bits_of_integers_do_not_matter():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 3, size=(120, 6)).astype(float)
+    y = (X[:, 0] + X[:, 1] + rng.integers(0, 2, 120)) > 2
+    order = [3, 1, 5, 0, 2, 4]
+    models = [SimilarityClassifierCV(random_state=0).fit(Z[:80], y[:80]) for Z in (X, X[:, order], X * (1 + 1e-15))]
+    first, *others = [m.predict(Z[80:]) for m, Z in zip(models, (X, X[:, order], X * (1 + 1e-15)))]
+    for other in others:
+        np.testing.assert_array_equal(other, first)
+
+
+def test_random_labels_and_a_large_negative_part_are_not_called_no_negative_part():
+    verdicts = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(40, 8))
+        K = X[:, :4] @ X[:, :4].T - X[:, 4:] @ X[:, 4:].T
+        found = automatic(input="similarity").fit(K, rng.integers(0, 2, 40)).negative_spectrum_
+        assert found.verdict != "absent" and "no negative spectrum" not in found.sentence
+        verdicts.append(found.z)
+    assert 0.0 in verdicts  # both cannot predict and say the same
+    assert automatic().fit(X @ X.T, rng.integers(0, 2, 40)).negative_spectrum_.verdict == "absent"
 
 
 def test_an_asymmetric_function_is_averaged_for_new_items_too(blobs):

@@ -146,6 +146,16 @@ def test_neighbors_equal_sorting_and_share_ties():
     np.testing.assert_allclose(neighbor_means(tied[:, order], values[order], [3])[3], [[expected]])
 
 
+def test_neighbors_tied_up_to_rounding_share_their_votes():
+    Y = np.array([[1.0], [0.0], [5.0], [7.0]])
+    exact = np.array([[1.0, 1.0, 1.0, 3.0]])
+    shaken = exact * np.array([1.0, 1 + 2e-16, 1 - 3e-15, 1.0])
+    for count in (1, 2, 3):
+        np.testing.assert_allclose(
+            neighbor_means(shaken, Y, [count])[count], neighbor_means(exact, Y, [count])[count], rtol=1e-12
+        )
+
+
 def test_squared_distances_of_vectors():
     X = RANDOM.normal(size=(8, 3))
     K = X @ X.T

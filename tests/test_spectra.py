@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from conftest import frozen
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import euclidean_distances
@@ -17,8 +19,10 @@ from mercerless.spectra import (
     DissimilarityKernel,
     SpectrumTransformer,
     asymmetry,
+    check_kind,
     decompose,
     indefiniteness,
+    matrix_kind,
     symmetrize,
 )
 
@@ -259,3 +263,90 @@ class TestDissimilarityKernel:
     def test_all_distances_zero(self):
         assert_array_equal(DissimilarityKernel("exponential").fit_transform(np.zeros((3, 3))), 1.0)
         assert_array_equal(DissimilarityKernel().fit_transform(np.zeros((1, 1))), 0.0)
+
+
+class TestMatrixKind:
+    """One rule for similarities, distances and dissimilarities."""
+
+    points = frozen(np.random.default_rng(0).normal(size=(60, 4)))
+
+    @pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cityblock", "cosine", "canberra"])
+    @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+    def test_distances(self, metric, scale):
+        points = self.points
+        D = scale * cdist(points, points, metric)
+        assert matrix_kind(D)[::2] == ("distance", True)
+        assert matrix_kind(D.astype(np.float32)).kind == "distance"
+        assert matrix_kind(-D).kind == "similarity"
+        assert matrix_kind(D.max() - D).kind == "similarity"
+        lopsided = D * np.linspace(1, 1.5, 60)
+        assert matrix_kind(lopsided).kind == "distance"
+        touched = D + scale * 1e-7 * np.eye(60)
+        assert matrix_kind(touched).kind == "distance"
+        touched = D - 1e-15 * D.max()
+        assert matrix_kind(touched).kind == "distance"
+
+    def test_kernels_with_and_without_their_diagonal(self):
+        points = self.points
+        for K in (points @ points.T, np.exp(-cdist(points, points)), np.tanh(points @ points.T)):
+            assert matrix_kind(K).kind == "similarity"
+            empty = K - np.diag(np.diagonal(K))
+            assert matrix_kind(empty).kind == "similarity", "only the diagonal is missing"
+            assert matrix_kind(-K).kind == "dissimilarity"
+
+    def test_graphs(self):
+        rng = np.random.default_rng(1)
+        blocks = np.repeat([0, 1], 40)
+        for inside, outside in ((0.2, 0.02), (0.1, 0.1), (0.02, 0.2), (0.9, 0.4)):  # also none and bipartite
+            A = np.triu(rng.uniform(size=(80, 80)) < np.where(blocks[:, None] == blocks, inside, outside), 1)
+            assert matrix_kind((A + A.T).astype(float)).kind == "similarity"
+            assert matrix_kind(A.astype(float)).kind == "similarity"
+        big = np.zeros((1500, 1500))  # a sample of 500 items sees hardly an edge
+        i, j = rng.integers(0, 1500, size=(2, 4000))
+        big[i, j] = big[j, i] = 1.0
+        np.fill_diagonal(big, 0.0)
+        assert matrix_kind(big).kind == "similarity"
+
+    def test_equal_items_are_no_graph(self):
+        labels = np.repeat([0, 1, 2], [50, 20, 10])
+        D = (labels[:, None] != labels).astype(float)  # more than half of it is zero
+        assert matrix_kind(D).kind == "distance"
+        assert matrix_kind(1.0 - np.eye(30)).kind == "distance"
+
+    def test_dissimilarities(self):
+        points = self.points
+        squares = cdist(points, points, "sqeuclidean")
+        own = np.linspace(1, 2, 60)
+        assert matrix_kind(squares - own[:, None] - own)[::2] == ("dissimilarity", True)
+        assert matrix_kind(cdist(points, points) + 0.5)[::2] == ("dissimilarity", True)
+
+    def test_contradictions_are_not_guessed(self):
+        points = self.points
+        D = cdist(points, points)
+        np.fill_diagonal(D, D.max())
+        found = matrix_kind(D)
+        assert found.kind is None and not found.certain
+        with pytest.raises(ValueError, match="say which with kind='similarity', 'distance' or 'dissimilarity'"):
+            check_kind(D, "auto", "K", "kind")
+        with pytest.raises(ValueError, match="kind must be one of"):
+            check_kind(D, "table", "K", "kind")
+
+    def test_noise_and_nothing(self):
+        rng = np.random.default_rng(2)
+        for _ in range(20):
+            G = rng.normal(size=(40, 40))
+            assert matrix_kind(G + G.T).kind == "similarity"
+        assert matrix_kind(np.zeros((5, 5))).kind == "similarity"
+        assert matrix_kind(np.ones((5, 5))).kind == "similarity"
+        assert matrix_kind([[3.0]]).kind == "similarity"
+        assert matrix_kind([[0.0, 1.0], [1.0, 0.0]])[::2] == ("distance", False)
+
+    def test_order_scale_and_direction_do_not_matter(self):
+        points = self.points
+        rng = np.random.default_rng(3)
+        order = rng.permutation(60)
+        for K in (cdist(points, points), points @ points.T, -points @ points.T):
+            found = matrix_kind(K)
+            assert matrix_kind(K[np.ix_(order, order)]) == found
+            assert matrix_kind(1e-200 * K) == found == matrix_kind(1e100 * K)
+            assert matrix_kind(K.T) == found

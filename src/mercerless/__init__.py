@@ -6,6 +6,7 @@ matrices into coefficients and a certificate. An estimator wears one solver.
 
 from mercerless import datasets, inspection, kernels, lowrank, persistence, spectra, theory
 from mercerless._memory import config_context
+from mercerless._validation import UselessModelWarning
 from mercerless.comparison import Comparison, compare
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.estimators.dank import DANKClassifier, DANKRegressor
@@ -41,6 +42,7 @@ __all__ = [
     "SimilarityFeatures",
     "SimilarityRegressorCV",
     "SimilaritySVC",
+    "UselessModelWarning",
     "compare",
     "config_context",
     "datasets",

@@ -1,5 +1,6 @@
 """Checks that speak one clear sentence before any work is done."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -242,3 +243,58 @@ def check_classes(y: Any, sample_weight: Any, class_weight: Any, name: str) -> t
             "least two."
         )
     return weight, classes, labels
+
+
+class UselessModelWarning(UserWarning):
+    """A learner that validates itself found that it is worse than a constant."""
+
+
+def warn_if_useless(
+    losses: NDArray, constant: NDArray, name: str, weight: NDArray | None = None, stacklevel: int = 3
+) -> None:
+    """Warn when held-out losses are worse than a constant's on the same rows by more than three standard errors.
+
+    Parameters
+    ----------
+    losses, constant : ndarray of shape (n,)
+        Held-out losses of the learner, and of the best constant that does not know the row.
+    name : str
+        The learner.
+    weight : ndarray of shape (n,) or None, default=None
+        Weights of the rows.
+    stacklevel : int, default=3
+        Of the warning; 3 is the caller of the caller.
+    """
+    weight = np.ones(len(losses)) if weight is None else weight
+    if len(losses) < 20 or not np.all(np.isfinite(constant)):
+        return
+    difference = np.minimum(losses, np.finfo(float).max ** 0.25) - constant
+    mean = weight @ difference / weight.sum()
+    error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()
+    if mean > 3.0 * error and mean > 1e-6 * abs(weight @ constant) / weight.sum():
+        warnings.warn(
+            f"{name} is worse than a constant on held-out training rows: its mean loss is {losses.mean():.3g}, that of "
+            f"a constant {constant.mean():.3g}. Check that similarities are not taken for distances or the other way "
+            "round, and that rows and labels are in the same order.",
+            UselessModelWarning,
+            stacklevel=stacklevel,
+        )
+
+
+def leave_one_out_constant(Y: NDArray, weight: NDArray | None = None) -> NDArray:
+    """The squared error in every row of the (weighted) mean of the other rows, summed over the columns."""
+    Y = np.asarray(Y, dtype=float).reshape(len(Y), -1)
+    weight = np.ones(len(Y)) if weight is None else weight
+    rest = weight.sum() - weight
+    inside = ((Y - np.average(Y, axis=0, weights=weight)) ** 2).sum(axis=1)
+    return inside * (weight.sum() / np.where(rest > 0, rest, np.inf)) ** 2
+
+
+def guess_task(y: NDArray) -> tuple[str, str]:
+    """Tell classes from numbers; return "classification" or "regression" and the reason."""
+    distinct = len(np.unique(y))
+    if y.dtype.kind not in "biuf":
+        return "classification", f"the labels are words ({distinct} different)"
+    if y.dtype.kind == "b" or ((y == np.round(y)).all() and distinct <= min(20, max(2, len(y) // 5))):
+        return "classification", f"the labels are {distinct} different whole numbers"
+    return "regression", f"the labels are numbers with {distinct} different values"

@@ -21,11 +21,13 @@ __all__ = [
     "Asymmetry",
     "DissimilarityKernel",
     "Indefiniteness",
+    "MatrixKind",
     "Spectrum",
     "SpectrumTransformer",
     "asymmetry",
     "decompose",
     "indefiniteness",
+    "matrix_kind",
     "symmetrize",
 ]
 
@@ -232,6 +234,177 @@ def asymmetry(K: ArrayLike) -> Asymmetry:
         norm=float(np.linalg.norm(gap) / (2 * size)) if size > 0 else 0.0,
         share=float(np.count_nonzero(gap) / off) if off else 0.0,
     )
+
+
+KINDS = ("similarity", "distance", "dissimilarity")
+_CLOSE = 1e-3  # of the mean entry: what counts as zero on the diagonal of distances, and as rounding below zero
+
+
+class MatrixKind(NamedTuple):
+    """What the entries of a square matrix are.
+
+    Attributes
+    ----------
+    kind : {"similarity", "distance", "dissimilarity"} or None
+        Similarities are large for like items; distances are small, not negative, and zero on the diagonal; a
+        dissimilarity is small for like items and may be negative or differ from zero on the diagonal (soft-DTW).
+        None where the matrix contradicts itself.
+    reason : str
+        Why, in words.
+    certain : bool
+        Whether the entries speak clearly; otherwise it is the usual reading of such a matrix.
+    """
+
+    kind: str | None
+    reason: str
+    certain: bool
+
+
+def matrix_kind(K: ArrayLike) -> MatrixKind:
+    """Tell similarities, distances and dissimilarities apart, without labels.
+
+    Two things are asked. First the diagonal: is an item more like itself than like others, ``k(x, x) + k(z, z)`` above
+    or below ``k(x, z) + k(z, x)``? Second the rows: like items have like rows, so with similarities the rows of two
+    items agree where their entry is large, with distances where it is small.
+
+    Parameters
+    ----------
+    K : array-like of shape (n, n)
+        The matrix, symmetric or not.
+
+    Returns
+    -------
+    MatrixKind
+        The kind, the reason, and whether it is certain.
+
+    Notes
+    -----
+    The agreement of rows is the correlation r of the off-diagonal entries M, free of row and column effects, with those
+    of ``M @ M``. For independent entries ``n r`` has a standard deviation of about 2.5 whatever n is; 10 counts as
+    clear. At most 500 items, always the same, are looked at for this.
+
+    ===================  ===================  ==============================================================
+    diagonal             rows agree where     kind
+    ===================  ===================  ==============================================================
+    large                not entries small    similarity
+    large                entries are small    None (if the diagonal is the largest throughout, only for r < -0.3)
+    small                not entries large    distance if it is zero and nothing is negative, else dissimilarity
+    small and constant   entries are large    similarity without its diagonal (None if 5 < n r <= 10)
+    small, varied        entries are large    None
+    both, mixed          not entries small    similarity
+    ===================  ===================  ==============================================================
+
+    A matrix with a constant diagonal and many zeros (half of all; a tenth if the rows do not speak for distances) that
+    are mostly between items with different rows is an adjacency matrix: a distance of zero would mean the same item.
+
+    Examples
+    --------
+    >>> from mercerless.spectra import matrix_kind
+    >>> matrix_kind([[0.0, 2.0, 3.0], [2.0, 1e-9, 1.5], [3.0, 1.5, 0.0]]).kind
+    'distance'
+    >>> matrix_kind([[1.0, 0.5], [0.5, 1.0]]).kind
+    'similarity'
+    """
+    K = check_square(K)
+    n = len(K)
+    items = np.arange(n) if n <= 500 else np.sort(np.random.default_rng(0).choice(n, 500, replace=False))
+    part = K[np.ix_(items, items)].astype(np.float64)
+    size = float(np.abs(part).max()) or 1.0
+    part = (part + part.T) / (2 * size)
+    own, tol = np.diagonal(part), float(np.sqrt(np.finfo(K.dtype).eps))
+    gap = (own[:, None] + own) / 2 - part
+    above, below = int((gap > tol).sum()), int((gap < -tol).sum())
+    if above + below == 0:
+        return MatrixKind("similarity", "all entries are equal, as a matrix of similarities may have it", False)
+    share, rows = above / (above + below), _row_agreement(part)
+    if share > 0.5 and rows < -10 and (share < 0.9 or rows < -0.3 * len(part)):
+        return MatrixKind(None, "rows are alike where entries are small, but the diagonal is not small", False)
+    if share >= 0.9:
+        return MatrixKind("similarity", "items are more like themselves than like others", True)
+    if share > 0.1 and rows >= -10:
+        return MatrixKind("similarity", "the diagonal is not the smallest", rows > 10)
+    empty = np.ptp(np.diagonal(K)) <= tol * size
+    if empty and _is_sparse_graph(K, items, least=0.1 if rows > -10 else 0.5):
+        return MatrixKind("similarity", "many entries are zero, also between items with different rows", True)
+    if rows > 10 and empty:
+        return MatrixKind("similarity", "rows are alike where entries are large; only the diagonal is empty", True)
+    if rows > 5:
+        return MatrixKind(None, "rows are alike where entries are large, but the diagonal is small", False)
+    if _are_distances(K):
+        return MatrixKind("distance", "nothing is negative and the diagonal is zero", rows < -10)
+    what = "some entries are negative" if K.min() < 0 else "the diagonal is not zero"
+    return MatrixKind("dissimilarity", f"the diagonal is the smallest of its row, but {what}", rows < -10)
+
+
+def _row_agreement(K: NDArray) -> float:
+    """n times the correlation of centred off-diagonal entries with the agreement of their rows; 0 if all are equal."""
+    n = len(K)
+    if n < 4:
+        return 0.0
+    M = K.copy()
+    np.fill_diagonal(M, 0.0)
+    size = np.linalg.norm(M)
+    means = M.sum(axis=1) / (n - 2)  # the additive fit to the off-diagonal entries
+    M -= means
+    M -= (means - means.sum() / (n - 1))[:, None]
+    np.fill_diagonal(M, 0.0)
+    left = np.linalg.norm(M)
+    if left <= 1e-8 * size:
+        return 0.0
+    M /= left
+    products = M @ M
+    np.fill_diagonal(products, 0.0)
+    norm = np.linalg.norm(products)
+    return float(n * np.vdot(M, products) / norm) if norm > 0 else 0.0
+
+
+def _is_sparse_graph(K: NDArray, items: NDArray, least: float) -> bool:
+    """Whether at least this share of the entries is zero, and most of them between items with different rows."""
+    n = len(K)
+    if np.count_nonzero(K) >= (1.0 - least) * n * (n - 1):
+        return False
+    pairs = zip(items, np.roll(items, len(items) // 2))
+    apart = [(i, j) for i, j in pairs if K[i, j] == 0 and K[j, i] == 0]
+    return 2 * sum(bool(np.any(K[i] != K[j])) for i, j in apart) > len(apart)
+
+
+def _are_distances(K: NDArray) -> bool:
+    """Whether nothing is negative and the diagonal is zero, both up to a thousandth of the mean."""
+    close = _CLOSE * float(K.mean())
+    return bool(K.min() >= -close and np.abs(np.diagonal(K)).max() <= close)
+
+
+def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "input") -> str:
+    """The kind of a matrix, given or found by `matrix_kind`; one sentence where it is not told or not true."""
+    if kind not in ("auto", *KINDS):
+        raise ValueError(f"{option} must be one of 'auto', {', '.join(map(repr, KINDS))}, got {kind!r}.")
+    if kind == "auto":
+        found = matrix_kind(K)
+        if found.kind is None:
+            raise ValueError(
+                f"{name} may hold similarities or dissimilarities: {found.reason}; say which with "
+                f"{option}='similarity', 'distance' or 'dissimilarity'."
+            )
+        return found.kind
+    if kind == "distance" and not _are_distances(K):
+        if K.min() < -_CLOSE * abs(float(K.mean())):
+            raise ValueError(
+                f"{name} holds distances, but the smallest is {K.min():.3g}; they must not be negative. Pass "
+                f"{option}='dissimilarity' if these are small for like items all the same."
+            )
+        raise ValueError(
+            f"{name} holds distances, but the diagonal is not 0; set it to 0, or pass {option}='dissimilarity' if it "
+            f"is meant, or {option}='similarity' if these are similarities."
+        )
+    return kind
+
+
+def as_similarities(values: NDArray, kind: str) -> NDArray:
+    """float64 similarities: a distance d becomes ``-d^2 / 2`` (rounding below 0 cut off), a dissimilarity ``-d``."""
+    values = np.asarray(values, dtype=np.float64)
+    if kind == "distance":
+        return -0.5 * np.maximum(values, 0.0) ** 2
+    return -values if kind == "dissimilarity" else values
 
 
 _SYMMETRIZERS: dict[str, Callable[[NDArray, NDArray], NDArray]] = {

@@ -10,6 +10,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.model_selection import check_cv
 from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
@@ -17,17 +18,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless._optional import with_callbacks
 from mercerless._validation import (
+    UselessModelWarning,
     check_labels,
     check_memory,
+    check_real,
     check_square,
     check_symmetric,
     check_targets,
     check_weight,
+    leave_one_out_constant,
     memory_budget,
+    relative_asymmetry,
     row_blocks,
+    warn_if_useless,
 )
 from mercerless.estimators.base import KernelEstimator, used_items, used_rows
-from mercerless.kernels import Precomputed
+from mercerless.kernels import PairFunction, Precomputed
 from mercerless.lowrank import select_landmarks
 from mercerless.solvers.similarity import sparse_machine
 from mercerless.solvers.stack import (
@@ -46,9 +52,7 @@ from mercerless.solvers.stack import (
     select_settings,
     stack_weights,
 )
-from mercerless.spectra import symmetrize
-
-_INPUTS = ("auto", "similarity", "distance")
+from mercerless.spectra import KINDS, as_similarities, check_kind, symmetrize
 
 
 class NegativeSpectrum(NamedTuple):
@@ -60,7 +64,8 @@ class NegativeSpectrum(NamedTuple):
         By how many standard errors the out-of-fold loss is lower when the negative part is kept with its sign flipped
         than when it is cut off. About normal if it makes no difference.
     verdict : str
-        ``"useful"`` (z > 2), ``"harmful"`` (z < -2), ``"undecided"``, or ``"absent"`` when the two never differ.
+        ``"useful"`` (z > 2), ``"harmful"`` (z < -2), ``"undecided"``, or ``"absent"`` when there are no negative
+        eigenvalues, so that no setting of the two differs.
     sentence : str
         The same in words.
     """
@@ -73,19 +78,23 @@ class NegativeSpectrum(NamedTuple):
         return self.sentence
 
 
-def _judge_negative_spectrum(z: float) -> NegativeSpectrum:
+def _judge_negative_spectrum(z: float, absent: bool) -> NegativeSpectrum:
     """Put the z of flip against clip into words."""
-    if z == 0.0:
-        return NegativeSpectrum(z, "absent", "There is no negative spectrum to speak of: flip and clip agree.")
+    if absent:
+        return NegativeSpectrum(0.0, "absent", "There is no negative spectrum to speak of: flip and clip agree.")
     amount = f"{abs(z):.1f} standard errors"
     if z > 2.0:
         return NegativeSpectrum(z, "useful", f"The negative spectrum is useful: flip beats clip by {amount}.")
     if z < -2.0:
         return NegativeSpectrum(z, "harmful", f"The negative spectrum is noise: clip beats flip by {amount}.")
-    better = "flip" if z > 0.0 else "clip"
-    return NegativeSpectrum(
-        z, "undecided", f"Whether the negative spectrum helps is undecided: {better} is ahead by {amount} only."
-    )
+    ahead = f"{'flip' if z > 0.0 else 'clip'} is ahead by {amount} only" if z else "flip and clip do equally well"
+    return NegativeSpectrum(z, "undecided", f"Whether the negative spectrum helps is undecided: {ahead}.")
+
+
+def _never_differ(settings: Sequence[Setting], oof: NDArray) -> bool:
+    """Whether flip and clip have the same out-of-fold scores at every penalty: nothing is negative."""
+    flip, clip = (oof[[setting.family == name for setting in settings]] for name in ("flip", "clip"))
+    return bool(np.abs(flip - clip).max() <= 1e-8 * np.abs(clip).max())
 
 
 def _score_fold(estimator, context, *problem) -> NDArray:
@@ -122,15 +131,19 @@ class _SimilarityStack(KernelEstimator):
         return hasattr(self, "weights_")
 
     def _check_parameters(self) -> None:
-        if self.input not in _INPUTS:
-            raise ValueError(f"input must be one of {', '.join(map(repr, _INPUTS))}, got {self.input!r}.")
+        if self.input not in ("auto", *KINDS):
+            raise ValueError(f"input must be one of 'auto', {', '.join(map(repr, KINDS))}, got {self.input!r}.")
         if isinstance(self.cv, Integral) and self.cv < 2:
             raise ValueError(f"cv must be at least 2, got {self.cv}.")
 
-    def _train_similarities(self, X: Any, y: NDArray, weight: NDArray | None) -> tuple[NDArray, dict[str, Any]]:
-        """Symmetric float64 similarities of the items that carry weight, and the attributes that describe the input."""
+    def _train_similarities(
+        self, X: Any, y: NDArray, weight: NDArray | None
+    ) -> tuple[NDArray, dict[str, Any], NDArray | None]:
+        """Symmetric float64 similarities of the items that carry weight, attributes, and the matrix if directed."""
         kernel, items = self._train_items(X, weight)
         check_consistent_length(items, y)
+        if self.symmetrize and isinstance(kernel, PairFunction) and not isinstance(self.kernel, PairFunction):
+            kernel = PairFunction(kernel.function, symmetric=False, n_jobs=self.n_jobs)  # call it in both directions
         precomputed = isinstance(kernel, Precomputed)
         used = used_rows(weight, len(y))
         items = used_items(kernel, items, used)
@@ -140,38 +153,42 @@ class _SimilarityStack(KernelEstimator):
         workers = min(effective_n_jobs(self.n_jobs), n_folds)
         remedy = "use fewer rows, KreinRidge or KreinRidgeClassifier with solver='nystroem', or raise memory_limit"
         check_memory(8.0 * n**2 * (1 + 5 * workers), f"The stack on {n} items", self.memory_limit, remedy)
-        matrix = check_square(kernel(items), name)
-        matrix = symmetrize(matrix) if self.symmetrize else check_symmetric(matrix, name)
-        input_ = self.input
-        if input_ == "auto":
-            zero = not np.any(np.diagonal(matrix)) and matrix.min() >= 0.0 and matrix.max() > 0.0
-            input_ = "distance" if zero else "similarity"
-        if input_ == "distance":
-            _check_distances(matrix, name)
-        K = _as_similarities(matrix, input_)
+        given = check_square(kernel(items), name)
+        directed = self.symmetrize and relative_asymmetry(given) > (1e-5 if given.dtype == np.float32 else 1e-8)
+        matrix = symmetrize(given) if directed else check_symmetric(given, name)
+        kind = check_kind(matrix, self.input, name)
+        K = as_similarities(matrix, kind)
+        if kind == "distance":
+            np.fill_diagonal(K, 0.0)  # what is left on it is rounding
         diag = np.diagonal(K)
         constant = np.ptp(diag) <= 1e-8 * np.abs(diag).max()
         # of a precomputed matrix only the number of items is needed later, and n_features_in_ holds it
-        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items, "input_": input_}
+        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items, "input_": kind}
         attributes["diagonal_"] = float(diag.mean()) if constant else None
         # columns of rows without weight stay in a precomputed test matrix
         attributes["used_"] = used if precomputed and len(used) < len(y) else slice(None)
-        return K, attributes
+        return K, attributes, given if directed and precomputed else None
 
-    def _new_similarities(self, items: Any, diag: NDArray | None) -> tuple[NDArray, NDArray | None]:
+    def _new_similarities(
+        self, items: Any, diag: NDArray | None, reverse: NDArray | None
+    ) -> tuple[NDArray, NDArray | None]:
         """Similarities of new items to the training items, and their own where known."""
         precomputed = isinstance(self.kernel_, Precomputed)
         fitted: Any = self.X_fit_
         matrix = self.kernel_(items) if precomputed else self.kernel_(items, fitted)
-        if self.symmetrize and not precomputed and not self.kernel_.symmetric:
+        if reverse is not None:
+            matrix = (matrix + reverse) / 2.0
+        elif self.symmetrize and not precomputed and not self.kernel_.symmetric:
             matrix = (matrix + self.kernel_(fitted, items).T) / 2.0
-        if self.input_ == "distance" and matrix.min() < 0.0:
+        if self.input_ == "distance" and matrix.min() < -1e-3 * abs(float(matrix.mean())):
             raise ValueError(f"Distances must not be negative, but the smallest is {matrix.min():.3g}.")
-        K = _as_similarities(matrix, self.input_)[:, self.used_]
+        K = as_similarities(matrix, self.input_)[:, self.used_]
+        if self.input_ == "distance":
+            return K, np.zeros(len(K))
         if diag is not None:
-            return K, _as_similarities(diag, self.input_)
+            return K, as_similarities(diag, self.input_)
         if not precomputed:
-            return K, _as_similarities(np.asarray(self.kernel_.diag(items)), self.input_)
+            return K, as_similarities(self.kernel_.diag(items), self.input_)
         return K, None if self.diagonal_ is None else np.full(len(K), self.diagonal_)
 
     def _splits(self, y: NDArray) -> list[tuple[NDArray, NDArray]]:
@@ -186,7 +203,9 @@ class _SimilarityStack(KernelEstimator):
             raise ValueError("cv must put every item into exactly one test part, as KFold does; it does not.")
         return splits
 
-    def _out_of_fold(self, context: Any, K: NDArray, Y: NDArray, weight: NDArray, splits: list) -> NDArray:
+    def _out_of_fold(
+        self, context: Any, K: NDArray, Y: NDArray, weight: NDArray, splits: list, rows: NDArray | None
+    ) -> NDArray:
         """Out-of-fold scores of all settings; one item alone has no other to learn from and scores 0."""
         settings = default_settings()
         scores = np.zeros((len(settings), len(K), Y.shape[1]))
@@ -194,7 +213,7 @@ class _SimilarityStack(KernelEstimator):
             return scores
         parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(
             delayed(_score_fold)(
-                self, context.subcontext(task_name="fold", task_id=k), K, Y, train, test, settings, weight
+                self, context.subcontext(task_name="fold", task_id=k), K, Y, train, test, settings, weight, rows
             )
             for k, (train, test) in enumerate(splits)
         )
@@ -204,17 +223,24 @@ class _SimilarityStack(KernelEstimator):
 
     def _fit_stack(self, X: Any, y: NDArray, sample_weight: ArrayLike | None) -> dict[str, Any]:
         """All fitted attributes."""
+        rows = self.__dict__.pop("_held_out_rows", None)  # of the same shape as the matrix, see _fit_one_way
         self._check_parameters()
         weight = check_weight(sample_weight, len(y))
-        K, attributes = self._train_similarities(X, y, weight)
+        K, attributes, directed = self._train_similarities(X, y, weight)
         used = used_rows(weight, len(y))
         y, weight = y[used], np.ones(len(y)) if weight is None else weight[used]
+        attributes["one_way_"] = None
+        if directed is not None:
+            attributes["one_way_"] = self._fit_one_way(directed, attributes["input_"], y, weight)
+        rows = None if rows is None else as_similarities(rows, attributes["input_"])
         weight = weight * (len(weight) / weight.sum())
         splits = self._splits(y) if len(y) > 1 else []
         context = self._init_callback_context(max_subtasks=len(splits) + 1, sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self)
         Y, own = self._encode(y, weight)
-        combined = self._combine(self._out_of_fold(context, K, Y, weight, splits), y, Y, weight, own)
+        combined = self._combine(self._out_of_fold(context, K, Y, weight, splits, rows), y, Y, weight, own)
+        held_out, constant = combined.pop("held_out"), leave_one_out_constant(Y, weight)
+        warn_if_useless(held_out, constant, type(self).__name__, weight, stacklevel=4)
         final = context.subcontext(task_name="members", task_id=len(splits))
         final.call_on_fit_task_begin(estimator=self)
         stack = fit_members(K, Y, combined["members_"], weight)
@@ -225,25 +251,82 @@ class _SimilarityStack(KernelEstimator):
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
         return attributes | own | combined | {"stack_": stack}
 
-    def _new_predictions(self, X: Any, diag: ArrayLike | None) -> tuple[NDArray, NDArray]:
-        """Every member's scores for new items, and the weights to use for them."""
+    def _fit_one_way(self, given: NDArray, kind: str, y: NDArray, sample_weight: ArrayLike | None) -> "_OneWay":
+        """For new items whose other direction is not given: the better of two stacks whose held-out rows have one only.
+
+        The first learns from the average of both directions, the second from the distances between standardised rows.
+        """
+        mean, scale = given.mean(axis=0), given.std(axis=0)
+        scale = np.where(scale > 1e-13 * np.abs(mean), scale, np.inf)
+        profiles = (given - mean) / scale
+        stacks = []
+        with warnings.catch_warnings():  # that one is useless matters only if it is used
+            warnings.simplefilter("ignore", UselessModelWarning)
+            for K, input_, rows in (
+                (symmetrize(given), kind, given),
+                (_profile_similarities(profiles, profiles), "similarity", None),
+            ):
+                stack = type(self)("precomputed", input=input_, cv=self.cv, memory_limit=self.memory_limit,
+                                   n_jobs=self.n_jobs, random_state=self.random_state)  # fmt: skip
+                stack._held_out_rows = rows
+                stacks.append(stack.fit(K, y, sample_weight))
+        loss = "log_loss" if isinstance(self, ClassifierMixin) else "mse"
+        averaged, profiled = (stack.family_scores_["stack"][loss] for stack in stacks)
+        return _OneWay(stacks[0], None) if averaged <= profiled else _OneWay(stacks[1], (mean, scale, profiles))
+
+    def _check_reverse(self, X: Any, reverse: ArrayLike | None) -> NDArray | None:
+        """The other direction of new rows, checked; a warning where it is missing and would be needed."""
         check_is_fitted(self)
+        if reverse is None:
+            if self.one_way_ is not None:
+                warnings.warn(
+                    "The training matrix is directed but only one direction of the new rows is given: they are judged "
+                    "by a stack fitted on that direction alone. Pass the similarities of the training items to the new "
+                    "ones as reverse (one row per new item) to use both.",
+                    UserWarning,
+                    stacklevel=4,
+                )
+            return None
+        if not (self.symmetrize and isinstance(self.kernel_, Precomputed)):
+            raise ValueError("reverse is for kernel='precomputed' with symmetrize=True; otherwise it is not needed.")
+        reverse = check_real(reverse, "reverse")
+        if reverse.shape != np.shape(X):
+            raise ValueError(f"reverse has shape {reverse.shape} but X {np.shape(X)}; give one row per new item.")
+        return reverse
+
+    def _new_predictions(self, X: Any, diag: ArrayLike | None, reverse: NDArray | None) -> tuple[NDArray, NDArray]:
+        """Every member's scores for new items, and the weights to use for them."""
         items = self._test_items(X)
         diag = None if diag is None else _check_diagonal(diag, len(items))
         scores = []
         # a matrix for every view of the similarities, and their sorted copies for neighbours
         block_bytes = min(2**28, memory_budget(self.memory_limit) // 2)
         for rows in row_blocks(len(items), 80.0 * len(self.stack_.diag), block_bytes):
-            K, own = self._new_similarities(items[rows], None if diag is None else diag[rows])
+            K, own = self._new_similarities(
+                items[rows], None if diag is None else diag[rows], None if reverse is None else reverse[rows]
+            )
             scores.append(member_scores(self.stack_, K, own))
         weights = self.weights_ if own is not None else self.weights_without_diagonal_
         return np.concatenate(scores, axis=1), weights
 
 
-def _as_similarities(values: NDArray, input: str) -> NDArray:
-    """float64 similarities; a distance d becomes ``-d^2 / 2``."""
-    values = values.astype(np.float64, copy=False)
-    return -0.5 * values**2 if input == "distance" else values
+class _OneWay(NamedTuple):
+    """A stack for rows of one direction; on their distances to the training rows if there are standardised profiles."""
+
+    stack: Any
+    profiles: tuple[NDArray, NDArray, NDArray] | None
+
+    def rows(self, X: NDArray) -> NDArray:
+        """What the stack takes for new rows."""
+        if self.profiles is None:
+            return X
+        mean, scale, profiles = self.profiles
+        return _profile_similarities((X - mean) / scale, profiles)
+
+
+def _profile_similarities(P: NDArray, Q: NDArray) -> NDArray:
+    """``-|p - q|^2 / 2``, so that the stack's distances are those of the profiles."""
+    return -0.5 * euclidean_distances(P, Q, squared=True)
 
 
 def _check_diagonal(diag: ArrayLike, n: int) -> NDArray:
@@ -253,16 +336,6 @@ def _check_diagonal(diag: ArrayLike, n: int) -> NDArray:
     if values.ndim > 1 or values.size not in (1, n):
         raise ValueError(f"diag has shape {values.shape} but must hold one number for each of the {n} new items.")
     return np.broadcast_to(values, (n,))
-
-
-def _check_distances(matrix: NDArray, name: str) -> None:
-    if matrix.min() < 0.0:
-        raise ValueError(f"{name} holds distances, but the smallest is {matrix.min():.3g}; they must not be negative.")
-    if np.abs(np.diagonal(matrix)).max() > 1e-8 * matrix.max():
-        raise ValueError(
-            f"{name} holds distances, but the diagonal is not 0; set it to 0, or pass input='similarity' if these are "
-            "similarities."
-        )
 
 
 def _family_table(members: Sequence[Setting], weights: NDArray, columns: dict[str, dict[str, float]]) -> dict:
@@ -299,12 +372,13 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
     kernel : Kernel, str or callable, default="gaussian"
         A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items (strings,
         series, graphs) that returns a similarity or a distance.
-    input : {"auto", "similarity", "distance"}, default="auto"
-        What the matrix holds. Distances d become similarities ``-d**2 / 2``. ``"auto"`` means distances when the
-        diagonal is 0 and no entry is negative (as similarities, every item would be least similar to itself).
+    input : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
+        What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities (which may be negative or
+        differ from 0 on the diagonal) ``-d``. ``"auto"`` asks `mercerless.spectra.matrix_kind`.
     symmetrize : bool, default=False
-        Whether to average the two directions of an asymmetric training matrix; otherwise it is refused. Precomputed
-        rows of new items are used as they are: pass the average of both directions if you have them.
+        Whether to average the two directions of an asymmetric matrix; otherwise it is refused. For precomputed rows of
+        new items pass the other direction as ``reverse`` to `predict`; without it they are judged, with a warning, by
+        a second stack that knows one direction only.
     cv : int, cross-validation splitter or iterable of splits, default=5
         Folds for scores, calibration and weights; a number is reduced to the number of items, and classes may be
         smaller than it. Every item must be tested exactly once.
@@ -348,6 +422,10 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         The fitted learners.
     used_ : ndarray or slice
         Which training items have a weight above 0.
+    one_way_ : tuple or None
+        For a precomputed directed matrix: the stack for new items whose other direction is not given, on the average
+        of both directions or on the distances between standardised rows, whichever was better on held-out rows of one
+        direction.
     n_features_in_ : int
         The number of features, or of training items for precomputed similarities.
 
@@ -441,13 +519,14 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
             "calibration_": _calibration_of(calibration, chosen[kept]),
             "family_scores_": _family_table(members, weights[kept], table),
             "negative_spectrum_": _judge_negative_spectrum(
-                paired_z(losses[best["flip"]], losses[best["clip"]], weight)
+                paired_z(losses[best["flip"]], losses[best["clip"]], weight), _never_differ(settings, oof)
             ),
             "out_of_fold_proba_": average,
+            "held_out": 4.0 * ((average - onehot) ** 2).sum(axis=1),  # in the units of Y
             "certificate_": max(calibration.gradient, residual),
         }
 
-    def predict_proba(self, X: Any, diag: ArrayLike | None = None) -> NDArray:
+    def predict_proba(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """Probabilities of the classes.
 
         Parameters
@@ -457,16 +536,22 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         diag : array-like of shape (n_samples,), float or None, default=None
             For precomputed similarities whose training diagonal is not constant: the new items' own similarities
             ``k(x, x)``. Without them the families that need distances are left out.
+        reverse : array-like of shape (n_samples, n_train) or None, default=None
+            For a precomputed directed matrix with ``symmetrize=True``: the similarities of the training items to the
+            new ones, one row per new item.
 
         Returns
         -------
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of `classes_`.
         """
-        scores, weights = self._new_predictions(X, diag)
+        both = self._check_reverse(X, reverse)
+        if both is None and self.one_way_ is not None:
+            return self.one_way_.stack.predict_proba(self.one_way_.rows(self._test_items(X)[:, self.used_]))
+        scores, weights = self._new_predictions(X, diag, both)
         return np.tensordot(weights, calibrated(scores, self.calibration_), 1)
 
-    def decision_function(self, X: Any, diag: ArrayLike | None = None) -> NDArray:
+    def decision_function(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """Log-odds of the second of two classes, or log-probabilities of more.
 
         Parameters
@@ -475,16 +560,18 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
             New items, as for `predict_proba`.
         diag : array-like of shape (n_samples,), float or None, default=None
             Own similarities, as for `predict_proba`.
+        reverse : array-like of shape (n_samples, n_train) or None, default=None
+            The other direction, as for `predict_proba`.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             The decision values.
         """
-        logs = np.log(np.maximum(self.predict_proba(X, diag), np.finfo(float).tiny))
+        logs = np.log(np.maximum(self.predict_proba(X, diag, reverse), np.finfo(float).tiny))
         return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
 
-    def predict(self, X: Any, diag: ArrayLike | None = None) -> NDArray:
+    def predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """The most probable class.
 
         Parameters
@@ -493,13 +580,15 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
             New items, as for `predict_proba`.
         diag : array-like of shape (n_samples,), float or None, default=None
             Own similarities, as for `predict_proba`.
+        reverse : array-like of shape (n_samples, n_train) or None, default=None
+            The other direction, as for `predict_proba`.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Labels.
         """
-        proba = self.predict_proba(X, diag)
+        proba = self.predict_proba(X, diag, reverse)
         return self.classes_[proba.argmax(axis=1)]
 
 
@@ -546,11 +635,11 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
     kernel : Kernel, str or callable, default="gaussian"
         A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items (strings,
         series, graphs) that returns a similarity or a distance.
-    input : {"auto", "similarity", "distance"}, default="auto"
-        What the matrix holds. Distances d become similarities ``-d**2 / 2``. ``"auto"`` means distances when the
-        diagonal is 0 and no entry is negative.
+    input : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
+        What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities (which may be negative or
+        differ from 0 on the diagonal) ``-d``. ``"auto"`` asks `mercerless.spectra.matrix_kind`.
     symmetrize : bool, default=False
-        Whether to average the two directions of an asymmetric training matrix; otherwise it is refused.
+        Whether to average the two directions of an asymmetric matrix, see `SimilarityClassifierCV`.
     cv : int, cross-validation splitter or iterable of splits, default=5
         Folds for scores and weights. Every item must be tested exactly once.
     memory_limit : int, float, str or None, default=None
@@ -591,6 +680,10 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
         The fitted learners.
     used_ : ndarray or slice
         Which training items have a weight above 0.
+    one_way_ : tuple or None
+        For a precomputed directed matrix: the stack for new items whose other direction is not given, on the average
+        of both directions or on the distances between standardised rows, whichever was better on held-out rows of one
+        direction.
     n_features_in_ : int
         The number of features, or of training items for precomputed similarities.
 
@@ -664,13 +757,14 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
             "weights_without_diagonal_": reduced[kept],
             "family_scores_": _family_table(members, weights[kept], table),
             "negative_spectrum_": _judge_negative_spectrum(
-                paired_z(errors[best["flip"]], errors[best["clip"]], weight)
+                paired_z(errors[best["flip"]], errors[best["clip"]], weight), _never_differ(settings, oof)
             ),
             "out_of_fold_prediction_": prediction[:, 0] if own["_single"] else prediction,
+            "held_out": ((average - Y) ** 2).sum(axis=1),
             "certificate_": residual,
         }
 
-    def predict(self, X: Any, diag: ArrayLike | None = None) -> NDArray:
+    def predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """Predicted numbers.
 
         Parameters
@@ -680,13 +774,19 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
         diag : array-like of shape (n_samples,), float or None, default=None
             For precomputed similarities whose training diagonal is not constant: the new items' own similarities
             ``k(x, x)``. Without them the families that need distances are left out.
+        reverse : array-like of shape (n_samples, n_train) or None, default=None
+            For a precomputed directed matrix with ``symmetrize=True``: the similarities of the training items to the
+            new ones, one row per new item.
 
         Returns
         -------
         ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions.
         """
-        scores, weights = self._new_predictions(X, diag)
+        both = self._check_reverse(X, reverse)
+        if both is None and self.one_way_ is not None:
+            return self.one_way_.stack.predict(self.one_way_.rows(self._test_items(X)[:, self.used_]))
+        scores, weights = self._new_predictions(X, diag, both)
         values = np.tensordot(weights, scores, 1) * self.scale_ + self.mean_
         return values[:, 0] if self._single else values
 

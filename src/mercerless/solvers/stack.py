@@ -431,8 +431,9 @@ def neighbor_means(
 ) -> dict[int, NDArray]:
     """The mean target of the ``k`` nearest training items, for several ``k``.
 
-    Items exactly as far as the k-th share what is left of the k votes, so the result depends neither on the order of
-    the items nor on the rows' own similarity; a thousandth of the nearest items' mean breaks tied votes.
+    Items as far as the k-th, up to rounding, share what is left of the k votes, so the result depends neither on the
+    order of the items nor on the rows' own similarity nor on the last bits; a thousandth of the nearest items' mean
+    breaks tied votes.
 
     Parameters
     ----------
@@ -454,11 +455,12 @@ def neighbor_means(
     weight = np.ones(n) if weight is None else weight
     weighted = np.column_stack([weight[:, None] * Y, weight])
     sizes = {count: min(count, n) for count in [1, *counts]}
+    tol = 1e-10 * np.abs(distances).max(axis=1, keepdims=True)
     ranked = np.partition(distances, sorted({size - 1 for size in sizes.values()}), axis=1)
     means: dict[int, NDArray] = {}
     for count, size in sizes.items():
         last = ranked[:, size - 1 : size]
-        nearer, tied = (distances < last).astype(float), (distances == last).astype(float)
+        nearer, tied = (distances < last - tol).astype(float), (np.abs(distances - last) <= tol).astype(float)
         share = (size - nearer.sum(axis=1)) / tied.sum(axis=1)
         sums = nearer @ weighted + share[:, None] * (tied @ weighted)
         means[count] = sums[:, :-1] / sums[:, -1:]
@@ -466,7 +468,13 @@ def neighbor_means(
 
 
 def out_of_fold_scores(
-    K: NDArray, Y: NDArray, train: NDArray, test: NDArray, settings: Sequence[Setting], weight: NDArray | None = None
+    K: NDArray,
+    Y: NDArray,
+    train: NDArray,
+    test: NDArray,
+    settings: Sequence[Setting],
+    weight: NDArray | None = None,
+    rows: NDArray | None = None,
 ) -> NDArray:
     """Fit every setting on the rows ``train`` and score the rows ``test``.
 
@@ -482,6 +490,8 @@ def out_of_fold_scores(
         What to fit.
     weight : ndarray of shape (n,) or None, default=None
         Positive weights.
+    rows : ndarray of shape (n, n) or None, default=None
+        What the rows ``test`` are taken from, if not from K: one direction, where K is the mean of two.
 
     Returns
     -------
@@ -489,7 +499,7 @@ def out_of_fold_scores(
         The scores.
     """
     members = fit_members(K[np.ix_(train, train)], Y[train], settings, None if weight is None else weight[train])
-    return member_scores(members, K[np.ix_(test, train)], np.diagonal(K)[test])
+    return member_scores(members, (K if rows is None else rows)[np.ix_(test, train)], np.diagonal(K)[test])
 
 
 def calibrate(
