@@ -2,7 +2,9 @@
 
 import os
 import pickle
+import tracemalloc
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,10 +12,11 @@ from sklearn.linear_model import Ridge
 
 pytest.importorskip("skops")
 
-from mercerless import persistence
+from mercerless import KreinRidge, KreinSVC, SimilarityFeatures, SimilaritySVC, persistence
 from mercerless.comparison.learners import Setting, matrix_for, select_learners
 from mercerless.comparison.problem import make_problem
 from mercerless.datasets import load_digit_shapes
+from mercerless.kernels import PairFunction
 
 SHAPES = load_digit_shapes(80)
 RNG = np.random.default_rng(0)
@@ -102,3 +105,50 @@ def test_nothing_is_left_behind_when_saving_fails(tmp_path):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="There is no file"):
         persistence.load(tmp_path / "nothing.skops")
+
+
+def shared(a, b):
+    return len(set(a) & set(b)) / len(set(a) | set(b))
+
+
+WORDS = ["kernel", "colonel", "mercer", "merciless", "space", "spice"]
+
+
+def test_a_model_with_a_function_of_a_module_comes_back_when_the_function_is_trusted(tmp_path):
+    path = tmp_path / "model.skops"
+    for model in (KreinSVC(shared), SimilarityFeatures(PairFunction(shared)), SimilaritySVC(shared)):
+        model.fit(WORDS, [0, 0, 1, 1, 2, 2])
+        persistence.save(model, path)
+        name = f"{shared.__module__}.shared"
+        with pytest.raises(ValueError, match=rf"asks for '{name}'.*trusted=\['{name}'\]"):
+            persistence.load(path)
+        loaded = persistence.load(path, trusted=[name])
+        method = "predict" if hasattr(model, "predict") else "transform"
+        np.testing.assert_array_equal(getattr(loaded, method)(WORDS), getattr(model, method)(WORDS))
+        with pytest.raises(ValueError, match="asks for"):
+            persistence.load(path, trusted=["another.function"])
+
+
+def test_a_function_without_a_name_to_find_it_by_is_refused_when_saving(tmp_path):
+    def local(a, b):
+        return shared(a, b)
+
+    def namesake(a, b):
+        return -shared(a, b)
+
+    namesake.__name__ = "shared"  # the module has another function of this name
+    for function in (lambda a, b: shared(a, b), local, namesake, partial(local)):
+        model = KreinSVC(function).fit(WORDS, [0, 0, 1, 1, 2, 2])
+        with pytest.raises(ValueError, match=r"holds the function .*at the top of a module"):
+            persistence.save(model, tmp_path / "model.skops")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_saving_copies_no_array_to_look_for_functions():
+    model = KreinRidge().fit(TABLE, TABLE[:, 0])
+    model.extra_ = np.zeros(5_000_000)
+    tracemalloc.start()
+    assert persistence._nameless_functions([model]) == []
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000_000

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import io
 import os
+import pickle
+import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from mercerless._optional import import_optional
@@ -31,7 +36,9 @@ def save(model: Any, path: str | os.PathLike) -> None:
     Parameters
     ----------
     model : object
-        An estimator of this package or of scikit-learn, or a dict, list or array of such and of plain values.
+        An estimator of this package or of scikit-learn, or a dict, list or array of such and of plain values. Of a
+        Python function only the name is kept, so it must have one in a module that can be imported where the model is
+        loaded; a lambda or a function inside a function is refused.
     path : path-like
         The file, by custom named ``*.skops``.
 
@@ -56,20 +63,48 @@ def save(model: Any, path: str | os.PathLike) -> None:
     try:
         try:
             skops.dump(model, partial)
-        except TypeError as error:
+            nameless = _nameless_functions(model)
+        except (TypeError, pickle.PicklingError) as error:
             raise ValueError(f"This {type(model).__name__} holds something that cannot be saved: {error}.") from None
+        if nameless:
+            raise ValueError(
+                f"This {type(model).__name__} holds the function {nameless[0].__qualname__!r}, which cannot be found "
+                "by its name when the model is loaded; define it with def at the top of a module that can be imported."
+            )
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
 
 
-def load(path: str | os.PathLike) -> Any:
+def _nameless_functions(model: Any) -> list[FunctionType]:
+    """The functions somewhere inside the model that its file could not name: lambdas and local ones."""
+    found: list[FunctionType] = []
+
+    class Finder(pickle.Pickler):
+        """Visits every object and writes nothing."""
+
+        def persistent_id(self, obj: Any) -> str | None:
+            if not isinstance(obj, FunctionType):
+                return None
+            if getattr(sys.modules.get(obj.__module__), obj.__name__, None) is not obj:
+                found.append(obj)
+            return obj.__name__
+
+    # arrays are handed over, not copied
+    Finder(io.BytesIO(), protocol=5, buffer_callback=lambda _: None).dump(model)
+    return found
+
+
+def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
     """Read a model that `save` wrote; a file that asks for anything but known types is refused unopened.
 
     Parameters
     ----------
     path : path-like
         The file, from whatever source.
+    trusted : sequence of str, default=()
+        Functions or classes of your own that the model holds, such as ``["mymodule.similarity"]``. Their modules are
+        imported; name only what you know.
 
     Returns
     -------
@@ -84,10 +119,11 @@ def load(path: str | os.PathLike) -> Any:
         wanted = skops.get_untrusted_types(file=path)
     except Exception:  # a damaged file can fail anywhere in the reader
         raise ValueError(f"{str(path)!r} is not a model that mercerless saved, or it is damaged.") from None
-    strange = sorted(name for name in wanted if not _is_trusted(name))
+    strange = sorted(name for name in wanted if name not in trusted and not _is_trusted(name))
     if strange:
         raise ValueError(
-            f"{str(path)!r} asks for {strange[0]!r}, which no mercerless model needs; nothing of it was loaded."
+            f"{str(path)!r} asks for {strange[0]!r}, which no mercerless model needs; nothing of it was loaded. If "
+            f"that is a function or class of your own, pass trusted={strange}."
         )
     try:
         return skops.load(path, trusted=wanted)
