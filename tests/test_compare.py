@@ -15,7 +15,7 @@ from mercerless.comparison.learners import LEARNERS, Learner, Setting, matrix_fo
 from mercerless.comparison.negative import judge_negative_part
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.result import compare, compare_problem
-from mercerless.comparison.schedule import Run, Store, Task, make_folds, possible_parts, take_part
+from mercerless.comparison.schedule import Run, Store, Task, outer_folds, possible_parts, take_part
 from mercerless.comparison.words import parse_budget
 from mercerless.datasets import load_digit_shapes, make_balls3d
 
@@ -132,7 +132,7 @@ def test_a_given_test_set_is_scored_and_does_not_choose():
 def test_groups_are_never_split():
     groups = np.repeat(np.arange(20), 5)
     problem = make_problem(SHAPES.D, SHAPES.target % 2, groups=groups)
-    for train, test in make_folds(problem, 0, 0):
+    for train, test in outer_folds(problem, 0, 0):
         assert not set(groups[train]) & set(groups[test])
         for inner, held in schedule.inner_folds(problem, train):
             assert not set(groups[train][inner]) & set(groups[train][held])
@@ -348,7 +348,7 @@ def test_jobs_do_not_change_the_scores(result):
 
 def test_parts_are_nested_and_stratified():
     problem = make_problem(SHAPES.D, SHAPES.target % 2)
-    train = make_folds(problem, 0, 0)[0][0]
+    train = outer_folds(problem, 0, 0)[0][0]
     half, quarter = (take_part(problem, train, part, 0) for part in (0.5, 0.25))
     assert set(quarter) < set(half) < set(train)
     assert abs(np.mean(problem.y[half]) - np.mean(problem.y[train])) < 0.05
@@ -405,7 +405,7 @@ def test_a_guess_alone_is_no_comparison():
 def test_seeds(seed):
     with pytest.raises(ValueError, match=r"random_state=.* must be between 0 and"):
         compare(SHAPES.D, SHAPES.target, random_state=seed)
-    assert make_folds(make_problem(SHAPES.D, SHAPES.target), 3, 2**32 - 1)
+    assert outer_folds(make_problem(SHAPES.D, SHAPES.target), 3, 2**32 - 1)
 
 
 def test_without_curves(monkeypatch):

@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR, _normalised
-from mercerless.estimators.hyper_machine import KernelStage, LinearStage, Stage, choose_stages, stage_splits
+from mercerless.estimators.hyper_machine import KernelStage, LinearStage, Stage, choose_stages
 from mercerless.kernels import Gaussian, Sigmoid
 from mercerless.kernels.hyper import GaussianHyper
 from mercerless.persistence import load, save
@@ -154,14 +154,6 @@ def test_ridge_scores_are_those_of_kernel_ridge_on_the_flipped_matrix():
         for C in stage.grid
     ]
     np.testing.assert_allclose(stage.scores(kernel, X[:80], y[:80], X[80:], y[80:]), expected, rtol=1e-6)
-
-
-def test_splits_are_balanced_and_stop_when_enough_is_held_out():
-    y = np.repeat([0, 1], [90, 10])
-    splits = stage_splits(y, 5, True, np.random.RandomState(0))
-    assert len(splits) == 5 and all(y[held].sum() == 2 for _, held in splits)
-    assert np.array_equal(np.sort(np.concatenate([held for _, held in splits])), np.arange(100))
-    assert len(stage_splits(np.zeros(30_000), 5, False, np.random.RandomState(0))) == 1
 
 
 def test_the_regressor_is_near_a_tuned_gaussian_machine():

@@ -272,7 +272,7 @@ def test_bad_parameters_speak_before_any_work(distances, blobs):
         automatic(input="angles").fit(distances, y)
     with pytest.raises(ValueError, match="cv must be at least 2"):
         automatic(cv=1).fit(distances, y)
-    with pytest.raises(ValueError, match="exactly one test part"):
+    with pytest.raises(ValueError, match="hold out every row once"):
         automatic(cv=[(np.arange(50), np.arange(50, 90))]).fit(distances, y)
     with pytest.raises(MemoryError, match="The stack on 90 items needs"):
         automatic(memory_limit="10kB").fit(distances, y)

@@ -17,7 +17,6 @@ from mercerless.solvers.similarity import sparse_machine
 from mercerless.solvers.stack import (
     FAMILIES,
     Setting,
-    assign_folds,
     calibrate,
     calibrated,
     default_settings,
@@ -194,14 +193,6 @@ def test_out_of_fold_scores_do_not_see_the_test_part():
     Y[test] += 100.0
     K[15:, 15:] += np.diag(np.diagonal(K)[15:]) - K[15:, 15:]  # similarities among test items
     np.testing.assert_array_equal(out_of_fold_scores(K, Y, train, test, default_settings()), before)
-
-
-def test_folds_are_even_in_size_and_class():
-    labels = np.repeat([0, 1, 2], [50, 23, 2])
-    folds = assign_folds(labels, 5, np.random.RandomState(0))
-    assert np.ptp(np.bincount(folds)) <= 1
-    for label in (0, 1, 2):
-        assert np.ptp(np.bincount(folds[labels == label], minlength=5)) <= 1
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from mercerless.estimators.similarity import SimilarityClassifierCV, SimilarityRegressorCV
+from mercerless.selection.folds import make_folds
 from mercerless.spectra import Indefiniteness, decompose
 
 STRENGTHS = np.logspace(-5, 1, 7)
@@ -81,7 +81,7 @@ def judge_negative_part(
     rng = check_random_state(random_state)
     targets = (y[:, None] == np.unique(y)).astype(float) if classification else y[:, None].astype(float)
     K, y, targets = _thin(K, y, targets, max_items, rng)
-    folds = _folds(y, classification, random_state)
+    folds = make_folds(N_FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state)
     clip, flip = _out_of_fold(K, targets, folds, ("clip", "flip"))
     base = float(((targets - targets.mean(axis=0)) ** 2).sum(axis=1).mean())
     n_items = len(K)
@@ -89,7 +89,7 @@ def judge_negative_part(
     model = automatic(kernel="precomputed", input="similarity", random_state=random_state)
     z = float(model.fit(K, y).negative_spectrum_.z)
     K, y, targets = _thin(K, y, targets, max_shuffled, rng)
-    folds = _folds(y, classification, random_state)
+    folds = make_folds(N_FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state)
     s, V, _ = decompose(K)
     negative = (V * np.minimum(s, 0.0)) @ V.T
     positive = K - negative
@@ -117,12 +117,6 @@ def _thin(K, y, targets, most: int, rng):
         return K, y, targets
     keep = np.sort(rng.choice(len(K), most, replace=False))
     return K[np.ix_(keep, keep)], y[keep], targets[keep]
-
-
-def _folds(y: NDArray, classification: bool, seed: int):
-    rare = classification and np.unique(y, return_counts=True)[1].min() < N_FOLDS
-    splitter = StratifiedKFold if classification and not rare else KFold
-    return list(splitter(N_FOLDS, shuffle=True, random_state=seed).split(y, y))
 
 
 def _out_of_fold(K: NDArray, targets: NDArray, folds, modes: tuple[str, ...]) -> list[NDArray]:

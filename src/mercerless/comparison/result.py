@@ -25,7 +25,7 @@ from mercerless.comparison.learners import LEARNERS, Learner, Setting, count_set
 from mercerless.comparison.negative import NegativePart, judge_negative_part, negative_sentences
 from mercerless.comparison.problem import Problem, make_problem
 from mercerless.comparison.report import render, render_short
-from mercerless.comparison.schedule import N_FOLDS, Run, Store, contributions, make_folds
+from mercerless.comparison.schedule import N_FOLDS, Run, Store, contributions, outer_folds
 from mercerless.comparison.statistics import Differences, Split, compare_splits
 from mercerless.comparison.vote import VOTE, Records, best_three, vote_learner, vote_record, vote_records
 from mercerless.comparison.words import METRICS, WORDS, duration, parse_budget
@@ -358,7 +358,7 @@ class Comparison:
 
     @cached_property
     def _folds(self) -> dict[int, list[tuple[NDArray, NDArray]]]:
-        return {repeat: make_folds(self.problem, repeat, self.random_state) for repeat in {r for r, _ in self.splits}}
+        return {repeat: outer_folds(self.problem, repeat, self.random_state) for repeat in {r for r, _ in self.splits}}
 
     @cached_property
     def _groups(self) -> NDArray:

@@ -27,7 +27,6 @@ from sklearn.base import BaseEstimator
 from sklearn.ensemble import VotingClassifier, VotingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss, roc_auc_score
-from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
@@ -42,6 +41,7 @@ from mercerless.comparison.learners import (
 from mercerless.comparison.problem import Problem
 from mercerless.comparison.words import duration
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
+from mercerless.selection.folds import Split, make_folds
 
 N_FOLDS = 5
 MAX_REPEATS = 10
@@ -65,21 +65,30 @@ class Task(NamedTuple):
         return f"{self.learner}_{self.repeat}_{self.fold}_{self.part:g}"
 
 
-def make_folds(problem: Problem, repeat: int, random_state: int) -> list[tuple[NDArray, NDArray]]:
-    """Return the training and test items of the folds of one repeat: stratified, and whole groups where there are."""
-    if problem.groups is None:
-        splitter = StratifiedKFold if problem.is_classification else KFold
-    else:
-        splitter = StratifiedGroupKFold if problem.is_classification else GroupKFold
-    seed = (10_007 * random_state + repeat) % 2**32
-    split = splitter(N_FOLDS, shuffle=True, random_state=seed).split(problem.y, problem.y, problem.groups)
-    return list(split)
+def outer_folds(problem: Problem, repeat: int, random_state: int) -> list[Split]:
+    """Return the training and test items of the folds of one repeat: stratified, copies and groups kept together."""
+    return make_folds(
+        N_FOLDS,
+        problem.X,
+        problem.y,
+        classify=problem.is_classification,
+        groups=problem.groups,
+        precomputed=problem.is_matrix,
+        random_state=(10_007 * random_state + repeat) % 2**32,
+    )
 
 
-def inner_folds(problem: Problem, train: NDArray) -> list[tuple[NDArray, NDArray]]:
+def inner_folds(problem: Problem, train: NDArray) -> list[Split]:
     """Return folds inside a training set that keep groups whole."""
-    splitter = StratifiedGroupKFold if problem.is_classification else GroupKFold
-    return list(splitter(N_FOLDS).split(train, problem.y[train], problem.groups[train]))
+    return make_folds(
+        N_FOLDS,
+        problem.X[np.ix_(train, train)] if problem.is_matrix else problem.X[train],
+        problem.y[train],
+        classify=problem.is_classification,
+        groups=problem.groups[train],
+        precomputed=problem.is_matrix,
+        random_state=0,
+    )
 
 
 def keep_groups(estimator: BaseEstimator, folds: list[tuple[NDArray, NDArray]]) -> None:
@@ -160,7 +169,7 @@ def _data(problem: Problem, learner: Learner, task: Task, random_state: int):
     if task.fold < 0:
         train, y_test = np.arange(len(problem.y)), problem.y_test
         return train, X, rows_for(problem, learner.takes, problem.X_test), y_test
-    train, test = make_folds(problem, task.repeat, random_state)[task.fold]
+    train, test = outer_folds(problem, task.repeat, random_state)[task.fold]
     train = take_part(problem, train, task.part, random_state)
     if problem.is_matrix:
         return train, X[np.ix_(train, train)], X[np.ix_(test, train)], problem.y[test]

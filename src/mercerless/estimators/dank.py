@@ -16,7 +16,7 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.cluster import BisectingKMeans, KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC, SVR
 from sklearn.utils import check_consistent_length, check_scalar, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
@@ -36,6 +36,7 @@ from mercerless._validation import (
 from mercerless.estimators.base import KernelEstimator, used_items
 from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
+from mercerless.selection.folds import make_folds
 from mercerless.solvers.dank import DankSolution, DankStep, solve_dank
 from mercerless.solvers.dank_tuning import Fold, Tuned, tune_dank
 from mercerless.solvers.tuning import calibrate_scores
@@ -331,11 +332,12 @@ class _DANK(KernelEstimator):
         if self.kernel == "gaussian":
             kernel = Gaussian(np.full(X.shape[1], float(kernel.length_scale)))
         scales = np.asarray(kernel.length_scale, dtype=float)
-        smallest = np.unique(y[used], return_counts=True)[1].min() if classify else len(used)
-        if smallest < 2:
-            raise ValueError("tune='gradient' needs at least two rows of every class, or two rows for regression.")
-        folds_of = StratifiedKFold if classify else KFold
-        splits = list(folds_of(min(5, smallest), shuffle=True, random_state=self.random_state).split(X, y[used]))
+        splits = _splits(X, y[used], classify=classify, random_state=self.random_state)
+        if not splits:
+            raise ValueError(
+                "tune='gradient' needs at least two rows of every class, or two rows for regression, that are not "
+                "copies of each other."
+            )
         size = 1.0 if classify else float(np.std(y[used])) or 1.0
         target = y[used] if classify else (y[used] - y[used].mean()) / size
         grid: dict[str, Any] = {"C": 2.0 ** np.arange(-3, 8, 2), "gamma": 0.5 * 4.0 ** np.arange(-3, 3)}
@@ -526,6 +528,15 @@ class _DANK(KernelEstimator):
             F = 1.0 + change(items, self.support_vectors_) if len(self.support_) else np.ones_like(K)
             values[:, k] = (F * K) @ self.dual_solution_[k] + self.intercept_[k]
         return values
+
+
+def _splits(*args: Any, **options: Any) -> list[tuple[NDArray, NDArray]]:
+    """Up to five folds whose training parts have every class; none where that cannot be."""
+    y, used = args[1], options.get("used", slice(None))
+    counts = np.unique(y[used], return_counts=True)[1] if options["classify"] else np.array([len(y[used])])
+    folds = make_folds(min(5, counts.min()), *args, **options) if counts.min() > 1 else []
+    complete = not options["classify"] or all(len(np.unique(y[used][train])) == len(counts) for train, _ in folds)
+    return folds if complete else []
 
 
 def _nearest_twins(distance: NDArray) -> NDArray:
@@ -801,12 +812,13 @@ class DANKClassifier(ClassifierMixin, _DANK):
         """Slope and bias of the scores, from rows that the scoring model has not seen."""
         precomputed = self.__sklearn_tags__().input_tags.pairwise
         rows = np.flatnonzero(weight > 0)
-        smallest = np.unique(y[rows], return_counts=True)[1].min()
-        if smallest < 2:
-            raise ValueError("probability=True needs at least two rows of every class.")
-        folds = StratifiedKFold(min(5, smallest), shuffle=True, random_state=self.random_state)
+        folds = _splits(X, y, classify=True, used=rows, precomputed=precomputed, random_state=self.random_state)
+        if not folds:
+            raise ValueError(
+                "probability=True needs at least two rows of every class that are not copies of each other."
+            )
         scores = np.empty((len(rows), len(classes)))
-        for train, test in folds.split(rows, y[rows]):
+        for train, test in folds:
             model = clone(self).set_params(probability=False)
             train, held_out = rows[train], rows[test]
             seen = X[np.ix_(train, train)] if precomputed else X[train]

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
 from mercerless._optional import CallbackSupportMixin, with_callbacks
 from mercerless._validation import check_classes, check_memory
-from mercerless.estimators.hyper_machine import KernelStage, KreinStage, LinearStage, Stage, choose_stages, stage_splits
+from mercerless.estimators.hyper_machine import HELD_ROWS, KernelStage, KreinStage, LinearStage, Stage, choose_stages
 from mercerless.estimators.hyper_search import (
     Choice,
     PairTarget,
@@ -30,7 +30,7 @@ from mercerless.estimators.hyper_search import (
     encode_target,
     hyper_candidates,
     make_design,
-    make_folds,
+    ordered_folds,
     search_ridge,
     search_tensor,
     spread_of,
@@ -40,6 +40,7 @@ from mercerless.kernels.base import Kernel, Scale
 from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, pair_index, take_pairs
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.lowrank import select_landmarks
+from mercerless.selection.folds import first_until, fold_numbers, make_folds
 from mercerless.solvers.hyper import (
     HyperSolution,
     normal_equations,
@@ -730,7 +731,7 @@ class HyperSVR(_HyperLearner):
     def _search_C(self, X: NDArray, target: PairTarget, choice: Choice, random) -> Choice:
         """Choose the loss's weight on at most 75 items and all their pairs, by items left out."""
         index = random.permutation(len(X))[:75]
-        order, folds = make_folds(len(index), min(self.cv, 3), random)
+        order, folds = ordered_folds(fold_numbers(min(self.cv, 3), X[index], random_state=random))
         X, target = X[index[order]], target.take(index[order])
         everything, alphas = np.arange(len(X)), np.logspace(-6, -1, 6)
         T = target(everything, everything)
@@ -923,7 +924,8 @@ class _TwoStage(BaseEstimator):
             return _normalised(self._learner(small, len(rows), "squared").fit(X[rows], y[rows]).kernel_, X[rows])
 
         n_base = sum(getattr(one["hyper_kernel"], "constant", False) for one in candidates)
-        splits = stage_splits(y, self.cv, self._classify, random)
+        folds = make_folds(self.cv, X, y, classify=self._classify, random_state=random)
+        splits = first_until(folds, HELD_ROWS)
         choice = choose_stages(stage, learn, len(candidates), X, y, splits, n_base)
         scores = choice.scores.max(axis=1)
         results = [{**settings, "score": float(score)} for settings, score in zip(candidates, scores)]

@@ -1,6 +1,6 @@
 """Stage 2 of the two-stage hyper-kernel estimators: machines with a learned kernel, and how both stages are chosen."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from operator import add
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from mercerless._blocks import is_dask, map_rows, reduce_rows, take_rows
 from mercerless._validation import check_memory, memory_budget, row_blocks
 from mercerless.kernels.base import Kernel
 from mercerless.lowrank import nystroem, select_landmarks
+from mercerless.selection.folds import fold_numbers
 from mercerless.solvers.hyper_linear import (
     HingeSums,
     LinearSolution,
@@ -29,7 +30,7 @@ from mercerless.solvers.svm import stabilize
 
 _BLOCK_BYTES = 2**27
 # held-out rows that settle a comparison of candidates
-_HELD_ROWS = 2000
+HELD_ROWS = 2000
 
 
 class LandmarkMap:
@@ -265,8 +266,8 @@ class LinearStage(Stage):
             solution = self._hinge(features, rows, of_rows, signs, C)
         else:
             classes = None
-            n_folds = min(self.cv, len(y)) if C is None else 1
-            fold_of = random.permutation(len(y)) % n_folds
+            fold_of = fold_numbers(self.cv, X, random_state=random) if C is None else np.zeros(len(y), dtype=int)
+            n_folds = fold_of.max() + 1
             moments = reduce_rows(
                 partial(_moments, of_rows, n_folds), add, (rows, y, fold_of), features.bytes_per_row, self._block
             )
@@ -465,40 +466,3 @@ def choose_stages(
             )
         )
     return StageChoice(int(i), float(stage.grid[k]), scores)
-
-
-def stage_splits(y: NDArray, n_folds: int, classify: bool, random) -> list[tuple[NDArray, NDArray]]:
-    """Training and held-out rows of as many folds as settle a comparison, balanced over classes.
-
-    Parameters
-    ----------
-    y : ndarray of shape (n,)
-        Labels or values.
-    n_folds : int
-        The number of folds.
-    classify : bool
-        Whether y are labels.
-    random : RandomState
-        Draws the folds.
-
-    Returns
-    -------
-    list of tuple of ndarray
-        All folds, or with many rows the first ones, until 2000 rows were held out.
-    """
-    return list(_splits(y, min(n_folds, len(y)), classify, random))
-
-
-def _splits(y: NDArray, n_folds: int, classify: bool, random) -> Iterator[tuple[NDArray, NDArray]]:
-    order = random.permutation(len(y))
-    if classify:  # classes one after the other: every fold gets its share of each
-        order = order[np.argsort(y[order], kind="stable")]
-    fold_of = np.empty(len(y), dtype=int)
-    fold_of[order] = np.arange(len(y)) % n_folds
-    seen = 0
-    for fold in range(n_folds):
-        held = np.flatnonzero(fold_of == fold)
-        yield np.flatnonzero(fold_of != fold), held
-        seen += len(held)
-        if seen >= _HELD_ROWS:
-            return

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import type_of_target
 
 from mercerless._validation import check_square, relative_asymmetry
 from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, WishartHyper, random_pairs
+from mercerless.selection.folds import fold_numbers, make_folds
 from mercerless.solvers.hyper import (
     BlockDesign,
     Design,
@@ -290,25 +291,10 @@ class Choice(NamedTuple):
     results: list[dict]
 
 
-def make_folds(n_items: int, n_folds: int, random) -> tuple[NDArray, list[slice]]:
-    """A random order of the items and its division into consecutive folds.
-
-    Parameters
-    ----------
-    n_items : int
-        The number of items.
-    n_folds : int
-        The number of folds; at most the number of items.
-    random : RandomState
-        The source of randomness.
-
-    Returns
-    -------
-    tuple
-        The order and the folds as slices of it.
-    """
-    order = random.permutation(n_items)
-    edges = np.linspace(0, n_items, min(n_folds, n_items) + 1).astype(int)
+def ordered_folds(fold_of: NDArray) -> tuple[NDArray, list[slice]]:
+    """An order of the items in which folds are consecutive, and the folds as slices of it."""
+    order = np.argsort(fold_of, kind="stable")
+    edges = np.concatenate([[0], np.cumsum(np.bincount(fold_of))])
     return order, [slice(a, b) for a, b in pairwise(edges)]
 
 
@@ -357,7 +343,7 @@ def search_ridge(
     if len(candidates) * len(alphas) == 1 or len(X) < 3:
         return Choice(candidates[len(candidates) // 2], float(alphas[len(alphas) // 2]), [])
     index = random.permutation(len(X))[:SEARCH_ITEMS]
-    order, folds = make_folds(len(index), cv, random)
+    order, folds = ordered_folds(fold_numbers(cv, X[index], random_state=random))
     X, target = X[index[order]], target.take(index[order])
     pairs = random_pairs(X, SEARCH_CENTERS, random)
 
@@ -432,8 +418,7 @@ def search_tensor(
     used = ~np.isnan(S)
     if missing:
         S = _fill(X, S, middle)
-    order, slices = make_folds(len(X), cv, random)
-    folds = [order[s] for s in slices]
+    folds = [fold for _, fold in make_folds(cv, X, random_state=random)]
     squares = _fold_squares(S, folds, used)
     bases: dict[bytes, Any] = {}
 

@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
@@ -32,6 +31,7 @@ from mercerless._validation import (
 from mercerless.estimators.base import KernelEstimator, used_items, used_rows
 from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Precomputed, Sigmoid
 from mercerless.lowrank import nystroem, select_landmarks
+from mercerless.selection.folds import fold_numbers
 from mercerless.solvers.krein import (
     CONSTRAINTS,
     REGULARIZERS,
@@ -285,40 +285,13 @@ class _KreinLeastSquares(KernelEstimator):
     def _rows(self, kernel, items, Y, weight, labels) -> _Rows:
         n = len(Y)
         used = used_rows(weight, n)
-        folds = self._fold_of(Y, labels, used)
+        folds = fold_numbers(
+            self.cv, items, Y[:, 0] if labels is None else labels, classify=labels is not None, used=used,
+            precomputed=isinstance(kernel, Precomputed), random_state=self.random_state,
+        )  # fmt: skip
         if len(used) < n:
             weight, Y = weight[used], Y[used]
         return _Rows(kernel, used_items(kernel, items, used), used, Y, weight, folds)
-
-    def _fold_of(self, Y: NDArray, labels: NDArray | None, used: NDArray) -> NDArray:
-        """The number of the fold that leaves out each of the used rows."""
-        if isinstance(self.cv, (int, np.integer)):
-            return self._drawn_folds(len(used), None if labels is None else labels[used])
-        fold_of = np.full(len(Y), -1)
-        target = Y[:, 0] if labels is None else labels
-        for i, (_, test) in enumerate(check_cv(self.cv).split(np.zeros((len(Y), 1)), target)):
-            if np.any(fold_of[test] >= 0):
-                raise ValueError("cv must hold out every row once: its test sets overlap; use for example cv=5.")
-            fold_of[test] = i
-        if np.any(fold_of[used] < 0):
-            raise ValueError("cv must hold out every row once: its test sets leave rows out; use for example cv=5.")
-        return np.unique(fold_of[used], return_inverse=True)[1]
-
-    def _drawn_folds(self, n: int, labels: NDArray | None) -> NDArray:
-        if self.cv < 2:
-            raise ValueError(f"cv must be at least 2 folds, got {self.cv}.")
-        fold_of = np.zeros(n, dtype=np.int32)
-        if n < 2:
-            return fold_of
-        seed = check_random_state(self.random_state)
-        smallest = 0 if labels is None else np.unique(labels, return_counts=True)[1].min()
-        if smallest >= 2:
-            splitter = StratifiedKFold(min(self.cv, int(smallest)), shuffle=True, random_state=seed)
-        else:
-            splitter = KFold(min(self.cv, n), shuffle=True, random_state=seed)
-        for i, (_, test) in enumerate(splitter.split(np.zeros((n, 1)), labels)):
-            fold_of[test] = i
-        return fold_of
 
     def _solver(self, rows: _Rows) -> str:
         n = len(rows.Y)

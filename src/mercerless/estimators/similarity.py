@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.model_selection import check_cv
-from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
+from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
@@ -35,13 +34,13 @@ from mercerless._validation import (
 from mercerless.estimators.base import KernelEstimator, used_items, used_rows
 from mercerless.kernels import PairFunction, Precomputed
 from mercerless.lowrank import select_landmarks
+from mercerless.selection.folds import fold_numbers, splits_of
 from mercerless.solvers.similarity import sparse_machine
 from mercerless.solvers.stack import (
     FAMILIES,
     NEED_DIAGONAL,
     Calibration,
     Setting,
-    assign_folds,
     calibrate,
     calibrated,
     default_settings,
@@ -191,18 +190,6 @@ class _SimilarityStack(KernelEstimator):
             return K, as_similarities(self.kernel_.diag(items), self.input_)
         return K, None if self.diagonal_ is None else np.full(len(K), self.diagonal_)
 
-    def _splits(self, y: NDArray) -> list[tuple[NDArray, NDArray]]:
-        """Training and test rows of every fold; the test parts must make up all rows once."""
-        n, classifier = len(y), isinstance(self, ClassifierMixin)
-        labels = np.unique(y, return_inverse=True)[1] if classifier else np.zeros(n)
-        if isinstance(self.cv, Integral):
-            folds = assign_folds(labels, min(int(self.cv), n), check_random_state(self.random_state))
-            return [(np.flatnonzero(folds != k), np.flatnonzero(folds == k)) for k in range(folds.max() + 1)]
-        splits = list(check_cv(self.cv, labels, classifier=classifier).split(y, labels))
-        if not np.array_equal(np.sort(np.concatenate([test for _, test in splits])), np.arange(n)):
-            raise ValueError("cv must put every item into exactly one test part, as KFold does; it does not.")
-        return splits
-
     def _out_of_fold(
         self, context: Any, K: NDArray, Y: NDArray, weight: NDArray, splits: list, rows: NDArray | None
     ) -> NDArray:
@@ -228,13 +215,22 @@ class _SimilarityStack(KernelEstimator):
         weight = check_weight(sample_weight, len(y))
         K, attributes, directed = self._train_similarities(X, y, weight)
         used = used_rows(weight, len(y))
+        fold_of = fold_numbers(
+            self.cv,
+            K,
+            y,
+            classify=isinstance(self, ClassifierMixin),
+            precomputed=True,
+            used=used,
+            random_state=self.random_state,
+        )
         y, weight = y[used], np.ones(len(y)) if weight is None else weight[used]
         attributes["one_way_"] = None
         if directed is not None:
             attributes["one_way_"] = self._fit_one_way(directed, attributes["input_"], y, weight)
         rows = None if rows is None else as_similarities(rows, attributes["input_"])
         weight = weight * (len(weight) / weight.sum())
-        splits = self._splits(y) if len(y) > 1 else []
+        splits = splits_of(fold_of) if len(y) > 1 else []
         context = self._init_callback_context(max_subtasks=len(splits) + 1, sequential_subtasks=False)
         context.call_on_fit_task_begin(estimator=self)
         Y, own = self._encode(y, weight)

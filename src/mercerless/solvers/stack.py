@@ -143,30 +143,6 @@ def default_settings() -> tuple[Setting, ...]:
     return (*spectral, *neighbors, *features, *gaussian)
 
 
-def assign_folds(labels: NDArray, n_folds: int, generator: np.random.RandomState) -> NDArray:
-    """A random fold for every item, each class spread as evenly as possible; classes may be smaller than ``n_folds``.
-
-    Parameters
-    ----------
-    labels : ndarray of shape (n,)
-        Class labels; all equal for a plain random assignment.
-    n_folds : int
-        How many folds.
-    generator : numpy.random.RandomState
-        Where the randomness comes from.
-
-    Returns
-    -------
-    ndarray of int of shape (n,)
-        The fold of every item; fold sizes differ by at most one.
-    """
-    order = generator.permutation(len(labels))
-    order = order[np.argsort(labels[order], kind="stable")]
-    folds = np.empty(len(labels), dtype=int)
-    folds[order] = np.arange(len(labels)) % n_folds
-    return folds
-
-
 def spectral_path(
     K: NDArray, Y: NDArray, settings: Sequence[Setting], weight: NDArray | None = None
 ) -> tuple[NDArray, NDArray]:
