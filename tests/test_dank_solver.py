@@ -9,8 +9,7 @@ from oracles.dank import dense_adaptation, dense_objective, first_order_solution
 from sklearn.svm import SVC, SVR
 
 from mercerless.solvers.dank import _evaluate, _Problem, solve_dank
-from mercerless.solvers.quartic import _interior_point, duality_gap, project, snap, solve_quartic
-from mercerless.solvers.quartic import _Problem as _QuarticProblem
+from mercerless.solvers.quartic import Quartic, _interior_point, duality_gap, project, snap, solve_quartic
 
 
 def make_problem(n=60, C=2.0, kind="classification", seed=0, gamma=0.5):
@@ -254,7 +253,7 @@ def test_wide_tube_problems_end_quadratically(seed):
 def test_vanishing_slacks_end_the_interior_point_quietly(kind):
     K, p, lo, hi, epsilon, _ = make_problem(30, kind=kind)
     lo[:3] = hi[:3] = 0.0  # no room at all
-    v, _ = _interior_point(_QuarticProblem(K, K**2, 0.1, p, lo, hi, epsilon), np.zeros(30), 1e-8)
+    v, _ = _interior_point(Quartic(K, K**2, 0.1, p, lo, hi, epsilon), np.zeros(30), 1e-8)
     assert np.isfinite(v).all() and np.all(v >= lo) and np.all(v <= hi) and abs(v.sum()) < 1e-10
 
 

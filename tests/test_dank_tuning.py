@@ -43,6 +43,75 @@ def test_gradient_equals_central_differences(is_classification, C, monkeypatch):
     np.testing.assert_allclose(gradient, difference, rtol=1e-5, atol=2e-6)
 
 
+def derivatives(kernel, X, target, x, start, is_classification, X_test, target_test):
+    """Ours along a random direction, and the two one-sided differences; and how many rows are free."""
+    u = np.random.default_rng(0).normal(size=len(x))
+
+    def machine_at(t):
+        log_C, log_centering, log_epsilon = (x + t * u)[-3:]
+        epsilon = 0.0 if is_classification else np.exp(log_epsilon)
+        current = kernel.with_theta((x + t * u)[:-3])
+        machine = _Machine(current, X, target, np.exp(log_C), np.exp(log_centering), epsilon, is_classification)
+        machine.solve(start * np.exp(log_C))
+        return machine, *_validation_loss(machine.decision(X_test), target_test, 2.0, is_classification)[:2]
+
+    machine, value, r = machine_at(0.0)
+    h = 1e-6
+    sides = sorted([(machine_at(h)[1] - value) / h, (value - machine_at(-h)[1]) / h])
+    v, q = machine.v, machine.problem
+    return machine.pull(X_test, r) @ u, sides, np.sum((v > q.lo) & (v < q.hi) & (v != 0)), machine
+
+
+@pytest.mark.parametrize("is_classification", [True, False])
+@pytest.mark.parametrize("repeated", [False, True])
+def test_derivative_from_any_start_lies_between_the_one_sided_differences(is_classification, repeated):
+    """No row that belongs on a bound is taken as free, wherever the solver comes from."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X, target = make_data(50, is_classification, seed)
+        X_test, target_test = make_data(30, is_classification, seed + 100)
+        if repeated:
+            X = np.round(X)
+        x = np.concatenate(
+            [rng.normal(scale=0.5, size=3), np.log(10 ** rng.uniform([-1.2, 0, -1.5], [1.5, 1.5, -0.3]))]
+        )
+        noise = rng.uniform(-1, 1, size=50)
+        found = []
+        for kind in ("zero", "random", "warm"):
+            start = np.zeros(50)
+            if kind == "random":
+                start = np.abs(noise) * target if is_classification else noise
+            elif kind == "warm":
+                start = found[0] * np.exp(-x[3])
+            ours, (low, high), _, machine = derivatives(
+                Gaussian(np.ones(3)), X, target, x, start, is_classification, X_test, target_test
+            )
+            slack = 1e-3 * max(abs(low), abs(high), 1e-2)
+            assert low - slack <= ours <= high + slack
+            found.append(machine.v)
+        np.testing.assert_allclose(found[1:], [found[0]] * (len(found) - 1), atol=1e-3 * np.exp(x[3]))
+
+
+@pytest.mark.parametrize("is_classification", [True, False])
+def test_derivative_when_no_row_is_free(is_classification):
+    """All rows on bounds: the intercept is the middle between two rows' margins and moves with them."""
+    tried = 0
+    for seed in range(20):
+        X, target = make_data(12, is_classification, seed)
+        if is_classification:
+            target = np.tile([1.0, -1.0], 6)  # as many of each, or one row is free
+        X_test, target_test = make_data(30, is_classification, seed + 100)
+        x = np.append(np.zeros(3), np.log([0.02, 3.0, 0.4]))
+        ours, (low, high), n_free, _ = derivatives(
+            Gaussian(np.ones(3)), X, target, x, np.zeros(12), is_classification, X_test, target_test
+        )
+        if n_free == 0:
+            tried += 1
+            slack = 1e-3 * max(abs(low), abs(high), 1e-2)
+            assert low - slack <= ours <= high + slack
+    assert tried >= 5
+
+
 def test_slope_derivative():
     rng = np.random.default_rng(0)
     f, target = rng.normal(size=20), np.where(rng.random(20) < 0.5, 1.0, -1.0)

@@ -291,7 +291,7 @@ def _first_working_set(gram: Gram, p, v, lo, hi, epsilon: float) -> np.ndarray:
     _, b = duality_gap(gradient, v, lo, hi, epsilon)
     slack = 0.05 * (epsilon if epsilon > 0 else float(np.abs(p).max()))
     gain = np.where(v != 0, -np.inf, _gain(gradient - b, lo, hi, epsilon))
-    working = np.union1d(np.flatnonzero(v), _largest(gain, -slack, np.count_nonzero(v)))
+    working = np.union1d(np.flatnonzero(v), _largest(gain, -slack, int(np.count_nonzero(v))))
     return working if len(working) else np.arange(_ALL_ROWS)  # nothing to separate: any rows will do
 
 
@@ -319,7 +319,10 @@ def _majorise_minimise(
     state = _evaluate(problem, v, 0)
     evaluations = 3
     share = _quartic_share(state)
-    inner_tol, memory = np.inf, []  # of pairs: linear term given to the model, linear term found at its solution
+    inner_tol = np.inf
+    memory: list[
+        tuple[np.ndarray, np.ndarray]
+    ] = []  # of pairs: linear term given to the model, linear term found at its solution
     linear = state.linear(share)
     for _ in range(max_iter):
         history.append(DankStep(state.value, state.gap, state.rank))

@@ -1,4 +1,4 @@
-"""Validation loss of DANK and its exact gradient in the kernel's parameters, C, centering and epsilon."""
+"""Validation loss of DANK and its derivative in the kernel's parameters, C, centering and epsilon."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 from scipy.special import expit
 
-from mercerless.solvers.quartic import _factor, _hessian_block, _point, _Problem, _solve_on_plane, snap, solve_quartic
+from mercerless.solvers.quartic import Quartic, adjoint, snap, solve_quartic
 
 
 class Fold(NamedTuple):
@@ -54,7 +54,7 @@ def tune_dank(
 
     The validation loss is half the logarithm of the mean squared error in regression, and in classification the
     mean logistic loss of ``slope * y * f`` with the slope fitted along. It is averaged over the folds; the machines
-    are those without rank penalty, whose solutions the quartic term makes smooth functions of the parameters.
+    are those without rank penalty, whose solutions are piecewise smooth functions of the parameters.
     The other terms are the logarithm of a prior: a Cauchy density around the common length scale, which holds most
     features to it and lets go of the few that pay for it, and broad normal densities for the rest. The spread is such
     that a feature whose length scale leaves the others by a factor of e pays ``log(n_features) + log(n_samples) / 2``,
@@ -86,7 +86,11 @@ def tune_dank(
     scores, one adjoint solve ``H z + beta = (K_TV r)_R, sum(z) = sum(r)`` per fold gives the derivative in every
     parameter: for the kernel it is that of ``sum(G * K)`` with ``G = r v^T`` on validation-training pairs and
     ``-(z v^T) - 2 curvature (z v) (v^2)^T * K`` on training pairs. Cost per evaluation and fold: one fit, one
-    Cholesky factorisation, two pullbacks.
+    Cholesky factorisation, two pullbacks. Where no row is free, z is shared by the two rows between which the intercept
+    lies. Where a row is just reaching or leaving a bound or the tube's edge the loss has a kink, and this is the
+    derivative on one side of it, a generalised (Clarke) gradient only; descents end in such kinks often. Repeated rows
+    with a C so small that they hardly bend the problem (``C^2 / centering`` below 1e-6) leave the solution itself
+    undetermined to about 1e-7, and the derivative with it.
     """
     n_theta = len(kernel.theta)
     anchor = np.concatenate([kernel.theta, np.log([C, 1.0, epsilon or 1.0, 2.0])])  # the last is the slope
@@ -181,7 +185,7 @@ class _Machine:
         lo, hi = -limit, limit
         if is_classification:
             lo, hi = np.minimum(0.0, C * target), np.maximum(0.0, C * target)
-        self.problem = _Problem(K, K**2, 1.0 / (4.0 * centering), target, lo, hi, epsilon)
+        self.problem = Quartic(K, K**2, 1.0 / (4.0 * centering), target, lo, hi, epsilon)
 
     def solve(self, start: np.ndarray) -> None:
         q = self.problem
@@ -197,19 +201,12 @@ class _Machine:
     def pull(self, X: np.ndarray, r: np.ndarray) -> np.ndarray:
         """Derivatives of a loss with score derivatives r: in theta, log C, log centering, log epsilon."""
         q, v = self.problem, self.v
-        point = _point(q, v)
-        free = np.flatnonzero((v > q.lo) & (v < q.hi) & (v != 0))
-        bound = np.where((v == q.lo) | (v == q.hi), v, 0.0)
         a = self.kernel(X, self.X).T @ r
-        z = np.zeros_like(v)
-        beta = 0.0
-        if len(free):
-            z[free], beta = _solve_on_plane(_factor(_hessian_block(q, point, free)), a[free], r.sum())
+        z, image, sides = adjoint(q, v, a, float(r.sum()))
         pair = -np.outer(z, v) - 2 * q.curvature * np.outer(z * v, v**2) * q.K
         theta = self.kernel.pullback(X, self.X, np.outer(r, v)) + self.kernel.pullback(self.X, None, pair)
-        # v on its bounds moves with C; what that does to the free rows comes back through z and beta
-        hz = q.K @ z + q.curvature * (point.q * z + 2 * v * (q.A @ (v * z)))
-        in_C = bound @ (a - hz - beta)
-        in_centering = q.curvature * (z @ (v * point.q))  # d curvature = -curvature d log(centering)
-        in_epsilon = -q.epsilon * (z @ np.sign(v))
+        bound = np.where((v == q.lo) | (v == q.hi), v, 0.0)
+        in_C = bound @ (a - image)  # v on its bounds moves with C, and the free rows and the intercept with them
+        in_centering = q.curvature * (z @ (v * (q.A @ v**2)))  # d curvature = -curvature d log(centering)
+        in_epsilon = -q.epsilon * (z @ sides)
         return np.concatenate([theta, [in_C, in_centering, in_epsilon]])

@@ -32,7 +32,9 @@ class QuarticSolution(NamedTuple):
     n_evaluations: int  # products with K or A, the unit a gradient method pays per iteration
 
 
-class _Problem(NamedTuple):
+class Quartic(NamedTuple):
+    """The problem of this module."""
+
     K: np.ndarray
     A: np.ndarray
     curvature: float
@@ -126,6 +128,15 @@ def duality_gap(
     intercept : float
         The minimising ``b``.
     """
+    rows, sides = _edges(gradient, lo, hi, epsilon)
+    b = float(np.mean(gradient[rows] - sides * epsilon))
+    g = gradient - b
+    best = np.maximum(np.maximum(hi * (g - epsilon), lo * (g + epsilon)), 0.0)
+    return float(np.sum(np.maximum(best - (g * v - epsilon * np.abs(v)), 0.0))), b
+
+
+def _edges(gradient: np.ndarray, lo: np.ndarray, hi: np.ndarray, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+    """One row or two, and the sides of the tube: the intercept is the mean of ``gradient - side * epsilon`` there."""
     breaks = np.concatenate([gradient - epsilon, gradient + epsilon])
     steps = np.concatenate([hi, -lo])
     used = np.flatnonzero(steps > 0)
@@ -133,12 +144,8 @@ def duality_gap(
     slope = np.cumsum(steps[order]) - hi.sum()
     flat = 1e-12 * steps.sum()
     k = min(int(np.searchsorted(slope, -flat)), len(order) - 1)
-    b = breaks[order[k]]
-    if slope[k] <= flat and k + 1 < len(order):
-        b = (b + breaks[order[k + 1]]) / 2
-    g = gradient - b
-    best = np.maximum(np.maximum(hi * (g - epsilon), lo * (g + epsilon)), 0.0)
-    return float(np.sum(np.maximum(best - (g * v - epsilon * np.abs(v)), 0.0))), float(b)
+    chosen = order[k : k + 2] if slope[k] <= flat else order[k : k + 1]
+    return chosen % len(lo), np.where(chosen < len(lo), 1.0, -1.0)
 
 
 def gap_scale(p: np.ndarray, v: np.ndarray, epsilon: float = 0.0) -> float:
@@ -146,26 +153,26 @@ def gap_scale(p: np.ndarray, v: np.ndarray, epsilon: float = 0.0) -> float:
     return max(abs(float(p @ v) - epsilon * float(np.abs(v).sum())), 1e-200)
 
 
-def _point(problem: _Problem, v: np.ndarray) -> _Point:
+def _point(problem: Quartic, v: np.ndarray) -> _Point:
     return _Point(v, problem.K @ v, problem.A @ v**2)
 
 
-def _gradient(problem: _Problem, point: _Point) -> np.ndarray:
+def _gradient(problem: Quartic, point: _Point) -> np.ndarray:
     return problem.p - point.kv - problem.curvature * point.v * point.q
 
 
-def _hessian_product(problem: _Problem, point: _Point, d: np.ndarray) -> np.ndarray:
+def _hessian_product(problem: Quartic, point: _Point, d: np.ndarray) -> np.ndarray:
     """Product of ``-Hessian = K + curvature * (diag(q) + 2 D_v A D_v)`` with ``d``."""
     v, q = point.v, point.q
     return problem.K @ d + problem.curvature * (q * d + 2 * v * (problem.A @ (v * d)))
 
 
-def _hessian_diagonal(problem: _Problem, point: _Point) -> np.ndarray:
+def _hessian_diagonal(problem: Quartic, point: _Point) -> np.ndarray:
     diagonal = problem.K.diagonal() + problem.curvature * (point.q + 2 * point.v**2 * problem.A.diagonal())
     return np.maximum(diagonal, 1e-12 * (diagonal.max() or 1.0))
 
 
-def _hessian_block(problem: _Problem, point: _Point, rows: np.ndarray) -> np.ndarray:
+def _hessian_block(problem: Quartic, point: _Point, rows: np.ndarray) -> np.ndarray:
     v = point.v[rows]
     H = problem.A[np.ix_(rows, rows)]
     H *= 2 * problem.curvature * v
@@ -202,29 +209,24 @@ def _solve_on_plane(factor, rhs: np.ndarray, total: float) -> tuple[np.ndarray, 
     return both[:, 0] - b * both[:, 1], b
 
 
-def _advance(problem: _Problem, point: _Point, target: np.ndarray, b: float) -> _Point:
+def _advance(problem: Quartic, point: _Point, target: np.ndarray, residual: np.ndarray) -> _Point:
     """Exact line search from ``point`` to the feasible ``target``.
 
-    Along ``v + t d`` the derivative is a decreasing cubic in ``t`` less the jumps of ``epsilon * |v|_1``. The
-    intercept ``b`` changes nothing as ``sum(d) == 0``, but without it the rounding of that sum, times ``b``,
-    would drown the slope of the last steps.
+    Along ``v + t d`` the derivative is a decreasing cubic in ``t`` less the jumps of ``epsilon * |v|_1``. The residual
+    is the gradient less the intercept: ``sum(d)`` vanishes but for rounding, which times the intercept would drown the
+    derivative of the last steps.
     """
     c, v = problem.curvature, point.v
     d = target - v
     kd = problem.K @ d
     a1, a2 = problem.A @ (v * d), problem.A @ d**2
     coefficients = np.array(
-        [
-            -c * (d**2 @ a2),
-            -3 * c * (v * d) @ a2,
-            -(d @ kd) - c * (d**2 @ point.q + 2 * (v * d) @ a1),
-            (problem.p - b) @ d - d @ point.kv - c * (v * d) @ point.q,
-        ]
+        [-c * (d**2 @ a2), -3 * c * (v * d) @ a2, -(d @ kd) - c * (d**2 @ point.q + 2 * (v * d) @ a1), 0.0]
     )
 
     def slope(t: float) -> float:
-        jumps = problem.epsilon * float(np.sign(v + t * d) @ d) if problem.epsilon else 0.0
-        return float(np.polyval(coefficients, t)) - jumps
+        pull = residual - problem.epsilon * np.sign(v + t * d) if problem.epsilon else residual
+        return float(np.polyval(coefficients, t)) + float(pull @ d)
 
     if slope(1.0) >= 0:
         t, moved = 1.0, target
@@ -237,7 +239,7 @@ def _advance(problem: _Problem, point: _Point, target: np.ndarray, b: float) -> 
 
 
 def _active_set_target(
-    problem: _Problem, point: _Point, gradient: np.ndarray, b: float
+    problem: Quartic, point: _Point, gradient: np.ndarray, b: float
 ) -> tuple[np.ndarray | None, int]:
     """Maximiser of the quadratic model at ``point``, by a primal-dual active set method.
 
@@ -299,7 +301,7 @@ class _Barrier:
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def _interior_point(problem: _Problem, v: np.ndarray, tol: float) -> tuple[np.ndarray, int]:
+def _interior_point(problem: Quartic, v: np.ndarray, tol: float) -> tuple[np.ndarray, int]:
     """Primal-dual interior point method with Mehrotra's predictor and corrector, started near ``v``.
 
     With a tube the variable is split, ``v = x_1 - x_2``, so that every block is a smooth box problem. The
@@ -385,17 +387,30 @@ def snap(v: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
     v : ndarray of shape (n,)
         A feasible point.
     """
-    width = hi - lo
     v = np.clip(v, lo, hi)
-    v = np.where(v - lo <= 1e-12 * width, lo, v)
-    v = np.where(hi - v <= 1e-12 * width, hi, v)
-    v = np.where(np.abs(v) <= 1e-12 * width, 0.0, v)
+    near = 1e-12 * np.minimum(hi - lo, np.abs(v).max())  # the box may be far wider than the solution
+    v = np.where(v - lo <= near, lo, v)
+    v = np.where(hi - v <= near, hi, v)
+    v = np.where(np.abs(v) <= near, 0.0, v)
     room = np.where(v == 0, -1.0, np.minimum(v - lo, hi - v))
     i = int(np.argmax(room))
     if abs(v.sum()) >= room[i]:
         return project(v, lo, hi) if v.any() else v
     v[i] -= v.sum()
     return v
+
+
+def _onto_bounds(problem: Quartic, v: np.ndarray, residual: np.ndarray) -> np.ndarray:
+    """Move onto a bound (or zero, with a tube) what a step of nearly 1 left beside it with a large multiplier."""
+    zero = problem.epsilon > 0
+    low = np.where(zero & (v > 0), 0.0, problem.lo)
+    high = np.where(zero & (v < 0), 0.0, problem.hi)
+    slope = residual - problem.epsilon * np.sign(v)
+    near = np.minimum(high - low, np.abs(v).max()) * np.minimum(np.abs(slope) / (np.abs(slope).max() or 1.0), 1e-6)
+    inside = ~(zero & (v == 0))
+    v = np.where(inside & (slope > 0) & (high - v < near), high, v)
+    v = np.where(inside & (slope < 0) & (v - low < near), low, v)
+    return snap(v, problem.lo, problem.hi)
 
 
 def solve_quartic(
@@ -449,14 +464,19 @@ def solve_quartic(
     ``3 n^2`` numbers with ``K`` and ``A``. ``max_steps`` and the fallbacks bound the work; what is returned is
     the point with the smallest gap seen.
     """
-    problem = _Problem(K, A, curvature, p, lo, hi, epsilon)
-    point = _advance(problem, _point(problem, start), np.zeros_like(start), 0.0)
-    best, used = (np.inf, 0.0, point.v), 3
-    tried = 0
-    for _ in range(max_steps):
+    problem = Quartic(K, A, curvature, p, lo, hi, epsilon)
+    point = _point(problem, start)
+    point = _advance(problem, point, np.zeros_like(start), _gradient(problem, point))
+
+    def certify(point: _Point) -> tuple[np.ndarray, float, float]:
         gradient = _gradient(problem, point)
         gap, b = duality_gap(gradient, point.v, lo, hi, epsilon)
-        gap /= gap_scale(p, point.v, epsilon) if scale is None else scale
+        return gradient, gap / (gap_scale(p, point.v, epsilon) if scale is None else scale), b
+
+    best, used = (np.inf, 0.0, point.v), 7
+    tried = 0
+    for _ in range(max_steps):
+        gradient, gap, b = certify(point)
         if gap < best[0]:
             best = (gap, b, point.v)
         if gap <= tol:
@@ -464,7 +484,7 @@ def solve_quartic(
         target, rounds = _active_set_target(problem, point, gradient, b)
         used += 2 * rounds + 2
         if target is not None:
-            moved = _advance(problem, point, target, b)
+            moved = _advance(problem, point, target, gradient - b)
             if moved is not point:
                 point = _point(problem, snap(moved.v, lo, hi))
                 continue
@@ -474,4 +494,54 @@ def solve_quartic(
         tried += 1
         used += 2 * iterations
         point = _point(problem, snap(inside, lo, hi))
+    point = _point(problem, best[2])
+    settled = _point(problem, _onto_bounds(problem, best[2], _gradient(problem, point) - best[1]))
+    _, gap, b = certify(settled)
+    if gap <= best[0]:
+        best = (gap, b, settled.v)
     return QuarticSolution(best[2], best[1], best[0], used)
+
+
+class Adjoint(NamedTuple):
+    """How a loss changes with the problem: by ``z @ (change of the gradient)``, and with v on its bounds."""
+
+    z: np.ndarray
+    image: np.ndarray  # -Hessian @ z + beta: what a change of v on its bounds costs
+    sides: np.ndarray  # of the tube where z is not 0: the sign of v, or of the v about to be
+
+
+def adjoint(problem: Quartic, v: np.ndarray, a: np.ndarray, total: float) -> Adjoint:
+    """Implicit derivative at the solution v of a loss with derivatives ``a`` in v and ``total`` in the intercept.
+
+    On the rows strictly inside their piece of the box it solves ``-Hessian z + beta = a``, ``sum(z) == total``. Where
+    no row is, v stands still and the intercept is the mean of the one or two entries of the gradient that bound it: z
+    is that share of the total there.
+
+    Parameters
+    ----------
+    problem : Quartic
+        The problem.
+    v : ndarray of shape (n,)
+        Its solution, with bounds and zeros exact, as `solve_quartic` returns it.
+    a : ndarray of shape (n,)
+        Derivative of the loss in v.
+    total : float
+        Derivative of the loss in the intercept.
+
+    Returns
+    -------
+    Adjoint
+        A derivative wherever no row on a bound or at zero has a vanishing multiplier, which is almost everywhere; at
+        such a kink it is the derivative of the piece on which these rows stay where they are.
+    """
+    point = _point(problem, v)
+    z, sides, beta = np.zeros_like(v), np.sign(v), 0.0
+    kink = v == 0 if problem.epsilon > 0 else np.zeros(len(v), dtype=bool)
+    free = np.flatnonzero((v > problem.lo) & (v < problem.hi) & ~kink)
+    if len(free):
+        z[free], beta = _solve_on_plane(_factor(_hessian_block(problem, point, free)), a[free], total)
+    else:
+        rows, edges = _edges(_gradient(problem, point), problem.lo, problem.hi, problem.epsilon)
+        np.add.at(z, rows, total / len(rows))
+        sides[rows] = edges
+    return Adjoint(z, _hessian_product(problem, point, z) + beta, sides)
