@@ -1,17 +1,27 @@
 """Ridge regression with asymmetric kernels: both regressors, exact leave-one-out, directed similarities."""
 
+import warnings
+
 import numpy as np
 import pytest
 from conftest import frozen
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles.lab import asymmetric_ridge_loo
+from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from mercerless import UselessModelWarning
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.kernels.local import LocalGaussian
-from mercerless.solvers.ridge import asymmetric_ridge, choose_asymmetric_ridge, leave_one_out_errors
+from mercerless.solvers.ridge import (
+    asymmetric_ridge,
+    choose_asymmetric_ridge,
+    largest_singular_value,
+    leave_one_out_errors,
+)
 
 
 def problem(n=40, d=3, seed=0, outputs=1):
@@ -113,8 +123,10 @@ def test_side_is_chosen_by_leave_one_out_and_finds_the_informative_direction():
     assert model.side_ == "right"
     X_new, reverse = K[np.ix_(test, train)], K[np.ix_(train, test)].T
     assert model.score is not None and np.mean((model.predict(X_new, reverse) - y[test]) ** 2) < 0.05 * np.var(y[test])
-    with pytest.raises(ValueError, match="pass them as reverse"):
-        model.predict(X_new)
+    with pytest.warns(UserWarning, match="Pass them as reverse"):
+        one_way = model.predict(X_new)
+    left = AsymmetricRidge(kernel="precomputed", side="left").fit(K[np.ix_(train, train)], y[train])
+    assert_allclose(one_way, left.predict(X_new), rtol=1e-10)
     with pytest.raises(ValueError, match="one row per new item"):
         model.predict(X_new, reverse.T)
 
@@ -165,7 +177,86 @@ def test_classifier_for_directed_similarities():
     assert two.decision_function(new).shape == (len(test),)
 
 
+def directed_distances(seed=0, classes=3):
+    """Directed Hausdorff-like distances between small sets of points, and their classes."""
+    rng = np.random.default_rng(seed)
+    labels = np.repeat(np.arange(classes), 25)
+    centres = 2.0 * np.stack([np.cos(np.arange(classes)), np.sin(np.arange(classes))], axis=1)
+    sets = [centres[c] + rng.normal(size=(rng.integers(3, 9), 2)) for c in labels]
+    D = np.array([[cdist(a, b).min(axis=1).mean() for b in sets] for a in sets])
+    return D, labels
+
+
+def test_directed_distances_are_converted():
+    D, labels = directed_distances()
+    cv = StratifiedKFold(5, shuffle=True, random_state=0)
+    found = AsymmetricRidgeClassifier(kernel="precomputed", side="left")
+    as_similarities = clone(found).set_params(input="similarity")
+    accuracy = cross_val_score(found, D, labels, cv=cv).mean()
+    assert accuracy > 0.75
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UselessModelWarning)
+        assert cross_val_score(as_similarities, D, labels, cv=cv).mean() < accuracy - 0.02
+    model = found.fit(D, labels)
+    assert model.input_ == "distance"
+    told = clone(found).set_params(input="similarity").fit(np.exp(-D / model.decay_[1]), labels)
+    assert_allclose(told.predict_proba(np.exp(-D / model.decay_[1])), model.predict_proba(D), rtol=1e-8)
+    soft = AsymmetricRidgeClassifier(kernel="precomputed", side="left", input="dissimilarity").fit(D - 3.0, labels)
+    assert np.mean(soft.predict(D - 3.0) == labels) > 0.9
+    with pytest.raises(ValueError, match="must not be negative"):
+        AsymmetricRidgeClassifier(kernel="precomputed", input="distance").fit(D - 3.0, labels)
+
+
+def test_precomputed_directed_matrices_can_be_cross_validated():
+    D, labels = directed_distances()
+    for model, target in (
+        (AsymmetricRidgeClassifier(kernel="precomputed", side="mean"), labels),
+        (AsymmetricRidge(kernel="precomputed", side="right"), labels.astype(float)),
+    ):
+        cv = KFold(4, shuffle=True, random_state=0)
+        with pytest.warns(UserWarning, match="the left regressor is used instead"):
+            scores = cross_val_score(model, D, target, cv=cv)
+        assert_allclose(scores, cross_val_score(clone(model).set_params(side="left"), D, target, cv=cv))
+        assert np.all(np.isfinite(scores))
+    with pytest.warns(UserWarning, match="the left regressor is used instead"):
+        search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=3).fit(D, target)
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+    with pytest.warns(UserWarning, match="the left regressor"):
+        P = AsymmetricRidgeClassifier(kernel="precomputed", side="mean").fit(D, labels).predict_proba(D)
+    left = AsymmetricRidgeClassifier(kernel="precomputed", side="left").fit(D, labels)
+    assert_allclose(P, left.predict_proba(D), rtol=1e-8)
+
+
+def test_large_ridges_are_tried_for_matrices_without_a_diagonal():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([0, 1], 60)
+    A = (rng.uniform(size=(120, 120)) < np.where(labels[:, None] == labels, 0.15, 0.05)).astype(float)
+    np.fill_diagonal(A, 0.0)
+    score = cross_val_score(AsymmetricRidgeClassifier(kernel="precomputed", side="left"), A, labels, cv=5).mean()
+    assert score > 0.75
+
+
+def test_a_useless_model_says_so():
+    rng = np.random.default_rng(0)
+    K = rng.normal(size=(80, 80))
+    labels = rng.integers(0, 2, 80).astype(float)
+    with pytest.warns(UselessModelWarning, match="worse than a constant"):
+        AsymmetricRidge(kernel="precomputed", input="similarity", alpha=0.01).fit(K, labels)
+    y = rng.normal(size=80)  # nothing to learn is no reason to warn
+    AsymmetricRidge(kernel="precomputed", input="similarity").fit(rng.normal(size=(80, 80)), y)
+
+
+def test_largest_singular_value():
+    rng = np.random.default_rng(0)
+    K = rng.normal(size=(30, 30)) + 3.0 * np.outer(rng.normal(size=30), rng.normal(size=30))
+    J = np.eye(30) - 1 / 30
+    assert_allclose(largest_singular_value(K), np.linalg.norm(J @ K @ J, 2), rtol=1e-3)
+    assert_allclose(largest_singular_value(K, center=False), np.linalg.norm(K, 2), rtol=1e-3)
+    assert largest_singular_value(np.ones((4, 4))) == 0.0
+
+
 @pytest.mark.parametrize("parameters, message", [
+    ({"input": "closeness"}, "input must be one of"),
     ({"side": "up"}, "side='up' is not known"),
     ({"alpha": -1.0}, "alpha=-1.0 must be a nonnegative"),
     ({"alpha": "big"}, "alpha='big' must be"),

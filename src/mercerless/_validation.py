@@ -268,7 +268,8 @@ def warn_if_useless(
     weight = np.ones(len(losses)) if weight is None else weight
     if len(losses) < 20 or not np.all(np.isfinite(constant)):
         return
-    difference = np.minimum(losses, np.finfo(float).max ** 0.25) - constant
+    cap = 10.0 * constant.mean()  # a few rows must not hide behind the scatter that they cause
+    difference = np.minimum(losses, cap) - np.minimum(constant, cap)
     mean = weight @ difference / weight.sum()
     error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()
     if mean > 3.0 * error and mean > 1e-6 * abs(weight @ constant) / weight.sum():

@@ -332,6 +332,8 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
         return MatrixKind(None, "rows are alike where entries are large, but the diagonal is small", False)
     if _are_distances(K):
         return MatrixKind("distance", "nothing is negative and the diagonal is zero", rows < -10)
+    if n < 4:
+        return MatrixKind("similarity", "so few items tell nothing else", False)
     what = "some entries are negative" if K.min() < 0 else "the diagonal is not zero"
     return MatrixKind("dissimilarity", f"the diagonal is the smallest of its row, but {what}", rows < -10)
 

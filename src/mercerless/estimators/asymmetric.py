@@ -20,15 +20,19 @@ from mercerless._validation import (
     check_square,
     check_targets,
     check_weight,
+    leave_one_out_constant,
     memory_budget,
     row_blocks,
+    warn_if_useless,
 )
 from mercerless.estimators.base import KernelEstimator, used_items, used_rows
 from mercerless.kernels import PairFunction, Precomputed
-from mercerless.solvers.ridge import SIDES, choose_asymmetric_ridge
+from mercerless.solvers.ridge import SIDES, choose_asymmetric_ridge, largest_singular_value
 from mercerless.solvers.tuning import calibrate_scores
+from mercerless.spectra import check_kind
 
-_ALPHAS = np.logspace(-6, 2, 9)
+# times the spectral norm of the centred matrix: directed matrices need large ones, smooth kernels small ones
+_ALPHAS = np.array([1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
 
 
 class _Asymmetric(KernelEstimator):
@@ -49,14 +53,17 @@ class _Asymmetric(KernelEstimator):
         check_memory(50.0 * len(items) ** 2, f"Ridge regression on {len(items)} items", self.memory_limit, remedy)
         used = used_rows(weight, len(Y))
         items = used_items(kernel, items, used)
-        K = check_square(kernel(items), "X" if precomputed else "the kernel matrix")
+        name = "X" if precomputed else "the kernel matrix"
+        K = check_square(kernel(items), name)
+        kind = check_kind(K, self.input, name)
+        decay = None if kind == "similarity" else _decay(K, kind)
+        K = _affinities(K, decay)
         w = None if weight is None else weight[used]
-        scale = float(np.abs(np.diag(K)).mean()) or float(np.abs(K).mean()) or 1.0
-        alphas = [self.alpha] if self.alpha is not None else _ALPHAS * scale
+        alphas = [self.alpha] if self.alpha is not None else _ALPHAS * (largest_singular_value(K) or 1.0)
         context = self._init_callback_context(max_subtasks=0)
         context.call_on_fit_task_begin(estimator=self)
         try:
-            solution, side, errors = choose_asymmetric_ridge(
+            solution, side, errors, one_way = choose_asymmetric_ridge(
                 K, Y[used], alphas, SIDES if self.side == "auto" else (self.side,), w, self.fit_intercept
             )
         except np.linalg.LinAlgError as error:
@@ -73,9 +80,11 @@ class _Asymmetric(KernelEstimator):
         loo = loo[side] if side in loo else (solution.loo_left + solution.loo_right) / 2
         tried = np.array(sorted({ridge for ridge, _ in errors}))
         by_side = {of: np.array([errors.get((ridge, of), np.nan) for ridge in tried]) for _, of in errors}
-        coef = np.stack([factors[0] * solution.left, factors[1] * solution.right])
+        constant = leave_one_out_constant(Y[used], w)
+        warn_if_useless(np.sum(loo**2, axis=1), constant, type(self).__name__, w, stacklevel=5)
+        coef = np.stack([factors[0] * solution.left, factors[1] * solution.right, one_way.left])
         if precomputed and len(used) < len(Y):  # columns of rows without weight stay in the test matrix
-            full = np.zeros((2, len(Y), Y.shape[1]))
+            full = np.zeros((3, len(Y), Y.shape[1]))
             full[:, used] = coef
             coef = full
         intercept = factors[0] * solution.intercept_left + factors[1] * solution.intercept_right
@@ -84,7 +93,8 @@ class _Asymmetric(KernelEstimator):
             "kernel_": kernel, "X_fit_": None if precomputed else items, "alpha_": solution.alpha, "side_": side,
             "dual_coef_left_": coef[0], "dual_coef_right_": coef[1], "intercept_": intercept,
             "loo_predictions_": Y[used] - loo, "alphas_": tried, "loo_errors_": by_side,
-            "residual_": solution.residual, "_used": used,
+            "residual_": solution.residual, "input_": kind, "decay_": decay, "_used": used,
+            "_one_way": (coef[2], one_way.intercept_left), "_one_way_loo": Y[used] - one_way.loo_left,
         }  # fmt: skip
 
     def _scores(self, X: Any, reverse: ArrayLike | None) -> NDArray:
@@ -97,23 +107,45 @@ class _Asymmetric(KernelEstimator):
             reverse = check_real(reverse, "reverse")
             if reverse.shape != items.shape:
                 raise ValueError(f"reverse has shape {reverse.shape} but X {items.shape}; give one row per new item.")
-        left, right = self.dual_coef_left_, self.dual_coef_right_
-        if self.side_ != "left" and precomputed and reverse is None:
-            raise ValueError(
-                f"The {self.side_} regressor needs the similarities of the training items to the new ones: pass "
-                "them as reverse (one row per new item), or fit with side='left'."
+        left, right, intercept = self.dual_coef_left_, self.dual_coef_right_, self.intercept_
+        use_left, use_right = self.side_ != "right", self.side_ != "left"
+        if self._lacks_reverse(reverse):
+            warnings.warn(
+                f"The {self.side_} regressor needs the similarities of the training items to the new ones, which "
+                "are not given: the left regressor is used instead. Pass them as reverse (one row per new item), or "
+                "fit with side='left'.",
+                UserWarning,
+                stacklevel=4,
             )
-        out = np.tile(self.intercept_, (len(items), 1))
+            (left, intercept), use_left, use_right = self._one_way, True, False
+        out = np.tile(intercept, (len(items), 1))
         for rows in row_blocks(len(items), 24.0 * len(left), min(2**27, memory_budget(self.memory_limit) // 2)):
             block = items[rows]
-            if self.side_ != "right":
-                out[rows] += (block if precomputed else self.kernel_(block, self.X_fit_)) @ left
-            if self.side_ != "left":
-                out[rows] += (reverse[rows] if precomputed else self.kernel_(self.X_fit_, block).T) @ right
+            if use_left:
+                out[rows] += _affinities(block if precomputed else self.kernel_(block, self.X_fit_), self.decay_) @ left
+            if use_right:
+                values = reverse[rows] if precomputed else self.kernel_(self.X_fit_, block).T
+                out[rows] += _affinities(values, self.decay_) @ right
         return out
+
+    def _lacks_reverse(self, reverse: Any) -> bool:
+        """Whether the other direction is needed and not there."""
+        return self.side_ != "left" and reverse is None and isinstance(self.kernel_, Precomputed)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_left_")
+
+
+def _decay(D: NDArray, kind: str) -> tuple[float, float]:
+    """Offset and unit of ``exp(-(d - offset) / unit)``: the smallest dissimilarity (0 for distances) and the median."""
+    others = D[~np.eye(len(D), dtype=bool)] if len(D) > 1 else D.ravel()
+    offset = 0.0 if kind == "distance" else float(D.min())
+    return offset, float(np.median(others) - offset) or float(np.mean(others) - offset) or 1.0
+
+
+def _affinities(values: NDArray, decay: tuple[float, float] | None) -> NDArray:
+    """Similarities as they are, dissimilarities as ``exp(-(d - offset) / unit)``."""
+    return values if decay is None else np.exp((decay[0] - values) / decay[1])
 
 
 class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
@@ -128,8 +160,11 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     ----------
     kernel : Kernel, str or callable, default="gaussian"
         Any kernel, also an asymmetric function of two items; "precomputed" means that X is the matrix ``k(x_i, x_j)``.
+    input : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
+        What the matrix holds. Distances and dissimilarities d become ``exp(-d / median)``. ``"auto"`` asks
+        `mercerless.spectra.matrix_kind`.
     alpha : float or None, default=None
-        The ridge; None chooses one of 1e-6 to 100 times the mean of the diagonal.
+        The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centred matrix.
     side : {"auto", "left", "right", "mean"}, default="auto"
         f1, f2, their mean, or the best of the three.
     fit_intercept : bool, default=True
@@ -157,6 +192,10 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         Mean squared leave-one-out error of every side and ridge tried; NaN where the system was singular.
     residual_ : float
         Certificate: the relative residual of the linear systems.
+    input_ : str
+        What the matrix was taken for.
+    decay_ : tuple of float or None
+        Offset and unit of ``exp(-(d - offset) / unit)`` for distances and dissimilarities.
     kernel_ : Kernel
         The kernel.
     X_fit_ : array or None
@@ -189,6 +228,7 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         self,
         kernel: Any = "gaussian",
         *,
+        input: str = "auto",
         alpha: float | None = None,
         side: str = "auto",
         fit_intercept: bool = True,
@@ -196,6 +236,7 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
+        self.input = input
         self.alpha = alpha
         self.side = side
         self.fit_intercept = fit_intercept
@@ -237,7 +278,8 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         X : array-like
             Rows or items; for a precomputed matrix ``k(t, x_j)``, one row per new item.
         reverse : array-like of shape (n_new, n) or None, default=None
-            For a precomputed matrix ``k(x_j, t)``, one row per new item; needed unless the side is "left".
+            For a precomputed matrix ``k(x_j, t)``, one row per new item; needed unless the side is "left". Without it
+            the left regressor is used, with a warning.
 
         Returns
         -------
@@ -258,8 +300,11 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
     ----------
     kernel : Kernel, str or callable, default="gaussian"
         Any kernel, also an asymmetric function of two items; "precomputed" means that X is the matrix ``k(x_i, x_j)``.
+    input : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
+        What the matrix holds. Distances and dissimilarities d become ``exp(-d / median)``. ``"auto"`` asks
+        `mercerless.spectra.matrix_kind`.
     alpha : float or None, default=None
-        The ridge; None chooses one of 1e-6 to 100 times the mean of the diagonal.
+        The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centred matrix.
     side : {"auto", "left", "right", "mean"}, default="auto"
         Which of the two regressors, their mean, or the best of the three.
     fit_intercept : bool, default=True
@@ -277,7 +322,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         The classes.
     alpha_, side_, dual_coef_left_, dual_coef_right_, intercept_, loo_predictions_, alphas_, loo_errors_, residual_
         As in `AsymmetricRidge`.
-    kernel_, X_fit_
+    kernel_, X_fit_, input_, decay_
         As in `AsymmetricRidge`.
     calibration_ : Calibration
         Slope and bias of the probabilities.
@@ -307,6 +352,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         self,
         kernel: Any = "gaussian",
         *,
+        input: str = "auto",
         alpha: float | None = None,
         side: str = "auto",
         fit_intercept: bool = True,
@@ -315,6 +361,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
+        self.input = input
         self.alpha = alpha
         self.side = side
         self.fit_intercept = fit_intercept
@@ -347,9 +394,9 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
             Y = (labels[:, None] == np.arange(len(classes))).astype(float)
         attributes = self._fit(X, Y, weight)
         used = attributes["_used"]
-        loo = attributes["loo_predictions_"]
-        attributes["calibration_"] = calibrate_scores(
-            _columns(loo), labels[used], None if weight is None else weight[used]
+        w = None if weight is None else weight[used]
+        attributes["calibration_"], attributes["_one_way_calibration"] = (
+            calibrate_scores(_columns(attributes[loo]), labels[used], w) for loo in ("loo_predictions_", "_one_way_loo")
         )
         attributes["classes_"] = classes
         for name, value in attributes.items():
@@ -371,7 +418,9 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         ndarray of shape (n_new,) or (n_new, n_classes)
             One score for two classes, positive for the second; else one per class.
         """
-        shifted = _columns(self._scores(X, reverse)) + self.calibration_.bias / self.calibration_.slope
+        scores = self._scores(X, reverse)
+        calibration = self._calibration_for(reverse)
+        shifted = _columns(scores) + calibration.bias / calibration.slope
         return shifted[:, 1] - shifted[:, 0] if len(self.classes_) == 2 else shifted
 
     def predict(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
@@ -409,7 +458,11 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         """
         scores = self.decision_function(X, reverse)
         scores = _columns(scores[:, None]) if scores.ndim == 1 else scores
-        return softmax(self.calibration_.slope * scores, axis=1)
+        return softmax(self._calibration_for(reverse).slope * scores, axis=1)
+
+    def _calibration_for(self, reverse: Any) -> Any:
+        """The calibration of the regressor that predicts."""
+        return self._one_way_calibration if self._lacks_reverse(reverse) else self.calibration_
 
 
 def _columns(scores: NDArray) -> NDArray:

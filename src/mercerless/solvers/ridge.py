@@ -149,6 +149,27 @@ def leave_one_out_errors(solution: AsymmetricRidgeSolution, weight: NDArray | No
     return {s: float(np.average(np.sum(r * r, axis=1), weights=weight)) for s, r in zip(SIDES, both)}
 
 
+class AsymmetricChoice(NamedTuple):
+    """What the leave-one-out error chose.
+
+    Parameters
+    ----------
+    solution : AsymmetricRidgeSolution
+        The best solution.
+    side : str
+        The best side.
+    errors : dict of (float, str) to float
+        The leave-one-out errors of all ridges and sides.
+    one_way : AsymmetricRidgeSolution
+        The best solution for the left side alone, which needs one direction of new rows only.
+    """
+
+    solution: AsymmetricRidgeSolution
+    side: str
+    errors: dict[tuple[float, str], float]
+    one_way: AsymmetricRidgeSolution
+
+
 def choose_asymmetric_ridge(
     K: NDArray,
     Y: NDArray,
@@ -156,7 +177,7 @@ def choose_asymmetric_ridge(
     sides: Sequence[str],
     weight: NDArray | None = None,
     fit_intercept: bool = False,
-) -> tuple[AsymmetricRidgeSolution, str, dict[tuple[float, str], float]]:
+) -> AsymmetricChoice:
     """The ridge and the side with the smallest exact leave-one-out error.
 
     Parameters
@@ -170,14 +191,10 @@ def choose_asymmetric_ridge(
 
     Returns
     -------
-    solution : AsymmetricRidgeSolution
-        The best solution.
-    side : str
-        The best side.
-    errors : dict of (float, str) to float
-        All leave-one-out errors.
+    AsymmetricChoice
+        The best solution, its side, all errors, and the best left solution.
     """
-    best, errors, failure = None, {}, None
+    best, one_way, errors, failure = None, None, {}, None
     for alpha in alphas:
         try:
             solution = asymmetric_ridge(K, Y, alpha, weight, fit_intercept)
@@ -185,11 +202,28 @@ def choose_asymmetric_ridge(
             failure = error
             continue
         found = leave_one_out_errors(solution, weight)
+        # a tie, as for symmetric matrices, is decided by order and not by rounding
+        if one_way is None or found["left"] < (1 - 1e-9) * one_way[0]:
+            one_way = (found["left"], solution)
         for side in sides:
             errors[float(alpha), side] = found[side]
-            # a tie, as for symmetric matrices, is decided by order and not by rounding
             if best is None or found[side] < (1 - 1e-9) * best[0]:
                 best = (found[side], solution, side)
-    if best is None:
-        raise failure
-    return best[1], best[2], errors
+    if best is None or one_way is None:
+        raise failure or ValueError("There is no ridge to try.")
+    return AsymmetricChoice(best[1], best[2], errors, one_way[1])
+
+
+def largest_singular_value(K: NDArray, center: bool = True) -> float:
+    """The spectral norm of a square matrix (without its row and column means) to a few per cent, by power iteration."""
+    if center:
+        K = K - K.mean(axis=0)
+        K -= K.mean(axis=1, keepdims=True)
+    sizes = np.linalg.norm(K, axis=1)
+    v, norm = K[sizes.argmax()], float(sizes.max(initial=0.0))
+    for _ in range(20):
+        if norm == 0.0 or not np.any(v):
+            break
+        u = K @ (v / np.linalg.norm(v))
+        norm, v = float(np.linalg.norm(u)), K.T @ u
+    return norm
