@@ -559,8 +559,9 @@ def test_displays_draw_what_the_model_holds(moons):
     matplotlib = pytest.importorskip("matplotlib")
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
+    from sklearn.inspection import DecisionBoundaryDisplay
 
-    from mercerless.inspection.dank import AdaptationDisplay, DANKBoundaryDisplay, DANKConvergenceDisplay
+    from mercerless.inspection import AdaptationDisplay, DANKConvergenceDisplay
 
     X, y = moons
     model = DANKClassifier(C=8.0).fit(X, y)
@@ -569,9 +570,11 @@ def test_displays_draw_what_the_model_holds(moons):
     adaptation = AdaptationDisplay.from_estimator(model, y, max_rows=50)
     assert adaptation.F.shape == (50, 50) and len(adaptation.eigenvalues) == model.rank_
     assert AdaptationDisplay.from_estimator(model).boundaries is None
-    plain = SVC(C=8.0).fit(X, y)
-    boundary = DANKBoundaryDisplay.from_estimators(model, plain, X, y, n_grid=20)
-    assert boundary.adapted.shape == (20, 20)
-    with pytest.raises(ValueError, match="two features"):
-        DANKBoundaryDisplay.from_estimators(model, plain, X[:, :1], y)
+    with pytest.raises(ValueError, match="draws on 2 matplotlib axes"):
+        AdaptationDisplay.from_estimator(model, ax=plt.gca())
+    boundary = DecisionBoundaryDisplay.from_estimator(
+        model, X, response_method="decision_function", plot_method="contour", levels=[0.0], grid_resolution=20
+    )
+    values = model.decision_function(np.column_stack([boundary.xx0.ravel(), boundary.xx1.ravel()]))
+    np.testing.assert_allclose(boundary.response.ravel(), values)
     plt.close("all")

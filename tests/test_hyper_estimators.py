@@ -155,7 +155,9 @@ def test_displays():
     holes = LearnedKernelDisplay(S, np.eye(10), np.arange(10)).plot()
     assert len(holes.axes_[2].get_legend().get_texts()) == 1  # no spectrum of a matrix with holes
     line = KernelLineDisplay.from_kernel(model.kernel_, X[0], X[100])
-    np.testing.assert_allclose(line.own[np.argmin(np.abs(line.position))], model.kernel_.diag(X[:1])[0], rtol=0.05)
+    np.testing.assert_allclose(
+        line.to_itself[np.argmin(np.abs(line.position))], model.kernel_.diag(X[:1])[0], rtol=0.05
+    )
     with pytest.raises(ValueError, match="vectors of one length"):
         KernelLineDisplay.from_kernel(model.kernel_, X[0], X[0, :2])
     plt.close("all")

@@ -55,7 +55,7 @@ def test_descent(model):
     assert_allclose(left.lines[0].get_ydata(), model.loss_curve_)
     assert_allclose(right.lines[0].get_ydata(), model.validation_curve_["gaussian"][:, 1])
     _, axes = plt.subplots(1, 2)
-    assert DescentDisplay.from_estimator(model, axes=axes).axes_[0] is axes[0]
+    assert DescentDisplay.from_estimator(model, ax=axes).axes_[0] is axes[0]
 
 
 def test_local_fit(model):

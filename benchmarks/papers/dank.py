@@ -34,6 +34,7 @@ from scipy.stats import t as student
 from scipy.stats import wilcoxon
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -42,7 +43,6 @@ from sklearn.svm import SVC, SVR
 
 from mercerless import DANKClassifier, DANKRegressor
 from mercerless.datasets import load, make_clowns
-from mercerless.inspection import DANKBoundaryDisplay
 from mercerless.kernels import Gaussian
 
 matplotlib.use("agg")
@@ -341,7 +341,11 @@ def figure1(args, rows):
         scores = [m.score(X_test, y_test) for m in (plain, adapted, rule)]
         print("figure 1   clowns, {}: accuracy svm {:.4f}, f0 {:.4f}, rule {:.4f}".format(label, *scores), flush=True)
         rows += [["1", f"{label}: {m}", v] for m, v in zip(("svm", "f0", "rule"), scores)]
-        DANKBoundaryDisplay.from_estimators(adapted, plain, X, y, ax=ax)
+        ax.scatter(*X.T, c=y, s=14, cmap="coolwarm", alpha=0.6)
+        for machine, style in ((adapted, "solid"), (plain, "dashed")):
+            DecisionBoundaryDisplay.from_estimator(
+                machine, X, plot_method="contour", levels=[0.0], colors="black", linestyles=style, ax=ax
+            )
         ax.set_title(f"{label} ({np.sqrt(0.5 / gamma):.2g})")
     save(figure, "figure1")
 

@@ -10,11 +10,12 @@ it learns on the two-dimensional set of the paper's first figure, how it is foun
 # Two classes: a noisy parabola, and a blob in its cup
 # ----------------------------------------------------
 import matplotlib.pyplot as plt
+from sklearn.inspection import DecisionBoundaryDisplay
 from sklearn.svm import SVC
 
 from mercerless import DANKClassifier
 from mercerless.datasets import make_clowns
-from mercerless.inspection import AdaptationDisplay, DANKBoundaryDisplay, DANKConvergenceDisplay
+from mercerless.inspection import AdaptationDisplay, DANKConvergenceDisplay
 from mercerless.kernels import Gaussian
 
 X, y = make_clowns(400, random_state=0)
@@ -22,13 +23,18 @@ X, y = make_clowns(400, random_state=0)
 # %%
 # The boundary beside the plain machine's
 # ---------------------------------------
-# With the paper's strength of adaptation (left) the inductive boundary moves little. A larger ``adaptivity`` (right)
-# acts like an additional ridge on the rows with large coefficients, the outliers: what they enforced disappears.
+# Dashed: the plain machine. With the paper's strength of adaptation (left) the inductive boundary moves little. A
+# larger ``adaptivity`` (right) acts like an additional ridge on the rows with large coefficients, the outliers: what
+# they enforced disappears.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained", sharey=True)
 plain = SVC(C=100.0, gamma=2.0).fit(X, y)
 for ax, adaptivity in zip(axes, (0.25, 25.0)):
     model = DANKClassifier(Gaussian(0.5), C=100.0, adaptivity=adaptivity).fit(X, y)
-    DANKBoundaryDisplay.from_estimators(model, plain, X, y, ax=ax)
+    ax.scatter(*X.T, c=y, s=14, cmap="coolwarm", alpha=0.6)
+    for machine, style in ((model, "solid"), (plain, "dashed")):
+        DecisionBoundaryDisplay.from_estimator(
+            machine, X, plot_method="contour", levels=[0.0], colors="black", linestyles=style, ax=ax
+        )
     ax.set_title(f"adaptivity = {adaptivity:g}, rank of F = {model.rank_}")
 
 # %%

@@ -1,6 +1,6 @@
 """Displays: pictures of matrices, spectra and fitted models, in the manner of scikit-learn's displays."""
 
-from mercerless.inspection.dank import AdaptationDisplay, DANKBoundaryDisplay, DANKConvergenceDisplay
+from mercerless.inspection.dank import AdaptationDisplay, DANKConvergenceDisplay
 from mercerless.inspection.hyper import KernelLineDisplay, LearnedKernelDisplay
 from mercerless.inspection.krein import KreinPartsDisplay, SecularCurveDisplay, ValidationSurfaceDisplay
 from mercerless.inspection.lab import BandwidthDisplay, DescentDisplay, LocalFitDisplay
@@ -10,7 +10,6 @@ from mercerless.inspection.spectra import KernelMatrixDisplay, SpectrumDisplay
 __all__ = [
     "AdaptationDisplay",
     "BandwidthDisplay",
-    "DANKBoundaryDisplay",
     "DANKConvergenceDisplay",
     "DescentDisplay",
     "KernelLineDisplay",

@@ -1,19 +1,18 @@
 """Pictures of learned kernels: the matrix and spectrum beside the target, and values along a line."""
 
-from __future__ import annotations
-
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._optional import import_optional
 from mercerless.estimators.hyper_search import encode_target
-from mercerless.inspection.spectra import NEGATIVE, NEUTRAL, POSITIVE, _axes, _despine
+from mercerless.inspection._display import NEGATIVE, NEUTRAL, POSITIVE, Display
 
 
-class LearnedKernelDisplay:
+@dataclass(eq=False, repr=False)
+class LearnedKernelDisplay(Display):
     """A learned kernel beside what it was learned from: both matrices and both spectra.
 
     Parameters
@@ -48,13 +47,14 @@ class LearnedKernelDisplay:
     (50, 50)
     """
 
-    def __init__(self, target: NDArray, learned: NDArray, order: NDArray):
-        self.target = target
-        self.learned = learned
-        self.order = order
+    target: NDArray
+    learned: NDArray
+    order: NDArray
+
+    _layout: ClassVar = {"nrows": 1, "ncols": 3, "figsize": (11, 3.4)}
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, axes: Any = None) -> LearnedKernelDisplay:
+    def from_estimator(cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, ax: Any = None) -> Self:
         """Draw a fitted `HyperRidge` or `HyperSVR` at some items.
 
         Parameters
@@ -65,7 +65,7 @@ class LearnedKernelDisplay:
             The items, new ones or those of fit.
         y : array-like of shape (n,) or (n, n)
             Labels, values or similarities of the same kind as in fit.
-        axes : sequence of three matplotlib Axes or None, default=None
+        ax : sequence of three matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
 
         Returns
@@ -74,85 +74,52 @@ class LearnedKernelDisplay:
             The display.
         """
         check_is_fitted(estimator)
+        X = np.asarray(X)
         target, _, _ = encode_target(y, len(X), estimator.target_kind_, estimator.classes_, estimator._moments)
-        T = target(slice(None), slice(None))
         learned = estimator.kernel_(X)
         order = np.argsort(target.values, kind="stable") if target.values.ndim == 1 else _by_first_vector(learned)
-        return cls(T, learned, order).plot(axes=axes)
+        return cls(target(slice(None), slice(None)), learned, order).plot(ax=ax)
 
-    def plot(self, *, axes: Any = None) -> LearnedKernelDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        axes : sequence of three matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        LearnedKernelDisplay
-            This display.
-        """
-        if axes is None:
-            plt = import_optional("matplotlib.pyplot", extra="plot", what="Drawing")
-            _, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
-        axes = np.asarray(axes)
-        if axes.shape != (3,):
-            raise ValueError(f"axes must be three matplotlib axes, not an array of shape {axes.shape}.")
+    def _draw(self, left: Any, middle: Any, right: Any) -> None:
         show = np.ix_(self.order, self.order)
         size = float(np.nanmax(np.abs(self.target))) or 1.0
         signed = float(np.nanmin(self.target)) < 0
+        options = {"cmap": "RdBu_r" if signed else "viridis", "vmin": -size if signed else 0.0, "vmax": size}
         known = ~np.isnan(self.target)
         gap = np.where(known, self.learned - self.target, 0.0)
         error = np.linalg.norm(gap) / max(np.linalg.norm(self.target[known]), np.finfo(float).tiny)
-        for ax, M, title in ((axes[0], self.target, "target"), (axes[1], self.learned, f"learned, error {error:.2g}")):
-            image = ax.imshow(
-                M[show],
-                cmap="RdBu_r" if signed else "viridis",
-                vmin=-size if signed else 0.0,
-                vmax=size,
-                interpolation="nearest",
-            )
+        for ax, M, title in ((left, self.target, "target"), (middle, self.learned, f"learned, error {error:.2g}")):
+            image = ax.imshow(M[show], interpolation="nearest", **options)
             ax.set(title=title, xticks=[], yticks=[])
-        axes[0].figure.colorbar(image, ax=axes[1], shrink=0.8)
-        self._plot_spectra(axes[2], known.all())
-        self.axes_, self.figure_ = axes, axes[0].figure
-        return self
+        left.figure.colorbar(image, ax=middle, shrink=0.8)
+        self._draw_spectra(right, known.all())
 
-    def _plot_spectra(self, ax: Any, complete: bool) -> None:
-        spectra = [(self.learned, POSITIVE, "learned", "o")]
+    def _draw_spectra(self, ax: Any, complete: bool) -> None:
+        """The eigenvalues of the learned kernel, negative ones apart, and those of a target without holes."""
+        values = np.linalg.eigvalsh(self.learned)[::-1]
+        ranks = np.arange(1, len(values) + 1)
+        top = float(np.abs(values).max()) or 1.0
+        negative = values < -1e-10 * top
+        ax.plot(ranks, values, "o", color=POSITIVE, label="learned", ms=4, alpha=0.8)
+        if negative.any():
+            ax.plot(ranks[negative], values[negative], "o", color=NEGATIVE, label="learned, negative", ms=4)
         if complete:
-            spectra.append((self.target, NEUTRAL, "target", "x"))
-        for M, color, label, marker in spectra:
-            values = np.sort(np.linalg.eigvalsh(M))[::-1]
-            ax.plot(np.arange(1, len(values) + 1), values, marker, color=color, label=label, ms=4, alpha=0.8)
-            if label == "learned":
-                negative = values < -1e-10 * np.abs(values).max()
-                if negative.any():
-                    ax.plot(
-                        np.flatnonzero(negative) + 1,
-                        values[negative],
-                        marker,
-                        color=NEGATIVE,
-                        ms=4,
-                        label="learned, negative",
-                    )
-        top = float(np.abs(np.linalg.eigvalsh(self.learned)).max()) or 1.0
+            ax.plot(ranks, np.linalg.eigvalsh(self.target)[::-1], "x", color=NEUTRAL, label="target", ms=4, alpha=0.8)
         ax.set_yscale("symlog", linthresh=1e-3 * top)
         ax.axhline(0, color=NEUTRAL, lw=0.8)
         ax.set(title="spectra", xlabel="rank", ylabel="eigenvalue")
         ax.legend(frameon=False)
-        _despine(ax)
 
 
-class KernelLineDisplay:
+@dataclass(eq=False, repr=False)
+class KernelLineDisplay(Display):
     """Values ``k(x, start)``, ``k(x, end)`` and ``k(x, x)`` of a kernel as x moves on a line between two points.
 
     Parameters
     ----------
     position : ndarray of shape (n_points,)
         Position on the line, 0 at the start and 1 at the end.
-    to_start, to_end, own : ndarray of shape (n_points,)
+    to_start, to_end, to_itself : ndarray of shape (n_points,)
         The kernel's values.
 
     Attributes
@@ -172,20 +139,19 @@ class KernelLineDisplay:
     >>> from mercerless.inspection import KernelLineDisplay
     >>> from mercerless.kernels import Gaussian
     >>> display = KernelLineDisplay.from_kernel(Gaussian(0.5), np.zeros(2), np.ones(2))
-    >>> display.own.round(2).max()
+    >>> display.to_itself.round(2).max()
     np.float64(1.0)
     """
 
-    def __init__(self, position: NDArray, to_start: NDArray, to_end: NDArray, own: NDArray):
-        self.position = position
-        self.to_start = to_start
-        self.to_end = to_end
-        self.own = own
+    position: NDArray
+    to_start: NDArray
+    to_end: NDArray
+    to_itself: NDArray
 
     @classmethod
     def from_kernel(
         cls, kernel: Any, start: ArrayLike, end: ArrayLike, *, n_points: int = 200, margin: float = 0.25, ax: Any = None
-    ) -> KernelLineDisplay:
+    ) -> Self:
         """Draw a kernel along a line.
 
         Parameters
@@ -214,34 +180,15 @@ class KernelLineDisplay:
         values = kernel(line, np.stack([start, end]))
         return cls(position, values[:, 0], values[:, 1], kernel.diag(line)).plot(ax=ax)
 
-    def plot(self, *, ax: Any = None) -> KernelLineDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        KernelLineDisplay
-            This display.
-        """
-        ax = _axes(ax)
-        for values, color, label in (
-            (self.to_start, POSITIVE, "k(x, start)"),
-            (self.to_end, NEGATIVE, "k(x, end)"),
-            (self.own, NEUTRAL, "k(x, x)"),
-        ):
-            ax.plot(self.position, values, color=color, label=label, lw=1.6, ls="--" if color == NEUTRAL else "-")
+    def _draw(self, ax: Any) -> None:
+        ax.plot(self.position, self.to_start, color=POSITIVE, label="k(x, start)", lw=1.6)
+        ax.plot(self.position, self.to_end, color=NEGATIVE, label="k(x, end)", lw=1.6)
+        ax.plot(self.position, self.to_itself, color=NEUTRAL, label="k(x, x)", lw=1.6, ls="--")
         ax.axhline(0, color=NEUTRAL, lw=0.6)
         for x in (0, 1):
             ax.axvline(x, color=NEUTRAL, lw=0.6, ls=":")
         ax.set(xlabel="position on the line (start 0, end 1)", ylabel="kernel value")
         ax.legend(frameon=False)
-        _despine(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
 def _by_first_vector(K: NDArray) -> NDArray:

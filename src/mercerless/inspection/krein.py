@@ -1,20 +1,18 @@
 """Pictures of Krein models: the validation surface, the secular curve, the parts f+ and f-."""
 
-from __future__ import annotations
-
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.inspection.spectra import NEGATIVE, NEUTRAL, POSITIVE, _axes, _despine
+from mercerless.inspection._display import COLORS, NEGATIVE, NEUTRAL, POSITIVE, Display
 from mercerless.solvers.krein import penalty_of
 
-_COLORS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
-
-class ValidationSurfaceDisplay:
+@dataclass(eq=False, repr=False)
+class ValidationSurfaceDisplay(Display):
     """Validation error over the grid of penalties and radii, with the chosen setting marked.
 
     Parameters
@@ -51,24 +49,14 @@ class ValidationSurfaceDisplay:
     >>> display = ValidationSurfaceDisplay.from_estimator(model)
     """
 
-    def __init__(
-        self,
-        alpha: NDArray,
-        other: NDArray | None,
-        error: NDArray,
-        chosen: tuple[float, float],
-        other_name: str = "alpha_negative / alpha_positive",
-    ):
-        self.alpha = alpha
-        self.other = other
-        self.error = error
-        self.chosen = chosen
-        self.other_name = other_name
+    alpha: NDArray
+    other: NDArray | None
+    error: NDArray
+    chosen: tuple[float, float]
+    other_name: str = "alpha_negative / alpha_positive"
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, other: str = "ratio", ax: Any = None, **kwargs: Any
-    ) -> ValidationSurfaceDisplay:
+    def from_estimator(cls, estimator: Any, *, other: str = "ratio", ax: Any = None, **kwargs: Any) -> Self:
         """Draw the grid that a fitted model searched.
 
         Parameters
@@ -113,22 +101,7 @@ class ValidationSurfaceDisplay:
         )
         return display.plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Any = None, **kwargs: Any) -> ValidationSurfaceDisplay:
-        """Draw the surface.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
-        **kwargs : dict
-            For ``Axes.pcolormesh`` (``Axes.plot`` for a curve).
-
-        Returns
-        -------
-        ValidationSurfaceDisplay
-            This display.
-        """
-        ax = _axes(ax)
+    def _draw(self, ax: Any, **kwargs: Any) -> None:
         if self.other is None:
             ax.plot(self.alpha, self.error, **{"color": POSITIVE, "marker": "."} | kwargs)
             ax.axvline(self.chosen[0], color=NEGATIVE, label="chosen")
@@ -148,17 +121,15 @@ class ValidationSurfaceDisplay:
             ax.plot(self.chosen[0], position, "o", mfc="none", mec="white", ms=12, mew=2, label="chosen")
             ax.set_xscale("log")
             ax.set_ylabel(self.other_name)
-            ax.yaxis.set_major_locator(FixedLocator(rows))
+            ax.yaxis.set_major_locator(FixedLocator(rows.tolist()))
             ax.set_yticklabels([f"{v:.3g}" for v in self.other])
             ax.yaxis.set_minor_formatter(NullFormatter())
             ax.figure.colorbar(mesh, ax=ax, label="validation error")
         ax.set_xlabel("alpha_positive")
-        _despine(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
-class SecularCurveDisplay:
+@dataclass(eq=False, repr=False)
+class SecularCurveDisplay(Display):
     """The spread of f as a function of the multiplier, and where the solution sits on it.
 
     The curve is ``sqrt(sum(u^2) / n)`` with ``u = t / (1 + p - multiplier)``: the standard deviation of f on the
@@ -199,24 +170,16 @@ class SecularCurveDisplay:
     >>> display = SecularCurveDisplay.from_estimator(model.fit(X, np.sin(X[:, 0])))
     """
 
-    def __init__(
-        self,
-        multiplier: NDArray,
-        spread: NDArray,
-        poles: NDArray,
-        solution: tuple[float, float],
-        radius: float | None = None,
-    ):
-        self.multiplier = multiplier
-        self.spread = spread
-        self.poles = poles
-        self.solution = solution
-        self.radius = radius
+    multiplier: NDArray
+    spread: NDArray
+    poles: NDArray
+    solution: tuple[float, float]
+    radius: float | None = None
 
     @classmethod
     def from_estimator(
         cls, estimator: Any, *, output: int = 0, n_points: int = 2000, ax: Any = None, **kwargs: Any
-    ) -> SecularCurveDisplay:
+    ) -> Self:
         """Draw the curve of a fitted model.
 
         Parameters
@@ -242,38 +205,23 @@ class SecularCurveDisplay:
         target = np.asarray(estimator.spectral_target_)
         target = target.reshape(len(target), -1)[:, output]
         if len(target) == 0:
-            raise ValueError("The centred kernel matrix is zero, so there is no curve to draw.")
+            raise ValueError("The centered kernel matrix is zero, so there is no curve to draw.")
         poles = 1.0 + penalty_of(
             estimator.eigenvalues_, estimator.alpha_positive_, estimator.alpha_negative_, n, estimator.regularizer
         )
-        mine = float(np.atleast_1d(estimator.multiplier_)[output])
+        multiplier = float(np.atleast_1d(estimator.multiplier_)[output])
         first = poles.min()
-        width = max(first - min(mine, 0.0), abs(first), 1e-12)
-        low, high = min(mine, 0.0) - 0.5 * width, first + 0.75 * width
+        width = max(first - min(multiplier, 0.0), abs(first), 1e-12)
+        low, high = min(multiplier, 0.0) - 0.5 * width, first + 0.75 * width
         points = np.unique(np.r_[np.linspace(low, high, n_points), first - width * np.logspace(-6, 0, 300)])
         points = points[(points >= low) & ~np.isin(points, poles)]
         spread = np.sqrt(((target / (poles - points[:, None])) ** 2).sum(axis=1) / n)
-        at = float(np.sqrt(np.sum((target / (poles - mine)) ** 2) / n))
+        height = float(np.sqrt(np.sum((target / (poles - multiplier)) ** 2) / n))
         radius = None if estimator.radius_ is None else float(np.atleast_1d(estimator.radius_)[output])
-        display = cls(points, spread, np.unique(poles[poles < high]), (mine, at), radius)
+        display = cls(points, spread, np.unique(poles[poles < high]), (multiplier, height), radius)
         return display.plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Any = None, **kwargs: Any) -> SecularCurveDisplay:
-        """Draw the curve.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
-        **kwargs : dict
-            For ``Axes.plot``.
-
-        Returns
-        -------
-        SecularCurveDisplay
-            This display.
-        """
-        ax = _axes(ax)
+    def _draw(self, ax: Any, **kwargs: Any) -> None:
         first = self.poles.min()
         left = self.multiplier < first
         ax.plot(self.multiplier[left], self.spread[left], **{"color": POSITIVE, "label": "global minima"} | kwargs)
@@ -292,12 +240,10 @@ class SecularCurveDisplay:
             xlabel="multiplier (0: no constraint)", ylabel="standard deviation of f",
         )  # fmt: skip
         ax.legend(frameon=False, fontsize="small")
-        _despine(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
-class KreinPartsDisplay:
+@dataclass(eq=False, repr=False)
+class KreinPartsDisplay(Display):
     """The parts f+ and f- of a Krein model: along one feature, or against each other.
 
     Parameters
@@ -309,7 +255,7 @@ class KreinPartsDisplay:
     position : ndarray of shape (n,) or None, default=None
         Positions along one axis; None draws f- against f+.
     target : ndarray of shape (n,) or None, default=None
-        Targets, for the points' heights or colours.
+        Targets, for the points' heights or colors.
 
     Attributes
     ----------
@@ -333,19 +279,11 @@ class KreinPartsDisplay:
     >>> display = KreinPartsDisplay.from_estimator(model, X, np.sin(X[:, 0]))
     """
 
-    def __init__(
-        self,
-        positive: NDArray,
-        negative: NDArray,
-        intercept: float,
-        position: NDArray | None = None,
-        target: NDArray | None = None,
-    ):
-        self.positive = positive
-        self.negative = negative
-        self.intercept = intercept
-        self.position = position
-        self.target = target
+    positive: NDArray
+    negative: NDArray
+    intercept: float
+    position: NDArray | None = None
+    target: NDArray | None = None
 
     @classmethod
     def from_estimator(
@@ -358,7 +296,7 @@ class KreinPartsDisplay:
         output: int = 0,
         ax: Any = None,
         **kwargs: Any,
-    ) -> KreinPartsDisplay:
+    ) -> Self:
         """Draw the parts at the items of X.
 
         Parameters
@@ -383,7 +321,7 @@ class KreinPartsDisplay:
         KreinPartsDisplay
             The drawn display.
         """
-        parts = [np.asarray(part).reshape(len(part), -1)[:, output] for part in estimator.predict_parts(X)]
+        positive, negative = (np.asarray(part).reshape(len(part), -1)[:, output] for part in estimator.predict_parts(X))
         position = None
         pairwise = estimator.__sklearn_tags__().input_tags.pairwise
         if feature is not None:
@@ -391,25 +329,10 @@ class KreinPartsDisplay:
         elif not pairwise and np.ndim(X) == 2 and np.shape(X)[1] == 1:
             position = np.asarray(X)[:, 0]
         intercept = float(np.atleast_1d(estimator.intercept_)[output])
-        display = cls(*parts, intercept, position, None if y is None else np.asarray(y))
+        display = cls(positive, negative, intercept, position, None if y is None else np.asarray(y))
         return display.plot(ax=ax, **kwargs)
 
-    def plot(self, *, ax: Any = None, **kwargs: Any) -> KreinPartsDisplay:
-        """Draw the parts.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a new figure.
-        **kwargs : dict
-            For ``Axes.plot`` along a feature, ``Axes.scatter`` else.
-
-        Returns
-        -------
-        KreinPartsDisplay
-            This display.
-        """
-        ax = _axes(ax)
+    def _draw(self, ax: Any, **kwargs: Any) -> None:
         if self.position is not None:
             order = np.argsort(self.position, kind="stable")
             x = self.position[order]
@@ -422,7 +345,7 @@ class KreinPartsDisplay:
             ax.legend(frameon=False)
             ax.set(xlabel="feature", ylabel="value")
         elif self.target is not None and self.target.dtype.kind != "f":
-            for value, color in zip(np.unique(self.target), _COLORS * (1 + len(np.unique(self.target)) // 6)):
+            for value, color in zip(np.unique(self.target), COLORS * (1 + len(np.unique(self.target)) // 6)):
                 rows = self.target == value
                 options = {"s": 12, "color": color, "label": value} | kwargs
                 ax.scatter(self.positive[rows], self.negative[rows], **options)
@@ -435,6 +358,3 @@ class KreinPartsDisplay:
             ax.set(xlabel="f+", ylabel="f-")
             ax.axhline(0, color=NEUTRAL, lw=0.5)
             ax.axvline(0, color=NEUTRAL, lw=0.5)
-        _despine(ax)
-        self.ax_, self.figure_ = ax, ax.figure
-        return self

@@ -1,21 +1,18 @@
 """Pictures of a LAB model: its bandwidths, its descent, and a fit in one dimension."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._optional import import_optional
-from mercerless.inspection.spectra import NEGATIVE, NEUTRAL, POSITIVE, _axes, _despine
-
-_LINES = (POSITIVE, NEGATIVE, "#009E73")
+from mercerless.inspection._display import COLORS, NEGATIVE, NEUTRAL, POSITIVE, Display
 
 
-class BandwidthDisplay:
+@dataclass(eq=False, repr=False)
+class BandwidthDisplay(Display):
     """Which features matter where: the inverse bandwidth of every feature at every support point.
 
     Features are rows, the most relevant first; support points are columns, ordered by the model's prediction there.
@@ -54,11 +51,10 @@ class BandwidthDisplay:
     (20, 6)
     """
 
-    def __init__(self, relevance: NDArray, *, order: NDArray, feature_names: Sequence[str], form: str) -> None:
-        self.relevance = relevance
-        self.order = order
-        self.feature_names = feature_names
-        self.form = form
+    relevance: NDArray
+    order: NDArray
+    feature_names: Sequence[str]
+    form: str
 
     @classmethod
     def from_estimator(
@@ -69,7 +65,7 @@ class BandwidthDisplay:
         feature_names: Sequence[str] | None = None,
         max_features: int = 20,
         ax: Any = None,
-    ) -> BandwidthDisplay:
+    ) -> Self:
         """Draw the bandwidths of a fitted LAB model.
 
         Parameters
@@ -105,22 +101,7 @@ class BandwidthDisplay:
         display = cls(1 / widths, order=order, feature_names=names, form=estimator.kernel_[part])
         return display.plot(max_features=max_features, ax=ax)
 
-    def plot(self, *, max_features: int = 20, ax: Any = None) -> BandwidthDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        max_features : int, default=20
-            How many features are drawn, the most relevant first.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : BandwidthDisplay
-            This display.
-        """
-        ax = _axes(ax)
+    def _draw(self, ax: Any, max_features: int = 20) -> None:
         features = np.argsort(-self.relevance.mean(axis=0), kind="stable")[:max_features]
         image = self.relevance[np.argsort(self.order, kind="stable")][:, features].T
         picture = ax.imshow(image, aspect="auto", interpolation="nearest", cmap="cividis", vmin=0)
@@ -128,11 +109,10 @@ class BandwidthDisplay:
         ax.set_xlabel("support points, by prediction")
         ax.set_title(f"Where features matter ({self.form} form)")
         ax.figure.colorbar(picture, ax=ax, label="1 / bandwidth")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
 
-class DescentDisplay:
+@dataclass(eq=False, repr=False)
+class DescentDisplay(Display):
     """The objective after every iteration, and the validation error at the checkpoints of every form.
 
     Create it with `from_estimator`.
@@ -166,19 +146,20 @@ class DescentDisplay:
     ['gaussian', 'laplace']
     """
 
-    def __init__(self, loss: NDArray, *, validation: dict[str, NDArray]) -> None:
-        self.loss = loss
-        self.validation = validation
+    loss: NDArray
+    validation: dict[str, NDArray]
+
+    _layout: ClassVar = {"nrows": 1, "ncols": 2, "figsize": (9, 3.4)}
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, axes: Any = None) -> DescentDisplay:
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """Draw the descent of a fitted LAB model.
 
         Parameters
         ----------
         estimator : LABRegressor or LABClassifier
             A fitted model.
-        axes : sequence of two matplotlib Axes or None, default=None
+        ax : sequence of two matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
 
         Returns
@@ -187,44 +168,25 @@ class DescentDisplay:
             The drawn display.
         """
         check_is_fitted(estimator)
-        return cls(estimator.loss_curve_, validation=estimator.validation_curve_).plot(axes=axes)
+        return cls(estimator.loss_curve_, validation=estimator.validation_curve_).plot(ax=ax)
 
-    def plot(self, *, axes: Any = None) -> DescentDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        axes : sequence of two matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : DescentDisplay
-            This display.
-        """
-        if axes is None:
-            plt = import_optional("matplotlib.pyplot", extra="plot", what="Drawing")
-            _, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-        left, right = axes
+    def _draw(self, left: Any, right: Any) -> None:
         left.plot(self.loss, color=POSITIVE)
         left.set(xlabel="iteration", ylabel="objective", title="Objective")
-        for (form, curve), colour in zip(self.validation.items(), _LINES):
-            right.plot(curve[:, 0], curve[:, 1], "o-", color=colour, label=form, markersize=4)
+        for (form, curve), color in zip(self.validation.items(), COLORS):
+            right.plot(curve[:, 0], curve[:, 1], "o-", color=color, label=form, markersize=4)
             best = int(np.argmin(curve[:, 1]))
-            right.plot(curve[best, 0], curve[best, 1], "o", color=colour, markersize=10, fillstyle="none")
+            right.plot(curve[best, 0], curve[best, 1], "o", color=color, markersize=10, fillstyle="none")
         right.set(xlabel="iteration", ylabel="mean squared error", title="Validation (ring: chosen)")
         values = np.concatenate([curve[:, 1] for curve in self.validation.values()] or [np.ones(1)])
         if values.max() > 10 * values.min() > 0:
             right.set_yscale("log")
         if self.validation:
             right.legend(frameon=False)
-        for ax in (left, right):
-            _despine(ax)
-        self.axes_, self.figure_ = np.array([left, right]), left.figure
-        return self
 
 
-class LocalFitDisplay:
+@dataclass(eq=False, repr=False)
+class LocalFitDisplay(Display):
     """A fit in one dimension: the data and the function, and below the bandwidth of every support point.
 
     The picture of the paper's Figure 1. Create it with `from_estimator`.
@@ -235,7 +197,7 @@ class LocalFitDisplay:
         The data.
     grid, curve : ndarray
         Where the function was evaluated, and its values.
-    centres, widths : ndarray of shape (n_terms,)
+    centers, widths : ndarray of shape (n_terms,)
         Support points and their bandwidths in units of X.
 
     Attributes
@@ -256,19 +218,21 @@ class LocalFitDisplay:
     >>> from mercerless.inspection import LocalFitDisplay
     >>> x = np.linspace(-2, 2, 150)
     >>> model = LABRegressor(n_support=15, kernel="gaussian", random_state=0).fit(x[:, None], np.sin(2 * x**3))
-    >>> len(LocalFitDisplay.from_estimator(model, x[:, None], np.sin(2 * x**3)).centres)
+    >>> len(LocalFitDisplay.from_estimator(model, x[:, None], np.sin(2 * x**3)).centers)
     15
     """
 
-    def __init__(
-        self, X: NDArray, y: NDArray, *, grid: NDArray, curve: NDArray, centres: NDArray, widths: NDArray
-    ) -> None:
-        self.X, self.y = X, y
-        self.grid, self.curve = grid, curve
-        self.centres, self.widths = centres, widths
+    X: NDArray
+    y: NDArray
+    grid: NDArray
+    curve: NDArray
+    centers: NDArray
+    widths: NDArray
+
+    _layout: ClassVar = {"nrows": 2, "ncols": 1, "figsize": (6.4, 5), "sharex": True, "height_ratios": [3, 1.2]}
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, axes: Any = None) -> LocalFitDisplay:
+    def from_estimator(cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, ax: Any = None) -> Self:
         """Draw the fit of a LABRegressor with one feature.
 
         Parameters
@@ -279,7 +243,7 @@ class LocalFitDisplay:
             The data.
         y : array-like of shape (n,)
             The targets.
-        axes : sequence of two matplotlib Axes or None, default=None
+        ax : sequence of two matplotlib Axes or None, default=None
             Where to draw the fit and, below, the bandwidths; None makes a figure.
 
         Returns
@@ -292,40 +256,18 @@ class LocalFitDisplay:
             raise ValueError(f"This picture needs one feature; the model has {estimator.n_features_in_}.")
         X, y = np.asarray(X, dtype=float).ravel(), np.asarray(y, dtype=float).ravel()
         grid = np.linspace(X.min(), X.max(), 600)
-        centres = estimator.support_vectors_.ravel()
+        centers = estimator.support_vectors_.ravel()
         # from scaled units back to units of X by the local slope of the scaling
         step = 1e-6 * (np.ptp(X) or 1.0)
-        slope = (estimator.scaling_(centres[:, None] + step) - estimator.scaling_(centres[:, None] - step)) / (2 * step)
+        slope = (estimator.scaling_(centers[:, None] + step) - estimator.scaling_(centers[:, None] - step)) / (2 * step)
         widths = estimator.bandwidths_.ravel() / np.abs(slope.ravel())
-        display = cls(X, y, grid=grid, curve=estimator.predict(grid[:, None]), centres=centres, widths=widths)
-        return display.plot(axes=axes)
+        display = cls(X, y, grid=grid, curve=estimator.predict(grid[:, None]), centers=centers, widths=widths)
+        return display.plot(ax=ax)
 
-    def plot(self, *, axes: Any = None) -> LocalFitDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        axes : sequence of two matplotlib Axes or None, default=None
-            Where to draw the fit and, below, the bandwidths; None makes a figure.
-
-        Returns
-        -------
-        display : LocalFitDisplay
-            This display.
-        """
-        if axes is None:
-            plt = import_optional("matplotlib.pyplot", extra="plot", what="Drawing")
-            _, axes = plt.subplots(
-                2, 1, figsize=(6.4, 5), sharex=True, layout="constrained", height_ratios=[3, 1.2], squeeze=True
-            )
-        top, bottom = axes
+    def _draw(self, top: Any, bottom: Any) -> None:
         top.plot(self.X, self.y, ".", color=NEUTRAL, markersize=4, label="data")
         top.plot(self.grid, self.curve, color=POSITIVE, label="fit")
-        top.set(ylabel="y", title=f"{len(self.centres)} support points, each with its own bandwidth")
+        top.set(ylabel="y", title=f"{len(self.centers)} support points, each with its own bandwidth")
         top.legend(frameon=False, ncols=2, loc="lower right")
-        bottom.plot(self.centres, self.widths, "o", color=NEGATIVE, markersize=4)
+        bottom.plot(self.centers, self.widths, "o", color=NEGATIVE, markersize=4)
         bottom.set(xlabel="x", ylabel="bandwidth", yscale="log")
-        for ax in (top, bottom):
-            _despine(ax)
-        self.axes_, self.figure_ = np.array([top, bottom]), top.figure
-        return self

@@ -1,8 +1,7 @@
 """Pictures of a similarity matrix: its signed spectrum, and its entries in an order that shows structure."""
 
-from __future__ import annotations
-
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,27 +10,12 @@ from scipy.linalg import eigvalsh
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._optional import import_optional
 from mercerless._validation import check_square, check_symmetric
+from mercerless.inspection._display import NEGATIVE, NEUTRAL, POSITIVE, Display
 from mercerless.spectra import Indefiniteness, indefiniteness
 
-#: Okabe-Ito blue, vermillion and a neutral grey: apart for every common kind of colour vision.
-POSITIVE, NEGATIVE, NEUTRAL = "#0072B2", "#D55E00", "#7F7F7F"
 
-
-def _axes(ax):
-    """Return `ax`, or the axes of a new pyplot figure."""
-    if ax is not None:
-        return ax
-    plt = import_optional("matplotlib.pyplot", extra="plot", what="Drawing")
-    return plt.subplots(layout="constrained")[1]
-
-
-def _despine(ax) -> None:
-    ax.spines[["top", "right"]].set_visible(False)
-
-
-def _matrix_of(estimator: Any, X: ArrayLike) -> np.ndarray:
+def _matrix_of(estimator: Any, X: Any) -> NDArray:
     """Return the kernel matrix of `X` under a fitted estimator: by its kernel, or `X` itself when precomputed."""
     check_is_fitted(estimator)
     kernel = getattr(estimator, "kernel_", None)
@@ -42,8 +26,8 @@ def _matrix_of(estimator: Any, X: ArrayLike) -> np.ndarray:
     raise ValueError(f"{type(estimator).__name__} has no kernel to show; pass its matrix to from_matrix instead.")
 
 
-class SpectrumDisplay:
-    """The eigenvalues of a similarity matrix, largest first, positive and negative ones in different colours.
+class SpectrumDisplay(Display):
+    """The eigenvalues of a similarity matrix, largest first, positive and negative ones in different colors.
 
     Create it with `from_matrix` or `from_estimator`.
 
@@ -78,17 +62,13 @@ class SpectrumDisplay:
     False
     """
 
-    def __init__(
-        self, eigenvalues: ArrayLike, *, report: Indefiniteness | None = None, name: str | None = None
-    ) -> None:
+    def __init__(self, eigenvalues: ArrayLike, report: Indefiniteness | None = None, name: str | None = None):
         self.eigenvalues = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
         self.report = indefiniteness(self.eigenvalues) if report is None else report
         self.name = name
 
     @classmethod
-    def from_matrix(
-        cls, K: ArrayLike, *, name: str | None = None, scale: str = "symlog", ax: Any = None
-    ) -> SpectrumDisplay:
+    def from_matrix(cls, K: ArrayLike, *, name: str | None = None, scale: str = "symlog", ax: Any = None) -> Self:
         """Draw the spectrum of a symmetric matrix.
 
         Parameters
@@ -114,7 +94,7 @@ class SpectrumDisplay:
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: ArrayLike, *, name: str | None = None, scale: str = "symlog", ax: Any = None
-    ) -> SpectrumDisplay:
+    ) -> Self:
         """Draw the spectrum of the kernel matrix that a fitted estimator has on `X`.
 
         Parameters
@@ -138,35 +118,19 @@ class SpectrumDisplay:
         name = type(estimator).__name__ if name is None else name
         return cls.from_matrix(_matrix_of(estimator, X), name=name, scale=scale, ax=ax)
 
-    def plot(self, *, scale: str = "symlog", ax: Any = None) -> SpectrumDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        scale : {"symlog", "linear"}, default="symlog"
-            The vertical axis: logarithmic on both sides of zero, or proportional.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : SpectrumDisplay
-            This object.
-        """
+    def _draw(self, ax: Any, scale: str = "symlog") -> None:
         if scale not in ("symlog", "linear"):
             raise ValueError(f"scale must be 'symlog' or 'linear', got {scale!r}.")
-        self.ax_ = ax = _axes(ax)
-        self.figure_ = ax.figure
         values, what = self.eigenvalues, self.report
         start = 0
-        for count, colour, label in (
+        for count, color, label in (
             (what.n_positive, POSITIVE, "positive"),
             (what.n_zero, NEUTRAL, "zero up to rounding"),
             (what.n_negative, NEGATIVE, "negative"),
         ):
             if count:
                 edges = np.arange(start, start + count + 1) + 0.5
-                ax.stairs(values[start : start + count], edges, fill=True, color=colour, label=f"{count} {label}")
+                ax.stairs(values[start : start + count], edges, fill=True, color=color, label=f"{count} {label}")
             start += count
         largest = np.abs(values).max()
         if scale == "symlog" and largest > 0:
@@ -177,11 +141,10 @@ class SpectrumDisplay:
         verdict = "positive semi-definite" if what.is_psd else f"indefinite, {what.negative_mass:.1%} negative mass"
         ax.set_title(f"{self.name}: {verdict}" if self.name else verdict.capitalize(), loc="left")
         ax.legend(frameon=False, loc="upper right")
-        _despine(ax)
-        return self
 
 
-class KernelMatrixDisplay:
+@dataclass(eq=False, repr=False)
+class KernelMatrixDisplay(Display):
     """The entries of a similarity or distance matrix, rows and columns ordered by class or by cluster.
 
     Create it with `from_matrix` or `from_estimator`.
@@ -220,18 +183,13 @@ class KernelMatrixDisplay:
     True
     """
 
-    def __init__(
-        self, matrix: ArrayLike, order: ArrayLike, *, labels: ArrayLike | None = None, name: str | None = None
-    ) -> None:
-        self.matrix = np.asarray(matrix)
-        self.order = np.asarray(order)
-        self.labels = None if labels is None else np.asarray(labels)
-        self.name = name
+    matrix: NDArray
+    order: NDArray
+    labels: NDArray | None = None
+    name: str | None = None
 
     @classmethod
-    def from_matrix(
-        cls, K: ArrayLike, y: ArrayLike | None = None, *, name: str | None = None, ax: Any = None
-    ) -> KernelMatrixDisplay:
+    def from_matrix(cls, K: ArrayLike, y: ArrayLike | None = None, *, name: str | None = None, ax: Any = None) -> Self:
         """Draw a square matrix.
 
         Parameters
@@ -261,7 +219,7 @@ class KernelMatrixDisplay:
     @classmethod
     def from_estimator(
         cls, estimator: Any, X: ArrayLike, y: ArrayLike | None = None, *, name: str | None = None, ax: Any = None
-    ) -> KernelMatrixDisplay:
+    ) -> Self:
         """Draw the kernel matrix that a fitted estimator has on `X`.
 
         Parameters
@@ -285,23 +243,9 @@ class KernelMatrixDisplay:
         name = type(estimator).__name__ if name is None else name
         return cls.from_matrix(_matrix_of(estimator, X), y, name=name, ax=ax)
 
-    def plot(self, *, ax: Any = None) -> KernelMatrixDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : KernelMatrixDisplay
-            This object.
-        """
-        self.ax_ = ax = _axes(ax)
-        self.figure_ = ax.figure
+    def _draw(self, ax: Any) -> None:
         shown = self.matrix[np.ix_(self.order, self.order)]
-        # colours span all but the extreme off-diagonal entries, so that one outlier does not hide the rest
+        # colors span all but the extreme off-diagonal entries, so that one outlier does not hide the rest
         off_diagonal = shown[~np.eye(len(shown), dtype=bool)] if len(shown) > 1 else shown.ravel()
         low, high = np.percentile(off_diagonal, [1, 99])
         signed = low < 0 < high
@@ -324,25 +268,24 @@ class KernelMatrixDisplay:
             self._mark_classes(self.labels[self.order])
         if self.name:
             ax.set_title(self.name, loc="left")
-        return self
 
     def _mark_classes(self, shown: NDArray) -> None:
         """Separate the classes by thin lines and name them on the axes."""
         classes, starts, counts = np.unique(shown, return_index=True, return_counts=True)
         middles = starts + (counts - 1) / 2
         names = [f"{label:g}" if classes.dtype.kind == "f" else str(label) for label in classes]
-        # white is the middle of the signed colours
-        colour = "black" if self.image_.get_cmap().name == "RdBu" else "white"
+        # white is the middle of the signed colors
+        color = "black" if self.image_.get_cmap().name == "RdBu" else "white"
         for start in starts[1:]:
-            self.ax_.axhline(start - 0.5, color=colour, linewidth=0.7)
-            self.ax_.axvline(start - 0.5, color=colour, linewidth=0.7)
+            self.ax_.axhline(start - 0.5, color=color, linewidth=0.7)
+            self.ax_.axvline(start - 0.5, color=color, linewidth=0.7)
         rotation = 90 if sum(map(len, names)) > 40 else 0
         self.ax_.set_xticks(middles, names, rotation=rotation)
         self.ax_.set_yticks(middles, names)
         self.ax_.set_xlabel("items, ordered by class and cluster")
 
 
-def _order(K: np.ndarray, y: np.ndarray | None) -> np.ndarray:
+def _order(K: NDArray, y: NDArray | None) -> NDArray:
     """Return rows ordered by class, inside it by the leaves of average linkage on the rows' own distances."""
     if len(K) < 3:
         return np.arange(len(K)) if y is None else np.argsort(y, kind="stable")
