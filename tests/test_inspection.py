@@ -103,6 +103,10 @@ def test_matrix_is_shown_by_cluster_without_classes(blocks, ax):
     np.fill_diagonal(D, 0)
     order = KernelMatrixDisplay.from_matrix(D, ax=Figure().subplots()).order
     assert (np.diff(y[order]) != 0).sum() == 2
+    # rounding on the diagonal of distances, and dissimilarities below zero (soft-DTW), change nothing
+    for other in (D + np.diag(np.full(len(D), 1e-9)), D - 1.5 * D.mean()):
+        order = KernelMatrixDisplay.from_matrix(other, ax=Figure().subplots()).order
+        assert (np.diff(y[order]) != 0).sum() == 2
 
 
 def test_numeric_targets_order_but_are_not_named(blocks, ax):

@@ -1,20 +1,17 @@
 """A picture of an automatic stack: what its families are worth alone, and what they weigh together."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._optional import import_optional
-
-#: Okabe-Ito blue and vermillion.
-_FAMILY, _STACK = "#0072B2", "#D55E00"
+from mercerless.inspection._display import NEGATIVE, POSITIVE, Display
 
 
-class StackDisplay:
+@dataclass(eq=False, repr=False)
+class StackDisplay(Display):
     """Out-of-fold loss and weight of every family of a `SimilarityClassifierCV` or `SimilarityRegressorCV`.
 
     Create it with `from_estimator`. Left: the loss of the family's best setting alone, with the stack's as a line.
@@ -51,20 +48,21 @@ class StackDisplay:
     'log_loss'
     """
 
-    def __init__(self, scores: Mapping[str, Mapping[str, float]], *, loss: str, sentence: str = "") -> None:
-        self.scores = scores
-        self.loss = loss
-        self.sentence = sentence
+    scores: Mapping[str, Mapping[str, float]]
+    loss: str
+    sentence: str = ""
+
+    _layout: ClassVar = {"nrows": 1, "ncols": 2, "sharey": True, "figsize": (8.5, 3.2)}
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, axes: Any = None) -> StackDisplay:
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """Draw the families of a fitted stack.
 
         Parameters
         ----------
         estimator : SimilarityClassifierCV or SimilarityRegressorCV
             Fitted.
-        axes : sequence of two matplotlib Axes or None, default=None
+        ax : sequence of two matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
 
         Returns
@@ -79,41 +77,20 @@ class StackDisplay:
                 f"{type(estimator).__name__} is no stack; pass a SimilarityClassifierCV or SimilarityRegressorCV."
             )
         loss = "log_loss" if "log_loss" in scores["stack"] else "mse"
-        return cls(scores, loss=loss, sentence=str(estimator.negative_spectrum_)).plot(axes=axes)
+        return cls(scores, loss=loss, sentence=str(estimator.negative_spectrum_)).plot(ax=ax)
 
-    def plot(self, *, axes: Any = None) -> StackDisplay:
-        """Draw.
-
-        Parameters
-        ----------
-        axes : sequence of two matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        display : StackDisplay
-            This object.
-        """
-        if axes is None:
-            plt = import_optional("matplotlib.pyplot", extra="plot", what="Drawing")
-            _, axes = plt.subplots(1, 2, sharey=True, figsize=(8.5, 3.2), layout="constrained")
-        self.axes_ = axes
-        self.figure_ = axes[0].figure
+    def _draw(self, left: Any, right: Any) -> None:
         families = [name for name in self.scores if name != "stack"]
         rows = np.arange(len(families))[::-1]
-        left, right = axes
-        left.axvline(self.scores["stack"][self.loss], color=_STACK, label="stack")
-        left.scatter([self.scores[name][self.loss] for name in families], rows, color=_FAMILY, zorder=3, label="alone")
+        left.axvline(self.scores["stack"][self.loss], color=NEGATIVE, label="stack")
+        left.scatter([self.scores[name][self.loss] for name in families], rows, color=POSITIVE, zorder=3, label="alone")
         label = "out-of-fold log-loss" if self.loss == "log_loss" else "out-of-fold error / variance"
         left.set(xlabel=label, yticks=rows, yticklabels=families)
         left.grid(axis="x", alpha=0.3)
         left.legend(frameon=False)
         left.set_title(self.sentence, loc="left", fontsize="medium")
         weights = [self.scores[name]["weight"] for name in families]
-        right.barh(rows, weights, height=0.6, color=_FAMILY)
+        right.barh(rows, weights, height=0.6, color=POSITIVE)
         for row, weight in zip(rows, weights):
             right.annotate(f"{weight:.2f}", (weight, row), (4, 0), textcoords="offset points", va="center")
         right.set(xlabel="weight", xlim=(0.0, 1.15 * max(*weights, 1e-6)))
-        for ax in axes:
-            ax.spines[["top", "right"]].set_visible(False)
-        return self

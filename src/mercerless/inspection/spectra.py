@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless._validation import check_square, check_symmetric
 from mercerless.inspection._display import NEGATIVE, NEUTRAL, POSITIVE, Display
-from mercerless.spectra import Indefiniteness, indefiniteness
+from mercerless.spectra import Indefiniteness, as_similarities, indefiniteness, matrix_kind
 
 
 def _matrix_of(estimator: Any, X: Any) -> NDArray:
@@ -286,14 +286,11 @@ class KernelMatrixDisplay(Display):
 
 
 def _order(K: NDArray, y: NDArray | None) -> NDArray:
-    """Return rows ordered by class, inside it by the leaves of average linkage on the rows' own distances."""
+    """Rows by class, inside it by the leaves of average linkage on the distances that the entries give."""
     if len(K) < 3:
         return np.arange(len(K)) if y is None else np.argsort(y, kind="stable")
-    K = (K + K.T) / 2
-    diagonal = np.diagonal(K)
-    if K.min() >= 0 and not diagonal.any():
-        D = K
-    else:
-        D = np.sqrt(np.maximum(diagonal[:, None] + diagonal[None, :] - 2 * K, 0.0))
+    S = as_similarities((K + K.T) / 2, matrix_kind(K).kind or "similarity")
+    diagonal = np.diagonal(S)
+    D = np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2 * S, 0.0))
     leaves = leaves_list(linkage(squareform(D, checks=False), method="average"))
     return leaves if y is None else leaves[np.argsort(y[leaves], kind="stable")]
