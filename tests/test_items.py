@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import cross_val_predict, train_test_split
 from sklearn.pipeline import make_pipeline
 
@@ -31,8 +31,11 @@ from mercerless import (
     SimilaritySVC,
 )
 from mercerless._validation import as_items
+from mercerless.comparison.problem import make_problem
 from mercerless.kernels import Gaussian, PairFunction
+from mercerless.lowrank import nystroem, pivoted_cholesky, select_landmarks
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
+from mercerless.theory import learning_curve
 
 CLASSIFIERS = [
     AsymmetricRidgeClassifier(),
@@ -196,6 +199,37 @@ def test_a_frame_of_numbers_with_odd_labels_is_a_table():
     with pytest.raises(ValueError, match="feature names"):
         model.transform(frame[["b", "a"]])
     assert_allclose(SimilarityFeatures(inner).fit(frame.astype("Float64")).transform(frame)[0], X[0] @ X.T)
+
+
+def test_low_rank_maps_take_lists_series_and_frames_by_position():
+    pandas = pytest.importorskip("pandas")
+    X, _ = words(30)
+    kernel = PairFunction(common)
+    for given in (X, shuffled(X)):
+        everything = select_landmarks(kernel, given, 30, random_state=0)
+        low_rank = nystroem(kernel, given, everything, random_state=0)
+        features = low_rank.feature_map(kernel, given).transform(given)
+        assert_allclose((features * low_rank.signs) @ features.T, kernel(X), atol=1e-8)  # exact with all landmarks
+    table = np.random.default_rng(0).normal(size=(30, 2))
+    frame = pandas.DataFrame(table, index=np.arange(30)[::-1])
+    expected = pivoted_cholesky(Gaussian(1.0), table, 5, random_state=0)
+    for given in (frame, table.tolist()):
+        assert_array_equal(pivoted_cholesky(Gaussian(1.0), given, 5, random_state=0).factor, expected.factor)
+
+
+def test_learning_curves_and_comparisons_read_frames_and_series_by_position():
+    pandas = pytest.importorskip("pandas")
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    frame = pandas.DataFrame(X, index=np.arange(60)[::-1])
+    plain, framed = (
+        learning_curve(LinearRegression(), given, X[:, 0] ** 2, X, X[:, 0] ** 2, [10, 20, 40], random_state=0)
+        for given in (X, frame)
+    )
+    assert_array_equal(plain.errors, framed.errors)
+    pytest.importorskip("rapidfuzz")
+    strings, y = words(20)
+    assert make_problem(shuffled(strings), shuffled(y)).items == tuple(strings)
+    assert_array_equal(make_problem(shuffled(strings), shuffled(y)).X, make_problem(strings, y).X)
 
 
 # ------------------------------------------------------------------------------------------------ kinds of items

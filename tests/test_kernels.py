@@ -404,6 +404,8 @@ class TestCovariance:
         model = KernelRidge(kernel=Covariance(Gaussian(0.5)), alpha=0.1)
         expected = KernelRidge(kernel="rbf", gamma=2.0, alpha=0.1).fit(self.X, self.y).predict(self.X + 0.1)
         assert_allclose(model.fit(self.X, self.y).predict(self.X + 0.1), expected, rtol=1e-10)
+        with pytest.raises(ValueError, match=r"kernel=mercerless\.kernels\.Covariance"):
+            KernelRidge(kernel=Gaussian(0.5)).fit(self.X, self.y)
         search = GridSearchCV(model, {"kernel__kernel__length_scale": [0.1, 1.0]}).fit(self.X, self.y)
         assert search.best_params_ == {"kernel__kernel__length_scale": 1.0}
         assert model.kernel.kernel.length_scale == 0.5

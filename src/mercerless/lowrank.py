@@ -9,8 +9,8 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils import check_random_state
 
 from mercerless._blocks import is_dask, map_rows, take_rows
-from mercerless._validation import check_memory, memory_budget, row_blocks
-from mercerless.kernels import Kernel, Precomputed
+from mercerless._validation import as_items, check_memory, check_real, memory_budget, row_blocks
+from mercerless.kernels import Kernel, PairFunction, Precomputed
 
 __all__ = ["LandmarkMap", "LowRank", "PivotedCholesky", "nystroem", "pivoted_cholesky", "select_landmarks"]
 
@@ -87,6 +87,7 @@ class LandmarkMap(NamedTuple):
         n_columns, budget = self.weights.shape[1], min(2**27, memory_budget())
         if is_dask(X):
             return map_rows(self.__call__, X, self.bytes_per_row, n_columns=n_columns, budget=budget)
+        X = _indexable(self.kernel, X)
         features = np.empty((len(X), n_columns))
         for rows in row_blocks(len(X), self.bytes_per_row, budget):
             features[rows] = self(X[rows])
@@ -141,7 +142,9 @@ class LowRank(NamedTuple):
         LandmarkMap
             From rows to features.
         """
-        landmarks = self.landmarks if isinstance(kernel, Precomputed) else take_rows(X, self.landmarks)
+        landmarks = (
+            self.landmarks if isinstance(kernel, Precomputed) else take_rows(_indexable(kernel, X), self.landmarks)
+        )
         return LandmarkMap(kernel, landmarks, self.transform * np.sqrt(np.abs(self.values)))
 
 
@@ -173,6 +176,7 @@ def select_landmarks(
     ndarray of shape (n_landmarks,)
         Distinct row numbers. With the same seed, fewer uniform landmarks are the first of more.
     """
+    X = _indexable(kernel, X)
     n = len(X)
     if method not in _SELECTIONS:
         raise ValueError(f"method={method!r} is not known; use one of {', '.join(_SELECTIONS)}.")
@@ -246,6 +250,7 @@ def pivoted_cholesky(
     semi-definite; this is an error that names `nystroem`. Reference: Chen, Epperly, Tropp and Webber (2025), Randomly
     pivoted Cholesky; Epperly, Tropp and Webber (2024) for the blocks.
     """
+    X = _indexable(kernel, X)
     n = len(X)
     rank = min(int(rank), n)
     if rank < 1:
@@ -356,7 +361,7 @@ def nystroem(
     rows as landmarks it is exact. Cost
     ``O((oversampling * m)^2 m)``, independent of n.
     """
-    landmarks = np.asarray(landmarks)
+    X, landmarks = _indexable(kernel, X), np.asarray(landmarks)
     n, m = len(X), len(landmarks)
     if oversampling < 1:
         raise ValueError(f"oversampling={oversampling} must be at least 1.")
@@ -407,6 +412,13 @@ def _norm_of_all(block: NDArray, n: int) -> float:
     rest = squares.sum() - diagonal
     b = len(block)
     return float(np.sqrt(max(0.0, diagonal * n / b + (rest * n * (n - 1) / (b * (b - 1)) if b > 1 else 0.0))))
+
+
+def _indexable(kernel: Kernel, X: Any) -> Any:
+    """Arrays, Dask arrays and the like as they are; lists, series and frames as rows or items by position."""
+    if hasattr(X, "ndim") and not hasattr(X, "iloc"):
+        return X
+    return as_items(X) if isinstance(kernel, PairFunction) else check_real(X)
 
 
 def _entries(kernel: Kernel, X: Any, rows: Any, columns: Any) -> NDArray:

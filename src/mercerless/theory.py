@@ -26,7 +26,7 @@ from scipy.stats import linregress
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils import check_random_state
 
-from mercerless._validation import check_symmetric
+from mercerless._validation import as_items, check_symmetric
 from mercerless.kernels import as_kernel
 
 __all__ = [
@@ -504,6 +504,7 @@ def learning_curve(
     True
     """
     rng = check_random_state(random_state)
+    X = as_items(X) if hasattr(X, "iloc") else X  # by position, whatever the labels
     y, truth = np.asarray(y, dtype=float), np.asarray(truth, dtype=float)
     if min(sizes) < 1 or max(sizes) > len(y):
         raise ValueError(f"sizes must lie between 1 and the {len(y)} training rows, got {list(sizes)}.")

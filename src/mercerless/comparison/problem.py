@@ -227,9 +227,8 @@ def _check_range(values: NDArray, what: str) -> None:
 
 
 def _are_strings(X) -> bool:
-    if isinstance(X, np.ndarray):
-        return X.ndim == 1 and X.dtype.kind in "UO" and len(X) > 0 and all(isinstance(item, str) for item in X)
-    return isinstance(X, Sequence) and len(X) > 0 and all(isinstance(item, str) for item in X)
+    listed = isinstance(X, Sequence) or getattr(X, "ndim", 2) == 1  # a series too
+    return listed and len(X) > 0 and all(isinstance(item, str) for item in X)
 
 
 def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tuple[NDArray, str]:

@@ -488,6 +488,11 @@ def _allowed_threads() -> int:
 
 
 def _check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, bool]:
+    if np.ndim(X) == np.ndim(Y) == 1:
+        raise ValueError(
+            "A kernel takes tables of rows, not two single rows. What calls kernels row by row, such as scikit-learn's "
+            "KernelRidge, takes kernel=mercerless.kernels.Covariance(kernel)."
+        )
     A = check_real(X, "X")
     if Y is None or Y is X:
         return A, A, True
