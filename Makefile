@@ -1,14 +1,17 @@
-# Both commands do all their own set-up in .venv inside this checkout.
+# Every target does all its own set-up in .venv inside this checkout.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+OLDEST_PYTHON ?= python3.11
+OLDEST := .venv-oldest
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
 
-.PHONY: demo test docs lint bench clean
+.PHONY: demo test test-all test-portable test-oldest format lint docs clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "mercerless needs Python 3.11 or newer"'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cli,report,strings]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[cli,strings]"
 	touch $@
 
 $(VENV)/.test: pyproject.toml $(VENV)/.demo
@@ -18,14 +21,32 @@ $(VENV)/.test: pyproject.toml $(VENV)/.demo
 demo: $(VENV)/.demo
 	$(BIN)/mercerless compare --output mercerless-report.html
 
-test: $(VENV)/.test
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
+# What a newcomer waits for: everything but the tests marked slow.
+test: format
+	$(PYTEST) -m "not slow"
 
-lint: $(VENV)/.test
+test-all: format
+	$(PYTEST)
+
+# The numerical tests under other BLAS kernels, NumPy code paths and numbers of threads; RUNS="Haswell Nehalem" some.
+test-portable: $(VENV)/.test
+	$(BIN)/python tests/portable.py $(RUNS)
+
+# The lowest version of everything that pyproject.toml allows, on the oldest Python.
+$(OLDEST)/.test: pyproject.toml
+	$(OLDEST_PYTHON) -m venv --clear $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(OLDEST)/bin/uv pip install --quiet --python $(OLDEST)/bin/python --resolution lowest-direct -e ".[test]"
+	touch $@
+
+test-oldest: $(OLDEST)/.test
+	MERCERLESS_OLDEST=1 OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 -q -m "not slow" -W default::DeprecationWarning
+
+format: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+lint: format
 	$(BIN)/mypy
 
 docs: $(VENV)/.test
@@ -33,4 +54,4 @@ docs: $(VENV)/.test
 	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
 
 clean:
-	rm -rf $(VENV) docs/_build docs/gallery
+	rm -rf $(VENV) $(OLDEST) docs/_build docs/gallery

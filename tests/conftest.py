@@ -24,6 +24,12 @@ def data_folder():
     return Path(folder)
 
 
+@pytest.fixture
+def callbacks():
+    """Skips where scikit-learn has no callbacks."""
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+
+
 @pytest.fixture(scope="session")
 def vectors():
     """Forty rows of four features."""

@@ -420,6 +420,7 @@ class _Recorder:
         pass
 
 
+@pytest.mark.usefixtures("callbacks")
 def test_callbacks_see_the_outer_steps(moons):
     X, y = moons
     recorder = _Recorder()
@@ -432,6 +433,7 @@ def _interrupt(recorder):
     raise KeyboardInterrupt
 
 
+@pytest.mark.usefixtures("callbacks")
 def test_interrupted_fit_is_not_half_fitted(moons):
     from sklearn.exceptions import NotFittedError
 

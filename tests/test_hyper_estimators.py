@@ -185,6 +185,7 @@ class Recorder:
         pass
 
 
+@pytest.mark.usefixtures("callbacks")
 def test_callbacks_see_the_search_and_the_iterations():
     X, y = load_iris(return_X_y=True)
     recorder = Recorder()

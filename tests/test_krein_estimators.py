@@ -636,6 +636,7 @@ def test_refitting_leaves_nothing_of_an_earlier_search():
     assert not hasattr(model, "best_index_")
 
 
+@pytest.mark.usefixtures("callbacks")
 def test_callbacks_see_folds_and_starts():
     class Log:
         def __init__(self):

@@ -258,6 +258,7 @@ def test_scalings():
         assert_allclose(Z.std(axis=0), [1, 1, 0], atol=2e-7)
 
 
+@pytest.mark.usefixtures("callbacks")
 def test_interrupted_fit_leaves_nothing_half_done(waves):
     X, y, T, _ = waves
 
@@ -280,6 +281,7 @@ def test_interrupted_fit_leaves_nothing_half_done(waves):
     assert_array_equal(fitted.predict(T), before)
 
 
+@pytest.mark.usefixtures("callbacks")
 def test_callbacks_see_every_stage_and_may_stop(waves):
     X, y = waves[:2]
 

@@ -2,14 +2,20 @@
 
 import ast
 import importlib
+import importlib.metadata
 import inspect
+import os
 import re
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import numpydoc.validate
 import pytest
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 import mercerless
 
@@ -207,3 +213,28 @@ def resolves(name):
 def test_a_name_that_does_not_exist_is_noticed():
     assert resolves("mercerless.spectra.SpectrumTransformer") and resolves("mercerless.cli.main")
     assert not resolves("mercerless.SpectrumTransformer") and not resolves("mercerless.kernels.Nonsense")
+
+
+def test_sdist_has_every_tracked_file_that_is_not_hidden(tmp_path):
+    pytest.importorskip("hatchling")
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    command = [sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", str(tmp_path)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    wanted = {name for name in tracked.stdout.split() if not name.startswith(".") and (ROOT / name).exists()}
+    assert wanted <= packed
+
+
+@pytest.mark.skipif("MERCERLESS_OLDEST" not in os.environ, reason="only for make test-oldest")
+def test_minimum_versions_are_what_runs():
+    ours = ["", "plot", "cli", "strings", "table", "dask", "skops", "test"]
+    requirements = [Requirement(line) for line in importlib.metadata.requires("mercerless")]
+    for needed in requirements:
+        applies = needed.marker is None or any(needed.marker.evaluate({"extra": extra}) for extra in ours)
+        lowest = [s.version for s in needed.specifier if s.operator == ">="]
+        if applies and lowest:
+            installed = importlib.metadata.version(needed.name)
+            assert Version(installed) in SpecifierSet(f"=={lowest[0]}.*"), f"{needed} does not resolve: {installed}"

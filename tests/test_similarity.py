@@ -453,12 +453,14 @@ class _Recorder:
             raise KeyboardInterrupt
 
 
+@pytest.mark.usefixtures("callbacks")
 def test_callbacks_see_every_fold(blobs):
     recorder = _Recorder()
     SimilarityClassifierCV(random_state=0).set_callbacks(recorder).fit(*blobs)
     assert recorder.seen.count("fold") == 5 and recorder.seen.count("members") == 1
 
 
+@pytest.mark.usefixtures("callbacks")
 def test_an_interrupted_fit_leaves_nothing_fitted(blobs):
     model = SimilarityClassifierCV(random_state=0).set_callbacks(_Recorder(interrupt=True))
     with pytest.raises(KeyboardInterrupt):
