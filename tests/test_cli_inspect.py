@@ -1,11 +1,15 @@
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
 
+from mercerless import AsymmetricRidgeClassifier, SimilarityClassifierCV, UselessModelWarning
 from mercerless.cli import main
-from mercerless.commands.inspect import guess_kind, is_classes
+from mercerless.commands.inspect import is_classes
+from mercerless.comparison.problem import make_problem
+from mercerless.spectra import check_kind
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -139,7 +143,7 @@ def bad_inputs(folder, gram):
         (["good.npy", "--labels", "none.txt"], "no file"),
         (["good.npy", "--output", "picture.pdf"], "png"),
         (["good.npy", "--output", "nowhere/picture.png"], "no folder"),
-        (["good.npy", "--kind", "distance"], "distances cannot be below 0"),
+        (["good.npy", "--kind", "distance"], "they must not be negative"),
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing(folder, gram, capsys, arguments, message):
@@ -200,9 +204,34 @@ def test_usage_and_help(arguments, code, capsys):
 
 
 def test_guesses():
-    assert guess_kind(np.array([[0.0, 1.0], [2.0, 0.0]])) == "distance"
-    assert guess_kind(np.array([[0.0, -1.0], [2.0, 0.0]])) == "similarity"
-    assert guess_kind(np.eye(2)) == "similarity"
-    assert guess_kind(np.zeros((2, 2))) == "similarity"
-    assert is_classes(np.array(["a", "b"])) and is_classes(np.arange(5)) and is_classes(np.array([1.0, -1.0] * 5))
-    assert not is_classes(np.linspace(0, 1, 50))
+    assert check_kind(np.array([[0.0, 1.0], [2.0, 0.0]])) == "distance"
+    assert check_kind(np.array([[0.0, -1.0], [2.0, 0.0]])) == "similarity"
+    assert check_kind(np.eye(2)) == "similarity"
+    assert check_kind(np.zeros((2, 2))) == "similarity"
+    assert is_classes(np.array(["a", "b"])) and is_classes(np.arange(25) % 5)
+    assert is_classes(np.array([1.0, -1.0] * 5))
+    assert not is_classes(np.linspace(0, 1, 50)) and not is_classes(np.arange(50))
+
+
+def test_one_rule_for_the_kind(capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
+    soft = D**2 - 1.0 - np.linspace(0, 1, 40) - np.linspace(0, 1, 40)[:, None]
+    filled = D + np.diag(np.full(40, D.max()))
+    for matrix, kind in ((D + 1e-6 * np.eye(40), "distance"), (soft, "dissimilarity"), (np.exp(-D), "similarity")):
+        np.save("matrix.npy", matrix)
+        assert main(["inspect", "matrix.npy"]) == 0
+        assert f"{kind} matrix" in capsys.readouterr().out
+        assert make_problem(matrix, np.arange(40) % 2).kind == kind
+        labels = np.arange(40) % 2
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UselessModelWarning)
+            assert SimilarityClassifierCV("precomputed").fit(matrix, labels).input_ == kind
+            assert AsymmetricRidgeClassifier("precomputed").fit(matrix, labels).input_ == kind
+    np.save("matrix.npy", filled)
+    assert main(["inspect", "matrix.npy"]) != 0
+    assert "say which with --kind='similarity', 'distance' or 'dissimilarity'" in capsys.readouterr().err
+    with pytest.raises(ValueError, match="say which with kind="):
+        make_problem(filled, np.arange(40) % 2)
+    assert main(["inspect", "matrix.npy", "--kind", "dissimilarity"]) == 0

@@ -7,10 +7,12 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.dummy import DummyClassifier
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 
 from mercerless.comparison import learners, schedule
+from mercerless.comparison.code import code_for
 from mercerless.comparison.learners import LEARNERS, Learner, Setting, matrix_for, select_learners, share_decompositions
 from mercerless.comparison.negative import judge_negative_part
 from mercerless.comparison.problem import make_problem
@@ -18,6 +20,7 @@ from mercerless.comparison.result import compare, compare_problem
 from mercerless.comparison.schedule import Run, Store, Task, outer_folds, possible_parts, take_part
 from mercerless.comparison.words import parse_budget
 from mercerless.datasets import load_digit_shapes, make_balls3d
+from mercerless.spectra import DissimilarityKernel
 
 SHAPES = load_digit_shapes(100)
 CHEAP = ["dummy", "neighbors", "krein-ridge"]
@@ -150,6 +153,29 @@ def test_directed_matrices_are_kept_and_averaged_for_those_who_need_it():
     np.testing.assert_allclose(matrix_for(problem, "symmetric"), (D + D.T) / 2)
     found = compare_problem(problem, learners=["neighbors", "asymmetric"], repeats=1)
     assert set(found.names) == {"neighbors", "asymmetric"}
+
+
+def test_dissimilarities_are_neither_squared_nor_turned_round_twice():
+    soft = SHAPES.D**2 - 1.0
+    problem = make_problem(soft, SHAPES.target % 2)
+    assert problem.kind == "dissimilarity"
+    np.testing.assert_allclose(matrix_for(problem, "distances"), SHAPES.D**2)
+    centred = DissimilarityKernel().fit_transform(SHAPES.D)
+    np.testing.assert_allclose(problem.similarities, centred, atol=1e-10 * np.abs(centred).max())
+    found = compare_problem(problem, learners=["neighbors", "svm-flip"], repeats=1)
+    assert all(row["score"] > 0.7 for row in found.table)
+    assert "X = X - X.min()" in code_for(problem, select_learners(problem, ("neighbors",))[0][0], DummyClassifier())
+
+
+def test_the_spectrum_is_computed_once(monkeypatch, tmp_path):
+    problem = make_problem(SHAPES.D, SHAPES.target % 2)
+    calls = []
+    whole = np.linalg.eigvalsh
+    monkeypatch.setattr(np.linalg, "eigvalsh", lambda K: calls.append(len(K)) or whole(K))
+    result = compare_problem(problem, learners=["dummy", "svm-clip", "svm-flip"], repeats=1)
+    assert result.spectrum.n_negative > 0
+    result.report(tmp_path / "report.html")
+    assert calls == [len(SHAPES.D)]
 
 
 # ------------------------------------------------------------------------------------------------ the list of learners

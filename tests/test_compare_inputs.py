@@ -126,7 +126,7 @@ def test_an_npz_with_a_test_set(tmp_path):
         (dict(X=D, y=np.full(40, 0.5), task="regression"), "All targets are equal"),
         (dict(X=D, y=[np.nan, *X[1:, 0]]), "1 labels are NaN or infinite"),
         (dict(X=np.where(np.eye(40), np.nan, D), y=Y), "X has 40 NaN"),
-        (dict(X=D - 1, y=Y, kind="distance"), "Distances cannot be negative"),
+        (dict(X=D - 1, y=Y, kind="distance"), "distances, but the smallest is -1; they must not be negative"),
         (dict(X=X, y=Y, kind="similarity"), "must be square"),
         (dict(X=D, y=Y, groups=np.arange(40) % 2), "There are 2 groups"),
         (dict(X=D, y=Y, groups=np.arange(39)), "groups has 39 entries for 40 items"),

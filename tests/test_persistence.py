@@ -25,6 +25,7 @@ DIRECTED = SHAPES.D + np.triu(RNG.uniform(size=SHAPES.D.shape), 1)
 PROBLEMS = {
     "distance": make_problem(SHAPES.D, SHAPES.target > 4),
     "distance, numbers": make_problem(SHAPES.D, SHAPES.images.mean(axis=(1, 2))),
+    "dissimilarity": make_problem(SHAPES.D**2 - 1.0, SHAPES.target > 4),
     "directed": make_problem(DIRECTED, SHAPES.target > 4, kind="distance"),
     "table": make_problem(TABLE, (TABLE[:, 0] > 0).astype(int)),
     "table, numbers": make_problem(TABLE, TABLE[:, 0] + TABLE[:, 1] ** 2),

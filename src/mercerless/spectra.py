@@ -593,6 +593,7 @@ class DissimilarityKernel(_PairwiseTransformer):
         The rate of the exponential; None is 1 / the median of ``d^power`` between different training items.
     power : float, default=2.0
         The power of the distance: 2 for both the centring and a Gaussian of the distance, 1 for ``exp(-gamma d)``.
+        ``"centering"`` with the power 1 is for dissimilarities, which may be negative.
 
     Attributes
     ----------
@@ -667,14 +668,17 @@ class DissimilarityKernel(_PairwiseTransformer):
         return centred
 
     def _powers(self, D: NDArray) -> NDArray:
-        if D.min() < 0:
+        if self.power == 1 and self.method == "centering":
+            return D  # nothing is asked of the sign
+        if D.min() < -_CLOSE * abs(float(D.mean())):
             raise ValueError(
                 f"Negative values in data passed to {type(self).__name__}: distances cannot be below 0 "
                 f"(smallest is {D.min():.3g}); pass distances, or use the similarities as they are."
             )
+        D = np.maximum(D, 0.0)
         return D * D if self.power == 2 else D**self.power
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
+        tags.input_tags.positive_only = not (self.power == 1 and self.method == "centering")
         return tags

@@ -27,7 +27,7 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
         + ("; without it, the built-in digit shapes" if optional else ""),
     )
     data.add_argument("--labels", metavar="FILE|COLUMN", help="a file with one label per item, or the column of labels")
-    kinds = ("similarity", "distance", "table", "strings")
+    kinds = ("similarity", "distance", "dissimilarity", "table", "strings")
     data.add_argument("--kind", choices=kinds, help="what DATA holds (guessed)")
     data.add_argument("--task", choices=("classification", "regression"), help="what the labels are (guessed)")
     data.add_argument("--groups", metavar="COLUMN|FILE|none", help="items of one group are never split (guessed)")

@@ -93,6 +93,7 @@ def describe(problem, learner) -> dict:
         "kind": problem.kind,
         "task": problem.task,
         "largest": float(problem.X.max()),
+        "smallest": float(problem.X.min()),
         "n_columns": int(problem.X.shape[1]),
         "columns": None if encoding is None else list(encoding.columns),
         "categories": None if encoding is None else encoding.categories,

@@ -10,11 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from mercerless._optional import import_optional
-from mercerless._validation import check_memory, check_square
+from mercerless._validation import check_memory, check_square, guess_task
 from mercerless.comparison.files import as_real, find_labels, find_matrix, read_arrays, read_labels
+from mercerless.comparison.problem import conversion
 from mercerless.datasets import load_digit_shapes
 from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
-from mercerless.spectra import Asymmetry, DissimilarityKernel, Indefiniteness, asymmetry, symmetrize
+from mercerless.spectra import KINDS, Asymmetry, Indefiniteness, asymmetry, check_kind, symmetrize
 
 DESCRIPTION = """\
 Say what a similarity or distance matrix is (symmetric? indefinite? of what rank?), name the estimator to
@@ -49,7 +50,7 @@ def add_parser(subparsers) -> None:
     parser.add_argument("file", nargs="?", help="a square matrix in .npy, .npz, .csv, .tsv or .txt")
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file to look at")
     parser.add_argument("--labels", metavar="FILE", help="one label per row; an .npz file's own y is found")
-    parser.add_argument("--kind", choices=("similarity", "distance"), help="what the entries are (guessed)")
+    parser.add_argument("--kind", choices=KINDS, help="what the entries are (guessed)")
     parser.add_argument("--output", metavar="PNG", default="mercerless-inspect.png", help="the picture (%(default)s)")
     parser.set_defaults(run=run)
 
@@ -95,19 +96,13 @@ def read(args: argparse.Namespace) -> Matrix:
         labels = read_labels(args.labels)
         if len(labels) != len(values):
             raise ValueError(f"{args.labels!r} has {len(labels)} labels for a matrix of {len(values)} rows.")
-    return Matrix(values, name, labels, args.kind or guess_kind(values))
-
-
-def guess_kind(values: np.ndarray) -> str:
-    """Return "distance" for non-negative entries with a zero diagonal, else "similarity"."""
-    zero_diagonal = np.abs(np.diagonal(values)).max() <= 1e-12 * np.abs(values).max()
-    return "distance" if zero_diagonal and values.min() >= 0 and values.any() else "similarity"
+    return Matrix(values, name, labels, check_kind(values, args.kind or "auto", "The matrix", "--kind"))
 
 
 def similarities(matrix: Matrix) -> np.ndarray:
     """Return the symmetric similarity matrix whose spectrum is looked at."""
     symmetric = symmetrize(matrix.values)
-    return DissimilarityKernel().fit_transform(symmetric) if matrix.kind == "distance" else symmetric
+    return symmetric if matrix.kind == "similarity" else conversion(matrix.kind).fit_transform(symmetric)
 
 
 def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
@@ -126,8 +121,9 @@ def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
     ]
     suggestion, reason = advice(matrix, directions, report.is_psd)
     lines += [f"use next         {suggestion}", f"because          {reason}"]
-    if matrix.kind == "distance":
-        lines.insert(2, "analysed as      similarities -D**2/2, centred (mercerless.spectra.DissimilarityKernel)")
+    if matrix.kind != "similarity":
+        power = "-D**2/2" if matrix.kind == "distance" else "-D/2"
+        lines.insert(2, f"analysed as      similarities {power}, centred (mercerless.spectra.DissimilarityKernel)")
     return lines
 
 
@@ -148,20 +144,20 @@ def label_summary(labels: np.ndarray | None) -> str:
 
 
 def is_classes(labels: np.ndarray) -> bool:
-    """Tell classes from numeric targets."""
-    return labels.dtype.kind != "f" or len(np.unique(labels)) <= min(20, len(labels) // 2)
+    """Tell classes from numeric targets, by the rule of compare."""
+    return guess_task(labels)[0] == "classification"
 
 
 def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> tuple[str, str]:
     """Return one concrete suggestion and its reason."""
     classify = matrix.labels is None or is_classes(matrix.labels)
-    if matrix.kind == "similarity" and directions.norm > 0.1:
+    if directions.norm > 0.1:
         name = "AsymmetricRidgeClassifier" if classify else "AsymmetricRidge"
-        return f'mercerless.{name}(kernel="precomputed")', "it keeps the two directions apart"
+        return f'mercerless.{name}(kernel="precomputed", input="{matrix.kind}")', "it keeps the two directions apart"
     if is_psd:
         model = f'{"SVC" if classify else "SVR"}(kernel="precomputed")'
-        if matrix.kind == "distance":
-            model = f"make_pipeline(mercerless.spectra.DissimilarityKernel(), {model})"
+        if matrix.kind != "similarity":
+            model = f"make_pipeline(mercerless.spectra.{conversion(matrix.kind)}, {model})"
         suggestion, reason = f"scikit-learn's {model}", "any kernel machine is sound on this matrix"
     else:
         name = "SimilarityClassifierCV" if classify else "SimilarityRegressorCV"

@@ -8,7 +8,6 @@ import io
 import json
 from pathlib import Path
 
-import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.commands import _common
@@ -74,7 +73,7 @@ def read_rows(path: str, array: str | None, description: dict) -> NDArray:
     """Return new items in the form the model takes."""
     from mercerless._validation import check_real
     from mercerless.comparison.files import ARRAY_SUFFIXES, existing_file, read_matrix
-    from mercerless.comparison.problem import SUFFIXES, TableEncoding, edit_similarities, read_table
+    from mercerless.comparison.problem import SUFFIXES, TableEncoding, as_distances, edit_similarities, read_table
 
     file = existing_file(path, SUFFIXES)
     what, width = repr(path), description["n_columns"]
@@ -91,9 +90,8 @@ def read_rows(path: str, array: str | None, description: dict) -> NDArray:
     if rows.shape[1] != width:
         of = "columns of the training table" if description["kind"] == "table" else "training items"
         raise ValueError(f"{what} has {rows.shape[1]} columns; there must be {width}, one for each of the {of}.")
-    wrong_way = {"distances": description["kind"] != "distance", "directed": description["kind"] == "distance"}
-    if description["kind"] != "table" and wrong_way.get(description["takes"], False):
-        return np.maximum(description["largest"] - rows, 0.0)
+    if description["kind"] != "table" and description["takes"] == "distances":
+        return as_distances(rows, description["kind"], description["smallest"], description["largest"])
     return rows
 
 

@@ -33,8 +33,9 @@ def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> st
         preparation += ["X = cdist(items, items, scorer=Levenshtein.normalized_similarity)"]
     if problem.asymmetry and learner.takes in ("symmetric", "distances"):
         preparation.append("X = symmetrize(X)  # new items: the mean of both directions")
-    wrong_way = {"distances": not problem.is_distance, "directed": problem.is_distance}
-    if problem.is_matrix and wrong_way.get(learner.takes, False):
+    if problem.kind == "dissimilarity" and learner.takes == "distances":
+        preparation.append("X = X - X.min()  # new items: their rows minus the same minimum")
+    elif problem.is_matrix and not problem.small_is_like and learner.takes == "distances":
         preparation.append("X = X.max() - X  # new items: the same maximum minus their rows")
     if problem.encoding is not None and problem.encoding.categories:
         preparation.append("X = pd.get_dummies(X, dtype=float)")

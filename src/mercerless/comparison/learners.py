@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
@@ -27,7 +26,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from mercerless.comparison.problem import Problem
+from mercerless.comparison.problem import Problem, as_distances, conversion
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.estimators.dank import DANKClassifier, DANKRegressor
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
@@ -35,7 +34,7 @@ from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinS
 from mercerless.estimators.lab import LABClassifier, LABRegressor
 from mercerless.estimators.similarity import SimilarityClassifierCV, SimilarityFeatures, SimilarityRegressorCV
 from mercerless.kernels import TL1, Gaussian
-from mercerless.spectra import DissimilarityKernel, SpectrumTransformer, decompose, symmetrize
+from mercerless.spectra import SpectrumTransformer, decompose, symmetrize
 
 STEPS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
@@ -52,10 +51,10 @@ class Setting:
         # with its data, for joblib sends what is large to a Dask cluster once, and what is small with every task
         return object.__sizeof__(self) + self.problem.X.nbytes + self.problem.y.nbytes
 
-    @cached_property
+    @property
     def eigenvalues(self) -> NDArray:
         """Eigenvalues of the symmetric similarities of all training items."""
-        return np.linalg.eigvalsh(similarities(self.problem))
+        return self.problem.eigenvalues
 
     def scale(self, mode: str) -> float:
         """Mean self-similarity after the spectrum was repaired by `mode`, the unit of 1/C."""
@@ -113,7 +112,8 @@ class Learner:
     task : str or None
         The only task it does; None does both.
     takes : {"symmetric", "given", "directed", "distances"}
-        For matrices: the symmetric part, the entries as given, similarities in both directions, or distances.
+        For matrices: the symmetric part, the entries as given (``"directed"``: only if the directions differ), or
+        distances.
     excuse : callable of Problem
         Why it does not apply, or None.
     group : str
@@ -150,16 +150,9 @@ def matrix_for(problem: Problem, takes: str) -> NDArray:
 
 def rows_for(problem: Problem, takes: str, rows: NDArray) -> NDArray:
     """Return rows of any items against the training items in the form a learner takes."""
-    wrong_way = {"distances": not problem.is_distance, "directed": problem.is_distance}
-    if problem.is_matrix and wrong_way.get(takes, False):
-        return np.maximum(problem.X.max() - rows, 0.0)
+    if problem.is_matrix and takes == "distances":
+        return as_distances(rows, problem.kind, float(problem.X.min()), float(problem.X.max()))
     return rows
-
-
-def similarities(problem: Problem) -> NDArray:
-    """Return the symmetric similarities whose spectrum is looked at."""
-    K = symmetrize(problem.X) if problem.asymmetry else problem.X
-    return DissimilarityKernel().fit_transform(K) if problem.is_distance else K
 
 
 # ------------------------------------------------------------------------------------------------- the builders
@@ -167,7 +160,7 @@ def similarities(problem: Problem) -> NDArray:
 
 def _steps(setting: Setting, *steps: BaseEstimator) -> BaseEstimator:
     """Return the steps after the conversion of distances, as a pipeline where there are several."""
-    steps = (DissimilarityKernel(), *steps) if setting.problem.is_distance else steps
+    steps = (conversion(setting.problem.kind), *steps) if setting.problem.small_is_like else steps
     return make_pipeline(*steps) if len(steps) > 1 else steps[0]
 
 
@@ -260,13 +253,14 @@ def _krein_machine(setting: Setting) -> GridSearchCV:
 
 
 def _stack(setting: Setting) -> BaseEstimator:
-    kind = "distance" if setting.problem.is_distance else "similarity"
+    kind = setting.problem.kind if setting.problem.small_is_like else "similarity"
     stack = setting.choose(SimilarityClassifierCV, SimilarityRegressorCV)
     return stack("precomputed", input=kind, random_state=setting.random_state)
 
 
 def _directed_ridge(setting: Setting) -> BaseEstimator:
-    return setting.choose(AsymmetricRidgeClassifier, AsymmetricRidge)("precomputed", side="left")
+    kind = setting.problem.kind if setting.problem.small_is_like else "similarity"
+    return setting.choose(AsymmetricRidgeClassifier, AsymmetricRidge)("precomputed", input=kind, side="left")
 
 
 def _size_excuse(most: int) -> Callable[[Problem], str | None]:

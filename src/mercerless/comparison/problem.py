@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,10 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercerless._optional import import_optional
-from mercerless._validation import check_memory, check_real, check_square, relative_asymmetry
+from mercerless._validation import check_memory, check_real, check_square, guess_task, relative_asymmetry
 from mercerless.comparison import files
+from mercerless.spectra import KINDS as MATRIX_KINDS
+from mercerless.spectra import DissimilarityKernel, check_kind, matrix_kind, symmetrize
 
-KINDS = ("similarity", "distance", "table", "strings")
+KINDS = (*MATRIX_KINDS, "table", "strings")
 TASKS = ("classification", "regression")
 SUFFIXES = (*files.ARRAY_SUFFIXES, ".parquet")
 DISTANCE_NAMES = ("D", "distance", "distances")
@@ -63,22 +66,33 @@ class Problem:
         return self.kind != "table"
 
     @property
-    def is_distance(self) -> bool:
-        """Whether X holds distances."""
-        return self.kind == "distance"
+    def small_is_like(self) -> bool:
+        """Whether X holds distances or dissimilarities."""
+        return self.kind in ("distance", "dissimilarity")
 
     @property
     def is_classification(self) -> bool:
         """Whether y holds classes."""
         return self.task == "classification"
 
-    @property
+    @cached_property
     def asymmetry(self) -> float:
         """Relative asymmetry of the matrix, 0 where it is only rounding."""
         if not self.is_matrix:
             return 0.0
         amount = relative_asymmetry(self.X)
         return amount if amount > (1e-5 if self.X.dtype == np.float32 else 1e-8) else 0.0
+
+    @property
+    def similarities(self) -> NDArray:
+        """The symmetric similarities whose spectrum is looked at; distances and dissimilarities are centred."""
+        K = symmetrize(self.X) if self.asymmetry else self.X
+        return conversion(self.kind).fit_transform(K) if self.small_is_like else K
+
+    @cached_property
+    def eigenvalues(self) -> NDArray:
+        """The eigenvalues of `similarities`, ascending; computed once for all who ask."""
+        return np.linalg.eigvalsh(self.similarities)
 
 
 class TableEncoding(NamedTuple):
@@ -180,11 +194,10 @@ def make_problem(
         X = check_square(X, f"The matrix of {'similarities' if kind == 'strings' else kind + ' values'}")
         n = len(X)
         check_memory(6.0 * X.nbytes, f"Comparing learners on a {n} x {n} matrix", remedy="use a part of the rows")
-        if kind == "distance" and X.min() < 0:
-            raise ValueError(
-                f"Distances cannot be negative (smallest is {X.min():.3g}); if these are similarities, say "
-                "kind='similarity'."
-            )
+        if kind == "distance":
+            check_kind(X, kind, "The matrix", "kind")
+            X = np.maximum(X, 0.0)
+            np.fill_diagonal(X, 0.0)  # what is left on it is rounding
     y, task = _check_target(y, len(X), task, guesses)
     if groups is not None:
         groups = np.asarray(groups)
@@ -272,26 +285,24 @@ def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tu
     return y, task
 
 
-def guess_task(y: NDArray) -> tuple[str, str]:
-    """Tell classes from numbers; return the task and the reason."""
-    distinct = len(np.unique(y))
-    if y.dtype.kind not in "biuf":
-        return "classification", f"the labels are words ({distinct} different)"
-    if y.dtype.kind == "b" or ((y == np.round(y)).all() and distinct <= min(20, max(2, len(y) // 5))):
-        return "classification", f"the labels are {distinct} different whole numbers"
-    return "regression", f"the labels are numbers with {distinct} different values"
-
-
 def guess_kind(X: NDArray) -> tuple[str, str]:
-    """Tell tables, similarities and distances apart; return the kind and the reason."""
+    """Tell tables and matrices of all kinds apart; return the kind and the reason."""
     if X.shape[0] != X.shape[1]:
         return "table", f"X is not square ({X.shape[0]} x {X.shape[1]})"
-    diagonal, smallest, largest = np.diagonal(X), X.min(axis=1), float(X.max())
-    if smallest.min() >= 0 and largest > 0 and diagonal.max() <= 1e-12 * largest:
-        return "distance", "X is square, nothing is negative and the diagonal is zero"
-    if smallest.min() >= 0 and (diagonal <= smallest).all() and diagonal.max() < 0.5 * X.mean():
-        return "distance", "X is square, nothing is negative and the diagonal has the smallest entry of every row"
-    return "similarity", "X is square and its diagonal is not the smallest"
+    found = matrix_kind(X)
+    return check_kind(X, found.kind or "auto", "The matrix", "kind"), f"X is square: {found.reason}"
+
+
+def conversion(kind: str) -> DissimilarityKernel:
+    """The step that makes similarities of distances (squared) or dissimilarities (as they are)."""
+    return DissimilarityKernel() if kind == "distance" else DissimilarityKernel(power=1.0)
+
+
+def as_distances(rows: NDArray, kind: str, smallest: float, largest: float) -> NDArray:
+    """Rows of a matrix of any kind as distances for neighbours, by the training matrix's extreme entries."""
+    if kind == "distance":
+        return rows
+    return np.maximum(rows - smallest if kind == "dissimilarity" else largest - rows, 0.0)
 
 
 def edit_similarities(rows: Sequence[str], columns: Sequence[str]) -> NDArray:
@@ -360,7 +371,7 @@ def _from_arrays(path: Path, labels, kind, task, groups, array, use_split) -> Pr
     X = files.as_real(arrays[found], repr(str(path)) if len(arrays) == 1 else f"{found!r} in {str(path)!r}")
     guesses = [] if array or len(arrays) == 1 else [Guess("matrix", found, "its name in the file", "array")]
     if kind is None and found in DISTANCE_NAMES and X.shape[0] == X.shape[1]:
-        kind = "distance"
+        kind = "dissimilarity" if matrix_kind(X).kind == "dissimilarity" else "distance"
         guesses.append(Guess("kind", kind, f"the array is named {found}", "kind"))
     own = labels if labels in arrays else None if labels else files.find_labels(arrays)
     if own is None and labels is None:

@@ -15,11 +15,10 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from mercerless._validation import format_bytes
-from mercerless.comparison.learners import similarities
 from mercerless.comparison.negative import negative_sentences
 from mercerless.comparison.schedule import N_FOLDS
 from mercerless.comparison.words import WORDS, duration
-from mercerless.spectra import Indefiniteness, symmetrize
+from mercerless.spectra import Indefiniteness, as_similarities, symmetrize
 
 if TYPE_CHECKING:
     from mercerless.comparison.result import Comparison
@@ -108,6 +107,7 @@ def _head(comparison: Comparison) -> str:
     what = {
         "similarity": "similarities between {} items",
         "distance": "distances between {} items",
+        "dissimilarity": "dissimilarities between {} items",
         "strings": "{} strings, compared by edit distance",
         "table": "a table of {} items",
     }[problem.kind].format(f"{len(problem.y):,}")
@@ -306,13 +306,16 @@ def _table_row(comparison: Comparison, row: dict[str, Any], others: list[str], h
 
 
 def _spectrum(comparison: Comparison, found: Indefiniteness) -> str:
-    values = np.linalg.eigvalsh(similarities(comparison.problem))[::-1]
+    values = comparison.problem.eigenvalues[::-1]
     facts = (
         f"{found.n_positive} positive, {found.n_negative} negative and {found.n_zero} zero eigenvalues; the negative "
         f"ones are {found.negative_mass:.1%} of the sum of sizes."
     )
     words = "".join(f"<p>{escape(sentence)}</p>" for sentence in negative_sentences(found, comparison.negative))
-    kind = "Distances become similarities &minus;d²/2, centred. " if comparison.problem.is_distance else ""
+    kind = {
+        "distance": "Distances become similarities &minus;d²/2, centred. ",
+        "dissimilarity": "Dissimilarities become similarities &minus;d/2, centred. ",
+    }.get(comparison.problem.kind, "")
     return (
         f"<section><h2>The matrix</h2>\n{words}\n<div class=pair><figure>{_spectrum_svg(values)}"
         f"<figcaption>{kind}{facts} Heights are square roots of sizes.</figcaption></figure>\n"
@@ -354,12 +357,12 @@ def _matrix_svg(comparison: Comparison) -> str:
     X = symmetrize(problem.X) if problem.asymmetry else problem.X
     kept = np.linspace(0, len(X) - 1, min(len(X), MAX_DRAWN)).round().astype(int)
     y = problem.y[kept]
-    order = _order(X[np.ix_(kept, kept)], y, problem.is_distance, problem.is_classification)
+    order = _order(X[np.ix_(kept, kept)], y, problem.kind, problem.is_classification)
     drawn, y = problem.X[np.ix_(kept[order], kept[order])], y[order]
     off = drawn[~np.eye(len(drawn), dtype=bool)]
     low, high = np.percentile(off, [1, 99])
     shades = np.clip((drawn - low) / (high - low if high > low else 1.0), 0, 1)
-    shades = 1.0 - shades if problem.is_distance else shades
+    shades = 1.0 - shades if problem.small_is_like else shades
     image = b64encode(encode_png((255 * shades).round().astype(np.uint8))).decode()
     n = len(drawn)
     edges = np.flatnonzero(y[1:] != y[:-1]) + 1 if problem.is_classification else np.array([], dtype=int)
@@ -375,11 +378,12 @@ def _matrix_svg(comparison: Comparison) -> str:
     )
 
 
-def _order(X: NDArray, y: NDArray, is_distance: bool, by_class: bool) -> NDArray:
+def _order(X: NDArray, y: NDArray, kind: str, by_class: bool) -> NDArray:
     if not by_class:
         return np.argsort(y, kind="stable")
-    diagonal = np.diagonal(X)
-    D = X if is_distance else np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2 * X, 0.0))
+    K = as_similarities(X, kind)
+    diagonal = np.diagonal(K)
+    D = np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2 * K, 0.0))
     D = (D + D.T) / 2
     leaves = leaves_list(linkage(squareform(D, checks=False), method="average"))
     return leaves[np.argsort(y[leaves], kind="stable")]

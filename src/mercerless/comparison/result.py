@@ -21,7 +21,7 @@ from sklearn.datasets import get_data_home
 
 from mercerless._optional import import_optional
 from mercerless.comparison.code import code_for
-from mercerless.comparison.learners import LEARNERS, Learner, Setting, count_settings, select_learners, similarities
+from mercerless.comparison.learners import LEARNERS, Learner, Setting, count_settings, select_learners
 from mercerless.comparison.negative import NegativePart, judge_negative_part, negative_sentences
 from mercerless.comparison.problem import Problem, make_problem
 from mercerless.comparison.report import render, render_short
@@ -65,7 +65,7 @@ def compare(
         Similarities or distances between the items, a table of numbers, or strings (compared by edit distance).
     y : array-like of shape (n,)
         Classes, or numbers.
-    kind : {"similarity", "distance", "table", "strings"} or None, default=None
+    kind : {"similarity", "distance", "dissimilarity", "table", "strings"} or None, default=None
         What X is; None finds out.
     task : {"classification", "regression"} or None, default=None
         What y is; None finds out.
@@ -513,7 +513,9 @@ class Comparison:
     @cached_property
     def spectrum(self) -> Indefiniteness | None:
         """How indefinite the similarities are; None for tables."""
-        return indefiniteness(similarities(self.problem)) if self.problem.is_matrix else None
+        if not self.problem.is_matrix:
+            return None
+        return indefiniteness(self.problem.similarities, self.problem.eigenvalues)
 
     @cached_property
     def negative(self) -> NegativePart | None:
@@ -521,7 +523,7 @@ class Comparison:
         if self.spectrum is None or self.spectrum.is_psd or self.interrupted:
             return None
         return judge_negative_part(
-            similarities(self.problem), self.problem.y, self.problem.is_classification, self.random_state
+            self.problem.similarities, self.problem.y, self.problem.is_classification, self.random_state
         )
 
     @cached_property

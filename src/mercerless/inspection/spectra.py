@@ -10,7 +10,7 @@ from scipy.linalg import eigvalsh
 from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._validation import check_square, check_symmetric
+from mercerless._validation import check_square, check_symmetric, guess_task
 from mercerless.inspection._display import NEGATIVE, NEUTRAL, POSITIVE, Display
 from mercerless.spectra import Indefiniteness, as_similarities, indefiniteness, matrix_kind
 
@@ -261,8 +261,9 @@ class KernelMatrixDisplay(Display):
         bar.outline.set_visible(False)
         ax.spines[:].set_visible(False)
         ax.tick_params(length=0)
-        if self.labels is None or len(np.unique(self.labels)) > 30:
-            by = "cluster" if self.labels is None else "target"
+        task = None if self.labels is None else guess_task(np.asarray(self.labels))[0]
+        if self.labels is None or task == "regression" or len(np.unique(self.labels)) > 30:
+            by = {None: "cluster", "regression": "target"}.get(task, "class")
             ax.set(xticks=[], yticks=[], xlabel=f"items, ordered by {by}")
         else:
             self._mark_classes(self.labels[self.order])
