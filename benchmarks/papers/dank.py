@@ -346,7 +346,7 @@ def figure1(args, rows):
             DecisionBoundaryDisplay.from_estimator(
                 machine, X, plot_method="contour", levels=[0.0], colors="black", linestyles=style, ax=ax
             )
-        ax.set_title(f"{label} ({np.sqrt(0.5 / gamma):.2g})")
+        ax.set_title(f"{label} ({np.sqrt(0.5 / gamma):.2g}); dashed: plain machine")
     save(figure, "figure1")
 
 
