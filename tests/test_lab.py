@@ -23,7 +23,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mercerless.datasets import load, make_lab_function
 from mercerless.estimators.lab import LABClassifier, LABRegressor, robust_scaling, standard_scaling
 from mercerless.estimators.lab import _some_rows as some
-from mercerless.solvers.lab_fit import merge_copies
+from mercerless.selection.lab import merge_copies
 
 QUICK = {"n_support": 12, "kernel": "gaussian", "max_iter": 10, "random_state": 0}
 

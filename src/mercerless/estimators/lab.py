@@ -27,8 +27,7 @@ from mercerless._validation import (
 )
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.selection.folds import find_copies, hold_out, join_groups, make_folds
-from mercerless.solvers.lab import Moments
-from mercerless.solvers.lab_fit import (
+from mercerless.selection.lab import (
     OBJECTIVES,
     SELECTIONS,
     LABSolution,
@@ -39,6 +38,7 @@ from mercerless.solvers.lab_fit import (
     merge_copies,
     shared_value,
 )
+from mercerless.solvers.lab import Moments
 from mercerless.solvers.tuning import calibrate_scores
 
 FORMS = {"gaussian": LocalGaussian, "laplace": LocalLaplace, "exponential": LocalExponential}
