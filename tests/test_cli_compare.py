@@ -49,12 +49,12 @@ def test_a_distance_matrix(tmp_path, capsys):
     printed, errors = capsys.readouterr()
     assert errors == ""  # no progress bar where nobody watches
     assert "D.npy: distance, 80 items, 2 classes" in printed
-    assert "kind: distance (X is square, nothing is negative and the diagonal is zero; --kind overrides)" in printed
+    assert "kind: distance (X is square: nothing is negative and the diagonal is zero; --kind overrides)" in printed
     assert "Nearest neighbours" in printed and "report  out.html" in printed
     assert json.loads(Path("out.json").read_text())["recommended"] == "neighbors"
     text = Path("out.html").read_text()
     command = re.search(r"<code>(mercerless compare .*?)</code>", text)[1].replace("&#x27;", "'")
-    assert "X = np.load(&quot;D.npy&quot;)" in text
+    assert "problem = read_problem(&#x27;D.npy&#x27;, labels=&#x27;y.npy&#x27;, kind=&#x27;distance&#x27;" in text
     words = shlex.split(command)[2:]
     assert main(["compare", *words, "--jobs", "1", "--save", "again.json"]) == 0
     first, again = (json.loads(Path(name).read_text())["table"] for name in ("out.json", "again.json"))
@@ -88,7 +88,7 @@ def test_strings(tmp_path, capsys):
     assert run("s.tsv", *quick("neighbors")) == 0
     printed = capsys.readouterr().out
     assert "strings, 60 items, 2 classes" in printed and "edit distance" in printed
-    assert "Levenshtein.normalized_similarity" in Path("mercerless-compare.html").read_text()
+    assert "read_problem(&#x27;s.tsv&#x27;, task=" in Path("mercerless-compare.html").read_text()
 
 
 def test_the_built_in_data(capsys, monkeypatch):
@@ -137,7 +137,7 @@ BAD = [
     (["pickle.npy", "--labels", "y.txt"], "holds pickled Python objects, which are never loaded"),
     (["broken.parquet", "--labels", "y.txt"], "is not a readable parquet file"),
     (["notes.docx", "--labels", "y.txt"], "its name must end in one of .npy, .npz, .csv"),
-    (["negative.npz", "--kind", "distance"], "Distances cannot be negative"),
+    (["negative.npz", "--kind", "distance"], "they must not be negative"),
     (["complex.npz"], "holds complex numbers"),
     (["D.csv", "--labels", "y.txt", "--learners", "magic"], "There is no learner 'magic' for this data"),
     (["D.csv", "--labels", "y.txt", "--budget", "soon"], "budget='soon' is not a time"),

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from mercerless.comparison.problem import guess_kind, guess_task, make_problem, read_problem
+from mercerless.comparison.problem import guess_kind, guess_task, make_problem
+from mercerless.comparison.reading import read_problem
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3))
@@ -78,7 +79,8 @@ def test_a_table_with_words_groups_and_split(tmp_path):
     assert problem.kind == "table" and problem.task == "regression"
     assert guessed(problem)["labels"] == "column 'price'"
     assert guessed(problem)["split"] == "10 test items"
-    assert problem.X.shape == (30, 2 + 3 + 1) and problem.X_test.shape == (10, 6)
+    assert problem.X.shape == (30, 4) and problem.X_test.shape == (10, 4) and problem.n_features == 2 + 3 + 2
+    assert problem.roles == {"a": "number", "b": "number", "colour": "category", "site": "category"}
     np.testing.assert_allclose(problem.y_test, X[30:, 2].round(3))
     assert len(np.unique(problem.groups)) == 8
     whole = read_problem(tmp_path / "t.csv", use_split=False, groups="none", drop=["colour", "group"])
@@ -122,7 +124,7 @@ def test_an_npz_with_a_test_set(tmp_path):
     [
         (dict(X=D, y=Y[:-1]), "There are 39 labels for 40 items"),
         (dict(X=D, y=["one"] * 40), "All labels are one"),
-        (dict(X=D, y=["rare", *Y[1:]]), "Every class needs at least 5 items, but rare has 1 of the 40 items"),
+        (dict(X=D, y=["rare"] * 4 + list(Y[4:])), "Every class needs at least 5 items, but rare has 4 of the 40 items"),
         (dict(X=D, y=np.full(40, 0.5), task="regression"), "All targets are equal"),
         (dict(X=D, y=[np.nan, *X[1:, 0]]), "1 labels are NaN or infinite"),
         (dict(X=np.where(np.eye(40), np.nan, D), y=Y), "X has 40 NaN"),
@@ -197,5 +199,11 @@ def test_parquet_with_what_is_no_table(tmp_path):
         read_problem(tmp_path / "lists.parquet")
     words = pa.table({"a": ["u", None, *"v" * 38], "b": list(X[:, 0]), "y": list(Y)})
     parquet.write_table(words, tmp_path / "missing.parquet")
-    with pytest.raises(ValueError, match=r"line 2, column 'a' is missing \(''\)"):
-        read_problem(tmp_path / "missing.parquet")
+    problem = read_problem(tmp_path / "missing.parquet")
+    assert guessed(problem)["missing values"] == "1 cells" and problem.n_features == 1 + 3
+
+
+def test_the_few_items_of_rare_classes_are_left_out_with_a_word():
+    problem = make_problem(D, ["rare", *Y[1:]])
+    assert problem.X.shape == (39, 39) and guessed(problem)["left out"] == "1 items of rare"
+    np.testing.assert_array_equal(problem.X, D[1:, 1:])

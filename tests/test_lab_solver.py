@@ -13,7 +13,19 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold
 
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
-from mercerless.selection.lab import (
+from mercerless.solvers.lab import (
+    Moments,
+    descend,
+    evidence,
+    gram,
+    initial_state,
+    interpolation,
+    least_squares,
+    moments,
+    shared_evidence,
+    solve_coefficients,
+)
+from mercerless.solvers.lab_fit import (
     CHECKPOINTS,
     SELECTIONS,
     Expansion,
@@ -29,18 +41,6 @@ from mercerless.selection.lab import (
     select_support,
     shared_candidates,
     with_coefficients,
-)
-from mercerless.solvers.lab import (
-    Moments,
-    descend,
-    evidence,
-    gram,
-    initial_state,
-    interpolation,
-    least_squares,
-    moments,
-    shared_evidence,
-    solve_coefficients,
 )
 
 FORMS = {"gaussian": LocalGaussian, "exponential": LocalExponential, "laplace": LocalLaplace}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from mercerless.commands import compare, fit, inspect, predict
 
@@ -15,6 +16,7 @@ COMMANDS = (inspect, compare, fit, predict)
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser with every subcommand."""
     parser = argparse.ArgumentParser(prog="mercerless", description="Learn with the similarity you have.")
+    parser.add_argument("--version", action="version", version=f"mercerless {version('mercerless')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add_parser(subparsers)

@@ -21,13 +21,16 @@ __all__ = ["load", "save"]
 #: numbers whose construction does nothing else.
 TRUSTED = frozenset(
     {
+        "numpy.dtype",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
         "sklearn.neighbors._kd_tree.KDTree",
     }
 )
 #: The modules whose classes fitted models are made of.
-MODULES = tuple(f"mercerless.{name}" for name in ("estimators.", "kernels.", "lowrank", "solvers.", "spectra"))
+MODULES = tuple(
+    f"mercerless.{name}" for name in ("comparison.columns", "estimators.", "kernels.", "lowrank", "solvers.", "spectra")
+)
 
 
 def save(model: Any, path: str | os.PathLike) -> None:

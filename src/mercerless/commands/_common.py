@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,14 +24,19 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
         "data",
         nargs="?" if optional else None,
         metavar="DATA",
-        help="a matrix of similarities or distances, a table, or strings, in .npy, .npz, .csv, .tsv, .txt or .parquet"
+        help="a matrix of similarities or distances, a table, or strings: arrays (.npy, .npz, .mat), any text table, "
+        ".parquet, .feather, .xlsx, .fasta, also compressed; - is the standard input"
         + ("; without it, the built-in digit shapes" if optional else ""),
     )
-    data.add_argument("--labels", metavar="FILE|COLUMN", help="a file with one label per item, or the column of labels")
+    data.add_argument(
+        "--labels", metavar="FILE|COLUMN", help="a file with labels, in order or with the items' names, or a column"
+    )
     kinds = ("similarity", "distance", "dissimilarity", "table", "strings")
     data.add_argument("--kind", choices=kinds, help="what DATA holds (guessed)")
     data.add_argument("--task", choices=("classification", "regression"), help="what the labels are (guessed)")
     data.add_argument("--groups", metavar="COLUMN|FILE|none", help="items of one group are never split (guessed)")
+    names = "levenshtein, jaro_winkler, indel, hamming, ... or module:function"
+    data.add_argument("--similarity", metavar="NAME", help=f"how strings are compared: {names}")
     data.add_argument("--array", metavar="NAME", help="the array of an .npz file (guessed)")
     data.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave out a column; repeatable")
     data.add_argument("--no-split", action="store_true", help="do not use a train/test split found in DATA")
@@ -53,14 +59,16 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read(args: argparse.Namespace) -> Problem:
     """Return the problem that the arguments describe, and say what was found out."""
-    from mercerless.comparison.problem import make_problem, read_problem
+    from mercerless.comparison.problem import make_problem
+    from mercerless.comparison.reading import read_problem
 
     if args.data is None:
         from mercerless.datasets import load_digit_shapes
 
         shapes = load_digit_shapes()
         loading = "shapes = mercerless.datasets.load_digit_shapes()\nX, y = shapes.D, shapes.target"
-        problem = make_problem(shapes.D, shapes.target, kind="distance", name="digit shapes", loading=loading)
+        problem = make_problem(shapes.D, shapes.target, kind="distance", name="digit shapes")
+        problem = replace(problem, loading=loading)
     else:
         problem = read_problem(
             args.data,
@@ -71,6 +79,7 @@ def read(args: argparse.Namespace) -> Problem:
             array=args.array,
             drop=args.drop,
             use_split=not args.no_split,
+            similarity=args.similarity,
         )
     print(describe(problem))
     for guess in problem.guesses:
@@ -100,6 +109,13 @@ def check_output(path: str, suffix: str) -> Path:
     if output.is_dir():
         raise IsADirectoryError(f"{path!r} is a folder; give the name of a file.")
     return output
+
+
+def check_not_input(output: Path, *inputs: str | None) -> None:
+    """Refuse to overwrite what is read."""
+    for path in inputs:
+        if path is not None and Path(path).exists() and output.exists() and output.samefile(path):
+            raise ValueError(f"The output {str(output)!r} is also an input; give another name.")
 
 
 def run_comparison(args: argparse.Namespace, problem: Problem):

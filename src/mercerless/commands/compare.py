@@ -7,6 +7,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
+from mercerless._optional import import_optional
 from mercerless.commands import _common
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, compare, report."""
     output = _common.check_output(args.output, ".html")
     saved = None if args.save is None else _common.check_output(args.save, ".json")
+    import_optional("matplotlib", "report", "The report")
     problem = _common.read(args)
     comparison = _common.run_comparison(args, problem)
     print(f"\n{comparison}\n")  # before anything is written: a full disk shall not lose it
@@ -71,13 +73,16 @@ def command(args: argparse.Namespace, comparison: Comparison) -> str:
     words = ["mercerless", "compare"]
     if args.data is not None:
         words.append(args.data)
-        for option in ("labels", "groups", "array"):
+        for option in ("labels", "groups", "array", "similarity"):
             if getattr(args, option) is not None:
                 words += [f"--{option}", getattr(args, option)]
         for column in args.drop:
             words += ["--drop", column]
         words += ["--no-split"] * args.no_split
-        words += ["--kind", comparison.problem.kind, "--task", comparison.problem.task]
+        kind = comparison.problem.kind if comparison.problem.items is None else args.kind
+        if kind is not None:
+            words += ["--kind", kind]
+        words += ["--task", comparison.problem.task]
     learners = ",".join(learner.name for learner in comparison.learners if learner.name in comparison.names)
     words += ["--metric", comparison.metric, "--learners", learners]
     words += ["--repeats", str(max(1, comparison.n_repeats)), "--seed", str(args.seed)]

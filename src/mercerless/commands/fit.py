@@ -75,27 +75,35 @@ def run(args: argparse.Namespace) -> int:
 
 
 def without_search(estimator):
-    """Return a fitted estimator without the record of its search, also inside a vote."""
+    """Return a fitted estimator without the record of its search, also inside a vote or after a preprocessing."""
     if hasattr(estimator, "estimators_") and hasattr(estimator, "named_estimators_"):
         estimator.estimators_ = [without_search(member) for member in estimator.estimators_]
         estimator.named_estimators_ = dict(zip(estimator.named_estimators_, estimator.estimators_))
+        return estimator
+    if hasattr(estimator, "steps"):
+        name, last = estimator.steps[-1]
+        estimator.steps[-1] = (name, without_search(last))
         return estimator
     return getattr(estimator, "best_estimator_", estimator)
 
 
 def describe(problem, learner) -> dict:
     """Return what 'predict' must know to read new items, as plain values."""
-    encoding = problem.encoding if problem.kind == "table" else None
+    similarity = problem.similarity
+    if callable(similarity):
+        similarity = f"{similarity.__module__}:{similarity.__name__}"
     return {
-        "format": 1,
+        "format": 2,
         "learner": learner.name,
         "takes": learner.takes,
         "kind": problem.kind,
         "task": problem.task,
-        "largest": float(problem.X.max()),
-        "smallest": float(problem.X.min()),
+        "largest": float(problem.X.max()) if problem.is_matrix else 0.0,
+        "smallest": float(problem.X.min()) if problem.is_matrix else 0.0,
         "n_columns": int(problem.X.shape[1]),
-        "columns": None if encoding is None else list(encoding.columns),
-        "categories": None if encoding is None else encoding.categories,
+        "prepared": problem.preprocessor is not None,
+        "roles": problem.roles,
+        "ids": None if problem.ids is None else list(problem.ids),
         "items": None if problem.items is None else list(problem.items),
+        "similarity": similarity,
     }

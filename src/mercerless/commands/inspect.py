@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from mercerless._memory import check_memory
 from mercerless._optional import import_optional
-from mercerless._validation import check_memory, check_square, guess_task
-from mercerless.comparison.files import as_real, find_labels, find_matrix, read_arrays, read_labels
-from mercerless.comparison.problem import conversion
+from mercerless._validation import check_square, guess_task
+from mercerless.comparison import files, tables
+from mercerless.comparison.problem import conversion, item_similarities
 from mercerless.datasets import load_digit_shapes
 from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
-from mercerless.spectra import KINDS, Asymmetry, Indefiniteness, asymmetry, check_kind, symmetrize
+from mercerless.spectra import KINDS, Asymmetry, Indefiniteness, asymmetry, check_kind, indefiniteness, symmetrize
 
 DESCRIPTION = """\
 Say what a similarity or distance matrix is (symmetric? indefinite? of what rank?), name the estimator to
@@ -47,7 +49,7 @@ def add_parser(subparsers) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", nargs="?", help="a square matrix in .npy, .npz, .csv, .tsv or .txt")
+    parser.add_argument("file", nargs="?", help="a square matrix or a triangle, in any format; - is standard input")
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file to look at")
     parser.add_argument("--labels", metavar="FILE", help="one label per row; an .npz file's own y is found")
     parser.add_argument("--kind", choices=KINDS, help="what the entries are (guessed)")
@@ -62,9 +64,12 @@ def run(args: argparse.Namespace) -> None:
     n = len(matrix.values)
     # the matrix, its symmetric part, the kernel, and LAPACK's copy for the eigenvalues
     check_memory(4 * matrix.values.nbytes, f"Inspecting a {n} x {n} matrix", remedy="inspect a part of its rows")
-    report = draw(matrix, output)
+    try:
+        report, picture = draw(matrix, output), str(output)
+    except ImportError as error:
+        report, picture = indefiniteness(similarities(matrix)), f"none: {error}"
     print("\n".join(describe(matrix, report)))
-    print(f"picture          {output}")
+    print(f"picture          {picture}")
 
 
 def check_output(path: str) -> Path:
@@ -81,22 +86,40 @@ def read(args: argparse.Namespace) -> Matrix:
     """Return the matrix to inspect, checked, and what it is."""
     if args.file is None:
         shapes = load_digit_shapes()
-        values, name, labels = shapes.D, "digit shapes", shapes.target
+        values, name, labels, ids = shapes.D, "digit shapes", shapes.target, None
     else:
-        arrays = read_arrays(args.file)
-        found = find_matrix(arrays, args.file, args.array)
-        values = as_real(arrays[found], repr(args.file) if len(arrays) == 1 else f"{found} in {args.file!r}")
-        name = Path(args.file).name if len(arrays) == 1 else f"{found} of {Path(args.file).name}"
-        own = find_labels(arrays)
-        labels = None if own is None or len(arrays[own]) != len(values) else arrays[own]
+        values, name, labels, ids = read_matrix(args.file, args.array)
     values = check_square(values, "The matrix")
     if len(values) < 2:
         raise ValueError("The matrix has one row; there must be at least two items to compare.")
     if args.labels is not None:
-        labels = read_labels(args.labels)
+        labels = tables.read_labels(args.labels, len(values), ids)
         if len(labels) != len(values):
             raise ValueError(f"{args.labels!r} has {len(labels)} labels for a matrix of {len(values)} rows.")
     return Matrix(values, name, labels, check_kind(values, args.kind or "auto", "The matrix", "--kind"))
+
+
+def read_matrix(file: str, array: str | None) -> tuple[np.ndarray, str, np.ndarray | None, Sequence[str] | None]:
+    """Return the matrix in a file, what it is called, and its labels and the names of its items, if any."""
+    path = files.existing_file(file)
+    name = "standard input" if file == "-" else path.name
+    content = tables.read(path)
+    if isinstance(content, tables.Items):
+        return item_similarities(content.items, content.items), f"edit similarities of {name}", None, content.ids
+    if isinstance(content, tables.Table):
+        label = next((str(own) for own in content.frame.columns if str(own).lower() in files.LABEL_NAMES), None)
+        labels = None if label is None else tables.parse_labels(content.text(label), files.name_of(path))
+        values, ids = tables.as_matrix(content.without([label]))
+        return values, name, labels, ids
+    found = files.find_matrix(content, path, array)
+    what = files.name_of(path) if len(content) == 1 else f"{found} in {files.name_of(path)}"
+    values = content[found]
+    if values.ndim == 1 and values.dtype.kind in "biuf":
+        values = tables.from_condensed(values, what)
+    values = files.as_real(values, what)
+    own = files.find_labels(content)
+    labels = None if own is None or content[own].size != len(values) else content[own].ravel()
+    return values, name if len(content) == 1 else f"{found} of {name}", labels, None
 
 
 def similarities(matrix: Matrix) -> np.ndarray:

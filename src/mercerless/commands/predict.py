@@ -6,16 +6,25 @@ import argparse
 import csv
 import io
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.commands import _common
+from mercerless.comparison.tables import is_number
+
+if TYPE_CHECKING:
+    from mercerless.comparison.tables import Table
 
 DESCRIPTION = """\
 Predict for new items with a model from 'mercerless fit'. A model of a similarity or distance matrix takes one row per
-new item with its similarities or distances to the training items, in their order; a model of a table takes a table
-with the same columns; a model of strings takes strings, one per line or in the first column of words."""
+new item with its similarities or distances to the training items, found by their names or else in their order; one of
+a table takes a table with the same columns in any order; one of strings takes strings, one per line, in FASTA, or in
+the column of the same name. The names of the items are written beside the predictions."""
 
 EXAMPLES = """\
 examples:
@@ -47,59 +56,166 @@ def run(args: argparse.Namespace) -> int:
     from mercerless import persistence
     from mercerless.comparison.result import write_atomically
 
+    persistence.check_installed()
     output = _common.check_output(args.output, ".csv")
-    model = persistence.load(args.model)
+    _common.check_not_input(output, args.model, args.data)
+    estimator, description = load_model(args.model, persistence.load)
+    rows, ids = read_rows(args.data, args.array, description)
     try:
-        estimator, description = model["estimator"], json.loads(model["description"])
-    except (TypeError, KeyError, ValueError):
-        raise ValueError(f"{args.model!r} was not written by 'mercerless fit'.") from None
-    rows = read_rows(args.data, args.array, description)
-    columns = {"prediction": estimator.predict(rows)}
-    if args.probabilities:
-        if not hasattr(estimator, "predict_proba"):
-            raise ValueError(f"The model ({description['learner']}) gives no probabilities; leave out --probabilities.")
-        for label, values in zip(estimator.classes_, estimator.predict_proba(rows).T):
-            columns[f"probability of {label}"] = values
+        predicted = estimator.predict(rows)
+        if args.probabilities and not hasattr(estimator, "predict_proba"):
+            raise ValueError(f"it ({description['learner']}) gives no probabilities; leave out --probabilities")
+        probabilities = estimator.predict_proba(rows).T if args.probabilities else ()
+    except MemoryError:
+        raise
+    except Exception as error:  # a forged model can fail anywhere
+        reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
+        raise ValueError(f"The model {args.model!r} cannot predict for these items: {reason}.") from None
+    columns = {} if ids is None else {"id": ids}
+    columns["prediction"] = predicted
+    for label, values in zip(estimator.classes_ if args.probabilities else (), probabilities):
+        columns[f"probability of {label}"] = values
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
-    writer.writerows(zip(*columns.values()))
+    writer.writerows([harmless(cell) for cell in row] for row in zip(*columns.values()))
     write_atomically(output, text.getvalue())
-    print(f"{len(rows)} predictions\n{output}")
+    print(f"{len(predicted)} predictions\n{output}")
     return 0
 
 
-def read_rows(path: str, array: str | None, description: dict) -> NDArray:
-    """Return new items in the form the model takes."""
-    from mercerless._validation import check_real
-    from mercerless.comparison.files import ARRAY_SUFFIXES, existing_file, read_matrix
-    from mercerless.comparison.problem import SUFFIXES, TableEncoding, as_distances, edit_similarities, read_table
+def harmless(cell: object) -> object:
+    """Return a cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe."""
+    text = str(cell)
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not is_number(text) else cell
 
-    file = existing_file(path, SUFFIXES)
-    what, width = repr(path), description["n_columns"]
-    if description["kind"] == "strings":
-        rows = edit_similarities(read_strings(file), description["items"])
-    elif description["columns"] is not None and file.suffix.lower() not in (".npy", ".npz"):
-        encoding = TableEncoding(tuple(description["columns"]), description["categories"])
-        return encoding.encode(read_table(file), what)
-    elif file.suffix.lower() in ARRAY_SUFFIXES:
-        rows = check_real(read_matrix(file, array), what)
+
+def load_model(path: str, load: Callable[[str], Any]) -> tuple[Any, dict[str, Any]]:
+    """Return the estimator of a file from 'mercerless fit' and what it says about the items it takes."""
+    kinds = {
+        "kind": str,
+        "takes": str,
+        "learner": str,
+        "smallest": float,
+        "largest": float,
+        "n_columns": int,
+        "prepared": bool,
+    }
+    model = load(path)
+    try:
+        estimator, description = model["estimator"], json.loads(model["description"])
+        known = all(isinstance(description[key], kind) for key, kind in kinds.items())
+        lists = all(isinstance(description[key], (list, type(None))) for key in ("ids", "items"))
+        roles = isinstance(description["roles"], (dict, type(None))) and isinstance(
+            description["similarity"], (str, type(None))
+        )
+        if not (known and lists and roles and callable(estimator.predict)):
+            raise ValueError
+    except (TypeError, KeyError, ValueError, AttributeError, RecursionError):
+        raise ValueError(f"{path!r} was not written by 'mercerless fit', or by an older version: fit again.") from None
+    return estimator, description
+
+
+def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Sequence[str] | None]:
+    """Return new items in the form the model takes, and their names; what cannot be matched is refused."""
+    from mercerless._validation import check_real
+    from mercerless.comparison import files, tables
+    from mercerless.comparison.problem import as_distances, item_similarities
+
+    file = files.existing_file(path)
+    what, width = files.name_of(file), description["n_columns"]
+    if description["items"] is not None:
+        items, ids = read_items(file, description["roles"])
+        rows = item_similarities(items, description["items"], description["similarity"])
     else:
-        table = read_table(file)
-        rows = TableEncoding(tuple(table.columns), {}).encode(table, what)
+        content = tables.read(file)
+        if isinstance(content, tables.Items):
+            raise ValueError(f"{what} holds sequences, but the model was fitted on a {description['kind']}.")
+        if isinstance(content, dict):
+            found = files.find_matrix(content, path, array)
+            rows, ids = files.as_real(content[found], what), None
+        else:
+            ids = content.ids
+            if description["kind"] == "table" and description["roles"] is not None:
+                return table_rows(content, description), ids
+            rows = matrix_rows(content, None if description["kind"] == "table" else description["ids"], width)
+        if description["prepared"]:
+            raise ValueError(f"{what} has no names of columns; give a table with {', '.join(description['roles'])}.")
+        rows = check_real(rows, what)
     if rows.shape[1] != width:
         of = "columns of the training table" if description["kind"] == "table" else "training items"
         raise ValueError(f"{what} has {rows.shape[1]} columns; there must be {width}, one for each of the {of}.")
     if description["kind"] != "table" and description["takes"] == "distances":
-        return as_distances(rows, description["kind"], description["smallest"], description["largest"])
-    return rows
+        rows = as_distances(rows, description["kind"], description["smallest"], description["largest"])
+    return rows, ids
 
 
-def read_strings(file: Path) -> list[str]:
-    """Return one string per line, or the first column of words of a table."""
-    from mercerless.comparison.problem import _is_text, read_table
+def matrix_rows(table: Table, ids: Sequence[str] | None, width: int) -> NDArray:
+    """Return the rows of a table as numbers, its columns by the names of the training items where both have names."""
+    from mercerless.comparison import tables
 
-    if file.suffix.lower() == ".txt":
-        return [line for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    table = read_table(file)
-    return next((cells for cells in table.columns.values() if _is_text(cells)), next(iter(table.columns.values())))
+    if table.ragged:
+        raise ValueError(f"{table.ragged}; give every row one number per training item.")
+    if ids is not None and table.named and list(table.frame.columns) != list(ids):
+        gone = [name for name in ids if name not in table.frame.columns]
+        if gone:
+            raise ValueError(
+                f"{table.what} has no column for the training item {gone[0]!r} ({len(gone)} of {len(ids)} are "
+                "missing); name the columns like the training items, or leave their names out to take them in order."
+            )
+        table = replace(table, frame=table.frame[list(ids)])
+    tables.check_numbers(table)
+    return table.frame.to_numpy(np.float64)
+
+
+def table_rows(table: Table, description: dict) -> Any:
+    """Return the columns that the model knows, by name and of their types."""
+    import pandas as pd
+
+    from mercerless.comparison import tables
+    from mercerless.comparison.columns import coerce
+
+    roles = description["roles"]
+    gone = next((name for name in roles if not table.has(name)), None)
+    if gone is not None:
+        names = ", ".join(map(str, table.frame.columns))
+        raise ValueError(f"{table.what} has no column {gone!r}; it has {names}.")
+    if table.ragged:
+        raise ValueError(f"{table.ragged}; {tables.UNEVEN}")
+    tables.check_numbers(table, [name for name, role in roles.items() if role == "number"])
+    words = {name: table.text(name) for name, role in roles.items() if role != "number"}
+    frame = table.frame.assign(
+        **{
+            name: pd.Series(cells, dtype=object).where(lambda c: ~c.isin(tables.MISSING))
+            for name, cells in words.items()
+        }
+    )
+    rows = coerce(frame, roles)
+    if description["prepared"]:
+        return rows
+    gaps = rows.isna().to_numpy()
+    if gaps.any():
+        row, column = np.argwhere(gaps)[0]
+        raise ValueError(f"{table.at(row, rows.columns[column])} is missing, which no training row was; fill it in.")
+    return rows.to_numpy(np.float64)
+
+
+def read_items(file: Path, roles: dict[str, str] | None) -> tuple[Sequence[str], Sequence[str] | None]:
+    """Return strings, one per line or from the column that they were in, and their names."""
+    from mercerless.comparison import files, tables
+
+    if files.format_of(file) == ".txt":
+        return tables.read_lines(file), None
+    content = tables.read(file)
+    if isinstance(content, tables.Items):
+        return content.items, content.ids
+    if not isinstance(content, tables.Table):
+        raise ValueError(f"{files.name_of(file)} holds numbers, but the model was fitted on strings.")
+    wanted = next(iter(roles or {}), None)
+    if wanted is not None and content.named and content.has(wanted):
+        return content.text(wanted), None if wanted == content.id_column else content.ids
+    words = [name for name, dtype in zip(content.frame.columns, content.frame.dtypes) if dtype.kind == "O"]
+    if content.frame.shape[1] > 1 and len(words) != 1 and (wanted is None or content.named):
+        named = f"{wanted!r}" if wanted is not None else "of strings"
+        raise ValueError(f"{content.what} has no column {named}; it has {', '.join(content.frame.columns)}.")
+    return content.text((words or list(content.frame.columns))[0]), content.ids

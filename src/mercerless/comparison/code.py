@@ -28,22 +28,20 @@ def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> st
     str
         Python code.
     """
-    preparation = []
-    if problem.kind == "strings":
-        preparation += ["X = cdist(items, items, scorer=Levenshtein.normalized_similarity)"]
+    loading, preparation = problem.loading, []
+    if problem.items is not None and "read_problem(" not in loading:
+        similarity = problem.similarity
+        name = similarity.__name__ if callable(similarity) else repr(similarity)
+        loading = loading.replace("X, y", "items, y")
+        preparation.append(f"X = item_similarities(items, items, {name})  # new items: the rows of new, items")
     if problem.asymmetry and learner.takes in ("symmetric", "distances"):
         preparation.append("X = symmetrize(X)  # new items: the mean of both directions")
     if problem.kind == "dissimilarity" and learner.takes == "distances":
         preparation.append("X = X - X.min()  # new items: their rows minus the same minimum")
     elif problem.is_matrix and not problem.small_is_like and learner.takes == "distances":
         preparation.append("X = X.max() - X  # new items: the same maximum minus their rows")
-    if problem.encoding is not None and problem.encoding.categories:
-        preparation.append("X = pd.get_dummies(X, dtype=float)")
-    loading = problem.loading
-    if problem.kind == "strings":
-        loading = loading.replace("X = ", "items = ")
     body = "\n".join([loading, *preparation])
-    rows = "the same columns" if problem.kind == "table" else "one row per new item, against the training items"
+    rows = "one row per new item, against the training items" if problem.is_matrix else "the same columns"
     fit = f"{assignment(estimator)}\nestimator.fit(X, y)\n# estimator.predict(X_new): {rows}"
     return f"{imports_for(body, estimator)}\n\n{body}\n\n{fit}\n"
 
@@ -67,12 +65,13 @@ def describe(estimator: BaseEstimator) -> str:
 def imports_for(body: str, estimator: BaseEstimator) -> str:
     """Return the import lines that `body` and the constructor call need."""
     wanted = {(public_module(type(part)), type(part).__name__) for part in parts_of(estimator)}
-    if "symmetrize(" in body:
-        wanted.add(("mercerless.spectra", "symmetrize"))
-    modules = {"np.": "import numpy as np", "pd.": "import pandas as pd", "mercerless.": "import mercerless"}
-    lines = [line for prefix, line in modules.items() if prefix in body]
-    if "Levenshtein" in body:
-        wanted |= {("rapidfuzz.distance", "Levenshtein"), ("rapidfuzz.process", "cdist")}
+    helpers = {
+        "read_problem(": "mercerless.comparison",
+        "item_similarities(": "mercerless.comparison.problem",
+        "symmetrize(": "mercerless.spectra",
+    }
+    wanted |= {(module, call.rstrip("(")) for call, module in helpers.items() if call in body}
+    lines = ["import mercerless"] if "mercerless." in body else []
     return "\n".join([*lines, *(f"from {module} import {name}" for module, name in sorted(wanted))])
 
 
@@ -94,5 +93,7 @@ def public_module(cls: type) -> str:
     """Return the module to import a class from."""
     parts = cls.__module__.split(".")
     if parts[0] == "mercerless":
+        if parts[1] == "comparison":
+            return cls.__module__
         return "mercerless" if parts[1] == "estimators" else ".".join(parts[:2])
     return ".".join(part for part in parts if not part.startswith("_"))

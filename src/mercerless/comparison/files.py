@@ -1,130 +1,249 @@
-"""Reading matrices, arrays and labels from files, never by unpickling.
+"""Opening files, and reading arrays from them, never by unpickling.
 
-Every problem is one sentence that names the file, what is wrong and what to do, raised as ``ValueError``
-or ``OSError`` before any work is done.
+Every problem is one sentence that names the file, what is wrong and what to do, raised as ``ValueError``, ``OSError``
+or ``MemoryError`` before any work is done.
 """
 
 from __future__ import annotations
 
-import csv
+import bz2
+import gzip
+import io
+import lzma
 import os
+import re
+import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mercerless._validation import check_memory
+from mercerless._memory import check_memory, memory_budget
 
-TEXT_SUFFIXES = (".csv", ".tsv", ".txt")
-ARRAY_SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES)
+TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".dat", ".data", ".phy", ".phylip", ".dist")
+FASTA_SUFFIXES = (".fasta", ".fa", ".faa", ".fna")
+TABLE_SUFFIXES = (".parquet", ".feather", ".xlsx")
+ARRAY_SUFFIXES = (".npy", ".npz", ".mat")
+SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES, *TABLE_SUFFIXES, *FASTA_SUFFIXES, ".mat")
+COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zip": None}
 
-#: Names under which an .npz file is searched for its matrix and its labels, first match wins.
-MATRIX_NAMES = ("K", "D", "S", "similarity", "similarities", "distance", "distances", "kernel", "matrix", "X")
-LABEL_NAMES = ("y", "labels", "label", "target", "classes")
+#: Names under which a file of several arrays is searched for its matrix and its labels, first match wins.
+MATRIX_NAMES = ("K", "D", "S", "similarity", "similarities", "distance", "distances", "kernel", "gram", "matrix", "X")
+LABEL_NAMES = ("y", "labels", "label", "target", "targets", "classes", "class")
+#: What to do about a file that is too large.
+LESS = "use a part of the rows"
 
 
-def existing_file(path: str | os.PathLike, suffixes: tuple[str, ...] = ARRAY_SUFFIXES) -> Path:
+# ------------------------------------------------------------------------------------------------ opening files
+
+
+def existing_file(path: str | os.PathLike, suffixes: Sequence[str] = SUFFIXES) -> Path:
     """Return `path` as a Path; an OSError or ValueError in one sentence if it cannot be such a file."""
     path = Path(path)
+    if str(path) == "-":
+        return path
     if not path.exists():
         raise FileNotFoundError(f"There is no file {str(path)!r}; check the path.")
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; give a file inside it.")
-    if path.suffix.lower() not in suffixes:
+    if format_of(path) not in suffixes:
         raise ValueError(f"Cannot read {str(path)!r}: its name must end in one of {', '.join(suffixes)}.")
-    if path.stat().st_size == 0:
+    if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"{str(path)!r} is empty.")
     return path
 
 
-def read_arrays(path: str | os.PathLike, memory_limit: int | str | None = None) -> dict[str, np.ndarray]:
-    """Read every array of a .npy, .npz, .csv, .tsv or .txt file.
-
-    Parameters
-    ----------
-    path : path-like
-        The file. Only .npz holds several arrays; the other kinds hold one.
-    memory_limit : int, str or None, default=None
-        What the arrays may occupy; see `mercerless._validation.memory_budget`.
-
-    Returns
-    -------
-    arrays : dict of str to ndarray
-        By name. The single array of the other formats is named ``"matrix"``.
-    """
-    path = existing_file(path)
-    suffix = path.suffix.lower()
-    if suffix == ".npz":
-        return _read_npz(path, memory_limit)
-    if suffix == ".npy":
-        return {"matrix": _read_npy(path, memory_limit)}
-    return {"matrix": _read_text(path)}
+def format_of(path: Path) -> str:
+    """Return the suffix that says how to read a file, without that of a compression."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        suffixes = suffixes[:-1] or [".csv"]
+        return suffixes[-1] if suffixes[-1] in SUFFIXES else ".csv"
+    return suffixes[-1] if suffixes else ""
 
 
-def read_matrix(path: str | os.PathLike, name: str | None = None, memory_limit: int | str | None = None) -> np.ndarray:
-    """Read one real matrix.
+def open_file(path: Path) -> tuple[BinaryIO, str]:
+    """Return the uncompressed content of a file, or of standard input for ``-``, and its format as a suffix."""
+    if str(path) == "-":
+        content = sys.stdin.buffer.read(memory_budget() + 1)
+        check_memory(len(content), "Reading the standard input", remedy=LESS)
+        if not content:
+            raise ValueError("The standard input is empty.")
+        marks = {b"\x93NUMPY": ".npy", b"PK": ".npz", b"PAR1": ".parquet", b"ARROW1": ".feather", b"MATLAB": ".mat"}
+        return io.BytesIO(content), next((suffix for mark, suffix in marks.items() if content.startswith(mark)), ".csv")
+    compression = path.suffix.lower()
+    if compression not in COMPRESSIONS:
+        return open(path, "rb"), format_of(path)
+    try:
+        content = _decompress(path, compression, memory_budget() + 1)
+    except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError):
+        raise ValueError(f"{str(path)!r} is damaged: it cannot be decompressed.") from None
+    except Exception as error:  # zlib.error, which the standard library does not always wrap
+        if type(error).__name__ != "error":
+            raise
+        raise ValueError(f"{str(path)!r} is damaged: it cannot be decompressed.") from None
+    check_memory(len(content), f"Reading {str(path)!r}", remedy=LESS)
+    if not content:
+        raise ValueError(f"{str(path)!r} is empty.")
+    return io.BytesIO(content), format_of(path)
 
-    Parameters
-    ----------
-    path : path-like
-        A .npy, .npz, .csv, .tsv or .txt file. Text may have a header line and a first column of row names.
-    name : str or None, default=None
-        Which array of an .npz file; None takes the only 2-D one, or the first of `MATRIX_NAMES`.
-    memory_limit : int, str or None, default=None
-        What the arrays may occupy; see `mercerless._validation.memory_budget`.
 
-    Returns
-    -------
-    matrix : ndarray of shape (n_rows, n_columns)
-        Real floating-point numbers, float32 where the file has float32.
-    """
-    arrays = read_arrays(path, memory_limit)
-    name = find_matrix(arrays, path, name)
-    return as_real(arrays[name], f"{str(path)!r}" if len(arrays) == 1 else f"{name!r} in {str(path)!r}")
+def _decompress(path: Path, compression: str, most: int) -> bytes:
+    """Return at most `most` bytes of the content."""
+    opener = COMPRESSIONS[compression]
+    if opener is not None:
+        with opener(path) as file:
+            return file.read(most)
+    with zipfile.ZipFile(path) as archive:
+        members = [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX" not in name]
+        if len(members) != 1:
+            raise ValueError
+        with archive.open(members[0]) as file:
+            return file.read(most)
 
 
-def find_matrix(arrays: dict[str, np.ndarray], path: str | os.PathLike, name: str | None = None) -> str:
-    """Return the name of the matrix among the `arrays` of one file, see `read_matrix`."""
+# ------------------------------------------------------------------------------------------------------- arrays
+
+
+def read_arrays(path: str | os.PathLike) -> dict[str, NDArray]:
+    """Read every array of a .npy, .npz or .mat file, by name."""
+    path = existing_file(path, ARRAY_SUFFIXES)
+    file, suffix = open_file(path)
+    with file:
+        return load_arrays(file, suffix, path)
+
+
+def load_arrays(file: BinaryIO, suffix: str, path: Path) -> dict[str, NDArray]:
+    """Read the arrays of an open file by name; a .npy file or a sparse matrix has one, named "matrix"."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    what = f"Reading {str(path)!r}"
+    try:
+        if suffix == ".npy":
+            return {"matrix": _read_npy(file, size, what)}
+        arrays = _read_npz(file, what) if suffix == ".npz" else _read_mat(file, size, what)
+    except MemoryError:
+        raise
+    except Exception:  # a damaged file can fail anywhere in the readers
+        raise ValueError(
+            f"{str(path)!r} is not a readable {suffix} file of plain numbers or text: it is damaged or "
+            "holds pickled Python objects, which are never loaded."
+        ) from None
+    if not arrays:
+        raise ValueError(f"{str(path)!r} holds no arrays.")
+    return _dense(arrays, path)
+
+
+def _read_npy(file: Any, size: int, what: str) -> NDArray:
+    """Read one array; what its header claims is checked against the `size` of what is there."""
+    version = np.lib.format.read_magic(file)
+    header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    shape, _, dtype = header[version](file)
+    if dtype.hasobject or any(length < 0 for length in shape):
+        raise ValueError
+    n_bytes = dtype.itemsize
+    for length in shape:  # not np.prod, which overflows
+        n_bytes *= length
+    if n_bytes > size:
+        raise ValueError
+    check_memory(n_bytes, what, remedy=LESS)
+    file.seek(0)
+    return np.lib.format.read_array(file, allow_pickle=False)
+
+
+def _read_npz(file: BinaryIO, what: str) -> dict[str, NDArray]:
+    arrays = {}
+    with zipfile.ZipFile(file) as archive:
+        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+        check_memory(sum(m.file_size for m in members), what, remedy=LESS)
+        for member in members:
+            with archive.open(member) as content:
+                arrays[member.filename.removesuffix(".npy")] = _read_npy(content, member.file_size, what)
+    return arrays
+
+
+def _read_mat(file: BinaryIO, size: int, what: str) -> dict[str, NDArray]:
+    from scipy.io import loadmat, whosmat
+
+    n_cells = sum(int(np.prod([float(n) for n in shape])) for _, shape, _ in whosmat(file))
+    check_memory(8 * n_cells, what, remedy=LESS)
+    if n_cells > 2000 * size:  # more than any compression explains
+        raise ValueError
+    file.seek(0)
+    arrays = {}
+    for name, value in loadmat(file).items():
+        if isinstance(value, np.ndarray) and value.dtype == object:  # a cell array of words
+            value = np.array([np.asarray(cell).item() for cell in value.ravel()]).astype(str)
+        if isinstance(value, np.ndarray) and not name.startswith("__"):
+            arrays[name] = value.ravel() if 1 in value.shape and value.size > 1 else value
+        elif hasattr(value, "toarray"):
+            check_memory(8.0 * value.shape[0] * value.shape[1], what, remedy=LESS)
+            arrays[name] = value.toarray()
+    return arrays
+
+
+def _dense(arrays: dict[str, NDArray], path: Path) -> dict[str, NDArray]:
+    """Return the matrix that `scipy.sparse.save_npz` wrote as one array; other arrays as they are."""
+    from scipy import sparse
+
+    if not {"format", "shape", "data"} <= set(arrays):
+        return arrays
+    try:
+        form, shape = arrays["format"].item(), tuple(int(n) for n in arrays["shape"])
+        form = form.decode() if isinstance(form, bytes) else form
+        check_memory(8.0 * shape[0] * shape[1], f"Reading {str(path)!r}", remedy=LESS)
+        if form == "coo":
+            matrix = sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape)
+        else:
+            make = {"csr": sparse.csr_array, "csc": sparse.csc_array}[form]
+            matrix = make((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
+            matrix.check_format(full_check=True)
+    except (ValueError, KeyError, TypeError, IndexError, OverflowError):
+        raise ValueError(f"{str(path)!r} holds a damaged or unusual sparse matrix; save it in CSR format.") from None
+    return {"matrix": matrix.toarray()}
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Tell what an array is from the part of the data it is for: ``K_train`` is ("k", "train")."""
+    short = {"tr": "train", "te": "test", "trn": "train", "tst": "test"}
+    match = re.fullmatch(r"(?:(train|test)_?)?(.+?)(?:_?(train|test)|_(tr|te|trn|tst))?", name.lower())
+    if match is None:
+        return name.lower(), ""
+    part = match[1] or match[3] or match[4] or ""
+    return match[2].strip("_"), short.get(part, part)
+
+
+def find_matrix(arrays: dict[str, NDArray], path: str | os.PathLike, name: str | None = None) -> str:
+    """Return the name of the matrix among the `arrays` of one file."""
     if name is not None:
         if name not in arrays:
             raise ValueError(f"{str(path)!r} has no array {name!r}; it has {', '.join(arrays)}.")
         return name
     if len(arrays) == 1:
         return next(iter(arrays))
-    matrices = [key for key, value in arrays.items() if value.ndim == 2]
-    known = [key for key in MATRIX_NAMES if key in matrices]
+    matrices = [key for key, value in arrays.items() if value.ndim == 2 and split_name(key)[1] != "test"]
+    known = [key for wanted in MATRIX_NAMES for key in matrices if split_name(key)[0] == wanted.lower()]
     if len(matrices) == 1 or known:
         return known[0] if known else matrices[0]
     found = "several matrices: " + ", ".join(matrices) if matrices else "no matrix among " + ", ".join(arrays)
     raise ValueError(f"{str(path)!r} has {found}; name the one to use.")
 
 
-def read_labels(path: str | os.PathLike, name: str | None = None) -> np.ndarray:
-    """Read one label per row: a 1-D .npy or .npz array, or a text file with one label per line."""
-    path = existing_file(path)
-    if path.suffix.lower() in TEXT_SUFFIXES:
-        lines = [line.strip().strip('"') for line in _text(path).splitlines()]
-        return _as_labels([line for line in lines if line], path)
-    arrays = read_arrays(path)
-    if name is not None:
-        find_matrix(arrays, path, name)
-    elif len(arrays) == 1:
-        name = next(iter(arrays))
-    else:
-        name = find_labels(arrays)
-        if name is None:
-            raise ValueError(
-                f"{str(path)!r} has no array named {' or '.join(LABEL_NAMES)}; it has {', '.join(arrays)}."
-            )
-    return _as_labels(arrays[name], path)
+def find_labels(arrays: dict[str, NDArray], part: str | None = None) -> str | None:
+    """Return the name of the 1-D array of labels among `arrays`, of the training or the test `part`, or None."""
+    parts = ("", "train") if part is None else (part,)
+    for wanted in LABEL_NAMES:
+        for key, value in arrays.items():
+            base, own = split_name(key)
+            if base == wanted and own in parts and (value.ndim == 1 or (value.ndim == 2 and 1 in value.shape)):
+                return key
+    return None
 
 
-def find_labels(arrays: dict[str, np.ndarray]) -> str | None:
-    """Return the name of the 1-D array of labels among `arrays`, or None."""
-    return next((key for key in LABEL_NAMES if key in arrays and arrays[key].ndim == 1), None)
-
-
-def as_real(array: np.ndarray, what: str) -> np.ndarray:
+def as_real(array: NDArray, what: str) -> NDArray:
     """Return `array` as real floats (float32 kept) with two dimensions; one sentence about `what` if not."""
     if array.dtype.kind not in "biuf":
         kind = {"c": "complex numbers", "O": "Python objects", "U": "text", "S": "text"}
@@ -136,106 +255,6 @@ def as_real(array: np.ndarray, what: str) -> np.ndarray:
     return array.astype(np.float32 if array.dtype == np.float32 else np.float64, copy=False)
 
 
-def _as_labels(values, path: Path) -> np.ndarray:
-    labels = np.asarray(values)
-    if labels.ndim == 2 and 1 in labels.shape:
-        labels = labels.ravel()
-    if labels.ndim != 1 or labels.size == 0 or labels.dtype.kind not in "biufUS":
-        raise ValueError(f"{str(path)!r} must hold one label per row of the matrix, as numbers or text.")
-    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError(f"{str(path)!r} has labels that are not finite.")
-    return labels
-
-
-def _read_npy(path: Path, memory_limit) -> np.ndarray:
-    try:
-        mapped = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError:
-        raise _unreadable(path) from None
-    check_memory(mapped.nbytes, f"Reading {str(path)!r}", memory_limit, "use a part of the rows")
-    return np.array(mapped)
-
-
-def _read_npz(path: Path, memory_limit) -> dict[str, np.ndarray]:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            n_bytes = sum(member.file_size for member in archive.infolist())
-        check_memory(n_bytes, f"Reading {str(path)!r}", memory_limit, "use a part of the rows")
-        with np.load(path, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-    except (ValueError, EOFError, zipfile.BadZipFile):
-        raise _unreadable(path) from None
-    # a zip member that is no .npy comes back as bytes
-    arrays = {name: array for name, array in arrays.items() if isinstance(array, np.ndarray)}
-    if not arrays:
-        raise ValueError(f"{str(path)!r} holds no arrays.")
-    return arrays
-
-
-def _unreadable(path: Path) -> ValueError:
-    return ValueError(
-        f"{str(path)!r} is not a readable {path.suffix} file of plain numbers or text: it is damaged or "
-        "holds pickled Python objects, which are never loaded."
-    )
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise ValueError(f"{str(path)!r} is not text; save it as UTF-8.") from None
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_header(cells: list[str]) -> bool:
-    """Tell whether a first line names columns: by words, or by an empty corner and 0, 1, 2, ... or 1, 2, 3, ..."""
-    if not any(map(_is_number, cells)):
-        return any(cells)
-    corner, *columns = cells
-    return corner == "" and any(columns == [str(i + start) for i in range(len(columns))] for start in (0, 1))
-
-
-def _table(path: Path) -> dict[int, list[str]]:
-    """Return the cells of every line that is neither empty nor a comment, by line number."""
-    lines = {
-        number: line
-        for number, line in enumerate(_text(path).splitlines(), start=1)
-        if line.strip() and not line.lstrip().startswith("#")
-    }
-    if not lines:
-        raise ValueError(f"{str(path)!r} has no rows.")
-    first = next(iter(lines.values()))
-    delimiter = next((mark for mark in "\t;," if mark in first), None)
-    if delimiter is None:
-        return {number: line.replace('"', "").split() for number, line in lines.items()}
-    rows = csv.reader(lines.values(), delimiter=delimiter, skipinitialspace=True)
-    return {number: [cell.strip() for cell in row] for number, row in zip(lines, rows)}
-
-
-def _read_text(path: Path) -> np.ndarray:
-    """Read a table of numbers with an optional header line and an optional first column of row names."""
-    table = _table(path)
-    first, header = next(iter(table.items()))
-    if _is_header(header):
-        del table[first]
-        if not table:
-            raise ValueError(f"{str(path)!r} has a header but no rows.")
-    row = next(iter(table.values()))
-    n_cells = len(row)
-    has_names = n_cells > 1 and row[0] != "" and (header[0] == "" or not _is_number(row[0]))
-    refused = f"{str(path)!r} is not a table of numbers: line"
-    for number, row in table.items():
-        if len(row) != n_cells:
-            raise ValueError(f"{refused} {number} has {len(row)} entries, the lines before {n_cells}.")
-    try:
-        return np.array([row[has_names:] for row in table.values()], dtype=np.float64)
-    except ValueError:
-        number, cell = next((at, cell) for at, row in table.items() for cell in row[has_names:] if not _is_number(cell))
-        raise ValueError(f"{refused} {number} has {cell!r} where a number should be.") from None
+def name_of(path: Path) -> str:
+    """The file in a sentence."""
+    return "the standard input" if str(path) == "-" else repr(str(path))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.kernel_ridge import KernelRidge
@@ -49,7 +49,7 @@ class Setting:
 
     def __sizeof__(self) -> int:
         # with its data, for joblib sends what is large to a Dask cluster once, and what is small with every task
-        return object.__sizeof__(self) + self.problem.X.nbytes + self.problem.y.nbytes
+        return object.__sizeof__(self) + int(np.sum(getattr(self.problem.X, "nbytes", 0))) + self.problem.y.nbytes
 
     @property
     def eigenvalues(self) -> NDArray:
@@ -105,8 +105,8 @@ class Learner:
         What a reader sees.
     family : {"baseline", "repair", "mercerless"}
         Ordinary baseline, kernel machine on a repaired spectrum, or one of this library's own.
-    build : callable of Setting
-        Returns the unfitted estimator.
+    make : callable of Setting
+        Returns the unfitted estimator, which takes numbers.
     kind : {"matrix", "table"}
         What it learns from.
     task : str or None
@@ -123,12 +123,18 @@ class Learner:
     name: str
     title: str
     family: str
-    build: Callable[[Setting], BaseEstimator]
+    make: Callable[[Setting], BaseEstimator]
     kind: str = "matrix"
     task: str | None = None
     takes: str = "symmetric"
     excuse: Callable[[Problem], str | None] = lambda problem: None
     group: str = ""
+
+    def build(self, setting: Setting) -> BaseEstimator:
+        """Return the unfitted estimator, after the preprocessing that a table of more than numbers needs."""
+        estimator = self.make(setting)
+        preprocessor = setting.problem.preprocessor
+        return estimator if preprocessor is None else make_pipeline(clone(preprocessor), estimator)
 
     def applies(self, problem: Problem) -> bool:
         """Whether it is made for this kind of data and task at all."""
@@ -208,7 +214,7 @@ def _linear(setting: Setting) -> GridSearchCV:
 
 
 def _vector_machine(setting: Setting) -> GridSearchCV:
-    gammas = _listed(np.array([0.03, 0.1, 0.3, 1.0, 3.0]) / setting.problem.X.shape[1])
+    gammas = _listed(np.array([0.03, 0.1, 0.3, 1.0, 3.0]) / setting.problem.n_features)
     if setting.problem.is_classification:
         return setting.search(_scaled(SVC()), {"C": [0.1, 1.0, 10.0, 100.0, 1000.0], "gamma": gammas})
     grid = {"C": _listed(setting.spread * np.array([0.1, 1.0, 10.0, 100.0, 1000.0])), "gamma": gammas}
@@ -218,7 +224,7 @@ def _vector_machine(setting: Setting) -> GridSearchCV:
 
 def _kernel_ridge(kernel: str) -> Callable[[Setting], GridSearchCV]:
     def build(setting: Setting) -> GridSearchCV:
-        gammas = np.array([0.03, 0.1, 0.3, 1.0, 3.0]) / setting.problem.X.shape[1]
+        gammas = np.array([0.03, 0.1, 0.3, 1.0, 3.0]) / setting.problem.n_features
         grid = {"alpha": [1e-4, 1e-3, 1e-2, 0.1, 1.0], "gamma": _listed(gammas)}
         return setting.search(_scaled(KernelRidge(kernel=kernel)), grid)
 
@@ -277,13 +283,13 @@ def _learned_kernel(setting: Setting) -> Pipeline:
 
 def _indefinite_ridge(setting: Setting) -> GridSearchCV:
     """Krein ridge with a truncated distance: an indefinite kernel that is linear in pieces."""
-    widths = np.array([0.3, 0.7, 1.5]) * setting.problem.X.shape[1]
+    widths = np.array([0.3, 0.7, 1.5]) * setting.problem.n_features
     ridge = setting.choose(KreinRidgeClassifier, KreinRidge)()
     return setting.search(_scaled(ridge), {"kernel": [TL1(width) for width in _listed(widths)]})
 
 
 def _gaussian_ridge(setting: Setting) -> GridSearchCV:
-    widths = np.array([0.4, 0.7, 1.3, 2.2, 4.0]) * np.sqrt(setting.problem.X.shape[1])
+    widths = np.array([0.4, 0.7, 1.3, 2.2, 4.0]) * np.sqrt(setting.problem.n_features)
     return setting.search(_scaled(KreinRidgeClassifier()), {"kernel": [Gaussian(width) for width in _listed(widths)]})
 
 
@@ -379,6 +385,7 @@ def select_learners(problem: Problem, names: tuple[str, ...] | None = None) -> t
 
 def count_settings(estimator: BaseEstimator) -> int:
     """How many settings a grid search tries; 0 for a learner that searches in its own way, or not at all."""
+    estimator = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     return len(ParameterGrid(estimator.param_grid)) if isinstance(estimator, GridSearchCV) else 0
 
 

@@ -186,13 +186,9 @@ def compare_problem(
 
 def _work_folder(problem: Problem, metric: str, learners: list[Learner], random_state: int) -> Path:
     """Return where finished tasks are kept until the run is complete: one folder per data and settings."""
-    digest = blake2b(digest_size=12)
-    for array in (problem.X, problem.y, problem.groups, problem.X_test, problem.y_test):
-        if array is not None:
-            digest.update(str((array.shape, array.dtype)).encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
     names = [learner.name for learner in learners]
-    digest.update(repr((problem.kind, problem.task, metric, names, random_state, version("mercerless"))).encode())
+    settings = repr((metric, names, random_state, version("mercerless")))
+    digest = blake2b(problem.digest() + settings.encode(), digest_size=12)
     return Path(get_data_home()) / "mercerless" / "compare" / digest.hexdigest()
 
 

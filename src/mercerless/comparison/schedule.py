@@ -38,7 +38,7 @@ from mercerless.comparison.learners import (
     rows_for,
     share_decompositions,
 )
-from mercerless.comparison.problem import Problem
+from mercerless.comparison.problem import Problem, take
 from mercerless.comparison.words import duration
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
 from mercerless.selection.folds import Split, make_folds
@@ -69,7 +69,7 @@ def outer_folds(problem: Problem, repeat: int, random_state: int) -> list[Split]
     """Return the training and test items of the folds of one repeat: stratified, copies and groups kept together."""
     return make_folds(
         N_FOLDS,
-        problem.X,
+        problem.numbered,
         problem.y,
         classify=problem.is_classification,
         groups=problem.groups,
@@ -82,7 +82,7 @@ def inner_folds(problem: Problem, train: NDArray) -> list[Split]:
     """Return folds inside a training set that keep groups whole."""
     return make_folds(
         N_FOLDS,
-        problem.X[np.ix_(train, train)] if problem.is_matrix else problem.X[train],
+        problem.X[np.ix_(train, train)] if problem.is_matrix else problem.numbered[train],
         problem.y[train],
         classify=problem.is_classification,
         groups=problem.groups[train],
@@ -173,7 +173,7 @@ def _data(problem: Problem, learner: Learner, task: Task, random_state: int):
     train = take_part(problem, train, task.part, random_state)
     if problem.is_matrix:
         return train, X[np.ix_(train, train)], X[np.ix_(test, train)], problem.y[test]
-    return train, X[train], X[test], problem.y[test]
+    return train, take(X, train), take(X, test), problem.y[test]
 
 
 def _plain(problem: Problem, values: NDArray) -> list[float] | list[int]:

@@ -77,7 +77,7 @@ def vote_learner(members: list[Learner]) -> Learner:
     """Return the vote of the members as a learner that can be built."""
 
     def build(setting: Setting) -> BaseEstimator:
-        estimators = [(member.name, member.build(setting)) for member in members]
+        estimators = [(member.name, member.make(setting)) for member in members]
         if setting.problem.is_classification:
             return VotingClassifier(estimators, weights=list(WEIGHTS))
         return VotingRegressor(estimators)

@@ -1,0 +1,132 @@
+"""What the columns of a table are, and the preprocessing that every learner on them begins with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from mercerless._optional import import_optional
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+#: The most 0/1 columns that a column of words becomes; rarer words share one.
+MAX_CATEGORIES = 30
+#: Columns of these names, in which every row is different, number the rows.
+NUMBERING = ("", "id", "ids", "index", "unnamed: 0")
+
+
+class Columns(NamedTuple):
+    """A table ready for learners.
+
+    ``X`` is an array where every column is a number in every row, else a DataFrame that `preprocessor` turns into
+    numbers. ``roles`` says "number", "category" or "date" by column, ``left_out`` why other columns are not used.
+    """
+
+    X: Any
+    roles: dict[str, str]
+    preprocessor: ColumnTransformer | None
+    left_out: dict[str, str]
+
+
+class DateFeatures(TransformerMixin, BaseEstimator):
+    """Dates as numbers: days since 1970, month, day of the week and hour; NaN where a date is missing."""
+
+    def fit(self, X: DataFrame, y: Any = None) -> DateFeatures:
+        """Count the columns; nothing else is learned."""
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X: DataFrame) -> NDArray:
+        """Return four numbers per column."""
+        pd = import_optional("pandas", "table", "Reading dates")
+        numbers = []
+        for _, column in X.items():
+            dates = as_dates(column)
+            days = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+            numbers += [days, dates.dt.month, dates.dt.day_of_week, dates.dt.hour]
+        return np.column_stack([values.to_numpy(np.float64) for values in numbers])
+
+
+def as_dates(column: Series) -> Series:
+    """Return a column as dates; what is none becomes missing."""
+    pd = import_optional("pandas", "table", "Reading dates")
+    return pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
+
+
+def find_columns(frame: DataFrame) -> Columns:
+    """Find out what the columns of a table are.
+
+    Numbers are kept, missing ones imputed by the median beside a column that marks them; words become 0/1 columns,
+    with all zeros or the column of rare words for one that was never seen; dates become numbers. Columns that are
+    empty, constant, or different in every row are left out.
+    """
+    roles, left_out = {}, {}
+    for name, column in frame.items():
+        role, reason = _role(str(name), column)
+        if reason:
+            left_out[str(name)] = reason
+        else:
+            roles[str(name)] = role
+    if not roles:
+        reasons = "; ".join(f"{name!r}: {reason}" for name, reason in left_out.items())
+        raise ValueError(f"There is no column to learn from ({reasons}).")
+    X = coerce(frame, roles)
+    if set(roles.values()) == {"number"} and not X.isna().any(axis=None):
+        return Columns(X.to_numpy(np.float64), roles, None, left_out)
+    return Columns(X, roles, make_preprocessor(roles), left_out)
+
+
+def _role(name: str, column: Series) -> tuple[str, str]:
+    """Return what a column is, and why it is to be left out, or ''."""
+    present = column.dropna()
+    distinct = present.nunique()
+    if distinct == 0:
+        return "", "it is empty"
+    if distinct == 1 and len(present) == len(column):
+        return "", f"it is {present.iloc[0]} in every row"
+    if name.lower() in NUMBERING and distinct == len(column):
+        return "", "it numbers or names the rows"
+    if column.dtype.kind in "biuf" or str(column.dtype).lower().startswith(("int", "uint", "float", "bool")):
+        return "number", ""
+    if column.dtype.kind == "M" or str(column.dtype).startswith("datetime"):
+        return "date", ""
+    texts = present.astype(str)
+    if texts.str.match(r"\d{4}-\d{2}(-\d{2})?").all() and not as_dates(texts).isna().any():
+        return "date", ""
+    if distinct > MAX_CATEGORIES and distinct > len(column) / 2:
+        return "", f"it is text ({distinct} different in {len(column)} rows), which --kind strings would compare"
+    return "category", ""
+
+
+def coerce(frame: DataFrame, roles: Mapping[str, str]) -> DataFrame:
+    """Return the columns in `roles`, in that order, each of the type of its role."""
+    pd = import_optional("pandas", "table", "Reading tables")
+    columns = {}
+    for name, role in roles.items():
+        column = frame[name]
+        if role == "number":
+            columns[name] = column.astype(np.float64)
+        elif role == "date":
+            columns[name] = as_dates(column)
+        else:
+            columns[name] = column.astype(object).map(str, na_action="ignore")
+    return pd.DataFrame(columns)
+
+
+def make_preprocessor(roles: Mapping[str, str]) -> ColumnTransformer:
+    """Return what turns the columns into numbers, to be fitted on training rows only."""
+    numbers = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    words = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False)
+    dates = make_pipeline(DateFeatures(), SimpleImputer(strategy="median", keep_empty_features=True))
+    steps = {"number": numbers, "category": words, "date": dates}
+    named = {role: [name for name, own in roles.items() if own == role] for role in steps}
+    return ColumnTransformer([(role, steps[role], named[role]) for role in steps if named[role]])
