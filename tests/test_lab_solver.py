@@ -13,19 +13,7 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold
 
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
-from mercerless.solvers.lab import (
-    Moments,
-    descend,
-    evidence,
-    gram,
-    initial_state,
-    interpolation,
-    least_squares,
-    moments,
-    shared_evidence,
-    solve_coefficients,
-)
-from mercerless.solvers.lab_fit import (
+from mercerless.selection.lab import (
     CHECKPOINTS,
     SELECTIONS,
     Expansion,
@@ -41,6 +29,18 @@ from mercerless.solvers.lab_fit import (
     select_support,
     shared_candidates,
     with_coefficients,
+)
+from mercerless.solvers.lab import (
+    Moments,
+    descend,
+    evidence,
+    gram,
+    initial_state,
+    interpolation,
+    least_squares,
+    moments,
+    shared_evidence,
+    solve_coefficients,
 )
 
 FORMS = {"gaussian": LocalGaussian, "exponential": LocalExponential, "laplace": LocalLaplace}

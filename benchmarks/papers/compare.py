@@ -68,7 +68,7 @@ def main():
             print(f"{name}, split {split}, {time.perf_counter() - start:.0f} s\n{found}\n", flush=True)
             if arguments.save is not None:
                 found.save(arguments.save / f"{name}_{split}.json")
-        summarise(name, [row for row in known() if row["set"] == name])
+        summarize(name, [row for row in known() if row["set"] == name])
 
 
 def known():
@@ -87,7 +87,7 @@ def merge(rows):
         writer.writerows(sorted(rows, key=lambda row: (row["set"], int(row["split"]))))
 
 
-def summarise(name, rows):
+def summarize(name, rows):
     """Print mean scores, and those of the recommended learners beside the best single learner's."""
     splits = sorted({row["split"] for row in rows}, key=int)
 

@@ -9,7 +9,7 @@
 
 Tables 1 and 2 (test accuracy, per cent): half of the rows for training (the monks sets have a given split), features
 scaled to [0, 1], C and the width of the plain machine chosen by 5-fold cross-validation on the paper's grid and kept
-for DANK. "rule" is the paper's transductive nearest neighbour rule, "f0" the inductive predictor. The rivals of Table 2
+for DANK. "rule" is the paper's transductive nearest neighbor rule, "f0" the inductive predictor. The rivals of Table 2
 are those of dank_rivals.py. Table 5 varies the rank penalty. Table 6 is regression (mean squared error over variance,
 at most 500 training rows). "beyond" tunes one length scale per feature, C and the centering of DANK by the gradient of
 the validation loss, against plain machines with a grid and a second, finer one; "summary" tests its results over sets.
@@ -244,7 +244,7 @@ class PaperProblem:
         F = (vectors * kept) @ vectors.T
         value = alpha.sum() + self.eta * (len(v) ** 2 - np.sum(kept**2)) - self.eta * self.tau * len(v)
         gradient = 1.0 - self.y * ((F * self.K) @ v)
-        G = gradient * self.y  # the gap: minimise over the intercept, whose candidates are the entries of G
+        G = gradient * self.y  # the gap: minimize over the intercept, whose candidates are the entries of G
         best = np.maximum(self.C * (gradient[None] - G[:, None] * self.y[None]), 0.0).sum(axis=1).min()
         return value, gradient, (best - gradient @ alpha) / max(alpha.sum(), 1e-12)
 
@@ -346,12 +346,12 @@ def figure1(args, rows):
             DecisionBoundaryDisplay.from_estimator(
                 machine, X, plot_method="contour", levels=[0.0], colors="black", linestyles=style, ax=ax
             )
-        ax.set_title(f"{label} ({np.sqrt(0.5 / gamma):.2g})")
+        ax.set_title(f"{label} ({np.sqrt(0.5 / gamma):.2g}); dashed: plain machine")
     save(figure, "figure1")
 
 
 def figure5(args, rows):
-    """Q(pi) against the number of clusters, and how many rows the screening rule of Theorem 7 recognises."""
+    """Q(pi) against the number of clusters, and how many rows the screening rule of Theorem 7 recognizes."""
     figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
     for name, gamma, ax in (("ijcnn1", 2.0, axes[1]), ("covtype", 32.0, axes[2])):
         data = load(name)
@@ -377,7 +377,7 @@ def figure5(args, rows):
         screened = int(np.sum((v == 0) & (gradient <= threshold)))
         print(
             f"figure 5   {name}: Q(pi) / sum(K) from {shares[0]:.3f} (2 clusters) to {shares[-1]:.3f} (10); "
-            f"Theorem 7 recognises {screened} of {int(np.sum(v == 0))} non-support vectors (paper: 723 of 1786)",
+            f"Theorem 7 recognizes {screened} of {int(np.sum(v == 0))} non-support vectors (paper: 723 of 1786)",
             flush=True,
         )
         rows.append(["5", f"{name}: screened non-support vectors", screened])
@@ -385,7 +385,7 @@ def figure5(args, rows):
             ax.scatter(np.flatnonzero(here), gradient[here], s=4, color=color, label=f"{label} ({here.sum()})")
         ax.scatter(np.arange(len(y)), threshold, s=2, color="tab:red", label="Theorem 7 needs the gradient below")
         ax.set_yscale("symlog", linthresh=1.0)
-        ax.set(title=f"{name}: {screened} recognised", xlabel="row", ylabel="gradient")
+        ax.set(title=f"{name}: {screened} recognized", xlabel="row", ylabel="gradient")
         ax.legend(fontsize=7, loc="center right")
     axes[0].set(title="Q(pi) / sum(K)", xlabel="clusters")
     axes[0].legend(frameon=False)

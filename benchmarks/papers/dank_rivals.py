@@ -39,7 +39,7 @@ class AlignedFeatures(TransformerMixin, BaseEstimator):
             q = np.maximum(alignment - level, 0.0)
             return q / q.sum()
 
-        # maximise q @ alignment: q = (alignment - level)_+, with the level at which the ball's boundary is met
+        # maximize q @ alignment: q = (alignment - level)_+, with the level at which the ball's boundary is met
         low, high = alignment.min() - 1e3 * np.ptp(alignment), np.partition(alignment, -2)[-2]
         for _ in range(80):
             level = (low + high) / 2

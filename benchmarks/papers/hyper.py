@@ -40,8 +40,7 @@ from sklearn.svm import SVC, SVR, LinearSVC
 
 from mercerless import DANKClassifier, HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
 from mercerless.datasets import load
-from mercerless.kernels import Gaussian
-from mercerless.kernels.hyper import GaussianHyper, pair_index, random_pairs, take_pairs
+from mercerless.kernels import Gaussian, GaussianHyper
 
 HERE = Path(__file__).parent
 SMALL = ("fertility", "wine", "sonar", "heart")
@@ -254,6 +253,20 @@ def nystroem_baseline(X, y):
     )
 
 
+def all_pairs(items):
+    """All unordered pairs of items."""
+    first, second = np.triu_indices(len(items))
+    return np.stack([items[first], items[second]], axis=1)
+
+
+def random_pairs(items, n_pairs, rng):
+    """Distinct unordered pairs, drawn uniformly from all ordered ones."""
+    first, second = np.triu_indices(len(items))
+    weight = np.where(first == second, 1.0, 2.0) / len(items) ** 2
+    chosen = rng.choice(len(first), n_pairs, replace=False, p=weight) if n_pairs < len(first) else slice(None)
+    return np.stack([items[first[chosen]], items[second[chosen]]], axis=1)
+
+
 def figure2(options):
     """Approximation of the hyper-kernel matrix of heart: the paper's grid of items against random pairs."""
     X, _ = table_data("heart")
@@ -266,8 +279,7 @@ def figure2(options):
             for seed in range(splits):
                 rng = np.random.RandomState(seed)
                 items = X[rng.permutation(len(X))[:m]]
-                index = pair_index(m)
-                pairs = take_pairs(items, index.first, index.second)
+                pairs = all_pairs(items)
                 K = hyper(pairs)
                 for method, errors in scores.items():
                     start = time.process_time()
@@ -276,11 +288,8 @@ def figure2(options):
                     for part in np.array_split(rng.permutation(m), n_parts):
                         chosen = part[:n_items]
                         count = len(chosen) * (len(chosen) + 1) // 2
-                        own = pair_index(len(chosen))
                         centers = (
-                            take_pairs(items[chosen], own.first, own.second)
-                            if method == "grid"
-                            else random_pairs(items[part], count, rng)
+                            all_pairs(items[chosen]) if method == "grid" else random_pairs(items[part], count, rng)
                         )
                         C = hyper(pairs, centers)
                         total += C @ np.linalg.pinv(hyper(centers), rcond=1e-10, hermitian=True) @ C.T / n_parts
@@ -303,7 +312,7 @@ def figure2(options):
 
 
 def figure3(options):
-    """DANK's matrix extended to test digits: the reciprocal neighbour rule, the inductive rule, hyper-kernels."""
+    """DANK's matrix extended to test digits: the reciprocal neighbor rule, the inductive rule, hyper-kernels."""
     data, splits = load("mnist"), splits_of(options, 3)
     X, y = np.asarray(data.data, dtype=float).reshape(len(data.data), -1) / 255, np.asarray(data.target)
     Z, z = np.asarray(data.data_test, dtype=float).reshape(len(data.data_test), -1) / 255, np.asarray(data.target_test)
@@ -400,7 +409,7 @@ def extension(options):
     for name, X, S in similarities(options.full):
         S = (S + S.T) / 2
         for method, make in methods.items():
-            found, start = [], time.process_time()
+            errors, start = [], time.process_time()
             for seed in range(5):
                 train, test = train_test_split(np.arange(len(X)), train_size=0.7, random_state=seed)
                 Y = S[np.ix_(train, train)].copy()
@@ -409,8 +418,8 @@ def extension(options):
                     Y[gone | gone.T] = np.nan
                 model = make(seed).fit(X[train], Y)
                 pair = model.kernel_(X[test]) if isinstance(model, HyperRidge) else model.similarities(X[test])
-                found.append(errors_of(model.transform(X[test]), pair, S, test, train))
-            one, two = np.mean(found, axis=0)
+                errors.append(errors_of(model.transform(X[test]), pair, S, test, train))
+            one, two = np.mean(errors, axis=0)
             keep(
                 "extension",
                 {

@@ -33,7 +33,7 @@ from sklearn.svm import SVR
 
 from mercerless import LABClassifier, LABRegressor
 from mercerless.datasets import load, make_lab_function
-from mercerless.kernels.local import LocalGaussian
+from mercerless.kernels import LocalGaussian
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
@@ -178,7 +178,7 @@ class TunedXRFM:
 
 
 class TunedSVR:
-    """Support vector regression with standardised features and target."""
+    """Support vector regression with standardized features and target."""
 
     def __init__(self, n_iter):
         space = {

@@ -2,7 +2,7 @@
 
 Every learner sees the same splits (two thirds to learn, a third to test) and is tuned by the same 5-fold
 cross-validation on the training part: the penalty of the support vector machines over seven decades, the number of
-neighbours over six values. `SimilarityClassifierCV` and `SimilarityRegressorCV` are used with their defaults. ::
+neighbors over six values. `SimilarityClassifierCV` and `SimilarityRegressorCV` are used with their defaults. ::
 
     MERCERLESS_DATA=... python benchmarks/papers/similarity.py            # the real sets, 10 splits
     python benchmarks/papers/similarity.py --sets generated --splits 10   # needs no data folder
@@ -169,14 +169,14 @@ def _unit_diagonal(K):
 
 def recipes(kind, regression):
     """The single recipes: a preparation of the matrix, and learners that differ in one parameter."""
-    centre = [DissimilarityKernel()] if kind == "distance" else []
+    center = [DissimilarityKernel()] if kind == "distance" else []
     machine, label = (SVR, "SVR") if regression else (SVC, "SVC")
     neighbors = KNeighborsRegressor if regression else KNeighborsClassifier
     machines = [machine(C=C, kernel="precomputed", max_iter=100_000) for C in PENALTIES]
     for mode in ("clip", "flip", "square", "shift"):
-        yield f"{label} {mode}", make_pipeline(*centre, SpectrumTransformer(mode)), machines
-    yield f"{label} raw", make_pipeline(*centre, FunctionTransformer()), machines
-    features = make_pipeline(*centre, SimilarityFeatures(kernel="precomputed"), StandardScaler())
+        yield f"{label} {mode}", make_pipeline(*center, SpectrumTransformer(mode)), machines
+    yield f"{label} raw", make_pipeline(*center, FunctionTransformer()), machines
+    features = make_pipeline(*center, SimilarityFeatures(kernel="precomputed"), StandardScaler())
     yield f"{label} features", features, [machine(C=C, kernel="linear", max_iter=100_000) for C in PENALTIES]
     yield "neighbours", "distances", [neighbors(k, metric="precomputed") for k in NEIGHBORS]
 

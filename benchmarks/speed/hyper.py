@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from mercerless import HyperRidge
-from mercerless.kernels.hyper import GaussianHyper, TensorHyper, take_pairs
+from mercerless.kernels import GaussianHyper, TensorHyper
 
 RESULTS = Path(__file__).parent / "results" / "hyper.csv"
 
@@ -41,7 +41,7 @@ def evaluation(full: bool) -> list[dict]:
     def by_sum():
         out = np.empty((n_rows, len(Y)))
         for i in range(n_rows):
-            pairs = take_pairs(np.vstack([X[i : i + 1], Y]), np.zeros(len(Y), dtype=int), np.arange(1, len(Y) + 1))
+            pairs = np.stack([np.broadcast_to(X[i], Y.shape), Y], axis=1)
             out[i] = hyper(pairs, centers) @ kernel.coef
         return out
 
@@ -69,7 +69,7 @@ def equation_nine(X, Y, hyper, centers, alpha):
     B = np.empty((m * m, len(centers)))
     for start in range(0, m * m, 20_000):
         rows = slice(start, start + 20_000)
-        B[rows] = hyper(take_pairs(X, first[rows], second[rows]), center_pairs)
+        B[rows] = hyper(np.stack([X[first[rows]], X[second[rows]]], axis=1), center_pairs)
     gram = hyper.gram(centers)
     A = B.T @ B + alpha * m * m * gram
     A[np.diag_indices_from(A)] += 1e-9 * np.trace(A) / len(A)

@@ -19,7 +19,7 @@ from sklearn.model_selection import RandomizedSearchCV
 
 from mercerless import LABRegressor
 from mercerless.datasets import make_lab_function
-from mercerless.kernels.local import LocalGaussian, LocalLaplace
+from mercerless.kernels import LocalGaussian, LocalLaplace
 
 
 def cpu(function, repeats=3):

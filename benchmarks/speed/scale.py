@@ -37,7 +37,7 @@ KEYS = {"covtype": ROWS, "growth": ROWS, "dask": WORK, "memory": ("learner",)}
 
 
 def covtype(n_train=None):
-    """The dank paper's random split: 464,810 rows to train, 116,202 to test; standardised float32."""
+    """The dank paper's random split: 464,810 rows to train, 116,202 to test; standardized float32."""
     from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import StandardScaler
 

@@ -45,7 +45,7 @@ class LandmarkMap(NamedTuple):
     kernel : Kernel
         The kernel.
     landmarks : array-like of length m
-        The landmarks; for a precomputed kernel the columns of theirs among the training items.
+        The landmarks; for a precomputed kernel their column numbers among the training items.
     weights : ndarray of shape (m, n_columns)
         From similarities to features; times coefficients, from similarities to predictions.
     """

@@ -95,15 +95,22 @@ def _check_items(estimator: "KernelEstimator", X: Any, reset: bool) -> NDArray:
     if items.ndim == 2:
         estimator._numeric_items = reset or estimator._numeric_items
         return validate_data(estimator, X, dtype=[np.float64, np.float32], reset=reset)
-    rows = [_as_row(item) for item in items] if reset or estimator._numeric_items else [None]
-    numeric = all(row is not None for row in rows)
-    if reset:
-        # a list has no columns: what its rows may be compared with is for the function to decide
+    if reset:  # a list has no columns: what its rows may be compared with is for the function to decide
         for name in ("n_features_in_", "feature_names_in_"):
-            vars(estimator).pop(name, None)
-        estimator._numeric_items = numeric and len({len(row) for row in rows}) == 1
-    if not (numeric and estimator._numeric_items):
-        return items
+            estimator.__dict__.pop(name, None)
+    rows = _as_rows(items) if reset or estimator._numeric_items else None
+    if reset:
+        estimator._numeric_items = rows is not None and rows.ndim == 2
+    return rows if rows is not None and estimator._numeric_items else items
+
+
+def _as_rows(items: NDArray) -> NDArray | None:
+    """Lists, tuples or arrays of numbers as rows, a table where they are equally long; None for anything else."""
+    rows = []
+    for item in items:
+        if (row := _as_row(item)) is None:
+            return None
+        rows.append(row)
     if len({len(row) for row in rows}) == 1:
         return check_array(np.array(rows), dtype=[np.float64, np.float32], input_name="X")
     return as_items([row.astype(np.float64) for row in rows])

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import blockwise, check_rows, is_dask, reduce_rows, take_rows
@@ -27,8 +26,19 @@ from mercerless._validation import (
     row_blocks,
 )
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
+from mercerless.selection.folds import find_copies, hold_out, join_groups, make_folds
+from mercerless.selection.lab import (
+    OBJECTIVES,
+    SELECTIONS,
+    LABSolution,
+    MergedRows,
+    Settings,
+    fit_lab,
+    held_out_error,
+    merge_copies,
+    shared_value,
+)
 from mercerless.solvers.lab import Moments
-from mercerless.solvers.lab_fit import OBJECTIVES, SELECTIONS, LABSolution, Settings, fit_lab, shared_value
 from mercerless.solvers.tuning import calibrate_scores
 
 FORMS = {"gaussian": LocalGaussian, "laplace": LocalLaplace, "exponential": LocalExponential}
@@ -40,6 +50,7 @@ _ROWS_PER_POINT = 20  # of a support point
 _BANDWIDTHS_PER_ROW = 8  # many features mean many bandwidths, which need more rows
 _LAPLACE_WORK = 1e9  # rows x support points x features above which "auto" leaves out the form without matrix products
 _MORE_BLOCKS = 3
+_FEWEST_DISTINCT = 10  # with fewer, equal rows are the nature of the data (see `folds`) and are not merged
 _BLOCK_BYTES = 2**25  # what a block of rows needs in passes over all rows
 _SINGLE = 2**21  # entries times features above which kernels are learned in single precision
 
@@ -220,49 +231,64 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
             return max(1, min(_MAX_SUPPORT, n // 4))
         return int(self.n_support) if isinstance(self.n_support, Integral) else max(1, round(self.n_support * n))
 
-    def _folds(self, n: int, random: np.random.RandomState) -> list:
-        """Five folds up to 250 rows, three up to 1300, one hold-out above."""
-        if self.validation_fraction is None or n < 4:
+    def _folds(self, Z: NDArray, labels: NDArray | None, groups: NDArray | None, random) -> list:
+        """Five folds up to 250 rows, three up to 1300, one hold-out above; copies and groups on one side."""
+        n, options = len(Z), {"classify": labels is not None, "groups": groups, "random_state": random}
+        if self.validation_fraction is None or n < 5:
             return []
         if n <= 1300:
-            splitter = KFold(5 if n <= 250 else 3, shuffle=True, random_state=random)
-            return list(splitter.split(np.empty((n, 1)))) if n >= 5 else []
-        order = random.permutation(n)
-        cut = max(1, int(self.validation_fraction * n))
-        return [(np.sort(order[cut:]), np.sort(order[:cut]))]
+            return make_folds(5 if n <= 250 else 3, Z, labels, **options)
+        return [hold_out(self.validation_fraction, Z, labels, **options)]
 
-    def _fit(self, X: Any, Y: NDArray, weight: NDArray | None) -> dict[str, Any]:
+    def _fit(self, X, Y: NDArray, weight: NDArray | None, groups: ArrayLike | None, labels=None) -> dict[str, Any]:
         """Learn from validated rows and standardised targets; returns the fitted attributes."""
         self._check_parameters(len(X))
         random = check_random_state(self.random_state)
-        settings, rows, more = self._plan(X.shape, random)
+        copies = find_copies(X)
+        if copies.max() + 1 < _FEWEST_DISTINCT:
+            copies = np.arange(len(X))
+        merged = merge_copies(Y, weight, copies)
+        groups = None if groups is None else join_groups(np.asarray(groups), copies)[merged.first]
+        settings, rows, more = self._plan((len(merged.first), X.shape[1]), random)
         entries = len(rows) * settings.n_support * X.shape[1]
         dtype = np.dtype((np.float32 if entries > _SINGLE else np.float64) if self.dtype == "auto" else self.dtype)
-        all_rows = self._tries_all_rows(len(X))
+        all_rows = self._tries_all_rows(len(merged.first))
         self._check_memory(X.shape, settings, len(rows), Y.shape[1], dtype.itemsize, all_rows)
         automatic = _AUTO_FORMS if entries <= _LAPLACE_WORK else ("gaussian",)
         forms = automatic if self.kernel == "auto" else (self.kernel,)
-        scaling = self._scaling(X, Y, rows, forms, settings)
-        Z = scaling(take_rows(X, rows), dtype)
+        scaling = self._scaling(X, merged, rows, forms, settings)
+        Z = scaling(take_rows(X, merged.first[rows]), dtype)
+        correlation = 0.0 if labels is not None else _copy_correlation(merged, rows, Z, forms[0], settings)
+        weight = merged.weights(correlation)
+        folds = self._folds(
+            Z, None if labels is None else labels[merged.first[rows]], None if groups is None else groups[rows], random
+        )
+        if groups is not None and len(folds) == 1:  # further rows must not know the held-out groups
+            held = np.unique(groups[rows[folds[0][1]]])
+            more = [block[~np.isin(groups[block], held)] for block in more]
         steps: list[None] = []
 
         def report(info: dict) -> bool:
             steps.append(None)
             return self._report(info)
 
+        part = partial(_some_rows, X, merged, weight, scaling, dtype)
         solution = fit_lab(
             {form: FORMS[form] for form in forms},
             Z,
-            Y[rows],
+            merged.Y[rows],
             settings,
-            self._folds(len(Z), random),
+            folds,
             all_rows=all_rows,
             weights=None if weight is None else np.sqrt(weight[rows] / weight[rows].mean()),
             callback=report,
-            total=None if len(rows) == len(X) else partial(_total, X, Y, weight, scaling, dtype, settings.n_support),
-            more=[partial(_some_rows, X, Y, weight, scaling, dtype, block) for block in more],
+            total=None
+            if len(rows) == len(merged.first)
+            else partial(_total, X, *merged.spread(weight, len(X)), scaling, dtype, settings.n_support),
+            more=[partial(part, block) for block in more if len(block)],
         )
-        return {**self._attributes(X, Z, rows, scaling, solution), "n_iter_": max(1, len(steps))}
+        attributes = self._attributes(X, Z, merged, rows, scaling, solution)
+        return {**attributes, "n_iter_": max(1, len(steps)), "copy_correlation_": correlation, "_copies": copies}
 
     def _plan(self, shape: tuple[int, int], random: np.random.RandomState) -> tuple[Settings, NDArray, list[NDArray]]:
         """The settings, the rows on which bandwidths are learned, and further such blocks of rows."""
@@ -305,25 +331,29 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         what = f"Learning {m} support points of {d} features on {n_rows} of {n} rows"
         check_memory(need, what, self.memory_limit, "set a smaller max_rows or n_support, or raise memory_limit")
 
-    def _scaling(self, X, Y, rows, forms, settings) -> FeatureScaling:
+    def _scaling(self, X, merged: MergedRows, rows, forms, settings) -> FeatureScaling:
         """Standardised features; where they have tails, whatever scaling the evidence of shared bandwidths prefers."""
         plain = standard_scaling(X)
         order = np.random.RandomState(settings.seed).permutation(len(rows))[:2000]
         sample = rows[np.sort(order)]
-        A = take_rows(X, sample)
+        A = take_rows(X, merged.first[sample])
         if np.abs(plain(A)).max() <= 3:  # no tails
             return plain
         choices = [plain, robust_scaling(A)._replace(low=plain.low, high=plain.high)]
         if _same_units(A):
             choices.append(plain._replace(scale=np.full(X.shape[1], np.sqrt(np.mean(np.var(A, axis=0))))))
         values = [
-            min(shared_value(form, FORMS[form], scaling(A, np.float32), Y[sample], settings) for form in forms)
+            min(shared_value(form, FORMS[form], scaling(A, np.float32), merged.Y[sample], settings) for form in forms)
             for scaling in choices
         ]
         return choices[int(np.argmin(values))]
 
-    def _attributes(self, X, Z, rows, scaling, solution: LABSolution) -> dict[str, Any]:
+    def _attributes(self, X, Z, merged: MergedRows, rows, scaling, solution: LABSolution) -> dict[str, Any]:
         parts, bandwidths = [], []
+        held = rows[solution.validation_rows]
+        # errors of merged rows are those of their means; what rows deviate from their means comes on top
+        noise = float(np.mean(merged.deviations[held])) if len(held) else 0.0
+        rows = merged.first[rows]
         numbers = 0
         for e in solution.expansions:
             widths = np.exp(e.log_bandwidths)
@@ -344,13 +374,16 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
             "n_support_": len(np.unique(support)),
             "n_parameters_": int(numbers + linear.size),
             "loss_curve_": solution.loss_curve,
-            "validation_curve_": {form: np.array(curve) for form, curve in solution.validation_curves.items()},
-            "validation_errors_": solution.candidates,
+            "validation_curve_": {
+                form: np.array(curve) + [0, noise] for form, curve in solution.validation_curves.items()
+            },
+            "validation_errors_": {name: error + noise for name, error in solution.candidates.items()},
             "stationarity_": solution.stationarity,
             "max_error_": solution.max_error,
             "_parts": parts,
             "_linear": linear,
-            "_validation": (rows[solution.validation_rows], solution.validation_predictions),
+            "n_distinct_": len(merged.first),
+            "_validation": (held, solution.validation_predictions),
         }
 
     def _scores(self, X: ArrayLike) -> NDArray:
@@ -411,9 +444,18 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         return hasattr(self, "_parts")
 
 
-def _some_rows(X, Y, weight, scaling, dtype, rows) -> tuple:
+def _some_rows(X, merged: MergedRows, weight, scaling, dtype, rows) -> tuple:
     root = None if weight is None else np.sqrt(weight[rows] / weight[rows].mean())
-    return scaling(take_rows(X, rows), dtype), Y[rows], root
+    return scaling(take_rows(X, merged.first[rows]), dtype), merged.Y[rows], root
+
+
+def _copy_correlation(merged: MergedRows, rows, Z, form, settings) -> float:
+    """How alike the errors of copies are: 1 where their targets are equal, 0 where they differ like any two rows."""
+    if not merged.pure_error > 0 or np.all(merged.counts == merged.counts[0]):
+        return 1.0
+    few = np.sort(np.random.RandomState(settings.seed).permutation(len(rows))[:3000])
+    error = held_out_error(form, FORMS[form], Z[few], merged.Y[rows[few]], settings)
+    return merged.correlation(error)
 
 
 def _total(X, Y, weight, scaling, dtype, m, function: Callable[..., Moments]) -> Moments:
@@ -512,6 +554,10 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         The projected gradient at the end of the descent relative to the start; early stopping leaves it positive.
     max_error_ : float
         The largest squared error on a training row, standardised.
+    n_distinct_ : int
+        Distinct training rows: equal rows are merged, with the mean of their targets.
+    copy_correlation_ : float
+        The assumed correlation r of the errors of equal rows; k of them count as ``k / (1 + (k - 1) r)`` rows.
     n_features_in_ : int
         Features seen in fit.
 
@@ -575,7 +621,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "LABRegressor":
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> "LABRegressor":
         """Learn support, bandwidths and coefficients.
 
         Parameters
@@ -586,6 +634,8 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
             The targets.
         sample_weight : array-like of shape (n,) or None, default=None
             Row weights; rows of weight 0 are left out.
+        groups : array-like of shape (n,) or None, default=None
+            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split.
 
         Returns
         -------
@@ -593,12 +643,13 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
             The fitted estimator.
         """
         X, y = self._train_rows(X, y, check_targets, multi_output=True, y_numeric=True)
-        X, y, weight = _drop_weightless(X, y, check_weight(sample_weight, len(X)))
+        X, y, weight, groups = _drop_weightless(X, y, check_weight(sample_weight, len(X)), groups)
         Y = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
         scaling = standard_scaling(Y)
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        attributes = self._fit(X, scaling(Y), weight)
+        attributes = self._fit(X, scaling(Y), weight, groups)
+        del attributes["_copies"]
         attributes["_target"] = scaling
         attributes["_one_output"] = np.ndim(y) == 1
         coef = np.vstack([part.coef for part in attributes["_parts"]]) * scaling.scale
@@ -711,6 +762,10 @@ class LABClassifier(ClassifierMixin, _LAB):
         The projected gradient at the end of the descent relative to the start; early stopping leaves it positive.
     max_error_ : float
         The largest squared error on a training row, standardised.
+    n_distinct_ : int
+        Distinct training rows: equal rows are merged, with the mean of their targets.
+    copy_correlation_ : float
+        The assumed correlation r of the errors of equal rows; k of them count as ``k / (1 + (k - 1) r)`` rows.
     n_features_in_ : int
         Features seen in fit.
     calibration_ : Calibration
@@ -772,7 +827,9 @@ class LABClassifier(ClassifierMixin, _LAB):
         self.random_state = random_state
 
     @with_callbacks
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "LABClassifier":
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> "LABClassifier":
         """Learn support, bandwidths, coefficients and the calibration of probabilities.
 
         Parameters
@@ -783,6 +840,8 @@ class LABClassifier(ClassifierMixin, _LAB):
             The labels.
         sample_weight : array-like of shape (n,) or None, default=None
             Row weights; rows of weight 0 are left out.
+        groups : array-like of shape (n,) or None, default=None
+            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split.
 
         Returns
         -------
@@ -791,11 +850,11 @@ class LABClassifier(ClassifierMixin, _LAB):
         """
         X, y = self._train_rows(X, y, check_labels)
         weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
-        X, labels, weight = _drop_weightless(X, labels, weight)
+        X, labels, weight, groups = _drop_weightless(X, labels, weight, groups)
         Y, target = _indicators(labels, len(classes))
         context = self._init_callback_context(max_subtasks=None)
         context.call_on_fit_task_begin(estimator=self, X=X, y=y)
-        attributes = self._fit(X, target(Y), weight)
+        attributes = self._fit(X, target(Y), weight, groups, labels)
         attributes["classes_"], attributes["_target"] = classes, target
         attributes["calibration_"] = _calibrate(attributes, target, labels, weight)
         coef = np.vstack([part.coef for part in attributes["_parts"]]) * target.scale
@@ -858,14 +917,17 @@ class LABClassifier(ClassifierMixin, _LAB):
         return softmax(self.calibration_.slope * scores, axis=1)
 
 
-def _drop_weightless(X, y, weight):
+def _drop_weightless(X, y, weight, groups):
     """Without the rows of weight 0."""
+    if groups is not None:
+        groups = column_or_1d(groups)
+        check_consistent_length(y, groups)
     if weight is None or np.all(weight > 0):
-        return X, y, weight
+        return X, y, weight, groups
     used = weight > 0
     if used.sum() < 2:
         raise ValueError("Only one row has a positive sample_weight; at least two are needed.")
-    return X[np.flatnonzero(used)], y[used], weight[used]
+    return X[np.flatnonzero(used)], y[used], weight[used], None if groups is None else groups[used]
 
 
 def _indicators(labels, n_classes):
@@ -883,8 +945,15 @@ def _both_columns(scores):
 
 
 def _calibrate(attributes, target, labels, weight):
-    rows, predictions = attributes["_validation"]
-    if len(rows) == 0:  # no validation: the targets themselves, with the slope's prior keeping it modest
-        rows, predictions = np.arange(len(labels)), target(_indicators(labels, len(attributes["classes_"]))[0])
+    """Slope and bias from out-of-fold scores; copies with the same label count as one row with their weight."""
+    held, predictions = attributes["_validation"]
+    copies, weight = attributes.pop("_copies"), np.ones(len(labels)) if weight is None else weight
+    if len(held) == 0:  # no validation: the targets themselves, with the slope's prior keeping it modest
+        copies = np.arange(len(labels))
+        held, predictions = copies, target(_indicators(labels, len(attributes["classes_"]))[0])
+    place = np.full(copies.max() + 1, -1)
+    place[held] = np.arange(len(held))
+    rows = np.flatnonzero(place[copies] >= 0)
+    pairs, pair_of = np.unique(np.stack([place[copies[rows]], labels[rows]]), axis=1, return_inverse=True)
     scores = _both_columns(predictions * target.scale + target.center)
-    return calibrate_scores(scores, labels[rows], None if weight is None else weight[rows])
+    return calibrate_scores(scores[pairs[0]], pairs[1], np.bincount(pair_of.ravel(), weights=weight[rows]))

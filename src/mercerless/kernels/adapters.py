@@ -1,6 +1,6 @@
 """Everything else that can serve as a kernel: a matrix, a metric's name, scikit-learn's kernels, any function."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -355,7 +355,7 @@ class PairFunction(Kernel):
         self.symmetric = symmetric  # type: ignore[assignment]
         self.n_jobs = n_jobs
 
-    def __call__(self, X: Sequence[Any], Y: Sequence[Any] | None = None) -> NDArray:
+    def __call__(self, X: Any, Y: Any = None) -> NDArray:
         same = Y is None or Y is X
         X, columns = as_items(X), as_items(X if Y is None else Y)
         half = same and self.checked(X).symmetric
@@ -379,7 +379,7 @@ class PairFunction(Kernel):
             )
         return K
 
-    def checked(self, X: Sequence[Any]) -> "PairFunction":
+    def checked(self, X: Any) -> "PairFunction":
         """This kernel with `symmetric` known.
 
         Parameters
@@ -402,7 +402,7 @@ class PairFunction(Kernel):
         agree = np.abs(there - back) <= SYMMETRY_RTOL * np.abs(values).max(initial=0.0)
         return PairFunction(self.function, bool(np.all(agree)), self.n_jobs)
 
-    def diag(self, X: Sequence[Any]) -> NDArray:
+    def diag(self, X: Any) -> NDArray:
         return np.array([float(self.function(x, x)) for x in as_items(X)])
 
 
