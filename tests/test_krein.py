@@ -20,6 +20,8 @@ from sklearn.svm import SVC, SVR
 
 from mercerless.kernels import TL1, DeltaGauss, Gaussian
 from mercerless.lowrank import nystroem
+from mercerless.selection.calibration import calibrate_scores
+from mercerless.selection.descent import minimize_with_restarts
 from mercerless.solvers.krein import (
     CONSTRAINTS,
     REGULARIZERS,
@@ -35,7 +37,6 @@ from mercerless.solvers.krein import (
     validation_loss,
 )
 from mercerless.solvers.svm import hinge_machine, hinge_machines, squared_hinge_machine, stabilize, tube_machine
-from mercerless.solvers.tuning import calibrate_scores, minimize_with_restarts
 
 
 def signed_problem(k, seed=0):

@@ -27,8 +27,8 @@ from mercerless._validation import (
 )
 from mercerless.estimators.base import KernelEstimator, used_items, used_rows
 from mercerless.kernels import PairFunction, Precomputed
+from mercerless.selection.calibration import calibrate_scores
 from mercerless.solvers.ridge import SIDES, choose_asymmetric_ridge, largest_singular_value
-from mercerless.solvers.tuning import calibrate_scores
 from mercerless.spectra import check_kind
 
 # times the spectral norm of the centred matrix: directed matrices need large ones, smooth kernels small ones

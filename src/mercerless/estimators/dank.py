@@ -36,10 +36,10 @@ from mercerless._validation import (
 from mercerless.estimators.base import KernelEstimator, used_items
 from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
+from mercerless.selection.calibration import calibrate_scores
 from mercerless.selection.folds import make_folds
 from mercerless.solvers.dank import DankSolution, DankStep, solve_dank
 from mercerless.solvers.dank_tuning import Fold, Tuned, tune_dank
-from mercerless.solvers.tuning import calibrate_scores
 
 _OUT_OF_SAMPLE = ("inductive", "nearest", "reciprocal", "hyper")
 _CHECKED_ROWS = 2000  # a kernel of unknown definiteness is checked on so many rows

@@ -31,7 +31,22 @@ from mercerless._validation import (
 from mercerless.estimators.base import KernelEstimator, used_items, used_rows
 from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Precomputed, Sigmoid
 from mercerless.lowrank import nystroem, select_landmarks
+from mercerless.selection.calibration import calibrate_scores
+from mercerless.selection.descent import minimize_with_restarts
 from mercerless.selection.folds import fold_numbers
+from mercerless.selection.krein import (
+    RADII,
+    RATIOS,
+    STRENGTHS,
+    Settings,
+    candidate_settings,
+    exact_folds,
+    fold_factors,
+    fold_predictions,
+    low_rank_folds,
+    merge_factors,
+    squared_errors,
+)
 from mercerless.solvers.krein import (
     CONSTRAINTS,
     REGULARIZERS,
@@ -45,21 +60,6 @@ from mercerless.solvers.krein import (
     validation_loss,
 )
 from mercerless.solvers.svm import hinge_machine, hinge_machines, squared_hinge_machine, stabilize, tube_machine
-from mercerless.solvers.tuning import (
-    RADII,
-    RATIOS,
-    STRENGTHS,
-    Settings,
-    calibrate_scores,
-    candidate_settings,
-    exact_folds,
-    fold_factors,
-    fold_predictions,
-    low_rank_folds,
-    merge_factors,
-    minimize_with_restarts,
-    squared_errors,
-)
 
 _SOLVERS = ("auto", "exact", "nystroem")
 _TUNES = ("cv", "gradient")

@@ -26,6 +26,7 @@ from mercerless._validation import (
     row_blocks,
 )
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
+from mercerless.selection.calibration import calibrate_scores
 from mercerless.selection.folds import find_copies, hold_out, join_groups, make_folds
 from mercerless.selection.lab import (
     OBJECTIVES,
@@ -39,7 +40,6 @@ from mercerless.selection.lab import (
     shared_value,
 )
 from mercerless.solvers.lab import Moments
-from mercerless.solvers.tuning import calibrate_scores
 
 FORMS = {"gaussian": LocalGaussian, "laplace": LocalLaplace, "exponential": LocalExponential}
 _AUTO_FORMS = ("gaussian", "laplace")

@@ -1,12 +1,10 @@
-"""Choosing parameters: many settings of one decomposition per fold, calibration, and descent with restarts."""
+"""Choosing the penalties of least squares in Krein spaces: many settings of one decomposition per fold."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import minimize
-from scipy.special import log_softmax
 
 from mercerless._validation import row_blocks
 from mercerless.solvers.krein import (
@@ -17,7 +15,6 @@ from mercerless.solvers.krein import (
     row_factor,
     spectral_solution,
 )
-from mercerless.solvers.stack import calibrate
 
 # Relative strengths: the penalty of the largest eigenvalue's coordinate, n alpha / max|s|, from strong to weak, so
 # that ties go to the stronger one. The ratios alpha_negative / alpha_positive beyond 100 were seen to fail badly.
@@ -181,98 +178,3 @@ def squared_errors(folds: Iterable[Fold], settings: Settings, regularizer: str, 
             errors[rows] = (square.sum(axis=0) / spread).mean(axis=1) / total
         table.append(errors)
     return np.array(table)
-
-
-class Calibration(NamedTuple):
-    """``softmax(slope * scores + bias)`` are probabilities."""
-
-    slope: float
-    bias: NDArray  # (n_classes,)
-    loss: float  # mean negative log-likelihood
-    gradient: float  # relative gradient norm: the certificate
-
-
-def calibrate_scores(scores: NDArray, labels: NDArray, weight: NDArray | None = None) -> Calibration:
-    """Minimize the log-loss of ``softmax(t * scores / std + b)`` over t >= 0.01 and b, with a weak prior.
-
-    Parameters
-    ----------
-    scores : array of shape (n, n_classes)
-        Out-of-fold scores; for two classes ``[-f / 2, f / 2]``, which makes this Platt's method.
-    labels : integer array of shape (n,)
-        Column of the true class.
-    weight : array of shape (n,), optional
-
-    Notes
-    -----
-    `stack.calibrate` for one setting: its prior, 0.05 (t - 1)^2 / 2 + 0.5 |b|^2 / 2 added to the sum of losses, makes
-    the problem strictly convex, so that separable or one-sided scores stay finite; weights are scaled to mean one
-    against it. Where the slope would be smaller (scores that are no better than none), it is held at the bound, which
-    keeps their order. Constant scores have slope one.
-    """
-    n, n_classes = scores.shape
-    w = np.ones(n) if weight is None else weight * (n / weight.sum())
-    found = calibrate(scores[None], np.eye(n_classes)[labels], w, smallest_slope=0.01)
-    slope = float(found.slope[0] / found.scale[0]) if np.isfinite(found.scale[0]) else 1.0
-    bias = found.offset[0] - slope * float(found.shift[0])
-    losses = -log_softmax(slope * scores + bias, axis=1)[np.arange(n), labels]
-    return Calibration(slope, bias, float(w @ losses / n), found.gradient)
-
-
-class Descent(NamedTuple):
-    """The best point found, its value, the largest entry of its projected gradient, and the work done.
-
-    The gradient is divided by the value where that exceeds one.
-    """
-
-    x: NDArray
-    value: float
-    gradient: float
-    n_evaluations: int
-    values: NDArray  # (n_starts,) after the short runs
-
-
-def minimize_with_restarts(
-    function: Callable[[NDArray], tuple[float, NDArray]],
-    starts: Sequence[NDArray],
-    bounds: NDArray,
-    *,
-    short_iter: int = 20,
-    long_iter: int = 200,
-    tol: float = 1e-6,
-    callback: Callable[[dict], bool | None] | None = None,
-) -> Descent:
-    """Minimize a smooth function by L-BFGS-B: a short run from every start, then a long one from the best.
-
-    The scheme of Oglic and Gaertner (2018), appendix C: 10 starts of 20 iterations, then 200. Guarantee: a stationary
-    point within the bounds, no worse than any start. `callback` gets a dict after every run and stops when it
-    returns True.
-    """
-    bounds = np.asarray(bounds, dtype=float)
-    n_evaluations = 0
-
-    def descend(start, limit):
-        nonlocal n_evaluations
-        options = {"maxiter": limit, "gtol": tol, "ftol": 1e-10}
-        start = np.clip(start, *bounds.T)
-        run = minimize(function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        n_evaluations += run.nfev
-        return run
-
-    best, values, stopped = None, [], False
-    for i, start in enumerate(starts):
-        run = descend(start, short_iter)
-        values.append(float(run.fun))
-        if np.isfinite(run.fun) and (best is None or run.fun < best.fun):
-            best = run
-        if callback is not None and callback({"stage": "start", "index": i, "value": float(run.fun)}):
-            stopped = True
-            break
-    if best is None:
-        raise ValueError("the function is not finite at any start.")
-    if not stopped and long_iter > 0:
-        run = descend(best.x, long_iter)
-        best = run if run.fun <= best.fun else best
-    projected = np.clip(best.x - best.jac, *bounds.T) - best.x
-    gradient = float(np.abs(projected).max(initial=0.0) / max(abs(best.fun), 1.0))
-    return Descent(best.x, float(best.fun), gradient, n_evaluations, np.array(values))
