@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from sklearn.model_selection import BaseCrossValidator, check_cv
+from sklearn.model_selection import check_cv
 from sklearn.utils import check_consistent_length, check_random_state
 
 Split = tuple[NDArray, NDArray]
-CV = int | BaseCrossValidator | Iterable | None
 
 # where there are fewer distinct items than this per fold, equal rows are the nature of the data, not copies
 _ITEMS_PER_FOLD = 2
@@ -165,7 +164,7 @@ def _lowest_slots(heights: NDArray, sizes: NDArray, n: int) -> NDArray:
 
 
 def fold_numbers(
-    cv: CV,
+    cv: Any,
     items: Any,
     y: ArrayLike | None = None,
     *,
@@ -245,7 +244,7 @@ def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray 
     return copies if _ITEMS_PER_FOLD * n_folds <= n_distinct < len(copies) else None
 
 
-def make_folds(cv: CV, items: Any, y: ArrayLike | None = None, **options: Any) -> list[Split]:
+def make_folds(cv: Any, items: Any, y: ArrayLike | None = None, **options: Any) -> list[Split]:
     """Training and test items of every fold of `fold_numbers`, which has the same arguments."""
     return splits_of(fold_numbers(cv, items, y, **options))
 
