@@ -11,7 +11,6 @@ from scipy.spatial.distance import cdist
 from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercerless import UselessModelWarning
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
@@ -270,27 +269,3 @@ def test_bad_parameters(parameters, message):
 def test_bad_matrix():
     with pytest.raises(ValueError, match="square"):
         AsymmetricRidge(kernel="precomputed").fit(np.ones((3, 2)), np.ones(3))
-
-
-_REPEATED = (
-    "ridge, side and calibration come from leave-one-out, which leaves out one of equal rows but all of a weighted "
-    "one; with alpha and side given, weights equal repeated rows"
-)
-
-
-def _expected(estimator):
-    chosen = estimator.alpha is None or hasattr(estimator, "class_weight")
-    return {"check_sample_weight_equivalence_on_dense_data": _REPEATED} if chosen else {}
-
-
-@parametrize_with_checks(
-    [
-        AsymmetricRidge(),
-        AsymmetricRidge(kernel="rbf", alpha=0.5, side="left"),
-        AsymmetricRidge(kernel="precomputed", side="left"),
-        AsymmetricRidgeClassifier(),
-    ],
-    expected_failed_checks=_expected,
-)
-def test_estimator_checks(estimator, check):
-    check(estimator)

@@ -42,6 +42,7 @@ def quick(*names):
     return ("--learners", ",".join(("dummy", *names)), "--repeats", "1")
 
 
+@pytest.mark.slow
 def test_a_distance_matrix(tmp_path, capsys):
     np.save(tmp_path / "D.npy", D)
     np.save(tmp_path / "y.npy", Y)
@@ -188,6 +189,7 @@ def test_progress_on_a_terminal(monkeypatch):
     assert "repeat 1, split 2 of 5" in terminal.getvalue() and "3/11" in terminal.getvalue()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are sent the POSIX way")
 def test_interrupting_writes_the_report_and_resume_goes_on(tmp_path):
     np.savez(tmp_path / "d.npz", D=D, y=Y)
@@ -234,6 +236,7 @@ def test_no_dask_scheduler_is_one_sentence(tmp_path, capsys):
     assert "There is no Dask scheduler at 'nonsense://here'" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_on_a_dask_cluster(tmp_path, capsys):
     distributed = pytest.importorskip("distributed")
     np.savez(tmp_path / "d.npz", D=D, y=Y)

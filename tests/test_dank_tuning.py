@@ -121,6 +121,7 @@ def test_slope_derivative():
     np.testing.assert_allclose(derivative, (high - low) / (2 * h), rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_descent_lowers_the_loss():
     folds = []
     X, target = make_data(120, False)
@@ -153,6 +154,7 @@ def test_features_that_do_not_pay_keep_the_common_scale():
     assert np.argmin(found) == 0 and np.sort(found)[1] - found[0] > 1.0
 
 
+@pytest.mark.slow
 def test_tuned_classifier_finds_the_features_that_matter():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(500, 8))
@@ -164,6 +166,7 @@ def test_tuned_classifier_finds_the_features_that_matter():
     assert model.gap_ <= 1e-4 and model.C_ > 0
 
 
+@pytest.mark.slow
 def test_tuned_regressor_does_not_depend_on_the_scale_of_y():
     X, y = make_data(60, False)
     X_test, y_test = make_data(200, False, seed=1)

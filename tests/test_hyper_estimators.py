@@ -9,25 +9,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
+from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge
 from mercerless.inspection.hyper import KernelLineDisplay, LearnedKernelDisplay
 from mercerless.kernels.hyper import GaussianHyper, WishartHyper
 
 FIXED = GaussianHyper(2.0)
-
-
-@parametrize_with_checks(
-    [
-        HyperRidge(FIXED, n_landmarks=20, alpha=1e-3),
-        HyperSVR(FIXED, n_landmarks=20, C=1e-3),
-        HyperClassifier(FIXED, alpha=1e-3, C=10.0, n_landmarks=20),
-        HyperRegressor(FIXED, alpha=1e-3, C=10.0, n_landmarks=20),
-    ]
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def breast_cancer():

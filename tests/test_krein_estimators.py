@@ -11,7 +11,6 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVC, SVR
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
 from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Sigmoid
@@ -667,46 +666,3 @@ def test_callbacks_see_folds_and_starts():
     log = Log()
     KreinSVR(KERNEL).set_callbacks(log).fit(X, y)
     assert log.names == ["fit"]
-
-
-# ---------------------------------------------------------------- scikit-learn
-
-LIBSVM = "libsvm stops at a tolerance, so weighted and repeated rows agree to that tolerance only"
-EXPECTED = {
-    "KreinRidgeClassifier": {
-        "check_sample_weight_equivalence_on_dense_data": "the calibration's prior counts rows, not weights, so that "
-        "probabilities do not depend on the scale of the weights"
-    },
-    "KreinSVC": {"check_sample_weight_equivalence_on_dense_data": LIBSVM},
-    "KreinSVR": {"check_sample_weight_equivalence_on_dense_data": LIBSVM},
-}
-
-
-def expected_failures(estimator):
-    found = dict(EXPECTED.get(type(estimator).__name__, {}))
-    if getattr(estimator, "loss", None) == "squared_hinge" or getattr(estimator, "calibrate", True) is False:
-        found = {}
-    if estimator.kernel == "precomputed" and hasattr(estimator, "predict_proba"):
-        found["check_decision_proba_consistency"] = "scikit-learn passes vectors, whatever the pairwise tag says"
-    return found
-
-
-@parametrize_with_checks(
-    [
-        KreinRidge(Gaussian(2.0)),
-        KreinRidge(Gaussian(2.0), **FIXED, constraint="ball", radius=10.0),
-        KreinRidge(Gaussian(2.0), **FIXED, solver="nystroem"),
-        KreinRidgeClassifier(Gaussian(2.0), **FIXED),
-        KreinRidgeClassifier(Gaussian(2.0), **FIXED, calibrate=False),
-        KreinSVC(Gaussian(2.0)),
-        KreinSVC(Gaussian(2.0), loss="squared_hinge"),
-        KreinSVR(Gaussian(2.0)),
-        KreinRidge("precomputed", **FIXED),
-        KreinRidgeClassifier("precomputed", **FIXED),
-        KreinSVC("precomputed"),
-        KreinSVR("precomputed"),
-    ],
-    expected_failed_checks=expected_failures,
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)

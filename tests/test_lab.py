@@ -18,7 +18,6 @@ from sklearn.metrics import balanced_accuracy_score, log_loss, r2_score
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercerless.datasets import load, make_lab_function
 from mercerless.estimators.lab import LABClassifier, LABRegressor, robust_scaling, standard_scaling
@@ -480,23 +479,6 @@ def test_published_sets(data_folder, name, n_support, least):
         model = LABRegressor(n_support, kernel="gaussian", max_iter=80, random_state=0)
         scores.append(model.fit(A, b).score(T, z))
     assert np.mean(scores) >= least
-
-
-_WEIGHTED = (
-    "support points and folds are drawn from rows: a row of weight two is drawn once, two equal rows may both be; "
-    "weights equal repeated rows in the linear systems, which the solver tests check"
-)
-
-
-@parametrize_with_checks(
-    [
-        LABRegressor(n_support=5, kernel="gaussian", max_iter=5, random_state=0),
-        LABClassifier(n_support=5, kernel="gaussian", max_iter=5, random_state=0),
-    ],
-    expected_failed_checks=lambda estimator: {"check_sample_weight_equivalence_on_dense_data": _WEIGHTED},
-)
-def test_estimator_checks(estimator, check):
-    check(estimator)
 
 
 def test_all_rows_follow_the_protocol():

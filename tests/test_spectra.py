@@ -12,7 +12,6 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict, cros
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercerless.kernels import TL1, Gaussian
 from mercerless.spectra import (
@@ -27,17 +26,6 @@ from mercerless.spectra import (
 )
 
 MODES = ["clip", "flip", "square", "shift"]
-
-
-@parametrize_with_checks(
-    [
-        *[SpectrumTransformer(mode) for mode in MODES],
-        DissimilarityKernel(),
-        DissimilarityKernel("exponential", power=1.0),
-    ]
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 class TestDecompose:
