@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import signal
 import time
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
@@ -16,9 +18,11 @@ from mercerless.comparison.code import code_for
 from mercerless.comparison.learners import LEARNERS, Learner, Setting, matrix_for, select_learners, share_decompositions
 from mercerless.comparison.negative import judge_negative_part
 from mercerless.comparison.problem import make_problem
+from mercerless.comparison.records import Record, Store, Task
 from mercerless.comparison.result import compare, compare_problem
-from mercerless.comparison.schedule import Run, Store, Task, outer_folds, possible_parts, take_part
+from mercerless.comparison.schedule import Run, outer_folds, possible_parts, take_part
 from mercerless.comparison.words import parse_budget
+from mercerless.comparison.workers import Finished, Here
 from mercerless.datasets import load_digit_shapes, make_balls3d
 from mercerless.spectra import DissimilarityKernel
 
@@ -120,8 +124,8 @@ def test_balanced_accuracy_as_the_score_that_counts():
     assert next(row for row in found.table if row["learner"] == "dummy")["score"] == pytest.approx(0.5)
     for split in found.splits:
         record = found._results["linear"][split]
-        expected = balanced_accuracy_score(record["target"], record["predicted"])
-        assert record["scores"]["balanced_accuracy"] == pytest.approx(expected, rel=1e-12)
+        expected = balanced_accuracy_score(record.target, record.predicted)
+        assert record.scores["balanced_accuracy"] == pytest.approx(expected, rel=1e-12)
 
 
 def test_a_given_test_set_is_scored_and_does_not_choose():
@@ -256,40 +260,76 @@ class Clock:
         return self.now
 
 
+class FakeWorkers(Here):
+    """Workers whose jobs take seconds on a clock of their own, and are stopped at their limits."""
+
+    def __init__(self, clock, seconds):
+        super().__init__(None)
+        self.clock, self.seconds = clock, seconds
+
+    def start(self, job, limit=np.inf):
+        if job.function is schedule.judge:
+            self.finished.append(Finished(job, None))
+            return
+        records = []
+        for learner, task in job.arguments[0]:
+            cost = self.seconds[learner.name] * task.part**2
+            record = Record(task, round(80 * task.part), {"accuracy": 0.5}, fit_time=cost, target=np.zeros(20))
+            records.append(record)
+        cost = sum(record.fit_time for record in records)
+        self.clock.now += min(cost, limit)
+        self.finished.append(Finished(job, records if cost <= limit else None))
+
+
 def fake_run(monkeypatch, seconds, budget, **more):
     """A run whose learners take the given seconds at full size, growing with the square of the training set."""
     clock = Clock()
     problem = make_problem(SHAPES.D, SHAPES.target % 2)
-
-    def run_task(problem, learner, setting, task):
-        cost = seconds[learner.name] * task.part**2
-        clock.now += cost
-        record = {**task._asdict(), "n_train": 80, "scores": {"accuracy": 0.5}, "fit_time": cost, "predict_time": 0.0}
-        return {**record, "size": 1, "converged": True, "items": [0.5] * 20}
-
-    monkeypatch.setattr(schedule, "run_task", run_task)
     monkeypatch.setattr(schedule.time, "perf_counter", clock)
     learners = select_learners(problem, tuple(seconds))[0]
-    run = Run(problem, learners, Setting(problem, "accuracy"), budget, n_jobs=1, **more)
+    workers = FakeWorkers(clock, seconds)
+    run = Run(Setting(problem, "accuracy"), learners, budget, workers=workers, started=0.0, **more)
     return run.go(), clock
 
 
-def test_a_costly_learner_is_left_out_before_it_eats_the_budget(monkeypatch):
-    run, clock = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5, "krein-svm": 100.0}, 60.0)
-    assert set(run.left_out) == {"krein-svm"} and "the budget of 60 s is about" in run.left_out["krein-svm"]
-    assert clock.now < 60 and run.n_repeats >= 5
-    assert all(record["part"] < 1 for record in run.store.records.values() if record["learner"] == "krein-svm")
+def n_repeats(run):
+    """How many repeats are complete for all learners that have splits at full size."""
+    full = [task for task in run.store.records if task.part == 1.0]
+    names = {task.learner for task in full}
+    return sum(all(Task(name, repeat, fold) in full for name in names for fold in range(5)) for repeat in range(10))
+
+
+def test_a_costly_learner_is_scored_on_parts_before_it_eats_the_budget(monkeypatch):
+    run, clock = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5, "krein-svm": 24.0}, 60.0)
+    assert clock.now < 60 and not run.too_slow
+    of_learner = [task for task in run.store.records if task.learner == "krein-svm"]
+    assert set(of_learner[:5]) == {Task("krein-svm", 0, fold, 0.5) for fold in range(5)}  # 6 s each, not 24
+
+
+def test_every_learner_is_run_once_before_any_repeat(monkeypatch):
+    run, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5, "krein-ridge": 2.0}, 60.0)
+    order = list(run.store.records)
+    first = order.index(next(task for task in order if task.repeat == 1))
+    full = {task for task in order[:first] if task.part == 1.0}
+    assert full == {Task(name, 0, fold) for name in ("dummy", "neighbors", "krein-ridge") for fold in range(5)}
+
+
+def test_what_takes_too_long_is_stopped_and_named(monkeypatch):
+    run, clock = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5, "krein-svm": 1000.0}, 60.0)
+    assert clock.now < 60 and "krein-svm" in run.too_slow
+    assert re.fullmatch(r"training on 40 items took more than .* s", run.reasons()["krein-svm"])
+    assert not any(task.learner == "krein-svm" for task in run.store.records) and n_repeats(run) >= 5
 
 
 def test_a_short_budget_means_fewer_repeats(monkeypatch):
     short, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 1.0}, 15.0)
     long, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 1.0}, 1000.0)
-    assert 1 <= short.n_repeats < long.n_repeats == schedule.MAX_REPEATS and not short.left_out
+    assert 1 <= n_repeats(short) < n_repeats(long) == schedule.MAX_REPEATS
 
 
 def test_exact_repeats_ignore_the_budget(monkeypatch):
     run, _ = fake_run(monkeypatch, {"neighbors": 100.0}, 1.0, repeats=3)
-    assert run.n_repeats == 3 and not run.left_out
+    assert n_repeats(run) == 3 and not run.too_slow
 
 
 def test_a_failing_learner_is_named_and_the_others_go_on(monkeypatch):
@@ -349,19 +389,31 @@ def test_a_finished_run_leaves_no_files(tmp_path):
     assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
 
 
+RECORD = Record(Task("dummy", 0, 0), 80, {"accuracy": 0.5}, target=np.array([1, 0]), predicted=np.array([1, 1]))
+
+
 def test_other_settings_do_not_share_finished_tasks(tmp_path):
     store = Store(tmp_path / "a")
-    store.put(Task("dummy", 0, 0), {"learner": "dummy"})
+    store.put(RECORD)
     assert Store(tmp_path / "b", resume=True).records == {}
-    assert Store(tmp_path / "a", resume=True).records == {"dummy_0_0_1": {"learner": "dummy"}}
+    (kept,) = Store(tmp_path / "a", resume=True).records.values()
+    assert kept.to_plain() == RECORD.to_plain() and kept.task == RECORD.task and kept.target.dtype == int
     assert Store(tmp_path / "a", resume=False).records == {}
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[1]", '{"learner": "dummy"}', '{"learner": "dummy", "repeat": 0'])
+def test_damaged_records_are_dropped_with_a_word(tmp_path, content):
+    Store(tmp_path).put(RECORD)
+    (tmp_path / "other.json").write_text(content)
+    with pytest.warns(UserWarning, match="1 files of the interrupted run are damaged; their fits are run again"):
+        assert list(Store(tmp_path, resume=True).records) == [RECORD.task]
 
 
 def test_two_runs_of_the_same_data_do_not_disturb_each_other(tmp_path):
     one, other = Store(tmp_path / "same"), Store(tmp_path / "same")
-    one.put(Task("dummy", 0, 0), {"learner": "dummy"})
+    one.put(RECORD)
     one.clear()
-    other.put(Task("dummy", 0, 1), {"learner": "dummy"})
+    other.put(RECORD)
     other.clear()
     other.clear()
     assert not (tmp_path / "same").exists() and len(other.records) == 1
@@ -381,13 +433,24 @@ def test_parts_are_nested_and_stratified():
     assert possible_parts(problem) == (0.5,)
 
 
+class Sleeper(ClassifierMixin, BaseEstimator):
+    """An estimator that would take an hour."""
+
+    def fit(self, X, y):
+        time.sleep(3600)
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
 def test_the_budget_is_kept_on_the_clock():
     start = time.perf_counter()
     try:
-        compare(SHAPES.D, SHAPES.target, learners=CHEAP, budget=4.0)
+        found = compare(SHAPES.D, SHAPES.target, learners=[*CHEAP, Sleeper()], budget=4.0)
+        assert "Sleeper" in found.left_out and "1 of 4 learners was not run to the end: Sleeper." in found.verdict
     except ValueError as error:  # a busy machine
         assert "The budget of 4 s is too short" in str(error)
-    assert time.perf_counter() - start < 40
+    assert time.perf_counter() - start < 14
 
 
 # ------------------------------------------------------------------------------------------------ the negative part
@@ -411,15 +474,15 @@ def test_noise_in_the_negative_part_is_found():
 def test_nothing_shared_stays_behind():
     problem = make_problem(SHAPES.D, SHAPES.target)
     learner = next(learner for learner in select_learners(problem)[0] if learner.name == "svm-flip")
-    records = schedule._run_batch(Setting(problem, "accuracy"), [(learner, schedule.Task("svm-flip", 0, 0))])
-    assert "scores" in records[0] and not learners._MEMORY.results
+    records = schedule.run_batch(Setting(problem, "accuracy"), [(learner, Task("svm-flip", 0, 0))])
+    assert records[0].scores and not learners._MEMORY.results
 
 
 def test_a_worker_that_is_ended_from_outside():
     problem = make_problem(SHAPES.D, SHAPES.target)
     deadly = Learner("deadly", "Deadly", "baseline", lambda setting: os.kill(os.getpid(), signal.SIGKILL))
     with pytest.raises(MemoryError, match=r"ended from outside.*fewer jobs"):
-        Run(problem, [deadly], Setting(problem, "accuracy"), None, repeats=1, n_jobs=2).go()
+        Run(Setting(problem, "accuracy"), [deadly], repeats=1, n_jobs=2).go()
 
 
 def test_a_guess_alone_is_no_comparison():
@@ -436,4 +499,4 @@ def test_seeds(seed):
 
 def test_without_curves(monkeypatch):
     run, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5}, None, repeats=1, curves=False)
-    assert {record["part"] for record in run.store.records.values()} == {1.0} and len(run.store.records) == 10
+    assert {task.part for task in run.store.records} == {1.0} and len(run.store.records) == 10

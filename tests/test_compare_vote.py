@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from mercerless.comparison import schedule
+from mercerless.comparison.records import Record, Task
 from mercerless.comparison.result import compare
 from mercerless.comparison.vote import best_three, combine
 from mercerless.datasets import load_digit_shapes
@@ -36,7 +37,7 @@ def test_combine():
 def test_the_members_of_a_split_are_chosen_by_the_other_splits_of_its_repeat():
     scores = {"dummy": [0.9, 0.9], "a": [1.0, 0.0], "b": [0.5, 0.6], "c": [0.4, 0.5], "d": [0.3, 0.4]}
     records = {
-        name: {(0, k): {"scores": {"accuracy": value}} for k, value in enumerate(values)}
+        name: {(0, k): Record(Task(name, 0, k), 80, {"accuracy": value}) for k, value in enumerate(values)}
         for name, values in scores.items()
     }
     assert best_three(records, [(0, 1)], "accuracy") == ["b", "c", "d"]  # a is best on the split that is left out only
@@ -48,11 +49,11 @@ def test_scores_by_hand(found):
     for repeat, fold in result.splits:
         others = [(repeat, other) for other in range(5) if other != fold]
         members = best_three(result._single, others, "accuracy")
-        votes = np.array([result._single[name][repeat, fold]["predicted"] for name in members])
+        votes = np.array([result._single[name][repeat, fold].predicted for name in members])
         record = result._results["vote"][repeat, fold]
-        assert record["predicted"] == combine(votes, True).tolist()
-        assert record["scores"]["accuracy"] == pytest.approx(np.mean(np.equal(record["predicted"], record["target"])))
-        assert record["fit_time"] == sum(result._single[name][repeat, fold]["fit_time"] for name in members)
+        np.testing.assert_array_equal(record.predicted, combine(votes, True))
+        assert record.scores["accuracy"] == pytest.approx(np.mean(np.equal(record.predicted, record.target)))
+        assert record.fit_time == sum(result._single[name][repeat, fold].fit_time for name in members)
 
 
 @pytest.mark.parametrize("task", ["classes", "numbers"])

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from mercerless.comparison import schedule
+from mercerless.comparison.learners import LEARNERS
 from mercerless.comparison.report import _axis, encode_png, render
 from mercerless.comparison.result import compare
 from mercerless.datasets import load_digit_shapes
@@ -34,7 +35,8 @@ def reports(tmp_path_factory):
         patch.setattr(schedule, "SMALLEST", 20)
         matrix = compare(shapes.D, labels, learners=["dummy", "neighbors", "stack"], repeats=1, name=HOSTILE)
         table = compare(X, X[:, 0], learners=["dummy", "neighbors", "linear"], repeats=1, name="table")
-    matrix.left_out[matrix.names[-1]] = HOSTILE
+    matrix.reasons["features"] = HOSTILE
+    matrix.learners.append(next(own for own in LEARNERS if own.name == "features"))
     return {"matrix": matrix, "table": table}
 
 

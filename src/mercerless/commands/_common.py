@@ -45,8 +45,8 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what governs a comparison."""
     run = parser.add_argument_group("run")
-    metrics = ("accuracy", "balanced_accuracy", "r2")
-    run.add_argument("--metric", choices=metrics, help="the score that counts (accuracy, or R² for numbers)")
+    scores = "the score that counts, by scikit-learn's name, or mae, rmse, log_loss (accuracy, or R² for numbers)"
+    run.add_argument("--metric", metavar="NAME", help=scores)
     run.add_argument("--learners", metavar="A,B,...", help="only these learners (all that apply)")
     run.add_argument("--budget", metavar="TIME", default="2m", help="such as 90s, 2m, 1h or none (%(default)s)")
     run.add_argument("--repeats", type=int, metavar="N", help="exactly N repeats, whatever they take")

@@ -83,7 +83,6 @@ def command(args: argparse.Namespace, comparison: Comparison) -> str:
         if kind is not None:
             words += ["--kind", kind]
         words += ["--task", comparison.problem.task]
-    learners = ",".join(learner.name for learner in comparison.learners if learner.name in comparison.names)
-    words += ["--metric", comparison.metric, "--learners", learners]
+    words += ["--metric", comparison.metric, "--learners", ",".join(comparison.specification)]
     words += ["--repeats", str(max(1, comparison.n_repeats)), "--seed", str(args.seed)]
     return shlex.join(words)

@@ -47,7 +47,7 @@ def run(args: argparse.Namespace) -> int:
     from mercerless import persistence
     from mercerless.comparison.learners import Setting, matrix_for, select_learners
     from mercerless.comparison.schedule import inner_folds, keep_groups
-    from mercerless.comparison.words import METRICS
+    from mercerless.comparison.words import check_metric
 
     persistence.check_installed()
     output = _common.check_output(args.output, ".skops")
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
         learner, estimator = comparison.learner(), comparison.estimator()
     else:
         learner = select_learners(problem, (args.learner,))[0][0]
-        estimator = learner.build(Setting(problem, args.metric or METRICS[problem.task][0], args.seed))
+        estimator = learner.build(Setting(problem, check_metric(args.metric, problem.task), args.seed))
     if problem.groups is not None:
         keep_groups(estimator, inner_folds(problem, np.arange(len(problem.y))))
     with warnings.catch_warnings(record=True) as caught:

@@ -8,23 +8,25 @@ grids (``C`` relative to the mean self-similarity, ``gamma`` to the number of fe
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GridSearchCV, ParameterGrid
+from sklearn.model_selection import BaseShuffleSplit, GridSearchCV, ParameterGrid, ShuffleSplit, StratifiedShuffleSplit
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
+from sklearn.utils import check_random_state
 
 from mercerless.comparison.problem import Problem, as_distances, conversion
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
@@ -34,31 +36,78 @@ from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinS
 from mercerless.estimators.lab import LABClassifier, LABRegressor
 from mercerless.estimators.similarity import SimilarityClassifierCV, SimilarityFeatures, SimilarityRegressorCV
 from mercerless.kernels import TL1, Gaussian
-from mercerless.spectra import SpectrumTransformer, decompose, symmetrize
+from mercerless.spectra import Indefiniteness, SpectrumTransformer, decompose, indefiniteness, symmetrize
 
 STEPS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
+#: Above this many training items searches run on a part of them.
+LARGE = 2000
+#: Items that such a search trains on.
+SEARCH_ITEMS = 1500
+#: The spectrum is that of at most this many items.
+MAX_SPECTRUM = 3000
+
+
+class MatrixSpectrum(NamedTuple):
+    """The spectrum of the symmetric similarities, computed once: of all items, or of `n_items` drawn from them."""
+
+    eigenvalues: NDArray
+    indefiniteness: Indefiniteness
+    n_items: int
+
+
+def spectrum_of(problem: Problem, random_state: int = 0) -> MatrixSpectrum:
+    """Decompose the similarities of at most `MAX_SPECTRUM` items."""
+    K = problem.similarities
+    if len(K) <= MAX_SPECTRUM:
+        return MatrixSpectrum(problem.eigenvalues, indefiniteness(K, problem.eigenvalues), len(K))
+    kept = np.sort(check_random_state(random_state).choice(len(K), MAX_SPECTRUM, replace=False))
+    K = K[np.ix_(kept, kept)]
+    s = np.linalg.eigvalsh(K)
+    return MatrixSpectrum(s, indefiniteness(K, s), len(K))
+
+
 @dataclass(frozen=True)
 class Setting:
-    """What a builder needs to know: the problem, the score that searches maximise, and the seed."""
+    """What a builder needs to know: the problem, the score that searches maximise, the seed, and how many items train.
+
+    ``spectrum`` is None for tables.
+    """
 
     problem: Problem
     scoring: str
     random_state: int = 0
+    n_items: int = 0
+    spectrum: MatrixSpectrum | None = None
+
+    def __post_init__(self) -> None:
+        if self.spectrum is None and self.problem.is_matrix:
+            object.__setattr__(self, "spectrum", spectrum_of(self.problem, self.random_state))
+        object.__setattr__(self, "n_items", self.n_items or len(self.problem.y))
+
+    def for_items(self, n_items: int) -> Setting:
+        """The same for another number of training items."""
+        return replace(self, n_items=n_items)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are so many training items that searches run on a part of them."""
+        return self.n_items > LARGE
+
+    @property
+    def is_indefinite(self) -> bool:
+        """Whether the similarities have negative eigenvalues."""
+        return self.spectrum is not None and not self.spectrum.indefiniteness.is_psd
 
     def __sizeof__(self) -> int:
         # with its data, for joblib sends what is large to a Dask cluster once, and what is small with every task
         return object.__sizeof__(self) + int(np.sum(getattr(self.problem.X, "nbytes", 0))) + self.problem.y.nbytes
 
-    @property
-    def eigenvalues(self) -> NDArray:
-        """Eigenvalues of the symmetric similarities of all training items."""
-        return self.problem.eigenvalues
-
     def scale(self, mode: str) -> float:
         """Mean self-similarity after the spectrum was repaired by `mode`, the unit of 1/C."""
-        s = self.eigenvalues
+        assert self.spectrum is not None
+        s = self.spectrum.eigenvalues
         repaired = {
             "clip": np.maximum(s, 0),
             "flip": np.abs(s),
@@ -78,10 +127,21 @@ class Setting:
         return classifier if self.problem.is_classification else regressor
 
     def search(self, estimator: BaseEstimator, grid: dict[str, list]) -> GridSearchCV:
-        """Return `estimator` with a five-fold search over `grid`, whose names belong to the last step."""
+        """Return `estimator` with a search over `grid`, whose names belong to the last step.
+
+        Five folds; of many items, two random parts of 1500, for the best settings hardly depend on more.
+        """
         if isinstance(estimator, Pipeline):
             grid = {f"{estimator.steps[-1][0]}__{name}": values for name, values in grid.items()}
-        return GridSearchCV(estimator, grid, scoring=self.scoring, cv=5)
+        return GridSearchCV(
+            estimator, grid, scoring=self.scoring, cv=self.folds(SEARCH_ITEMS, 2) if self.is_large else 5
+        )
+
+    def folds(self, train: int, n_splits: int = 1) -> BaseShuffleSplit:
+        """Return random parts to train on, and as many items, at most `SEARCH_ITEMS`, to test on."""
+        test = min(self.n_items - train, SEARCH_ITEMS)
+        splitter = self.choose(StratifiedShuffleSplit, ShuffleSplit)
+        return splitter(n_splits, train_size=train, test_size=test, random_state=self.random_state)
 
 
 def _round(values):
@@ -103,8 +163,9 @@ class Learner:
         What a user types.
     title : str
         What a reader sees.
-    family : {"baseline", "repair", "mercerless"}
-        Ordinary baseline, kernel machine on a repaired spectrum, or one of this library's own.
+    family : {"baseline", "raw", "repair", "mercerless", "vote", "yours"}
+        Ordinary baseline, kernel machine on the matrix as it is or on a repaired spectrum, one of this library's own,
+        their vote, or an estimator that the user brought.
     make : callable of Setting
         Returns the unfitted estimator, which takes numbers.
     kind : {"matrix", "table"}
@@ -114,10 +175,11 @@ class Learner:
     takes : {"symmetric", "given", "directed", "distances"}
         For matrices: the symmetric part, the entries as given (``"directed"``: only if the directions differ), or
         distances.
-    excuse : callable of Problem
-        Why it does not apply, or None.
     group : str
         Learners of one group run in one task, because they share decompositions.
+    complexity : int
+        Of two learners with equal scores the simpler one is recommended: 0 a guess, neighbours or a linear model, 1 a
+        kernel machine, 2 what adapts its kernel or combines many models.
     """
 
     name: str
@@ -127,8 +189,8 @@ class Learner:
     kind: str = "matrix"
     task: str | None = None
     takes: str = "symmetric"
-    excuse: Callable[[Problem], str | None] = lambda problem: None
     group: str = ""
+    complexity: int = 1
 
     def build(self, setting: Setting) -> BaseEstimator:
         """Return the unfitted estimator, after the preprocessing that a table of more than numbers needs."""
@@ -183,7 +245,7 @@ def _neighbors(setting: Setting) -> GridSearchCV:
     nearest = setting.choose(KNeighborsClassifier, KNeighborsRegressor)(metric=metric)
     if not setting.problem.is_matrix:
         nearest = _scaled(nearest)
-    smallest = int(0.6 * len(setting.problem.y))  # the training part of a training part
+    smallest = int(0.75 * setting.n_items)  # the training part of a training part
     return setting.search(nearest, {"n_neighbors": [k for k in (1, 2, 3, 5, 9, 15, 25) if k < smallest]})
 
 
@@ -223,10 +285,16 @@ def _vector_machine(setting: Setting) -> GridSearchCV:
 
 
 def _kernel_ridge(kernel: str) -> Callable[[Setting], GridSearchCV]:
+    """Kernel ridge, for many items on landmarks."""
+
     def build(setting: Setting) -> GridSearchCV:
-        gammas = np.array([0.03, 0.1, 0.3, 1.0, 3.0]) / setting.problem.n_features
-        grid = {"alpha": [1e-4, 1e-3, 1e-2, 0.1, 1.0], "gamma": _listed(gammas)}
-        return setting.search(_scaled(KernelRidge(kernel=kernel)), grid)
+        gammas = _listed(np.array([0.03, 0.1, 0.3, 1.0, 3.0]) / setting.problem.n_features)
+        alphas = [1e-4, 1e-3, 1e-2, 0.1, 1.0]
+        if not setting.is_large:
+            return setting.search(_scaled(KernelRidge(kernel=kernel)), {"alpha": alphas, "gamma": gammas})
+        landmarks = Nystroem(kernel, n_components=LANDMARKS, random_state=setting.random_state)
+        search = setting.search(make_pipeline(StandardScaler(), landmarks, Ridge()), {"alpha": alphas})
+        return search.set_params(param_grid={**search.param_grid, "nystroem__gamma": gammas})
 
     return build
 
@@ -234,14 +302,16 @@ def _kernel_ridge(kernel: str) -> Callable[[Setting], GridSearchCV]:
 def _boosting(setting: Setting) -> GridSearchCV:
     boosting = setting.choose(HistGradientBoostingClassifier, HistGradientBoostingRegressor)
     grid = {"learning_rate": [0.05, 0.15], "max_leaf_nodes": [4, 12, 31]}
-    return setting.search(boosting(max_iter=150, random_state=setting.random_state), grid)
+    trees = 500 if setting.is_large else 150  # with many items it stops early by itself
+    return setting.search(boosting(max_iter=trees, random_state=setting.random_state), grid)
 
 
 def _features(setting: Setting) -> GridSearchCV:
-    """A linear model on the similarities, or distances, to the training items."""
+    """A linear model on the similarities, or distances, to the training items, or to landmarks among many."""
     linear = setting.choose(LogisticRegression(max_iter=1000), Ridge())
     grid = setting.choose({"C": [1e-4, 1e-3, 0.01, 0.1, 1.0]}, {"alpha": [1.0, 10.0, 100.0, 1e3, 1e4]})
-    return setting.search(make_pipeline(SimilarityFeatures("precomputed"), StandardScaler(), linear), grid)
+    landmarks = {"n_landmarks": LANDMARKS, "random_state": setting.random_state} if setting.is_large else {}
+    return setting.search(make_pipeline(SimilarityFeatures("precomputed", **landmarks), StandardScaler(), linear), grid)
 
 
 def _krein_ridge(setting: Setting) -> BaseEstimator:
@@ -269,14 +339,6 @@ def _directed_ridge(setting: Setting) -> BaseEstimator:
     return setting.choose(AsymmetricRidgeClassifier, AsymmetricRidge)("precomputed", input=kind, side="left")
 
 
-def _size_excuse(most: int) -> Callable[[Problem], str | None]:
-    def excuse(problem: Problem) -> str | None:
-        n = len(problem.y)
-        return f"it needs a matrix of all {n} x {n} pairs; at most {most} items" if n > most else None
-
-    return excuse
-
-
 def _learned_kernel(setting: Setting) -> Pipeline:
     return _scaled(setting.choose(HyperClassifier, HyperRegressor)(random_state=setting.random_state))
 
@@ -284,13 +346,21 @@ def _learned_kernel(setting: Setting) -> Pipeline:
 def _indefinite_ridge(setting: Setting) -> GridSearchCV:
     """Krein ridge with a truncated distance: an indefinite kernel that is linear in pieces."""
     widths = np.array([0.3, 0.7, 1.5]) * setting.problem.n_features
-    ridge = setting.choose(KreinRidgeClassifier, KreinRidge)()
+    ridge = setting.choose(KreinRidgeClassifier, KreinRidge)(**_landmarks(setting))
     return setting.search(_scaled(ridge), {"kernel": [TL1(width) for width in _listed(widths)]})
 
 
 def _gaussian_ridge(setting: Setting) -> GridSearchCV:
     widths = np.array([0.4, 0.7, 1.3, 2.2, 4.0]) * np.sqrt(setting.problem.n_features)
-    return setting.search(_scaled(KreinRidgeClassifier()), {"kernel": [Gaussian(width) for width in _listed(widths)]})
+    ridge = KreinRidgeClassifier(**_landmarks(setting))
+    return setting.search(_scaled(ridge), {"kernel": [Gaussian(width) for width in _listed(widths)]})
+
+
+def _landmarks(setting: Setting) -> dict[str, Any]:
+    """The parameters of a Krein ridge on landmarks, for many items."""
+    if not setting.is_large:
+        return {}
+    return {"solver": "nystroem", "n_landmarks": LANDMARKS, "random_state": setting.random_state}
 
 
 def _local(setting: Setting) -> Pipeline:
@@ -298,18 +368,29 @@ def _local(setting: Setting) -> Pipeline:
 
 
 def _adapted(setting: Setting) -> GridSearchCV:
-    grid = {"C": [1.0, 10.0, 100.0], "adaptivity": [0.1, 0.5]}
+    """DANK; for many items on parts of a thousand, whose width is chosen on one half of the items."""
+    unit = 1.0 if setting.problem.is_classification else setting.spread
     if setting.problem.is_classification:
-        return setting.search(_scaled(DANKClassifier(random_state=setting.random_state)), grid)
-    machine = DANKRegressor(epsilon=float(_round(0.1 * setting.spread)), random_state=setting.random_state)
-    return setting.search(_scaled(machine), {**grid, "C": _listed(setting.spread * np.array(grid["C"]))})
+        machine = DANKClassifier(random_state=setting.random_state)
+    else:
+        machine = DANKRegressor(epsilon=float(_round(0.1 * setting.spread)), random_state=setting.random_state)
+    if not setting.is_large:
+        grid = {"C": _listed(unit * np.array([1.0, 10.0, 100.0])), "adaptivity": [0.1, 0.5]}
+        return setting.search(_scaled(machine), grid)
+    machine.set_params(C=float(_round(10.0 * unit)), n_parts=-(-setting.n_items // PART_ITEMS))
+    widths = np.array([0.15, 0.4, 1.0]) * np.sqrt(setting.problem.n_features)
+    search = setting.search(_scaled(machine), {"kernel": [Gaussian(width) for width in _listed(widths)]})
+    return search.set_params(cv=setting.folds(setting.n_items // 2))
 
 
-#: Every competitor, cheap ones first: with a short budget the last ones are left out.
+#: Landmarks, and items in a part, of the learners' forms for many items.
+LANDMARKS, PART_ITEMS = 500, 1000
+
+#: Every competitor, cheap ones first: with a short budget the last ones have their turn last.
 LEARNERS: tuple[Learner, ...] = (
-    Learner("dummy", "Constant guess", "baseline", _dummy),
-    Learner("neighbors", "Nearest neighbours", "baseline", _neighbors, takes="distances"),
-    Learner("svm-raw", "SVM on the raw matrix", "repair", _machine("raw"), group="spectrum"),
+    Learner("dummy", "Constant guess", "baseline", _dummy, complexity=0),
+    Learner("neighbors", "Nearest neighbours", "baseline", _neighbors, takes="distances", complexity=0),
+    Learner("svm-raw", "SVM on the raw matrix", "raw", _machine("raw"), group="spectrum"),
     Learner("svm-clip", "SVM on the clipped spectrum", "repair", _machine("clip"), group="spectrum"),
     Learner("svm-flip", "SVM on the flipped spectrum", "repair", _machine("flip"), group="spectrum"),
     Learner("svm-square", "SVM on the squared spectrum", "repair", _machine("square"), group="spectrum"),
@@ -317,70 +398,87 @@ LEARNERS: tuple[Learner, ...] = (
     Learner("features", "Linear model on similarities", "baseline", _features, takes="given"),
     Learner("krein-ridge", "Krein ridge", "mercerless", _krein_ridge),
     Learner("krein-svm", "Krein SVM", "mercerless", _krein_machine),
-    Learner("stack", "Automatic stack", "mercerless", _stack),
+    Learner("stack", "Automatic stack", "mercerless", _stack, complexity=2),
     Learner("asymmetric", "Asymmetric ridge", "mercerless", _directed_ridge, takes="directed"),
-    Learner("dummy", "Constant guess", "baseline", _dummy, "table"),
-    Learner("neighbors", "Nearest neighbours", "baseline", _neighbors, "table"),
-    Learner("linear", "Linear model", "baseline", _linear, "table"),
+    Learner("dummy", "Constant guess", "baseline", _dummy, "table", complexity=0),
+    Learner("neighbors", "Nearest neighbours", "baseline", _neighbors, "table", complexity=0),
+    Learner("linear", "Linear model", "baseline", _linear, "table", complexity=0),
     Learner("svm-gaussian", "SVM with Gaussian kernel", "baseline", _vector_machine, "table"),
-    Learner(
-        "ridge-gaussian",
-        "Gaussian kernel ridge",
-        "baseline",
-        _kernel_ridge("rbf"),
-        "table",
-        "regression",
-        excuse=_size_excuse(10_000),
-    ),
-    Learner(
-        "ridge-laplace",
-        "Laplace kernel ridge",
-        "baseline",
-        _kernel_ridge("laplacian"),
-        "table",
-        "regression",
-        excuse=_size_excuse(10_000),
-    ),
+    Learner("ridge-gaussian", "Gaussian kernel ridge", "baseline", _kernel_ridge("rbf"), "table", "regression"),
+    Learner("ridge-laplace", "Laplace kernel ridge", "baseline", _kernel_ridge("laplacian"), "table", "regression"),
     Learner("ridge-gaussian", "Gaussian kernel ridge", "baseline", _gaussian_ridge, "table", "classification"),
     Learner("krein-ridge", "Krein ridge with TL1 kernel", "mercerless", _indefinite_ridge, "table"),
-    Learner("lab", "Locally adaptive bandwidths", "mercerless", _local, "table"),
-    Learner("boosting", "Gradient boosting", "baseline", _boosting, "table"),
-    Learner("dank", "Data-adaptive kernel", "mercerless", _adapted, "table", excuse=_size_excuse(5000)),
-    Learner("hyper", "Learned kernel", "mercerless", _learned_kernel, "table", excuse=_size_excuse(20_000)),
+    Learner("lab", "Locally adaptive bandwidths", "mercerless", _local, "table", complexity=2),
+    Learner("boosting", "Gradient boosting", "baseline", _boosting, "table", complexity=2),
+    Learner("dank", "Data-adaptive kernel", "mercerless", _adapted, "table", complexity=2),
+    Learner("hyper", "Learned kernel", "mercerless", _learned_kernel, "table", complexity=2),
 )
 
 
-def select_learners(problem: Problem, names: tuple[str, ...] | None = None) -> tuple[list[Learner], dict[str, str]]:
-    """Return the learners to run, and those left out with the reason.
+Wanted = Sequence["str | BaseEstimator"] | Mapping[str, BaseEstimator]
+
+
+def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[list[Learner], dict[str, float]]:
+    """Return the learners to run.
 
     Parameters
     ----------
     problem : Problem
         The data.
-    names : tuple of str or None, default=None
-        The wanted ones; None for all.
+    wanted : sequence of str or estimators, mapping of str to estimators, or None, default=None
+        Names (``"lab@0.25"`` trains on that part of the training sets) and estimators; a mapping has estimators that
+        are run beside all that apply; None for all that apply.
 
     Returns
     -------
     chosen : list of Learner
         In the order in which they are run.
-    left_out : dict of str to str
-        Reasons by name.
+    parts : dict of str to float
+        The parts of the training sets that were asked for.
     """
     possible = {learner.name: learner for learner in LEARNERS if learner.applies(problem)}
-    for name in names or ():
-        if name not in possible:
-            raise ValueError(f"There is no learner {name!r} for this data; there are {', '.join(possible)}.")
-    chosen, left_out = [], {}
-    for name, learner in possible.items():
-        if names is not None and name not in names:
-            continue
-        reason = learner.excuse(problem)
-        if reason is None:
-            chosen.append(learner)
+    if wanted is None:
+        return list(possible.values()), {}
+    if isinstance(wanted, Mapping):
+        for name in wanted:
+            if name in possible:
+                raise ValueError(f"There is a learner {name!r} already; give your estimator another name.")
+        return [*possible.values(), *(own_learner(problem, *item) for item in wanted.items())], {}
+    chosen: dict[str, Learner] = {}
+    parts = {}
+    for item in wanted:
+        if not isinstance(item, str):
+            learner = own_learner(problem, type(item).__name__, item)
         else:
-            left_out[name] = reason
-    return chosen, left_out
+            name, _, part = item.partition("@")
+            if name not in possible:
+                raise ValueError(f"There is no learner {name!r} for this data; there are {', '.join(possible)}.")
+            learner = possible[name]
+            if part:
+                parts[name] = _part(item, part)
+        if learner.name in chosen:
+            raise ValueError(f"The learner {learner.name!r} is asked for twice; with a mapping, estimators have names.")
+        chosen[learner.name] = learner
+    order = list(possible)
+    return sorted(chosen.values(), key=lambda own: order.index(own.name) if own.name in order else len(order)), parts
+
+
+def _part(item: str, text: str) -> float:
+    try:
+        part = float(text)
+    except ValueError:
+        part = 0.0
+    if not 0.0 < part <= 1.0:
+        raise ValueError(f"{item!r}: the part of the training sets after @ must be a number above 0, at most 1.")
+    return part
+
+
+def own_learner(problem: Problem, name: str, estimator: BaseEstimator) -> Learner:
+    """An estimator that the user brought; it takes the data as given."""
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict") and hasattr(estimator, "get_params")):
+        raise ValueError(f"The learner {name!r} is {estimator!r}; it must be an estimator with fit and predict.")
+    kind = "matrix" if problem.is_matrix else "table"
+    return Learner(name, name, "yours", lambda setting: clone(estimator), kind, takes="given", complexity=2)
 
 
 def count_settings(estimator: BaseEstimator) -> int:
@@ -451,12 +549,34 @@ def forget_decompositions() -> None:
     _MEMORY.results.clear()
 
 
+class _SharedStabilized:
+    """Lets a Krein machine remember the flipped matrix of the same items, which does not depend on C."""
+
+    def _stabilize(self, K, weight):
+        key = ("krein", self.negative_penalty, self.center, None if weight is None else _digest(weight), _digest(K))
+        return _MEMORY.get(key, lambda: super(_SharedStabilized, self)._stabilize(K, weight))
+
+
+class SharedKreinSVC(_SharedStabilized, KreinSVC):
+    """`KreinSVC` that shares its decompositions."""
+
+
+class SharedKreinSVR(_SharedStabilized, KreinSVR):
+    """`KreinSVR` that shares its decompositions."""
+
+
+_SHARED = {SpectrumTransformer: SharedSpectrum, KreinSVC: SharedKreinSVC, KreinSVR: SharedKreinSVR}
+
+
 def share_decompositions(estimator: BaseEstimator) -> BaseEstimator:
-    """Replace the spectrum transformers inside a search by ones that share their work; returns `estimator`."""
+    """Replace what decomposes matrices inside a search by what shares its work; returns `estimator`."""
     inner = getattr(estimator, "estimator", None)
     if isinstance(inner, Pipeline):
-        inner.steps = [
-            (name, SharedSpectrum(**step.get_params()) if type(step) is SpectrumTransformer else step)
-            for name, step in inner.steps
-        ]
+        inner.steps = [(name, _shared(step)) for name, step in inner.steps]
+    elif inner is not None:
+        estimator.estimator = _shared(inner)
     return estimator
+
+
+def _shared(step: Any) -> Any:
+    return _SHARED[type(step)](**step.get_params(deep=False)) if type(step) in _SHARED else step

@@ -7,6 +7,7 @@ import zlib
 from base64 import b64encode
 from html import escape
 from importlib.resources import files
+from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,10 +16,11 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from mercerless._validation import format_bytes
+from mercerless.comparison.learners import MatrixSpectrum
 from mercerless.comparison.negative import negative_sentences
-from mercerless.comparison.schedule import N_FOLDS
-from mercerless.comparison.words import WORDS, duration
-from mercerless.spectra import Indefiniteness, as_similarities, symmetrize
+from mercerless.comparison.schedule import MAX_TEST, N_FOLDS, OF_ITEMS
+from mercerless.comparison.words import WORDS, duration, is_share, metric_words
+from mercerless.spectra import as_similarities, symmetrize
 
 if TYPE_CHECKING:
     from mercerless.comparison.result import Comparison
@@ -29,8 +31,14 @@ __all__ = ["render", "render_short"]
 MAX_DRAWN = 320
 #: How many learning curves get a colour of their own.
 N_COLOURED = 5
-FAMILIES = {"baseline": "ordinary baseline", "repair": "spectrum repaired", "mercerless": "mercerless", "vote": "vote"}
-UNITS = {"accuracy": "percentage points", "balanced_accuracy": "percentage points", "r2": "units of R²"}
+FAMILIES = {
+    "baseline": "ordinary baseline",
+    "raw": "matrix as it is",
+    "repair": "spectrum repaired",
+    "mercerless": "mercerless",
+    "vote": "vote",
+    "yours": "your own",
+}
 
 
 def render(comparison: Comparison, command: str | None = None) -> str:
@@ -52,23 +60,20 @@ def render(comparison: Comparison, command: str | None = None) -> str:
         _head(comparison),
         _recommended(comparison),
         _plot(comparison),
-        "" if comparison.spectrum is None else _spectrum(comparison, comparison.spectrum),
+        "" if comparison.setting.spectrum is None else _spectrum(comparison, comparison.setting.spectrum),
         _curves(comparison),
         _table(comparison),
         _not_compared(comparison),
         _data(comparison),
         _reproduce(comparison, command or comparison.python_command()),
     ]
-    title = escape(f"{comparison.problem.name}: what works")
-    style = files("mercerless.comparison").joinpath("report.css").read_text(encoding="utf-8")
-    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-    return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<link rel="icon" href="data:,">\n'
-        f"<style>{style}</style>\n</head>\n<body>\n<main>\n" + "\n".join(filter(None, sections)) + "\n</main>\n"
-        f"<footer class=soft>Written by mercerless {escape(comparison.versions()['mercerless'])} on "
-        f"{escape(comparison.finished)}.</footer>\n</body>\n</html>\n"
+    page = files("mercerless.comparison")
+    return Template(page.joinpath("report.html").read_text(encoding="utf-8")).substitute(
+        title=escape(f"{comparison.problem.name}: what works"),
+        style=page.joinpath("report.css").read_text(encoding="utf-8"),
+        sections="\n".join(filter(None, sections)),
+        version=escape(comparison.versions()["mercerless"]),
+        finished=escape(comparison.finished),
     )
 
 
@@ -85,7 +90,7 @@ def render_short(comparison: Comparison) -> str:
     str
         Paragraphs and a table without style of their own. Every name that came from outside is escaped.
     """
-    header = ("learner", WORDS[comparison.metric], "difference", "interval", "fit", "verdict")
+    header = ("learner", metric_words(comparison.metric), "difference", "interval", "fit", "verdict")
     rows = []
     for row in comparison.table:
         bounds = " to ".join(_minus(comparison.points(row[key])) for key in ("difference_low", "difference_high"))
@@ -116,6 +121,7 @@ def _head(comparison: Comparison) -> str:
     target = "a number to predict"
     if problem.is_classification:
         target = f"{len(np.unique(problem.y))} classes"
+    tested = f"each split tested on {MAX_TEST:,} items; " if len(problem.y) > N_FOLDS * MAX_TEST else ""
     lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in comparison.verdict)
     if comparison.interrupted:
         lines += "<p>The run was interrupted: this is what was finished by then.</p>"
@@ -123,7 +129,7 @@ def _head(comparison: Comparison) -> str:
         f"<header><h1>{escape(problem.name)}</h1>\n<p class=soft>{escape(what)}, {escape(target)}. "
         f"{len(comparison.names)} learners on the same {len(comparison.splits)} splits "
         f"({comparison.n_repeats} &times; {N_FOLDS}-fold), each searching its own parameters inside every training "
-        f"part; {escape(duration(comparison.elapsed))} in all.</p></header>\n"
+        f"part; {tested}{escape(duration(comparison.elapsed))} in all.</p></header>\n"
         f'<section class=verdict aria-label="Verdict">{lines}</section>'
     )
 
@@ -182,11 +188,22 @@ def _reproduce(comparison: Comparison, command: str) -> str:
         "<section><h2>Repeat it</h2>\n<p>The same splits and seeds, and so the same scores:</p>\n"
         f"<pre tabindex=0><code>{escape(command)}</code></pre>\n"
         f"<p class=soft>Seed {comparison.random_state}; {escape(versions)}.</p>\n"
-        "<h3>How the differences are judged</h3>\n<p class=soft>The variance of a difference has two parts: of the "
-        "items, from out-of-fold predictions, corrected for overlapping training sets (Nadeau and Bengio 2003), and "
-        "of the training, what splits differ by beyond what their items explain. All pairs of learners are judged "
-        "together by the studentized range (Tukey), so that without any real difference one is claimed in at most "
-        "5 % of such reports. “Not distinguishable” does not mean equal: more items would tell.</p></section>"
+        f"<h3>How the differences are judged</h3>\n<p class=soft>{_method(comparison)} All pairs of learners are "
+        "judged together by the studentized range (Tukey), so that without any real difference one is claimed in at "
+        "most 5 % of such reports. “Not distinguishable” does not mean equal: more items would tell.</p></section>"
+    )
+
+
+def _method(comparison: Comparison) -> str:
+    if comparison.metric not in OF_ITEMS:
+        return (
+            "The variance of a difference is that between the splits, corrected for overlapping training sets (Nadeau "
+            f"and Bengio 2003): {escape(metric_words(comparison.metric))} is no mean over items, which would tell more."
+        )
+    return (
+        "The variance of a difference has two parts: of the items, from out-of-fold predictions, corrected for "
+        "overlapping training sets (Nadeau and Bengio 2003), and of the training, what splits differ by beyond what "
+        "their items explain."
     )
 
 
@@ -197,7 +214,7 @@ def _plot(comparison: Comparison) -> str:
     rows = comparison.table
     if len(rows) < 2:
         return ""
-    factor = 1.0 if comparison.metric == "r2" else 100.0
+    factor = 100.0 if is_share(comparison.metric) else 1.0
     low, high, step = _axis([(row["difference_low"] * factor, row["difference_high"] * factor) for row in rows[1:]])
 
     def place(value: float) -> float:
@@ -219,22 +236,29 @@ def _plot(comparison: Comparison) -> str:
         interval = " to ".join(bounds) if i else "recommended"
         lines.append(
             f'<div class="row {state}"><div class=name>{escape(row["title"])}'
-            f"<small>{FAMILIES[row['family']]}</small></div><div class=track aria-hidden=true>{marks}</div>"
+            f"<small>{_caption(comparison, row)}</small></div><div class=track aria-hidden=true>{marks}</div>"
             f"<div class=value>{_minus(comparison.format(row['score']))}<small>{interval}</small></div></div>"
         )
     ticks = "".join(
         f'<span style="left:{place(tick):.2f}%">{_tick(tick, step)}</span>'
         for tick in step * np.arange(np.ceil(low / step), np.floor(high / step) + 1)
     )
-    unit = UNITS[comparison.metric]
+    title = escape(_capital(metric_words(comparison.metric)))
+    unit = "percentage points" if is_share(comparison.metric) else f"units of {metric_words(comparison.metric)}"
     return (
-        f"<section><h2>{escape(WORDS[comparison.metric].capitalize())}, and the difference to the recommended</h2>\n"
-        f"<p>Dots are mean differences in {unit}; bars are intervals that hold for all learners together. A bar that "
-        "reaches the dashed line (filled dot): not distinguishable from the recommended one.</p>\n"
+        f"<section><h2>{title}, and the difference to the recommended</h2>\n"
+        f"<p>Dots are mean differences in {escape(unit)}; bars are intervals that hold for all learners together. A "
+        "bar that reaches the dashed line (filled dot): not distinguishable from the recommended one.</p>\n"
         f'<figure class=plot aria-label="Scores and differences of all learners, also in the table below">'
         f'<div class=lines>{"".join(lines)}</div><div class="row ticks-row" style="border:0"><div></div>'
         f'<div class="ticks axis" aria-hidden=true>{ticks}</div><div></div></div></figure></section>'
     )
+
+
+def _caption(comparison: Comparison, row: dict[str, Any]) -> str:
+    """What kind of learner a row is, and how many items it was trained on where that is not all."""
+    small = f", trained on {row['n_train']:,} items" if row["part"] < 1.0 else ""
+    return FAMILIES[row["family"]] + small
 
 
 def _axis(intervals: list[tuple[float, float]]) -> tuple[float, float, float]:
@@ -254,6 +278,10 @@ def _round_step(low: float, high: float) -> float:
     return float(next(factor * size for factor in (1, 2, 5, 10) if factor * size >= rough))
 
 
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def _minus(number: str) -> str:
     return number.replace("-", "&minus;")
 
@@ -268,7 +296,13 @@ def _table(comparison: Comparison) -> str:
     rows = comparison.table
     others = [name for name in WORDS if name != comparison.metric and any(name in row for row in rows)]
     has_test = any(row["test_score"] is not None for row in rows)
-    head = [WORDS[comparison.metric], "difference", *(["given test set"] if has_test else []), "fit", "1000 items"]
+    head = [
+        metric_words(comparison.metric),
+        "difference",
+        *(["given test set"] if has_test else []),
+        "fit",
+        "1000 items",
+    ]
     extra = [*(WORDS[name] for name in others), "size", "settings"]
     header = "".join(f"<th scope=col>{escape(name)}</th>" for name in head)
     header += "".join(f"<th scope=col class=extra>{escape(name)}</th>" for name in extra)
@@ -305,9 +339,11 @@ def _table_row(comparison: Comparison, row: dict[str, Any], others: list[str], h
 # ------------------------------------------------------------------------------------------------------- pictures
 
 
-def _spectrum(comparison: Comparison, found: Indefiniteness) -> str:
-    values = comparison.problem.eigenvalues[::-1]
-    facts = (
+def _spectrum(comparison: Comparison, spectrum: MatrixSpectrum) -> str:
+    found, values = spectrum.indefiniteness, spectrum.eigenvalues[::-1]
+    n_items = len(comparison.problem.y)
+    part = "" if spectrum.n_items == n_items else f"Of {spectrum.n_items:,} of the {n_items:,} items: "
+    facts = part + (
         f"{found.n_positive} positive, {found.n_negative} negative and {found.n_zero} zero eigenvalues; the negative "
         f"ones are {found.negative_mass:.1%} of the sum of sizes."
     )
@@ -329,7 +365,9 @@ def _spectrum_svg(values: NDArray) -> str:
     if len(heights) > 400:
         heights = heights[np.linspace(0, len(heights) - 1, 400).round().astype(int)]
     top, bottom = max(heights.max(), 0.0), min(heights.min(), 0.0)
-    width, height, left = 480, 260, 44
+    ends = [f"{values[0]:.3g}", _minus(f"{values[-1]:.3g}")]
+    width, height = 480, 260
+    left = 14 + 7 * max(len(end.replace("&minus;", "-")) for end in ends)  # room for the longest label
     unit = (height - 24) / max(top - bottom, 1e-300)
     zero = 12 + top * unit
     step = (width - left - 6) / len(heights)
@@ -340,9 +378,9 @@ def _spectrum_svg(values: NDArray) -> str:
             f"M{x:.1f} {y:.1f}h{max(0.5, 0.85 * step):.2f}v{abs(value) * unit:.1f}h-{max(0.5, 0.85 * step):.2f}z"
         )
     paths = "".join(f'<path d="{"".join(path)}" fill="var(--{sign})"/>' for sign, path in bars.items() if path)
-    ticks = [(12, f"{values[0]:.3g}"), (zero, "0")] if values[0] > 0 else [(zero, "0")]
+    ticks = [(12, ends[0]), (zero, "0")] if values[0] > 0 else [(zero, "0")]
     if bottom < 0 and abs(bottom) * unit > 16:
-        ticks.append((height - 12, _minus(f"{values[-1]:.3g}")))
+        ticks.append((height - 12, ends[1]))
     texts = "".join(f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{text}</text>' for y, text in ticks)
     label = f"Eigenvalues from {values[0]:.3g} down to {values[-1]:.3g}, negative ones in another colour"
     return (
@@ -466,11 +504,14 @@ def _curves(comparison: Comparison) -> str:
         for i, name in enumerate(coloured)
     )
     rest = "; the others in grey, where they are in sight" if len(curves) > len(coloured) else ""
+    over = f"Mean {metric_words(comparison.metric)} of the {N_FOLDS} splits of the first repeat"
+    if len(comparison.curve_folds) < N_FOLDS:
+        over = f"{_capital(metric_words(comparison.metric))} on the first split alone (the table has means of all)"
     return (
         "<section><h2>What more data would bring</h2>\n<figure>"
         f'<svg class=curves viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="Learning curves of {len(curves)} learners">'
         f'<clipPath id="inside"><rect x="{left}" y="0" width="{width}" height="{base}"/></clipPath>{rules}'
         f'<g clip-path="url(#inside)">{"".join(lines)}</g>{labels}</svg><ul class=legend>{legend}</ul>'
-        f"<figcaption>Mean score by the number of training items{rest}.</figcaption></figure></section>"
+        f"<figcaption>{escape(over)} by the number of training items{rest}.</figcaption></figure></section>"
     )

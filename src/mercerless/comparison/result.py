@@ -6,7 +6,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
@@ -20,16 +20,17 @@ from sklearn.base import BaseEstimator
 from sklearn.datasets import get_data_home
 
 from mercerless._optional import import_optional
-from mercerless.comparison.code import code_for
-from mercerless.comparison.learners import LEARNERS, Learner, Setting, count_settings, select_learners
-from mercerless.comparison.negative import NegativePart, judge_negative_part, negative_sentences
+from mercerless.comparison.code import code_for, describe
+from mercerless.comparison.learners import Learner, Setting, Wanted, count_settings, select_learners
+from mercerless.comparison.negative import NegativePart, negative_sentences
 from mercerless.comparison.problem import Problem, make_problem
+from mercerless.comparison.records import Record, Store
 from mercerless.comparison.report import render, render_short
-from mercerless.comparison.schedule import N_FOLDS, Run, Store, contributions, outer_folds
-from mercerless.comparison.statistics import Differences, Split, compare_splits
+from mercerless.comparison.schedule import N_FOLDS, OF_ITEMS, Run, contributions, make_split
+from mercerless.comparison.statistics import Differences, Split, compare_scores, compare_splits
 from mercerless.comparison.vote import VOTE, Records, best_three, vote_learner, vote_record, vote_records
-from mercerless.comparison.words import METRICS, WORDS, duration, parse_budget
-from mercerless.spectra import Indefiniteness, indefiniteness
+from mercerless.comparison.words import check_metric, duration, is_share, metric_words, parse_budget
+from mercerless.spectra import Indefiniteness
 
 __all__ = ["Comparison", "compare"]
 
@@ -44,7 +45,7 @@ def compare(
     X_test: ArrayLike | None = None,
     y_test: ArrayLike | None = None,
     metric: str | None = None,
-    learners: Sequence[str] | None = None,
+    learners: Wanted | None = None,
     budget: float | str | None = "2m",
     repeats: int | None = None,
     curves: bool = True,
@@ -74,13 +75,16 @@ def compare(
     X_test, y_test : array-like or None, default=None
         A given test set (for matrices: rows against the training items). It is scored once at the end and takes no
         part in the recommendation.
-    metric : {"accuracy", "balanced_accuracy", "r2"} or None, default=None
-        The score that counts; None means accuracy or R².
-    learners : sequence of str or None, default=None
-        Names of the learners to run; None means all that apply.
+    metric : str or None, default=None
+        The score that counts, a name of scikit-learn's scorers, or ``"mae"``, ``"mse"``, ``"rmse"`` or
+        ``"log_loss"``; None means accuracy or R². Learners search their parameters by it too.
+    learners : sequence of str or estimators, mapping of str to estimators, or None, default=None
+        Only these: names (``"lab@0.25"`` trains on that part of the training sets), or estimators of your own. A
+        mapping such as ``{"mine": estimator}`` runs them beside all that apply, which is what None means.
     budget : float, str or None, default="2m"
-        Seconds, or a string such as ``"90s"``, ``"2m"`` or ``"1h"``; None means no limit. It decides how many repeats
-        are run and whether costly learners are left out; what was left out is said.
+        Seconds, or a string such as ``"90s"``, ``"2m"`` or ``"1h"``; None means no limit. At its end running fits are
+        stopped. It decides how many repeats are run, and which learners are trained on parts of the training sets or
+        not at all; the verdict says so.
     repeats : int or None, default=None
         Run exactly this many repeats, whatever they cost; None lets the budget decide.
     curves : bool, default=True
@@ -134,7 +138,7 @@ def compare_problem(
     problem: Problem,
     *,
     metric: str | None = None,
-    learners: Sequence[str] | None = None,
+    learners: Wanted | None = None,
     budget: float | str | None = "2m",
     repeats: int | None = None,
     curves: bool = True,
@@ -144,9 +148,8 @@ def compare_problem(
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Comparison:
     """Compare learners on a problem; see `compare`."""
-    metric = metric or METRICS[problem.task][0]
-    if metric not in METRICS[problem.task]:
-        raise ValueError(f"metric={metric!r} does not suit {problem.task}; use {' or '.join(METRICS[problem.task])}.")
+    started = time.perf_counter()
+    metric = check_metric(metric, problem.task)
     if repeats is not None and repeats < 1:
         raise ValueError(f"repeats={repeats} must be at least 1.")
     if n_jobs == 0:
@@ -154,31 +157,34 @@ def compare_problem(
     if not 0 <= random_state < 2**32:
         raise ValueError(f"random_state={random_state} must be between 0 and 2**32 - 1.")
     seconds = None if repeats is not None else parse_budget(budget)
-    chosen, excused = select_learners(problem, None if learners is None else tuple(learners))
+    chosen, parts = select_learners(problem, learners)
+    progress = progress or (lambda text, done, total: None)
+    progress("spectrum" if problem.is_matrix else "starting", 0, 1)
     setting = Setting(problem, metric, random_state)
-    quiet = progress or (lambda text, done, total: None)
-    if problem.is_matrix:
-        quiet("spectrum", 0, 1)
-        _ = setting.eigenvalues  # once, before the setting is sent to the workers
-    folder = _work_folder(problem, metric, chosen, random_state)
     run = Run(
-        problem, chosen, setting, seconds, repeats, n_jobs, curves, Store(folder, resume), quiet, left_out=excused
+        setting,
+        chosen,
+        seconds,
+        repeats,
+        n_jobs,
+        curves,
+        Store(_work_folder(problem, metric, chosen, random_state), resume),
+        progress,
+        parts,
+        started=started,
     ).go()
     comparison = Comparison(
-        problem=problem,
-        metric=metric,
-        random_state=random_state,
+        setting=setting,
         learners=chosen,
         records=list(run.store.records.values()),
-        left_out=run.left_out,
+        negative=run.negative,
+        reasons=run.reasons(),
         failed=run.failed,
         interrupted=run.interrupted,
         budget=seconds,
     )
     comparison.check_comparable()
     if not run.interrupted:
-        quiet("negative part of the spectrum", 0, 1)
-        comparison.negative  # noqa: B018 - computed here, so that its time is part of the run
         run.store.clear()
     comparison.elapsed = run.elapsed
     return comparison
@@ -198,18 +204,18 @@ class Comparison:
 
     Parameters
     ----------
-    problem : Problem
-        The data, and what was found out about it.
-    metric : str
-        The score that counts.
-    random_state : int
-        Seed of the splits and of the learners.
+    setting : Setting
+        The data and what was found out about it, the score that counts, the spectrum, and the seed.
     learners : list of Learner
         What was to be run.
-    records : list of dict
+    records : list of Record
         One per fit: learner, repeat, fold, part of the training set, scores, times, size.
-    left_out, failed : dict of str to str
-        Learners without a result, with the reason.
+    negative : NegativePart or None
+        What held-out labels say about the negative part; None where there is none, or no time was left to judge it.
+    reasons : dict of str to str
+        Why a learner may lack scores.
+    failed : dict of str to str
+        Learners that failed, with the error.
     interrupted : bool
         Whether the user stopped the run before its end.
     budget : float or None
@@ -224,34 +230,70 @@ class Comparison:
     compare : Makes it.
     """
 
-    problem: Problem
-    metric: str
-    random_state: int
+    setting: Setting
     learners: list[Learner]
-    records: list[dict[str, Any]]
-    left_out: dict[str, str] = field(default_factory=dict)
+    records: list[Record]
+    negative: NegativePart | None = None
+    reasons: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     interrupted: bool = False
     budget: float | None = None
     elapsed: float = 0.0
     finished: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M %Z"))
 
+    @property
+    def problem(self) -> Problem:
+        """The data, and what was found out about it."""
+        return self.setting.problem
+
+    @property
+    def metric(self) -> str:
+        """The score that counts."""
+        return self.setting.scoring
+
+    @property
+    def random_state(self) -> int:
+        """Seed of the splits and of the learners."""
+        return self.setting.random_state
+
     # ------------------------------------------------------------------------------------------ scores and order
 
     @cached_property
-    def _single(self) -> Records:
-        """Full-size records by learner and split, of learners that can be compared with the others."""
-        results: Records = {}
+    def parts(self) -> dict[str, float]:
+        """The part of the training sets that each learner is scored with: the largest of those with most splits."""
+        counts: dict[str, dict[float, int]] = {}
         for record in self.records:
-            if record["part"] == 1.0 and record["fold"] >= 0 and "error" not in record:
-                results.setdefault(record["learner"], {})[record["repeat"], record["fold"]] = record
+            if record.is_split and record.task.learner not in self.failed:
+                of_learner = counts.setdefault(record.task.learner, {})
+                of_learner[record.task.part] = of_learner.get(record.task.part, 0) + 1
+        first = {name: {part: min(n, N_FOLDS) for part, n in of.items()} for name, of in counts.items()}
+        return {name: max(of, key=lambda part: (of[part], part)) for name, of in first.items()}
+
+    @cached_property
+    def _single(self) -> Records:
+        """Records by learner and split, of learners that can be compared with the others."""
+        results: Records = {}
+        for learner in self.learners:
+            of_learner = {
+                record.split: record
+                for record in self.records
+                if record.is_split
+                and record.task.learner == learner.name
+                and record.task.part == self.parts.get(learner.name)
+            }
+            if of_learner:
+                results[learner.name] = of_learner
         most = max(map(len, results.values()), default=0)
-        for name in [name for name, records in results.items() if 2 * len(records) < most]:
-            del results[name]
-            if name not in self.failed:
-                self.left_out.setdefault(name, "the run ended before it had enough splits")
-        order = [learner.name for learner in self.learners]
-        return {name: results[name] for name in sorted(results, key=order.index)}
+        return {
+            name: records for name, records in results.items() if 2 * min(len(records), N_FOLDS) >= min(most, N_FOLDS)
+        }
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Learners without a score that can be compared, with the reason."""
+        names = [learner.name for learner in self.learners]
+        missing = [name for name in names if name not in self._single and name not in self.failed]
+        return {name: self.reasons.get(name, "it was not run") for name in missing}
 
     @cached_property
     def splits(self) -> list[tuple[int, int]]:
@@ -304,9 +346,19 @@ class Comparison:
 
     @cached_property
     def _ranked(self) -> list[str]:
-        """Names of the compared learners, the best mean score first, ties in the order of the list of learners."""
-        means = {name: np.mean(self._scores(name)) for name in self._results}
-        return sorted(means, key=lambda name: -means[name])
+        """Names of the compared learners, the best mean first; of equal ones the sound, simple and cheap first."""
+
+        def key(name: str) -> tuple:
+            records = [self._results[name][split] for split in self.splits]
+            cost = float(np.median([record.fit_time for record in records]))
+            unsound = not self._is_sound(name)
+            return -round(float(np.mean(self._scores(name))), 12), unsound, self.learner(name).complexity, cost
+
+        return sorted(self._results, key=key)
+
+    def _is_sound(self, name: str) -> bool:
+        """Whether a learner solves a problem that it is made for: a plain SVM on an indefinite matrix does not."""
+        return not (self.learner(name).family == "raw" and self.setting.is_indefinite)
 
     @cached_property
     def names(self) -> list[str]:
@@ -315,10 +367,16 @@ class Comparison:
         return [first, *(name for name in self._ranked if name != first)]
 
     def _choose(self) -> str:
-        """The winner; without one the vote, where there is one and it is not behind by two standard errors."""
+        """The winner; without one the vote, where there is one and it is not behind by two standard errors.
+
+        A learner that is not sound on these data is recommended only where it is better than all that are.
+        """
         ranked = self._ranked
         top = next(i for i, name in enumerate(ranked) if name != VOTE)
         if VOTE not in ranked:
+            sound = [i for i, name in enumerate(ranked) if self._is_sound(name) and name != "dummy"]
+            if not self._is_sound(ranked[top]) and sound and not self._compared(ranked).better(top, sound[0]):
+                return ranked[sound[0]]
             return ranked[top]
         found, vote = self._compared(ranked), ranked.index(VOTE)
         wins = all(found.better(top, i) for i in range(len(ranked)) if i not in (top, vote))
@@ -327,7 +385,7 @@ class Comparison:
 
     def _scores(self, name: str, metric: str | None = None) -> list[float]:
         records = self._results[name]
-        return [records[split]["scores"].get(metric or self.metric, np.nan) for split in self.splits]
+        return [records[split].scores.get(metric or self.metric, np.nan) for split in self.splits]
 
     @cached_property
     def differences(self) -> Differences:
@@ -335,26 +393,24 @@ class Comparison:
         return self._compared(self.names)
 
     def _compared(self, names: list[str]) -> Differences:
+        if self.metric not in OF_ITEMS:
+            return compare_scores(np.column_stack([self._scores(name) for name in names]), N_FOLDS)
         return compare_splits([self._split(names, *split) for split in self.splits], N_FOLDS)
 
     def _split(self, names: list[str], repeat: int, fold: int) -> Split:
         """What the learners did on one split."""
-        test, problem = self._folds[repeat][fold][1], self.problem
+        test, problem = self._tests[repeat, fold], self.problem
         records = [self._results[name][repeat, fold] for name in names]
-        added = np.column_stack(
-            [
-                contributions(self.metric, np.array(record["target"]), np.array(record["predicted"]))
-                for record in records
-            ]
-        )
+        added = np.column_stack([contributions(self.metric, record.target, record.predicted) for record in records])
         if problem.groups is not None:
             return Split(repeat, self._groups[test], np.zeros(len(test)), added)
         strata = problem.y[test] if problem.is_classification else np.zeros(len(test))
         return Split(repeat, test, strata, added)
 
     @cached_property
-    def _folds(self) -> dict[int, list[tuple[NDArray, NDArray]]]:
-        return {repeat: outer_folds(self.problem, repeat, self.random_state) for repeat in {r for r, _ in self.splits}}
+    def _tests(self) -> dict[tuple[int, int], NDArray]:
+        """The test items of every split."""
+        return {split: make_split(self.problem, *split, self.random_state)[1] for split in self.splits}
 
     @cached_property
     def _groups(self) -> NDArray:
@@ -390,9 +446,7 @@ class Comparison:
         str
             What a reader sees.
         """
-        if name == VOTE and self.members:
-            return self.learner(VOTE).title
-        return next(other.title for other in LEARNERS if other.name == name and other.applies(self.problem))
+        return self.learner(name).title
 
     @cached_property
     def table(self) -> list[dict[str, Any]]:
@@ -415,24 +469,37 @@ class Comparison:
             "difference_high": high,
             "verdict": "recommended" if i == 0 else "worse" if found.better(0, i) else "not distinguishable",
         }
-        for metric in dict.fromkeys(metric for record in records for metric in record["scores"]):
+        for metric in dict.fromkeys(metric for record in records for metric in record.scores):
             values = self._scores(name, metric)
             if np.isfinite(values).all():
                 row[metric] = float(np.mean(values))
-        row["fit_time"] = float(np.median([record["fit_time"] for record in records]))
-        row["predict_time"] = float(np.median([record["predict_time"] for record in records]))
-        row["size"] = int(np.median([record["size"] for record in records]))
-        row["settings"] = count_settings(self._build(learner))
-        row["converged"] = all(record["converged"] for record in records)
-        row["test_score"] = self._tested[name]["scores"][self.metric] if name in self._tested else None
+        row["fit_time"] = float(np.median([record.fit_time for record in records]))
+        row["predict_time"] = float(np.median([record.predict_time for record in records]))
+        row["size"] = int(np.median([record.size for record in records]))
+        row["settings"] = self._settings[name]
+        row["n_train"] = max(record.n_train for record in records)
+        row["part"] = self.parts.get(name, 1.0)
+        row["converged"] = all(record.converged for record in records)
+        row["test_score"] = self._tested[name].scores[self.metric] if name in self._tested else None
         return row
 
     @cached_property
-    def _tested(self) -> dict[str, dict[str, Any]]:
+    def _settings(self) -> dict[str, int]:
+        """How many settings each learner's search tries."""
+        return {name: count_settings(self.estimator(name)) for name in self.names}
+
+    @cached_property
+    def _tested(self) -> dict[str, Record]:
         """Records of the given test set by learner."""
-        tested = {record["learner"]: record for record in self.records if record["fold"] < 0 and "scores" in record}
+        tested = {
+            record.task.learner: record
+            for record in self.records
+            if record.task.fold < 0 and record.error is None and record.task.part == self.parts.get(record.task.learner)
+        }
         if self.members and tested.keys() >= set(self.members):
-            tested[VOTE] = vote_record(self.problem, self.metric, [tested[name] for name in self.members])
+            vote = vote_record(self.problem, self.metric, [tested[name] for name in self.members])
+            if vote is not None:
+                tested[VOTE] = vote
         return tested
 
     @cached_property
@@ -440,15 +507,34 @@ class Comparison:
         """The outcome in sentences: a winner only where there is one."""
         best = next(row for row in self.table if row["learner"] != VOTE or self.has_winner)
         among = " of the single learners" if self.recommended == VOTE and best is not self.table[0] else ""
-        first = f"{best['title']} has the best mean {WORDS[self.metric]}{among}, {self.format(best['score'])}"
+        first = f"{best['title']} has the best mean {metric_words(self.metric)}{among}, {self.format(best['score'])}"
         if len(self.names) == 1:
-            return [f"{first}; there is nothing to compare it with."]
-        if self.has_winner:
+            sentences = [f"{first}; there is nothing to compare it with."]
+        elif self.has_winner:
             sentences = [f"{first}, and is better than every other learner compared, beyond the doubt of the splits."]
         else:
             sentences = self._without_winner(first, best)
         if "dummy" in self.ties:
             sentences.append("Even the constant guess is not distinguishable: these data may hold nothing to learn.")
+        return [*sentences, *self._missing()]
+
+    def _missing(self) -> list[str]:
+        """Say what was not run, what failed, and what was trained on less than the others."""
+        total, sentences = len(self.learners), []
+        if self.left_out:
+            names, were = _and([self.title(name) for name in self.left_out]), _were(self.left_out)
+            sentences.append(f"{len(self.left_out)} of {total} learners {were} not run to the end: {names}.")
+        if self.failed:
+            names, have = _and([self.title(name) for name in self.failed]), "has" if len(self.failed) == 1 else "have"
+            sentences.append(f"{len(self.failed)} of {total} learners {have} failed: {names}.")
+        small = {row["title"]: row["n_train"] for row in self.table if row["part"] < 1.0 and row["learner"] != VOTE}
+        if small:
+            full = int(len(self.problem.y) * (1 - 1 / N_FOLDS))
+            names = _and([f"{title} ({size:,})" for title, size in small.items()])
+            sentences.append(
+                f"{len(small)} of {total} learners {_were(small)} trained on less than the {full:,} items of a "
+                f"training set: {names}. With all items they may do better."
+            )
         return sentences
 
     def _without_winner(self, first: str, best: dict[str, Any]) -> list[str]:
@@ -489,7 +575,9 @@ class Comparison:
         str
             Such as ``"96.0 %"``.
         """
-        return f"{score:z.3f}" if self.metric == "r2" else f"{100 * score:z.1f} %"
+        if is_share(self.metric):
+            return f"{100 * score:z.1f} %"
+        return f"{score:z.3f}" if self.metric == "r2" else f"{score:z.4g}"
 
     def points(self, difference: float) -> str:
         """A difference of scores for people: accuracies in percentage points.
@@ -504,52 +592,46 @@ class Comparison:
         str
             Such as ``"-0.5"``.
         """
-        return f"{difference:+.3f}" if self.metric == "r2" else f"{100 * difference:+.1f}"
+        if is_share(self.metric):
+            return f"{100 * difference:+.1f}"
+        return f"{difference:+.3f}" if self.metric == "r2" else f"{difference:+.3g}"
 
-    @cached_property
+    @property
     def spectrum(self) -> Indefiniteness | None:
         """How indefinite the similarities are; None for tables."""
-        if not self.problem.is_matrix:
-            return None
-        return indefiniteness(self.problem.similarities, self.problem.eigenvalues)
+        return None if self.setting.spectrum is None else self.setting.spectrum.indefiniteness
 
     @cached_property
-    def negative(self) -> NegativePart | None:
-        """What held-out labels say about the negative part; None where there is none."""
-        if self.spectrum is None or self.spectrum.is_psd or self.interrupted:
-            return None
-        return judge_negative_part(
-            self.problem.similarities, self.problem.y, self.problem.is_classification, self.random_state
-        )
+    def _curve_points(self) -> dict[str, dict[float, dict[int, Record]]]:
+        """Records of the first repeat by learner, part of the training set and fold."""
+        points: dict[str, dict[float, dict[int, Record]]] = {name: {} for name in self._single}
+        for record in self.records:
+            name, repeat, fold, part = record.task
+            if record.is_split and repeat == 0 and name in points and part <= self.parts[name]:
+                points[name].setdefault(part, {})[fold] = record
+        return points
+
+    @cached_property
+    def curve_folds(self) -> list[int]:
+        """The folds of the first repeat that learning curves are means of: all, or where some lack sizes, the first."""
+        of_parts = [set(folds) for parts in self._curve_points.values() for folds in parts.values()]
+        common = set.intersection(*of_parts) if of_parts else set()
+        return sorted(common) if len(common) == N_FOLDS else [0]
 
     @cached_property
     def curves(self) -> dict[str, list[tuple[int, float]]]:
-        """Learning curves: mean score by mean size of the training set, over the splits that have every size."""
-        curves: dict[str, list[tuple[int, float]]] = {}
-        for name in self.names:
-            by_fold: dict[int, dict[float, tuple[int, float]]] = {}
-            for record in self.records:
-                if record["learner"] == name and record["repeat"] == 0 and record["fold"] >= 0 and "scores" in record:
-                    value = record["n_train"], record["scores"][self.metric]
-                    by_fold.setdefault(record["fold"], {})[record["part"]] = value
-            if not by_fold:
-                continue
-            most = max(map(len, by_fold.values()))
-            full = [points for points in by_fold.values() if len(points) == most]
+        """Learning curves: mean score by mean size of the training set, over the same splits for all."""
+        curves = {}
+        for name in (name for name in self.names if name in self._curve_points):
+            of_parts = [parts for _, parts in sorted(self._curve_points[name].items()) if 0 in parts]
+            records = [[folds[fold] for fold in self.curve_folds] for folds in of_parts]
             curves[name] = [
-                (round(size), float(score))
-                for size, score in (np.mean([points[part] for points in full], axis=0) for part in sorted(full[0]))
+                (round(np.mean([r.n_train for r in of])), float(np.mean([r.scores[self.metric] for r in of])))
+                for of in records
             ]
         return curves
 
     # ---------------------------------------------------------------------------------------------- what to use
-
-    def _build(self, learner: Learner) -> BaseEstimator:
-        return learner.build(self._setting)
-
-    @cached_property
-    def _setting(self) -> Setting:
-        return Setting(self.problem, self.metric, self.random_state)
 
     def estimator(self, name: str | None = None) -> BaseEstimator:
         """The recommended, or a named, estimator with its search, not fitted.
@@ -564,7 +646,7 @@ class Comparison:
         BaseEstimator
             The estimator.
         """
-        return self._build(self.learner(name))
+        return self.learner(name).build(self.setting)
 
     def code(self, name: str | None = None) -> str:
         """The recommended, or a named, estimator as code to copy.
@@ -580,13 +662,19 @@ class Comparison:
             A program that loads the data, fits and predicts.
         """
         learner = self.learner(name)
-        return code_for(self.problem, learner, self._build(learner))
+        return code_for(self.problem, learner, learner.build(self.setting))
 
     @property
     def n_repeats(self) -> int:
         """How many complete repeats were run."""
         repeats = [repeat for repeat, _ in self.splits]
         return sum(repeats.count(repeat) == N_FOLDS for repeat in set(repeats))
+
+    @property
+    def specification(self) -> list[str]:
+        """The compared learners as `compare` takes them, with their parts of the training sets."""
+        names = [learner.name for learner in self.learners if learner.name in self.names]
+        return [name if self.parts[name] == 1.0 else f"{name}@{self.parts[name]:g}" for name in names]
 
     def python_command(self) -> str:
         """The call that repeats this comparison exactly.
@@ -596,10 +684,15 @@ class Comparison:
         str
             Python code.
         """
-        names = [learner.name for learner in self.learners if learner.name in self.names]
+        own = {
+            learner.name: describe(learner.build(self.setting))
+            for learner in self.learners
+            if learner.family == "yours"
+        }
+        listed = ", ".join(own.get(name, repr(name)) for name in self.specification)
         return (
             f"mercerless.compare(X, y, kind={self.problem.kind!r}, task={self.problem.task!r}, metric={self.metric!r}, "
-            f"learners={names!r}, repeats={max(1, self.n_repeats)}, random_state={self.random_state})"
+            f"learners=[{listed}], repeats={max(1, self.n_repeats)}, random_state={self.random_state})"
         )
 
     def versions(self) -> dict[str, str]:
@@ -651,7 +744,7 @@ class Comparison:
             "negative": None if self.negative is None else self.negative._asdict(),
             "command": self.python_command(),
             "code": self.code(),
-            "records": self.records,
+            "records": [record.to_plain() for record in self.records],
         }
         write_atomically(path, json.dumps(content, indent=1))
 
@@ -682,7 +775,7 @@ class Comparison:
     def __str__(self) -> str:
         """The short table and the verdict as text."""
         has_test = self.problem.y_test is not None
-        rows = [["learner", WORDS[self.metric], *["given test"] * has_test, "difference", "interval", "fit", ""]]
+        rows = [["learner", metric_words(self.metric), *["given test"] * has_test, "difference", "interval", "fit", ""]]
         for row in self.table:
             behind = row["verdict"] != "recommended"
             interval = f"{self.points(row['difference_low'])} to {self.points(row['difference_high'])}"
@@ -710,6 +803,10 @@ class Comparison:
 def _and(names: list[str]) -> str:
     *others, last = names
     return f"{', '.join(others)} and {last}" if others else last
+
+
+def _were(names: Sized) -> str:
+    return "was" if len(names) == 1 else "were"
 
 
 def _are(names: list[str]) -> str:

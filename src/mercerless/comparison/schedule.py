@@ -1,32 +1,27 @@
 """Runs learners on splits within a budget of time: the same splits for all, cheap learners first, nothing lost.
 
-A run is a list of steps that each hold a few tasks. The first steps train on parts of one split: they give the
-beginning of the learning curves and foretell what the full size will cost, so a learner that would not fit into the
-budget is left out before it has eaten it, and is named. Then all splits of a first repeat, the given test set,
-further points of the curves, and repeats for as long as whole ones fit.
+With a budget every learner begins on a small part of one split, and grows by factors for as long as all five splits
+of the next size fit into its share of the time that is left, as foretold by the sizes before. So every learner is
+scored once, on parts of the training sets where they are too large for it, before anything is repeated; what is
+still running at the deadline is stopped. With a given number of repeats everything is run at full size.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import pickle
-import shutil
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.ensemble import VotingClassifier, VotingRegressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import log_loss, roc_auc_score
+from sklearn.metrics import get_scorer, log_loss, roc_auc_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
@@ -38,31 +33,22 @@ from mercerless.comparison.learners import (
     rows_for,
     share_decompositions,
 )
+from mercerless.comparison.negative import NegativePart, judge_negative_part
 from mercerless.comparison.problem import Problem, take
+from mercerless.comparison.records import Record, Store, Task
 from mercerless.comparison.words import duration
+from mercerless.comparison.workers import Finished, Job, make_workers
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
 from mercerless.selection.folds import Split, make_folds
 
 N_FOLDS = 5
 MAX_REPEATS = 10
-#: Parts of a training set, for the learning curves.
-PARTS = (0.125, 0.25, 0.5)
-#: The smallest training set that a part may leave.
-SMALLEST = 40
-
-
-class Task(NamedTuple):
-    """One learner on a part of one split; `fold` is -1 for the given test set."""
-
-    learner: str
-    repeat: int
-    fold: int
-    part: float = 1.0
-
-    @property
-    def key(self) -> str:
-        """A name for files."""
-        return f"{self.learner}_{self.repeat}_{self.fold}_{self.part:g}"
+#: Parts of a training set, for the first, cheap scores and for the learning curves.
+PARTS = (1 / 4096, 1 / 512, 1 / 64, 0.125, 0.25, 0.5)
+#: The smallest training set that a part may leave; of very small parts, the smallest that tells the cost of larger.
+SMALLEST, SMALLEST_PILOT = 40, 200
+#: At most this many items of a split are tested: more would not narrow an interval by anything that matters.
+MAX_TEST = 20_000
 
 
 def outer_folds(problem: Problem, repeat: int, random_state: int) -> list[Split]:
@@ -102,6 +88,19 @@ def keep_groups(estimator: BaseEstimator, folds: list[tuple[NDArray, NDArray]]) 
         last.set_params(cv=folds)
 
 
+#: Looking for copies takes long among many items, and the next task mostly asks for another fold of the same repeat.
+_LAST_FOLDS: tuple[Any, int, int, list[Split]] = (None, -1, -1, [])
+
+
+def make_split(problem: Problem, repeat: int, fold: int, random_state: int) -> tuple[NDArray, NDArray]:
+    """Return the training and the test items of one split; of very many test items a part, the same for all."""
+    global _LAST_FOLDS
+    if _LAST_FOLDS[0] is not problem or _LAST_FOLDS[1:3] != (repeat, random_state):
+        _LAST_FOLDS = problem, repeat, random_state, outer_folds(problem, repeat, random_state)
+    train, test = _LAST_FOLDS[3][fold]
+    return train, take_part(problem, test, min(1.0, MAX_TEST / len(test)), random_state)
+
+
 def take_part(problem: Problem, train: NDArray, part: float, random_state: int) -> NDArray:
     """Return a part of a training set that has every class in proportion; smaller parts are inside larger ones."""
     if part == 1.0:
@@ -123,70 +122,76 @@ def possible_parts(problem: Problem) -> tuple[float, ...]:
     rarest = n
     if problem.is_classification:
         rarest = np.unique(problem.y, return_counts=True)[1].min() * (1 - 1 / N_FOLDS)
-    return tuple(part for part in PARTS if part * n >= SMALLEST and part * rarest >= N_FOLDS + 1)
+    enough = {part: SMALLEST if part >= 0.125 else SMALLEST_PILOT for part in PARTS}
+    return tuple(part for part in PARTS if part * n >= enough[part] and part * rarest >= N_FOLDS + 1)
 
 
 # --------------------------------------------------------------------------------------------------- one task
 
 
-def run_task(problem: Problem, learner: Learner, setting: Setting, task: Task) -> dict[str, Any]:
-    """Fit one learner on one training set and score it; an error becomes part of the record.
-
-    Returns
-    -------
-    dict
-        Plain values that go into JSON: the scores, targets and predictions (classes by number), seconds for fitting
-        and predicting, bytes of the fitted model, and whether the solver converged.
-    """
+def run_task(setting: Setting, learner: Learner, task: Task) -> Record:
+    """Fit one learner on one training set and score it; an error becomes part of the record."""
+    problem = setting.problem
     train, X_train, X_test, y_test = _data(problem, learner, task, setting.random_state)
-    record: dict[str, Any] = {**task._asdict(), "n_train": len(train)}
-    estimator = share_decompositions(learner.build(setting))
-    if problem.groups is not None:
-        keep_groups(estimator, inner_folds(problem, train))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
+            estimator = share_decompositions(learner.build(setting.for_items(len(train))))
+            if problem.groups is not None:
+                keep_groups(estimator, inner_folds(problem, train))
             start = time.perf_counter()
             estimator.fit(X_train, problem.y[train])
             fitted = time.perf_counter()
             predicted = estimator.predict(X_test)
             done = time.perf_counter()
-            record["scores"] = score(problem, estimator, X_test, y_test, predicted)
+            scores = score(problem, estimator, X_test, y_test, predicted, setting.scoring)
         except Exception as error:  # whatever one learner does must not lose the others
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            return {**record, "error": ": ".join([type(error).__name__, *lines[:1]])}
-    record["fit_time"], record["predict_time"] = fitted - start, (done - fitted) / len(y_test)
-    record["size"] = len(pickle.dumps(getattr(estimator, "best_estimator_", estimator)))
-    record["converged"] = not any(issubclass(warning.category, ConvergenceWarning) for warning in caught)
-    if task.part == 1.0:
-        record["target"], record["predicted"] = (_plain(problem, values) for values in (y_test, predicted))
-    return record
+            return Record(task, len(train), error=": ".join([type(error).__name__, *lines[:1]]))
+    return Record(
+        task,
+        len(train),
+        scores,
+        fit_time=fitted - start,
+        predict_time=(done - fitted) / len(y_test),
+        size=len(pickle.dumps(getattr(estimator, "best_estimator_", estimator))),
+        converged=not any(issubclass(warning.category, ConvergenceWarning) for warning in caught),
+        target=_by_number(problem, y_test),
+        predicted=_by_number(problem, predicted),
+    )
 
 
 def _data(problem: Problem, learner: Learner, task: Task, random_state: int):
     """Return training items, their data, and the data and labels of the test items."""
     X = matrix_for(problem, learner.takes)
     if task.fold < 0:
-        train, y_test = np.arange(len(problem.y)), problem.y_test
-        return train, X, rows_for(problem, learner.takes, problem.X_test), y_test
-    train, test = outer_folds(problem, task.repeat, random_state)[task.fold]
+        train = take_part(problem, np.arange(len(problem.y)), task.part, random_state)
+        rows = rows_for(problem, learner.takes, problem.X_test)
+        if problem.is_matrix:
+            return train, X[np.ix_(train, train)], rows[:, train], problem.y_test
+        return train, take(X, train), rows, problem.y_test
+    train, test = make_split(problem, task.repeat, task.fold, random_state)
     train = take_part(problem, train, task.part, random_state)
     if problem.is_matrix:
         return train, X[np.ix_(train, train)], X[np.ix_(test, train)], problem.y[test]
     return train, take(X, train), take(X, test), problem.y[test]
 
 
-def _plain(problem: Problem, values: NDArray) -> list[float] | list[int]:
+def _by_number(problem: Problem, values: NDArray) -> NDArray:
     """Classes by their number, or numbers."""
     if problem.is_classification:
-        return np.searchsorted(np.unique(problem.y), values).tolist()
-    return np.asarray(values, dtype=np.float64).tolist()
+        return np.searchsorted(np.unique(problem.y), values)
+    return np.asarray(values, dtype=np.float64)
 
 
-def score(problem, estimator, X_test, y_test, predicted) -> dict[str, float]:
-    """Return all scores."""
+def score(problem, estimator, X_test, y_test, predicted, metric: str) -> dict[str, float]:
+    """Return all scores, among them the one that counts."""
     scores = point_scores(problem.is_classification, y_test, predicted)
-    return {**scores, **_ranking_scores(estimator, X_test, y_test)} if problem.is_classification else scores
+    if problem.is_classification:
+        scores |= _ranking_scores(estimator, X_test, y_test)
+    if metric not in scores:
+        scores[metric] = float(get_scorer(metric)(estimator, X_test, y_test))
+    return scores
 
 
 def point_scores(is_classification: bool, y_test: NDArray, predicted: NDArray) -> dict[str, float]:
@@ -203,10 +208,50 @@ def point_scores(is_classification: bool, y_test: NDArray, predicted: NDArray) -
     return {name: float(value) for name, value in scores.items()}
 
 
+class _Told(ClassifierMixin, BaseEstimator):
+    """A classifier that is told its predictions in place of data, for scorers."""
+
+    def __init__(self, classes: NDArray):
+        self.classes_ = classes
+
+    def predict(self, X: NDArray) -> NDArray:
+        return X
+
+
+class _ToldNumbers(RegressorMixin, BaseEstimator):
+    """A regressor that is told its predictions in place of data, for scorers."""
+
+    def predict(self, X: NDArray) -> NDArray:
+        return X
+
+
+def told_scores(problem: Problem, target: NDArray, predicted: NDArray, metric: str) -> dict[str, float] | None:
+    """Return the scores of predictions without their estimator; None where `metric` needs more than predictions."""
+    scores = point_scores(problem.is_classification, target, predicted)
+    if metric in scores:
+        return scores
+    told = _Told(np.unique(problem.y)) if problem.is_classification else _ToldNumbers()
+    labels = np.unique(problem.y) if problem.is_classification else None
+    if labels is not None:
+        target, predicted = labels[target], labels[predicted]
+    try:
+        return {**scores, metric: float(get_scorer(metric)(told, predicted, target))}
+    except (AttributeError, ValueError):  # it ranks, or needs probabilities
+        return None
+
+
+#: Scores that are means over the test items.
+OF_ITEMS = ("accuracy", "balanced_accuracy", "r2", "neg_mean_absolute_error", "neg_mean_squared_error")
+
+
 def contributions(metric: str, y_test: NDArray, predicted: NDArray) -> NDArray:
     """Return what each test item adds to the score: the mean is the score."""
     if metric == "r2":
         return 1.0 - (predicted - y_test) ** 2 / max(np.var(y_test), np.finfo(float).tiny)
+    if metric == "neg_mean_absolute_error":
+        return -np.abs(predicted - y_test)
+    if metric == "neg_mean_squared_error":
+        return -((predicted - y_test) ** 2)
     correct = (predicted == y_test).astype(float)
     if metric == "accuracy":
         return correct
@@ -231,44 +276,33 @@ def _ranking_scores(estimator, X_test, y_test) -> dict[str, float]:
     return {}
 
 
-# ----------------------------------------------------------------------------------------------- finished tasks
-
-
-class Store:
-    """Records of finished tasks; with a folder, each is also a file that appears complete or not at all."""
-
-    def __init__(self, folder: Path | None = None, resume: bool = False):
-        self.folder, self.records = folder, {}
-        if folder is None:
-            return
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in folder.glob("*.json"):
-            if resume:
-                self.records[path.stem] = json.loads(path.read_text())
-            else:
-                path.unlink(missing_ok=True)
-
-    def put(self, task: Task, record: dict[str, Any]) -> None:
-        """Keep a record."""
-        self.records[task.key] = record
-        if self.folder is None:
-            return
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)  # another run of the same data may have finished
-            partial = self.folder / f".{task.key}.{os.getpid()}.part"
-            partial.write_text(json.dumps(record))
-            os.replace(partial, self.folder / f"{task.key}.json")
-        except OSError:  # a full disk: only resuming is lost
-            self.clear()
-            self.folder = None
-
-    def clear(self) -> None:
-        """Delete the files; the records stay in memory."""
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
-
-
 # ------------------------------------------------------------------------------------------------- the schedule
+
+
+def run_batch(setting: Setting, work: list[tuple[Learner, Task]]) -> list[Record]:
+    """Run tasks that share decompositions; what they shared is of no use to others and must not pile up in a worker."""
+    try:
+        return [run_task(setting, learner, task) for learner, task in work]
+    finally:
+        forget_decompositions()
+
+
+def judge(setting: Setting) -> NegativePart:
+    """Judge the negative part of the spectrum."""
+    problem = setting.problem
+    return judge_negative_part(problem.similarities, problem.y, problem.is_classification, setting.random_state)
+
+
+class Step(NamedTuple):
+    """Learners of one group on a part of one split: what is run at once."""
+
+    group: str
+    repeat: int
+    fold: int
+    part: float = 1.0
+
+
+JUDGE = Step("negative part of the spectrum", 0, 0)
 
 
 @dataclass
@@ -277,7 +311,9 @@ class Run:
 
     Parameters
     ----------
-    problem, learners, setting
+    setting : Setting
+        The problem, the score that counts and the seed.
+    learners : list of Learner
         What is compared.
     budget : float or None
         Seconds; None for no limit.
@@ -290,27 +326,48 @@ class Run:
     store : Store
         Finished tasks.
     progress : callable of (text, done, total)
-        Told before and after every task.
+        Told after every task: counts of tasks or, with a budget, seconds.
+    parts : dict of str to float
+        Learners that are to be trained on a part of every training set, whatever the budget.
+    workers : object or None
+        Where tasks run; None chooses.
     """
 
-    problem: Problem
-    learners: list[Learner]
     setting: Setting
-    budget: float | None
+    learners: list[Learner]
+    budget: float | None = None
     repeats: int | None = None
     n_jobs: int | None = None
     curves: bool = True
     store: Store = field(default_factory=Store)
     progress: Callable[[str, int, int], None] = lambda text, done, total: None
-    left_out: dict[str, str] = field(default_factory=dict)
-    failed: dict[str, str] = field(default_factory=dict)
-    interrupted: bool = False
-    n_repeats: int = 0
+    parts: dict[str, float] = field(default_factory=dict)
+    workers: Any = None
+    started: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        self.started = time.perf_counter()
-        self.active = [learner.name for learner in self.learners]
-        self.by_name = {learner.name: learner for learner in self.learners}
+        self.problem = self.setting.problem
+        self.groups: dict[str, list[Learner]] = {}
+        for learner in self.learners:
+            own_part = learner.name in self.parts
+            self.groups.setdefault(learner.name if own_part else learner.group or learner.name, []).append(learner)
+        wanted = self.curves or self.is_timed
+        self.sizes = (*(possible_parts(self.problem) if wanted else ()), 1.0)
+        self.failed: dict[str, str] = {}
+        self.too_slow: dict[str, tuple[float, float]] = {}  # group: part, seconds it was given
+        self.negative: NegativePart | None = None
+        self.interrupted = False
+        self.running: set[Step] = set()
+        self.costs: dict[tuple[str, float], dict[tuple[int, int], float]] = {}
+        for record in self.store.records.values():
+            self._note_cost(record)
+
+    # ------------------------------------------------------------------------------------------------ the clock
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether the budget decides what is run."""
+        return self.budget is not None and self.repeats is None
 
     @property
     def elapsed(self) -> float:
@@ -320,13 +377,14 @@ class Run:
     @property
     def remaining(self) -> float:
         """Seconds left."""
-        return np.inf if self.budget is None or self.repeats is not None else self.budget - self.elapsed
+        return self.budget - self.elapsed if self.is_timed and self.budget is not None else np.inf
 
     def go(self) -> Run:
         """Run until everything is done, the budget is spent, or the user interrupts."""
+        workers = self.workers or make_workers(self.setting, self.n_jobs, can_stop=self.is_timed)
+        self.n_workers = workers.n_jobs
         try:
-            for text, tasks in self._steps():
-                self._execute(text, tasks)
+            self._loop(workers, self._timed_steps() if self.is_timed else self._all_steps())
         except KeyboardInterrupt:
             self.interrupted = True
         except BrokenExecutor:
@@ -334,115 +392,248 @@ class Run:
                 "A worker process was ended from outside, most likely because memory ran out; use fewer jobs or a part "
                 "of the items. Finished fits are kept, so resuming goes on from there."
             ) from None
+        finally:
+            workers.close()
         return self
 
-    def _steps(self) -> Iterator[tuple[str, list[Task]]]:
-        parts = possible_parts(self.problem) if self.curves or self.repeats is None else ()
-        for part in parts:
-            yield f"training on {part:.3g} of a split", self._tasks(0, [0], part)
-            self._drop_unaffordable()
-        for fold in range(N_FOLDS):
-            yield f"repeat 1, split {fold + 1} of {N_FOLDS}", self._tasks(0, [fold])
-            self._drop_unaffordable(done=fold + 1)
-        yield from self._second_chance()
-        self.n_repeats = 1
-        if self.problem.y_test is not None:
-            yield "given test set", self._tasks(0, [-1])
-        curves = [task for part in parts for task in self._tasks(0, range(1, N_FOLDS), part)]
-        if self.curves and self._cost(curves) < self.remaining:
-            yield "learning curves", curves
-        last = MAX_REPEATS if self.repeats is None else self.repeats
-        while self.n_repeats < last:
-            tasks = self._tasks(self.n_repeats, range(N_FOLDS))
-            if self._cost(tasks) > self.remaining:
-                return
-            yield f"repeat {self.n_repeats + 1}", tasks
-            self.n_repeats += 1
+    def _loop(self, workers, steps: Iterator[Any]) -> None:
+        """Give steps to the workers for as long as there are any and there is time; None waits for a result."""
+        self._tell()
+        exhausted = False
+        while self.remaining > 0 and (self.running or not exhausted):
+            while workers.free and not exhausted:
+                step = next(steps, "end")
+                exhausted = step == "end"
+                if exhausted or step is None:
+                    break
+                self.running.add(step)
+                workers.start(self._job(step), self._limit(step))
+            if not workers.ready and (step := self._simple_step()) is not None:
+                job = self._job(step)
+                self._take(Finished(job, job.function(self.setting, *job.arguments)))
+                continue
+            for finished in workers.wait(self.remaining):
+                self._take(finished)
 
-    def _second_chance(self) -> Iterator[tuple[str, list[Task]]]:
-        """Run learners that were left out for their cost after all, where time turned out to be left."""
-        for name in sorted(self.left_out, key=lambda name: self._seconds(name, 1.0)):
-            tasks = [Task(name, 0, fold) for fold in range(N_FOLDS)]
-            if name in self.by_name and self._cost(tasks) < self.remaining:
-                yield f"repeat 1 of {self.by_name[name].title}", tasks
-                self.active.append(name)
-                del self.left_out[name]
+    def _job(self, step: Step) -> Job:
+        if step == JUDGE:
+            return Job(step, judge)
+        tasks = [(learner, task) for learner, task in self._tasks(step) if task not in self.store.records]
+        return Job(step, run_batch, (tasks,))
 
-    def _tasks(self, repeat: int, folds: Sequence[int] | range, part: float = 1.0) -> list[Task]:
-        return [Task(name, repeat, fold, part) for fold in folds for name in self.active]
+    def _take(self, finished: Finished) -> None:
+        """Keep what a worker brings."""
+        step, result = finished.job.name, finished.result
+        self.running.discard(step)
+        if step == JUDGE:
+            self.negative = result
+        elif result is None:
+            self.too_slow[step.group] = step.part, self._limit(step)
+        else:
+            for record in result:
+                self.store.put(record)
+                self._note_cost(record)
+                if record.error is not None and self._is_final(record.task):
+                    self.failed.setdefault(record.task.learner, record.error)
+        self._tell(step)
 
-    def _execute(self, text: str, tasks: list[Task]) -> None:
-        """Run the tasks that are not done yet; learners of one group and split go together."""
-        batches: dict[Any, list[Task]] = {}
-        for task in tasks:
-            if task.key not in self.store.records:
-                group = self.by_name[task.learner].group or task.learner
-                batches.setdefault((group, *task[1:]), []).append(task)
-        total, done = sum(map(len, batches.values())), 0
-        self.progress(text, 0, total)
-        calls = (
-            delayed(_run_batch)(self.setting, [(self.by_name[task.learner], task) for task in batch])
-            for batch in batches.values()
-        )
-        for records in Parallel(n_jobs=self.n_jobs, return_as="generator_unordered")(calls):
-            for record in records:
-                task = Task(*(record[name] for name in Task._fields))
-                self.store.put(task, record)
-                self._note_failure(record)
-            done += len(records)
-            self.progress(text, done, total)
+    def _is_final(self, task: Task) -> bool:
+        return task.part == self.parts.get(task.learner, 1.0)
 
-    def _note_failure(self, record: dict[str, Any]) -> None:
-        if "error" in record and record["part"] == 1.0 and record["learner"] in self.active:
-            self.active.remove(record["learner"])
-            self.failed[record["learner"]] = record["error"]
-
-    def _seconds(self, name: str, part: float) -> float:
-        """Expected seconds of one task of a learner, from what it took on this part or on smaller ones."""
-        times: dict[float, list[float]] = {}
-        for record in self.store.records.values():
-            if record["learner"] == name and "error" not in record:
-                times.setdefault(record["part"], []).append(
-                    record["fit_time"] + record["predict_time"] * len(self.problem.y) / N_FOLDS
-                )
-        if not times:
-            return 0.0
-        known = sorted((size, float(np.mean(values))) for size, values in times.items() if size <= part)
-        if not known or known[-1][0] == part:
-            return known[-1][1] if known else min(map(np.mean, times.values()))
-        growth = 2.0
-        if len(known) > 1:
-            (small, fast), (large, slow) = known[-2:]
-            growth = float(np.clip(np.log(slow / fast) / np.log(large / small), 1.0, 3.2))
-        size, seconds = known[-1]
-        return seconds * (part / size) ** growth
-
-    def _cost(self, tasks: list[Task]) -> float:
-        """Expected seconds on the clock for tasks that are not done."""
-        seconds = sum(self._seconds(t.learner, t.part) for t in tasks if t.key not in self.store.records)
-        return seconds / max(1, effective_n_jobs(self.n_jobs))
-
-    def _drop_unaffordable(self, done: int = 0) -> None:
-        """Leave out the costly learners that would not get through their first repeat within the budget."""
-        n_splits = N_FOLDS - done + (self.problem.y_test is not None)
-        if not np.isfinite(self.remaining) or not n_splits:
+    def _tell(self, step: Step | None = None) -> None:
+        """Report progress."""
+        if self.is_timed and self.budget is not None:
+            scored = sum(self._is_scored(group) for group in self.groups)
+            text = f"{scored} of {len(self.groups)} learners scored, {duration(max(0.0, self.remaining))} left"
+            self.progress(text, round(min(self.elapsed, self.budget)), round(self.budget))
             return
-        jobs = max(1, effective_n_jobs(self.n_jobs))
-        cost = {name: n_splits * self._seconds(name, 1.0) / jobs for name in self.active}
-        spent = 0.0
-        for name in sorted(cost, key=cost.get):
-            spent += cost[name]
-            # one task cannot be divided among jobs
-            if max(spent, jobs * cost[name] / n_splits) > max(self.remaining, 0.0) and name != "dummy":
-                self.active.remove(name)
-                missing = spent - max(self.remaining, 0.0)
-                self.left_out[name] = f"the budget of {duration(self.budget)} is about {duration(missing)} too short"
-                spent -= cost[name]
+        total = self.total if hasattr(self, "total") else 0
+        text = "starting" if step is None else f"repeat {step.repeat + 1}, {step.group}"
+        self.progress(text, len(self.store.records), max(total, len(self.store.records)))
 
+    # -------------------------------------------------------------------------------------------- what is done
 
-def _run_batch(setting: Setting, work: list[tuple[Learner, Task]]) -> list[dict[str, Any]]:
-    """Run tasks that share decompositions; what they shared is of no use to others and must not pile up in a worker."""
-    try:
-        return [run_task(setting.problem, learner, setting, task) for learner, task in work]
-    finally:
-        forget_decompositions()
+    def _tasks(self, step: Step) -> list[tuple[Learner, Task]]:
+        return [
+            (learner, Task(learner.name, *step[1:]))
+            for learner in self.groups.get(step.group, ())
+            if learner.name not in self.failed
+        ]
+
+    def _is_done(self, step: Step) -> bool:
+        return all(task in self.store.records for _, task in self._tasks(step))
+
+    def _is_scored(self, group: str) -> bool:
+        """Whether a group has all splits of the first repeat at some size."""
+        return any(all(self._is_done(step) for step in self._splits(group, part)) for part in self._sizes_of(group))
+
+    def _sizes_of(self, group: str) -> tuple[float, ...]:
+        own = self.parts.get(self.groups[group][0].name, 1.0)
+        return (*(size for size in self.sizes if size < own), own)
+
+    def _splits(self, group: str, part: float, repeat: int = 0) -> list[Step]:
+        return [Step(group, repeat, fold, part) for fold in range(N_FOLDS)]
+
+    # ------------------------------------------------------------------------------------ a number of repeats
+
+    def _all_steps(self) -> Iterator[Step]:
+        """Everything, in the order in which an interrupted run is of most use."""
+        steps = self._listed()
+        self.total = sum(len(self._tasks(step)) for step in steps)
+        self._tell()
+        for step in steps:
+            if step == JUDGE or not self._is_done(step):
+                yield step
+
+    def _listed(self) -> list[Step]:
+        of = {group: self._sizes_of(group) for group in self.groups}
+        smaller = [(group, part) for part in self.sizes[:-1] for group in self.groups if part < of[group][-1]]
+        curves = smaller if self.curves else []
+        repeats = [
+            [Step(group, repeat, fold, of[group][-1]) for fold in range(N_FOLDS) for group in self.groups]
+            for repeat in range(self.repeats or MAX_REPEATS)
+        ]
+        return [
+            *(Step(group, 0, 0, part) for group, part in curves),
+            *repeats[0],
+            *(Step(group, 0, -1, of[group][-1]) for group in self.groups if self.problem.y_test is not None),
+            *([JUDGE] if self.setting.is_indefinite else []),
+            *(Step(group, 0, fold, part) for group, part in curves for fold in range(1, N_FOLDS)),
+            *(step for repeat in repeats[1:] for step in repeat),
+        ]
+
+    # ------------------------------------------------------------------------------------------------ a budget
+
+    def _timed_steps(self) -> Iterator[Step | None]:
+        """The step that is worth most now; None where a running one must be known first."""
+        judged = not self.setting.is_indefinite
+        while True:
+            step = self._first_score()
+            if step is None and not judged:
+                step, judged = JUDGE, True
+            if step is None and not self.running:
+                break
+            yield step
+        scored = {group: size for group in self.groups if (size := self._level(group)) is not None}
+        if self.curves:
+            curves = [
+                Step(group, 0, fold, part)
+                for group, size in scored.items()
+                for part in self._sizes_of(group)
+                if part < size
+                for fold in range(1, N_FOLDS)
+            ]
+            yield from self._if_affordable(curves)
+        for repeat in range(1, MAX_REPEATS):
+            steps = [step for group, size in scored.items() for step in self._splits(group, size, repeat)]
+            yield from self._if_affordable(steps)
+
+    def _if_affordable(self, steps: list[Step]) -> Iterator[Step]:
+        """All of the steps, the longest first, or none."""
+        steps = [step for step in steps if not self._is_done(step)]
+        seconds = {step: self._seconds(step.group, step.part) for step in steps}
+        wall = max(sum(seconds.values()) / self.n_workers, max(seconds.values(), default=0.0))
+        if wall < self.remaining:
+            yield from sorted(steps, key=lambda step: -seconds[step])
+
+    def _first_score(self) -> Step | None:
+        """The cheapest step towards five splits of every learner at the largest size that it can afford."""
+        candidates = [step for group in self.groups if (step := self._next_of(group)) and step not in self.running]
+        seconds = {step: self._seconds(step.group, step.part) for step in candidates}
+        return min(
+            (step for step in candidates if seconds[step] < self.remaining), key=lambda s: seconds[s], default=None
+        )
+
+    def _simple_step(self) -> Step | None:
+        """What can be scored here while processes are starting, which takes long on a busy machine: the simplest."""
+        simple = [group for group, learners in self.groups.items() if not any(own.complexity for own in learners)]
+        steps = (step for group in simple for step in self._splits(group, self._sizes_of(group)[0]))
+        return next((step for step in steps if not self._is_done(step)), None)
+
+    def _next_of(self, group: str) -> Step | None:
+        """Grow on the first split while the next size is affordable, then run the other splits."""
+        slow = self.too_slow.get(group, (np.inf, 0.0))[0]
+        sizes = [size for size in self._sizes_of(group) if size < slow]
+        grown = [size for size in sizes if self._is_done(Step(group, 0, 0, size))]
+        larger = [size for size in sizes if not grown or size > grown[-1]]
+        if larger and (not grown or self._is_affordable(group, larger[0])):
+            return Step(group, 0, 0, larger[0])
+        if not grown:
+            return None
+        steps = self._splits(group, grown[-1])
+        if self.problem.y_test is not None:
+            steps.append(Step(group, 0, -1, grown[-1]))
+        return next((step for step in steps if not self._is_done(step) and step not in self.running), None)
+
+    def _is_affordable(self, group: str, part: float) -> bool:
+        """Whether all splits of a size fit into the group's share: what the cheaper ones leave is shared equally."""
+        left = 0.9 * self.remaining * self.n_workers
+        needs = {other: self._need(other, 1.0) for other in self.groups}
+        waiting = sorted((other for other in needs if needs[other] > 0 or other == group), key=needs.__getitem__)
+        for position, other in enumerate(waiting):
+            share = left / (len(waiting) - position)
+            if other == group:
+                break
+            left -= min(needs[other], share)
+        return self._need(group, part) <= share and self._seconds(group, part) <= self.remaining
+
+    def _need(self, group: str, part: float) -> float:
+        """Seconds that the splits of a size will still take."""
+        return self._seconds(group, part) * sum(not self._is_done(step) for step in self._splits(group, part))
+
+    def _level(self, group: str) -> float | None:
+        """The largest size at which all splits are done."""
+        done = [p for p in self._sizes_of(group) if all(self._is_done(step) for step in self._splits(group, p))]
+        return max(done, default=None)
+
+    def _note_cost(self, record: Record) -> None:
+        """Remember what a fit took, with the others of its group."""
+        learner = next((own for own in self.learners if own.name == record.task.learner), None)
+        if learner is None or not record.is_split:
+            return
+        group = next(name for name, members in self.groups.items() if learner in members)
+        seconds = record.fit_time + record.predict_time * len(record.target)
+        splits = self.costs.setdefault((group, record.task.part), {})
+        splits[record.split] = splits.get(record.split, 0.0) + seconds
+
+    def _seconds(self, group: str, part: float) -> float:
+        """Expected seconds of one split: as it was on this part, or grown from smaller ones; 0 where nothing is known.
+
+        The exponent of the growth is that between the two largest sizes known: constant overhead, which makes up
+        most of a small fit, makes it small at first.
+        """
+        known = {
+            size: float(np.mean(list(splits.values()))) for (own, size), splits in self.costs.items() if own == group
+        }
+        if part in known or not known:
+            return known.get(part, 0.0)
+        sizes = sorted(size for size in known if size < part)
+        if not sizes:
+            return min(known.values())
+        growth = 1.5
+        if len(sizes) > 1:
+            small, large = sizes[-2:]
+            growth = np.clip(np.log(known[large] / known[small]) / np.log(large / small), 1.0, 3.0)
+        return known[sizes[-1]] * (part / sizes[-1]) ** growth
+
+    def _limit(self, step: Step) -> float:
+        """Seconds after which a step is stopped: a learner must not spend the others' time."""
+        if not self.is_timed or step == JUDGE:
+            return np.inf
+        known = self._seconds(step.group, step.part)
+        return max(2.0, 3.0 * known, (0.15 if known else 0.25) * self.remaining)
+
+    def reasons(self) -> dict[str, str]:
+        """Why a learner has no score, or not all, by name."""
+        rows = len(self.problem.y) * (1 - 1 / N_FOLDS)
+        budget = "the run was interrupted" if self.interrupted else "the run ended"
+        if self.is_timed and not self.interrupted:
+            budget = f"the budget of {duration(self.budget or 0.0)} ended"
+        reasons = {}
+        for group, learners in self.groups.items():
+            reason = f"{budget} before it had enough splits"
+            if group in self.too_slow:
+                part, seconds = self.too_slow[group]
+                reason = f"training on {part * rows:,.0f} items took more than {duration(seconds)}"
+            reasons.update({learner.name: reason for learner in learners})
+        return reasons

@@ -109,8 +109,40 @@ def compare_splits(splits: Sequence[Split], n_folds: int, level: float = 0.95) -
     items, n_units = _item_covariance(splits)
     variance = _of_pairs((1.0 + ratio) * items)
     variance += (1.0 / len(splits) + ratio / n_folds) * _training_variance(splits, scores)
-    df = max(1, n_units - 1)
-    standard_error, mean = np.sqrt(variance), scores.mean(axis=0)
+    return _judged(scores.mean(axis=0), np.sqrt(variance), max(1, n_units - 1), level)
+
+
+def compare_scores(scores: NDArray, n_folds: int, level: float = 0.95) -> Differences:
+    """All pairwise differences where only the scores of the splits are known, as for ranks or F1.
+
+    The corrected resampled test of Nadeau and Bengio [1]_: the scatter of the splits' differences times ``1/J + r``,
+    with J - 1 degrees of freedom. With five splits its intervals are wide; repeats narrow them.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_splits, n_learners)
+        The scores.
+    n_folds : int
+        How many splits a complete repeat has.
+    level : float, default=0.95
+        Confidence, over all pairs together.
+
+    Returns
+    -------
+    Differences
+        Means, differences, standard errors and the critical value.
+    """
+    n_splits, n_learners = scores.shape
+    df = max(1, n_splits - 1)
+    covariance = np.full((n_learners, n_learners), np.inf)
+    if n_splits > 1:
+        covariance = np.cov(scores, rowvar=False).reshape(n_learners, n_learners)
+    variance = (1.0 / n_splits + 1.0 / (n_folds - 1)) * _of_pairs(covariance)
+    return _judged(scores.mean(axis=0), np.sqrt(variance), df, level)
+
+
+def _judged(mean: NDArray, standard_error: NDArray, df: int, level: float) -> Differences:
+    """Differences from means and standard errors: of each learner on the diagonal, of pairs beside it."""
     half_width = stats.t.ppf(0.5 + level / 2, df) * np.diag(standard_error)
     np.fill_diagonal(standard_error, 0.0)
     critical = critical_value(len(mean), df, level)

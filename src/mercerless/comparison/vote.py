@@ -8,7 +8,6 @@ since the members for a split are chosen by the other splits of the same repeat.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,20 +16,21 @@ from sklearn.ensemble import VotingClassifier, VotingRegressor
 
 from mercerless.comparison.learners import Learner, Setting
 from mercerless.comparison.problem import Problem
-from mercerless.comparison.schedule import Task, point_scores
+from mercerless.comparison.records import Record
+from mercerless.comparison.schedule import told_scores
 
 VOTE = "vote"
 N_MEMBERS = 3
 #: Two that agree outvote the first; where all three differ, the first decides.
 WEIGHTS = (3, 2, 2)
 
-Records = dict[str, dict[tuple[int, int], dict[str, Any]]]
+Records = dict[str, dict[tuple[int, int], Record]]
 
 
 def best_three(records: Records, splits: Sequence[tuple[int, int]], metric: str) -> list[str]:
     """Return the three learners with the best mean score over `splits`, the best first, without the constant guess."""
     means = {
-        name: np.mean([of_name[split]["scores"][metric] for split in splits])
+        name: np.mean([of_name[split].scores[metric] for split in splits])
         for name, of_name in records.items()
         if name != "dummy"
     }
@@ -47,23 +47,31 @@ def vote_records(problem: Problem, records: Records, splits: list[tuple[int, int
         if not others:
             return {}
         members = [records[name][split] for name in best_three(records, others, metric)]
-        votes[split] = vote_record(problem, metric, members)
+        record = vote_record(problem, metric, members)
+        if record is None:
+            return {}
+        votes[split] = record
     return {VOTE: votes}
 
 
-def vote_record(problem: Problem, metric: str, members: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the record of the vote of three learners on one split, in place of theirs."""
-    y_test = np.array(members[0]["target"])
-    predicted = combine(np.array([member["predicted"] for member in members]), problem.is_classification)
-    task = {**Task(VOTE, *(members[0][part] for part in Task._fields[1:]))._asdict(), "n_train": members[0]["n_train"]}
-    return {
-        **task,
-        "scores": point_scores(problem.is_classification, y_test, predicted),
-        "target": members[0]["target"],
-        "predicted": predicted.tolist(),
-        **{cost: sum(member[cost] for member in members) for cost in ("fit_time", "predict_time", "size")},
-        "converged": all(member["converged"] for member in members),
-    }
+def vote_record(problem: Problem, metric: str, members: list[Record]) -> Record | None:
+    """Return the record of the vote of three learners on one split; None where classes alone do not give the score."""
+    first = members[0]
+    predicted = combine(np.array([member.predicted for member in members]), problem.is_classification)
+    scores = told_scores(problem, first.target, predicted, metric)
+    if scores is None:
+        return None
+    return Record(
+        first.task._replace(learner=VOTE),
+        max(member.n_train for member in members),
+        scores,
+        fit_time=sum(member.fit_time for member in members),
+        predict_time=sum(member.predict_time for member in members),
+        size=sum(member.size for member in members),
+        converged=all(member.converged for member in members),
+        target=first.target,
+        predicted=predicted,
+    )
 
 
 def combine(predicted: NDArray, is_classification: bool) -> NDArray:
@@ -82,4 +90,4 @@ def vote_learner(members: list[Learner]) -> Learner:
             return VotingClassifier(estimators, weights=list(WEIGHTS))
         return VotingRegressor(estimators)
 
-    return Learner(VOTE, "Vote of the three best", "vote", build, kind="table")
+    return Learner(VOTE, "Vote of the three best", "vote", build, kind="table", complexity=3)

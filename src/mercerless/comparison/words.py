@@ -2,7 +2,17 @@
 
 import re
 
-METRICS = {"classification": ("accuracy", "balanced_accuracy"), "regression": ("r2",)}
+from sklearn.metrics import get_scorer_names
+
+#: The score that counts where none is asked for.
+DEFAULT_METRIC = {"classification": "accuracy", "regression": "r2"}
+#: Short names, and what scikit-learn calls them.
+SHORT_METRICS = {
+    "mae": "neg_mean_absolute_error",
+    "mse": "neg_mean_squared_error",
+    "rmse": "neg_root_mean_squared_error",
+    "log_loss": "neg_log_loss",
+}
 WORDS = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
@@ -12,6 +22,35 @@ WORDS = {
     "roc_auc": "area under ROC",
     "log_loss": "log-loss",
 }
+_REGRESSION = re.compile(r"r2|explained_variance|max_error|d2_absolute.*|neg_(mean|root|median|max).*")
+_NEITHER = re.compile(r".*(rand_score|_info_score|mutual_info.*|completeness.*|homogeneity.*|fowlkes.*|v_measure.*)")
+_SHARES = re.compile(r"(balanced_|top_k_)?accuracy|(f1|precision|recall|jaccard|roc_auc)(_.*)?|average_precision")
+
+
+def check_metric(metric: str | None, task: str) -> str:
+    """Return scikit-learn's name of the score that counts; one sentence where it does not suit the task."""
+    if metric is None:
+        return DEFAULT_METRIC[task]
+    name = SHORT_METRICS.get(metric, metric)
+    names = [known for known in get_scorer_names() if not _NEITHER.fullmatch(known)]
+    fitting = [known for known in names if (_REGRESSION.fullmatch(known) is not None) == (task == "regression")]
+    if name not in names:
+        raise ValueError(f"There is no metric {metric!r}; for {task} there are {', '.join(sorted(fitting))}.")
+    if name not in fitting:
+        usual = "accuracy, balanced_accuracy, roc_auc or f1_macro" if task == "classification" else "r2, mae or rmse"
+        raise ValueError(f"metric={metric!r} does not suit {task}; use for example {usual}.")
+    return name
+
+
+def metric_words(metric: str) -> str:
+    """A metric for readers; those that scikit-learn turns round are negative, so that more is better."""
+    known = {name: f"negative {WORDS.get(short, short)}" for short, name in SHORT_METRICS.items()}
+    return WORDS.get(metric) or known.get(metric) or metric.replace("neg_", "negative ").replace("_", " ")
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric is shown as a percentage."""
+    return _SHARES.fullmatch(metric) is not None
 
 
 def parse_budget(budget: float | str | None) -> float | None:

@@ -59,7 +59,14 @@ from mercerless.solvers.krein import (
     solve_system,
     validation_loss,
 )
-from mercerless.solvers.svm import hinge_machine, hinge_machines, squared_hinge_machine, stabilize, tube_machine
+from mercerless.solvers.svm import (
+    Stabilized,
+    hinge_machine,
+    hinge_machines,
+    squared_hinge_machine,
+    stabilize,
+    tube_machine,
+)
 
 _SOLVERS = ("auto", "exact", "nystroem")
 _TUNES = ("cv", "gradient")
@@ -1048,7 +1055,10 @@ class _KreinMachine(KernelEstimator):
         items = used_items(kernel, items, used)
         K = check_symmetric(kernel(items), name)
         w = None if weight is None else weight[used]
-        return kernel, items, used, stabilize(K, self.negative_penalty, w, center=self.center)
+        return kernel, items, used, self._stabilize(K, w)
+
+    def _stabilize(self, K: NDArray, weight: NDArray | None) -> Stabilized:
+        return stabilize(K, self.negative_penalty, weight, center=self.center)
 
     def _store(self, kernel, items, used, machines, stabilized, n: int, **attributes) -> None:
         beta = np.column_stack([m.coef for m in machines])

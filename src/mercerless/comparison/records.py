@@ -1,0 +1,117 @@
+"""What a comparison keeps of every fit: typed in memory, JSON only in files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Task(NamedTuple):
+    """One learner on a part of one split; `fold` is -1 for the given test set."""
+
+    learner: str
+    repeat: int
+    fold: int
+    part: float = 1.0
+
+    @property
+    def key(self) -> str:
+        """A name for files."""
+        return f"{self.learner}_{self.repeat}_{self.fold}_{self.part:.6g}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """One fit: what it was, what it scored and what it cost; `error` says why there is no score.
+
+    `target` and `predicted` hold classes by number, or numbers; both are empty where a score has no use for them.
+    """
+
+    task: Task
+    n_train: int
+    scores: dict[str, float] = field(default_factory=dict)
+    fit_time: float = 0.0
+    predict_time: float = 0.0  # for one item
+    size: int = 0
+    converged: bool = True
+    target: NDArray = field(default_factory=lambda: np.empty(0), repr=False)
+    predicted: NDArray = field(default_factory=lambda: np.empty(0), repr=False)
+    error: str | None = None
+
+    @property
+    def split(self) -> tuple[int, int]:
+        """Repeat and fold."""
+        return self.task.repeat, self.task.fold
+
+    @property
+    def is_split(self) -> bool:
+        """Whether it is a score of cross-validation, not of the given test set and not an error."""
+        return self.error is None and self.task.fold >= 0
+
+    def to_plain(self) -> dict[str, Any]:
+        """Plain values that go into JSON."""
+        plain = {**asdict(self), **self.task._asdict()}
+        del plain["task"]
+        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in plain.items()}
+
+    @classmethod
+    def from_plain(cls, plain: dict[str, Any]) -> Record:
+        """The record that `to_plain` wrote; KeyError or TypeError where it is none."""
+        task = Task(*(plain.pop(name) for name in Task._fields))
+        if plain.keys() != {own.name for own in fields(cls)} - {"task"}:
+            raise KeyError("not a record")
+        for name in ("target", "predicted"):
+            plain[name] = np.array(plain[name])
+        return cls(task, **plain)
+
+
+class Store:
+    """Records of finished tasks; with a folder, each is also a file that appears complete or not at all."""
+
+    def __init__(self, folder: Path | None = None, resume: bool = False):
+        self.folder = folder
+        self.records: dict[Task, Record] = {}
+        if folder is None:
+            return
+        folder.mkdir(parents=True, exist_ok=True)
+        damaged = 0
+        for path in folder.glob("*.json"):
+            if not resume:
+                path.unlink(missing_ok=True)
+                continue
+            try:
+                record = Record.from_plain(json.loads(path.read_text()))
+                self.records[record.task] = record
+            except (ValueError, KeyError, TypeError, AttributeError):
+                damaged += 1
+        if damaged:
+            warnings.warn(
+                f"{damaged} files of the interrupted run are damaged; their fits are run again.", stacklevel=2
+            )
+
+    def put(self, record: Record) -> None:
+        """Keep a record."""
+        self.records[record.task] = record
+        if self.folder is None:
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)  # another run of the same data may have finished
+            partial = self.folder / f".{record.task.key}.{os.getpid()}.part"
+            partial.write_text(json.dumps(record.to_plain()))
+            os.replace(partial, self.folder / f"{record.task.key}.json")
+        except OSError:  # a full disk: only resuming is lost
+            self.clear()
+            self.folder = None
+
+    def clear(self) -> None:
+        """Delete the files; the records stay in memory."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)

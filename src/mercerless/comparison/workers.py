@@ -1,0 +1,246 @@
+"""Where tasks run: here, in processes that can be stopped at any moment, or on the joblib backend that the user set.
+
+All three take work with `start` while `free`, hand back what is finished with `wait`, and stop at once with `close`.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import joblib
+from joblib import Parallel, delayed, effective_n_jobs
+from joblib.externals.loky import ProcessPoolExecutor
+from joblib.parallel import get_active_backend
+
+
+class Job(NamedTuple):
+    """A call ``function(shared, *arguments)``, where `shared` is what every job needs, and what the caller calls it."""
+
+    name: Any
+    function: Callable[..., Any]
+    arguments: tuple = ()
+
+
+class Finished(NamedTuple):
+    """A job and its result, or None where it was stopped at its time limit."""
+
+    job: Job
+    result: Any
+
+
+def make_workers(shared: Any, n_jobs: int | None, can_stop: bool) -> Here | Processes | Backend:
+    """Return workers for `n_jobs` jobs at the same time; `can_stop` where they must be able to stop a running job."""
+    kind = type(get_active_backend()[0]).__name__
+    if kind not in ("LokyBackend", "SequentialBackend"):
+        return Backend(shared, n_jobs)
+    n_jobs = max(1, effective_n_jobs(n_jobs))
+    return Processes(shared, n_jobs) if can_stop or n_jobs > 1 else Here(shared)
+
+
+class Here:
+    """One job after the other in this process; time limits are not kept."""
+
+    n_jobs = 1
+    ready = True
+
+    def __init__(self, shared: Any):
+        self.shared = shared
+        self.finished: list[Finished] = []
+
+    @property
+    def free(self) -> int:
+        """How many more jobs it takes now."""
+        return 1 - len(self.finished)
+
+    def start(self, job: Job, limit: float = float("inf")) -> None:
+        """Run a job."""
+        self.finished.append(Finished(job, job.function(self.shared, *job.arguments)))
+
+    def wait(self, timeout: float = float("inf")) -> list[Finished]:
+        """Return what is finished."""
+        finished, self.finished = self.finished, []
+        return finished
+
+    def close(self) -> None:
+        """Nothing is running."""
+
+
+# ---------------------------------------------------------------------------------------------------- processes
+
+
+class _Slot:
+    """One process with at most one job; `begun` is when the job began, None while the process is starting."""
+
+    def __init__(self, path: Path, threads: int):
+        env = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL")}
+        self.executor = ProcessPoolExecutor(1, initializer=_load, initargs=(path,), env=env)
+        self.job: Job | None = None
+        self.limit = float("inf")
+        self.future: Future = self.executor.submit(_warm)
+        self.begun: float | None = None
+
+    @property
+    def is_free(self) -> bool:
+        return self.job is None
+
+    def start(self, job: Job, limit: float) -> None:
+        self.begun = time.perf_counter()
+        self.job, self.limit = job, limit
+        self.future = self.executor.submit(_call, job.function, job.arguments)
+
+    def overdue(self, now: float) -> bool:
+        return self.job is not None and self.begun is not None and now - self.begun > self.limit
+
+
+class Processes:
+    """Processes of their own, one job each, so that a job can be ended without touching the others."""
+
+    def __init__(self, shared: Any, n_jobs: int):
+        self.n_jobs = n_jobs
+        self.folder = Path(tempfile.mkdtemp(prefix="mercerless-"))
+        self.threads = max(1, joblib.cpu_count() // n_jobs)
+        joblib.dump(shared, self._path)  # large arrays become memory maps that all processes share
+        self.slots = [_Slot(self._path, self.threads) for _ in range(n_jobs)]
+
+    @property
+    def _path(self) -> Path:
+        return self.folder / "shared"
+
+    @property
+    def ready(self) -> bool:
+        """Whether a process has started."""
+        return any(slot.job is not None or slot.future.done() for slot in self.slots)
+
+    @property
+    def free(self) -> int:
+        """How many more jobs it takes now: processes that have started and have nothing to do."""
+        return sum(slot.is_free and slot.future.done() for slot in self.slots)
+
+    def start(self, job: Job, limit: float = float("inf")) -> None:
+        """Run a job in a free process for at most `limit` seconds."""
+        next(slot for slot in self.slots if slot.is_free and slot.future.done()).start(job, limit)
+
+    def wait(self, timeout: float = float("inf")) -> list[Finished]:
+        """Return what is finished or stopped, after at most `timeout` seconds; [] where nothing is, or one is ready."""
+        begun = time.perf_counter()
+        while True:
+            pending = [slot.future for slot in self.slots if not slot.is_free or not slot.future.done()]
+            if not pending:
+                return []
+            now = time.perf_counter()
+            patience = min([timeout - (now - begun), *self._patience(now), 5.0])
+            done = wait(pending, max(0.0, patience), FIRST_COMPLETED).done
+            finished = self._collect()
+            if finished or done or time.perf_counter() - begun >= timeout:
+                return finished
+
+    def _patience(self, now: float) -> list[float]:
+        return [slot.begun + slot.limit - now for slot in self.slots if slot.job is not None and slot.begun is not None]
+
+    def _collect(self) -> list[Finished]:
+        finished, now = [], time.perf_counter()
+        for i, slot in enumerate(self.slots):
+            if slot.job is None:
+                if slot.future.done():
+                    slot.future.result()  # raises where the process could not start
+            elif slot.future.done():
+                job, slot.job = slot.job, None
+                finished.append(Finished(job, slot.future.result()))
+            elif slot.overdue(now):
+                finished.append(Finished(slot.job, None))
+                slot.executor.shutdown(wait=False, kill_workers=True)
+                self.slots[i] = _Slot(self._path, self.threads)
+        return finished
+
+    def close(self) -> None:
+        """End all processes."""
+        for slot in self.slots:
+            slot.executor.shutdown(wait=False, kill_workers=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+_SHARED: Any = None
+
+
+def _load(path: Path) -> None:
+    """Read what all jobs share, once per process."""
+    global _SHARED
+    _SHARED = joblib.load(path, mmap_mode="r")
+
+
+def _warm() -> int:
+    """Import what every job needs, so that the first one is not slower than the others."""
+    from mercerless.comparison import schedule  # noqa: F401 - imported for the time it takes
+
+    return os.getpid()
+
+
+def _call(function: Callable[..., Any], arguments: tuple) -> Any:
+    return function(_SHARED, *arguments)
+
+
+# ------------------------------------------------------------------------------------------- a backend of joblib
+
+
+class Backend:
+    """The joblib backend that the user has set, such as Dask: jobs go in waves, limits are kept by not waiting."""
+
+    ready = True
+
+    def __init__(self, shared: Any, n_jobs: int | None):
+        self.shared = shared
+        self.n_jobs = max(1, effective_n_jobs(n_jobs))
+        self.backend = get_active_backend()[0]
+        self.jobs: list[Job] = []
+        self.running = 0
+        self.results: queue.Queue = queue.Queue()
+
+    @property
+    def free(self) -> int:
+        """How many more jobs it takes now: waves are of up to four jobs for each worker."""
+        return 0 if self.running else 4 * self.n_jobs - len(self.jobs)
+
+    def start(self, job: Job, limit: float = float("inf")) -> None:
+        """Add a job to the next wave."""
+        self.jobs.append(job)
+
+    def wait(self, timeout: float = float("inf")) -> list[Finished]:
+        """Begin a wave where none is under way; return what is finished."""
+        if not self.running and self.jobs:
+            jobs, self.jobs, self.running = self.jobs, [], len(self.jobs)
+            threading.Thread(target=self._wave, args=(jobs,), daemon=True).start()
+        try:
+            found = self.results.get(timeout=None if timeout == float("inf") else max(0.0, timeout))
+        except queue.Empty:
+            return []
+        if isinstance(found, BaseException):
+            raise found
+        self.running -= 1
+        return [found]
+
+    def _wave(self, jobs: list[Job]) -> None:
+        """Run the jobs in a thread of its own, so that nobody has to wait for them beyond the deadline."""
+        calls = (delayed(_numbered)(i, job.function, self.shared, job.arguments) for i, job in enumerate(jobs))
+        try:
+            parallel = Parallel(self.n_jobs, backend=self.backend, return_as="generator_unordered")
+            for i, result in parallel(calls):
+                self.results.put(Finished(jobs[i], result))
+        except BaseException as error:  # handed to the thread that waits
+            self.results.put(error)
+
+    def close(self) -> None:
+        """Start nothing more."""
+        self.jobs = []
+
+
+def _numbered(i: int, function: Callable[..., Any], shared: Any, arguments: tuple) -> tuple[int, Any]:
+    return i, function(shared, *arguments)
