@@ -5,26 +5,28 @@ import os
 import re
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
-from sklearn.metrics import balanced_accuracy_score
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.model_selection import StratifiedKFold
 
 from mercerless.comparison import learners, schedule
 from mercerless.comparison.code import code_for
 from mercerless.comparison.learners import LEARNERS, Learner, Setting, matrix_for, select_learners, share_decompositions
-from mercerless.comparison.negative import judge_negative_part
+from mercerless.comparison.negative import NegativePart, judge_negative_part, negative_sentences
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.records import Record, Store, Task
-from mercerless.comparison.result import compare, compare_problem
+from mercerless.comparison.result import Comparison, compare, compare_problem
 from mercerless.comparison.schedule import Run, outer_folds, possible_parts, take_part
 from mercerless.comparison.words import parse_budget
 from mercerless.comparison.workers import Finished, Here
 from mercerless.datasets import load_digit_shapes, make_balls3d
-from mercerless.spectra import DissimilarityKernel
+from mercerless.spectra import DissimilarityKernel, indefiniteness
 
 SHAPES = load_digit_shapes(100)
 CHEAP = ["dummy", "neighbors", "krein-ridge"]
@@ -92,6 +94,14 @@ def test_json_holds_everything_but_the_data(result, tmp_path):
     assert content["recommended"] == result.recommended and len(content["table"]) == 3
     assert content["negative"]["verdict"] in ("informative", "noise", "undecided")
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["result.json"]
+
+
+def test_learning_curves_end_at_the_scores_of_the_table():
+    problem = make_problem(SHAPES.D, SHAPES.target % 2)
+    found = compare_problem(problem, learners=["dummy", "neighbors"], repeats=1)
+    ends = {name: points[-1] for name, points in found.curves.items()}
+    assert len(found.curves["neighbors"]) == 2 and found.curve_folds == [0, 1, 2, 3, 4]
+    assert ends == {row["learner"]: (80, pytest.approx(row["score"])) for row in found.table}
 
 
 def test_learning_curves_grow_with_the_training_set(result):
@@ -229,11 +239,94 @@ def test_one_decomposition_serves_all_modes_and_settings(monkeypatch):
     assert len(calls) == 6  # five inner folds and the whole, instead of 3 modes x 6 values of C x 6
 
 
+X_TABLE = np.random.default_rng(0).normal(size=(80, 2))
+
+
+def test_own_estimators_are_compared_with_the_others():
+    y = (X_TABLE[:, 0] > 0).astype(int)
+    mine = LogisticRegression(C=3.0)
+    found = compare(X_TABLE, y, learners=["dummy", "linear", mine], repeats=1)
+    assert set(found.names) >= {"dummy", "linear", "LogisticRegression"}
+    expected = [mine.fit(X_TABLE[a], y[a]).score(X_TABLE[b], y[b]) for a, b in outer_folds(found.problem, 0, 0)]
+    row = next(row for row in found.table if row["learner"] == "LogisticRegression")
+    assert row["score"] == pytest.approx(np.mean(expected)) and row["family"] == "yours"
+    assert "LogisticRegression(C=3.0)" in found.python_command()
+    names = [learner.name for learner in select_learners(found.problem, {"mine": mine})[0]]
+    assert names[-1] == "mine" and "boosting" in names
+
+
+@pytest.mark.parametrize(
+    "wanted, sentence",
+    [
+        ({"linear": LogisticRegression()}, "There is a learner 'linear' already"),
+        ([3.0], "it must be an estimator with fit and predict"),
+        (["linear", "linear"], "asked for twice"),
+        (["linear@2"], "must be a number above 0, at most 1"),
+    ],
+)
+def test_bad_learners(wanted, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        compare(X_TABLE, (X_TABLE[:, 0] > 0).astype(int), learners=wanted, repeats=1)
+
+
+def test_a_part_that_was_asked_for():
+    y = (X_TABLE[:, 0] > 0).astype(int)
+    found = compare(X_TABLE, y, learners=["dummy", "linear@0.5"], repeats=1, curves=False)
+    row = next(row for row in found.table if row["learner"] == "linear")
+    assert row["part"] == 0.5 and row["n_train"] == 32
+    assert "1 of 2 learners was trained on less than the 64 items of a training set: Linear model (32)" in str(found)
+    assert "'linear@0.5'" in found.python_command()
+
+
+@pytest.mark.parametrize("metric", ["roc_auc", "f1_macro"])
+def test_scores_that_are_no_means_over_items(metric):
+    rng = np.random.default_rng(1)
+    y = (X_TABLE[:, 0] + rng.normal(size=80) > 0).astype(int)
+    found = compare(X_TABLE, y, learners=["dummy", "linear", "ridge-gaussian"], repeats=2, metric=metric)
+    linear = [found._results["linear"][split] for split in found.splits]
+    if metric == "f1_macro":
+        expected = [f1_score(record.target, record.predicted, average="macro") for record in linear]
+        assert [record.scores[metric] for record in linear] == pytest.approx(expected)
+    scores = np.array([[found._results[name][split].scores[metric] for name in found.names] for split in found.splits])
+    difference = scores[:, 0] - scores[:, 1]
+    expected = np.sqrt((1 / 10 + 1 / 4) * difference.var(ddof=1))
+    assert found.differences.standard_error[0, 1] == pytest.approx(expected)
+    assert found.names[-1] == "dummy" and found.format(0.5) == "50.0 %"
+
+
+def test_errors_count_as_scores():
+    y = X_TABLE[:, 0] - 2 * X_TABLE[:, 1]
+    found = compare(X_TABLE, y, learners=["dummy", "linear"], repeats=1, metric="mae")
+    row = found.table[0]
+    assert found.metric == "neg_mean_absolute_error" and row["score"] == pytest.approx(-row["mae"])
+    assert "best mean negative mean absolute error" in found.verdict[0] and found.has_winner
+
+
+def test_equal_scores_go_to_the_sound_simple_and_cheap(result):
+    names = ["svm-raw", "stack", "krein-ridge", "svm-flip"]
+    learners = select_learners(result.problem, names)[0]
+    costs = {"svm-raw": 0.1, "stack": 0.2, "krein-ridge": 0.5, "svm-flip": 2.0}
+    target = np.tile(np.arange(10), 2)
+    records = [
+        Record(Task(name, 0, fold), 80, {"accuracy": 1.0}, costs[name], target=target, predicted=target)
+        for name in names
+        for fold in range(5)
+    ]
+    found = Comparison(result.setting, learners, records)
+    assert found.names == ["krein-ridge", "svm-flip", "stack", "svm-raw"]
+    worse = [r if r.task.learner == "svm-raw" else replace(r, predicted=np.r_[1, target[1:]]) for r in records]
+    worse = [replace(r, scores={"accuracy": float((r.predicted == target).mean())}) for r in worse]
+    found = Comparison(result.setting, learners, worse)
+    assert found._ranked[0] == "svm-raw" and found.recommended == "krein-ridge"  # the raw matrix is ahead, but a tie
+
+
 def test_unknown_learner_and_metric():
     with pytest.raises(ValueError, match="There is no learner 'magic' for this data; there are dummy, neighbors"):
         compare(SHAPES.D, SHAPES.target, learners=["magic"])
     with pytest.raises(ValueError, match="metric='r2' does not suit classification"):
         compare(SHAPES.D, SHAPES.target, metric="r2")
+    with pytest.raises(ValueError, match="There is no metric 'magic'; for classification there are accuracy,"):
+        compare(SHAPES.D, SHAPES.target, metric="magic")
 
 
 # -------------------------------------------------------------------------------------------- budget, resume, Ctrl-C
@@ -469,6 +562,21 @@ def test_noise_in_the_negative_part_is_found():
     X, noise = rng.normal(size=(120, 4)), rng.normal(size=(120, 120))
     judged = judge_negative_part(X @ X.T + 0.5 * (noise + noise.T), X[:, 0], False, n_permutations=19)
     assert judged.verdict == "noise" and judged.p_value > 0.2
+
+
+def judged(z, p_value, verdict):
+    return NegativePart(0.5, 0.5, z, p_value, 39, 100, verdict)
+
+
+def test_words_on_the_negative_part_do_not_contradict_each_other():
+    indefinite = indefiniteness(np.diag([2.0, -1.0]))
+    first, second = negative_sentences(indefinite, judged(1.2, 0.025, "undecided"))
+    assert "undecided: using it beats leaving it out by 1.2 standard errors of the log-loss" in first
+    assert "another question than whether" in second and "0 of 39" in second
+    first, second = negative_sentences(indefinite, judged(0.0, 0.5, "undecided"))
+    assert "do equally well" in first and "It cannot be told from noise" in second
+    first, second = negative_sentences(indefinite, judged(-3.0, 0.025, "noise"))
+    assert "does harm" in first and "noise" not in second
 
 
 def test_nothing_shared_stays_behind():

@@ -14,7 +14,7 @@ import pytest
 
 from mercerless.comparison import schedule
 from mercerless.comparison.learners import LEARNERS
-from mercerless.comparison.report import _axis, encode_png, render
+from mercerless.comparison.report import FAMILIES, _axis, _spectrum_svg, encode_png, render
 from mercerless.comparison.result import compare
 from mercerless.datasets import load_digit_shapes
 
@@ -230,3 +230,15 @@ def test_print_is_light_and_wide():
         "screen and (max-width: 44rem)",
         "print",
     ]
+
+
+def test_labels_of_the_spectrum_have_room():
+    for largest in (1130.0, 1.13e-05, 3.0):
+        page = _spectrum_svg(np.array([largest, 0.5 * largest, -0.3 * largest]))
+        text = re.search(r'<text x="([0-9.]+)"[^>]*>([^<]*)</text>', page)
+        assert text[2] == f"{largest:.3g}" and float(text[1]) >= 6.2 * len(text[2])  # 11 px: some 6 for a digit
+
+
+def test_a_raw_matrix_is_not_called_repaired(reports):
+    raw = next(learner for learner in LEARNERS if learner.name == "svm-raw")
+    assert FAMILIES[raw.family] == "matrix as it is"

@@ -35,6 +35,8 @@ class NegativePart(NamedTuple):
         How many shuffles, of how many items.
     verdict : {"informative", "noise", "undecided"}
         ``z`` beyond 2 either way, else undecided.
+    loss : str
+        What z is measured in; the shuffles are compared by squared error.
     """
 
     flip_loss: float
@@ -44,6 +46,7 @@ class NegativePart(NamedTuple):
     n_permutations: int
     n_items: int
     verdict: str
+    loss: str = "log-loss"
 
 
 @threadpool_limits.wrap(limits=1)  # many small decompositions: threads would only wait for each other
@@ -108,6 +111,7 @@ def judge_negative_part(
         n_permutations,
         n_items,
         verdict,
+        "log-loss" if classification else "squared error",
     )
 
 
@@ -148,16 +152,27 @@ def negative_sentences(found: Indefiniteness, judged: NegativePart | None) -> li
         return ["The similarities are positive semi-definite: any kernel machine is sound on them."]
     if judged is None:
         return ["The similarities are indefinite; the run ended before the negative part was judged."]
-    better, worse = ("using it", "leaving it out")[:: 1 if judged.z > 0 else -1]
-    amount = f"{better} beats {worse} by {abs(judged.z):.1f} standard errors on held-out labels"
+    if round(judged.z, 1) == 0.0:
+        amount = f"using it and leaving it out do equally well on held-out labels, by {judged.loss}"
+    else:
+        better, worse = ("using it", "leaving it out")[:: 1 if judged.z > 0 else -1]
+        amount = (
+            f"{better} beats {worse} by {abs(judged.z):.1f} standard errors of the {judged.loss} on held-out labels"
+        )
     first = {
         "informative": f"The negative part of the spectrum holds information: {amount}.",
-        "noise": f"The negative part of the spectrum is noise for these labels: {amount}.",
+        "noise": f"The negative part of the spectrum does harm with these labels: {amount}.",
         "undecided": f"Whether the negative part of the spectrum helps is undecided: {amount}, too little to tell.",
     }[judged.verdict]
-    share = judged.p_value * (judged.n_permutations + 1) - 1
-    second = (
-        f"With the negative part shuffled among the items, {share:.0f} of {judged.n_permutations} copies predicted as "
-        f"well as the real one (p = {judged.p_value:.3g})."
-    )
+    as_good = round(judged.p_value * (judged.n_permutations + 1)) - 1
+    counted = f"{as_good} of {judged.n_permutations} copies of it that were shuffled among the items predicted as well"
+    if judged.verdict == "informative":
+        second = f"By squared error, {counted} (p = {judged.p_value:.3g})."
+    elif judged.p_value <= 0.05:
+        second = (
+            f"It is related to the labels, for by squared error only {counted} (p = {judged.p_value:.3g}): another "
+            "question than whether it tells anything that the positive part does not."
+        )
+    else:
+        second = f"It cannot be told from noise: by squared error, {counted} (p = {judged.p_value:.3g})."
     return [first, second]

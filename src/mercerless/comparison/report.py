@@ -348,6 +348,11 @@ def _spectrum(comparison: Comparison, spectrum: MatrixSpectrum) -> str:
         f"ones are {found.negative_mass:.1%} of the sum of sizes."
     )
     words = "".join(f"<p>{escape(sentence)}</p>" for sentence in negative_sentences(found, comparison.negative))
+    if comparison.negative is not None:
+        words += (
+            f"<p class=soft>The learners above are ranked by {escape(metric_words(comparison.metric))}, which may "
+            "order the clipped and the flipped spectrum otherwise.</p>"
+        )
     kind = {
         "distance": "Distances become similarities &minus;d²/2, centred. ",
         "dissimilarity": "Dissimilarities become similarities &minus;d/2, centred. ",
