@@ -70,7 +70,7 @@ def fits():
         lambda: m.SimilarityFeatures(k.TL1(3.0), n_landmarks=9, random_state=0).fit_transform(X),
     )
     yield "similarity svc", scores(m.SimilaritySVC(**pre), two, K, L)
-    yield "asymmetric ridge", numbers(m.AsymmetricRidge(side="left", **pre), y, directed, to_new)
+    yield "asymmetric ridge", numbers(m.AsymmetricRidge(side="left", input="similarity", **pre), y, directed, to_new)
     yield "asymmetric classifier", scores(m.AsymmetricRidgeClassifier(), three, method="predict_proba")
     yield "lab regressor", numbers(m.LABRegressor(random_state=0), y)
     yield (
