@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
+from mercerless import KreinRidge, UselessModelWarning, config_context
 from mercerless import _validation as v
-from mercerless import config_context
+from mercerless._validation import leave_one_out_constant, warn_if_folds_are_useless, warn_if_useless
 
 
 class TestSquareAndSymmetric:
@@ -102,3 +103,46 @@ def test_the_context_sets_the_limit_inside_of_it_only():
     with pytest.raises(ValueError, match="not a size"), config_context(memory_limit="much"):
         pass
     v.check_memory(1001, "This")
+
+
+class TestUselessModels:
+    """A warning for learners that are clearly worse than a constant, and for no others."""
+
+    def test_held_out_losses(self):
+        rng = np.random.default_rng(0)
+        y = rng.normal(size=100)
+        constant = leave_one_out_constant(y)
+        others = np.array([np.delete(y, i).mean() for i in range(100)])
+        np.testing.assert_allclose(constant, (y - others) ** 2)
+        with pytest.warns(UselessModelWarning, match="Model is worse than a constant.* 3.06 times"):
+            warn_if_useless((y + rng.normal(size=100)) ** 2 + constant, constant, "Model")
+        wild = constant.copy()
+        wild[:30] = 1e12 * rng.exponential(size=30)  # the scatter of such errors must not hide them
+        with pytest.warns(UselessModelWarning):
+            warn_if_useless(wild, constant, "Model")
+
+    def test_noise_is_no_reason(self):
+        rng = np.random.default_rng(1)
+        for _ in range(200):
+            y = rng.normal(size=60)
+            warn_if_useless((y - 0.2 * rng.normal(size=60)) ** 2, leave_one_out_constant(y), "Model")
+        warn_if_useless(np.full(10, 9.0), np.ones(10), "Model")  # too few rows to tell
+
+    def test_weights_count_as_repetition(self):
+        y = np.array([0.0, 1.0, 4.0, 9.0])
+        weight = np.array([1.0, 2.0, 1.0, 3.0])
+        mean = [np.average(np.delete(y, i), weights=np.delete(weight, i)) for i in range(4)]
+        np.testing.assert_allclose(leave_one_out_constant(y, weight), (y - mean) ** 2)
+
+    def test_relative_errors(self):
+        warn_if_folds_are_useless(np.array([0.9, 1.3, 1.1, 1.2, 0.9]), "Model")
+        for errors in ([1.4, 1.5, 1.6], [1e6, 30.0, 1e2, 9.0, 8.0]):
+            with pytest.warns(UselessModelWarning, match="times"):
+                warn_if_folds_are_useless(np.array(errors), "Model")
+
+    def test_estimators_say_so(self):
+        rng = np.random.default_rng(2)
+        G = rng.normal(size=(60, 60))
+        y = rng.normal(size=60)
+        with pytest.warns(UselessModelWarning, match="KreinRidge is worse"):
+            KreinRidge("precomputed", alpha_positive=1e-9).fit(G + G.T, y)

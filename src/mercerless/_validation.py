@@ -266,20 +266,31 @@ def warn_if_useless(
         Of the warning; 3 is the caller of the caller.
     """
     weight = np.ones(len(losses)) if weight is None else weight
-    if len(losses) < 20 or not np.all(np.isfinite(constant)):
+    if len(losses) < 20 or not np.all(np.isfinite(constant)) or constant.mean() == 0.0:
         return
     cap = 10.0 * constant.mean()  # a few rows must not hide behind the scatter that they cause
     difference = np.minimum(losses, cap) - np.minimum(constant, cap)
     mean = weight @ difference / weight.sum()
     error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()
     if mean > 3.0 * error and mean > 1e-6 * abs(weight @ constant) / weight.sum():
-        warnings.warn(
-            f"{name} is worse than a constant on held-out training rows: its mean loss is {losses.mean():.3g}, that of "
-            f"a constant {constant.mean():.3g}. Check that similarities are not taken for distances or the other way "
-            "round, and that rows and labels are in the same order.",
-            UselessModelWarning,
-            stacklevel=stacklevel,
-        )
+        _warn_useless(name, float(losses.mean() / constant.mean()), stacklevel + 1)
+
+
+def warn_if_folds_are_useless(errors: NDArray, name: str, stacklevel: int = 3) -> None:
+    """Warn when the folds' errors, relative to those of a constant, are above one by three standard errors."""
+    capped = np.minimum(errors, 10.0)
+    if len(errors) >= 3 and capped.mean() - 3.0 * capped.std(ddof=1) / np.sqrt(len(errors)) > 1.05:
+        _warn_useless(name, float(errors.mean()), stacklevel + 1)
+
+
+def _warn_useless(name: str, error: float, stacklevel: int) -> None:
+    warnings.warn(
+        f"{name} is worse than a constant on held-out training rows: its mean loss is {error:.3g} times as large. "
+        "Check that similarities are not taken for distances or the other way round, and that rows and labels are in "
+        "the same order.",
+        UselessModelWarning,
+        stacklevel=stacklevel,
+    )
 
 
 def leave_one_out_constant(Y: NDArray, weight: NDArray | None = None) -> NDArray:
@@ -287,7 +298,9 @@ def leave_one_out_constant(Y: NDArray, weight: NDArray | None = None) -> NDArray
     Y = np.asarray(Y, dtype=float).reshape(len(Y), -1)
     weight = np.ones(len(Y)) if weight is None else weight
     rest = weight.sum() - weight
-    inside = ((Y - np.average(Y, axis=0, weights=weight)) ** 2).sum(axis=1)
+    mean = np.average(Y, axis=0, weights=weight)
+    inside = ((Y - mean) ** 2).sum(axis=1)
+    inside[inside <= 1e-24 * float(mean @ mean)] = 0.0  # equal targets differ by rounding
     return inside * (weight.sum() / np.where(rest > 0, rest, np.inf)) ** 2
 
 

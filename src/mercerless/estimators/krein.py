@@ -25,8 +25,10 @@ from mercerless._validation import (
     check_targets,
     check_weight,
     format_bytes,
+    leave_one_out_constant,
     memory_budget,
     row_blocks,
+    warn_if_folds_are_useless,
 )
 from mercerless.estimators.base import KernelEstimator, used_items, used_rows
 from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Precomputed, Sigmoid
@@ -367,6 +369,8 @@ class _KreinLeastSquares(KernelEstimator):
         error = errors.mean(axis=0)
         spread = errors.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.zeros_like(error)
         best = int(np.argmin(np.where(np.isnan(error), np.inf, error)))
+        if np.any(leave_one_out_constant(rows.Y)):
+            warn_if_folds_are_useless(errors[:, best], type(self).__name__, stacklevel=5)
         return best, {"cv_results_": {"error": error, "standard_error": spread}, "best_index_": best}
 
     def _tune_by_gradient(self, rows: _Rows, context):

@@ -22,8 +22,10 @@ from mercerless._validation import (
     check_memory,
     check_targets,
     check_weight,
+    leave_one_out_constant,
     memory_budget,
     row_blocks,
+    warn_if_useless,
 )
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.selection.calibration import calibrate_scores
@@ -287,6 +289,11 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
             else partial(_total, X, *merged.spread(weight, len(X)), scaling, dtype, settings.n_support),
             more=[partial(part, block) for block in more if len(block)],
         )
+        held_out = rows[solution.validation_rows]
+        if len(held_out):
+            w, truth = None if weight is None else weight[held_out], merged.Y[held_out]
+            losses = ((solution.validation_predictions - truth) ** 2).sum(axis=1)
+            warn_if_useless(losses, leave_one_out_constant(truth, w), type(self).__name__, w, stacklevel=5)
         attributes = self._attributes(X, Z, merged, rows, scaling, solution)
         return {**attributes, "n_iter_": max(1, len(steps)), "copy_correlation_": correlation, "_copies": copies}
 
