@@ -121,3 +121,104 @@ def test_an_unknown_learner(capsys):
     np.savez("train.npz", D=D, y=Y)
     assert main(["fit", "train.npz", "--learner", "magic"]) == 2
     assert "There is no learner 'magic'" in capsys.readouterr().err and not Path("model.skops").exists()
+
+
+def named(rows, ids, columns):
+    lines = [",".join(["", *columns])] + [",".join([item, *map(str, row)]) for item, row in zip(ids, rows)]
+    return "\n".join(lines)
+
+
+@pytest.fixture
+def named_model():
+    ids = [f"item {i}" for i in range(80)]
+    Path("train.csv").write_text(named(D[:80, :80], ids, ids))
+    order = RNG.permutation(80)
+    Path("labels.csv").write_text("\n".join(["id,label", *(f"{ids[i]},{Y[i]}" for i in order)]))
+    assert main(["fit", "train.csv", "--labels", "labels.csv", "--learner", "neighbors"]) == 0
+    return ids
+
+
+def test_columns_of_distances_are_matched_by_name(named_model):
+    new = [f"new {i}" for i in range(20)]
+    order = RNG.permutation(80)
+    Path("new.csv").write_text(named(D[80:, order], new, [named_model[i] for i in order]))
+    assert main(["predict", "model.skops", "new.csv"]) == 0
+    rows = read_predictions()
+    assert [row["id"] for row in rows] == new
+    found = [row["prediction"] for row in rows]
+    np.save("new.npy", D[80:, :80])
+    assert main(["predict", "model.skops", "new.npy"]) == 0
+    assert [row["prediction"] for row in read_predictions()] == found
+    assert np.mean(np.array(found, dtype=int) == Y[80:]) > 0.7
+
+
+def test_columns_that_cannot_be_matched_are_refused(named_model, capsys):
+    Path("new.csv").write_text(named(D[80:, :80], map(str, range(20)), [*named_model[:-1], "stranger"]))
+    assert main(["predict", "model.skops", "new.csv"]) == 2
+    message = capsys.readouterr().err
+    assert "has no column for the training item 'item 79' (1 of 80 are missing)" in message
+    assert message.count("\n") == 1 and not Path("predictions.csv").exists()
+
+
+def test_strings_are_read_from_their_column(capsys):
+    pytest.importorskip("rapidfuzz")
+    words = ["".join(RNG.choice(list("AC" if i % 2 else "GT"), 8)) for i in range(60)]
+    lines = [f"p{i:03d},{word},{'even' if i % 2 else 'odd'}" for i, word in enumerate(words)]
+    Path("train.csv").write_text("\n".join(["protein,sequence,label", *lines]))
+    assert main(["fit", "train.csv", "--kind", "strings", "--learner", "neighbors"]) == 2
+    assert "several columns of text, protein, sequence" in capsys.readouterr().err
+    assert main(["fit", "train.csv", "--kind", "strings", "--drop", "protein", "--learner", "neighbors"]) == 0
+    Path("new.csv").write_text("protein,sequence\nGTGT,ACACACAC\nACAC,GTGTGGTT\n")
+    assert main(["predict", "model.skops", "new.csv"]) == 0
+    assert [row["prediction"] for row in read_predictions()] == ["even", "odd"]
+    Path("new.csv").write_text("protein,other\nGTGT,ACACACAC\nACAC,GTGTGGTT\n")
+    assert main(["predict", "model.skops", "new.csv"]) == 2
+    assert "has no column 'sequence'; it has protein, other" in capsys.readouterr().err
+
+
+def test_a_similarity_of_your_own():
+    Path("own.py").write_text("def shared(a, b):\n    return len(set(a) & set(b)) / len(set(a) | set(b))\n")
+    words = ["".join(RNG.choice(list("ACD" if i % 2 else "GTV"), 8)) for i in range(60)]
+    Path("train.csv").write_text(
+        "\n".join(["word,label", *(f"{word},{'even' if i % 2 else 'odd'}" for i, word in enumerate(words))])
+    )
+    assert main(["fit", "train.csv", "--similarity", "own:shared", "--learner", "neighbors"]) == 0
+    Path("new.txt").write_text("ACACACAC\nGTGTGGTT\n")
+    assert main(["predict", "model.skops", "new.txt"]) == 0
+    assert [row["prediction"] for row in read_predictions()] == ["even", "odd"]
+
+
+def test_the_output_never_replaces_an_input(model, capsys):
+    rows = "\n".join(",".join(map(str, row)) for row in D[80:, :80])
+    Path("new.csv").write_text(rows)
+    assert main(["predict", "model.skops", "new.csv", "--output", "./new.csv"]) == 2
+    assert "is also an input; give another name" in capsys.readouterr().err
+    assert Path("new.csv").read_text() == rows
+
+
+def test_no_formulas_in_what_is_written():
+    labels = np.array(["=cmd|' /C calc'!A0", "-1 + 2"])
+    Path("train.csv").write_text(
+        "\n".join(["a,b,y", *(f'{a},{b},"{labels[int(a > 0)]}"' for a, b in RNG.normal(size=(60, 2)))])
+    )
+    Path("new.csv").write_text("id,a,b\n@one,3,0\n+two,-3,0\n")
+    assert main(["fit", "train.csv", "--learner", "linear"]) == 0
+    assert main(["predict", "model.skops", "new.csv"]) == 0
+    assert read_predictions() == [
+        {"id": "'@one", "prediction": "'-1 + 2"},
+        {"id": "'+two", "prediction": "'=cmd|' /C calc'!A0"},
+    ]
+
+
+@pytest.mark.parametrize("change", [{"n_columns": "many"}, {"items": 3}, {"kind": None}, {"roles": [1]}, None])
+def test_forged_descriptions_of_a_model(model, change, capsys):
+    import json
+
+    from mercerless import persistence
+
+    content = persistence.load("model.skops")
+    description = None if change is None else {**json.loads(content["description"]), **change}
+    persistence.save({**content, "description": json.dumps(description)}, "model.skops")
+    np.save("new.npy", D[80:, :80])
+    assert main(["predict", "model.skops", "new.npy"]) == 2
+    assert "was not written by 'mercerless fit'" in capsys.readouterr().err

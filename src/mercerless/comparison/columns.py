@@ -102,7 +102,7 @@ def _role(name: str, column: Series) -> tuple[str, str]:
     texts = present.astype(str)
     if texts.str.match(r"\d{4}-\d{2}(-\d{2})?").all() and not as_dates(texts).isna().any():
         return "date", ""
-    if distinct > MAX_CATEGORIES and distinct > len(column) / 2:
+    if distinct > len(column) / 2 and (distinct > MAX_CATEGORIES or distinct == len(present) > 10):
         return "", f"it is text ({distinct} different in {len(column)} rows), which --kind strings would compare"
     return "category", ""
 

@@ -197,6 +197,8 @@ class _Source:
         if table.ids is not None and self.kind != "strings":
             self.guess("names of the items", f"the first column ({listed(table.ids, 3)})", "it names the rows", "drop")
         label = self._label_column(table)
+        if label is not None and table.ragged:
+            raise ValueError(f"{table.ragged}; {tables.UNEVEN}")
         y = None if label is None else tables.parse_labels(table.text(label), f"column {label!r} of {self.what}")
         rest = table.without([label])
         g, rest = self._table_groups(rest)
@@ -327,8 +329,8 @@ class _Source:
 
     def _from_pairs(self, table: tables.Table) -> Problem:
         """Make a list of pairs a matrix: a pair in one direction counts for both, missing pairs are the farthest."""
-        tables.check_numbers(table)
         rows, columns, name = (str(name) for name in table.frame.columns)
+        tables.check_numbers(table, [name])
         values = table.frame[name].to_numpy(np.float64)
         if np.isnan(values).any():
             raise ValueError(

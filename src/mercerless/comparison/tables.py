@@ -303,21 +303,20 @@ def _without_count(numbered: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 def _dialect(rows: list[str]) -> tuple[str, str]:
     """Return what separates cells, and the decimal mark."""
-    last = rows[-1]
+    quoted, rows = rows, [re.sub(r'"[^"]*"', "q", row) for row in rows]
     with_comma = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
-    cells = last.split()
-    if len(cells) > 1 and not set("\t;|") & set(last):
-        plain = [cell for cell in cells[1:] if not is_plain_number(cell)]
-        if plain and all(map(with_comma.fullmatch, plain)):
+    cells = rows[-1].split()
+    if not set("\t;|") & set(rows[-1]) and sum(map(bool, map(with_comma.fullmatch, cells))) > 1:
+        if all(with_comma.fullmatch(cell) or is_plain_number(cell) for cell in cells[1:]):
             return SPACES, ","  # 1,5 2,5
-    separator = next((mark for mark in "\t;|," if 2 * sum(mark in row for row in rows) >= len(rows)), SPACES)
+    counts = {mark: {row.count(mark) for row in rows} for mark in "\t;|,"}
+    separator = next((mark for mark, found in counts.items() if len(found) == 1 and found != {0}), None)
+    if separator is None:
+        separator = next((mark for mark in counts if 2 * sum(mark in row for row in rows) >= len(rows)), SPACES)
     if separator == ",":
         return separator, "."
-    cells = [
-        cell.strip(' "')
-        for row in rows
-        for cell in re.split(separator if separator == SPACES else f"[{separator}]", row)
-    ]
+    split = re.compile(SPACES if separator == SPACES else f"[{separator}]")
+    cells = [cell.strip(' "') for row in quoted for cell in split.split(row)]
     comma = any(map(with_comma.fullmatch, cells)) and not any(re.fullmatch(r"[+-]?\d*\.\d+", cell) for cell in cells)
     return separator, "," if comma else "."
 
@@ -329,10 +328,16 @@ def _count(row: str, separator: str) -> int:
     return len(row.split()) if separator == SPACES else row.count(separator) + 1
 
 
+def _without_end(row: list[str]) -> list[str]:
+    """Return a row up to its last cell that is not empty."""
+    return row[: max((i for i, cell in enumerate(row, start=1) if cell), default=0)]
+
+
 def _is_header(first: list[str], others: list[list[str]], n_rows: int) -> bool:
     """Tell whether a first line names columns: by words, by 0, 1, 2, ..., or by the rows' names."""
-    while first and first[-1] == "":
-        first = first[:-1]
+    first = _without_end(first)
+    if len(first) < max((len(_without_end(row)) for row in others), default=0) - 1:
+        return False  # the first line of a triangle
     words = [i for i, cell in enumerate(first) if cell not in MISSING and not is_number(cell.replace(",", ""))]
     numbers, rest = [cell for cell in first if is_number(cell)], first[1:]
     below = [[row[i] for row in others] for i in range(len(first))]
