@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.model_selection import StratifiedKFold
 
-from mercerless.comparison import learners, negative, schedule
+from mercerless.comparison import learners, schedule
 from mercerless.comparison.code import code_for
 from mercerless.comparison.learners import LEARNERS, Learner, Setting, matrix_for, select_learners, share_decompositions
 from mercerless.comparison.negative import NegativePart, judge_negative_part, negative_sentences
@@ -608,10 +608,3 @@ def test_seeds(seed):
 def test_without_curves(monkeypatch):
     run, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5}, None, repeats=1, curves=False)
     assert {task.part for task in run.store.records} == {1.0} and len(run.store.records) == 10
-
-
-def test_equal_losses_are_not_put_as_a_victory():
-    judged = negative.NegativePart(1.0, 1.0, 0.0, 0.5, 39, 40, "undecided")
-    found = indefiniteness([[1.0, 2.0], [2.0, 1.0]])
-    first = negative.negative_sentences(found, judged)[0]
-    assert "do equally well" in first and "beats" not in first
