@@ -58,13 +58,19 @@ def fits():
     yield "krein svc", scores(m.KreinSVC(**pre), two, K, L)
     yield "krein svc, centered", scores(m.KreinSVC(k.TL1(3.0), center=True), three)
     yield "krein svr", numbers(m.KreinSVR(k.TL1(3.0), center=True), y)
-    yield "similarity classifier", scores(m.SimilarityClassifierCV(**pre), three, K, L, method="predict_proba")
-    yield "similarity classifier, distances", scores(m.SimilarityClassifierCV(**pre), two, D, E, method="predict_proba")
+    yield (
+        "similarity classifier",
+        scores(m.SimilarityClassifierCV(random_state=0, **pre), three, K, L, method="predict_proba"),
+    )
+    yield (
+        "similarity classifier, distances",
+        scores(m.SimilarityClassifierCV(random_state=0, **pre), two, D, E, method="predict_proba"),
+    )
     yield (
         "similarity classifier, words",
-        lambda: m.SimilarityClassifierCV(shared, cv=3).fit(words, first).predict_proba(words[:9]),
+        lambda: m.SimilarityClassifierCV(shared, cv=3, random_state=0).fit(words, first).predict_proba(words[:9]),
     )
-    yield "similarity regressor", numbers(m.SimilarityRegressorCV(**pre), y, K, L)
+    yield "similarity regressor", numbers(m.SimilarityRegressorCV(random_state=0, **pre), y, K, L)
     yield (
         "similarity features",
         lambda: m.SimilarityFeatures(k.TL1(3.0), n_landmarks=9, random_state=0).fit_transform(X),
