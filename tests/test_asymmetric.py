@@ -55,6 +55,16 @@ def test_leave_one_out_is_exact(intercept):
     assert_allclose(errors["mean"], np.mean(np.sum((Y - (left + right) / 2) ** 2, axis=1)), rtol=1e-6)
 
 
+def test_leave_one_out_without_a_row_that_the_others_need_is_infinite():
+    """Without row 0 the system is (0): no prediction there, and no side or ridge may be chosen for a zero error."""
+    K = np.array([[1.0, 2.0], [3.0, -0.5]])
+    solution = asymmetric_ridge(K, np.array([[1.0], [2.0]]), 0.5)
+    assert np.isinf(solution.loo_left[0, 0]) and np.isinf(solution.loo_right[0, 0])
+    assert np.isfinite(solution.loo_left[1, 0]) and np.isfinite(solution.loo_right[1, 0])
+    assert all(np.isinf(error) for error in leave_one_out_errors(solution).values())
+    assert choose_asymmetric_ridge(K, np.array([[1.0], [2.0]]), [0.5, 2.0], ("left", "right"))[0].alpha == 2.0
+
+
 def test_symmetric_matrix_is_kernel_ridge():
     X = problem()[2]
     y = problem()[3][:, 0]

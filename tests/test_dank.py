@@ -15,7 +15,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
-from mercerless.estimators.dank import DANKClassifier, DANKRegressor
+from mercerless.estimators.dank import DANKClassifier, DANKRegressor, _share_among_equal_rows
 from mercerless.kernels import Gaussian, Laplace
 
 
@@ -208,6 +208,28 @@ def test_weights_equal_repeated_rows(moons, waves):
         assert weighted.rank_ == repeated.rank_
         scaled_bound_only = clone(model).fit(X, y)
         assert np.abs(scaled_bound_only._values(X) - weighted._values(X)).max() > 1e-2
+
+
+def test_equal_rows_share_by_their_weights():
+    data, v, weight = (
+        np.array([[1.0], [2.0], [1.0], [2.0]]),
+        np.array([3.0, 1.0, 0.0, -2.0]),
+        np.array([1.0, 1.0, 2.0, 1.0]),
+    )
+    np.testing.assert_allclose(_share_among_equal_rows(data, v, weight), [1.0, -0.5, 2.0, -0.5])
+
+
+@pytest.mark.parametrize("rank_penalty", [0.0, 0.01])
+def test_adaptation_of_weighted_rows_is_that_of_repeated_ones(moons, rank_penalty):
+    X, y = moons[0][:60], moons[1][:60]
+    weight = np.random.default_rng(1).integers(1, 4, size=60)
+    model = DANKClassifier(Gaussian(0.5), C=2.0, tol=1e-8, rank_penalty=rank_penalty)
+    weighted = clone(model).fit(X, y, sample_weight=weight).adaptation_[0].matrix()
+    repeated = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).adaptation_[0].matrix()
+    first = np.cumsum(weight) - weight
+    size = np.abs(repeated - 1).max()
+    assert size > 1e-3
+    np.testing.assert_allclose(weighted, repeated[np.ix_(first, first)], rtol=0, atol=0.01 * size)
 
 
 def test_class_weight_multiplies_sample_weight(moons):

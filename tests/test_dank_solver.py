@@ -9,7 +9,7 @@ from oracles.dank import dense_adaptation, dense_objective, first_order_solution
 from sklearn.svm import SVC, SVR
 
 from mercerless.solvers.dank import _evaluate, _Problem, solve_dank
-from mercerless.solvers.quartic import Quartic, _interior_point, duality_gap, project, snap, solve_quartic
+from mercerless.solvers.quartic import Quartic, _interior_point, duality_gap, gap_scale, project, snap, solve_quartic
 
 
 def make_problem(n=60, C=2.0, kind="classification", seed=0, gamma=0.5):
@@ -125,6 +125,26 @@ def test_gap_bounds_the_error_at_random_points(kind, rank_penalty):
         gap, _ = duality_gap(p - (F * K) @ point, point, lo, hi, epsilon)
         error = optimum - dense_objective(K, p, point, centering, rank_penalty, epsilon)
         assert -1e-7 * abs(optimum) <= error <= gap * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+def test_gap_is_its_definition(epsilon):
+    """The bound by brute force: every z in {lo, 0, hi}, every b at which the sum has a kink."""
+    rng = np.random.default_rng(5)
+    for _ in range(50):
+        lo, hi, gradient = -rng.random(7) * (rng.random(7) < 0.8), rng.random(7), rng.normal(size=7)
+        v = random_feasible(rng, lo, hi, 1)[0]
+
+        def bound(b, gradient=gradient, lo=lo, hi=hi):
+            choices = [(gradient - b) * z - epsilon * np.abs(z) for z in (lo, 0 * lo, hi)]
+            return np.max(choices, axis=0).sum()
+
+        best = min(bound(b) for b in np.concatenate([gradient - epsilon, gradient + epsilon]))
+        gap, b = duality_gap(gradient, v, lo, hi, epsilon)
+        np.testing.assert_allclose(gap, best - (gradient @ v - epsilon * np.abs(v).sum()), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(bound(b), best, rtol=1e-9, atol=1e-12)
+        scale = gap_scale(gradient, v, epsilon)
+        np.testing.assert_allclose(scale, abs(gradient @ v - epsilon * np.abs(v).sum()), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -225,6 +225,32 @@ def test_validation_gradient_against_central_differences(regularizer, constraint
         assert_allclose(gradient[i], central, rtol=1e-6, atol=1e-7 * result.loss)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+def test_gradient_with_dropped_eigenvalues_against_central_differences(constraint, intercept):
+    """A change of the matrix turns eigenvectors between the space and what was dropped from it."""
+    rng = np.random.default_rng(3)
+    V = np.linalg.qr(rng.normal(size=(16, 16)))[0]
+    s = np.concatenate([[-4.0, -2.0, -1.0], 1e-4 * rng.normal(size=7), [1.5, 2.0, 3.0, 4.0, 5.0, 6.0]])
+    K, K_val = (V * s) @ V.T, rng.normal(size=(9, 16))
+    Y, Y_val = rng.normal(size=(16, 2)), rng.normal(size=(9, 2))
+
+    def loss(K, K_val):
+        radius = 0.5 if constraint else None
+        return validation_loss(
+            K, Y, K_val, Y_val, 0.02, 0.05, radius, constraint=constraint, intercept=intercept, rtol=1e-2
+        )
+
+    found = loss(K, K_val)
+    for _ in range(3):
+        change, change_val = rng.normal(size=(16, 16)), rng.normal(size=(9, 16))
+        change = change + change.T
+        h = 1e-6
+        up, down = (loss(K + t * change, K_val + t * change_val).loss for t in (h, -h))
+        ours = np.sum(found.train * change) + np.sum(found.validation * change_val)
+        assert_allclose(ours, (up - down) / (2 * h), rtol=1e-5, atol=1e-7 * found.loss)
+
+
 def test_gradient_without_the_cross_terms_would_be_wrong():
     """The published gradient keeps the projectors fixed; the entries between the two signs are not small."""
     X, Y, V, Yv = data()
@@ -252,6 +278,14 @@ def test_parts_add_to_the_whole():
     system = build_system(DeltaGauss()(X), Y)
     solution = solve_system(system, 0.01, 0.05, 0.4, constraint="sphere")
     assert_allclose(part_coef(system, solution, 1) + part_coef(system, solution, -1), solution.coef, rtol=1e-10)
+
+
+def test_a_definite_kernel_has_no_negative_part():
+    X, Y, _, _ = data()
+    system = build_system(Gaussian(1.0)(X), Y)
+    solution = solve_system(system, 0.01, 0.02)
+    assert_allclose(part_coef(system, solution, 1), solution.coef, atol=1e-10 * np.abs(solution.coef).max())
+    assert not part_coef(system, solution, -1).any()
 
 
 def test_fitted_variance_is_the_radius():
@@ -402,6 +436,29 @@ def test_hinge_and_tube_gaps_shrink_with_the_tolerance():
     reference = SVR(kernel="precomputed", tol=1e-8).fit(P, y + 0.1)
     machine = tube_machine(P, y + 0.1, tol=1e-8)
     assert_allclose(P @ machine.coef + machine.intercept, reference.predict(P), atol=1e-10)
+
+
+@pytest.mark.parametrize("tol", [0.5, 1e-2, 1e-6])
+def test_hinge_and_tube_gaps_bound_the_error(tol):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    K, y = Gaussian(1.0)(X), np.sin(2 * X[:, 0]) + 0.3 * rng.normal(size=40)
+
+    def hinge(machine):
+        f = K @ machine.coef + machine.intercept
+        return machine.coef @ K @ machine.coef / 2 + 2.0 * np.maximum(0, 1 - np.sign(y) * f).sum()
+
+    def tube(machine):
+        f = K @ machine.coef + machine.intercept
+        return machine.coef @ K @ machine.coef / 2 + 2.0 * np.maximum(0, np.abs(y - f) - 0.1).sum()
+
+    for value, solve in (
+        (hinge, lambda tol: hinge_machine(K, np.sign(y), 2.0, tol=tol)),
+        (tube, lambda tol: tube_machine(K, y, 2.0, 0.1, tol=tol)),
+    ):
+        found, best = solve(tol), solve(1e-9)
+        assert found.gap >= -1e-9
+        assert value(found) - value(best) <= found.gap * value(found) + 1e-9
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -478,6 +478,34 @@ def test_centred_svc_ignores_a_constant():
     assert_allclose(first.decision_function(K), second.decision_function(K + 3), atol=1e-8)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_centred_machines_are_scikit_learns_on_the_flipped_centred_matrix(weighted):
+    """Also at new items: the intercept for the raw kernel takes the centring along."""
+    X, y = data()
+    new, _ = data(30, 1)
+    kernel = DeltaGauss(2.0, 0.5)
+    K, K_new = kernel(X) + 3.0, kernel(new, X) + 3.0
+    weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float) if weighted else np.ones(len(X))
+    share = weight / weight.sum()
+    H, root = np.eye(len(X)) - share, np.sqrt(weight)
+    centred = H @ K @ H.T
+    s, V = np.linalg.eigh(root[:, None] * centred * root)
+    kept = np.abs(s) > 1e-9
+    half = V[:, kept] / root[:, None]
+    flipped = (half * np.abs(s[kept])) @ half.T
+    projector = (V[:, kept] * root[:, None] * np.sign(s[kept])) @ half.T
+    rows = (K_new - share @ K) @ H.T @ projector
+    settings = {"C": 2.0, "tol": 1e-8}
+    for ours, theirs, target in (
+        (KreinSVC("precomputed", center=True, **settings), SVC(kernel="precomputed", **settings), y > 1),
+        (KreinSVR("precomputed", center=True, **settings), SVR(kernel="precomputed", **settings), y),
+    ):
+        ours.fit(K, target, sample_weight=weight)
+        theirs.fit(flipped, target, sample_weight=weight)
+        name = "decision_function" if target.dtype == bool else "predict"
+        assert_allclose(getattr(ours, name)(K_new), getattr(theirs, name)(rows), atol=1e-4)
+
+
 # ---------------------------------------------------------------- hard cases and bad input
 
 MODELS = [KreinRidge("precomputed"), KreinRidge("precomputed", **FIXED, constraint="sphere", radius=1.0)]

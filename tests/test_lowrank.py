@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mercerless import config_context
 from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Log, Precomputed, Sigmoid, as_kernel
-from mercerless.lowrank import LandmarkMap, nystroem, pivoted_cholesky, select_landmarks
+from mercerless.lowrank import LandmarkMap, _norm_of_all, nystroem, pivoted_cholesky, select_landmarks
 
 
 def rows(n, d=4, seed=0):
@@ -129,6 +129,14 @@ class TestNystroem:
             nystroem(Gaussian(1.0), rows(5), [0], oversampling=0.5)
         with pytest.raises(MemoryError, match="landmarks"):
             nystroem(Gaussian(1.0), rows(500), np.arange(100), memory_limit=1000)
+
+    def test_norm_of_all_from_a_block(self):
+        rng = np.random.default_rng(0)
+        block = rng.normal(size=(12, 12))
+        assert_allclose(_norm_of_all(block, 12), np.linalg.norm(block))
+        same = np.full((30, 30), -2.0) + 5.0 * np.eye(30)  # every principal block tells all of it
+        assert_allclose(_norm_of_all(same[:7, :7], 30), np.linalg.norm(same))
+        assert_allclose(_norm_of_all(4.0 * np.eye(1), 30), 4.0 * np.sqrt(30))
 
 
 class TestLandmarkMap:

@@ -148,6 +148,14 @@ class TestSpectrumTransformer:
         expected = K @ K if mode == "square" else K
         assert_allclose(SpectrumTransformer(mode).fit_transform(K), expected, atol=1e-10)
 
+    def test_shift_is_spread_over_duplicates(self, indefinite):
+        index = np.r_[0:20, 0, 0, 5]
+        K = indefinite[np.ix_(index, index)]
+        model = SpectrumTransformer("shift").fit(K)
+        same = index[:, None] == index
+        assert model.shift_ > 0
+        assert_allclose(model.transform(K) - K, model.shift_ * same / same.sum(axis=1), atol=1e-12)
+
     @pytest.mark.parametrize("mode", MODES)
     def test_duplicates(self, indefinite, mode):
         index = np.r_[0:20, 0, 0, 5]

@@ -1,0 +1,542 @@
+"""Plant bugs one at a time in a copy of the source, and see whether the tests named beside each notice.
+
+Run as ``python tests/mutations.py [--only NAME ...] [--jobs 2] [--list]``; the tree itself is never touched. A bug is a
+piece of text that occurs once in the source, wherever its module lives; one that is not found, or found twice, is an
+error: adapt it to the new source.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import shutil
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+os.environ |= {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
+
+# What every test needs is imported once; each bug gets a fork of this process, so this runs where there is fork().
+import pytest
+import scipy.optimize
+import scipy.sparse.linalg
+import scipy.stats  # noqa: F401
+import sklearn.ensemble
+import sklearn.model_selection
+import sklearn.svm
+import sklearn.utils.estimator_checks  # noqa: F401
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+class Bug(NamedTuple):
+    """A planted bug: what it is called, what it replaces by what, and the tests (pytest arguments) that must fail."""
+
+    name: str
+    old: str
+    new: str
+    tests: str
+
+
+KREIN, KREIN_E = "test_krein.py", "test_krein_estimators.py"
+DANK, DANK_S, DANK_T = "test_dank.py", "test_dank_solver.py", "test_dank_tuning.py"
+SIM, LAB, HYPER = "test_similarity_solvers.py", "test_lab_solver.py", "test_hyper.py"
+STAT, VOTE, SPECTRA = "test_compare_statistics.py", "test_compare_vote.py", "test_spectra.py"
+LOW, ASYM = "test_lowrank.py", "test_asymmetric.py"
+
+BUGS = [
+    # the eight that survived the first planting
+    Bug("vote-leakage", " and other != split]", "]", f"{VOTE} -k tested_split"),
+    Bug(
+        "dank-gap-forgets-the-tube",
+        "hi * (g - epsilon), lo * (g + epsilon)",
+        "hi * (g - epsilon), lo * (g - epsilon)",
+        f"{DANK_S} -k gap",
+    ),
+    Bug(
+        "svm-center-intercept",
+        "return coef, intercept - self.mean @ coef",
+        "return coef, intercept",
+        KREIN_E + " -k centred",
+    ),
+    Bug(
+        "krein-gradient-dropped",
+        "Lh[side, drop] = h[side, None] / (s[side, None] - s[None, drop])",
+        "Lh[side, drop] = 0.0",
+        f"{KREIN} -k gradient",
+    ),
+    Bug("asymmetric-loo-zero", "np.where(lost, np.inf,", "np.where(lost, 0.0,", ASYM + " -k leave_one_out"),
+    Bug("shift-not-shared", "+= self.shift_ / same.sum()", "+= self.shift_", f"{SPECTRA} -k duplicates"),
+    Bug("lowrank-norm-scale", "diagonal * n / b + (rest", "diagonal + (rest", f"{LOW} -k norm"),
+    Bug(
+        "dank-weighted-adaptation",
+        "u = state.v[rows] / problem.weight[rows] / (2.0",
+        "u = state.v[rows] / np.sqrt(problem.weight[rows]) / (2.0",
+        f"{DANK} -k weight",
+    ),
+    # Krein: spheres, systems, gradients
+    Bug("sphere-ball-inside", "active = ~((smallest > -1.0) & (free <= R))", "active = free > R", f"{KREIN} -k brute"),
+    Bug(
+        "sphere-lower-end",
+        "delta = np.maximum((np.abs(t) - gap).max(axis=1), 0.0)",
+        "delta = np.abs(t).max(axis=1)",
+        f"{KREIN} -k precision",
+    ),
+    Bug(
+        "sphere-hard-case",
+        "np.sqrt(np.maximum(1.0 - norm[rows] ** 2, 0.0))",
+        "np.maximum(1.0 - norm[rows], 0.0)",
+        f"{KREIN} -k hard",
+    ),
+    Bug(
+        "sphere-multiplier-sign",
+        "return u, slack, smallest - delta, hard, steps",
+        "return u, slack, smallest + delta, hard, steps",
+        f"{KREIN} -k ganders",
+    ),
+    Bug(
+        "sphere-pullback-radius",
+        "kappa * np.where(solution.active, np.asarray(radius",
+        "-kappa * np.where(solution.active, np.asarray(radius",
+        f"{KREIN} -k pullback",
+    ),
+    Bug(
+        "krein-penalties-swapped",
+        "np.where(values > 0, plus[..., None], minus[..., None])",
+        "np.where(values < 0, plus[..., None], minus[..., None])",
+        f"{KREIN} -k dense",
+    ),
+    Bug("krein-center-grand-mean", "        Kt += grand\n", "        Kt -= grand\n", f"{KREIN} -k dense"),
+    Bug(
+        "krein-weights-not-roots",
+        "root = None if sample_weight is None else np.sqrt(sample_weight).astype(K.dtype)",
+        "root = None if sample_weight is None else sample_weight.astype(K.dtype)",
+        f"{KREIN_E} -k weight",
+    ),
+    Bug(
+        "krein-intercept-at-predict",
+        "intercept = system.offset - np.tensordot(system.center, coef, axes=(0, 0))",
+        "intercept = system.offset - 0 * np.tensordot(system.center, coef, axes=(0, 0))",
+        f"{KREIN_E} -k fitted",
+    ),
+    Bug(
+        "krein-radius-scale",
+        "R = None if radius is None else np.sqrt(system.n) * np.asarray",
+        "R = None if radius is None else system.n * np.asarray",
+        f"{KREIN} -k variance",
+    ),
+    Bug(
+        "krein-parts-side",
+        "side = np.sign(system.values) == sign",
+        "side = np.sign(system.values) == -sign",
+        f"{KREIN} -k part",
+    ),
+    Bug(
+        "krein-low-rank-signature",
+        "lift = J[:, None] * (R.T @ Z[:, keep])",
+        "lift = R.T @ Z[:, keep]",
+        f"{KREIN} -k landmarks",
+    ),
+    Bug(
+        "krein-gradient-cross",
+        "Lh[left, right] -= np.outer(h[left], h[right]) * cross",
+        "Lh[left, right] += np.outer(h[left], h[right]) * cross",
+        f"{KREIN} -k gradient",
+    ),
+    Bug(
+        "krein-gradient-mean",
+        "coef_bar = K_val.T @ g - np.outer(mean, g.sum(axis=0))",
+        "coef_bar = K_val.T @ g",
+        f"{KREIN} -k gradient",
+    ),
+    Bug(
+        "krein-gradient-alpha",
+        "return float(weighted[s > 0].sum()), float(weighted[s < 0].sum())",
+        "return float(weighted[s < 0].sum()), float(weighted[s > 0].sum())",
+        f"{KREIN} -k gradient",
+    ),
+    # machines
+    Bug(
+        "svm-negative-penalty",
+        "-1.0 / negative_penalty).astype",
+        "-1.0 * negative_penalty).astype",
+        f"{KREIN} -k penalty",
+    ),
+    Bug(
+        "svm-projector-transposed",
+        "(left * factor) @ right.T, mean",
+        "(right * factor) @ left.T, mean",
+        f"{KREIN} -k weighted",
+    ),
+    Bug(
+        "svm-hinge-gap",
+        "return _relative(norm / 2 + cost @ loss, np.abs(beta).sum() - norm / 2)",
+        "return _relative(norm / 2, np.abs(beta).sum() - norm / 2)",
+        f"{KREIN} -k gaps",
+    ),
+    Bug(
+        "svm-tube-gap", "y @ beta - epsilon * np.abs(beta).sum() - norm / 2", "y @ beta - norm / 2", f"{KREIN} -k gaps"
+    ),
+    Bug(
+        "svm-pairs-sign",
+        "flip = 1.0 if n_classes == 2 else -1.0",
+        "flip = -1.0 if n_classes == 2 else 1.0",
+        f"{KREIN} -k pairs",
+    ),
+    Bug("svm-squared-cost", "cost = 2.0 * C * (np.ones(n)", "cost = C * (np.ones(n)", f"{KREIN} -k squared"),
+    # asymmetric ridge
+    Bug(
+        "asymmetric-no-transpose",
+        "right = lu_solve(factor, right_side, trans=1, check_finite=False)",
+        "right = lu_solve(factor, right_side, check_finite=False)",
+        f"{ASYM} -k residuals",
+    ),
+    Bug(
+        "asymmetric-weight",
+        "alpha if weight is None else alpha / weight",
+        "alpha if weight is None else alpha * weight",
+        f"{ASYM} -k repeated",
+    ),
+    Bug("asymmetric-intercept-scale", "border * coef[n:].sum(axis=0)", "coef[n:].sum(axis=0)", f"{ASYM} -k intercept"),
+    Bug(
+        "asymmetric-choice",
+        "found[side] < (1 - 1e-9) * best[0]",
+        "found[side] > (1 - 1e-9) * best[0]",
+        f"{ASYM} -k chosen",
+    ),
+    Bug(
+        "asymmetric-loo-diagonal",
+        "coef[:n] / diagonal) for coef",
+        "coef[:n] * diagonal) for coef",
+        f"{ASYM} -k leave_one_out",
+    ),
+    # DANK
+    Bug(
+        "dank-quartic-gradient",
+        "return problem.p - point.kv - problem.curvature * point.v * point.q",
+        "return problem.p - point.kv - 2 * problem.curvature * point.v * point.q",
+        f"{DANK_S} -k first_order",
+    ),
+    Bug(
+        "dank-projection-shrink",
+        "return np.clip(_soft(z - nu, shrink), lo, hi)",
+        "return np.clip(_soft(z + nu, shrink), lo, hi)",
+        f"{DANK_S} -k projection",
+    ),
+    Bug(
+        "dank-gap-scale",
+        "- epsilon * float(np.abs(v).sum())), 1e-200)",
+        "+ epsilon * float(np.abs(v).sum())), 1e-200)",
+        f"{DANK_S} -k gap",
+    ),
+    Bug(
+        "dank-gap-signed",
+        "np.maximum(best - (g * v - epsilon * np.abs(v)), 0.0)",
+        "np.maximum(best - g * v, 0.0)",
+        f"{DANK_S} -k gap",
+    ),
+    Bug(
+        "dank-rank-shift",
+        "scaled = v[rows, None] * adaptation.vectors * (adaptation.values - problem.rank_penalty / 2)",
+        "scaled = v[rows, None] * adaptation.vectors * adaptation.values",
+        f"{DANK_S} -k gradient",
+    ),
+    Bug(
+        "dank-value-dropped",
+        "rank * tau**2 / 4 - adaptation.dropped",
+        "rank * tau**2 / 4 + adaptation.dropped",
+        f"{DANK_S} -k dense",
+    ),
+    Bug(
+        "dank-factor-root",
+        "root = np.sqrt(state.adaptation.values - problem.rank_penalty / 2)",
+        "root = np.sqrt(state.adaptation.values)",
+        f"{DANK_S} -k certificate",
+    ),
+    Bug(
+        "dank-outside-rows",
+        "unsupported = problem.outside + problem.weight.sum()",
+        "unsupported = problem.weight.sum()",
+        f"{DANK_S} -k dense",
+    ),
+    Bug(
+        "dank-equal-rows",
+        "return weight * (np.bincount(groups, v) / np.bincount(groups, weight))[groups]",
+        "return (np.bincount(groups, v) / np.bincount(groups, weight))[groups]",
+        f"{DANK} -k share_by",
+    ),
+    Bug(
+        "dank-svr-scale",
+        "v[model.support_] = size * model.dual_coef_[0]",
+        "v[model.support_] = model.dual_coef_[0]",
+        f"{DANK} -k scale",
+    ),
+    Bug("dank-tuning-bound", "bound @ (a - image)", "bound @ (a + image)", f"{DANK_T} -k central"),
+    Bug(
+        "dank-tuning-centering",
+        "in_centering = q.curvature * (z @",
+        "in_centering = -q.curvature * (z @",
+        f"{DANK_T} -k central",
+    ),
+    Bug(
+        "dank-tuning-pair",
+        "pair = -np.outer(z, v) - 2 * q.curvature",
+        "pair = -np.outer(z, v) - q.curvature",
+        f"{DANK_T} -k central",
+    ),
+    Bug(
+        "dank-tuning-intercept",
+        "np.add.at(z, rows, total / len(rows))",
+        "np.add.at(z, rows, 0.0)",
+        f"{DANK_T} -k no_row",
+    ),
+    Bug(
+        "dank-adaptation-offset",
+        "rest = len(part.rows) - len(part.support)",
+        "rest = len(part.rows)",
+        f"{DANK} -k adaptation",
+    ),
+    # spectra, low rank
+    Bug(
+        "spectra-flip-as-clip",
+        'else:\n            ratio = {"clip": s > 0, "flip": np.sign(s)',
+        'else:\n            ratio = {"clip": s > 0, "flip": s > 0',
+        f"{SPECTRA} -k textbook",
+    ),
+    Bug(
+        "spectra-shift-sign", "max(0.0, -s.min(initial=0.0))", "max(0.0, s.min(initial=0.0))", f"{SPECTRA} -k textbook"
+    ),
+    Bug(
+        "spectra-center-test-mean",
+        "centred -= self.column_means_ - self.column_means_.mean()",
+        "centred -= powers.mean(axis=0) - powers.mean()",
+        f"{SPECTRA} -k new_rows",
+    ),
+    Bug(
+        "spectra-distance-half",
+        "return -0.5 * np.maximum(values, 0.0) ** 2",
+        "return -0.5 * np.maximum(values, 0.0)",
+        "test_similarity.py -k distance",
+    ),
+    Bug(
+        "spectra-symmetrize-reverse",
+        'other = K.T if reverse is None else check_real(reverse, "reverse").T',
+        'other = K.T if reverse is None else check_real(reverse, "reverse")',
+        f"{SPECTRA} -k symmetrize",
+    ),
+    Bug(
+        "lowrank-core-sides",
+        "core = Q.T @ _entries(kernel, X, sample, sample) @ Q",
+        "core = Q.T @ _entries(kernel, X, sample, sample)[:, ::-1] @ Q",
+        f"{LOW} -k exact",
+    ),
+    Bug("lowrank-order", "transform[order[:rank]] =", "transform[:rank] =", f"{LOW} -k exact"),
+    Bug("lowrank-residual", "left[pivots] = 0.0\n", "left[pivots] = 1.0\n", f"{LOW} -k TestPivoted"),
+    # similarity: paths, stacking, sparse machine
+    Bug(
+        "stack-spectral-column-mean",
+        "centred -= (column_mean - weight @ column_mean / len(K))[:, None]",
+        "centred -= column_mean[:, None]",
+        f"{SIM} -k spectral",
+    ),
+    Bug(
+        "stack-spectral-filter",
+        "transformed / values / (transformed + setting.parameter",
+        "transformed / np.abs(values) / (transformed + setting.parameter",
+        f"{SIM} -k spectral",
+    ),
+    Bug(
+        "stack-feature-weights",
+        "coef[:, position] = (inverse[:, None] * root) *",
+        "coef[:, position] = inverse[:, None] *",
+        f"{SIM} -k repeated",
+    ),
+    Bug(
+        "stack-feature-norm",
+        "np.fill_diagonal(gram, diagonal + penalty * norm)",
+        "np.fill_diagonal(gram, diagonal + penalty)",
+        f"{SIM} -k primal",
+    ),
+    # LAB
+    Bug(
+        "lab-evidence-noise",
+        "value = np.log(Q) + (logdet - p * np.log(ridge * N)) / N",
+        "value = np.log(Q) + (logdet - p * np.log(ridge)) / N",
+        f"{LAB} -k evidence",
+    ),
+    Bug(
+        "lab-evidence-ridge",
+        "ridge_gradient = penalty / Q + ridge * np.trace(inverse) - p / N",
+        "ridge_gradient = penalty / Q + ridge * np.trace(inverse)",
+        f"{LAB} -k gradients",
+    ),
+    Bug("lab-interpolation-sign", "G[support] = -U @ coef.T", "G[support] = U @ coef.T", f"{LAB} -k gradients"),
+    Bug(
+        "lab-shared-weights",
+        "noise = ridge * (np.ones(n) if weights is None else np.maximum(weights, 1e-8) ** -2)",
+        "noise = ridge * (np.ones(n) if weights is None else np.maximum(weights, 1e-8) ** -1)",
+        f"{LAB} -k evidence",
+    ),
+    Bug("lab-grid-start", "shifted = e + ridge * n\n", "shifted = e + ridge\n", f"{LAB} -k grid"),
+    # hyper
+    Bug(
+        "hyper-block-weights",
+        "yield left, right, 1.0 if same and a == b else 2.0",
+        "yield left, right, 1.0",
+        f"{HYPER} -k landmark_ridge",
+    ),
+    Bug(
+        "hyper-intercept",
+        "intercept = float(root @ solved[:, 0] / (root @ solved[:, 1]))",
+        "intercept = float(root @ solved[:, 0] / len(root))",
+        f"{HYPER} -k stationary",
+    ),
+    Bug("hyper-ridge-weights", "ridge = alpha * weight.sum()", "ridge = alpha * len(weight)", f"{HYPER} -k reduced"),
+    Bug(
+        "hyper-missing-entries",
+        "used = ~np.isnan(y)\n        if not used.all():",
+        "used = ~np.isnan(y)\n        y = np.nan_to_num(y)\n        if not used.all() and False:",
+        f"{HYPER} -k missing",
+    ),
+    Bug(
+        "hyper-folds-mixed",
+        "rows[folds == k].T @ rows[folds == k] for k",
+        "rows[folds != k].T @ rows[folds != k] for k",
+        "test_hyper_machine.py",
+    ),
+    # statistics and votes
+    Bug(
+        "statistics-no-overlap",
+        "variance = _of_pairs((1.0 + ratio) * items)",
+        "variance = _of_pairs(items)",
+        f"{STAT} -k definition",
+    ),
+    Bug(
+        "statistics-pair-covariance",
+        "variances[None, :] - 2.0 * covariance",
+        "variances[None, :] - covariance",
+        f"{STAT} -k definition",
+    ),
+    Bug(
+        "statistics-critical",
+        "min(df, 1000)) / np.sqrt(2.0))",
+        "min(df, 1000)))",
+        f"{STAT} -k 'eight or definition or percent'",
+    ),
+    Bug(
+        "statistics-repeats",
+        "sums = _sums(units, rows) / tested_in[:, None]",
+        "sums = _sums(units, rows)",
+        f"{STAT} -k definition",
+    ),
+    Bug(
+        "statistics-strata",
+        "covariance += len(sums) * np.cov(sums, rowvar=False)",
+        "covariance += np.cov(sums, rowvar=False)",
+        f"{STAT} -k definition",
+    ),
+    Bug(
+        "vote-weights",
+        "np.bincount(column, weights=WEIGHTS).argmax()",
+        "np.bincount(column).argmax()",
+        f"{VOTE} -k 'combine or hand'",
+    ),
+    Bug("vote-all-repeats", "if other[0] == split[0] and other", "if other", f"{VOTE} -k chosen"),
+]
+
+
+def find(old: str, source: Path) -> tuple[Path, str]:
+    """The one module that holds the text, and its content."""
+    found = [(path, text) for path in sorted(source.rglob("*.py")) if old in (text := path.read_text(encoding="utf-8"))]
+    count = sum(text.count(old) for _, text in found)
+    if count != 1:
+        raise SystemExit(f"{count} places instead of one hold {old!r}; adapt it in tests/mutations.py.")
+    return found[0]
+
+
+def run(source: str, tests: str, output: str) -> None:
+    """Run the tests on this source in a process of its own; its exit status is pytest's."""
+    descriptor = os.open(output, os.O_WRONLY | os.O_CREAT)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    sys.path.insert(0, source)
+    file, _, words = tests.partition(" -k ")
+    options = [
+        "-q",
+        "-x",
+        "-p",
+        "no:cacheprovider",
+        "-n",
+        "0",
+        "--rootdir",
+        str(ROOT),
+        "-c",
+        str(ROOT / "pyproject.toml"),
+    ]
+    status = pytest.main([*options, *(["-k", words.strip("'")] if words else []), str(ROOT / "tests" / file)])
+    import mercerless
+
+    used = Path(mercerless.__file__).is_relative_to(source)  # an installed copy would hide the bug
+    sys.stdout.flush()
+    os._exit(int(status) if used else 99)
+
+
+def passes(source: Path, tests: str) -> bool:
+    """Whether the tests pass with this source; anything but passing and failing tests is an error."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "output.txt"
+        process = multiprocessing.get_context("fork").Process(target=run, args=(str(source), tests, str(output)))
+        process.start()
+        process.join()
+        if process.exitcode not in (0, 1):
+            told = output.read_text(encoding="utf-8")
+            raise SystemExit(f"pytest ended with {process.exitcode} for {tests!r}\n{told[-3000:]}")
+    return process.exitcode == 0
+
+
+def plant(bug: Bug) -> bool:
+    """Whether the bug is caught."""
+    started = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
+        path, text = find(bug.old, source)
+        path.write_text(text.replace(bug.old, bug.new), encoding="utf-8")
+        caught = not passes(source, bug.tests)
+        where, took = path.relative_to(source / "mercerless"), time.perf_counter() - started
+    print(f"{'caught  ' if caught else 'SURVIVED'} {bug.name:28} {where} ({took:.0f} s)", flush=True)
+    return caught
+
+
+def main() -> int:
+    """Plant all bugs, or those named; the exit status is 1 when one survives."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="names, or beginnings of names")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--list", action="store_true", help="only look whether every bug has its place")
+    options = parser.parse_args()
+    bugs = [bug for bug in BUGS if not options.only or bug.name.startswith(tuple(options.only))]
+    for bug in bugs:
+        path, _ = find(bug.old, ROOT / "src")
+        if options.list:
+            print(f"{bug.name:28} {path.relative_to(ROOT)}")
+    if options.list:
+        return 0
+    with ThreadPoolExecutor(options.jobs) as pool:
+        tests = sorted({bug.tests for bug in bugs})
+        failing = [
+            name for name, good in zip(tests, pool.map(lambda name: passes(ROOT / "src", name), tests)) if not good
+        ]
+        if failing:
+            raise SystemExit(f"These tests fail without any bug, so they would show nothing: {', '.join(failing)}")
+        caught = list(pool.map(plant, bugs))
+    print(f"{sum(caught)} of {len(bugs)} bugs caught")
+    return 0 if all(caught) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
