@@ -250,7 +250,7 @@ def test_own_similarities_are_asked_for_only_where_needed(blobs):
     assert np.all(model.weights_without_diagonal_[distant] == 0.0)
     assert np.isclose(model.weights_without_diagonal_.sum(), 1.0)
     spoilt = clone(model).fit(K[:60, :60], y[:60])
-    spoilt.calibration_.offset[distant] = [5.0, 0.0, 0.0]  # must not matter when those families are left out
+    spoilt.calibration_.bias[distant] = [5.0, 0.0, 0.0]  # must not matter when those families are left out
     np.testing.assert_array_equal(spoilt.predict_proba(K[60:, :60]), part)
     assert np.abs(spoilt.predict_proba(K[60:, :60], diag=np.diagonal(K)[60:]) - full).max() > 0.01
     linear = SimilarityClassifierCV("linear", random_state=0).fit(X[:60], y[:60])

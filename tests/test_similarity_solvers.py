@@ -13,12 +13,11 @@ from oracles.similarity import (
     weights_value,
 )
 
+from mercerless.selection.calibration import calibrate
 from mercerless.solvers.similarity import sparse_machine
 from mercerless.solvers.stack import (
     FAMILIES,
     Setting,
-    calibrate,
-    calibrated,
     default_settings,
     feature_path,
     fit_members,
@@ -205,14 +204,17 @@ def test_calibration_equals_a_general_optimiser(n_classes, sign):
     result = calibrate(scores, onehot, weight)
     assert result.gradient <= 1e-9
     for index in range(5):
-        theta = np.concatenate([[result.slope[index]], result.offset[index]])
+        shift = np.average(scores[index].mean(axis=1), weights=weight)  # the objective is of standardized scores
+        scale = np.sqrt(np.average(((scores[index] - shift) ** 2).mean(axis=1), weights=weight))
+        slope, bias = result.slope[index], result.bias[index]
+        theta = np.concatenate([[slope * scale], bias + slope * shift])
         expected, value = calibration(scores[index], onehot, weight)
         mine = calibration_value(theta, scores[index], onehot, weight)
         assert mine <= value + 1e-9 * abs(value)
         np.testing.assert_allclose(theta, expected, atol=2e-4)
     assert np.all(result.slope >= 0.0)
     assert np.all(result.slope == 0.0) == (sign < 0.0)  # scores that point the wrong way are not believed
-    np.testing.assert_allclose(calibrated(scores, result).sum(axis=2), 1.0)
+    np.testing.assert_allclose(result(scores).sum(axis=2), 1.0)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e12])
@@ -220,8 +222,8 @@ def test_calibration_does_not_depend_on_the_scale_of_scores(scale):
     onehot = np.eye(3)[RANDOM.randint(3, size=40)]
     scores = onehot + RANDOM.normal(size=(2, 40, 3))
     first, second = calibrate(scores, onehot), calibrate(scale * scores + 5.0 * scale, onehot)
-    expected = calibrated(scores, first)
-    np.testing.assert_allclose(calibrated(scale * scores + 5.0 * scale, second), expected, atol=1e-7)
+    expected = first(scores)
+    np.testing.assert_allclose(second(scale * scores + 5.0 * scale), expected, atol=1e-7)
     assert second.gradient <= 1e-9
 
 
@@ -230,7 +232,7 @@ def test_calibration_of_separable_constant_and_absent():
     perfect, constant = 2.0 * onehot - 1.0, np.full((40, 3), 5.0)
     result = calibrate(np.stack([perfect, constant]), onehot)
     assert result.gradient <= 1e-9
-    proba = calibrated(np.stack([perfect, constant]), result)
+    proba = result(np.stack([perfect, constant]))
     assert np.all(np.isfinite(proba)) and np.all(proba > 0.0)
     assert proba[0, 0, 0] > 0.95
     np.testing.assert_allclose(proba[1, 0, :2], proba[1, 0, 0])

@@ -389,9 +389,8 @@ class _KreinLeastSquares(KernelEstimator):
             )
         with self._task(context, "gradient") as report:
             descent = minimize_with_restarts(
-                objective, starts, objective.bounds(), long_iter=self.max_iter,
-                short_iter=min(20, self.max_iter), callback=report,
-            )  # fmt: skip
+                objective, starts, objective.bounds(), max_iter=self.max_iter, callback=report
+            )
         descent = descent._replace(value=float(np.exp(descent.value)), values=np.exp(descent.values))
         kernel, plus, minus, radius = objective.unpack(descent.x)
         one = np.array([1.0])

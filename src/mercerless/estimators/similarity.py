@@ -34,15 +34,13 @@ from mercerless._validation import (
 from mercerless.estimators.base import KernelEstimator, used_items, used_rows
 from mercerless.kernels import PairFunction, Precomputed
 from mercerless.lowrank import select_landmarks
+from mercerless.selection.calibration import calibrate
 from mercerless.selection.folds import fold_numbers, splits_of
 from mercerless.solvers.similarity import sparse_machine
 from mercerless.solvers.stack import (
     FAMILIES,
     NEED_DIAGONAL,
-    Calibration,
     Setting,
-    calibrate,
-    calibrated,
     default_settings,
     fit_members,
     member_scores,
@@ -492,7 +490,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         """Calibrate, keep the best of every family, and weigh them."""
         settings, onehot = default_settings(), (Y > 0.0).astype(float)
         calibration = calibrate(oof, onehot, weight)
-        proba = calibrated(oof, calibration)
+        proba = calibration(oof)
         losses = -np.log(np.maximum(np.einsum("sik,ik->si", proba, onehot), np.finfo(float).tiny))
         hits = proba.argmax(axis=2) == onehot.argmax(axis=1)
         log_loss, accuracy = losses @ weight / weight.sum(), hits @ weight / weight.sum()
@@ -512,7 +510,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
             "members_": members,
             "weights_": weights[kept],
             "weights_without_diagonal_": reduced[kept],
-            "calibration_": _calibration_of(calibration, chosen[kept]),
+            "calibration_": calibration.take(chosen[kept]),
             "family_scores_": _family_table(members, weights[kept], table),
             "negative_spectrum_": _judge_negative_spectrum(
                 paired_z(losses[best["flip"]], losses[best["clip"]], weight), _never_differ(settings, oof)
@@ -545,7 +543,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         if both is None and self.one_way_ is not None:
             return self.one_way_.stack.predict_proba(self.one_way_.rows(self._test_items(X)[:, self.used_]))
         scores, weights = self._new_predictions(X, diag, both)
-        return np.tensordot(weights, calibrated(scores, self.calibration_), 1)
+        return np.tensordot(weights, self.calibration_(scores), 1)
 
     def decision_function(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """Log-odds of the second of two classes, or log-probabilities of more.
@@ -586,12 +584,6 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         """
         proba = self.predict_proba(X, diag, reverse)
         return self.classes_[proba.argmax(axis=1)]
-
-
-def _calibration_of(calibration: Calibration, chosen: NDArray) -> Calibration:
-    """The calibration of some of the settings."""
-    shift, scale, slope, offset, gradient = calibration
-    return Calibration(shift[chosen], scale[chosen], slope[chosen], offset[chosen], gradient)
 
 
 def _best_of(settings: Sequence[Setting], family: str, loss: NDArray) -> int:

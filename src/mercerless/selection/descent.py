@@ -1,24 +1,77 @@
-"""Descent with restarts."""
+"""Descent of a smooth function from several starts."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
+from sklearn.base import BaseEstimator
+
+_START_ITER = 20
 
 
 class Descent(NamedTuple):
-    """The best point found, its value, the largest entry of its projected gradient, and the work done.
+    """The best point found, and the work done.
 
-    The gradient is divided by the value where that exceeds one.
+    Attributes
+    ----------
+    x : ndarray of shape (n_parameters,)
+        The point.
+    value : float
+        The function there.
+    gradient : float
+        The certificate: the largest entry of the projected gradient, divided by the value where that exceeds one.
+    n_evaluations : int
+        How often the function was evaluated.
+    values : ndarray of shape (n_starts,)
+        The values after the short runs.
     """
 
     x: NDArray
     value: float
     gradient: float
     n_evaluations: int
-    values: NDArray  # (n_starts,) after the short runs
+    values: NDArray
+
+
+class GradientSearch(BaseEstimator):
+    """Choose parameters by descending the validation error along its exact gradient, from several random starts.
+
+    For the `search` of an estimator, in place of a grid; the parameters of the kernel are tuned as well.
+
+    Parameters
+    ----------
+    n_restarts : int, default=10
+        Random starts, each followed for 20 iterations of L-BFGS-B at most.
+    max_iter : int, default=200
+        Iterations from the best of them.
+    tol : float, default=1e-6
+        Where to stop: the largest entry of the projected gradient.
+
+    See Also
+    --------
+    mercerless.KreinRidge : Takes it.
+
+    References
+    ----------
+    D. Oglic and T. Gaertner, "Learning in reproducing kernel Krein spaces", ICML 2018, appendix C.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import GradientSearch, KreinRidge
+    >>> from mercerless.kernels import Gaussian
+    >>> X = np.linspace(0, 6, 40)[:, None]
+    >>> model = KreinRidge(Gaussian(9.0), search=GradientSearch(2, 10), random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.kernel_.length_scale < 9.0)
+    True
+    """
+
+    def __init__(self, n_restarts: int = 10, max_iter: int = 200, tol: float = 1e-6):
+        self.n_restarts = n_restarts
+        self.max_iter = max_iter
+        self.tol = tol
 
 
 def minimize_with_restarts(
@@ -26,42 +79,37 @@ def minimize_with_restarts(
     starts: Sequence[NDArray],
     bounds: NDArray,
     *,
-    short_iter: int = 20,
-    long_iter: int = 200,
+    max_iter: int = 200,
     tol: float = 1e-6,
     callback: Callable[[dict], bool | None] | None = None,
 ) -> Descent:
-    """Minimize a smooth function by L-BFGS-B: a short run from every start, then a long one from the best.
+    """Minimize a smooth function by L-BFGS-B: 20 iterations from every start, then `max_iter` from the best.
 
-    The scheme of Oglic and Gaertner (2018), appendix C: 10 starts of 20 iterations, then 200. Guarantee: a stationary
-    point within the bounds, no worse than any start. `callback` gets a dict after every run and stops when it
-    returns True.
+    Guarantee: a stationary point within the bounds, no worse than any start. `callback` gets a dict after every run
+    and stops when it returns True.
     """
     bounds = np.asarray(bounds, dtype=float)
-    n_evaluations = 0
 
-    def descend(start, limit):
-        nonlocal n_evaluations
+    def descend(start: NDArray, limit: int) -> OptimizeResult:
         options = {"maxiter": limit, "gtol": tol, "ftol": 1e-10}
-        start = np.clip(start, *bounds.T)
-        run = minimize(function, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
-        n_evaluations += run.nfev
-        return run
+        return minimize(
+            function, np.clip(start, *bounds.T), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+        )
 
-    best, values, stopped = None, [], False
+    runs: list[OptimizeResult] = []
+    stopped = False
     for i, start in enumerate(starts):
-        run = descend(start, short_iter)
-        values.append(float(run.fun))
-        if np.isfinite(run.fun) and (best is None or run.fun < best.fun):
-            best = run
-        if callback is not None and callback({"stage": "start", "index": i, "value": float(run.fun)}):
+        runs.append(descend(start, min(_START_ITER, max_iter)))
+        if callback is not None and callback({"stage": "start", "index": i, "value": float(runs[-1].fun)}):
             stopped = True
             break
-    if best is None:
+    values = np.array([float(run.fun) for run in runs])
+    if not np.isfinite(values).any():
         raise ValueError("the function is not finite at any start.")
-    if not stopped and long_iter > 0:
-        run = descend(best.x, long_iter)
-        best = run if run.fun <= best.fun else best
+    best = runs[int(np.argmin(np.where(np.isfinite(values), values, np.inf)))]
+    if not stopped and max_iter > 0:
+        runs.append(descend(best.x, max_iter))
+        best = runs[-1] if runs[-1].fun <= best.fun else best
     projected = np.clip(best.x - best.jac, *bounds.T) - best.x
     gradient = float(np.abs(projected).max(initial=0.0) / max(abs(best.fun), 1.0))
-    return Descent(best.x, float(best.fun), gradient, n_evaluations, np.array(values))
+    return Descent(best.x, float(best.fun), gradient, sum(run.nfev for run in runs), values)

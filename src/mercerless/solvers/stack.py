@@ -1,8 +1,8 @@
 """The automatic stack: many small learners on one similarity matrix, calibrated out of fold and averaged.
 
 Every function here is pure. A *setting* names one learner (its family and its parameter); `fit_members` fits any
-set of settings on one matrix with one eigendecomposition, `member_scores` applies them to new rows, `calibrate`
-turns classifiers' scores into probabilities, `stack_weights` finds the nonnegative weights of their average.
+set of settings on one matrix with one eigendecomposition, `member_scores` applies them to new rows, `stack_weights`
+finds the nonnegative weights of their average.
 """
 
 from collections.abc import Sequence
@@ -90,26 +90,6 @@ class Members(NamedTuple):
     targets: NDArray
     weight: NDArray
     diag: NDArray
-
-
-class Calibration(NamedTuple):
-    """Scores to probabilities: ``softmax(slope * (score - shift) / scale + offset)``, one row per setting.
-
-    Attributes
-    ----------
-    shift, scale, slope : ndarray of shape (n_settings,)
-        Location and spread of the scores, and the slope.
-    offset : ndarray of shape (n_settings, q)
-        One offset per class.
-    gradient : float
-        The certificate: the largest projected gradient entry over all settings, relative to the sum of weights.
-    """
-
-    shift: NDArray
-    scale: NDArray
-    slope: NDArray
-    offset: NDArray
-    gradient: float
 
 
 class Weights(NamedTuple):
@@ -476,141 +456,6 @@ def out_of_fold_scores(
     """
     members = fit_members(K[np.ix_(train, train)], Y[train], settings, None if weight is None else weight[train])
     return member_scores(members, (K if rows is None else rows)[np.ix_(test, train)], np.diagonal(K)[test])
-
-
-def calibrate(
-    scores: NDArray,
-    onehot: NDArray,
-    weight: NDArray | None = None,
-    slope_precision: float = 0.05,
-    offset_precision: float = 0.5,
-    smallest_slope: float = 0.0,
-    max_iter: int = 100,
-    tol: float = 1e-9,
-) -> Calibration:
-    """``min sum_i w_i logloss_i + slope_precision (slope - 1)^2 / 2 + offset_precision |offset|^2 / 2``.
-
-    The log-loss is of ``softmax(slope * (score - shift) / scale + offset)`` with the scores' own mean and standard
-    deviation as shift and scale, and slope >= smallest_slope; one convex problem of ``q + 1`` unknowns per setting, all
-    solved together.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_settings, n, q)
-        Out-of-fold scores.
-    onehot : ndarray of shape (n, q)
-        1 for the item's class, else 0.
-    weight : ndarray of shape (n,) or None, default=None
-        Nonnegative weights.
-    slope_precision, offset_precision : float
-        Precisions of the Gaussian priors.
-    smallest_slope : float, default=0.0
-        A positive one keeps the order of scores that are no better than none.
-    max_iter : int, default=100
-        The most Newton steps.
-    tol : float, default=1e-9
-        Stop when the projected gradient, relative to the sum of weights, is below this for every setting.
-
-    Returns
-    -------
-    Calibration
-        The maps and the certificate.
-
-    Notes
-    -----
-    Projected Newton steps with backtracking; the problem is strictly convex, so the minimum is global. Cost:
-    ``O(n_settings n q^2)`` per step, about ten steps. Constant scores leave the slope at 1 and give the (shrunk) class
-    frequencies; a class that does not occur is kept possible by the prior.
-    """
-    weight = np.ones(scores.shape[1]) if weight is None else weight
-    shift = np.average(scores.mean(axis=2), axis=1, weights=weight)
-    scale = np.sqrt(np.average(((scores - shift[:, None, None]) ** 2).mean(axis=2), axis=1, weights=weight))
-    scale = np.where(scale > 1e-13 * np.abs(shift), scale, np.inf)
-    inputs = (scores - shift[:, None, None]) / scale[:, None, None]
-    problem = (inputs, onehot, weight, slope_precision, offset_precision)
-    theta = np.zeros((len(scores), 1 + scores.shape[2]))
-    theta[:, 0] = 1.0
-    value = _calibration_value(theta, *problem)
-    for _ in range(max_iter):
-        gradient, hessian = _calibration_derivatives(theta, *problem)
-        bound = (theta[:, 0] <= smallest_slope) & (gradient[:, 0] > 0.0)
-        gradient[bound, 0] = 0.0
-        hessian[bound, 0, 1:] = hessian[bound, 1:, 0] = 0.0
-        active = np.abs(gradient).max(axis=1) > tol * weight.sum()
-        if not active.any():
-            break
-        direction = np.linalg.solve(hessian, -gradient[:, :, None])[:, :, 0]
-        step = active.astype(float)
-        for _ in range(40):
-            trial = theta + step[:, None] * direction
-            trial[:, 0] = np.maximum(trial[:, 0], smallest_slope)
-            trial_value = _calibration_value(trial, *problem)
-            worse = trial_value > value + 1e-14 * np.abs(value)
-            if not worse.any():
-                break
-            step[worse] /= 2.0
-        theta = np.where(worse[:, None], theta, trial)
-        value = np.where(worse, value, trial_value)
-        if np.all(worse | ~active):
-            break
-    gradient, _ = _calibration_derivatives(theta, *problem)
-    gradient[(theta[:, 0] <= smallest_slope) & (gradient[:, 0] > 0.0), 0] = 0.0
-    certificate = float(np.abs(gradient).max(initial=0.0) / weight.sum())
-    return Calibration(shift, scale, theta[:, 0], theta[:, 1:], certificate)
-
-
-def _calibration_value(theta, inputs, onehot, weight, slope_precision, offset_precision):
-    """The objective of `calibrate` for every setting."""
-    logits = theta[:, :1, None] * inputs + theta[:, None, 1:]
-    logits -= logits.max(axis=2, keepdims=True)
-    losses = np.log(np.exp(logits).sum(axis=2)) - np.einsum("sik,ik->si", logits, onehot)
-    prior = slope_precision * (theta[:, 0] - 1.0) ** 2 + offset_precision * (theta[:, 1:] ** 2).sum(axis=1)
-    return losses @ weight + prior / 2.0
-
-
-def _calibration_derivatives(theta, inputs, onehot, weight, slope_precision, offset_precision):
-    """Gradient (n_settings, 1 + q) and Hessian (n_settings, 1 + q, 1 + q) of `_calibration_value`."""
-    probabilities = _softmax(theta[:, :1, None] * inputs + theta[:, None, 1:])
-    residual = (probabilities - onehot) * weight[:, None]
-    gradient = np.empty_like(theta)
-    gradient[:, 0] = np.einsum("sik,sik->s", residual, inputs) + slope_precision * (theta[:, 0] - 1.0)
-    gradient[:, 1:] = residual.sum(axis=1) + offset_precision * theta[:, 1:]
-    weighted = probabilities * weight[:, None]
-    deviation = inputs - np.einsum("sik,sik->si", probabilities, inputs)[:, :, None]
-    hessian = np.empty((*theta.shape, theta.shape[1]))
-    hessian[:, 0, 0] = np.einsum("sik,sik->s", weighted, deviation**2) + slope_precision
-    hessian[:, 0, 1:] = hessian[:, 1:, 0] = np.einsum("sik,sik->sk", weighted, deviation)
-    hessian[:, 1:, 1:] = -weighted.swapaxes(1, 2) @ probabilities
-    classes = np.arange(1, theta.shape[1])
-    hessian[:, classes, classes] += weighted.sum(axis=1) + offset_precision
-    return gradient, hessian
-
-
-def _softmax(logits: NDArray) -> NDArray:
-    """Softmax over the last axis, in place of ``logits``."""
-    logits -= logits.max(axis=-1, keepdims=True)
-    np.exp(logits, out=logits)
-    logits /= logits.sum(axis=-1, keepdims=True)
-    return logits
-
-
-def calibrated(scores: NDArray, calibration: Calibration) -> NDArray:
-    """Probabilities of calibrated scores.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_settings, n, q)
-        Scores.
-    calibration : Calibration
-        Of the same settings.
-
-    Returns
-    -------
-    ndarray of shape (n_settings, n, q)
-        Probabilities.
-    """
-    inputs = (scores - calibration.shift[:, None, None]) / calibration.scale[:, None, None]
-    return _softmax(calibration.slope[:, None, None] * inputs + calibration.offset[:, None, :])
 
 
 def select_settings(settings: Sequence[Setting], *criteria: NDArray) -> NDArray:
