@@ -21,9 +21,9 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.svm import SVC, SVR
 
 from mercerless.estimators.hyper import HyperRidge, HyperSVR
-from mercerless.estimators.hyper_search import PairTarget, choose_centers, make_design
 from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper, pair_index, random_pairs, take_pairs
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
+from mercerless.selection.hyper import PairTarget, choose_centers, make_design
 from mercerless.solvers.hyper import (
     fold_equations,
     normal_equations,

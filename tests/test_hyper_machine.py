@@ -16,10 +16,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR, _normalised
-from mercerless.estimators.hyper_machine import KernelStage, LinearStage, Stage, choose_stages
 from mercerless.kernels import Gaussian, Sigmoid
 from mercerless.kernels.hyper import GaussianHyper
 from mercerless.persistence import load, save
+from mercerless.selection.hyper_machine import KernelStage, LinearStage, Stage, choose_stages
 from mercerless.solvers.hyper_linear import hinge_sums, moment_sums, ridge_choice, squared_hinge
 
 

@@ -29,7 +29,8 @@ TRUSTED = frozenset(
 )
 #: The modules whose classes fitted models are made of.
 MODULES = tuple(
-    f"mercerless.{name}" for name in ("comparison.columns", "estimators.", "kernels.", "lowrank", "solvers.", "spectra")
+    f"mercerless.{name}"
+    for name in ("comparison.columns", "estimators.", "kernels.", "lowrank", "selection.", "solvers.", "spectra")
 )
 
 

@@ -22,8 +22,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
 from mercerless._optional import CallbackSupportMixin, with_callbacks
 from mercerless._validation import check_classes, check_memory
-from mercerless.estimators.hyper_machine import HELD_ROWS, KernelStage, KreinStage, LinearStage, Stage, choose_stages
-from mercerless.estimators.hyper_search import (
+from mercerless.kernels.base import Kernel, Scale
+from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, pair_index, take_pairs
+from mercerless.kernels.learned import HyperExpansion, TensorExpansion
+from mercerless.lowrank import select_landmarks
+from mercerless.selection.folds import first_until, fold_numbers, make_folds
+from mercerless.selection.hyper import (
     Choice,
     PairTarget,
     choose_centers,
@@ -36,11 +40,7 @@ from mercerless.estimators.hyper_search import (
     spread_of,
     tensor_trends,
 )
-from mercerless.kernels.base import Kernel, Scale
-from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, pair_index, take_pairs
-from mercerless.kernels.learned import HyperExpansion, TensorExpansion
-from mercerless.lowrank import select_landmarks
-from mercerless.selection.folds import first_until, fold_numbers, make_folds
+from mercerless.selection.hyper_machine import HELD_ROWS, KernelStage, KreinStage, LinearStage, Stage, choose_stages
 from mercerless.solvers.hyper import (
     HyperSolution,
     normal_equations,

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless.estimators.hyper_search import encode_target
 from mercerless.inspection._display import NEGATIVE, NEUTRAL, POSITIVE, Display
+from mercerless.selection.hyper import encode_target
 
 
 @dataclass(eq=False, repr=False)
