@@ -1,10 +1,12 @@
 """Low-rank approximations of kernel matrices, block by block: pivoted Cholesky, indefinite Nystroem, landmarks."""
 
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, eigh, qr, solve_triangular
+from sklearn.base import BaseEstimator
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils import check_random_state
 
@@ -12,7 +14,7 @@ from mercerless._blocks import is_dask, map_rows, take_rows
 from mercerless._validation import as_items, check_memory, check_real, memory_budget, row_blocks
 from mercerless.kernels import Kernel, PairFunction, Precomputed
 
-__all__ = ["LandmarkMap", "LowRank", "PivotedCholesky", "nystroem", "pivoted_cholesky", "select_landmarks"]
+__all__ = ["LandmarkMap", "Landmarks", "LowRank", "PivotedCholesky", "nystroem", "pivoted_cholesky", "select_landmarks"]
 
 _SELECTIONS = ("uniform", "kmeans", "pivoted")
 
@@ -146,6 +148,46 @@ class LowRank(NamedTuple):
             self.landmarks if isinstance(kernel, Precomputed) else take_rows(_indexable(kernel, X), self.landmarks)
         )
         return LandmarkMap(kernel, landmarks, self.transform * np.sqrt(np.abs(self.values)))
+
+
+class Landmarks(BaseEstimator):
+    """How many landmarks to use, and how to choose them: for the `n_landmarks` of an estimator.
+
+    Parameters
+    ----------
+    number : int, default=1000
+        How many; all rows where there are fewer.
+    method : {"uniform", "kmeans", "pivoted"}, default="uniform"
+        How they are chosen, see `select_landmarks`.
+
+    See Also
+    --------
+    select_landmarks : Chooses them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import KreinRidge
+    >>> from mercerless.lowrank import Landmarks
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge(n_landmarks=Landmarks(20, "kmeans"), random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> len(model.landmarks_)
+    20
+    """
+
+    def __init__(self, number: int = 1000, method: str = "uniform"):
+        self.number = number
+        self.method = method
+
+
+def as_landmarks(n_landmarks: Any) -> Landmarks:
+    """A number or `Landmarks`, checked, as `Landmarks`."""
+    landmarks = n_landmarks if isinstance(n_landmarks, Landmarks) else Landmarks(n_landmarks)
+    if not (isinstance(landmarks.number, Integral) and landmarks.number >= 1):
+        raise ValueError(f"n_landmarks must be a positive whole number or Landmarks(number), got {n_landmarks!r}.")
+    if landmarks.method not in _SELECTIONS:
+        raise ValueError(f"method={landmarks.method!r} is not known; use one of {', '.join(_SELECTIONS)}.")
+    return landmarks
 
 
 def select_landmarks(

@@ -1,5 +1,11 @@
-"""What every estimator with a ``kernel`` parameter shares: items in, a checked matrix out."""
+"""What every estimator with a ``kernel`` parameter shares: items in, a checked matrix out, attributes, progress.
 
+And what classifiers share: targets for classes, one column of scores per class, votes of pairs.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -17,8 +23,8 @@ from mercerless.kernels import Kernel, PairFunction, Precomputed, as_kernel
 class KernelEstimator(CallbackSupportMixin, BaseEstimator):
     """Base of the estimators that take a ``kernel``: vectors, a precomputed matrix, or any objects.
 
-    A subclass has the parameter ``kernel`` and may have ``n_jobs`` and ``memory_limit``. Its fit calls
-    `_train_items`, its predict calls `_test_items`.
+    A subclass has the parameter ``kernel``. Its fit calls `_train_items` and at last `_set_fitted`, its predict calls
+    `_test_items`.
     """
 
     kernel: Any
@@ -42,7 +48,7 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             if not self._streams:
                 raise TypeError(
                     f"{type(self).__name__} needs its data in memory; call X.compute() first, or use an estimator with "
-                    "a low-rank solver, such as KreinRidge(solver='nystroem')."
+                    "landmarks, such as KreinRidge."
                 )
             self.n_features_in_ = X.shape[1]
         else:
@@ -63,12 +69,80 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
             return X
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
 
+    def _set_fitted(self, **attributes: Any) -> None:
+        """Set all fitted attributes at once, and drop those of an earlier fit that this one does not have."""
+        for name in [name for name in vars(self) if name.endswith("_") and name not in _VALIDATED]:
+            delattr(self, name)
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    @contextmanager
+    def _progress(self, max_subtasks: int | None = None) -> Iterator["Progress"]:
+        """Tell callbacks that the fit begins and ends, and let the work between tell its steps."""
+        context = self._init_callback_context(max_subtasks=max_subtasks)
+        context.call_on_fit_task_begin(estimator=self)
+        yield Progress(self, context)
+        context.call_on_fit_task_end(estimator=self)
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
             isinstance(self.kernel, str) and self.kernel == "precomputed"
         )
         return tags
+
+
+_VALIDATED = ("n_features_in_", "feature_names_in_")  # which validation sets before the fit
+
+
+class Progress:
+    """Tells the callbacks of an estimator what a fit does, step by step."""
+
+    def __init__(self, estimator: BaseEstimator, context: Any):
+        self.estimator, self.context = estimator, context
+
+    @contextmanager
+    def task(self, name: str) -> Iterator["Progress"]:
+        """A part of the fit that has steps of its own."""
+        part = self.context.subcontext(task_name=name, max_subtasks=None)
+        part.call_on_fit_task_begin(estimator=self.estimator)
+        yield Progress(self.estimator, part)
+        part.call_on_fit_task_end(estimator=self.estimator)
+
+    def step(self, info: dict[str, Any]) -> bool:
+        """Tell that a step is done, named by ``info["stage"]``; True where a callback asks to stop."""
+        step = self.context.subcontext(task_name=str(info["stage"]))
+        step.call_on_fit_task_begin(estimator=self.estimator, metadata=info)
+        return bool(step.call_on_fit_task_end(estimator=self.estimator, metadata=info))
+
+    def each(self, stage: str, things: Iterable) -> Iterator:
+        """Pass things on, telling a step after each."""
+        for i, thing in enumerate(things):
+            yield thing
+            self.step({"stage": stage, "index": i})
+
+
+def signed_targets(labels: NDArray, n_classes: int) -> NDArray:
+    """Targets +-1 for class numbers: one column for two classes (the second is +1), else one per class."""
+    targets = np.where(labels[:, None] == np.arange(n_classes), 1.0, -1.0)
+    return targets[:, 1:] if n_classes == 2 else targets
+
+
+def class_scores(scores: NDArray) -> NDArray:
+    """One column of scores per class; the one score f of two classes becomes -f / 2 and f / 2."""
+    scores = scores.reshape(len(scores), -1)
+    return np.hstack([-scores, scores]) / 2 if scores.shape[1] == 1 else scores
+
+
+def pair_votes(scores: NDArray, n_classes: int) -> NDArray:
+    """Votes per class of all pairs i < j, whose positive scores mean j, plus less than half a vote of summed scores."""
+    votes, sums = np.zeros((2, len(scores), n_classes))
+    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
+        votes[:, j] += scores[:, k] > 0
+        votes[:, i] += scores[:, k] <= 0
+        sums[:, j] += scores[:, k]
+        sums[:, i] -= scores[:, k]
+    return votes + sums / (3.0 * (np.abs(sums) + 1.0))
 
 
 def used_rows(weight: NDArray | None, n: int) -> NDArray:
