@@ -26,7 +26,7 @@ test: format
 	$(PYTEST) -m "not slow"
 
 test-all: format
-	$(PYTEST)
+	MERCERLESS_FUZZ=2000 $(PYTEST)
 
 # The numerical tests under other BLAS kernels, NumPy code paths and numbers of threads; RUNS="Haswell Nehalem" some.
 test-portable: $(VENV)/.test

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -122,7 +123,13 @@ def run_comparison(args: argparse.Namespace, problem: Problem):
     """Run the comparison that the arguments describe, with progress bars where someone is watching."""
     from mercerless.comparison.result import compare_problem
 
-    with backend(args.dask), progress_bar() as progress:
+    with backend(args.dask), plain_warnings(args.command), progress_bar() as bar:
+
+        def progress(text: str, done: int, total: int) -> None:
+            if text.startswith("resumed"):
+                print(text)
+            bar(text, done, total)
+
         return compare_problem(
             problem,
             metric=args.metric,
@@ -135,6 +142,15 @@ def run_comparison(args: argparse.Namespace, problem: Problem):
             resume=args.resume,
             progress=progress,
         )
+
+
+@contextmanager
+def plain_warnings(command: str) -> Iterator[None]:
+    """Print warnings as one sentence each while the context lasts."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("default", category=UserWarning)
+        warnings.showwarning = lambda message, *_, **__: print(f"mercerless {command}: {message}", file=sys.stderr)
+        yield
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import os
 import shutil
 import warnings
 from dataclasses import asdict, dataclass, field, fields
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,6 +74,11 @@ class Record:
         return cls(task, **plain)
 
 
+def _digest(content: str) -> str:
+    """Return what a damaged record no longer has."""
+    return blake2b(content.encode(), digest_size=12).hexdigest()
+
+
 class Store:
     """Records of finished tasks; with a folder, each is also a file that appears complete or not at all."""
 
@@ -81,16 +87,28 @@ class Store:
         self.records: dict[Task, Record] = {}
         if folder is None:
             return
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            self.folder = None
+            warnings.warn(
+                f"What is finished is kept in memory only, so that --resume will not work: {error.strerror} "
+                f"({str(folder.parent)!r}; the environment variable SCIKIT_LEARN_DATA names another place).",
+                stacklevel=2,
+            )
+            return
         damaged = 0
         for path in folder.glob("*.json"):
             if not resume:
                 path.unlink(missing_ok=True)
                 continue
             try:
-                record = Record.from_plain(json.loads(path.read_text()))
+                digest, _, content = path.read_text().partition("\n")
+                if digest != _digest(content):
+                    raise ValueError
+                record = Record.from_plain(json.loads(content))
                 self.records[record.task] = record
-            except (ValueError, KeyError, TypeError, AttributeError):
+            except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError):
                 damaged += 1
         if damaged:
             warnings.warn(
@@ -105,7 +123,8 @@ class Store:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)  # another run of the same data may have finished
             partial = self.folder / f".{record.task.key}.{os.getpid()}.part"
-            partial.write_text(json.dumps(record.to_plain()))
+            content = json.dumps(record.to_plain())
+            partial.write_text(f"{_digest(content)}\n{content}")
             os.replace(partial, self.folder / f"{record.task.key}.json")
         except OSError:  # a full disk: only resuming is lost
             self.clear()

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.datasets import get_data_home
 
 from mercerless._optional import import_optional
 from mercerless.comparison.code import code_for, describe
@@ -41,6 +40,7 @@ def compare(
     *,
     kind: str | None = None,
     task: str | None = None,
+    kernel: str | Callable | None = None,
     groups: ArrayLike | None = None,
     X_test: ArrayLike | None = None,
     y_test: ArrayLike | None = None,
@@ -62,14 +62,18 @@ def compare(
 
     Parameters
     ----------
-    X : array-like of shape (n, n) or (n, n_features), or sequence of str
-        Similarities or distances between the items, a table of numbers, or strings (compared by edit distance).
+    X : array-like of shape (n, n) or (n, n_features), DataFrame, or sequence
+        Similarities or distances between the items; a table of numbers, or of numbers, words and dates in a DataFrame;
+        or the items themselves: strings, or whatever `kernel` takes.
     y : array-like of shape (n,)
         Classes, or numbers.
     kind : {"similarity", "distance", "dissimilarity", "table", "strings"} or None, default=None
         What X is; None finds out.
     task : {"classification", "regression"} or None, default=None
         What y is; None finds out.
+    kernel : str, callable or None, default=None
+        How items are compared: a function of two items, similarity or distance, or the name of one for strings
+        (``"levenshtein"``, ``"jaro_winkler"``, ...); None compares strings by edit distance.
     groups : array-like of shape (n,) or None, default=None
         Items of one group are never split between training and test.
     X_test, y_test : array-like or None, default=None
@@ -118,7 +122,7 @@ def compare(
     ['neighbors', 'dummy']
     """
     problem = make_problem(
-        X, y, kind=kind, task=task, groups=groups, X_test=X_test, y_test=y_test, name=name, guesses=()
+        X, y, kind=kind, task=task, groups=groups, X_test=X_test, y_test=y_test, similarity=kernel, name=name
     )
     return compare_problem(
         problem,
@@ -161,18 +165,10 @@ def compare_problem(
     progress = progress or (lambda text, done, total: None)
     progress("spectrum" if problem.is_matrix else "starting", 0, 1)
     setting = Setting(problem, metric, random_state)
-    run = Run(
-        setting,
-        chosen,
-        seconds,
-        repeats,
-        n_jobs,
-        curves,
-        Store(_work_folder(problem, metric, chosen, random_state), resume),
-        progress,
-        parts,
-        started=started,
-    ).go()
+    store = Store(_work_folder(problem, metric, chosen, random_state), resume)
+    if resume:
+        progress(f"resumed with {len(store.records)} finished fits", 0, 1)
+    run = Run(setting, chosen, seconds, repeats, n_jobs, curves, store, progress, parts, started=started).go()
     comparison = Comparison(
         setting=setting,
         learners=chosen,
@@ -195,7 +191,8 @@ def _work_folder(problem: Problem, metric: str, learners: list[Learner], random_
     names = [learner.name for learner in learners]
     settings = repr((metric, names, random_state, version("mercerless")))
     digest = blake2b(problem.digest() + settings.encode(), digest_size=12)
-    return Path(get_data_home()) / "mercerless" / "compare" / digest.hexdigest()
+    home = os.environ.get("SCIKIT_LEARN_DATA", Path("~", "scikit_learn_data"))  # as scikit-learn's get_data_home
+    return Path(home).expanduser() / "mercerless" / "compare" / digest.hexdigest()
 
 
 @dataclass(repr=False)

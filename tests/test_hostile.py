@@ -1,0 +1,168 @@
+"""Damaged and forged files: whatever the bytes, one sentence, and never a traceback, an allocation or a wrong number.
+
+The number of mutated files per format is 100, or what the environment variable MERCERLESS_FUZZ says; ``make test-all``
+tries 2,000 of each, and 100,000 is for the patient.
+"""
+
+import io
+import json
+import os
+import struct
+import warnings
+import zipfile
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mercerless import config_context, persistence
+from mercerless.cli import main
+from mercerless.comparison import files, tables
+from mercerless.comparison.reading import read_problem
+from mercerless.comparison.records import Record, Store, Task
+
+EXAMPLES = int(os.environ.get("MERCERLESS_FUZZ", 100))
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(12, 12)).round(3)
+
+
+def written(suffix):
+    """The bytes of a good file."""
+    buffer = io.BytesIO()
+    if suffix == ".npy":
+        np.save(buffer, X)
+    elif suffix == ".npz":
+        np.savez_compressed(buffer, K=X, y=np.arange(12) % 2)
+    elif suffix == ".csv":
+        buffer.write(("a,b,y\n" + "\n".join(f'{a},"{b}",{i % 2}' for i, (a, b) in enumerate(X[:, :2]))).encode())
+    elif suffix == ".mat":
+        from scipy.io import savemat
+
+        savemat(buffer, {"K": X, "y": np.arange(12) % 2})
+    else:
+        frame = tables.pandas().DataFrame(X[:, :3], columns=["a", "b", "y"]).assign(word=list("uvwuvwuvwuvw"))
+        frame.to_parquet(buffer) if suffix == ".parquet" else frame.to_feather(buffer)
+    return buffer.getvalue()
+
+
+@st.composite
+def mutated(draw, content):
+    """A file with some of its bytes changed, taken out, doubled, or cut off."""
+    content = bytearray(content)
+    for _ in range(draw(st.integers(1, 6))):
+        at = draw(st.integers(0, max(0, len(content) - 1)))
+        how = draw(st.sampled_from(["change", "delete", "insert", "double", "cut"]))
+        if how == "change" and content:
+            content[at] = draw(st.integers(0, 255))
+        elif how == "delete":
+            del content[at : at + draw(st.integers(1, 20))]
+        elif how == "insert":
+            content[at:at] = draw(st.binary(min_size=1, max_size=8))
+        elif how == "double":
+            content[at:at] = content[at : at + draw(st.integers(1, 40))]
+        elif draw(st.booleans()):
+            del content[at:]
+    return bytes(content)
+
+
+FUZZ = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=EXAMPLES <= 2000,
+    database=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".mat", ".parquet", ".feather"])
+def test_mutated_data(tmp_path, suffix):
+    if suffix in (".parquet", ".feather"):
+        pytest.importorskip("pyarrow")
+    path = tmp_path / f"file{suffix}"
+
+    @FUZZ
+    @given(mutated(written(suffix)))
+    def attack(content):
+        path.write_bytes(content)
+        try:
+            with config_context(memory_limit="50MB"):
+                read_problem(path, task="regression")
+        except (ValueError, OSError, MemoryError) as error:
+            assert str(error) and "\n" not in str(error)
+
+    attack()
+
+
+def test_mutated_models(tmp_path, capsys):
+    pytest.importorskip("skops")
+    from mercerless import KreinRidge
+
+    description = {
+        "format": 2, "learner": "krein-ridge", "takes": "symmetric", "kind": "similarity", "task": "regression",
+        "largest": 1.0, "smallest": 0.0, "n_columns": 12, "prepared": False, "roles": None, "ids": None, "items": None,
+        "similarity": None,
+    }  # fmt: skip
+    model = KreinRidge("precomputed").fit(X @ X.T, X[:, 0])
+    persistence.save({"estimator": model, "description": json.dumps(description)}, tmp_path / "good.skops")
+    np.save(tmp_path / "new.npy", (X @ X.T)[:3])
+    arguments = [str(tmp_path / "bad.skops"), str(tmp_path / "new.npy"), "--output", str(tmp_path / "out.csv")]
+
+    @FUZZ
+    @given(mutated((tmp_path / "good.skops").read_bytes()))
+    def attack(content):
+        (tmp_path / "bad.skops").write_bytes(content)
+        code = main(["predict", *arguments])
+        errors = capsys.readouterr().err
+        assert code in (0, 2) and errors.count("\n") == (code == 2)
+
+    attack()
+
+
+def test_mutated_records_of_a_run_are_run_again(tmp_path):
+    task = Task(learner="dummy", repeat=0, fold=1)
+    Store(tmp_path).put(Record(task, 30, {"accuracy": 0.5}, target=np.arange(3), predicted=np.arange(3)))
+    (path,) = tmp_path.glob("*.json")
+    good = path.read_bytes()
+    assert len(Store(tmp_path, resume=True).records) == 1
+
+    @FUZZ
+    @given(mutated(good))
+    def attack(content):
+        path.write_bytes(content)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            found = Store(tmp_path, resume=True).records
+        if content.strip() != good.strip():
+            assert not found and "damaged" in str(caught[0].message)
+
+    attack()
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz"])
+def test_a_header_that_claims_more_than_there_is(tmp_path, suffix):
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (30000, 30000), }"
+    header += b" " * (118 - 1 - len(header)) + b"\n"
+    content = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + b"\0" * 64
+    if suffix == ".npz":
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            archive.writestr("K.npy", content)
+        content = buffer.getvalue()
+    (tmp_path / f"a{suffix}").write_bytes(content)
+    with pytest.raises(ValueError, match="damaged"), config_context(memory_limit="100GB"):
+        files.read_arrays(tmp_path / f"a{suffix}")
+
+
+def test_a_home_that_cannot_be_written_to(tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "file" / "cache"))
+    monkeypatch.chdir(tmp_path)
+    Z = RNG.normal(size=(40, 2))
+    np.savez("d.npz", X=Z, y=(Z[:, 0] > 0).astype(int))
+    quick = ["--learners", "dummy", "--repeats", "1", "--jobs", "1", "--no-curves"]
+    assert main(["compare", "d.npz", "--kind", "table", *quick]) == 0
+    assert "kept in memory only, so that --resume will not work" in capsys.readouterr().err
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
+    assert main(["compare", "d.npz", "--kind", "table", *quick, "--resume"]) == 0
+    assert "resumed with 0 finished fits" in capsys.readouterr().out
