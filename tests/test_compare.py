@@ -540,7 +540,8 @@ def test_the_budget_is_kept_on_the_clock():
     start = time.perf_counter()
     try:
         found = compare(SHAPES.D, SHAPES.target, learners=[*CHEAP, Sleeper()], budget=4.0)
-        assert "Sleeper" in found.left_out and "1 of 4 learners was not run to the end: Sleeper." in found.verdict
+        assert "Sleeper" in found.left_out
+        assert re.search(r"of 4 learners (was|were) not run to the end: .*Sleeper\.", " ".join(found.verdict))
     except ValueError as error:  # a busy machine
         assert "The budget of 4 s is too short" in str(error)
     assert time.perf_counter() - start < 14

@@ -188,7 +188,7 @@ def compare_problem(
 
 def _work_folder(problem: Problem, metric: str, learners: list[Learner], random_state: int) -> Path:
     """Return where finished tasks are kept until the run is complete: one folder per data and settings."""
-    names = [learner.name for learner in learners]
+    names = [repr(own.make(None)) if own.family == "yours" else own.name for own in learners]  # type: ignore[arg-type]
     settings = repr((metric, names, random_state, version("mercerless")))
     digest = blake2b(problem.digest() + settings.encode(), digest_size=12)
     home = os.environ.get("SCIKIT_LEARN_DATA", Path("~", "scikit_learn_data"))  # as scikit-learn's get_data_home
@@ -508,7 +508,11 @@ class Comparison:
         if len(self.names) == 1:
             sentences = [f"{first}; there is nothing to compare it with."]
         elif self.has_winner:
-            sentences = [f"{first}, and is better than every other learner compared, beyond the doubt of the splits."]
+            others = [name for name in self._single if name != best["learner"]]
+            rivals = "every other learner compared"
+            if self.left_out:
+                rivals = "the only other one compared" if len(others) == 1 else f"the {len(others)} others compared"
+            sentences = [f"{first}, and is better than {rivals}, beyond the doubt of the splits."]
         else:
             sentences = self._without_winner(first, best)
         if "dummy" in self.ties:

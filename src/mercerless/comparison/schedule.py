@@ -357,7 +357,7 @@ class Run:
         self.too_slow: dict[str, tuple[float, float]] = {}  # group: part, seconds it was given
         self.negative: NegativePart | None = None
         self.interrupted = False
-        self.running: set[Step] = set()
+        self.running: dict[Step, float] = {}  # with their time limits
         self.costs: dict[tuple[str, float], dict[tuple[int, int], float]] = {}
         for record in self.store.records.values():
             self._note_cost(record)
@@ -406,8 +406,8 @@ class Run:
                 exhausted = step == "end"
                 if exhausted or step is None:
                     break
-                self.running.add(step)
-                workers.start(self._job(step), self._limit(step))
+                self.running[step] = self._limit(step)
+                workers.start(self._job(step), self.running[step])
             if not workers.ready and (step := self._simple_step()) is not None:
                 job = self._job(step)
                 self._take(Finished(job, job.function(self.setting, *job.arguments)))
@@ -424,11 +424,11 @@ class Run:
     def _take(self, finished: Finished) -> None:
         """Keep what a worker brings."""
         step, result = finished.job.name, finished.result
-        self.running.discard(step)
+        limit = self.running.pop(step, np.inf)
         if step == JUDGE:
             self.negative = result
         elif result is None:
-            self.too_slow[step.group] = step.part, self._limit(step)
+            self.too_slow[step.group] = step.part, limit
         else:
             for record in result:
                 self.store.put(record)
@@ -621,7 +621,7 @@ class Run:
         if not self.is_timed or step == JUDGE:
             return np.inf
         known = self._seconds(step.group, step.part)
-        return max(2.0, 3.0 * known, (0.15 if known else 0.25) * self.remaining)
+        return max(10.0, 3.0 * known, (0.2 if known else 0.4) * self.remaining)
 
     def reasons(self) -> dict[str, str]:
         """Why a learner has no score, or not all, by name."""

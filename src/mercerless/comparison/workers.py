@@ -157,14 +157,14 @@ class Processes:
                 finished.append(Finished(job, slot.future.result()))
             elif slot.overdue(now):
                 finished.append(Finished(slot.job, None))
-                slot.executor.shutdown(wait=False, kill_workers=True)
+                slot.executor.shutdown(wait=True, kill_workers=True)
                 self.slots[i] = _Slot(self._path, self.threads)
         return finished
 
     def close(self) -> None:
         """End all processes."""
         for slot in self.slots:
-            slot.executor.shutdown(wait=False, kill_workers=True)
+            slot.executor.shutdown(wait=True, kill_workers=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
