@@ -1,0 +1,217 @@
+"""Properties of all solvers but DANK's on arbitrary spectra and scales: certificates hold and bound the error.
+
+Spectra have ties, zeros and both signs; scales run from 1e-150 to 1e150. A problem whose parts are scaled together has
+the same solution in other units, so the problem of unit size, solved by an independent route, is the oracle for all.
+"""
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from oracles.hyper import squared_hinge_value
+from oracles.krein import dense_two_penalties, squared_hinge_objective
+from oracles.lab import evidence as dense_evidence
+from oracles.similarity import sparse_machine_dual, spectral_ridge
+from scipy.optimize import minimize
+
+from mercerless.solvers.hyper import ridge_exact
+from mercerless.solvers.hyper_linear import hinge_sums, squared_hinge
+from mercerless.solvers.hyper_tensor import TensorProblem, item_basis
+from mercerless.solvers.krein import build_system, minimize_on_sphere, solve_system
+from mercerless.solvers.lab import evidence, least_squares
+from mercerless.solvers.ridge import asymmetric_ridge
+from mercerless.solvers.similarity import sparse_machine
+from mercerless.solvers.stack import Setting, spectral_path
+from mercerless.solvers.svm import squared_hinge_machine, stabilize
+
+few = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+seeds = st.integers(0, 2**32 - 1)
+scales = st.integers(-150, 150).map(lambda power: 10.0**power)
+sizes = [-3.0, -1.0, -1e-3, 0.0, 1e-6, 0.5, 1.0, 1.0, 2.0, 10.0]
+eigenvalues = st.lists(st.sampled_from(sizes), min_size=4, max_size=12)
+
+
+def matrix_of(values, seed):
+    """A symmetric matrix with these eigenvalues."""
+    values = np.array(values)
+    V = np.linalg.qr(np.random.default_rng(seed).normal(size=(len(values),) * 2))[0]
+    K = (V * values) @ V.T
+    return (K + K.T) / 2
+
+
+def definite_of(values, seed):
+    return matrix_of(np.abs(values), seed)
+
+
+def labels_of(n, rng):
+    return np.where(np.arange(n) % 2 == 0, 1.0, -1.0)[rng.permutation(n)]
+
+
+@few
+@given(eigenvalues, seeds, scales, scales)
+def test_sphere(penalties, seed, scale, radius):
+    rng = np.random.default_rng(seed)
+    p, t = scale * np.array(penalties), rng.normal(size=len(penalties)) * (rng.random(len(penalties)) < 0.7)
+    found = minimize_on_sphere(p, scale * radius * t, radius)
+    u = found.coef / radius
+    assert found.constraint_error < 1e-9 and found.is_minimum
+    assert np.all(np.isfinite(u)) and abs(np.linalg.norm(u) - 1) < 1e-9
+
+    def value(u):
+        return np.sum(p / scale * u**2, axis=-1) - 2 * u @ t  # |u|^2 is the same for all
+
+    others = rng.normal(size=(500, len(p)))
+    others = np.concatenate([others, u + 1e-3 * others])
+    others /= np.linalg.norm(others, axis=1, keepdims=True)
+    assert value(u) <= value(others).min() + 1e-8 * (1 + np.abs(penalties).max())
+
+
+@few
+@given(eigenvalues, seeds, scales)
+def test_krein_system(values, seed, scale):
+    K, rng = matrix_of(values, seed), np.random.default_rng(seed)
+    y = rng.normal(size=len(K))
+    found = solve_system(build_system(scale * K, y[:, None], rtol=1e-5), scale * 0.02, scale * 0.05)
+    fitted = (scale * K @ found.coef + found.intercept)[:, 0]
+    assert found.stationarity < 1e-9 and np.all(np.isfinite(fitted))
+    unit = solve_system(build_system(K, y[:, None], rtol=1e-5), 0.02, 0.05)
+    np.testing.assert_allclose(fitted, (K @ unit.coef + unit.intercept)[:, 0], atol=1e-7)
+    if np.abs(np.linalg.eigvalsh(K)).min() > 1e-2:  # where nothing is dropped, the dense formula
+        expected = dense_two_penalties(K, y, 0.02, 0.05)
+        np.testing.assert_allclose(fitted, expected[0] if isinstance(expected, tuple) else expected, atol=1e-6)
+
+
+@few
+@given(eigenvalues, seeds, scales)
+def test_krein_machine(values, seed, scale):
+    K, rng = matrix_of(values, seed), np.random.default_rng(seed)
+    sign = labels_of(len(K), rng)
+    positive = stabilize(scale * K).kernel
+    found = squared_hinge_machine(positive, sign, 1.0 / scale)
+    assert -1e-9 < found.gap < 1e-6
+    unit = stabilize(K).kernel
+    value = squared_hinge_objective(unit, sign, 1.0, scale * found.coef, found.intercept)
+    s, V = np.linalg.eigh(unit)
+    half = V * np.sqrt(np.maximum(s, 0.0))
+
+    def objective(w):
+        slack = np.maximum(0.0, 1.0 - sign * (half @ w[:-1] + w[-1]))
+        gradient = np.append(w[:-1] - 2 * half.T @ (sign * slack), -2 * sign @ slack)
+        return w[:-1] @ w[:-1] / 2 + slack @ slack, gradient
+
+    best = minimize(objective, np.zeros(len(K) + 1), jac=True, method="L-BFGS-B", options={"ftol": 1e-15}).fun
+    assert value - best <= (found.gap + 1e-6) * value + 1e-9
+
+
+@few
+@given(seeds, scales, st.integers(2, 12), st.booleans())
+def test_asymmetric_ridge(seed, scale, n, intercept):
+    rng = np.random.default_rng(seed)
+    K, Y = rng.normal(size=(n, n)) + 3 * np.sqrt(n) * np.eye(n), rng.normal(size=(n, 2))
+    K[0] = K[-1]  # a tie
+    found = asymmetric_ridge(scale * K, Y, 3.0 * scale, fit_intercept=intercept)
+    assert found.residual < 1e-9
+    A = np.ones((n + 1, n + 1)) * intercept
+    A[:n, :n] = K + 3.0 * np.eye(n)
+    A[n, n] = 0.0 if intercept else 1.0
+    expected = np.linalg.solve(A, np.vstack([Y, np.zeros(2)]))
+    np.testing.assert_allclose(scale * found.left, expected[:n], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.intercept_left, expected[n], rtol=1e-6, atol=1e-9)
+
+
+@few
+@given(eigenvalues, seeds, scales, st.booleans())
+def test_hyper_ridge(values, seed, scale, intercept):
+    K, rng = definite_of(values, seed), np.random.default_rng(seed)
+    n = len(K)
+    y, weight = rng.normal(size=n), rng.choice([1.0, 2.0], size=n)
+    found = ridge_exact(scale * K, y, weight, 0.1 * scale, intercept)
+    assert found.certificate < 1e-9
+    A = np.zeros((n + 1, n + 1))
+    A[:n, :n] = K + 0.1 * weight.sum() * np.diag(1 / weight)
+    A[n, :n] = A[:n, n] = intercept
+    A[n, n] = not intercept
+    expected = np.linalg.solve(A, np.append(y, 0.0))
+    np.testing.assert_allclose(scale * found.coef, expected[:n], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(found.intercept, expected[n], rtol=1e-6, atol=1e-9)
+
+
+@few
+@given(seeds, scales, st.integers(4, 20), st.integers(1, 4))
+def test_hyper_linear(seed, scale, n, d):
+    """Features Z * scale with C / scale^2: the same machine with weights divided by the scale."""
+    rng = np.random.default_rng(seed)
+    Z, sign = rng.normal(size=(n, d)), labels_of(n, rng)
+    Z[:, -1] = Z[:, 0]  # rank deficient
+    C = np.array([0.7])
+    scaled = scale * Z
+    found = squared_hinge(lambda old, new: hinge_sums(scaled, sign[:, None], old, new), d, C / scale / scale)
+    w = np.append(scale * found.coef[:, 0], found.intercept)
+    best = minimize(lambda w: squared_hinge_value(Z, sign, 0.7, w), np.zeros(d + 1), options={"gtol": 1e-9}).fun
+    value = squared_hinge_value(Z, sign, 0.7, w)
+    assert found.certificate < 1e-8
+    assert value - best <= (found.certificate + 1e-6) * value
+
+
+@few
+@given(eigenvalues, seeds, scales)
+def test_hyper_tensor(values, seed, scale):
+    G, rng = definite_of(values, seed), np.random.default_rng(seed)
+    S = rng.normal(size=G.shape)
+    S = S + S.T
+    trends = [np.ones_like(S)]
+    found = TensorProblem(S, item_basis(scale * G), trends).solve(0.1 * scale, 0.3 * scale * scale)
+    unit = TensorProblem(S, item_basis(G), trends).solve(0.1, 0.3)
+    assert found.certificate < 1e-8
+    np.testing.assert_allclose(found.item_values, unit.item_values, atol=1e-6 * np.abs(S).max())
+    noisy = G + 0.1 * np.eye(len(G))
+    A = np.kron(noisy, noisy) + 0.3 * np.eye(G.size)
+    one = np.ones(G.size)
+    inverse = np.linalg.solve(A, np.column_stack([S.ravel(), one]))
+    trend = one @ inverse[:, 0] / (one @ inverse[:, 1])
+    expected = np.kron(noisy, noisy) @ (inverse[:, 0] - trend * inverse[:, 1]) + trend
+    np.testing.assert_allclose(unit.item_values.ravel(), expected, atol=1e-6 * np.abs(S).max())
+
+
+@few
+@given(seeds, st.integers(-70, 70).map(lambda power: 10.0**power), st.integers(3, 12))
+def test_lab_objectives(seed, scale, n):
+    """Columns scaled with the ridge's root: the same fit. The ridge is a square, so the scale is its root."""
+    rng = np.random.default_rng(seed)
+    K, Y = rng.normal(size=(n, 3)), rng.normal(size=(n, 1))
+    K[:, 2] = K[:, 1]  # rank deficient
+    none = np.zeros((n, 0))
+    for objective in (evidence, least_squares):
+        unit, found = objective(K, none, Y, 0.1), objective(scale * K, none, Y, 0.1 * scale**2)
+        np.testing.assert_allclose(found.value, unit.value, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(scale * found.coef, unit.coef, rtol=1e-6, atol=1e-9)
+    coef = np.linalg.solve(K.T @ K + 0.1 * n * np.eye(3), K.T @ Y)
+    np.testing.assert_allclose(unit.value, np.sum((Y - K @ coef) ** 2) / n + 0.1 * np.sum(coef**2), rtol=1e-8)
+    np.testing.assert_allclose(evidence(K, none, Y, 0.1).value, dense_evidence(K, none, Y, 0.1), rtol=1e-8, atol=1e-9)
+
+
+@few
+@given(eigenvalues, seeds, scales)
+def test_sparse_machine(values, seed, scale):
+    K, rng = matrix_of(values, seed), np.random.default_rng(seed)
+    signs = labels_of(len(K), rng)
+    found = sparse_machine(scale * K, signs, 1.0 / scale)
+    assert found.gap < 1e-6
+    hinge = np.maximum(0.0, 1.0 - signs * (scale * K @ found.coef + found.intercept))
+    value = scale * np.abs(found.coef).sum() + hinge.sum()
+    assert value - sparse_machine_dual(K, signs, np.ones(len(K))) <= (found.gap + 1e-6) * value + 1e-9
+
+
+@few
+@given(
+    eigenvalues, seeds, st.integers(-75, 75).map(lambda power: 10.0**power), st.sampled_from(["clip", "flip", "square"])
+)
+def test_spectral_path(values, seed, scale, family):
+    K, rng = matrix_of([v if abs(v) > 1e-5 else 0.0 for v in values], seed), np.random.default_rng(seed)
+    Y = rng.normal(size=(len(K), 2))
+    rows = rng.normal(size=(3, len(K)))
+    coef, intercept = spectral_path(scale * K, Y, [Setting(family, 0.1)])
+    got = scale * rows @ coef[:, 0] + intercept[0]
+    unit = spectral_path(K, Y, [Setting(family, 0.1)])
+    np.testing.assert_allclose(got, rows @ unit[0][:, 0] + unit[1][0], rtol=1e-6, atol=1e-6)
+    if min(np.abs(values)) > 0.1:
+        np.testing.assert_allclose(got, spectral_ridge(K, Y, family, 0.1, rows), rtol=1e-5, atol=1e-5)
