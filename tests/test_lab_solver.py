@@ -13,12 +13,12 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold
 
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
+from mercerless.selection.averaging import combine
 from mercerless.selection.lab import (
     CHECKPOINTS,
     SELECTIONS,
     Expansion,
     Settings,
-    combine,
     evaluate,
     fit_lab,
     fixed_columns,

@@ -29,18 +29,18 @@ from mercerless._validation import (
 )
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.selection.calibration import calibrate_scores
+from mercerless.selection.copies import MergedRows, merge_copies
 from mercerless.selection.folds import find_copies, hold_out, join_groups, make_folds
 from mercerless.selection.lab import (
     OBJECTIVES,
     SELECTIONS,
     LABSolution,
-    MergedRows,
     Settings,
     fit_lab,
     held_out_error,
-    merge_copies,
     shared_value,
 )
+from mercerless.selection.scaling import FeatureScaling, robust_scaling, same_units, standard_scaling
 from mercerless.solvers.lab import Moments
 
 FORMS = {"gaussian": LocalGaussian, "laplace": LocalLaplace, "exponential": LocalExponential}
@@ -55,128 +55,6 @@ _MORE_BLOCKS = 3
 _FEWEST_DISTINCT = 10  # with fewer, equal rows are the nature of the data (see `folds`) and are not merged
 _BLOCK_BYTES = 2**25  # what a block of rows needs in passes over all rows
 _SINGLE = 2**21  # entries times features above which kernels are learned in single precision
-
-
-class FeatureScaling(NamedTuple):
-    """How features are scaled: standardised, or through ``asinh`` of robust scores and standardised again.
-
-    Values far outside of what was seen are taken at the bound first, so that one strange value of a new row does not
-    carry the linear part of a model away.
-
-    Parameters
-    ----------
-    robust : bool
-        Whether ``asinh`` is applied.
-    low, high : ndarray of shape (n_features,)
-        The bounds: the range of the training rows and a quarter of it on both sides.
-    center, scale : ndarray of shape (n_features,)
-        Mean and standard deviation, or median and scaled interquartile range.
-    second_center, second_scale : ndarray of shape (n_features,)
-        Mean and standard deviation of what comes out.
-    """
-
-    robust: bool
-    low: NDArray
-    high: NDArray
-    center: NDArray
-    scale: NDArray
-    second_center: NDArray
-    second_scale: NDArray
-
-    def __call__(self, X: NDArray, dtype: Any = np.float64) -> NDArray:
-        """Scale rows.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-            The rows.
-        dtype : dtype, default=float64
-            The dtype of the result.
-
-        Returns
-        -------
-        ndarray of shape (n, n_features)
-            The scaled rows.
-        """
-        Z = (np.clip(X, self.low, self.high) - self.center) / self.scale
-        if self.robust:
-            Z = (np.arcsinh(Z) - self.second_center) / self.second_scale
-        return Z.astype(dtype, copy=False)
-
-
-def standard_scaling(X: NDArray) -> FeatureScaling:
-    """Mean and standard deviation, in row blocks; constant features keep scale 1 and become 0.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        The rows.
-
-    Returns
-    -------
-    FeatureScaling
-        The scaling.
-    """
-    n, d = X.shape
-    # relative to the first row no digits are lost for data far from the origin
-    origin = take_rows(X, np.zeros(1, dtype=int))[0].astype(np.float64)
-    offset = reduce_rows(partial(_sum_of_powers, origin=origin, power=1), np.add, [X], 24.0 * d, _BLOCK_BYTES) / n
-    # rounded, so that the order of summation, which depends on how the data are stored, does not reach the model
-    center = origin + _rounded(offset)
-    square = reduce_rows(partial(_sum_of_powers, origin=center, power=2), np.add, [X], 24.0 * d, _BLOCK_BYTES) / n
-    scale = np.sqrt(square)
-    eps = np.finfo(np.float32 if X.dtype == np.float32 else np.float64).eps
-    constant = ~(scale > 8 * eps * np.abs(center))
-    scale = _rounded(scale)
-    scale[constant | (scale == 0)] = 1.0
-    low, high = reduce_rows(_lowest, np.minimum, [X], 8.0 * d, _BLOCK_BYTES) * [[1.0], [-1.0]]
-    margin = (high - low) / 4
-    return FeatureScaling(False, low - margin, high + margin, center, scale, np.zeros(d), np.ones(d))
-
-
-def _lowest(X: NDArray) -> NDArray:
-    """The smallest values, and the negatives of the largest."""
-    return np.stack([X.min(axis=0), -X.max(axis=0)]).astype(np.float64)
-
-
-def _sum_of_powers(X: NDArray, *, origin: NDArray, power: int) -> NDArray:
-    return np.sum((X.astype(np.float64, copy=False) - origin) ** power, axis=0)
-
-
-def _rounded(values: NDArray) -> NDArray:
-    """To 24 binary digits."""
-    mantissa, exponent = np.frexp(values)
-    return np.ldexp(np.round(mantissa * 2**24), exponent - 24)
-
-
-def robust_scaling(X: NDArray) -> FeatureScaling:
-    """Median and interquartile range, then ``asinh``, then mean and standard deviation.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        The rows, or enough of them.
-
-    Returns
-    -------
-    FeatureScaling
-        The scaling.
-    """
-    X = np.asarray(X, dtype=np.float64)
-    plain = standard_scaling(X)
-    low, center, high = np.percentile(X, [25, 50, 75], axis=0)
-    scale = np.where(high - low > 1e-6 * plain.scale, (high - low) / 1.35, plain.scale)
-    second = standard_scaling(np.arcsinh((X - center) / scale))
-    return FeatureScaling(True, plain.low, plain.high, center, scale, second.center, second.scale)
-
-
-def _same_units(X: NDArray) -> bool:
-    """Whether most features have similar ranges, as pixels do, so that one scale for all makes sense."""
-    ranges = np.ptp(X, axis=0)
-    ranges = ranges[ranges > 0]
-    return (
-        len(ranges) >= 10 and np.mean(ranges > np.median(ranges) / 10) > 0.8 and ranges.max() < 10 * np.median(ranges)
-    )
 
 
 class _Part(NamedTuple):
@@ -347,7 +225,7 @@ class _LAB(CallbackSupportMixin, BaseEstimator):
         if np.abs(plain(A)).max() <= 3:  # no tails
             return plain
         choices = [plain, robust_scaling(A)._replace(low=plain.low, high=plain.high)]
-        if _same_units(A):
+        if same_units(A):
             choices.append(plain._replace(scale=np.full(X.shape[1], np.sqrt(np.mean(np.var(A, axis=0))))))
         values = [
             min(shared_value(form, FORMS[form], scaling(A, np.float32), merged.Y[sample], settings) for form in forms)

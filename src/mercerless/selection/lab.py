@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
-from scipy.optimize import minimize, nnls
+from scipy.optimize import minimize
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
+from mercerless.selection.averaging import combine
 from mercerless.solvers.lab import (
     LOCAL_BOUNDS,
     RIDGE_BOUNDS,
@@ -34,8 +35,6 @@ SHARED_ROWS = 2000  # enough for one bandwidth per feature
 RIDGES = np.logspace(-7, 0.5, 16)
 # no descent is given up before so many iterations
 RACE_START = 20
-# a second form is worth its size only when validation gives it at least this weight
-SMALLEST_WEIGHT = 0.15
 
 
 class Settings(NamedTuple):
@@ -168,85 +167,6 @@ class LABSolution(NamedTuple):
     loss_curve: NDArray
     stationarity: float
     max_error: float
-
-
-class MergedRows(NamedTuple):
-    """Equal rows merged into one, with the mean of their targets.
-
-    Parameters
-    ----------
-    first : ndarray of int of shape (n_distinct,)
-        The first row of every set of equal rows.
-    Y : ndarray of shape (n_distinct, n_outputs)
-        Weighted mean targets.
-    total : ndarray of shape (n_distinct,) or None
-        Sums of the weights; None where every row is distinct and has none.
-    counts : ndarray of int of shape (n_distinct,)
-        The number of rows.
-    deviations : ndarray of shape (n_distinct,)
-        The weighted mean of the squared distances of their targets to the mean.
-    pure_error : float
-        The variance of the targets of equal rows, without bias; 0 where all are equal.
-    """
-
-    first: NDArray
-    Y: NDArray
-    total: NDArray | None
-    counts: NDArray
-    deviations: NDArray
-    pure_error: float
-
-    def correlation(self, error: float) -> float:
-        """The correlation of the errors of equal rows, from a held-out error of merged rows.
-
-        With ``y_ij = f(x_i) + u_i + e_ij`` a single row has the squared error ``var u + var e``, and ``var e`` is the
-        pure error: ``r = 1 - var e / (var u + var e)``.
-        """
-        single = error + self.pure_error * float(np.mean(1 - 1 / self.counts))
-        return float(np.clip(1 - self.pure_error / single, 0, 1)) if single > 0 else 1.0
-
-    def weights(self, correlation: float) -> NDArray | None:
-        """``k / (1 + (k - 1) r)`` for k equal rows, the inverse variance of their mean, times their mean weight."""
-        return None if self.total is None else self.total / (1 + (self.counts - 1) * correlation)
-
-    def spread(self, weight: NDArray | None, n: int) -> tuple[NDArray, NDArray | None]:
-        """Targets and weights of all n rows that say the same: a copy after the first has no weight."""
-        if len(self.first) == n:
-            return self.Y, weight
-        Y, w = np.zeros((n, self.Y.shape[1])), np.zeros(n)
-        Y[self.first], w[self.first] = self.Y, weight
-        return Y, w
-
-
-def merge_copies(Y: NDArray, weight: NDArray | None, copies: NDArray) -> MergedRows:
-    """Merge equal rows.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, n_outputs)
-        The targets.
-    weight : ndarray of shape (n,) or None
-        Row weights.
-    copies : ndarray of int of shape (n,)
-        The number of the distinct row, in the order of first appearance.
-
-    Returns
-    -------
-    MergedRows
-        The distinct rows.
-    """
-    first, counts = np.unique(copies, return_index=True, return_counts=True)[1:]
-    if len(first) == len(copies):
-        return MergedRows(first, Y, weight, counts, np.zeros(len(first)), 0.0)
-    w = np.ones(len(copies)) if weight is None else weight
-    total = np.bincount(copies, weights=w)
-    # relative to the first of the set, so that equal targets stay what they are
-    shift = Y - Y[first[copies]]
-    means = np.stack([np.bincount(copies, weights=w * column) for column in shift.T], axis=1) / total[:, None]
-    square = w * np.sum((shift - means[copies]) ** 2, axis=1)
-    freedom = w.sum() - np.sum(np.bincount(copies, weights=w**2) / total)
-    deviations = np.bincount(copies, weights=square) / total
-    return MergedRows(first, Y[first] + means, total, counts, deviations, float(square.sum() / freedom))
 
 
 def held_out_error(form: str, kernel: Callable, X: NDArray, Y: NDArray, settings: Settings) -> float:
@@ -1029,50 +949,6 @@ def evaluate(model: Expansion, kernel: Callable, X: NDArray, source: NDArray) ->
 def _widths(log_bandwidths):
     widths = np.exp(log_bandwidths)
     return widths if np.ndim(widths) else float(widths)
-
-
-def combine(predictions: Sequence[NDArray], Y: NDArray, weights: NDArray | None = None, max_parts: int = 3) -> NDArray:
-    """Nonnegative weights with sum 1 for several models: least squares on out-of-fold predictions, pulled to the mean.
-
-    ``min |sum_c w_c P_c - Y|^2 + 10 e |w - 1/C|^2`` with the smallest mean squared error e: a Gaussian prior of
-    standard deviation 0.3 on the weights, so that a few rows do not decide. Parts below 0.15 are dropped and the rest
-    solved again.
-
-    Parameters
-    ----------
-    predictions : sequence of ndarray of shape (n, n_outputs)
-        Out-of-fold predictions.
-    Y : ndarray of shape (n, n_outputs)
-        The targets.
-    weights : ndarray of shape (n,) or None, default=None
-        Square roots of the row weights.
-    max_parts : int, default=3
-        How many weights may be nonzero.
-
-    Returns
-    -------
-    ndarray of shape (n_models,)
-        The weights.
-    """
-    root = np.ones(len(Y)) if weights is None else weights
-    P = np.stack([((p - Y) * root[:, None]).ravel() for p in predictions], axis=1)
-    errors = np.mean(P**2, axis=0) * Y.shape[1]
-    parts = np.argsort(errors, kind="stable")
-    if errors.min() == 0:
-        parts = parts[:1]
-    while True:
-        C = len(parts)
-        scale = np.sqrt(10 * errors.min() / Y.shape[1]) if errors.min() > 0 else 1.0
-        # with sum(w) = 1 the residual is the weighted sum of the models' residuals
-        heavy = 1e4 * np.sqrt(np.sum(P[:, parts] ** 2) + scale**2)
-        rows = np.vstack([P[:, parts], scale * np.eye(C), np.full((1, C), heavy)])
-        w, _ = nnls(rows, np.concatenate([np.zeros(len(P)), np.full(C, scale / C), [heavy]]))
-        if C == 1 or (np.all(w >= SMALLEST_WEIGHT) and C <= max_parts):
-            break
-        parts = np.delete(parts, np.argmin(w))
-    out = np.zeros(len(predictions))
-    out[parts] = w / w.sum()
-    return out
 
 
 def fit_lab(

@@ -1,0 +1,85 @@
+"""Equal rows, merged into one."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class MergedRows(NamedTuple):
+    """Equal rows merged into one, with the mean of their targets.
+
+    Parameters
+    ----------
+    first : ndarray of int of shape (n_distinct,)
+        The first row of every set of equal rows.
+    Y : ndarray of shape (n_distinct, n_outputs)
+        Weighted mean targets.
+    total : ndarray of shape (n_distinct,) or None
+        Sums of the weights; None where every row is distinct and has none.
+    counts : ndarray of int of shape (n_distinct,)
+        The number of rows.
+    deviations : ndarray of shape (n_distinct,)
+        The weighted mean of the squared distances of their targets to the mean.
+    pure_error : float
+        The variance of the targets of equal rows, without bias; 0 where all are equal.
+    """
+
+    first: NDArray
+    Y: NDArray
+    total: NDArray | None
+    counts: NDArray
+    deviations: NDArray
+    pure_error: float
+
+    def correlation(self, error: float) -> float:
+        """The correlation of the errors of equal rows, from a held-out error of merged rows.
+
+        With ``y_ij = f(x_i) + u_i + e_ij`` a single row has the squared error ``var u + var e``, and ``var e`` is the
+        pure error: ``r = 1 - var e / (var u + var e)``.
+        """
+        single = error + self.pure_error * float(np.mean(1 - 1 / self.counts))
+        return float(np.clip(1 - self.pure_error / single, 0, 1)) if single > 0 else 1.0
+
+    def weights(self, correlation: float) -> NDArray | None:
+        """``k / (1 + (k - 1) r)`` for k equal rows, the inverse variance of their mean, times their mean weight."""
+        return None if self.total is None else self.total / (1 + (self.counts - 1) * correlation)
+
+    def spread(self, weight: NDArray | None, n: int) -> tuple[NDArray, NDArray | None]:
+        """Targets and weights of all n rows that say the same: a copy after the first has no weight."""
+        if len(self.first) == n:
+            return self.Y, weight
+        Y, w = np.zeros((n, self.Y.shape[1])), np.zeros(n)
+        Y[self.first], w[self.first] = self.Y, weight
+        return Y, w
+
+
+def merge_copies(Y: NDArray, weight: NDArray | None, copies: NDArray) -> MergedRows:
+    """Merge equal rows.
+
+    Parameters
+    ----------
+    Y : ndarray of shape (n, n_outputs)
+        The targets.
+    weight : ndarray of shape (n,) or None
+        Row weights.
+    copies : ndarray of int of shape (n,)
+        The number of the distinct row, in the order of first appearance.
+
+    Returns
+    -------
+    MergedRows
+        The distinct rows.
+    """
+    first, counts = np.unique(copies, return_index=True, return_counts=True)[1:]
+    if len(first) == len(copies):
+        return MergedRows(first, Y, weight, counts, np.zeros(len(first)), 0.0)
+    w = np.ones(len(copies)) if weight is None else weight
+    total = np.bincount(copies, weights=w)
+    # relative to the first of the set, so that equal targets stay what they are
+    shift = Y - Y[first[copies]]
+    means = np.stack([np.bincount(copies, weights=w * column) for column in shift.T], axis=1) / total[:, None]
+    square = w * np.sum((shift - means[copies]) ** 2, axis=1)
+    freedom = w.sum() - np.sum(np.bincount(copies, weights=w**2) / total)
+    deviations = np.bincount(copies, weights=square) / total
+    return MergedRows(first, Y[first] + means, total, counts, deviations, float(square.sum() / freedom))
