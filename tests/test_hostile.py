@@ -8,6 +8,7 @@ import io
 import json
 import os
 import struct
+import sys
 import warnings
 import zipfile
 
@@ -166,3 +167,31 @@ def test_a_home_that_cannot_be_written_to(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
     assert main(["compare", "d.npz", "--kind", "table", *quick, "--resume"]) == 0
     assert "resumed with 0 finished fits" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "missing, arguments, code, sentence",
+    [
+        ("pandas", ["inspect", "K.csv"], 2, "needs pandas; install it with: pip install 'mercerless[table]'"),
+        ("pandas", ["compare", "K.csv"], 2, "needs pandas; install it with: pip install 'mercerless[table]'"),
+        ("matplotlib", ["inspect", "K.npy"], 0, "picture          none: Drawing needs matplotlib"),
+        ("matplotlib", ["compare", "K.npy"], 2, "The report needs matplotlib; install it with: pip install"),
+        ("skops", ["fit", "K.npy"], 2, "needs skops; install it with: pip install 'mercerless[skops]'"),
+    ],
+)
+def test_without_an_extra(tmp_path, monkeypatch, capsys, missing, arguments, code, sentence):
+    monkeypatch.chdir(tmp_path)
+    np.save("K.npy", X @ X.T)
+    np.savetxt("K.csv", X @ X.T, delimiter=",")
+    for name in [name for name in sys.modules if name.split(".")[0] == missing]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    assert main(arguments) == code
+    captured = capsys.readouterr()
+    assert sentence in captured.out + captured.err and captured.err.count("\n") == (code == 2)
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0 and capsys.readouterr().out.startswith("mercerless 0.")

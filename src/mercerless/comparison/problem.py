@@ -309,14 +309,11 @@ def _without_rare(problem: Problem, guesses: list[Guess]) -> Problem:
 def select(problem: Problem, rows: NDArray) -> Problem:
     """Return a problem of these items only."""
     X = problem.X[np.ix_(rows, rows)] if problem.is_matrix else take(problem.X, rows)
-    chosen = {
-        name: tuple(values[i] for i in rows)
-        for name, values in (("ids", problem.ids), ("items", problem.items))
-        if values is not None
-    }
+    ids = None if problem.ids is None else tuple(problem.ids[i] for i in rows)
+    items = None if problem.items is None else tuple(problem.items[i] for i in rows)
     groups = None if problem.groups is None else problem.groups[rows]
     X_test = problem.X_test[:, rows] if problem.is_matrix and problem.X_test is not None else problem.X_test
-    return replace(problem, X=X, y=problem.y[rows], groups=groups, X_test=X_test, **chosen)
+    return replace(problem, X=X, y=problem.y[rows], groups=groups, X_test=X_test, ids=ids, items=items)
 
 
 def _with_test(problem: Problem, X_test: Any, y_test: Any) -> Problem:

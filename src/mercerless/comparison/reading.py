@@ -59,13 +59,20 @@ def read_problem(
     Problem
         The checked problem.
     """
-    options = {
-        "labels": labels, "kind": kind, "task": task, "groups": groups, "array": array, "drop": list(drop) or None,
-        "similarity": similarity, "use_split": None if use_split else False,
-    }  # fmt: skip
-    source = _Source(files.existing_file(path), **{**options, "drop": tuple(drop), "use_split": use_split})
+    source = _Source(
+        files.existing_file(path), labels, kind, task, groups, array, tuple(drop), similarity, use_split=use_split
+    )
     problem = source.read()
-    options |= {"kind": problem.kind if problem.items is None else kind, "task": problem.task}
+    options = {
+        "labels": labels,
+        "kind": problem.kind if problem.items is None else kind,
+        "task": problem.task,
+        "groups": groups,
+        "array": array,
+        "drop": list(drop) or None,
+        "similarity": similarity,
+        "use_split": None if use_split else False,
+    }
     said = "".join(f", {name}={value!r}" for name, value in options.items() if value is not None)
     loading = f"problem = read_problem({os.fspath(path)!r}{said})\nX, y = problem.X, problem.y"
     return replace(problem, loading=loading)

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -145,7 +146,8 @@ def _read_frame(file: BinaryIO, suffix: str, path: Path) -> Table:
     """Read parquet, Feather or Excel; an index that names the rows is kept."""
     pd = pandas()
     if suffix == ".xlsx":
-        import_optional("openpyxl", "table", "Reading Excel files")
+        if find_spec("openpyxl") is None:
+            raise ImportError("Reading Excel files needs openpyxl; install it with: pip install openpyxl.")
     else:
         parquet = import_optional("pyarrow.parquet", "table", f"Reading {suffix}")
     try:
@@ -565,11 +567,11 @@ def read_labels(path: str | os.PathLike, n_items: int | None = None, ids: Sequen
     )
     if by_name is not None:
         column = _label_column(header, [i for i in range(width) if i != by_name], path)
-        labels = {}
+        found: dict[str, str] = {}
         for row in cells:
-            if labels.setdefault(row[by_name], row[column]) != row[column]:
+            if found.setdefault(row[by_name], row[column]) != row[column]:
                 raise ValueError(f"{name_of(path)} has two labels for {row[by_name]!r}; keep one.")
-        return parse_labels([labels[item] for item in ids or ()], name_of(path))
+        return parse_labels([found[item] for item in ids or ()], name_of(path))
     if width > 1:
         shared = next((i for i in range(width) if known & {row[i] for row in cells}), None) if known else None
         if shared is not None:
@@ -587,11 +589,12 @@ def read_labels(path: str | os.PathLike, n_items: int | None = None, ids: Sequen
 
 def _label_cells(path: Path) -> tuple[list[str] | None, list[list[str]]]:
     """Return the header, where there is one for certain, and the rows of a file of labels."""
-    if format_of(path) in TABLE_SUFFIXES:
-        table = read(path)
-    else:
-        with open_file(path)[0] as file:
+    with open_file(path)[0] as file:
+        if format_of(path) in TABLE_SUFFIXES:
+            table = _read_frame(file, format_of(path), path)
+        else:
             text = _decode(file, path)
+    if format_of(path) not in TABLE_SUFFIXES:
         rows = [line.strip() for line in text.split("\n") if line.strip() and not line.startswith("#")]
         if not rows:
             raise ValueError(f"{name_of(path)} has no rows.")
