@@ -403,8 +403,11 @@ def test_every_learner_is_run_once_before_any_repeat(monkeypatch):
     run, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5, "krein-ridge": 2.0}, 60.0)
     order = list(run.store.records)
     first = order.index(next(task for task in order if task.repeat == 1))
-    full = {task for task in order[:first] if task.part == 1.0}
-    assert full == {Task(name, 0, fold) for name in ("dummy", "neighbors", "krein-ridge") for fold in range(5)}
+    full = [task for task in order[:first] if task.part == 1.0]
+    assert [task.learner for task in full] == ["dummy"] * 5 + ["neighbors"] * 5 + [
+        "krein-ridge"
+    ] * 5  # cheap ones first
+    assert set(full) == {Task(name, 0, fold) for name in ("dummy", "neighbors", "krein-ridge") for fold in range(5)}
 
 
 def test_what_takes_too_long_is_stopped_and_named(monkeypatch):

@@ -537,12 +537,15 @@ class Run:
             yield from sorted(steps, key=lambda step: -seconds[step])
 
     def _first_score(self) -> Step | None:
-        """The cheapest step towards five splits of every learner at the largest size that it can afford."""
+        """The cheapest step towards five splits of every learner at the largest size that it can afford.
+
+        What was never run is taken for as costly as the costliest that was: learners come cheap ones first.
+        """
         candidates = [step for group in self.groups if (step := self._next_of(group)) and step not in self.running]
-        seconds = {step: self._seconds(step.group, step.part) for step in candidates}
-        return min(
-            (step for step in candidates if seconds[step] < self.remaining), key=lambda s: seconds[s], default=None
-        )
+        firsts = [self._seconds(group, self._sizes_of(group)[0]) for group in self.groups]
+        seconds = {step: self._seconds(step.group, step.part) or max(firsts) for step in candidates}
+        fitting = [step for step in candidates if seconds[step] < self.remaining]
+        return min(fitting, key=lambda step: seconds[step], default=None)
 
     def _simple_step(self) -> Step | None:
         """What can be scored here while processes are starting, which takes long on a busy machine: the simplest."""
@@ -552,8 +555,7 @@ class Run:
 
     def _next_of(self, group: str) -> Step | None:
         """Grow on the first split while the next size is affordable, then run the other splits."""
-        slow = self.too_slow.get(group, (np.inf, 0.0))[0]
-        sizes = [size for size in self._sizes_of(group) if size < slow]
+        sizes = self._possible_sizes(group)
         grown = [size for size in sizes if self._is_done(Step(group, 0, 0, size))]
         larger = [size for size in sizes if not grown or size > grown[-1]]
         if larger and (not grown or self._is_affordable(group, larger[0])):
@@ -568,7 +570,7 @@ class Run:
     def _is_affordable(self, group: str, part: float) -> bool:
         """Whether all splits of a size fit into the group's share: what the cheaper ones leave is shared equally."""
         left = 0.9 * self.remaining * self.n_workers
-        needs = {other: self._need(other, 1.0) for other in self.groups}
+        needs = {other: self._need(other, sizes[-1]) for other in self.groups if (sizes := self._possible_sizes(other))}
         waiting = sorted((other for other in needs if needs[other] > 0 or other == group), key=needs.__getitem__)
         for position, other in enumerate(waiting):
             share = left / (len(waiting) - position)
@@ -577,9 +579,15 @@ class Run:
             left -= min(needs[other], share)
         return self._need(group, part) <= share and self._seconds(group, part) <= self.remaining
 
+    def _possible_sizes(self, group: str) -> list[float]:
+        """Sizes below the one that took too long."""
+        slow = self.too_slow.get(group, (np.inf, 0.0))[0]
+        return [size for size in self._sizes_of(group) if size < slow]
+
     def _need(self, group: str, part: float) -> float:
-        """Seconds that the splits of a size will still take."""
-        return self._seconds(group, part) * sum(not self._is_done(step) for step in self._splits(group, part))
+        """Seconds that the splits of a size will still take; infinitely many where nothing is known."""
+        missing = sum(not self._is_done(step) for step in self._splits(group, part))
+        return missing * (self._seconds(group, part) or np.inf) if missing else 0.0
 
     def _level(self, group: str) -> float | None:
         """The largest size at which all splits are done."""
