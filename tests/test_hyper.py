@@ -23,20 +23,18 @@ from sklearn.svm import SVC, SVR
 from mercerless.estimators.hyper import HyperRidge, HyperSVR
 from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper, pair_index, random_pairs, take_pairs
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
-from mercerless.selection.hyper import PairTarget, choose_centers, make_design
+from mercerless.selection.hyper import PairTarget, choose_centers, fold_equations, make_design, ridge_validation
 from mercerless.solvers.hyper import (
-    fold_equations,
     normal_equations,
     ridge_cg,
     ridge_exact,
     ridge_nonnegative,
     ridge_path,
-    ridge_validation,
     svr_admm,
-    svr_exact,
     whiten,
 )
 from mercerless.solvers.hyper_tensor import TensorProblem, item_basis, landmark_basis, tensor_ridge_missing
+from mercerless.solvers.svm import tube_machine
 
 EVERYTHING = slice(None)
 
@@ -240,10 +238,10 @@ def test_weighted_libsvm_equals_all_ordered_pairs():
     expected = full.predict(hyper(pairs)).reshape(8, 8)
     index = pair_index(8)
     reduced = pairs.reshape(8, 8, 2, -1)[index.first, index.second]
-    s = svr_exact(hyper(reduced), Y[index.first, index.second], index.weight, 0.5, 0.05, tol=1e-9)
+    s = tube_machine(hyper(reduced), Y[index.first, index.second], 0.5, 0.05, index.weight, tol=1e-9)
     got = (hyper(pairs, reduced) @ s.coef + s.intercept).reshape(8, 8)
     np.testing.assert_allclose(got, expected, atol=1e-5)
-    assert 0 <= s.certificate < 1e-6
+    assert 0 <= s.gap < 1e-6
 
 
 @pytest.mark.parametrize("C", [0.01, 0.1, 1.0, 10.0])
@@ -254,7 +252,7 @@ def test_admm_reaches_libsvms_objective(C):
     index = pair_index(len(X))
     pairs = take_pairs(X, index.first, index.second)
     T = target(EVERYTHING, EVERYTHING)
-    exact = svr_exact(hyper(pairs), T[index.first, index.second], index.weight, C, 0.1, tol=1e-7)
+    exact = tube_machine(hyper(pairs), T[index.first, index.second], C, 0.1, index.weight, tol=1e-7)
     centers = hyper.centers_of(pairs)
     gram, design = hyper.gram(centers), make_design(hyper, X, centers)
     admm = svr_admm(design, target, gram, C, 0.1, tol=3e-4, max_iter=3000)

@@ -20,7 +20,7 @@ from mercerless.kernels import Gaussian, Sigmoid
 from mercerless.kernels.hyper import GaussianHyper
 from mercerless.persistence import load, save
 from mercerless.selection.hyper_machine import KernelStage, LinearStage, Stage, choose_stages
-from mercerless.solvers.hyper_linear import hinge_sums, moment_sums, ridge_choice, squared_hinge
+from mercerless.solvers.linear import hinge_sums, moment_sums, ridge_choice, squared_hinge
 
 
 def hinge_data(n=200, d=6, scale=1.0, seed=0):
@@ -54,6 +54,25 @@ def test_squared_hinge_is_the_minimum_of_a_general_optimiser():
     np.testing.assert_allclose(found, other.x, rtol=1e-4, atol=1e-5)
     rng = np.random.default_rng(0)
     assert all(value(found) <= value(found + s * rng.normal(size=7)) for s in np.logspace(-6, 1, 200))
+
+
+def test_squared_hinge_goes_on_where_all_lengths_of_a_pass_are_too_long():
+    """Almost separable rows and a large C: the first Newton step is good for less than a 128th of its length."""
+    rng = np.random.default_rng(120)
+    Z = rng.normal(size=(60, 60)) / np.sqrt(60)
+    sign = np.where(np.sqrt(60) * Z[:, 0] + rng.normal(size=60) > 0, 1.0, -1.0)
+    got = squared_hinge(partial(hinge_sums, Z, sign[:, None]), 60, np.array([1e3]))
+    assert got.certificate <= 1e-10
+
+
+def test_weights_of_the_squared_hinge_are_repetitions():
+    Z, sign = hinge_data(60)
+    weight = np.arange(60) % 3
+    index = np.repeat(np.arange(60), weight)
+    once = squared_hinge(partial(hinge_sums, Z, (sign * np.sqrt(weight))[:, None]), 6, np.array([2.0]))
+    again = squared_hinge(partial(hinge_sums, Z[index], sign[index][:, None]), 6, np.array([2.0]))
+    np.testing.assert_allclose(once.coef, again.coef, rtol=1e-8)
+    np.testing.assert_allclose(once.intercept, again.intercept, rtol=1e-8)
 
 
 def test_squared_hinge_degenerate_and_callback():

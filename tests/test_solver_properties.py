@@ -14,10 +14,10 @@ from oracles.similarity import sparse_machine_dual, spectral_ridge
 from scipy.optimize import minimize
 
 from mercerless.solvers.hyper import ridge_exact
-from mercerless.solvers.hyper_linear import hinge_sums, squared_hinge
 from mercerless.solvers.hyper_tensor import TensorProblem, item_basis
 from mercerless.solvers.krein import build_system, minimize_on_sphere, solve_system
 from mercerless.solvers.lab import evidence, least_squares
+from mercerless.solvers.linear import hinge_sums, squared_hinge
 from mercerless.solvers.ridge import asymmetric_ridge
 from mercerless.solvers.similarity import sparse_machine
 from mercerless.solvers.stack import Setting, spectral_path

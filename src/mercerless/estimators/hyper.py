@@ -49,7 +49,6 @@ from mercerless.solvers.hyper import (
     ridge_nonnegative,
     ridge_path,
     svr_admm,
-    svr_exact,
     whiten,
 )
 from mercerless.solvers.hyper_tensor import (
@@ -59,6 +58,7 @@ from mercerless.solvers.hyper_tensor import (
     landmark_basis,
     tensor_ridge_missing,
 )
+from mercerless.solvers.svm import tube_machine
 
 _METHODS = ("uniform", "kmeans", "leverage")
 _EXACT_ITEMS = 100  # up to here all pairs are used as sections
@@ -755,7 +755,7 @@ class HyperSVR(_HyperLearner):
 
     def _solve_exact(self, K: NDArray, y: NDArray, weight: NDArray, choice: Choice) -> HyperSolution:
         C = self._C_for(choice.alpha, np.sqrt(weight.sum())) if self.C is None else float(self.C)
-        return svr_exact(K, y, weight, C, self.epsilon, self.tol)
+        return HyperSolution(*tube_machine(K, y, C, self.epsilon, weight, tol=self.tol))
 
     def _solve_landmarks(
         self, design, target: PairTarget, gram: NDArray, choice: Choice, random, report

@@ -1,12 +1,14 @@
 """What the hyper-kernel estimators share: targets on pairs, centers, designs, and the choice of parameters."""
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils.multiclass import type_of_target
 
@@ -19,11 +21,11 @@ from mercerless.solvers.hyper import (
     HyperSolution,
     NormalEquations,
     SeparableDesign,
-    fold_equations,
-    leverage_sample,
+    Target,
+    normal_equations,
     ridge_nonnegative,
-    ridge_validation,
     whiten,
+    whitened_path,
 )
 from mercerless.solvers.hyper_tensor import TensorProblem, item_basis, tensor_ridge_missing
 
@@ -512,3 +514,55 @@ def tensor_trends(hyper: TensorHyper, X: NDArray) -> list[NDArray]:
         One matrix per trend function.
     """
     return list(hyper.trends(X, X, hyper.knots(X), np.eye(len(X), dtype=bool)))
+
+
+def leverage_sample(K: NDArray, size: int, random_state) -> NDArray:
+    """Draw indices with probability proportional to their ridge leverage scores.
+
+    The scores are ``diag(K (K + ridge)^-1)`` with the ridge at the size-th eigenvalue, so that they sum to about
+    ``size``. Cost: one eigendecomposition of K.
+    """
+    n = len(K)
+    if size >= n:
+        return np.arange(n)
+    values, vectors = eigh(K)
+    values = np.maximum(values, 0.0)
+    ridge = max(values[n - size], 1e-12 * values[-1], np.finfo(float).tiny)
+    scores = np.square(vectors) @ (values / (values + ridge))
+    scores = np.maximum(scores, 1e-12 * scores.max())
+    return random_state.choice(n, size, replace=False, p=scores / scores.sum())
+
+
+def fold_equations(
+    design: Design, target: Target, folds: list[slice], fit_intercept: bool = False, whitening: NDArray | None = None
+) -> dict[tuple[int, int], NormalEquations]:
+    """Normal equations of every pair of folds of items, in one pass over all pairs.
+
+    Leaving a fold of items out means leaving out all pairs that touch it; the training equations of every fold are
+    then sums of these, and so are its validation errors.
+    """
+    return {
+        (f, g): normal_equations(design, target, fit_intercept, whitening=whitening, rows=folds[f], columns=folds[g])
+        for f in range(len(folds))
+        for g in range(f, len(folds))
+    }
+
+
+def ridge_validation(
+    equations: dict[tuple[int, int], NormalEquations], n_terms: int, alphas: NDArray, solve: Callable | None = None
+) -> NDArray:
+    """Squared errors on pairs that touch a left-out fold, summed over folds, relative to the target's square."""
+    n_folds = 1 + max(g for _, g in equations)
+    errors, square = np.zeros(len(alphas)), np.finfo(float).tiny
+    for fold in range(n_folds):
+        inside = [value for key, value in equations.items() if fold not in key]
+        outside = [value for key, value in equations.items() if fold in key]
+        train, held = (reduce(add, parts) for parts in (inside, outside))
+        square += held.square
+        if solve is None:
+            solutions = [(u, b) for u, b, _ in whitened_path(train, n_terms, alphas)]
+        else:
+            solutions = [(s.coef, s.intercept) for s in (solve(train, alpha) for alpha in alphas)]
+        for k, (c, b) in enumerate(solutions):
+            errors[k] += held.error(np.append(c, b) if len(held.rhs) > len(c) else c)
+    return errors / square

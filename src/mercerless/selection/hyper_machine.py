@@ -17,7 +17,7 @@ from mercerless._validation import check_memory, memory_budget, row_blocks
 from mercerless.kernels.base import Kernel
 from mercerless.lowrank import nystroem, select_landmarks
 from mercerless.selection.folds import fold_numbers
-from mercerless.solvers.hyper_linear import (
+from mercerless.solvers.linear import (
     HingeSums,
     LinearSolution,
     hinge_sums,

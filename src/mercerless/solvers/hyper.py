@@ -6,13 +6,15 @@ blocks of an n x n symmetric matrix in which NaN marks entries that are not used
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, eigh, solve_triangular
 from scipy.optimize import nnls
-from sklearn.svm import SVR
+from scipy.sparse.linalg import LinearOperator, cg
 
 Target = Callable[[slice, slice], NDArray]
 
@@ -23,18 +25,10 @@ _JITTER = 1e-11
 
 
 class SeparableDesign(NamedTuple):
-    """Sections of the form ``decay(i, j) * features[i, p] * features[j, p]``.
+    """Sections of the form ``decay(i, j) * features[i, p] * features[j, p]``."""
 
-    Parameters
-    ----------
-    decay : callable
-        ``decay(rows, columns)``, two slices, gives that block of the shared factor.
-    features : ndarray of shape (n_items, n_terms)
-        The factors of the terms.
-    """
-
-    decay: Callable[[slice, slice], NDArray]
-    features: NDArray
+    decay: Callable[[slice, slice], NDArray]  # that block of the shared factor
+    features: NDArray  # (n_items, n_terms)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -84,18 +78,10 @@ class SeparableDesign(NamedTuple):
 
 
 class BlockDesign(NamedTuple):
-    """Sections without structure, evaluated block by block.
+    """Sections without structure, evaluated block by block."""
 
-    Parameters
-    ----------
-    blocks : callable
-        ``blocks(rows, columns)``, two slices, gives the array (n_rows, n_columns, n_terms) of sections.
-    shape : tuple of int
-        Number of items and of terms.
-    """
-
-    blocks: Callable[[slice, slice], NDArray]
-    shape: tuple[int, int]
+    blocks: Callable[[slice, slice], NDArray]  # the array (n_rows, n_columns, n_terms) of sections
+    shape: tuple[int, int]  # items and terms
 
     @property
     def bytes_per_pair(self) -> int:
@@ -137,24 +123,12 @@ def _buffer(work: dict[str, NDArray], name: str, shape: tuple[int, int]) -> NDAr
 
 
 class NormalEquations(NamedTuple):
-    """What least squares over all used pairs needs: ``|B c - y|^2 = c.gram.c - 2 c.rhs + square``.
+    """What least squares over all used pairs needs: ``|B c - y|^2 = c.gram.c - 2 c.rhs + square``."""
 
-    Parameters
-    ----------
-    gram : ndarray of shape (n_terms, n_terms)
-        ``B^T B``.
-    rhs : ndarray of shape (n_terms,)
-        ``B^T y``.
-    square : float
-        ``y.y``.
-    count : float
-        How many ordered pairs were used.
-    """
-
-    gram: NDArray
-    rhs: NDArray
-    square: float
-    count: float
+    gram: NDArray  # B^T B
+    rhs: NDArray  # B^T y
+    square: float  # y.y
+    count: float  # ordered pairs that were used
 
     def __add__(self, other: "NormalEquations") -> "NormalEquations":  # type: ignore[override]
         return NormalEquations(*(a + b for a, b in zip(self, other)))
@@ -165,24 +139,12 @@ class NormalEquations(NamedTuple):
 
 
 class HyperSolution(NamedTuple):
-    """Coefficients of the sections and how well they solve the problem.
-
-    Parameters
-    ----------
-    coef : ndarray of shape (n_terms,)
-        Coefficients of the sections.
-    intercept : float
-        The constant added to the kernel.
-    certificate : float
-        Relative optimality residual or duality gap, as the solver says.
-    n_iter : int
-        Iterations, 0 for direct solvers.
-    """
+    """Coefficients of the sections, a constant added to the kernel, and how well they solve the problem."""
 
     coef: NDArray
     intercept: float
-    certificate: float
-    n_iter: int = 0
+    certificate: float  # relative optimality residual or duality gap, as the solver says
+    n_iter: int = 0  # 0 for direct solvers
 
 
 def ridge_exact(K: NDArray, y: NDArray, weight: NDArray, alpha: float, fit_intercept: bool = False) -> HyperSolution:
@@ -192,24 +154,6 @@ def ridge_exact(K: NDArray, y: NDArray, weight: NDArray, alpha: float, fit_inter
     pairs (whose coefficients are ``c / w``) at an eighth of the time and a quarter of the memory, because pairs (i, j)
     and (j, i) have the same section. Certificate: relative residual of the linear system. Cost: one Cholesky
     factorisation of K, which is overwritten in a copy. Global optimum. A constant K or y is no special case.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n_pairs, n_pairs)
-        The hyper-kernel between the pairs.
-    y : ndarray of shape (n_pairs,)
-        The target values.
-    weight : ndarray of shape (n_pairs,)
-        1 for a pair of an item with itself, 2 for the others.
-    alpha : float
-        The ridge penalty.
-    fit_intercept : bool, default=False
-        Whether an unpenalised constant is added to the kernel.
-
-    Returns
-    -------
-    HyperSolution
-        ``coef`` belongs to the pairs' own sections.
     """
     root = np.sqrt(weight)
     ridge = alpha * weight.sum()
@@ -243,24 +187,6 @@ def normal_equations(
     for n items and P terms (three times half of that with whitening); memory: ``P^2`` plus one block of 2^25 bytes.
     Sections of near centers are nearly equal, so coefficients are large and cancel; only in the whitened basis do
     the sums keep their digits.
-
-    Parameters
-    ----------
-    design : SeparableDesign or BlockDesign
-        The sections.
-    target : callable
-        Blocks of the target; NaN entries are left out.
-    fit_intercept : bool, default=False
-        Whether a column of ones is appended.
-    whitening : ndarray of shape (n_terms, n_terms) or None, default=None
-        The Cholesky factor of the sections' inner products: terms become orthonormal combinations of sections.
-    rows, columns : slice or None, default=None
-        Restrict to pairs of these two runs of items; they must be equal or disjoint. None means all items.
-
-    Returns
-    -------
-    NormalEquations
-        Sums over ordered pairs.
     """
     n, p = design.shape
     q = p + fit_intercept
@@ -295,18 +221,7 @@ def _blocks(
 
 
 def whiten(gram: NDArray) -> NDArray:
-    """The Cholesky factor of the sections' inner products, with a relative jitter of 1e-11.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (n_terms, n_terms)
-        Inner products of the sections.
-
-    Returns
-    -------
-    ndarray of shape (n_terms, n_terms)
-        Lower triangular L; ``solve_triangular(L.T, u)`` takes coefficients of orthonormal terms back to sections.
-    """
+    """The Cholesky factor of the sections' inner products, with a relative jitter of 1e-11."""
     factor, _ = _factor(gram)
     return np.tril(factor)
 
@@ -318,28 +233,14 @@ def ridge_path(equations: NormalEquations, whitening: NDArray, alphas: NDArray) 
     an unpenalised intercept. Certificate: relative residual of the normal equations. Cost: one eigendecomposition,
     then ``P^2`` per alpha. Differs from Eq. (9) of the paper in the centers' sections not being scaled by their own
     closeness (which makes the penalty singular) and in the whitening's jitter.
-
-    Parameters
-    ----------
-    equations : NormalEquations
-        From `normal_equations`, with the same whitening.
-    whitening : ndarray of shape (n_terms, n_terms)
-        From `whiten`.
-    alphas : ndarray of shape (n_alphas,)
-        Positive ridge penalties.
-
-    Returns
-    -------
-    list of HyperSolution
-        One solution per alpha; the coefficients belong to the sections.
     """
     solutions = []
-    for u, intercept, residual in _whitened_path(equations, len(whitening), alphas):
+    for u, intercept, residual in whitened_path(equations, len(whitening), alphas):
         solutions.append(HyperSolution(solve_triangular(whitening.T, u), intercept, residual))
     return solutions
 
 
-def _whitened_path(equations: NormalEquations, p: int, alphas: NDArray) -> Iterator[tuple[NDArray, float, float]]:
+def whitened_path(equations: NormalEquations, p: int, alphas: NDArray) -> Iterator[tuple[NDArray, float, float]]:
     intercept = len(equations.gram) > p
     A, r = equations.gram[:p, :p], equations.rhs[:p]
     if intercept:  # eliminate the constant: exact centring of all columns
@@ -363,20 +264,6 @@ def ridge_nonnegative(equations: NormalEquations, gram: NDArray, alpha: float) -
     the equations have one more term than ``gram``, is non-negative too. Certificate: the largest violation of the
     optimality conditions, relative. Global optimum; exactly zero when no section correlates with the target, as for
     a target without positive values.
-
-    Parameters
-    ----------
-    equations : NormalEquations
-        From `normal_equations`.
-    gram : ndarray of shape (n_terms, n_terms)
-        Inner products of the sections.
-    alpha : float
-        The ridge penalty.
-
-    Returns
-    -------
-    HyperSolution
-        The coefficients.
     """
     p, q = len(gram), len(equations.gram)
     H = equations.gram.copy()
@@ -408,34 +295,6 @@ def ridge_cg(
     normal equations in the preconditioner's norm, relative to the right-hand side; it ends below ``tol`` or at
     ``max_iter``. Cost: ``n^2 P`` per iteration for separable designs, usually 5 to 15 iterations; memory: a few
     blocks and ``P^2``.
-
-    Parameters
-    ----------
-    design : SeparableDesign or BlockDesign
-        The sections.
-    target : callable
-        Blocks of the target; NaN entries are left out.
-    gram : ndarray of shape (n_terms, n_terms)
-        Inner products of the sections.
-    alpha : float
-        The ridge penalty.
-    fit_intercept : bool, default=False
-        Whether an unpenalised constant is added.
-    tol : float, default=1e-5
-        Relative residual at which to stop.
-    max_iter : int, default=200
-        Most iterations.
-    n_sample : int or None, default=None
-        Pairs in the preconditioner; None means six per term, at least 2000.
-    random_state : RandomState
-        Draws the sample.
-    callback : callable or None, default=None
-        Called with a dict after every iteration; a true result stops.
-
-    Returns
-    -------
-    HyperSolution
-        The coefficients.
     """
     n, p = design.shape
     q = p + fit_intercept
@@ -457,21 +316,38 @@ def ridge_cg(
                 out[p] += weight * total
         return out
 
-    c, residual, z = np.zeros(q), rhs, cho_solve(factor, rhs)
-    direction, rho = z, float(residual @ z)
-    start, iteration = max(rho, np.finfo(float).tiny), 0
-    while rho > tol**2 * start and iteration < max_iter:
-        iteration += 1
-        image = product(direction)
-        step = rho / float(direction @ image)
-        c = c + step * direction
-        residual = residual - step * image
-        z = cho_solve(factor, residual)
-        rho, previous = max(0.0, float(residual @ z)), rho
-        direction = z + (rho / previous) * direction
-        if callback is not None and callback({"iteration": iteration, "residual": np.sqrt(rho / start)}):
-            break
-    return HyperSolution(c[:p], float(c[p]) if fit_intercept else 0.0, float(np.sqrt(rho / start)), iteration)
+    c, residual, n_iter = conjugate_gradients(product, partial(cho_solve, factor), rhs, tol, max_iter, callback)
+    return HyperSolution(c[:p], float(c[p]) if fit_intercept else 0.0, residual, n_iter)
+
+
+def conjugate_gradients(
+    product: Callable[[NDArray], NDArray],
+    precondition: Callable[[NDArray], NDArray],
+    rhs: NDArray,
+    tol: float,
+    max_iter: int,
+    callback: Callable[[dict], bool] | None = None,
+) -> tuple[NDArray, float, int]:
+    """The solution of ``product(x) = rhs``, its residual in the preconditioner's norm relative to rhs, the iterations.
+
+    scipy's iteration, stopped by that norm: every residual goes to the preconditioner before the next step.
+    """
+    x, norms = np.zeros_like(rhs), []
+
+    def measured(r: NDArray) -> NDArray:
+        z = precondition(r)
+        norms.append(float(np.sqrt(max(0.0, float(r @ z)))))
+        residual, n_iter = norms[-1] / max(norms[0], np.finfo(float).tiny), len(norms) - 1
+        asked = n_iter > 0 and callback is not None and callback({"iteration": n_iter, "residual": residual})
+        if residual <= tol or n_iter >= max_iter or asked:
+            raise StopIteration
+        return z
+
+    shape = (len(rhs), len(rhs))
+    operator, preconditioner = (LinearOperator(shape, f, dtype=rhs.dtype) for f in (product, measured))
+    with suppress(StopIteration):
+        cg(operator, rhs, rtol=0.0, maxiter=max_iter + 1, M=preconditioner, callback=partial(np.copyto, x))
+    return x, norms[-1] / max(norms[0], np.finfo(float).tiny) if norms else 0.0, max(0, len(norms) - 1)
 
 
 def _right_hand_side(design: Design, target: Target, fit_intercept: bool) -> tuple[NDArray, float]:
@@ -504,45 +380,6 @@ def _sampled_factor(design, gram, ridge, count, fit_intercept, n_sample, random_
     return _factor(H)
 
 
-def svr_exact(K: NDArray, y: NDArray, weight: NDArray, C: float, epsilon: float, tol: float = 1e-4) -> HyperSolution:
-    """Solve ``min c.K.c / 2 + C sum_r w_r max(0, |(K c)_r + b - y_r| - epsilon)`` over unordered pairs r.
-
-    libsvm on the reduced problem with weights: pairs (i, j) and (j, i) have the same section, so one variable with
-    twice the box replaces two. Equals Eq. (8) of the paper on all ordered pairs (whose coefficients are ``c / w``).
-    Assumes K positive semi-definite. Certificate: relative duality gap.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n_pairs, n_pairs)
-        The hyper-kernel between the pairs.
-    y : ndarray of shape (n_pairs,)
-        The target values.
-    weight : ndarray of shape (n_pairs,)
-        1 for a pair of an item with itself, 2 for the others.
-    C : float
-        The loss's weight.
-    epsilon : float
-        Half the width of the tube in which errors are free.
-    tol : float, default=1e-4
-        libsvm's tolerance.
-
-    Returns
-    -------
-    HyperSolution
-        ``coef`` belongs to the pairs' own sections.
-    """
-    model = SVR(kernel="precomputed", C=C, epsilon=epsilon, tol=tol, cache_size=500).fit(K, y, sample_weight=weight)
-    coef = np.zeros(len(y))
-    coef[model.support_] = model.dual_coef_[0]
-    b = float(model.intercept_[0])
-    image = K @ coef
-    quadratic = float(coef @ image)
-    loss = C * float(weight @ np.maximum(np.abs(image + b - y) - epsilon, 0.0))
-    dual = float(y @ coef - epsilon * np.abs(coef).sum() - quadratic / 2)
-    gap = quadratic / 2 + loss - dual
-    return HyperSolution(coef, b, gap / max(abs(quadratic / 2 + loss), np.finfo(float).tiny), int(model.n_iter_))
-
-
 def svr_admm(
     design: Design,
     target: Target,
@@ -560,30 +397,6 @@ def svr_admm(
     triangular solve. The penalty parameter is balanced by the residuals (a new factorisation each time it changes).
     Certificate: the larger of the relative primal and dual residuals; it stops on them, not on a count. Memory: three
     n x n arrays. Global optimum up to the certificate.
-
-    Parameters
-    ----------
-    design : SeparableDesign or BlockDesign
-        The sections.
-    target : callable
-        Blocks of the target; NaN entries are left out.
-    gram : ndarray of shape (n_terms, n_terms)
-        Inner products of the sections.
-    C : float
-        The loss's weight.
-    epsilon : float
-        Half the width of the tube in which errors are free.
-    tol : float, default=1e-5
-        Relative residuals at which to stop.
-    max_iter : int, default=2000
-        Most iterations.
-    callback : callable or None, default=None
-        Called with a dict after every tenth iteration; a true result stops.
-
-    Returns
-    -------
-    HyperSolution
-        The coefficients.
     """
     n, p = design.shape
     whole = slice(0, n)
@@ -657,111 +470,3 @@ def _factor(system: NDArray, jitter: float = _JITTER):
         except LinAlgError:
             continue
     raise ValueError("the hyper-kernel matrix is not positive semi-definite; check the hyper-kernel's parameters.")
-
-
-def leverage_sample(K: NDArray, size: int, random_state) -> NDArray:
-    """Draw indices with probability proportional to their ridge leverage scores.
-
-    The scores are ``diag(K (K + ridge)^-1)`` with the ridge at the size-th eigenvalue, so that they sum to about
-    ``size``. Cost: one eigendecomposition of K.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        A positive semi-definite matrix between candidates.
-    size : int
-        How many to draw, without replacement.
-    random_state : RandomState
-        The source of randomness.
-
-    Returns
-    -------
-    ndarray of shape (min(size, n),)
-        Distinct indices.
-    """
-    n = len(K)
-    if size >= n:
-        return np.arange(n)
-    values, vectors = eigh(K)
-    values = np.maximum(values, 0.0)
-    ridge = max(values[n - size], 1e-12 * values[-1], np.finfo(float).tiny)
-    scores = np.square(vectors) @ (values / (values + ridge))
-    scores = np.maximum(scores, 1e-12 * scores.max())
-    return random_state.choice(n, size, replace=False, p=scores / scores.sum())
-
-
-def fold_equations(
-    design: Design, target: Target, folds: list[slice], fit_intercept: bool = False, whitening: NDArray | None = None
-) -> dict[tuple[int, int], NormalEquations]:
-    """Normal equations of every pair of folds of items, in one pass over all pairs.
-
-    Leaving a fold of items out means leaving out all pairs that touch it; the training equations of every fold are
-    then sums of these, and so are its validation errors.
-
-    Parameters
-    ----------
-    design : SeparableDesign or BlockDesign
-        The sections, items ordered by fold.
-    target : callable
-        Blocks of the target.
-    folds : list of slice
-        Consecutive runs of items.
-    fit_intercept : bool, default=False
-        Whether a column of ones is appended.
-    whitening : ndarray or None, default=None
-        As in `normal_equations`.
-
-    Returns
-    -------
-    dict
-        Keys (f, g), f <= g; both orders of the pairs are counted.
-    """
-    return {
-        (f, g): normal_equations(design, target, fit_intercept, whitening=whitening, rows=folds[f], columns=folds[g])
-        for f in range(len(folds))
-        for g in range(f, len(folds))
-    }
-
-
-def ridge_validation(
-    equations: dict[tuple[int, int], NormalEquations], n_terms: int, alphas: NDArray, solve: Callable | None = None
-) -> NDArray:
-    """Squared errors on pairs that touch a left-out fold, summed over folds, relative to the target's square.
-
-    Parameters
-    ----------
-    equations : dict
-        From `fold_equations`, whitened unless ``solve`` is given.
-    n_terms : int
-        The number of sections; an intercept comes on top.
-    alphas : ndarray of shape (n_alphas,)
-        The ridge penalties.
-    solve : callable or None, default=None
-        ``solve(equations, alpha)`` gives a solution; None means whitened ridge.
-
-    Returns
-    -------
-    ndarray of shape (n_alphas,)
-        The relative squared errors.
-    """
-    n_folds = 1 + max(g for _, g in equations)
-    errors, square = np.zeros(len(alphas)), np.finfo(float).tiny
-    for fold in range(n_folds):
-        inside = [value for key, value in equations.items() if fold not in key]
-        outside = [value for key, value in equations.items() if fold in key]
-        train, held = (_total(parts) for parts in (inside, outside))
-        square += held.square
-        if solve is None:
-            solutions = [(u, b) for u, b, _ in _whitened_path(train, n_terms, alphas)]
-        else:
-            solutions = [(s.coef, s.intercept) for s in (solve(train, alpha) for alpha in alphas)]
-        for k, (c, b) in enumerate(solutions):
-            errors[k] += held.error(np.append(c, b) if len(held.rhs) > len(c) else c)
-    return errors / square
-
-
-def _total(parts: list[NormalEquations]) -> NormalEquations:
-    total = parts[0]
-    for part in parts[1:]:
-        total += part
-    return total

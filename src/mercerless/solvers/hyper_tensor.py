@@ -7,27 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh, lstsq, solve_triangular
 
-from mercerless.solvers.hyper import whiten
+from mercerless.solvers.hyper import conjugate_gradients, whiten
 
 _TREND_RIDGE = 1e-12  # 1 / rho, relative to the trend's own normal matrix
 
 
 class ItemBasis(NamedTuple):
-    """The item kernel as ``vectors @ diag(values) @ vectors.T``, and the map that takes new items into it.
+    """The item kernel as ``vectors @ diag(values) @ vectors.T``, and the map that takes new items into it."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (rank,)
-        Eigenvalues, positive.
-    vectors : ndarray of shape (n_items, rank)
-        Orthonormal eigenvectors.
-    projection : ndarray of shape (n_landmarks, rank)
-        ``G(z, landmarks) @ projection`` equals ``G(z, items) @ vectors``.
-    """
-
-    values: NDArray
-    vectors: NDArray
-    projection: NDArray
+    values: NDArray  # (rank,), not negative
+    vectors: NDArray  # (n_items, rank), orthonormal
+    projection: NDArray  # (n_landmarks, rank): G(z, landmarks) @ projection = G(z, items) @ vectors
 
     @property
     def complete(self) -> bool:
@@ -36,64 +26,24 @@ class ItemBasis(NamedTuple):
 
 
 class TensorSolution(NamedTuple):
-    """A symmetric kernel ``trend + r(z).core.r(z')``, and what is known of training items beyond it.
+    """A symmetric kernel ``trend + r(z).core.r(z')``, and what is known of training items beyond it."""
 
-    Parameters
-    ----------
-    trend_coef : ndarray of shape (n_trends,)
-        Coefficients of the trend functions.
-    core : ndarray of shape (rank, rank)
-        For two new items with ``r(z) = G(z, landmarks) @ projection``.
-    item_coef : ndarray of shape (rank, n_items) or None
-        ``r(z) @ item_coef`` is the value, without trend, of a new and a training item.
-    item_values : ndarray of shape (n_items, n_items) or None
-        The fitted values between training items, trend included.
-    certificate : float
-        Relative residual of the linear system; for the closed form, of the trend's equations.
-    n_iter : int
-        Iterations, 0 for the closed form.
-    """
-
-    trend_coef: NDArray
-    core: NDArray
-    item_coef: NDArray | None
-    item_values: NDArray | None
-    certificate: float
-    n_iter: int = 0
+    trend_coef: NDArray  # (n_trends,)
+    core: NDArray  # (rank, rank), for two new items with r(z) = G(z, landmarks) @ projection
+    item_coef: NDArray | None  # (rank, n_items): r(z) @ item_coef for a new and a training item, without trend
+    item_values: NDArray | None  # (n_items, n_items), fitted between training items, trend included
+    certificate: float  # relative residual of the linear system; for the closed form, of the trend's equations
+    n_iter: int = 0  # 0 for the closed form
 
 
 def item_basis(G: NDArray) -> ItemBasis:
-    """The complete basis from the full item kernel matrix.
-
-    Parameters
-    ----------
-    G : ndarray of shape (n, n)
-        The item kernel, positive semi-definite.
-
-    Returns
-    -------
-    ItemBasis
-        With eigenvalues clamped at 0 from below.
-    """
+    """The complete basis from the full item kernel matrix."""
     values, vectors = eigh(G)
     return ItemBasis(np.maximum(values, 0.0), vectors, vectors)
 
 
 def landmark_basis(G_landmarks: NDArray, G_items: NDArray) -> ItemBasis:
-    """The basis of the Nystroem approximation from a few landmark items.
-
-    Parameters
-    ----------
-    G_landmarks : ndarray of shape (m, m)
-        The item kernel between landmarks.
-    G_items : ndarray of shape (n, m)
-        The item kernel between items and landmarks.
-
-    Returns
-    -------
-    ItemBasis
-        Of rank at most m; directions below 1e-12 of the largest are dropped.
-    """
+    """The basis of the Nystroem approximation from a few landmark items."""
     L = whiten(G_landmarks)
     features = solve_triangular(L, G_items.T, lower=True).T
     values, P = eigh(features.T @ features)
@@ -119,15 +69,6 @@ class TensorProblem:
     ``w_ij = 1/(sigma_i sigma_j + alpha)`` the trend solves ``A beta = b``, ``A_lk = sum w T_l T_k``,
     ``b_l = sum w T_l T``, and the rest is ``core = w * (T - sum_l beta_l T_l)``, T the target in the basis.
     ``alpha = 0`` without trend is bilinear ridge. Cost: ``(q + 1) n^2 rank`` once, then ``q^2 n^2`` per solve.
-
-    Parameters
-    ----------
-    S : ndarray of shape (n, n)
-        The similarities, symmetric, without NaN.
-    basis : ItemBasis
-        The item kernel.
-    trends : list of ndarray of shape (n, n)
-        The trend functions at all pairs; may be empty.
     """
 
     def __init__(self, S: NDArray, basis: ItemBasis, trends: list[NDArray]):
@@ -271,30 +212,6 @@ def tensor_ridge_missing(
     ``D_ij = sqrt(sigma_i sigma_j)``, by conjugate gradients preconditioned with the closed form for the full matrix.
     Needs ``alpha > 0``. Certificate: preconditioned residual relative to its start. Cost: four products
     n x n x rank per iteration. With a landmark basis the complement is left out of the model.
-
-    Parameters
-    ----------
-    S : ndarray of shape (n, n)
-        The similarities, symmetric, NaN where unknown.
-    basis : ItemBasis
-        The item kernel.
-    trends : list of ndarray of shape (n, n)
-        The trend functions.
-    noise : float
-        What an item shares with itself only.
-    alpha : float
-        The ridge penalty.
-    tol : float, default=1e-5
-        Relative residual at which to stop.
-    max_iter : int, default=300
-        Most iterations.
-    callback : callable or None, default=None
-        Called with a dict after every iteration; a true result stops.
-
-    Returns
-    -------
-    TensorSolution
-        The kernel.
     """
     used = ~np.isnan(S)
     share = float(used.mean())
@@ -311,48 +228,31 @@ def tensor_ridge_missing(
     system += (_TREND_RIDGE * S.size * share + 1e-12 * max(float(np.trace(system)), 0.0)) * np.eye(len(flat))
     factor = cho_factor(system) if trends else None
 
-    def residual_to_gradient(R: NDArray) -> tuple[NDArray, NDArray]:
-        return D * (U.T @ R @ U), flat @ R.ravel()
+    def split(v: NDArray) -> tuple[NDArray, NDArray]:
+        return v[: D.size].reshape(D.shape), v[D.size :]
 
-    def product(Z: NDArray, beta: NDArray) -> tuple[NDArray, NDArray]:
+    def gradient(R: NDArray) -> NDArray:
+        return np.append(D * (U.T @ R @ U), flat @ R.ravel())
+
+    def product(v: NDArray) -> NDArray:
+        Z, beta = split(v)
         K = U @ (D * Z) @ U.T + (beta @ flat).reshape(S.shape)
-        g, h = residual_to_gradient(np.where(used, K, 0.0))
-        return g + alpha * Z, h + _TREND_RIDGE * S.size * share * beta
+        penalty = np.append(alpha * Z, _TREND_RIDGE * S.size * share * beta)
+        return gradient(np.where(used, K, 0.0)) + penalty
 
-    def precondition(g: NDArray, h: NDArray) -> tuple[NDArray, NDArray]:
+    def precondition(v: NDArray) -> NDArray:
+        g, h = split(v)
         if factor is None:
-            return weight * g, h
+            return np.append(weight * g, h)
         beta = cho_solve(factor, h - share * inner @ (D * weight * g).ravel())
-        return weight * (g - share * D * (beta @ inner).reshape(D.shape)), beta
+        return np.append(weight * (g - share * D * (beta @ inner).reshape(D.shape)), beta)
 
-    x = [np.zeros_like(D), np.zeros(len(flat))]
-    r = list(residual_to_gradient(np.where(used, S, 0.0)))
-    z = precondition(*r)
-    p, rho = z, _dot(r, z)
-    start, iteration = max(rho, np.finfo(float).tiny), 0
-    while rho > tol**2 * start and iteration < max_iter:
-        iteration += 1
-        image = product(*p)
-        step = rho / _dot(p, image)
-        x = [a + step * b for a, b in zip(x, p)]
-        r = [a - step * b for a, b in zip(r, image)]
-        z = precondition(*r)
-        rho, previous = max(0.0, _dot(r, z)), rho
-        p = [a + (rho / previous) * b for a, b in zip(z, p)]
-        if callback is not None and callback({"iteration": iteration, "residual": np.sqrt(rho / start)}):
-            break
-    core = x[0] / np.maximum(D, np.finfo(float).tiny)
-    core = (core + core.T) / 2
-    trend = (x[1] @ flat).reshape(S.shape)
-    return TensorSolution(
-        x[1] / norms[:, 0],
-        core,
-        (core * sigma) @ U.T,
-        trend + U @ (D**2 * core) @ U.T,
-        float(np.sqrt(rho / start)),
-        iteration,
+    x, residual, n_iter = conjugate_gradients(
+        product, precondition, gradient(np.where(used, S, 0.0)), tol, max_iter, callback
     )
-
-
-def _dot(a, b) -> float:
-    return float(np.vdot(a[0], b[0]) + a[1] @ b[1])
+    Z, beta = split(x)
+    core = Z / np.maximum(D, np.finfo(float).tiny)
+    core = (core + core.T) / 2
+    trend = (beta @ flat).reshape(S.shape)
+    values = trend + U @ (D**2 * core) @ U.T
+    return TensorSolution(beta / norms[:, 0], core, (core * sigma) @ U.T, values, residual, n_iter)

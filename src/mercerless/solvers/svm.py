@@ -6,15 +6,17 @@ ordinary machine with the kernel matrix ``|K| = V |s| V'``. With a factor c for 
 machine times the projector are coefficients for the original kernel, and new items need nothing but ``k(x, x_i)``.
 """
 
+from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh, lu_factor, lu_solve
+from scipy.linalg import eigh
 from sklearn.svm import SVC, SVR
 
 from mercerless.solvers.krein import center_kernel, kept
+from mercerless.solvers.linear import hinge_sums, squared_hinge
 
 
 class Stabilized(NamedTuple):
@@ -139,63 +141,25 @@ def tube_machine(
 
 
 def squared_hinge_machine(
-    K: NDArray, sign: NDArray, C: float = 1.0, weight: NDArray | None = None, *, max_iter: int = 100
+    K: NDArray, sign: NDArray, C: float = 1.0, weight: NDArray | None = None, *, max_iter: int = 1000
 ) -> Machine:
     """Minimize ``coef' K coef / 2 + C sum(weight * max(0, 1 - sign * f)^2)`` for a positive semi-definite `K`.
 
-    Newton's method on the active set A = {sign f < 1}: there ``coef = 2 C weight (sign - f)``, sum(coef) = 0, one
-    bordered linear system of the size of A; an exact line search on the piecewise quadratic makes it global. The
-    problem is strictly convex in f, the number of steps finite (about ten). Cost O(|A|^3) per step. Certificate:
-    the duality gap. Rows of weight zero and a single class (f = sign) are allowed.
+    The linear machine of `squared_hinge` on the features of an eigendecomposition; at its optimum
+    ``coef = 2 C weight * sign * max(0, 1 - sign * f)``. Certificate: the duality gap. Rows of weight zero and a single
+    class (f = sign) are allowed.
     """
-    n = len(K)
-    if np.all(sign == sign[0]):
-        return Machine(np.zeros(n), float(sign[0]), 0.0, 0)
-    cost = 2.0 * C * (np.ones(n) if weight is None else weight)
-    used = cost > 0
-    beta, b, f = np.zeros(n), 0.0, np.zeros(n)
-    active = used.copy()
-    step, done = 0, False
-    while not done and step < max_iter:
-        step += 1
-        A = np.flatnonzero(active)
-        system = np.zeros((len(A) + 1, len(A) + 1))
-        system[:-1, :-1] = K[np.ix_(A, A)]
-        system[np.arange(len(A)), np.arange(len(A))] += 1.0 / cost[A]
-        system[-1, :-1] = system[:-1, -1] = 1.0
-        solution = lu_solve(lu_factor(system), np.r_[sign[A], 0.0])
-        new_beta = np.zeros(n)
-        new_beta[A], new_b = solution[:-1], solution[-1]
-        new_f = K @ new_beta + new_b
-        t = _line_search(beta, new_beta, f - b, new_f - new_b, f, new_f, sign, cost)
-        beta, b, f = beta + t * (new_beta - beta), b + t * (new_b - b), f + t * (new_f - f)
-        now = used & (sign * f < 1.0)
-        done = t == 1.0 and np.array_equal(now, active)
-        active = now
-        if not active.any():  # f separates with margin: only from a start, keep all rows
-            active = used.copy()
-    alpha = np.maximum(sign * beta, 0.0)
-    norm, loss = beta @ (f - b), np.maximum(0.0, 1.0 - sign * f)
-    primal = norm / 2 + cost @ loss**2 / 2
-    dual = alpha.sum() - norm / 2 - np.sum(alpha[used] ** 2 / cost[used]) / 2
-    return Machine(beta, float(b), _relative(primal, dual), step)
-
-
-def _line_search(beta, new_beta, Kb, new_Kb, f, new_f, sign, cost):
-    """The step in (0, 1] that minimises the convex objective between two points, 1 where it still descends there."""
-    linear, quadratic = (new_beta - beta) @ Kb, (new_beta - beta) @ (new_Kb - Kb)
-    d = new_f - f
-
-    def slope(t):
-        return linear + t * quadratic - (cost * sign * d) @ np.maximum(0.0, 1.0 - sign * (f + t * d))
-
-    if slope(1.0) <= 1e-12 * abs(slope(0.0)):
-        return 1.0
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if slope(middle) < 0 else (low, middle)
-    return high
+    w = np.ones(len(K)) if weight is None else weight
+    values, Z = eigh(K, driver="evd")
+    Z *= np.sqrt(np.maximum(values, 0.0))
+    run = partial(hinge_sums, Z, (sign * np.sqrt(w))[:, None])
+    solution = squared_hinge(run, Z.shape[1], np.array([C]), tol=1e-20, max_iter=max_iter)
+    b = float(solution.intercept[0])
+    loss = np.maximum(0.0, 1.0 - sign * (Z @ solution.coef[:, 0] + b))
+    beta = 2.0 * C * w * sign * loss
+    norm = float(beta @ K @ beta)
+    primal, dual = norm / 2 + C * (w @ loss**2), np.abs(beta).sum() - norm / 2 - C * (w @ loss**2)
+    return Machine(beta, b, _relative(primal, dual), solution.n_iter)
 
 
 def _relative(primal: float, dual: float) -> float:

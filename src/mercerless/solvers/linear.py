@@ -1,7 +1,7 @@
 """Linear machines on features of many rows, from sums over blocks of rows: squared hinge and ridge.
 
 Features ``[z(x), 1]`` are never held for all rows unless the caller does so; a *pass* goes over the rows once and
-returns sums. This is stage 2 of the hyper-kernel estimators at scale; nothing here knows of kernels.
+returns sums. Nothing here knows of kernels.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,77 +15,46 @@ _STEPS = 0.5 ** np.arange(8)  # lengths of Newton steps that one pass looks at
 
 
 class HingeSums(NamedTuple):
-    """What a pass over the rows tells of one problem and one Newton step.
+    """What a pass over the rows tells of one problem and one Newton step."""
 
-    Parameters
-    ----------
-    loss : ndarray of shape (n_steps,)
-        The squared hinge losses, summed, after steps of all lengths.
-    gram : ndarray of shape (n_features + 1, n_features + 1)
-        ``[Z 1]^T [Z 1]`` over the rows that the full step leaves inside the margin.
-    rhs : ndarray of shape (n_features + 1,)
-        ``[Z 1]^T sign`` over the same rows.
-    """
-
-    loss: NDArray
-    gram: NDArray
-    rhs: NDArray
+    loss: NDArray  # (n_steps,), the squared hinge losses after steps of all lengths
+    gram: NDArray  # weighted [Z 1]^T [Z 1] over the rows that the full step leaves inside the margin
+    rhs: NDArray  # weighted [Z 1]^T sign over the same rows
 
     def __add__(self, other: "HingeSums") -> "HingeSums":  # type: ignore[override]
         return HingeSums(*(a + b for a, b in zip(self, other)))
 
 
 class LinearSolution(NamedTuple):
-    """Coefficients of linear machines, one column per problem, and how well they solve it.
+    """Coefficients of linear machines, one column per problem, and how well they solve it."""
 
-    Parameters
-    ----------
-    coef : ndarray of shape (n_features, n_problems)
-        The weights.
-    intercept : ndarray of shape (n_problems,)
-        The constants.
-    certificate : float
-        The largest relative bound on what the objective can still fall.
-    n_iter : int
-        Passes over the rows.
-    """
-
-    coef: NDArray
-    intercept: NDArray
-    certificate: float
-    n_iter: int
+    coef: NDArray  # (n_features, n_problems)
+    intercept: NDArray  # (n_problems,)
+    certificate: float  # the largest relative bound on what the objective can still fall
+    n_iter: int  # passes over the rows
 
 
 def hinge_sums(Z: NDArray, signs: NDArray, old: NDArray, new: NDArray) -> list[HingeSums]:
-    """The sums over one block of rows.
+    """The sums over one block of rows, one per column of signs: -1 or 1 times the root of the row's weight.
 
-    Parameters
-    ----------
-    Z : ndarray of shape (n, n_features)
-        The block's features.
-    signs : ndarray of shape (n, n_problems)
-        -1 or 1; 0 leaves a row out.
-    old, new : ndarray of shape (n_features + 1, n_problems)
-        Weights, the intercept last, before and after a full Newton step.
-
-    Returns
-    -------
-    list of HingeSums
-        One per problem.
+    ``old`` and ``new`` are weights of the features, the intercept last, before and after a full Newton step.
     """
     out = []
     before, after = (Z @ w[:-1] + w[-1] for w in (old, new))
     for k, sign in enumerate(signs.T):
-        slack = sign * sign - sign * before[:, k]
+        root = np.abs(sign)
+        slack = root - sign * before[:, k]
         change = sign * (after[:, k] - before[:, k])
         loss = np.array([np.square(np.maximum(slack - t * change, 0.0)).sum() for t in _STEPS])
         active = np.flatnonzero(slack - change > 0)
+        root, sign = root[active], sign[active]
         A = Z[active]
+        A *= root[:, None]
         gram = np.empty((Z.shape[1] + 1,) * 2)
         gram[:-1, :-1] = A.T @ A
-        gram[-1, :-1] = gram[:-1, -1] = A.sum(axis=0)
-        gram[-1, -1] = len(A)
-        out.append(HingeSums(loss, gram, np.append(sign[active] @ A, sign[active].sum())))
+        gram[-1, :-1] = gram[:-1, -1] = root @ A
+        gram[-1, -1] = root @ root
+        out.append(HingeSums(loss, gram, np.append(sign @ A, sign @ root)))
     return out
 
 
@@ -107,28 +76,6 @@ def squared_hinge(
     local quadratic is from its minimum, relative to the objective. Rows of one sign only give ``w = 0, b = sign``.
     Cost per pass: a product of the features with the weights, and ``|A| n_features^2`` for the rows A inside the
     margin.
-
-    Parameters
-    ----------
-    run : callable
-        ``run(old, new)`` adds `hinge_sums` over all rows.
-    n_features : int
-        The number of features.
-    C : ndarray of shape (n_problems,)
-        Loss weights.
-    start : ndarray of shape (n_features + 1, n_problems) or None, default=None
-        Weights to start from; None: zero.
-    tol : float, default=1e-10
-        Certificate at which to stop.
-    max_iter : int, default=50
-        Most passes.
-    callback : callable or None, default=None
-        Called with a dict after every pass; a true result stops.
-
-    Returns
-    -------
-    LinearSolution
-        The machines.
     """
     C = np.asarray(C, dtype=float)
     old = np.zeros((n_features + 1, len(C))) if start is None else start.copy()
@@ -144,7 +91,8 @@ def squared_hinge(
             best = int(np.argmin(values))
             if best > 0 or not values[0] <= value[k]:  # a shorter step: the next pass looks at its end
                 moved = old[:, k] + _STEPS[best] * (new[:, k] - old[:, k])
-                done[k] = not values[best] < value[k]
+                # no length is better: at the rounding of the objective, or all of them are too long
+                done[k] = not values[best] < value[k] and gap[k] < 1e-12
                 new[:, k] = old[:, k] if done[k] else moved
                 continue
             value[k], old[:, k] = values[0], new[:, k]
@@ -172,42 +120,15 @@ def _newton_step(sums: HingeSums, w: NDArray, C: float, value: float) -> tuple[N
 
 
 class RidgeChoice(NamedTuple):
-    """A ridge regression and the loss weight that cross-validation chose for it.
+    """A ridge regression and the loss weight that cross-validation chose for it."""
 
-    Parameters
-    ----------
-    solution : LinearSolution
-        The coefficients on all rows; the certificate is the relative residual of the normal equations.
-    C : float
-        The loss weight.
-    errors : ndarray of shape (n_values,)
-        Mean squared validation errors; zeros when nothing was compared.
-    """
-
-    solution: LinearSolution
+    solution: LinearSolution  # on all rows; the certificate is the relative residual of the normal equations
     C: float
-    errors: NDArray
+    errors: NDArray  # mean squared validation errors; zeros when nothing was compared
 
 
 def moment_sums(Z: NDArray, y: NDArray, folds: NDArray, n_folds: int) -> NDArray:
-    """``[Z 1 y]^T [Z 1 y]`` of a block of rows, by fold.
-
-    Parameters
-    ----------
-    Z : ndarray of shape (n, n_features)
-        The features.
-    y : ndarray of shape (n,)
-        The targets.
-    folds : ndarray of int of shape (n,)
-        The fold of every row.
-    n_folds : int
-        How many folds there are.
-
-    Returns
-    -------
-    ndarray of shape (n_folds, n_features + 2, n_features + 2)
-        The sums; those of two blocks add up.
-    """
+    """``[Z 1 y]^T [Z 1 y]`` of a block of rows, by fold."""
     rows = np.column_stack([Z, np.ones(len(Z)), y])
     return np.stack([rows[folds == k].T @ rows[folds == k] for k in range(n_folds)])
 
@@ -217,18 +138,6 @@ def ridge_choice(moments: NDArray, C: NDArray) -> RidgeChoice:
 
     Needs the folds' moments only: one eigendecomposition per fold gives the whole path. Certificate: relative residual
     of the normal equations. Global optimum. With one fold, or one C, nothing is compared and the middle C is taken.
-
-    Parameters
-    ----------
-    moments : ndarray of shape (n_folds, n_features + 2, n_features + 2)
-        From `moment_sums`.
-    C : ndarray of shape (n_values,)
-        Positive loss weights.
-
-    Returns
-    -------
-    RidgeChoice
-        The regression on all rows.
     """
     whole, errors = moments.sum(axis=0), np.zeros(len(C))
     filled = [fold for fold in moments if fold[-2, -2] > 0]
@@ -248,20 +157,7 @@ def ridge_choice(moments: NDArray, C: NDArray) -> RidgeChoice:
 
 
 def ridge_path_of_moments(moments: NDArray, C: NDArray) -> NDArray:
-    """The ridge regressions of `ridge_choice` for all values of C, from one eigendecomposition.
-
-    Parameters
-    ----------
-    moments : ndarray of shape (n_features + 2, n_features + 2)
-        ``[Z 1 y]^T [Z 1 y]``.
-    C : ndarray of shape (n_values,)
-        Positive loss weights.
-
-    Returns
-    -------
-    ndarray of shape (n_features + 1, n_values)
-        Weights, the intercept last.
-    """
+    """The ridge regressions of `ridge_choice` for all values of C, from one eigendecomposition."""
     n = moments[-2, -2]
     mean, target = moments[-2, :-2] / n, moments[-2, -1] / n
     values, vectors = eigh(moments[:-2, :-2] - n * np.outer(mean, mean))
