@@ -7,6 +7,7 @@ import lzma
 import re
 import sys
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from scipy.io import savemat
 from scipy.spatial.distance import squareform
 
 from mercerless.comparison import read_problem
+from mercerless.comparison.tables import parse_table
 
 pd = pytest.importorskip("pandas")
 
@@ -125,6 +127,12 @@ TABLES = {
     "numeric header without index": ("t.csv", text(pd.DataFrame(X).assign(target=Y).to_csv(index=False)), COLUMN, X),
     "no header": ("t.csv", text(TABLE.to_csv(index=False, header=False)), {}, X),
     "id column": ("t.csv", text(TABLE.assign(id=IDS)[["a", "id", "b", "c", "target"]].to_csv(index=False)), COLUMN, X),
+    "years as header": (
+        "t.csv",
+        text(TABLE.set_axis(["2001", "2002", "2007", "target"], axis=1).set_index(pd.Index(IDS, name="name")).to_csv()),
+        COLUMN,
+        X,
+    ),
     "R's write.table": ("t.txt", text(r_table(TABLE.to_numpy(), TABLE.columns)), COLUMN, X),
     "R's write.csv": ("t.csv", text(TABLE.set_axis(range(1, N + 1)).to_csv(quoting=2)), COLUMN, X),
     "gzip": ("t.csv.gz", raw(gzip.compress(CSV.encode())), COLUMN, X),
@@ -248,6 +256,30 @@ def test_strings(tmp_path, monkeypatch, case):
     problem = read(tmp_path, monkeypatch, case)
     assert problem.kind == "strings" and problem.items == tuple(WORDS)
     np.testing.assert_array_equal(problem.y, Y)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_pandas_writes_is_read_back(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(5, 40))
+    makers = (
+        lambda: rng.normal(size=n) * 10.0 ** rng.integers(-20, 20),
+        lambda: rng.integers(0, 100, n),
+        lambda: rng.choice(["u", "v v", "w;x", "y,z", 'q"r'], n),
+    )
+    table = pd.DataFrame({j: makers[rng.integers(3)]() for j in range(rng.integers(1, 7))})
+    table["target"] = rng.choice(["yes", "no"], n) if rng.random() < 0.5 else rng.integers(0, 2, n)
+    if rng.random() < 0.5:
+        table.columns = [f"c{name}" for name in table.columns]
+    header, separator = rng.random() < 0.8, rng.choice([",", ";", "\t", "|"])
+    index = header and rng.random() < 0.5
+    decimal = "," if separator != "," and rng.random() < 0.5 else "."
+    written = table.to_csv(sep=separator, decimal=decimal, header=header, index=index)
+    found = parse_table(written, Path("t.csv"))
+    assert found.named == header and found.ids == (tuple(map(str, table.index)) if index else None)
+    for (own, cells), (name, expected) in zip(found.frame.items(), table.items()):
+        assert not header or own == str(name)
+        np.testing.assert_array_equal(cells.to_numpy(), expected.to_numpy())
 
 
 def test_standard_input(monkeypatch):

@@ -356,8 +356,9 @@ def _is_header(first: list[str], others: list[list[str]], n_rows: int) -> bool:
         return bool(words) or counted or named_rows
     if words:
         news = [len(set(cells)) == len(cells) and not any(map(is_number, cells)) for cells in below]
-        fits = not any(first[i] in below[i] or news[i] for i in words)
-        return (0 in words and (named_rows or first[0].lower() in ID_NAMES)) or (counted and fits)
+        again = any(first[i] in below[i] for i in words)
+        known = any(first[i].lower() in LABEL_NAMES for i in words) or (0 in words and first[0].lower() in ID_NAMES)
+        return (0 in words and named_rows) or (not again and (known or (counted and not any(news[i] for i in words))))
     return counted and len(first) > 2 and (n_rows == len(first) + 1 or (first[0] == "0" and n_rows != len(first)))
 
 
