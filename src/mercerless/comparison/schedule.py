@@ -562,13 +562,19 @@ class Run:
             return Step(group, 0, 0, larger[0])
         if not grown:
             return None
-        steps = self._splits(group, grown[-1])
+        size = next((size for size in reversed(grown) if self._is_affordable(group, size)), grown[0])
+        steps = self._splits(group, size)
         if self.problem.y_test is not None:
-            steps.append(Step(group, 0, -1, grown[-1]))
+            steps.append(Step(group, 0, -1, size))
         return next((step for step in steps if not self._is_done(step) and step not in self.running), None)
 
     def _is_affordable(self, group: str, part: float) -> bool:
-        """Whether all splits of a size fit into the group's share: what the cheaper ones leave is shared equally."""
+        """Whether all splits of a size fit into the group's share: what the cheaper ones leave is shared equally.
+
+        What was begun beyond the first split only has to fit into the time that is left.
+        """
+        if any(self._is_done(step) or step in self.running for step in self._splits(group, part)[1:]):
+            return self._need(group, part) <= self.remaining * self.n_workers
         left = 0.9 * self.remaining * self.n_workers
         needs = {other: self._need(other, sizes[-1]) for other in self.groups if (sizes := self._possible_sizes(other))}
         waiting = sorted((other for other in needs if needs[other] > 0 or other == group), key=needs.__getitem__)
@@ -607,8 +613,8 @@ class Run:
     def _seconds(self, group: str, part: float) -> float:
         """Expected seconds of one split: as it was on this part, or grown from smaller ones; 0 where nothing is known.
 
-        The exponent of the growth is that between the two largest sizes known: constant overhead, which makes up
-        most of a small fit, makes it small at first.
+        The exponent of the growth is that between the two largest sizes known. From a single one it is 1, or
+        1/2 from a very small part, most of which is constant overhead: trying the next size on one split tells.
         """
         known = {
             size: float(np.mean(list(splits.values()))) for (own, size), splits in self.costs.items() if own == group
@@ -618,10 +624,10 @@ class Run:
         sizes = sorted(size for size in known if size < part)
         if not sizes:
             return min(known.values())
-        growth = 1.5
+        growth = 0.5 if sizes[-1] < 0.125 else 1.0
         if len(sizes) > 1:
             small, large = sizes[-2:]
-            growth = np.clip(np.log(known[large] / known[small]) / np.log(large / small), 1.0, 3.0)
+            growth = np.clip(np.log(known[large] / known[small]) / np.log(large / small), 0.5, 3.0)
         return known[sizes[-1]] * (part / sizes[-1]) ** growth
 
     def _limit(self, step: Step) -> float:
