@@ -227,12 +227,12 @@ def parse_table(text: str, path: Path) -> Table:
         lines, lengths = [], [max(lengths)]
     width = max(lengths)
     check_memory(16.0 * width * len(rows), f"Reading {what}", remedy="use a part of the rows, or save it as .npy")
-    content = "\n".join(rows)
+    content = "\n".join(rows).encode()
 
     def read(**options: Any) -> DataFrame:
         try:
             return pd.read_csv(
-                io.StringIO(content),
+                io.BytesIO(content),
                 sep=separator,
                 names=range(width),
                 index_col=False,
