@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless._validation import check_real, row_blocks
+from mercerless._memory import row_blocks
+from mercerless._validation import check_real
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from mercerless._memory import available_memory, check_memory, format_bytes, memory_budget, row_blocks  # noqa: F401
+from mercerless._memory import row_blocks
 
 #: Asymmetry, relative to the largest entry, that is taken for rounding.
 SYMMETRY_RTOL = 1e-8

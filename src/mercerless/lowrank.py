@@ -11,7 +11,8 @@ from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils import check_random_state
 
 from mercerless._blocks import is_dask, map_rows, take_rows
-from mercerless._validation import as_items, check_memory, check_real, memory_budget, row_blocks
+from mercerless._memory import check_memory, memory_budget, row_blocks
+from mercerless._validation import as_items, check_real
 from mercerless.kernels import Kernel, PairFunction, Precomputed
 
 __all__ = ["LandmarkMap", "Landmarks", "LowRank", "PivotedCholesky", "nystroem", "pivoted_cholesky", "select_landmarks"]

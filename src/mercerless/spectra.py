@@ -15,7 +15,8 @@ from scipy.linalg import eigh, eigvalsh
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercerless._validation import check_memory, check_real, check_square, check_symmetric, relative_asymmetry
+from mercerless._memory import check_memory
+from mercerless._validation import check_real, check_square, check_symmetric, relative_asymmetry
 
 __all__ = [
     "Asymmetry",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
-from mercerless._validation import format_bytes
+from mercerless._memory import format_bytes
 from mercerless.comparison.learners import MatrixSpectrum
 from mercerless.comparison.negative import negative_sentences
 from mercerless.comparison.schedule import MAX_TEST, N_FOLDS, OF_ITEMS

@@ -12,17 +12,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_classes,
-    check_memory,
     check_real,
     check_square,
     check_targets,
     check_weight,
     leave_one_out_constant,
-    memory_budget,
-    row_blocks,
     warn_if_useless,
 )
 from mercerless.estimators.base import KernelEstimator, used_items, used_rows

@@ -23,16 +23,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
-from mercerless._validation import (
-    check_labels,
-    check_memory,
-    check_symmetric,
-    check_targets,
-    check_weight,
-    memory_budget,
-    row_blocks,
-)
+from mercerless._validation import check_labels, check_symmetric, check_targets, check_weight
 from mercerless.estimators.base import KernelEstimator, used_items
 from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed

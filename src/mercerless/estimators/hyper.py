@@ -20,8 +20,9 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
+from mercerless._memory import check_memory
 from mercerless._optional import CallbackSupportMixin, with_callbacks
-from mercerless._validation import check_classes, check_memory
+from mercerless._validation import check_classes
 from mercerless.kernels.base import Kernel, Scale
 from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, pair_index, take_pairs
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion

@@ -16,18 +16,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import blockwise, is_dask, reduce_rows, take_rows
+from mercerless._memory import check_memory, format_bytes, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_classes,
-    check_memory,
     check_symmetric,
     check_symmetric_kernel,
     check_targets,
     check_weight,
-    format_bytes,
     leave_one_out_constant,
-    memory_budget,
-    row_blocks,
     warn_if_folds_are_useless,
 )
 from mercerless.estimators.base import KernelEstimator, used_items, used_rows

@@ -15,16 +15,14 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import blockwise, check_rows, is_dask, reduce_rows, take_rows
+from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._optional import CallbackSupportMixin, with_callbacks
 from mercerless._validation import (
     check_classes,
     check_labels,
-    check_memory,
     check_targets,
     check_weight,
     leave_one_out_constant,
-    memory_budget,
-    row_blocks,
     warn_if_useless,
 )
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace

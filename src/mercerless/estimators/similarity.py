@@ -15,20 +15,18 @@ from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
 from mercerless._validation import (
     UselessModelWarning,
     check_labels,
-    check_memory,
     check_real,
     check_square,
     check_symmetric,
     check_targets,
     check_weight,
     leave_one_out_constant,
-    memory_budget,
     relative_asymmetry,
-    row_blocks,
     warn_if_useless,
 )
 from mercerless.estimators.base import KernelEstimator, used_items, used_rows

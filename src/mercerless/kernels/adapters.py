@@ -11,7 +11,8 @@ from sklearn.gaussian_process.kernels import Hyperparameter, PairwiseKernel
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from mercerless._validation import SYMMETRY_RTOL, as_items, check_memory, check_real
+from mercerless._memory import check_memory
+from mercerless._validation import SYMMETRY_RTOL, as_items, check_real
 from mercerless.kernels.base import Kernel, _check_cotangent, _check_pair, _check_theta
 from mercerless.kernels.dot_product import Polynomial, Sigmoid
 from mercerless.kernels.stationary import Gaussian, Laplace, _Cityblock, _SquaredDistance

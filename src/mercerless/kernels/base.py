@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from threadpoolctl import ThreadpoolController
 
-from mercerless._validation import check_real, row_blocks
+from mercerless._memory import row_blocks
+from mercerless._validation import check_real
 
 # Entries of the result that one thread works on at a time: they stay in the second-level cache between the
 # matrix product and the elementwise part.

@@ -14,7 +14,8 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 
-from mercerless._validation import check_real, row_blocks
+from mercerless._memory import row_blocks
+from mercerless._validation import check_real
 
 
 class PairIndex(NamedTuple):

@@ -13,7 +13,7 @@ from sklearn.svm import SVC, SVR
 from sklearn.utils import check_random_state
 
 from mercerless._blocks import is_dask, map_rows, reduce_rows, take_rows
-from mercerless._validation import check_memory, memory_budget, row_blocks
+from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless.kernels.base import Kernel
 from mercerless.lowrank import nystroem, select_landmarks
 from mercerless.selection.folds import fold_numbers

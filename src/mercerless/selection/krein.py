@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercerless._validation import row_blocks
+from mercerless._memory import row_blocks
 from mercerless.solvers.krein import (
     KreinSystem,
     augmented_rows,

@@ -11,7 +11,7 @@ from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from mercerless._validation import check_memory, row_blocks
+from mercerless._memory import check_memory, row_blocks
 from mercerless.solvers.quartic import duality_gap, gap_scale, snap, solve_quartic
 
 _DENSE_EIGEN = 150  # below this size a full eigendecomposition is faster than Lanczos iterations

@@ -10,7 +10,7 @@ from scipy.linalg import cho_factor, cho_solve, eigh, lu_solve
 from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
-from mercerless._validation import row_blocks
+from mercerless._memory import row_blocks
 from mercerless.solvers.ridge import factorize
 
 # log bandwidths of standardised features: the shared ones, and the local ones

@@ -17,7 +17,7 @@ from scipy.linalg import LinAlgError, cho_solve
 from scipy.linalg.lapack import dpotrf
 from scipy.optimize import brentq
 
-from mercerless._validation import row_blocks
+from mercerless._memory import row_blocks
 
 _MAX_ACTIVE_SET_ROUNDS = 8
 _MAX_INTERIOR_STEPS = 60

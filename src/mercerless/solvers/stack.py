@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
 from scipy.optimize import nnls
 
-from mercerless._validation import row_blocks
+from mercerless._memory import row_blocks
 
 # Relative penalties: all cost the same eigendecomposition for a spectrum, a Cholesky factorisation each for features.
 SPECTRAL_PENALTIES = tuple(10.0**power for power in range(-5, 2))
