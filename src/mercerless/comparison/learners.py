@@ -310,7 +310,9 @@ def _features(setting: Setting) -> GridSearchCV:
     """A linear model on the similarities, or distances, to the training items, or to landmarks among many."""
     linear = setting.choose(LogisticRegression(max_iter=1000), Ridge())
     grid = setting.choose({"C": [1e-4, 1e-3, 0.01, 0.1, 1.0]}, {"alpha": [1.0, 10.0, 100.0, 1e3, 1e4]})
-    landmarks = {"n_landmarks": LANDMARKS, "random_state": setting.random_state} if setting.is_large else {}
+    landmarks: dict[str, Any] = (
+        {"n_landmarks": LANDMARKS, "random_state": setting.random_state} if setting.is_large else {}
+    )
     return setting.search(make_pipeline(SimilarityFeatures("precomputed", **landmarks), StandardScaler(), linear), grid)
 
 

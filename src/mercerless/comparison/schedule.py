@@ -303,6 +303,7 @@ class Step(NamedTuple):
 
 
 JUDGE = Step("negative part of the spectrum", 0, 0)
+END = Step("end", -1, -1)
 
 
 @dataclass
@@ -396,14 +397,14 @@ class Run:
             workers.close()
         return self
 
-    def _loop(self, workers, steps: Iterator[Any]) -> None:
+    def _loop(self, workers, steps: Iterator[Step | None]) -> None:
         """Give steps to the workers for as long as there are any and there is time; None waits for a result."""
         self._tell()
         exhausted = False
         while self.remaining > 0 and (self.running or not exhausted):
             while workers.free and not exhausted:
-                step = next(steps, "end")
-                exhausted = step == "end"
+                step = next(steps, END)
+                exhausted = step == END
                 if exhausted or step is None:
                     break
                 self.running[step] = self._limit(step)
