@@ -188,6 +188,25 @@ def test_interrupt_has_its_own_code(gram, capsys, monkeypatch):
     assert "interrupted" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("module", ["numpy", "scipy.linalg", "sklearn.base", "mercerless.comparison"])
+def test_interrupt_while_importing_is_one_sentence(module):
+    code = f"""
+import os, signal, sys
+from mercerless.cli import main
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+
+assert {module!r} not in sys.modules
+sys.meta_path.insert(0, Interrupt())
+sys.exit(main(["compare"]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "mercerless: interrupted, nothing was written.\n")
+
+
 def test_installed_command():
     command = [sys.executable, "-m", "mercerless.cli", "inspect", "none.npy"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)

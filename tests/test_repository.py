@@ -168,6 +168,26 @@ def test_public_names_are_frozen():
     assert found == listed, "public names changed: say so in CHANGES.md, then update tests/public_names.txt"
 
 
+def test_importing_the_package_loads_nothing_else():
+    code = "import sys, mercerless; print([name for name in sys.modules if name.startswith(('numpy', 'sklearn'))])"
+    code += "; mercerless.KreinRidge; import mercerless.cli; print('numpy' in sys.modules, dir(mercerless))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first == "[]" and second.startswith("True") and all(repr(name) in second for name in mercerless.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'Kreinridge'"):
+        _ = mercerless.Kreinridge
+
+
+def test_type_checkers_see_the_names_that_are_loaded_on_use():
+    seen = {}
+    for node in ast.walk(ast.parse((SOURCE / "__init__.py").read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("mercerless"):
+            seen |= {alias.name: node.module for alias in node.names}
+    loaded = {name: f"mercerless.{home}" for name, home in mercerless._HOME_OF.items()}
+    assert seen == {name: loaded.get(name, "mercerless") for name in mercerless.__all__}
+
+
 def test_readme_commands_exist():
     readme, makefile = (ROOT / "README.md").read_text(), (ROOT / "Makefile").read_text()
     for target in set(re.findall(r"\bmake ([a-z]+)", readme)):

@@ -1,38 +1,36 @@
 """The command line: ``mercerless {inspect, compare, fit, predict}``, each a module of `mercerless.commands`."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
-
-from mercerless.commands import compare, fit, inspect, predict
-
-#: The modules of the subcommands, in the order the help lists them.
-COMMANDS = (inspect, compare, fit, predict)
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """Return the parser with every subcommand."""
+    """Return the parser with every subcommand, in the order the help lists them."""
+    from importlib.metadata import version
+
+    from mercerless.commands import compare, fit, inspect, predict
+
     parser = argparse.ArgumentParser(prog="mercerless", description="Learn with the similarity you have.")
     parser.add_argument("--version", action="version", version=f"mercerless {version('mercerless')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in COMMANDS:
+    for command in (inspect, compare, fit, predict):
         command.add_parser(subparsers)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 for success, 2 for bad input, 130 when interrupted."""
-    args = build_parser().parse_args(argv)
-    try:
+    program = "mercerless"
+    try:  # from the imports on, which take their time
+        args = build_parser().parse_args(argv)
+        program = f"mercerless {args.command}"
         return args.run(args) or 0
     except (ValueError, OSError, MemoryError, ImportError) as error:
-        print(f"mercerless {args.command}: {error}", file=sys.stderr)
+        print(f"{program}: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print(f"mercerless {args.command}: interrupted, nothing was written.", file=sys.stderr)
+        print(f"{program}: interrupted, nothing was written.", file=sys.stderr)
         return 130
 
 
