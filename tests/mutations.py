@@ -204,8 +204,8 @@ BUGS = [
     Bug("asymmetric-intercept-scale", "border * coef[n:].sum(axis=0)", "coef[n:].sum(axis=0)", f"{ASYM} -k intercept"),
     Bug(
         "asymmetric-choice",
-        "found[side] < (1 - 1e-9) * best[0]",
-        "found[side] > (1 - 1e-9) * best[0]",
+        "by_side[side] < (1 - 1e-9) * best[0]",
+        "by_side[side] > (1 - 1e-9) * best[0]",
         f"{ASYM} -k chosen",
     ),
     Bug(
@@ -339,26 +339,26 @@ BUGS = [
     # similarity: paths, stacking, sparse machine
     Bug(
         "stack-spectral-column-mean",
-        "centred -= (column_mean - weight @ column_mean / len(K))[:, None]",
-        "centred -= column_mean[:, None]",
+        "centered -= (column_mean - weight @ column_mean / len(K))[:, None]",
+        "centered -= column_mean[:, None]",
         f"{SIM} -k spectral",
     ),
     Bug(
         "stack-spectral-filter",
-        "transformed / values / (transformed + setting.parameter",
-        "transformed / np.abs(values) / (transformed + setting.parameter",
+        "transformed / values / (transformed + penalty",
+        "transformed / np.abs(values) / (transformed + penalty",
         f"{SIM} -k spectral",
     ),
     Bug(
         "stack-feature-weights",
-        "coef[:, position] = (inverse[:, None] * root) *",
-        "coef[:, position] = inverse[:, None] *",
+        "(inverse[:, None] * root)[:, :, None] *",
+        "inverse[:, None, None] *",
         f"{SIM} -k repeated",
     ),
     Bug(
         "stack-feature-norm",
-        "np.fill_diagonal(gram, diagonal + penalty * norm)",
-        "np.fill_diagonal(gram, diagonal + penalty)",
+        "np.fill_diagonal(A, diagonal + penalty * norm)",
+        "np.fill_diagonal(A, diagonal + penalty)",
         f"{SIM} -k primal",
     ),
     # LAB

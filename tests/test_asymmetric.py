@@ -15,12 +15,8 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_
 from mercerless import UselessModelWarning
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.kernels.local import LocalGaussian
-from mercerless.solvers.ridge import (
-    asymmetric_ridge,
-    choose_asymmetric_ridge,
-    largest_singular_value,
-    leave_one_out_errors,
-)
+from mercerless.selection.asymmetric import choose_asymmetric_ridge, leave_one_out_errors
+from mercerless.solvers.asymmetric import asymmetric_ridge, largest_singular_value
 
 
 def problem(n=40, d=3, seed=0, outputs=1):

@@ -28,6 +28,7 @@ from mercerless import (
     SimilarityFeatures,
     SimilarityRegressorCV,
     SimilaritySVC,
+    config_context,
 )
 from mercerless.kernels import TL1, Gaussian, GaussianHyper, TensorHyper
 
@@ -125,13 +126,12 @@ def test_states_its_need_before_work_and_keeps_to_it(name):
     model, data = REFUSE[name]
     X, y = data()
 
-    model.set_params(memory_limit=3e5)
-    before = peak_of(lambda: refused(model, X, y))
+    with config_context(memory_limit=3e5):
+        before = peak_of(lambda: refused(model, X, y))
     stated, n_stages = 3e5, 0
     while True:
-        model.set_params(memory_limit=stated)
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), config_context(memory_limit=stated):
                 warnings.simplefilter("ignore")  # of convergence
                 peak = peak_of(lambda: model.fit(X, y))
             break
@@ -146,11 +146,11 @@ def test_states_its_need_before_work_and_keeps_to_it(name):
 
 def test_similarity_features_state_their_need():
     X, _ = rows()
-    features = SimilarityFeatures(K, n_landmarks=300, memory_limit="300kB").fit(X)
-    with pytest.raises(MemoryError, match="as features needs") as error:
+    features = SimilarityFeatures(K, n_landmarks=300).fit(X)
+    with pytest.raises(MemoryError, match="as features needs") as error, config_context(memory_limit="300kB"):
         features.transform(X)
-    features.set_params(memory_limit=need_of(error.value))
-    assert peak_of(lambda: features.transform(X)) <= features.memory_limit + OVERHEAD
+    with config_context(memory_limit=need_of(error.value)):
+        assert peak_of(lambda: features.transform(X)) <= need_of(error.value) + OVERHEAD
 
 
 SWITCH = {"KreinRidge": (KreinRidge(K), rows), "KreinRidgeClassifier": (KreinRidgeClassifier(K), three)}
@@ -161,8 +161,7 @@ SWITCH = {"KreinRidge": (KreinRidge(K), rows), "KreinRidgeClassifier": (KreinRid
 def test_auto_switches_once_says_so_and_stays_within_the_limit(name, limit):
     model, data = SWITCH[name]
     X, y = data()
-    model.set_params(memory_limit=limit)
-    with warnings.catch_warnings(record=True) as caught:
+    with warnings.catch_warnings(record=True) as caught, config_context(memory_limit=limit):
         warnings.simplefilter("always")
         peak = peak_of(lambda: model.fit(X, y))
     assert [str(w.message) for w in caught if "landmarks for 350 rows" in str(w.message)] and len(caught) == 1
@@ -178,7 +177,7 @@ PREDICT = ["KreinRidge", "KreinSVC", "SimilarityClassifierCV", "DANKClassifier",
 def test_predictions_of_many_rows_come_in_blocks(name):
     model, data = REFUSE[name]
     X, y = data(200)
-    model.set_params(memory_limit="16MB")
     many = np.tile(X, (100, 1))  # 20,000 x 200 similarities take 32 MB
-    model.fit(X, y)
-    assert peak_of(lambda: model.predict(many)) <= 16e6 + many.nbytes + OVERHEAD
+    with config_context(memory_limit="16MB"):
+        model.fit(X, y)
+        assert peak_of(lambda: model.predict(many)) <= 16e6 + many.nbytes + OVERHEAD

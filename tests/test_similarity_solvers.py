@@ -13,23 +13,19 @@ from oracles.similarity import (
     weights_value,
 )
 
+from mercerless.selection.averaging import paired_z, stack_weights
 from mercerless.selection.calibration import calibrate
-from mercerless.solvers.similarity import sparse_machine
-from mercerless.solvers.stack import (
+from mercerless.selection.similarity import (
     FAMILIES,
+    Block,
     Setting,
     default_settings,
-    feature_path,
     fit_members,
     member_scores,
-    neighbor_means,
     out_of_fold_scores,
-    paired_z,
     select_settings,
-    spectral_path,
-    squared_distances,
-    stack_weights,
 )
+from mercerless.solvers.similarity import feature_path, neighbor_means, sparse_machine, spectral_path, squared_distances
 
 RANDOM = np.random.RandomState(0)
 
@@ -43,6 +39,10 @@ def frozen(array):
 def indefinite(n, seed=0):
     A = np.random.RandomState(seed).normal(size=(n, n))
     return frozen(A + A.T + 2.0 * np.eye(n))
+
+
+def scores_of(members, rows, own=None):
+    return member_scores(members, Block(rows, own, members.own))
 
 
 def targets(n, q=2, seed=1):
@@ -115,7 +115,7 @@ def test_whole_weights_equal_repeated_items():
 def test_nothing_to_learn_from_gives_the_mean(K):
     Y = targets(len(K))
     members = fit_members(frozen(K), Y, default_settings())
-    scores = member_scores(members, np.asarray(K)[:1], np.diagonal(K)[:1])
+    scores = scores_of(members, np.asarray(K)[:1], np.diagonal(K)[:1])
     expected = np.broadcast_to(Y.mean(axis=0), scores[:, 0].shape)
     linear = [i for i, setting in enumerate(members.settings) if setting.family != "neighbors"]
     np.testing.assert_allclose(scores[linear, 0], expected[linear], atol=1e-12)
@@ -165,21 +165,21 @@ def test_squared_distances_of_vectors():
 def test_members_do_not_depend_on_order_scale_or_company():
     K, Y, rows = indefinite(24), targets(24), RANDOM.normal(size=(5, 24))
     diag = np.full(5, 3.0)
-    scores = member_scores(fit_members(K, Y, default_settings()), rows, diag)
+    scores = scores_of(fit_members(K, Y, default_settings()), rows, diag)
     order = RANDOM.permutation(24)
     permuted = fit_members(K[np.ix_(order, order)], Y[order], default_settings())
-    np.testing.assert_allclose(member_scores(permuted, rows[:, order], diag), scores, atol=1e-8)
+    np.testing.assert_allclose(scores_of(permuted, rows[:, order], diag), scores, atol=1e-8)
     scaled = fit_members(1e9 * K, Y, default_settings())
-    np.testing.assert_allclose(member_scores(scaled, 1e9 * rows, 1e9 * diag), scores, atol=1e-8)
+    np.testing.assert_allclose(scores_of(scaled, 1e9 * rows, 1e9 * diag), scores, atol=1e-8)
     for index, setting in enumerate(default_settings()):
-        alone = member_scores(fit_members(K, Y, [setting]), rows, diag)
+        alone = scores_of(fit_members(K, Y, [setting]), rows, diag)
         np.testing.assert_allclose(alone[0], scores[index], atol=1e-10)
 
 
 def test_without_own_similarities_only_distance_families_fall_out():
     K, Y, rows = indefinite(16), targets(16), RANDOM.normal(size=(3, 16))
     members = fit_members(K, Y, default_settings())
-    known, unknown = member_scores(members, rows, np.zeros(3)), member_scores(members, rows)
+    known, unknown = scores_of(members, rows, np.zeros(3)), scores_of(members, rows)
     for index, setting in enumerate(members.settings):
         expected = 0.0 if setting.family in ("features", "gaussian") else known[index]
         np.testing.assert_array_equal(unknown[index], expected)
@@ -188,10 +188,10 @@ def test_without_own_similarities_only_distance_families_fall_out():
 def test_out_of_fold_scores_do_not_see_the_test_part():
     K, Y = np.array(indefinite(20)), np.array(targets(20))
     train, test = np.arange(15), np.arange(15, 20)
-    before = out_of_fold_scores(K, Y, train, test, default_settings())
+    before = out_of_fold_scores(K, Y, (train, test), default_settings())
     Y[test] += 100.0
     K[15:, 15:] += np.diag(np.diagonal(K)[15:]) - K[15:, 15:]  # similarities among test items
-    np.testing.assert_array_equal(out_of_fold_scores(K, Y, train, test, default_settings()), before)
+    np.testing.assert_array_equal(out_of_fold_scores(K, Y, (train, test), default_settings()), before)
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])

@@ -13,14 +13,14 @@ from oracles.lab import evidence as dense_evidence
 from oracles.similarity import sparse_machine_dual, spectral_ridge
 from scipy.optimize import minimize
 
+from mercerless.selection.similarity import Setting
+from mercerless.solvers.asymmetric import asymmetric_ridge
 from mercerless.solvers.hyper import ridge_exact
 from mercerless.solvers.hyper_tensor import TensorProblem, item_basis
 from mercerless.solvers.krein import build_system, minimize_on_sphere, solve_system
 from mercerless.solvers.lab import evidence, least_squares
 from mercerless.solvers.linear import hinge_sums, squared_hinge
-from mercerless.solvers.ridge import asymmetric_ridge
-from mercerless.solvers.similarity import sparse_machine
-from mercerless.solvers.stack import Setting, spectral_path
+from mercerless.solvers.similarity import sparse_machine, spectral_path
 from mercerless.solvers.svm import squared_hinge_machine, stabilize
 
 few = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))

@@ -333,6 +333,8 @@ def measure_memory(name):
     import tracemalloc
     import warnings
 
+    from mercerless import config_context
+
     model, n, size = stating()[name]
     X, y = problem(n)
     y = y if name.startswith(("KreinRidge", "AsymmetricRidge")) else (y > 0).astype(int)
@@ -341,7 +343,8 @@ def measure_memory(name):
     while True:
         tracemalloc.start()
         try:
-            model.set_params(memory_limit=stated).fit(X, y)
+            with config_context(memory_limit=stated):
+                model.fit(X, y)
             break
         except MemoryError as error:
             amount, unit = re.search(r"needs? ([0-9.e+]+) (\w+) but", str(error)).groups()

@@ -184,7 +184,7 @@ class Landmarks(BaseEstimator):
 def as_landmarks(n_landmarks: Any) -> Landmarks:
     """A number or `Landmarks`, checked, as `Landmarks`."""
     landmarks = n_landmarks if isinstance(n_landmarks, Landmarks) else Landmarks(n_landmarks)
-    if not (isinstance(landmarks.number, Integral) and landmarks.number >= 1):
+    if not isinstance(landmarks.number, Integral) or isinstance(landmarks.number, bool) or landmarks.number < 1:
         raise ValueError(f"n_landmarks must be a positive whole number or Landmarks(number), got {n_landmarks!r}.")
     if landmarks.method not in _SELECTIONS:
         raise ValueError(f"method={landmarks.method!r} is not known; use one of {', '.join(_SELECTIONS)}.")

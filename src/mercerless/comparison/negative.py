@@ -6,15 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from sklearn.utils import check_random_state
 from threadpoolctl import threadpool_limits
 
 from mercerless.estimators.similarity import SimilarityClassifierCV, SimilarityRegressorCV
-from mercerless.selection.folds import make_folds
+from mercerless.selection.folds import Split, make_folds
+from mercerless.selection.similarity import SPECTRAL_PENALTIES, Setting, out_of_fold_scores
 from mercerless.spectra import Indefiniteness, decompose
 
-STRENGTHS = np.logspace(-5, 1, 7)
 N_FOLDS = 5
 
 
@@ -123,27 +122,15 @@ def _thin(K, y, targets, most: int, rng):
     return K[np.ix_(keep, keep)], y[keep], targets[keep]
 
 
-def _out_of_fold(K: NDArray, targets: NDArray, folds, modes: tuple[str, ...]) -> list[NDArray]:
-    """Squared error of every held-out item, for each mode at the ridge strength with the smallest mean."""
-    losses = np.empty((len(modes), len(STRENGTHS), len(K)))
-    for train, test in folds:
-        column_means = K[np.ix_(train, train)].mean(axis=0)
-        centred = K[np.ix_(train, train)] - column_means
-        centred -= centred.mean(axis=1, keepdims=True)
-        rows = K[np.ix_(test, train)] - column_means
-        rows -= rows.mean(axis=1, keepdims=True)
-        s, V = eigh((centred + centred.T) / 2, driver="evd", check_finite=False)
-        keep = np.abs(s) > 1e-8 * np.abs(s).max()
-        s, V = s[keep], V[:, keep]
-        mean = targets[train].mean(axis=0)
-        coordinates, features = V.T @ (targets[train] - mean), rows @ V
-        for m, mode in enumerate(modes):
-            weight = np.abs(s) if mode == "flip" else np.maximum(s, 0.0)
-            for i, strength in enumerate(STRENGTHS):
-                shrunk = weight / s / (weight + strength * np.abs(s).max(initial=0.0))
-                predicted = mean + features @ (shrunk[:, None] * coordinates)
-                losses[m, i, test] = ((predicted - targets[test]) ** 2).sum(axis=1)
-    return [of_mode[of_mode.mean(axis=1).argmin()] for of_mode in losses]
+def _out_of_fold(K: NDArray, targets: NDArray, folds: list[Split], modes: tuple[str, ...]) -> list[NDArray]:
+    """Squared error of every held-out item, for each mode at the penalty with the smallest mean."""
+    settings = [Setting(mode, penalty) for mode in modes for penalty in SPECTRAL_PENALTIES]
+    losses = np.empty((len(settings), len(K)))
+    for split in folds:
+        scores = out_of_fold_scores(K, targets, split, settings)
+        losses[:, split[1]] = ((scores - targets[split[1]]) ** 2).sum(axis=2)
+    by_mode = losses.reshape(len(modes), -1, len(K))
+    return [of_mode[of_mode.mean(axis=1).argmin()] for of_mode in by_mode]
 
 
 def negative_sentences(found: Indefiniteness, judged: NegativePart | None) -> list[str]:

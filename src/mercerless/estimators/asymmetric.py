@@ -1,7 +1,6 @@
 """Ridge regression and classification with asymmetric kernels and directed similarities."""
 
 import warnings
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -23,115 +22,130 @@ from mercerless._validation import (
     leave_one_out_constant,
     warn_if_useless,
 )
-from mercerless.estimators.base import KernelEstimator, used_items, used_rows
-from mercerless.kernels import PairFunction, Precomputed
-from mercerless.selection.calibration import calibrate_scores
-from mercerless.solvers.ridge import SIDES, choose_asymmetric_ridge, largest_singular_value
+from mercerless.estimators.base import KernelEstimator, class_scores, in_both_directions, used_items, used_rows
+from mercerless.kernels import Precomputed
+from mercerless.selection.asymmetric import ALPHAS, SIDES, AsymmetricChoice, choose_asymmetric_ridge
+from mercerless.selection.calibration import Calibration, calibrate_scores
+from mercerless.solvers.asymmetric import largest_singular_value
 from mercerless.spectra import check_kind
-
-# times the spectral norm of the centred matrix: directed matrices need large ones, smooth kernels small ones
-_ALPHAS = np.array([1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
 
 
 class _Asymmetric(KernelEstimator):
     """What the regressor and the classifier share."""
 
-    def _fit(self, X: Any, Y: NDArray, weight: NDArray | None) -> dict[str, Any]:
+    input: str
+    alpha: float | None
+    side: str
+    fit_intercept: bool
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "dual_coef_")
+
+    def _check_parameters(self) -> None:
         if self.side not in ("auto", *SIDES):
             raise ValueError(f"side={self.side!r} is not known; use 'auto', 'left', 'right' or 'mean'.")
-        alpha = self.alpha
-        if alpha is not None and not (isinstance(alpha, Real) and np.isfinite(alpha) and alpha >= 0):
+        alpha: Any = self.alpha
+        if alpha is not None and not (isinstance(alpha, (int, float, np.number)) and np.isfinite(alpha) and alpha >= 0):
             raise ValueError(f"alpha={alpha!r} must be a nonnegative number, or None to choose it.")
+
+    def _affinities(self, X: Any, Y: NDArray, weight: NDArray | None) -> tuple[NDArray, dict[str, Any]]:
+        """The matrix of the items that carry weight, dissimilarities turned round, and what is kept of them."""
         kernel, items = self._train_items(X, weight)
-        if isinstance(kernel, PairFunction) and not isinstance(self.kernel, PairFunction):
-            kernel = PairFunction(kernel.function, symmetric=False, n_jobs=self.n_jobs)  # call it in both directions
-        precomputed = isinstance(kernel, Precomputed)
+        kernel, precomputed = in_both_directions(kernel, self.kernel), isinstance(kernel, Precomputed)
         check_consistent_length(items, Y)
-        remedy = "use fewer rows, KreinRidge with solver='nystroem', or raise memory_limit"
-        check_memory(50.0 * len(items) ** 2, f"Ridge regression on {len(items)} items", self.memory_limit, remedy)
-        used = used_rows(weight, len(Y))
-        items = used_items(kernel, items, used)
+        remedy = "use fewer rows, KreinRidge, or raise memory_limit"
+        check_memory(50.0 * len(items) ** 2, f"Ridge regression on {len(items)} items", remedy=remedy)
+        items = used_items(kernel, items, used_rows(weight, len(Y)))
         name = "X" if precomputed else "the kernel matrix"
         K = check_square(kernel(items), name)
         kind = check_kind(K, self.input, name)
         decay = None if kind == "similarity" else _decay(K, kind)
-        K = _affinities(K, decay)
-        w = None if weight is None else weight[used]
-        alphas = [self.alpha] if self.alpha is not None else _ALPHAS * (largest_singular_value(K) or 1.0)
-        context = self._init_callback_context(max_subtasks=0)
-        context.call_on_fit_task_begin(estimator=self)
+        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items, "input_": kind, "decay_": decay}
+        return _affinities(K, decay), attributes
+
+    def _choose(self, K: NDArray, Y: NDArray, weight: NDArray | None) -> AsymmetricChoice:
+        """Ridge and side; warnings where the systems are badly solved, or the model is worse than a constant."""
+        alphas = [self.alpha] if self.alpha is not None else ALPHAS * (largest_singular_value(K) or 1.0)
+        sides = SIDES if self.side == "auto" else (self.side,)
         try:
-            solution, side, errors, one_way = choose_asymmetric_ridge(
-                K, Y[used], alphas, SIDES if self.side == "auto" else (self.side,), w, self.fit_intercept
-            )
+            choice = choose_asymmetric_ridge(K, Y, alphas, sides, weight, self.fit_intercept)
         except np.linalg.LinAlgError as error:
             raise ValueError(str(error)) from None
-        if solution.residual > 1e-6:
-            warnings.warn(
-                f"The linear systems were solved to a relative residual of {solution.residual:.1e} only; use a larger "
-                "alpha.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        factors = {"left": (1.0, 0.0), "right": (0.0, 1.0), "mean": (0.5, 0.5)}[side]
-        loo = {"left": solution.loo_left, "right": solution.loo_right}
-        loo = loo[side] if side in loo else (solution.loo_left + solution.loo_right) / 2
-        tried = np.array(sorted({ridge for ridge, _ in errors}))
-        by_side = {of: np.array([errors.get((ridge, of), np.nan) for ridge in tried]) for _, of in errors}
-        constant = leave_one_out_constant(Y[used], w)
-        warn_if_useless(np.sum(loo**2, axis=1), constant, type(self).__name__, w, stacklevel=5)
-        coef = np.stack([factors[0] * solution.left, factors[1] * solution.right, one_way.left])
-        if precomputed and len(used) < len(Y):  # columns of rows without weight stay in the test matrix
-            full = np.zeros((3, len(Y), Y.shape[1]))
-            full[:, used] = coef
-            coef = full
-        intercept = factors[0] * solution.intercept_left + factors[1] * solution.intercept_right
-        context.call_on_fit_task_end(estimator=self)
-        return {
-            "kernel_": kernel, "X_fit_": None if precomputed else items, "alpha_": solution.alpha, "side_": side,
-            "dual_coef_left_": coef[0], "dual_coef_right_": coef[1], "intercept_": intercept,
-            "loo_predictions_": Y[used] - loo, "alphas_": tried, "loo_errors_": by_side,
-            "residual_": solution.residual, "input_": kind, "decay_": decay, "_used": used,
-            "_one_way": (coef[2], one_way.intercept_left), "_one_way_loo": Y[used] - one_way.loo_left,
-        }  # fmt: skip
+        certificate = choice.solution.residual
+        if certificate > 1e-6:
+            message = f"The linear systems were solved to a relative residual of {certificate:.1e} only; "
+            warnings.warn(message + "use a larger alpha.", ConvergenceWarning, stacklevel=5)
+        losses, constant = np.sum(choice.residuals**2, axis=1), leave_one_out_constant(Y, weight)
+        warn_if_useless(losses, constant, type(self).__name__, weight, stacklevel=6)
+        return choice
+
+    def _fit(self, X: Any, Y: NDArray, weight: NDArray | None) -> dict[str, Any]:
+        """All attributes; leave-one-out predictions are of the rows that carry weight."""
+        self._check_parameters()
+        K, attributes = self._affinities(X, Y, weight)
+        used = used_rows(weight, len(Y))
+        with self._progress(0):
+            choice = self._choose(K, Y[used], None if weight is None else weight[used])
+        coef = np.concatenate([choice.coef, choice.one_way.left[None]])
+        if attributes["X_fit_"] is None and len(used) < len(Y):  # their columns stay in a precomputed test matrix
+            coef = np.zeros((3, *Y.shape))
+            coef[:, used] = [*choice.coef, choice.one_way.left]
+        alphas = np.array(sorted({alpha for alpha, _ in choice.errors}))
+        return attributes | {
+            "alpha_": choice.solution.alpha,
+            "side_": choice.side,
+            "dual_coef_": np.concatenate(coef[:2]).T,
+            "intercept_": choice.intercept,
+            "loo_predictions_": Y[used] - choice.residuals,
+            "alphas_": alphas,
+            "loo_errors_": {
+                side: np.array([choice.errors.get((alpha, side), np.nan) for alpha in alphas])
+                for side in dict.fromkeys(side for _, side in choice.errors)
+            },
+            "certificate_": choice.solution.residual,
+            "one_way_": (coef[2].T, choice.one_way.intercept_left, Y[used] - choice.one_way.loo_left),
+        }
 
     def _scores(self, X: Any, reverse: ArrayLike | None) -> NDArray:
+        """Values of the functions for new items, block by block."""
         check_is_fitted(self)
         items = self._test_items(X)
         precomputed = isinstance(self.kernel_, Precomputed)
-        if reverse is not None:
-            if not precomputed:
-                raise ValueError("reverse is for a precomputed matrix; with a kernel both directions are computed.")
-            reverse = check_real(reverse, "reverse")
-            if reverse.shape != items.shape:
-                raise ValueError(f"reverse has shape {reverse.shape} but X {items.shape}; give one row per new item.")
-        left, right, intercept = self.dual_coef_left_, self.dual_coef_right_, self.intercept_
-        use_left, use_right = self.side_ != "right", self.side_ != "left"
+        other = None if reverse is None else self._check_reverse(reverse, items.shape)
+        left, right = np.split(self.dual_coef_.T, 2)
+        intercept, use_left, use_right = self.intercept_, self.side_ != "right", self.side_ != "left"
         if self._lacks_reverse(reverse):
-            warnings.warn(
-                f"The {self.side_} regressor needs the similarities of the training items to the new ones, which "
-                "are not given: the left regressor is used instead. Pass them as reverse (one row per new item), or "
-                "fit with side='left'.",
-                UserWarning,
-                stacklevel=4,
-            )
-            (left, intercept), use_left, use_right = self._one_way, True, False
+            left, intercept, use_left, use_right = self.one_way_[0].T, self.one_way_[1], True, False
+            self._warn_one_way()
         out = np.tile(intercept, (len(items), 1))
-        for rows in row_blocks(len(items), 24.0 * len(left), min(2**27, memory_budget(self.memory_limit) // 2)):
+        for rows in row_blocks(len(items), 24.0 * len(left), min(2**27, memory_budget() // 2)):
             block = items[rows]
             if use_left:
                 out[rows] += _affinities(block if precomputed else self.kernel_(block, self.X_fit_), self.decay_) @ left
             if use_right:
-                values = reverse[rows] if precomputed else self.kernel_(self.X_fit_, block).T
+                values = other[rows] if other is not None else self.kernel_(self.X_fit_, block).T
                 out[rows] += _affinities(values, self.decay_) @ right
         return out
+
+    def _check_reverse(self, reverse: ArrayLike, shape: tuple[int, ...]) -> NDArray:
+        if not isinstance(self.kernel_, Precomputed):
+            raise ValueError("reverse is for a precomputed matrix; with a kernel both directions are computed.")
+        reverse = check_real(reverse, "reverse")
+        if reverse.shape != shape:
+            raise ValueError(f"reverse has shape {reverse.shape} but X {shape}; give one row per new item.")
+        return reverse
 
     def _lacks_reverse(self, reverse: Any) -> bool:
         """Whether the other direction is needed and not there."""
         return self.side_ != "left" and reverse is None and isinstance(self.kernel_, Precomputed)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "dual_coef_left_")
+    def _warn_one_way(self) -> None:
+        message = (
+            f"The {self.side_} regressor needs the similarities of the training items to the new ones, which are not "
+            "given: the left regressor is used instead. Pass them as reverse (one row per new item), or fit with "
+            "side='left'."
+        )
+        warnings.warn(message, UserWarning, stacklevel=5)
 
 
 def _decay(D: NDArray, kind: str) -> tuple[float, float]:
@@ -162,15 +176,11 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         What the matrix holds. Distances and dissimilarities d become ``exp(-d / median)``. ``"auto"`` asks
         `mercerless.spectra.matrix_kind`.
     alpha : float or None, default=None
-        The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centred matrix.
+        The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centered matrix.
     side : {"auto", "left", "right", "mean"}, default="auto"
         f1, f2, their mean, or the best of the three.
     fit_intercept : bool, default=True
-        Whether there is an intercept; it is not penalised.
-    memory_limit : int, float, str or None, default=None
-        Bytes this may use, or for example "2GB"; None is half of what is free.
-    n_jobs : int or None, default=None
-        Processes for a callable kernel.
+        Whether there is an intercept; it is not penalized.
 
     Attributes
     ----------
@@ -178,8 +188,8 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         The ridge used.
     side_ : str
         The side used.
-    dual_coef_left_, dual_coef_right_ : ndarray of shape (n, n_outputs)
-        Coefficients of both directions; zero where a direction is not used.
+    dual_coef_ : ndarray of shape (n_outputs, 2 n)
+        Coefficients of ``k(t, x_j)`` and then of ``k(x_j, t)``; zero where a direction is not used.
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts.
     loo_predictions_ : ndarray of shape (n,) or (n, n_outputs)
@@ -188,12 +198,15 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         The ridges tried.
     loo_errors_ : dict of str to ndarray of shape (n_alphas,)
         Mean squared leave-one-out error of every side and ridge tried; NaN where the system was singular.
-    residual_ : float
-        Certificate: the relative residual of the linear systems.
+    certificate_ : float
+        The relative residual of the linear systems.
     input_ : str
         What the matrix was taken for.
     decay_ : tuple of float or None
         Offset and unit of ``exp(-(d - offset) / unit)`` for distances and dissimilarities.
+    one_way_ : tuple of ndarray
+        Coefficients, intercepts and leave-one-out predictions of the best left regressor, for new rows of a precomputed
+        matrix whose other direction is not given.
     kernel_ : Kernel
         The kernel.
     X_fit_ : array or None
@@ -230,16 +243,12 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         alpha: float | None = None,
         side: str = "auto",
         fit_intercept: bool = True,
-        memory_limit: int | float | str | None = None,
-        n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.input = input
         self.alpha = alpha
         self.side = side
         self.fit_intercept = fit_intercept
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AsymmetricRidge":
@@ -261,11 +270,9 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         """
         y = check_targets(y, type(self).__name__)
         attributes = self._fit(X, y.reshape(len(y), -1), check_weight(sample_weight, len(y)))
-        attributes["_one_output"] = y.ndim == 1
         if y.ndim == 1:
             attributes["loo_predictions_"] = attributes["loo_predictions_"][:, 0]
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        self._set_fitted(**attributes)
         return self
 
     def predict(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
@@ -285,7 +292,7 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
             The predictions.
         """
         P = self._scores(X, reverse)
-        return P[:, 0] if self._one_output else P
+        return P[:, 0] if self.loo_predictions_.ndim == 1 else P
 
 
 class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
@@ -302,28 +309,24 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         What the matrix holds. Distances and dissimilarities d become ``exp(-d / median)``. ``"auto"`` asks
         `mercerless.spectra.matrix_kind`.
     alpha : float or None, default=None
-        The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centred matrix.
+        The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centered matrix.
     side : {"auto", "left", "right", "mean"}, default="auto"
         Which of the two regressors, their mean, or the best of the three.
     fit_intercept : bool, default=True
-        Whether there is an intercept; it is not penalised.
+        Whether there is an intercept; it is not penalized.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
-    memory_limit : int, float, str or None, default=None
-        Bytes this may use, or for example "2GB"; None is half of what is free.
-    n_jobs : int or None, default=None
-        Processes for a callable kernel.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
-    alpha_, side_, dual_coef_left_, dual_coef_right_, intercept_, loo_predictions_, alphas_, loo_errors_, residual_
+    alpha_, side_, dual_coef_, intercept_, loo_predictions_, alphas_, loo_errors_, certificate_
         As in `AsymmetricRidge`.
-    kernel_, X_fit_, input_, decay_
+    kernel_, X_fit_, input_, decay_, one_way_
         As in `AsymmetricRidge`.
-    calibration_ : Calibration
-        Slope and bias of the probabilities.
+    calibration_, one_way_calibration_ : Calibration
+        Slope and bias of the probabilities, and those of `one_way_`.
     n_features_in_ : int
         Features seen in fit.
 
@@ -355,8 +358,6 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         side: str = "auto",
         fit_intercept: bool = True,
         class_weight: dict | str | None = None,
-        memory_limit: int | float | str | None = None,
-        n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
         self.input = input
@@ -364,8 +365,6 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         self.side = side
         self.fit_intercept = fit_intercept
         self.class_weight = class_weight
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AsymmetricRidgeClassifier":
@@ -391,14 +390,13 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         else:
             Y = (labels[:, None] == np.arange(len(classes))).astype(float)
         attributes = self._fit(X, Y, weight)
-        used = attributes["_used"]
-        w = None if weight is None else weight[used]
-        attributes["calibration_"], attributes["_one_way_calibration"] = (
-            calibrate_scores(_columns(attributes[loo]), labels[used], w) for loo in ("loo_predictions_", "_one_way_loo")
+        used = used_rows(weight, len(Y))
+        calibrations = (
+            calibrate_scores(class_scores(loo), labels[used], None if weight is None else weight[used])
+            for loo in (attributes["loo_predictions_"], attributes["one_way_"][2])
         )
-        attributes["classes_"] = classes
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        attributes |= dict(zip(("calibration_", "one_way_calibration_"), calibrations))
+        self._set_fitted(**attributes, classes_=classes)
         return self
 
     def decision_function(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
@@ -418,7 +416,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         """
         scores = self._scores(X, reverse)
         calibration = self._calibration_for(reverse)
-        shifted = _columns(scores) + calibration.bias / calibration.slope
+        shifted = class_scores(scores) + calibration.bias / calibration.slope
         return shifted[:, 1] - shifted[:, 0] if len(self.classes_) == 2 else shifted
 
     def predict(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
@@ -455,13 +453,9 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
             The probabilities, in the order of ``classes_``.
         """
         scores = self.decision_function(X, reverse)
-        scores = _columns(scores[:, None]) if scores.ndim == 1 else scores
+        scores = class_scores(scores) if scores.ndim == 1 else scores
         return softmax(self._calibration_for(reverse).slope * scores, axis=1)
 
-    def _calibration_for(self, reverse: Any) -> Any:
+    def _calibration_for(self, reverse: Any) -> Calibration:
         """The calibration of the regressor that predicts."""
-        return self._one_way_calibration if self._lacks_reverse(reverse) else self.calibration_
-
-
-def _columns(scores: NDArray) -> NDArray:
-    return np.hstack([-scores / 2, scores / 2]) if scores.shape[1] == 1 else scores
+        return self.one_way_calibration_ if self._lacks_reverse(reverse) else self.calibration_

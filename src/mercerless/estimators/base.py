@@ -157,6 +157,13 @@ def used_items(kernel: Kernel, items: Any, used: NDArray) -> Any:
     return items[np.ix_(used, used)] if isinstance(kernel, Precomputed) else items[used]
 
 
+def in_both_directions(kernel: Kernel, given: Any) -> Kernel:
+    """A plain function as a kernel that is called in both directions; what is a kernel already says itself."""
+    if isinstance(kernel, PairFunction) and not isinstance(given, PairFunction):
+        return PairFunction(kernel.function, symmetric=False, n_jobs=kernel.n_jobs)
+    return kernel
+
+
 def _takes_objects(kernel: Any) -> bool:
     """Whether items go to a function one by one, so that they may be any objects."""
     parts = [kernel, *kernel.get_params().values()] if isinstance(kernel, Kernel) else [as_kernel(kernel)]

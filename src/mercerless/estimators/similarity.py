@@ -1,14 +1,21 @@
 """Learners for any similarity or distance: the automatic stack, similarities as features, and a sparse machine."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, RegressorMixin, TransformerMixin
+from sklearn.base import (
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+    is_classifier,
+)
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import assert_all_finite, check_consistent_length
@@ -18,7 +25,6 @@ from sklearn.utils.validation import check_is_fitted
 from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
 from mercerless._validation import (
-    UselessModelWarning,
     check_labels,
     check_real,
     check_square,
@@ -29,79 +35,17 @@ from mercerless._validation import (
     relative_asymmetry,
     warn_if_useless,
 )
-from mercerless.estimators.base import KernelEstimator, used_items, used_rows
-from mercerless.kernels import PairFunction, Precomputed
-from mercerless.lowrank import select_landmarks
-from mercerless.selection.calibration import calibrate
+from mercerless.estimators.base import KernelEstimator, Progress, in_both_directions, used_items, used_rows
+from mercerless.kernels import Precomputed
+from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 from mercerless.selection.folds import fold_numbers, splits_of
-from mercerless.solvers.similarity import sparse_machine
-from mercerless.solvers.stack import (
-    FAMILIES,
-    NEED_DIAGONAL,
-    Setting,
-    default_settings,
-    fit_members,
-    member_scores,
-    out_of_fold_scores,
-    paired_z,
-    select_settings,
-    stack_weights,
-)
+from mercerless.selection.similarity import Stack, fit_stack
+from mercerless.solvers.similarity import SparseMachine, sparse_machine
 from mercerless.spectra import KINDS, as_similarities, check_kind, symmetrize
 
 
-class NegativeSpectrum(NamedTuple):
-    """What the negative eigenvalues are worth for the task, judged out of fold.
-
-    Attributes
-    ----------
-    z : float
-        By how many standard errors the out-of-fold loss is lower when the negative part is kept with its sign flipped
-        than when it is cut off. About normal if it makes no difference.
-    verdict : str
-        ``"useful"`` (z > 2), ``"harmful"`` (z < -2), ``"undecided"``, or ``"absent"`` when there are no negative
-        eigenvalues, so that no setting of the two differs.
-    sentence : str
-        The same in words.
-    """
-
-    z: float
-    verdict: str
-    sentence: str
-
-    def __str__(self) -> str:
-        return self.sentence
-
-
-def _judge_negative_spectrum(z: float, absent: bool) -> NegativeSpectrum:
-    """Put the z of flip against clip into words."""
-    if absent:
-        return NegativeSpectrum(0.0, "absent", "There is no negative spectrum to speak of: flip and clip agree.")
-    amount = f"{abs(z):.1f} standard errors"
-    if z > 2.0:
-        return NegativeSpectrum(z, "useful", f"The negative spectrum is useful: flip beats clip by {amount}.")
-    if z < -2.0:
-        return NegativeSpectrum(z, "harmful", f"The negative spectrum is noise: clip beats flip by {amount}.")
-    ahead = f"{'flip' if z > 0.0 else 'clip'} is ahead by {amount} only" if z else "flip and clip do equally well"
-    return NegativeSpectrum(z, "undecided", f"Whether the negative spectrum helps is undecided: {ahead}.")
-
-
-def _never_differ(settings: Sequence[Setting], oof: NDArray) -> bool:
-    """Whether flip and clip have the same out-of-fold scores at every penalty: nothing is negative."""
-    flip, clip = (oof[[setting.family == name for setting in settings]] for name in ("flip", "clip"))
-    return bool(np.abs(flip - clip).max() <= 1e-8 * np.abs(clip).max())
-
-
-def _score_fold(estimator, context, *problem) -> NDArray:
-    """One fold of the cross-validation, reported to the callbacks; runs in a worker."""
-    context.call_on_fit_task_begin(estimator=estimator)
-    scores = out_of_fold_scores(*problem)
-    context.call_on_fit_task_end(estimator=estimator)
-    return scores
-
-
 class _SimilarityStack(KernelEstimator):
-    """What the classifier and the regressor share: similarities in, out-of-fold scores, members, new rows."""
+    """What the classifier and the regressor share: similarities in, a stack, new rows."""
 
     def __init__(
         self,
@@ -110,7 +54,6 @@ class _SimilarityStack(KernelEstimator):
         input: str = "auto",
         symmetrize: bool = False,
         cv: Any = 5,
-        memory_limit: int | float | str | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
@@ -118,12 +61,11 @@ class _SimilarityStack(KernelEstimator):
         self.input = input
         self.symmetrize = symmetrize
         self.cv = cv
-        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
         self.random_state = random_state
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "weights_")
+        return hasattr(self, "stack_")
 
     def _check_parameters(self) -> None:
         if self.input not in ("auto", *KINDS):
@@ -131,140 +73,59 @@ class _SimilarityStack(KernelEstimator):
         if isinstance(self.cv, Integral) and self.cv < 2:
             raise ValueError(f"cv must be at least 2, got {self.cv}.")
 
-    def _train_similarities(
-        self, X: Any, y: NDArray, weight: NDArray | None
-    ) -> tuple[NDArray, dict[str, Any], NDArray | None]:
-        """Symmetric float64 similarities of the items that carry weight, attributes, and the matrix if directed."""
+    def _train_matrix(self, X: Any, y: NDArray, weight: NDArray | None) -> tuple[NDArray, dict[str, Any]]:
+        """The square matrix of the items that carry weight, and the attributes that say what they are."""
         kernel, items = self._train_items(X, weight)
         check_consistent_length(items, y)
-        if self.symmetrize and isinstance(kernel, PairFunction) and not isinstance(self.kernel, PairFunction):
-            kernel = PairFunction(kernel.function, symmetric=False, n_jobs=self.n_jobs)  # call it in both directions
-        precomputed = isinstance(kernel, Precomputed)
-        used = used_rows(weight, len(y))
+        kernel = in_both_directions(kernel, self.kernel) if self.symmetrize else kernel
+        precomputed, used = isinstance(kernel, Precomputed), used_rows(weight, len(y))
         items = used_items(kernel, items, used)
-        name = "X" if precomputed else "the kernel matrix"
-        n, n_folds = len(items), self.cv if isinstance(self.cv, Integral) else 5
         # the matrix, and in every worker a fold's part of it with an eigendecomposition's work space
-        workers = min(effective_n_jobs(self.n_jobs), n_folds)
-        remedy = "use fewer rows, KreinRidge or KreinRidgeClassifier with solver='nystroem', or raise memory_limit"
-        check_memory(8.0 * n**2 * (1 + 5 * workers), f"The stack on {n} items", self.memory_limit, remedy)
-        given = check_square(kernel(items), name)
-        directed = self.symmetrize and relative_asymmetry(given) > (1e-5 if given.dtype == np.float32 else 1e-8)
-        matrix = symmetrize(given) if directed else check_symmetric(given, name)
+        workers = min(effective_n_jobs(self.n_jobs), self.cv if isinstance(self.cv, Integral) else 5)
+        need, what = 8.0 * len(items) ** 2 * (1 + 5 * workers), f"The stack on {len(items)} items"
+        check_memory(need, what, remedy="use fewer rows, KreinRidge or KreinRidgeClassifier, or raise memory_limit")
+        matrix = check_square(kernel(items), "X" if precomputed else "the kernel matrix")
+        # of a precomputed matrix only the number of items is needed later, and n_features_in_ holds it
+        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items}
+        # columns of rows without weight stay in a precomputed test matrix
+        return matrix, attributes | {"used_": used if precomputed and len(used) < len(y) else slice(None)}
+
+    def _similarities(self, matrix: NDArray, name: str) -> tuple[NDArray, dict[str, Any], bool]:
+        """Symmetric float64 similarities, attributes, and whether the matrix was directed."""
+        directed = self.symmetrize and relative_asymmetry(matrix) > (1e-5 if matrix.dtype == np.float32 else 1e-8)
+        matrix = symmetrize(matrix) if directed else check_symmetric(matrix, name)
         kind = check_kind(matrix, self.input, name)
         K = as_similarities(matrix, kind)
         if kind == "distance":
             np.fill_diagonal(K, 0.0)  # what is left on it is rounding
-        diag = np.diagonal(K)
-        constant = np.ptp(diag) <= 1e-8 * np.abs(diag).max()
-        # of a precomputed matrix only the number of items is needed later, and n_features_in_ holds it
-        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items, "input_": kind}
-        attributes["diagonal_"] = float(diag.mean()) if constant else None
-        # columns of rows without weight stay in a precomputed test matrix
-        attributes["used_"] = used if precomputed and len(used) < len(y) else slice(None)
-        return K, attributes, given if directed and precomputed else None
+        own = np.diagonal(K)
+        constant = np.ptp(own) <= 1e-8 * np.abs(own).max()
+        return K, {"input_": kind, "diagonal_": float(own.mean()) if constant else None}, directed
 
-    def _new_similarities(
-        self, items: Any, diag: NDArray | None, reverse: NDArray | None
-    ) -> tuple[NDArray, NDArray | None]:
-        """Similarities of new items to the training items, and their own where known."""
-        precomputed = isinstance(self.kernel_, Precomputed)
-        fitted: Any = self.X_fit_
-        matrix = self.kernel_(items) if precomputed else self.kernel_(items, fitted)
-        if reverse is not None:
-            matrix = (matrix + reverse) / 2.0
-        elif self.symmetrize and not precomputed and not self.kernel_.symmetric:
-            matrix = (matrix + self.kernel_(fitted, items).T) / 2.0
-        if self.input_ == "distance" and matrix.min() < -1e-3 * abs(float(matrix.mean())):
-            raise ValueError(f"Distances must not be negative, but the smallest is {matrix.min():.3g}.")
-        K = as_similarities(matrix, self.input_)[:, self.used_]
-        if self.input_ == "distance":
-            return K, np.zeros(len(K))
-        if diag is not None:
-            return K, as_similarities(diag, self.input_)
-        if not precomputed:
-            return K, as_similarities(self.kernel_.diag(items), self.input_)
-        return K, None if self.diagonal_ is None else np.full(len(K), self.diagonal_)
-
-    def _out_of_fold(
-        self, context: Any, K: NDArray, Y: NDArray, weight: NDArray, splits: list, rows: NDArray | None
-    ) -> NDArray:
-        """Out-of-fold scores of all settings; one item alone has no other to learn from and scores 0."""
-        settings = default_settings()
-        scores = np.zeros((len(settings), len(K), Y.shape[1]))
-        if len(K) == 1:
-            return scores
-        parts = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-            delayed(_score_fold)(
-                self, context.subcontext(task_name="fold", task_id=k), K, Y, train, test, settings, weight, rows
-            )
-            for k, (train, test) in enumerate(splits)
-        )
-        for (_, test), part in zip(splits, parts):
-            scores[:, test] = part
-        return scores
-
-    def _fit_stack(self, X: Any, y: NDArray, sample_weight: ArrayLike | None) -> dict[str, Any]:
-        """All fitted attributes."""
-        rows = self.__dict__.pop("_held_out_rows", None)  # of the same shape as the matrix, see _fit_one_way
+    def _fit(self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable) -> dict[str, Any]:
+        """All attributes; `encode` gives the targets of the items that carry weight, and attributes of theirs."""
         self._check_parameters()
         weight = check_weight(sample_weight, len(y))
-        K, attributes, directed = self._train_similarities(X, y, weight)
+        given, attributes = self._train_matrix(X, y, weight)
+        precomputed, classify = attributes["X_fit_"] is None, is_classifier(self)
+        K, kind, directed = self._similarities(given, "X" if precomputed else "the kernel matrix")
         used = used_rows(weight, len(y))
         fold_of = fold_numbers(
-            self.cv,
-            K,
-            y,
-            classify=isinstance(self, ClassifierMixin),
-            precomputed=True,
-            used=used,
-            random_state=self.random_state,
+            self.cv, K, y, classify=classify, precomputed=True, used=used, random_state=self.random_state
         )
-        y, weight = y[used], np.ones(len(y)) if weight is None else weight[used]
-        attributes["one_way_"] = None
-        if directed is not None:
-            attributes["one_way_"] = self._fit_one_way(directed, attributes["input_"], y, weight)
-        rows = None if rows is None else as_similarities(rows, attributes["input_"])
-        weight = weight * (len(weight) / weight.sum())
-        splits = splits_of(fold_of) if len(y) > 1 else []
-        context = self._init_callback_context(max_subtasks=len(splits) + 1, sequential_subtasks=False)
-        context.call_on_fit_task_begin(estimator=self)
-        Y, own = self._encode(y, weight)
-        combined = self._combine(self._out_of_fold(context, K, Y, weight, splits, rows), y, Y, weight, own)
-        held_out, constant = combined.pop("held_out"), leave_one_out_constant(Y, weight)
-        warn_if_useless(held_out, constant, type(self).__name__, weight, stacklevel=4)
-        final = context.subcontext(task_name="members", task_id=len(splits))
-        final.call_on_fit_task_begin(estimator=self)
-        stack = fit_members(K, Y, combined["members_"], weight)
-        final.call_on_fit_task_end(estimator=self)
-        context.call_on_fit_task_end(estimator=self)
-        if not combined["certificate_"] <= 1e-6:
-            message = f"The calibration stopped at a relative gradient of {combined['certificate_']:.1e}."
+        splits = splits_of(fold_of) if len(used) > 1 else []
+        weight = np.ones(len(used)) if weight is None else weight[used] * (len(used) / weight[used].sum())
+        Y, encoding = encode(y[used], weight)
+        fit = partial(fit_stack, Y=Y, weight=weight, splits=splits, classify=classify)
+        one_way = _fit_one_way(fit, K, given, **kind) if directed and precomputed else None
+        with self._progress(len(splits) + 1) as progress:
+            stack = fit(K, run=partial(_run, progress, self.n_jobs))
+        average = stack.average
+        warn_if_useless(average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight, stacklevel=4)
+        if not average.certificate <= 1e-6:
+            message = f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
             warnings.warn(message, ConvergenceWarning, stacklevel=3)
-        return attributes | own | combined | {"stack_": stack}
-
-    def _fit_one_way(self, given: NDArray, kind: str, y: NDArray, sample_weight: ArrayLike | None) -> "_OneWay":
-        """For new items whose other direction is not given: the better of two stacks whose held-out rows have one only.
-
-        The first learns from the average of both directions, the second from the distances between standardised rows.
-        """
-        mean, scale = given.mean(axis=0), given.std(axis=0)
-        scale = np.where(scale > 1e-13 * np.abs(mean), scale, np.inf)
-        profiles = (given - mean) / scale
-        stacks = []
-        with warnings.catch_warnings():  # that one is useless matters only if it is used
-            warnings.simplefilter("ignore", UselessModelWarning)
-            for K, input_, rows in (
-                (symmetrize(given), kind, given),
-                (_profile_similarities(profiles, profiles), "similarity", None),
-            ):
-                stack = type(self)("precomputed", input=input_, cv=self.cv, memory_limit=self.memory_limit,
-                                   n_jobs=self.n_jobs, random_state=self.random_state)  # fmt: skip
-                stack._held_out_rows = rows
-                stacks.append(stack.fit(K, y, sample_weight))
-        loss = "log_loss" if isinstance(self, ClassifierMixin) else "mse"
-        averaged, profiled = (stack.family_scores_["stack"][loss] for stack in stacks)
-        return _OneWay(stacks[0], None) if averaged <= profiled else _OneWay(stacks[1], (mean, scale, profiles))
+        return attributes | kind | encoding | _told(stack) | {"stack_": stack, "one_way_": one_way}
 
     def _check_reverse(self, X: Any, reverse: ArrayLike | None) -> NDArray | None:
         """The other direction of new rows, checked; a warning where it is missing and would be needed."""
@@ -276,7 +137,7 @@ class _SimilarityStack(KernelEstimator):
                     "by a stack fitted on that direction alone. Pass the similarities of the training items to the new "
                     "ones as reverse (one row per new item) to use both.",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=5,
                 )
             return None
         if not (self.symmetrize and isinstance(self.kernel_, Precomputed)):
@@ -286,39 +147,108 @@ class _SimilarityStack(KernelEstimator):
             raise ValueError(f"reverse has shape {reverse.shape} but X {np.shape(X)}; give one row per new item.")
         return reverse
 
-    def _new_predictions(self, X: Any, diag: ArrayLike | None, reverse: NDArray | None) -> tuple[NDArray, NDArray]:
-        """Every member's scores for new items, and the weights to use for them."""
+    def _predict(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None) -> NDArray:
+        """The stack's predictions for new items, block by block."""
+        both = self._check_reverse(X, reverse)
         items = self._test_items(X)
-        diag = None if diag is None else _check_diagonal(diag, len(items))
-        scores = []
-        # a matrix for every view of the similarities, and their sorted copies for neighbours
-        block_bytes = min(2**28, memory_budget(self.memory_limit) // 2)
-        for rows in row_blocks(len(items), 80.0 * len(self.stack_.diag), block_bytes):
-            K, own = self._new_similarities(
-                items[rows], None if diag is None else diag[rows], None if reverse is None else reverse[rows]
-            )
-            scores.append(member_scores(self.stack_, K, own))
-        weights = self.weights_ if own is not None else self.weights_without_diagonal_
-        return np.concatenate(scores, axis=1), weights
+        own = None if diag is None else _check_diagonal(diag, len(items))
+        # a matrix for every view of the similarities, and their sorted copies for neighbors
+        n_bytes, budget = 80.0 * len(self.stack_.members.own), min(2**28, memory_budget() // 2)
+        parts = []
+        for rows in row_blocks(len(items), n_bytes, budget):
+            if both is None and self.one_way_ is not None:
+                parts.append(self.one_way_(items[rows][:, self.used_], self.input_))
+            else:
+                K = self._new_similarities(items[rows], None if both is None else both[rows])
+                parts.append(self.stack_(K, self._own(items[rows], None if own is None else own[rows])))
+        return np.concatenate(parts)
+
+    def _new_similarities(self, items: Any, reverse: NDArray | None) -> NDArray:
+        """Similarities of new items to the training items."""
+        precomputed = isinstance(self.kernel_, Precomputed)
+        matrix = self.kernel_(items) if precomputed else self.kernel_(items, self.X_fit_)
+        if reverse is not None:
+            matrix = (matrix + reverse) / 2.0
+        elif self.symmetrize and not precomputed and not self.kernel_.symmetric:
+            matrix = (matrix + self.kernel_(self.X_fit_, items).T) / 2.0
+        return _as_similarities(matrix[:, self.used_], self.input_)
+
+    def _own(self, items: Any, own: NDArray | None) -> NDArray | None:
+        """The new items' own similarities, where they are given or known."""
+        if self.input_ == "distance":
+            return np.zeros(len(items))
+        if own is None and not isinstance(self.kernel_, Precomputed):
+            own = self.kernel_.diag(items)
+        if own is not None:
+            return as_similarities(own, self.input_)
+        return None if self.diagonal_ is None else np.full(len(items), self.diagonal_)
 
 
-class _OneWay(NamedTuple):
-    """A stack for rows of one direction; on their distances to the training rows if there are standardised profiles."""
+def _run(progress: Progress, n_jobs: int | None, name: str, function: Callable, things: Sequence) -> list:
+    """Map a function over things, in parallel, each a task that callbacks hear of."""
+    tasks = [progress.context.subcontext(task_name=name) for _ in things]
+    return Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(_run_task)(progress.estimator, task, function, thing) for task, thing in zip(tasks, things)
+    )
 
-    stack: Any
-    profiles: tuple[NDArray, NDArray, NDArray] | None
 
-    def rows(self, X: NDArray) -> NDArray:
-        """What the stack takes for new rows."""
+def _run_task(estimator: Any, task: Any, function: Callable, thing: Any) -> Any:
+    """One task, in a worker."""
+    task.call_on_fit_task_begin(estimator=estimator)
+    result = function(thing)
+    task.call_on_fit_task_end(estimator=estimator)
+    return result
+
+
+def _told(stack: Stack) -> dict[str, Any]:
+    """The attributes that tell what a stack found."""
+    names = ("weights", "weights_without_own", "calibration", "family_scores", "negative_spectrum", "certificate")
+    told = {f"{name}_": getattr(stack.average, name) for name in names}
+    return told | {"members_": stack.average.settings}
+
+
+class OneWay(NamedTuple):
+    """A stack for rows of one direction, on their distances to the training rows if there are standardized profiles."""
+
+    stack: Stack
+    own: float | None  # the rows' own similarity
+    profiles: tuple[NDArray, NDArray, NDArray] | None  # mean and scale of the columns, standardized rows
+
+    def __call__(self, rows: NDArray, kind: str) -> NDArray:
+        """Predictions for new rows."""
         if self.profiles is None:
-            return X
-        mean, scale, profiles = self.profiles
-        return _profile_similarities((X - mean) / scale, profiles)
+            K = _as_similarities(rows, kind)
+        else:
+            mean, scale, profiles = self.profiles
+            K = _profile_similarities((rows - mean) / scale, profiles)
+        return self.stack(K, None if self.own is None else np.full(len(K), self.own))
+
+
+def _fit_one_way(fit: Callable, K: NDArray, given: NDArray, input_: str, diagonal_: float | None) -> OneWay:
+    """For new items whose other direction is not given: the better of two stacks whose held-out rows have one only.
+
+    The first learns from the average of both directions, the second from the distances between standardized rows.
+    """
+    mean, scale = given.mean(axis=0), given.std(axis=0)
+    scale = np.where(scale > 1e-13 * np.abs(mean), scale, np.inf)
+    profiles = (given - mean) / scale
+    averaged = fit(K, rows=as_similarities(given, input_))
+    profiled = fit(_profile_similarities(profiles, profiles))
+    loss = "log_loss" if "log_loss" in averaged.average.family_scores["stack"] else "mse"
+    first, second = (stack.average.family_scores["stack"][loss] for stack in (averaged, profiled))
+    return OneWay(averaged, diagonal_, None) if first <= second else OneWay(profiled, 0.0, (mean, scale, profiles))
 
 
 def _profile_similarities(P: NDArray, Q: NDArray) -> NDArray:
     """``-|p - q|^2 / 2``, so that the stack's distances are those of the profiles."""
     return -0.5 * euclidean_distances(P, Q, squared=True)
+
+
+def _as_similarities(matrix: NDArray, kind: str) -> NDArray:
+    """Rows of new items as similarities; distances must not be negative."""
+    if kind == "distance" and matrix.min() < -1e-3 * abs(float(matrix.mean())):
+        raise ValueError(f"Distances must not be negative, but the smallest is {matrix.min():.3g}.")
+    return as_similarities(matrix, kind)
 
 
 def _check_diagonal(diag: ArrayLike, n: int) -> NDArray:
@@ -328,19 +258,6 @@ def _check_diagonal(diag: ArrayLike, n: int) -> NDArray:
     if values.ndim > 1 or values.size not in (1, n):
         raise ValueError(f"diag has shape {values.shape} but must hold one number for each of the {n} new items.")
     return np.broadcast_to(values, (n,))
-
-
-def _family_table(members: Sequence[Setting], weights: NDArray, columns: dict[str, dict[str, float]]) -> dict:
-    """Per family: its out-of-fold figures and the sum of its members' weights."""
-    total = dict.fromkeys(FAMILIES, 0.0) | {"stack": float(np.sum(weights))}
-    for setting, value in zip(members, weights):
-        total[setting.family] += float(value)
-    return {family: {**figures, "weight": total[family]} for family, figures in columns.items()}
-
-
-def _without_diagonal(members: Sequence[Setting]) -> NDArray:
-    """Positions of the members that do not need the new items' own similarity."""
-    return np.array([i for i, setting in enumerate(members) if setting.family not in NEED_DIAGONAL])
 
 
 class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
@@ -374,8 +291,6 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
     cv : int, cross-validation splitter or iterable of splits, default=5
         Folds for scores, calibration and weights; a number is reduced to the number of items, and classes may be
         smaller than it. Every item must be tested exactly once.
-    memory_limit : int, float, str or None, default=None
-        Bytes that may be used, such as ``"2GB"``; None means half of what is free.
     n_jobs : int or None, default=None
         Folds fitted at the same time, by `joblib`. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -389,7 +304,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         The learners with a weight above 0: family, parameter (penalty or number of neighbours) and width.
     weights_ : ndarray of shape (n_members,)
         Their weights, of sum 1.
-    weights_without_diagonal_ : ndarray of shape (n_members,)
+    weights_without_own_ : ndarray of shape (n_members,)
         The weights when a new item's own similarity is not known: 0 for ``"features"`` and ``"gaussian"``.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"accuracy"`` and ``"log_loss"`` of its setting of least log-loss, and the
@@ -476,47 +391,9 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
             Itself.
         """
         y = check_labels(y, type(self).__name__)
-        for name, value in self._fit_stack(X, y, sample_weight).items():
-            setattr(self, name, value)
+        attributes = self._fit(X, y, sample_weight, _encode_classes)
+        self._set_fitted(**attributes, out_of_fold_proba_=attributes["stack_"].average.out_of_fold)
         return self
-
-    def _encode(self, y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
-        classes = np.unique(y)
-        return np.where(y[:, None] == classes, 1.0, -1.0), {"classes_": classes}
-
-    def _combine(self, oof: NDArray, y: NDArray, Y: NDArray, weight: NDArray, own: dict) -> dict[str, Any]:
-        """Calibrate, keep the best of every family, and weigh them."""
-        settings, onehot = default_settings(), (Y > 0.0).astype(float)
-        calibration = calibrate(oof, onehot, weight)
-        proba = calibration(oof)
-        losses = -np.log(np.maximum(np.einsum("sik,ik->si", proba, onehot), np.finfo(float).tiny))
-        hits = proba.argmax(axis=2) == onehot.argmax(axis=1)
-        log_loss, accuracy = losses @ weight / weight.sum(), hits @ weight / weight.sum()
-        chosen = select_settings(settings, log_loss, -accuracy)
-        weights, reduced, residual = _both_weights(settings, chosen, proba, onehot, weight, True)
-        best = {f: _best_of(settings, f, log_loss) for f in FAMILIES}
-        table = {f: {"accuracy": float(accuracy[i]), "log_loss": float(log_loss[i])} for f, i in best.items()}
-        average = np.tensordot(weights, proba[chosen], 1)
-        stack_loss = -np.log(np.maximum((average * onehot).sum(axis=1), np.finfo(float).tiny))
-        table["stack"] = {
-            "accuracy": float((average.argmax(axis=1) == onehot.argmax(axis=1)) @ weight / weight.sum()),
-            "log_loss": float(stack_loss @ weight / weight.sum()),
-        }
-        kept = (weights > 0.0) | (reduced > 0.0)
-        members = tuple(settings[i] for i in chosen[kept])
-        return {
-            "members_": members,
-            "weights_": weights[kept],
-            "weights_without_diagonal_": reduced[kept],
-            "calibration_": calibration.take(chosen[kept]),
-            "family_scores_": _family_table(members, weights[kept], table),
-            "negative_spectrum_": _judge_negative_spectrum(
-                paired_z(losses[best["flip"]], losses[best["clip"]], weight), _never_differ(settings, oof)
-            ),
-            "out_of_fold_proba_": average,
-            "held_out": 4.0 * ((average - onehot) ** 2).sum(axis=1),  # in the units of Y
-            "certificate_": max(calibration.gradient, residual),
-        }
 
     def predict_proba(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """Probabilities of the classes.
@@ -537,11 +414,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         ndarray of shape (n_samples, n_classes)
             Probabilities, in the order of `classes_`.
         """
-        both = self._check_reverse(X, reverse)
-        if both is None and self.one_way_ is not None:
-            return self.one_way_.stack.predict_proba(self.one_way_.rows(self._test_items(X)[:, self.used_]))
-        scores, weights = self._new_predictions(X, diag, both)
-        return np.tensordot(weights, self.calibration_(scores), 1)
+        return self._predict(X, diag, reverse)
 
     def decision_function(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """Log-odds of the second of two classes, or log-probabilities of more.
@@ -584,27 +457,10 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         return self.classes_[proba.argmax(axis=1)]
 
 
-def _best_of(settings: Sequence[Setting], family: str, loss: NDArray) -> int:
-    """The position of the family's setting of least loss."""
-    index = [i for i, setting in enumerate(settings) if setting.family == family]
-    return index[int(np.argmin(loss[index]))]
-
-
-def _both_weights(
-    settings: Sequence[Setting],
-    chosen: NDArray,
-    predictions: NDArray,
-    target: NDArray,
-    weight: NDArray,
-    normalize: bool,
-) -> tuple[NDArray, NDArray, float]:
-    """Weights of all chosen settings, weights when own similarities are unknown, and the worse certificate."""
-    full = stack_weights(predictions[chosen], target, weight, normalize=normalize)
-    free = _without_diagonal([settings[i] for i in chosen])
-    part = stack_weights(predictions[chosen[free]], target, weight, normalize=normalize)
-    reduced = np.zeros(len(chosen))
-    reduced[free] = part.weights
-    return full.weights, reduced, max(full.residual, part.residual)
+def _encode_classes(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
+    """A column of +-1 per class."""
+    classes = np.unique(y)
+    return np.where(y[:, None] == classes, 1.0, -1.0), {"classes_": classes}
 
 
 class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
@@ -628,8 +484,6 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
         Whether to average the two directions of an asymmetric matrix, see `SimilarityClassifierCV`.
     cv : int, cross-validation splitter or iterable of splits, default=5
         Folds for scores and weights. Every item must be tested exactly once.
-    memory_limit : int, float, str or None, default=None
-        Bytes that may be used, such as ``"2GB"``; None means half of what is free.
     n_jobs : int or None, default=None
         Folds fitted at the same time, by `joblib`. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -641,7 +495,7 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
         The learners with a weight above 0: family, parameter (penalty or number of neighbours) and width.
     weights_ : ndarray of shape (n_members,)
         Their weights.
-    weights_without_diagonal_ : ndarray of shape (n_members,)
+    weights_without_own_ : ndarray of shape (n_members,)
         The weights when a new item's own similarity is not known: 0 for ``"features"`` and ``"gaussian"``.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"r2"`` and ``"mse"`` (relative to the variance of each target) of its best
@@ -711,44 +565,16 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
             Itself.
         """
         y = check_targets(y, type(self).__name__)
-        for name, value in self._fit_stack(X, y, sample_weight).items():
-            setattr(self, name, value)
+        attributes = self._fit(X, y, sample_weight, _encode_numbers)
+        del attributes["calibration_"]
+        self._single = y.ndim == 1
+        self._set_fitted(**attributes)
+        self.out_of_fold_prediction_: NDArray = self._decode(attributes["stack_"].average.out_of_fold)
         return self
 
-    def _encode(self, y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
-        Y = y.reshape(len(y), -1)
-        mean = weight @ Y / weight.sum()
-        scale = np.sqrt(weight @ (Y - mean) ** 2 / weight.sum())
-        scale = np.where(scale > 1e-13 * np.abs(mean), scale, 1.0)
-        return (Y - mean) / scale, {"mean_": mean, "scale_": scale, "_single": y.ndim == 1}
-
-    def _combine(self, oof: NDArray, y: NDArray, Y: NDArray, weight: NDArray, own: dict) -> dict[str, Any]:
-        """Keep the best of every family, and weigh them."""
-        settings = default_settings()
-        errors = ((oof - Y) ** 2).mean(axis=2)
-        mse = errors @ weight / weight.sum()
-        chosen = select_settings(settings, mse, np.abs(oof - Y).mean(axis=2) @ weight)
-        weights, reduced, residual = _both_weights(settings, chosen, oof, Y, weight, False)
-        best = {f: _best_of(settings, f, mse) for f in FAMILIES}
-        average = np.tensordot(weights, oof[chosen], 1)
-        figures = {f: float(mse[i]) for f, i in best.items()}
-        figures["stack"] = float(((average - Y) ** 2).mean(axis=1) @ weight / weight.sum())
-        kept = (weights > 0.0) | (reduced > 0.0)
-        members = tuple(settings[i] for i in chosen[kept])
-        table = {f: {"r2": 1.0 - value, "mse": value} for f, value in figures.items()}
-        prediction = average * own["scale_"] + own["mean_"]
-        return {
-            "members_": members,
-            "weights_": weights[kept],
-            "weights_without_diagonal_": reduced[kept],
-            "family_scores_": _family_table(members, weights[kept], table),
-            "negative_spectrum_": _judge_negative_spectrum(
-                paired_z(errors[best["flip"]], errors[best["clip"]], weight), _never_differ(settings, oof)
-            ),
-            "out_of_fold_prediction_": prediction[:, 0] if own["_single"] else prediction,
-            "held_out": ((average - Y) ** 2).sum(axis=1),
-            "certificate_": residual,
-        }
+    def _decode(self, values: NDArray) -> NDArray:
+        values = values * self.scale_ + self.mean_
+        return values[:, 0] if self._single else values
 
     def predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """Predicted numbers.
@@ -769,17 +595,21 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
         ndarray of shape (n_samples,) or (n_samples, n_targets)
             Predictions.
         """
-        both = self._check_reverse(X, reverse)
-        if both is None and self.one_way_ is not None:
-            return self.one_way_.stack.predict(self.one_way_.rows(self._test_items(X)[:, self.used_]))
-        scores, weights = self._new_predictions(X, diag, both)
-        values = np.tensordot(weights, scores, 1) * self.scale_ + self.mean_
-        return values[:, 0] if self._single else values
+        return self._decode(self._predict(X, diag, reverse))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+def _encode_numbers(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
+    """Columns of mean 0 and variance 1."""
+    Y = y.reshape(len(y), -1)
+    mean = weight @ Y / weight.sum()
+    scale = np.sqrt(weight @ (Y - mean) ** 2 / weight.sum())
+    scale = np.where(scale > 1e-13 * np.abs(mean), scale, 1.0)
+    return (Y - mean) / scale, {"mean_": mean, "scale_": scale}
 
 
 class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -792,15 +622,9 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
     ----------
     kernel : Kernel, str or callable, default="gaussian"
         A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items.
-    n_landmarks : int, float or None, default=None
-        How many training items to compare with: a number, a fraction of them in (0, 1), or None for all. A number
-        above that of the training items means all.
-    method : {"uniform", "kmeans", "pivoted"}, default="uniform"
-        How landmarks are chosen, see `mercerless.lowrank.select_landmarks`.
-    memory_limit : int, float, str or None, default=None
-        Bytes that may be used; None means half of what is free.
-    n_jobs : int or None, default=None
-        Workers for a kernel that is a function of two items.
+    n_landmarks : int, float, `mercerless.lowrank.Landmarks` or None, default=None
+        How many training items to compare with, and how they are chosen: a number, a fraction of them in (0, 1) or
+        ``Landmarks(number, method)``, or None for all. A number above that of the training items means all.
     random_state : int, RandomState or None, default=None
         Seed of the landmarks.
 
@@ -843,17 +667,11 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         self,
         kernel: Any = "gaussian",
         *,
-        n_landmarks: int | float | None = None,
-        method: str = "uniform",
-        memory_limit: int | float | str | None = None,
-        n_jobs: int | None = None,
+        n_landmarks: int | float | Landmarks | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
         self.kernel = kernel
         self.n_landmarks = n_landmarks
-        self.method = method
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> "SimilarityFeatures":
@@ -874,28 +692,14 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         kernel, items = self._train_items(X)
         precomputed = isinstance(kernel, Precomputed)
         items = check_square(items, "X") if precomputed else items
-        n_landmarks = self._count(len(items))
-        if n_landmarks == len(items):
+        wanted = _some_landmarks(self.n_landmarks, len(items))
+        if wanted.number >= len(items):
             landmarks = np.arange(len(items))
         else:
-            landmarks = np.sort(select_landmarks(kernel, items, n_landmarks, self.method, self.random_state))
-        self.X_fit_ = None if precomputed else items[landmarks]
-        self.kernel_ = kernel
-        self.landmarks_: NDArray = landmarks
+            landmarks = select_landmarks(kernel, items, wanted.number, wanted.method, self.random_state)
+        landmarks = np.sort(landmarks)
+        self._set_fitted(X_fit_=None if precomputed else items[landmarks], kernel_=kernel, landmarks_=landmarks)
         return self
-
-    def _count(self, n: int) -> int:
-        """The number of landmarks for n items."""
-        wanted = self.n_landmarks
-        if wanted is None:
-            return n
-        if isinstance(wanted, Integral) and not isinstance(wanted, bool) and wanted >= 1:
-            return min(int(wanted), n)
-        if isinstance(wanted, Real) and 0.0 < wanted < 1.0:
-            return max(1, round(wanted * n))
-        raise ValueError(
-            f"n_landmarks must be None, a whole number of at least 1, or a fraction between 0 and 1, got {wanted!r}."
-        )
 
     def transform(self, X: Any) -> NDArray:
         """Similarities to the landmarks.
@@ -912,7 +716,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         """
         check_is_fitted(self)
         items = self._test_items(X)
-        check_memory(16.0 * len(items) * len(self.landmarks_), "Similarities as features", self.memory_limit)
+        check_memory(16.0 * len(items) * len(self.landmarks_), "Similarities as features")
         if isinstance(self.kernel_, Precomputed):
             return self.kernel_(items)[:, self.landmarks_]
         return self.kernel_(items, self.X_fit_)
@@ -922,12 +726,19 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         return len(self.landmarks_)
 
 
+def _some_landmarks(wanted: Any, n: int) -> Landmarks:
+    """How many of n items and how to choose them: None means all, a fraction below 1 that part."""
+    if isinstance(wanted, float | np.floating) and 0.0 < wanted < 1.0:
+        return Landmarks(max(1, round(wanted * n)))
+    return Landmarks(n) if wanted is None else as_landmarks(wanted)
+
+
 class SimilaritySVC(ClassifierMixin, KernelEstimator):
     """Support vector machine on similarities as features, with the 1-norm of the coefficients as penalty.
 
     ``min_{a, b} sum_j |a_j| + C / mean|k(z, z)| * sum_i max(0, 1 - y_i (sum_j k(x_i, z_j) a_j + b))``
 
-    A linear programme: convex and solved exactly for any similarity, indefinite or asymmetric, without changing it. Few
+    A linear program: convex and solved exactly for any similarity, indefinite or asymmetric, without changing it. Few
     training items keep a coefficient, and only those are needed for prediction. Several classes: one against the rest.
 
     Parameters
@@ -939,8 +750,6 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         more coefficients. Multiplying all similarities by a number changes nothing.
     class_weight : dict, "balanced" or None, default=None
         Factors of C per class.
-    memory_limit : int, float, str or None, default=None
-        Bytes that may be used; None means half of what is free.
     n_jobs : int or None, default=None
         Workers for a kernel that is a function of two items, and for the classes.
 
@@ -956,8 +765,8 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         Intercepts.
     X_fit_ : array-like or None
         The items of `support_`; None for precomputed input.
-    duality_gap_ : float
-        The largest relative duality gap of the linear programmes.
+    certificate_ : float
+        The largest relative duality gap of the linear programs.
     n_features_in_ : int
         The number of features, or of training items for precomputed similarities.
 
@@ -986,17 +795,15 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         *,
         C: float = 1.0,
         class_weight: dict | str | None = None,
-        memory_limit: int | float | str | None = None,
         n_jobs: int | None = None,
     ):
         self.kernel = kernel
         self.C = C
         self.class_weight = class_weight
-        self.memory_limit = memory_limit
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "SimilaritySVC":
-        """Solve the linear programmes.
+        """Solve the linear programs.
 
         Parameters
         ----------
@@ -1020,30 +827,31 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         check_consistent_length(items, y)
         used = used_rows(weight, len(y))
         items = used_items(kernel, items, used)
-        machines_at_once = min(effective_n_jobs(self.n_jobs), max(1, len(np.unique(y))))
-        check_memory(
-            150.0 * machines_at_once * len(items) ** 2, f"The linear programme of {len(items)} items",
-            self.memory_limit, "use fewer rows, SimilarityFeatures with a linear machine, or raise memory_limit",
-        )  # fmt: skip
-        K = check_square(kernel(items), "X" if isinstance(kernel, Precomputed) else "the kernel matrix")
+        need = 150.0 * min(effective_n_jobs(self.n_jobs), max(1, len(np.unique(y)))) * len(items) ** 2
+        remedy = "use fewer rows, SimilarityFeatures with a linear machine, or raise memory_limit"
+        check_memory(need, f"The linear program of {len(items)} items", remedy=remedy)
+        precomputed = isinstance(kernel, Precomputed)
+        K = check_square(kernel(items), "X" if precomputed else "the kernel matrix").astype(np.float64)
         y, weight = y[used], np.ones(len(used)) if weight is None else weight[used]
-        classes = np.unique(y)
-        K = K.astype(np.float64)
         unit = np.abs(np.diagonal(K)).mean() or np.abs(K).mean() or 1.0
         price = self.C / unit * weight * compute_sample_weight(self.class_weight, y)
+        classes = np.unique(y)
         machines = _one_against_rest(K, y, classes, price, self.n_jobs)
         coef = np.array([machine.coef for machine in machines])
         kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
-        self.X_fit_ = None if isinstance(kernel, Precomputed) else items[kept]
-        self.kernel_ = kernel
-        self.classes_: NDArray = classes
-        self.support_: NDArray = used[kept]
-        self.dual_coef_: NDArray = coef[:, kept]
-        self.intercept_: NDArray = np.array([machine.intercept for machine in machines])
-        self.duality_gap_ = max(machine.gap for machine in machines)
-        if not self.duality_gap_ <= 1e-5:
-            message = f"The linear programme stopped at a relative duality gap of {self.duality_gap_:.1e}; rescale C."
+        gap = max(machine.gap for machine in machines)
+        if not gap <= 1e-5:
+            message = f"The linear program stopped at a relative duality gap of {gap:.1e}; rescale C."
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        self._set_fitted(
+            kernel_=kernel,
+            X_fit_=None if precomputed else items[kept],
+            classes_=classes,
+            support_=used[kept],
+            dual_coef_=coef[:, kept],
+            intercept_=np.array([machine.intercept for machine in machines]),
+            certificate_=gap,
+        )
         return self
 
     def decision_function(self, X: Any) -> NDArray:
@@ -1088,7 +896,9 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         return self.classes_[values.argmax(axis=1) if values.ndim == 2 else (values > 0.0).astype(int)]
 
 
-def _one_against_rest(K: NDArray, y: NDArray, classes: NDArray, price: NDArray, n_jobs: int | None) -> list:
+def _one_against_rest(
+    K: NDArray, y: NDArray, classes: NDArray, price: NDArray, n_jobs: int | None
+) -> list[SparseMachine]:
     """One machine for at most two classes, else one per class."""
     positive = classes[-1:] if len(classes) <= 2 else classes
     return Parallel(n_jobs=n_jobs)(

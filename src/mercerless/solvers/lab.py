@@ -11,7 +11,7 @@ from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
 from mercerless._memory import row_blocks
-from mercerless.solvers.ridge import factorize
+from mercerless.solvers.asymmetric import factorize
 
 # log bandwidths of standardised features: the shared ones, and the local ones
 SHARED_BOUNDS = (-2.0, 8.0)

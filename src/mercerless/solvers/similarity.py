@@ -1,9 +1,11 @@
-"""The 1-norm support vector machine on similarities, a linear programme."""
+"""Learners on one matrix of similarities: ridges on its spectrum and on features, neighbors, and the 1-norm machine."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import linprog
 
 
@@ -47,7 +49,7 @@ def sparse_machine(K: NDArray, signs: NDArray, C: NDArray | float) -> SparseMach
 
     Notes
     -----
-    A linear programme in ``2 p + n + 1`` unknowns, convex for any K, solved by the dual simplex method of HiGHS, so the
+    A linear program in ``2 p + n + 1`` unknowns, convex for any K, solved by the dual simplex method of HiGHS, so the
     minimum is global and the solution a vertex: at most n coefficients are not 0. The dual is
     ``max sum_i u_i`` with ``0 <= u_i <= C_i``, ``|K^T (y u)| <= 1``, ``y^T u = 0``; the certificate scales the solver's
     multipliers into this set (and counts ``|y^T u|``). The similarities are divided by their largest entry first.
@@ -76,3 +78,122 @@ def sparse_machine(K: NDArray, signs: NDArray, C: NDArray | float) -> SparseMach
     dual /= max(1.0, float(np.abs(signed.T @ dual).max()))
     gap = max(primal - dual.sum(), abs(signs @ dual)) / max(primal, np.finfo(float).tiny)
     return SparseMachine(coef / largest, intercept, float(primal / largest), float(gap))
+
+
+def spectral_path(
+    K: NDArray, Y: NDArray, settings: Sequence[tuple], weight: NDArray | None = None
+) -> tuple[NDArray, NDArray]:
+    """``min_f sum_i w_i (y_i - f(x_i))^2 + penalty * max(t) * |f|_t^2``, f in the span of the centered similarities.
+
+    ``|f|_t`` is the norm that replaces every eigenvalue s of the centered matrix by ``t(s)``: ``max(s, 0)`` for
+    ``"clip"``, ``|s|`` for ``"flip"``, ``s^2`` for ``"square"``; directions with ``t = 0`` are not used. All settings
+    (name of t, penalty, ...) and targets share one eigendecomposition. Predictions use the similarities as they are:
+    ``f(x) = k_x @ coef + intercept``, with coef (n, n_settings, q) and intercept (n_settings, q), since the
+    coefficients sum to zero. Whole weights equal repeated items. A centered matrix of zero, or one without an
+    eigenvalue that t keeps, gives the weighted mean of ``Y``.
+    """
+    root, column_mean, centered = _center(K, weight)
+    # eigh reads one triangle only, so the last bits of asymmetry do not matter
+    values, vectors = eigh(centered, driver="evd", overwrite_a=True, check_finite=False)
+    kept = np.abs(values) > 1e-8 * np.abs(values).max()
+    values, vectors = values[kept], vectors[:, kept]
+    mean = (root**2 * Y).mean(axis=0)
+    target = vectors.T @ (root * (Y - mean))
+    transforms = {"clip": np.maximum(values, 0.0), "flip": np.abs(values), "square": values**2}
+    filters = np.empty((len(values), len(settings)))
+    for column, (name, penalty, *_) in enumerate(settings):
+        transformed = transforms[name]
+        largest = transformed.max(initial=0.0)
+        # (t/s) / (t + penalty max t); s is never zero, and t = 0 gives 0 unless nothing is kept at all
+        filters[:, column] = transformed / values / (transformed + penalty * (largest or 1.0))
+    filtered = (filters[:, :, None] * target[:, None, :]).reshape(len(values), len(settings) * Y.shape[1])
+    coef = (root * (vectors @ filtered)).reshape(len(K), len(settings), Y.shape[1])
+    return coef, mean - np.tensordot(column_mean, coef, 1)
+
+
+def _center(K: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray, NDArray]:
+    """Roots of the weights (of mean 1), weighted column means, and the centered matrix times both roots."""
+    weight = np.ones(len(K)) if weight is None else weight / weight.mean()
+    root = np.sqrt(weight)[:, None]
+    column_mean = weight @ K / len(K)
+    centered = K - column_mean
+    centered -= (column_mean - weight @ column_mean / len(K))[:, None]
+    centered *= root
+    centered *= root.T
+    return root, column_mean, centered
+
+
+def feature_path(
+    F: NDArray, Y: NDArray, penalties: Sequence[float], weight: NDArray | None = None, standardize: bool = False
+) -> tuple[NDArray, NDArray]:
+    """``min_c sum_i w_i (y_i - mean - (F_i - mean) c)^2 + penalty * |A|_F * sum_j c_j^2 / w_j``.
+
+    Ridge regression on a row of ``F`` as features (divided by their standard deviations where `standardize`), in its
+    dual form with ``A`` the weighted Gram matrix of the centered rows; one Cholesky factorization per penalty, all
+    targets at once: coef (n, n_penalties, q) of the columns of ``F`` as given, and intercept (n_penalties, q). Column j
+    belongs to training item j, so it carries that item's weight and whole weights equal repeated items. Constant
+    columns get the coefficient 0; if all are constant the prediction is the weighted mean of ``Y``.
+    """
+    n = len(F)
+    weight = np.ones(n) if weight is None else weight / weight.mean()
+    root = np.sqrt(weight)[:, None]
+    column_mean = weight @ F / n
+    features = (F - column_mean) * root * root.T
+    spread = np.sqrt(np.einsum("ij,ij->j", features, features) / (n * weight))
+    # what is left of a constant column after centering is rounding
+    constant = spread <= 1e-13 * np.abs(column_mean)
+    inverse = np.where(constant, 0.0, 1.0 / np.where(constant | (not standardize), 1.0, spread))
+    features *= inverse
+    mean = weight @ Y / n
+    dual = _ridge_path(features @ features.T, root * (Y - mean), penalties)
+    coef = (inverse[:, None] * root)[:, :, None] * np.tensordot(features.T, dual, 1)
+    return coef, mean - np.tensordot(column_mean, coef, 1)
+
+
+def _ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArray:
+    """``(A + penalty |A|_F I)^-1 target`` for every penalty, of shape (n, n_penalties, q); A is overwritten."""
+    norm, diagonal = np.linalg.norm(A) or 1.0, np.diagonal(A).copy()
+    solutions = np.empty((len(A), len(penalties), target.shape[1]))
+    for position, penalty in enumerate(penalties):
+        np.fill_diagonal(A, diagonal + penalty * norm)
+        solutions[:, position] = cho_solve(cho_factor(A, check_finite=False), target, check_finite=False)
+    return solutions
+
+
+def squared_distances(K: NDArray, own_rows: NDArray, own_columns: NDArray) -> NDArray:
+    """``max(0, k(x, x) + k(z, z) - 2 k(x, z))``, the squared distances that similarities imply.
+
+    Negative ones, which an indefinite kernel can give, are cut at 0, and so is what rounding leaves of a zero (its root
+    would be a distance of 1e-8).
+    """
+    squares = K * -2.0
+    squares += own_rows[:, None]
+    squares += own_columns
+    largest = max(np.abs(own).max(initial=0.0) for own in (own_rows, own_columns))
+    squares[squares <= 8.0 * np.finfo(float).eps * largest] = 0.0
+    return squares
+
+
+def neighbor_means(
+    distances: NDArray, Y: NDArray, counts: Sequence[int], weight: NDArray | None = None
+) -> dict[int, NDArray]:
+    """The (weighted) mean target of the ``k`` nearest training items, for several ``k``; those above n mean all.
+
+    `distances` may be any quantity that increases with the distance within each row. Items as far as the k-th, up to
+    rounding, share what is left of the k votes, so the result depends neither on the order of the items nor on the
+    rows' own similarity nor on the last bits; a thousandth of the nearest items' mean breaks tied votes.
+    """
+    n = distances.shape[1]
+    weight = np.ones(n) if weight is None else weight
+    weighted = np.column_stack([weight[:, None] * Y, weight])
+    sizes = {count: min(count, n) for count in [1, *counts]}
+    tol = 1e-10 * np.abs(distances).max(axis=1, keepdims=True)
+    ranked = np.partition(distances, sorted({size - 1 for size in sizes.values()}), axis=1)
+    means: dict[int, NDArray] = {}
+    for count, size in sizes.items():
+        last = ranked[:, size - 1 : size]
+        nearer, tied = (distances < last - tol).astype(float), (np.abs(distances - last) <= tol).astype(float)
+        share = (size - nearer.sum(axis=1)) / tied.sum(axis=1)
+        sums = nearer @ weighted + share[:, None] * (tied @ weighted)
+        means[count] = sums[:, :-1] / sums[:, -1:]
+    return {count: (means[count] + 1e-3 * means[1]) / 1.001 for count in counts}

@@ -1,6 +1,5 @@
 """Ridge regression with a kernel matrix that need not be symmetric."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -8,13 +7,11 @@ from numpy.typing import NDArray
 from scipy.linalg import lu_solve
 from scipy.linalg.lapack import dgetrf
 
-SIDES = ("left", "right", "mean")
-
 
 class AsymmetricRidgeSolution(NamedTuple):
     """The two regressors of an asymmetric kernel.
 
-    Parameters
+    Attributes
     ----------
     left, right : ndarray of shape (n, n_outputs)
         Coefficients of ``f1(t) = k(t, X) left + b1`` and ``f2(t) = k(X, t)^T right + b2``.
@@ -41,22 +38,7 @@ class AsymmetricRidgeSolution(NamedTuple):
 def factorize(A: NDArray, message: str) -> tuple[NDArray, NDArray]:
     """The LU factors of a square matrix, for ``scipy.linalg.lu_solve``.
 
-    Parameters
-    ----------
-    A : ndarray of shape (n, n)
-        The matrix.
-    message : str
-        What to say when it is singular.
-
-    Returns
-    -------
-    tuple of ndarray
-        Factors and pivots.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        When the smallest pivot is below the rounding error of the largest.
+    Raises LinAlgError with `message` when the smallest pivot is below the rounding error of the largest.
     """
     lu, pivots, _ = dgetrf(A)
     size = np.abs(np.diag(lu))
@@ -86,13 +68,13 @@ def asymmetric_ridge(
     weight : ndarray of shape (n,) or None, default=None
         Positive row weights.
     fit_intercept : bool, default=False
-        Whether there are intercepts, which are not penalised; else b1 = b2 = 0.
+        Whether there are intercepts, which are not penalized; else b1 = b2 = 0.
 
     Returns
     -------
     AsymmetricRidgeSolution
         Coefficients and exact leave-one-out residuals ``left_i / (A^-1)_ii``, infinite where ``(A^-1)_ii`` is 0 (the
-        system without that row is singular). One LU factorisation; cost ``O(n^3)``.
+        system without that row is singular). One LU factorization; cost ``O(n^3)``.
 
     Raises
     ------
@@ -124,94 +106,11 @@ def asymmetric_ridge(
         loo = [np.where(lost, np.inf, coef[:n] / diagonal) for coef in (left, right)]
     norm = np.linalg.norm(Y)
     errors = np.linalg.norm(A @ left - right_side), np.linalg.norm(A.T @ right - right_side)
-    intercepts = (border * coef[n:].sum(axis=0) for coef in (left, right))
+    residual = float(max(errors) / norm) if norm else 0.0
+    intercepts = [border * coef[n:].sum(axis=0) for coef in (left, right)]
     return AsymmetricRidgeSolution(
-        left[:n], right[:n], *intercepts, *loo, float(alpha), float(max(errors) / norm) if norm else 0.0
+        left[:n], right[:n], intercepts[0], intercepts[1], loo[0], loo[1], float(alpha), residual
     )
-
-
-def leave_one_out_errors(solution: AsymmetricRidgeSolution, weight: NDArray | None = None) -> dict[str, float]:
-    """The mean squared leave-one-out error of the left, the right and the mean regressor.
-
-    Parameters
-    ----------
-    solution : AsymmetricRidgeSolution
-        The solution.
-    weight : ndarray of shape (n,) or None, default=None
-        Row weights of the mean.
-
-    Returns
-    -------
-    dict of str to float
-        The errors.
-    """
-    both = (solution.loo_left, solution.loo_right, (solution.loo_left + solution.loo_right) / 2)
-    return {s: float(np.average(np.sum(r * r, axis=1), weights=weight)) for s, r in zip(SIDES, both)}
-
-
-class AsymmetricChoice(NamedTuple):
-    """What the leave-one-out error chose.
-
-    Parameters
-    ----------
-    solution : AsymmetricRidgeSolution
-        The best solution.
-    side : str
-        The best side.
-    errors : dict of (float, str) to float
-        The leave-one-out errors of all ridges and sides.
-    one_way : AsymmetricRidgeSolution
-        The best solution for the left side alone, which needs one direction of new rows only.
-    """
-
-    solution: AsymmetricRidgeSolution
-    side: str
-    errors: dict[tuple[float, str], float]
-    one_way: AsymmetricRidgeSolution
-
-
-def choose_asymmetric_ridge(
-    K: NDArray,
-    Y: NDArray,
-    alphas: Sequence[float],
-    sides: Sequence[str],
-    weight: NDArray | None = None,
-    fit_intercept: bool = False,
-) -> AsymmetricChoice:
-    """The ridge and the side with the smallest exact leave-one-out error.
-
-    Parameters
-    ----------
-    K, Y, weight, fit_intercept
-        As in `asymmetric_ridge`.
-    alphas : sequence of float
-        Ridges to try; singular ones are passed over.
-    sides : sequence of {"left", "right", "mean"}
-        Sides to try; of equal ones the first is taken.
-
-    Returns
-    -------
-    AsymmetricChoice
-        The best solution, its side, all errors, and the best left solution.
-    """
-    best, one_way, errors, failure = None, None, {}, None
-    for alpha in alphas:
-        try:
-            solution = asymmetric_ridge(K, Y, alpha, weight, fit_intercept)
-        except np.linalg.LinAlgError as error:
-            failure = error
-            continue
-        found = leave_one_out_errors(solution, weight)
-        # a tie, as for symmetric matrices, is decided by order and not by rounding
-        if one_way is None or found["left"] < (1 - 1e-9) * one_way[0]:
-            one_way = (found["left"], solution)
-        for side in sides:
-            errors[float(alpha), side] = found[side]
-            if best is None or found[side] < (1 - 1e-9) * best[0]:
-                best = (found[side], solution, side)
-    if best is None or one_way is None:
-        raise failure or ValueError("There is no ridge to try.")
-    return AsymmetricChoice(best[1], best[2], errors, one_way[1])
 
 
 def largest_singular_value(K: NDArray, center: bool = True) -> float:
