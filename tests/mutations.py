@@ -183,8 +183,8 @@ BUGS = [
     ),
     Bug(
         "svm-pairs-sign",
-        "flip = 1.0 if n_classes == 2 else -1.0",
-        "flip = -1.0 if n_classes == 2 else 1.0",
+        "flip = 1.0 if len(present) == 2 else -1.0",
+        "flip = -1.0 if len(present) == 2 else 1.0",
         f"{KREIN} -k pairs",
     ),
     Bug("svm-squared-cost", "cost = 2.0 * C * (np.ones(n)", "cost = C * (np.ones(n)", f"{KREIN} -k squared"),

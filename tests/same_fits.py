@@ -45,16 +45,16 @@ def fits():
         return lambda: getattr(estimator.fit(train, target, **fit), method)(new)
 
     pre = {"kernel": "precomputed"}
-    yield "krein ridge, grid", numbers(m.KreinRidge(**pre), y, K, L)
-    yield "krein ridge, vectors", numbers(m.KreinRidge(k.TL1(3.0)), y)
-    yield "krein ridge, weights", numbers(m.KreinRidge(k.TL1(3.0)), y, sample_weight=weight)
+    yield "krein ridge, grid", numbers(m.KreinRidge(**pre, random_state=0), y, K, L)
+    yield "krein ridge, vectors", numbers(m.KreinRidge(k.TL1(3.0), random_state=0), y)
+    yield "krein ridge, weights", numbers(m.KreinRidge(k.TL1(3.0), random_state=0), y, sample_weight=weight)
     yield (
         "krein ridge, sphere",
-        numbers(m.KreinRidge(k.TL1(3.0), alpha_positive=0.1, alpha_negative=0.5, constraint="sphere", radius=2.0), y),
+        numbers(m.KreinRidge(k.TL1(3.0), alpha_positive=0.1, alpha_negative=0.5, constraint=m.Sphere(2.0)), y),
     )
-    yield "krein ridge, gradient", numbers(m.KreinRidge(k.TL1(3.0), tune="gradient", n_restarts=2, max_iter=5), y)
-    yield "krein ridge, landmarks", numbers(m.KreinRidge(k.TL1(3.0), solver="nystroem", n_landmarks=30), y)
-    yield "krein classifier", scores(m.KreinRidgeClassifier(**pre), three, K, L, method="predict_proba")
+    yield "krein ridge, gradient", numbers(m.KreinRidge(k.TL1(3.0), search=m.GradientSearch(2, 5), random_state=0), y)
+    yield "krein ridge, landmarks", numbers(m.KreinRidge(k.TL1(3.0), n_landmarks=30, random_state=0), y)
+    yield "krein classifier", scores(m.KreinRidgeClassifier(**pre, random_state=0), three, K, L, method="predict_proba")
     yield "krein svc", scores(m.KreinSVC(**pre), two, K, L)
     yield "krein svc, centered", scores(m.KreinSVC(k.TL1(3.0), center=True), three)
     yield "krein svr", numbers(m.KreinSVR(k.TL1(3.0), center=True), y)

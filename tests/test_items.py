@@ -44,7 +44,7 @@ CLASSIFIERS = [
     DANKClassifier(probability=True, random_state=0),
     DANKClassifier("laplacian", random_state=0),
     KreinRidgeClassifier(random_state=0),
-    KreinRidgeClassifier(solver="nystroem", n_landmarks=20, random_state=0),
+    KreinRidgeClassifier(n_landmarks=20, random_state=0),
     KreinSVC(),
     LABClassifier(10, kernel="gaussian", max_iter=20, random_state=0),
     SimilarityClassifierCV(random_state=0),
@@ -150,7 +150,7 @@ def object_models(kernel):
     """One of every family that takes items."""
     return [
         KreinRidgeClassifier(kernel, random_state=0),
-        KreinRidgeClassifier(kernel, solver="nystroem", n_landmarks=10, random_state=0),
+        KreinRidgeClassifier(kernel, n_landmarks=10, random_state=0),
         KreinSVC(kernel),
         DANKClassifier(kernel, random_state=0),
         DANKClassifier(kernel, out_of_sample="nearest", random_state=0),
@@ -422,7 +422,7 @@ def test_a_directed_function_with_symmetrize_is_its_average():
     "model",
     [
         KreinRidgeClassifier(directed),
-        KreinRidgeClassifier(directed, solver="nystroem", n_landmarks=10),
+        KreinRidgeClassifier(directed, n_landmarks=10),
         KreinSVC(directed),
         DANKClassifier(directed),
         SimilarityClassifierCV(directed),

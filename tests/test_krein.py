@@ -466,7 +466,7 @@ def test_all_pairs_in_one_call_are_the_machines_of_the_pairs(n_classes):
     rng = np.random.default_rng(0)
     X, labels = rng.normal(size=(60, 3)), rng.permutation(np.arange(60) % n_classes)
     K, weight = X @ X.T, rng.uniform(0.5, 2.0, size=60)
-    machines = hinge_machines(K, labels, 0.7, weight, tol=1e-9)
+    machines = hinge_machines(K, labels, int(labels.max()) + 1, 0.7, weight, tol=1e-9)
     pairs = [(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)]
     assert len(machines) == len(pairs)
     for (i, j), machine in zip(pairs, machines):

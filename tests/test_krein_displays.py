@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier
+from mercerless import KreinRidge, KreinRidgeClassifier, Sphere
 from mercerless.inspection import KreinPartsDisplay, SecularCurveDisplay, ValidationSurfaceDisplay
 from mercerless.kernels import DeltaGauss
 
@@ -27,7 +27,7 @@ def data():
 
 def test_surface_shows_the_least_error_over_the_third_parameter():
     X, y = data()
-    model = KreinRidge(DeltaGauss(1.0, 0.3), constraint="sphere").fit(X, y)
+    model = KreinRidge(DeltaGauss(1.0, 0.3), constraint=Sphere()).fit(X, y)
     display = ValidationSurfaceDisplay.from_estimator(model)
     assert display.error.shape == (5, 17)
     assert_allclose(display.error.min(), model.cv_results_["error"].min())
@@ -40,7 +40,8 @@ def test_surface_shows_the_least_error_over_the_third_parameter():
 
 def test_curve_where_there_is_one_ratio():
     X, y = data()
-    display = ValidationSurfaceDisplay.from_estimator(KreinRidgeClassifier(DeltaGauss()).fit(X, y > 0))
+    model = KreinRidgeClassifier(DeltaGauss(), regularizer="strong").fit(X, y > 0)
+    display = ValidationSurfaceDisplay.from_estimator(model)
     assert display.other is None
     assert_allclose(display.ax_.lines[0].get_ydata(), display.error)
 
@@ -54,10 +55,10 @@ def test_surface_refuses_models_without_a_grid():
         ValidationSurfaceDisplay.from_estimator(KreinRidge().fit(X, y), other="radius")
 
 
-@pytest.mark.parametrize("constraint", [None, "sphere"])
+@pytest.mark.parametrize("constraint", [None, Sphere(0.9)])
 def test_secular_curve_passes_through_the_solution(constraint):
     X, y = data()
-    given = {"alpha_positive": 0.01, "alpha_negative": 0.05, "radius": 0.9}
+    given = {"alpha_positive": 0.01, "alpha_negative": 0.05}
     model = KreinRidge(DeltaGauss(1.0, 0.3), **given, constraint=constraint)
     display = SecularCurveDisplay.from_estimator(model.fit(X, y))
     assert_allclose(display.solution[1], model.predict(X).std(), rtol=1e-8)

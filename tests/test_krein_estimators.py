@@ -12,8 +12,19 @@ from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
 from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVC, SVR
 
-from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
+from mercerless import (
+    Ball,
+    GradientSearch,
+    KreinRidge,
+    KreinRidgeClassifier,
+    KreinSVC,
+    KreinSVR,
+    Sphere,
+    config_context,
+)
 from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Sigmoid
+from mercerless.lowrank import Landmarks
+from mercerless.selection.krein import Family, ValidationObjective, make_candidates
 
 FIXED = {"alpha_positive": 1e-2, "alpha_negative": 3e-2}
 KERNEL = DeltaGauss(1.0, 0.3)
@@ -31,6 +42,11 @@ def classes(y):
     return np.array(["low", "middle", "high"])[(y > 0.5).astype(int) + (y > 2)]
 
 
+def values(classifier, X):
+    """The functions of a classifier before calibration."""
+    return sum(classifier.predict_parts(X)) + classifier.intercept_
+
+
 # ---------------------------------------------------------------- identities
 
 
@@ -45,13 +61,13 @@ def test_positive_definite_equal_penalties_is_kernel_ridge_on_the_centred_kernel
     assert_allclose(model.predict(Xt), expected, atol=1e-10)
 
 
-@pytest.mark.parametrize("constraint", [None, "sphere", "ball"])
+@pytest.mark.parametrize("constraint", [None, Sphere(0.7), Ball(0.7)])
 def test_a_constant_added_to_the_kernel_changes_nothing(constraint):
     X, y = data()
     Xt, _ = data(30, 1)
     K, Kt = KERNEL(X), KERNEL(Xt, X)
-    first = KreinRidge("precomputed", **FIXED, constraint=constraint, radius=0.7).fit(K, y)
-    second = KreinRidge("precomputed", **FIXED, constraint=constraint, radius=0.7).fit(K + 5.0, y)
+    first = KreinRidge("precomputed", **FIXED, constraint=constraint).fit(K, y)
+    second = KreinRidge("precomputed", **FIXED, constraint=constraint).fit(K + 5.0, y)
     assert_allclose(first.predict(Kt), second.predict(Kt + 5.0), atol=1e-10)
 
 
@@ -67,17 +83,17 @@ def test_ball_with_a_large_radius_is_no_constraint():
     X, y = data()
     free = KreinRidge(KERNEL, **FIXED).fit(X, y)
     radius = free.predict(X).std() * (1 + 1e-9)
-    ball = KreinRidge(KERNEL, **FIXED, constraint="ball", radius=radius).fit(X, y)
+    ball = KreinRidge(KERNEL, **FIXED, constraint=Ball(radius)).fit(X, y)
     assert ball.multiplier_ == 0.0
     assert_allclose(ball.predict(X), free.predict(X), atol=1e-10)
-    sphere = KreinRidge(KERNEL, **FIXED, constraint="sphere", radius=radius).fit(X, y)
+    sphere = KreinRidge(KERNEL, **FIXED, constraint=Sphere(radius)).fit(X, y)
     assert abs(sphere.multiplier_) < 1e-6
 
 
-@pytest.mark.parametrize("constraint", ["sphere", "ball"])
+@pytest.mark.parametrize("constraint", [Sphere(0.5), Ball(0.5)])
 def test_training_predictions_have_the_variance_asked_for(constraint):
     X, y = data()
-    model = KreinRidge(KERNEL, **FIXED, constraint=constraint, radius=0.5).fit(X, y)
+    model = KreinRidge(KERNEL, **FIXED, constraint=constraint).fit(X, y)
     assert_allclose(model.predict(X).std(), 0.5, rtol=1e-10)
     assert model.certificate_ < 1e-13
     assert model.is_minimum_
@@ -97,15 +113,16 @@ def test_permuted_rows_and_relabelled_classes():
     X, y = data()
     labels = classes(y)
     order = np.random.default_rng(0).permutation(80)
-    first = KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X, labels)
-    second = KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X[order], labels[order])
-    assert_allclose(first.decision_function(X), second.decision_function(X), atol=1e-10)
+    first = KreinRidgeClassifier(KERNEL, **FIXED).fit(X, labels)
+    second = KreinRidgeClassifier(KERNEL, **FIXED).fit(X[order], labels[order])
+    assert_allclose(values(first, X), values(second, X), atol=1e-10)
     names = {"low": "z", "middle": "a", "high": "m"}
-    third = KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X, np.vectorize(names.get)(labels))
-    assert_array_equal(third.predict(X), np.vectorize(names.get)(first.predict(X)))
+    third = KreinRidgeClassifier(KERNEL, **FIXED).fit(X, np.vectorize(names.get)(labels))
+    columns = [list(third.classes_).index(names[label]) for label in first.classes_]
+    assert_allclose(values(third, X)[:, columns], values(first, X), atol=1e-10)
 
 
-@pytest.mark.parametrize("model", [KreinRidge(KERNEL, **FIXED), KreinRidge(KERNEL, constraint="sphere", radius=1.0)])
+@pytest.mark.parametrize("model", [KreinRidge(KERNEL, **FIXED), KreinRidge(KERNEL, constraint=Sphere(1.0))])
 def test_weights_equal_repeated_rows(model):
     X, y = data(40)
     weight = np.random.default_rng(0).integers(0, 4, 40)
@@ -139,7 +156,7 @@ def test_equal_penalties_and_the_covariance_regulariser_in_closed_form():
     H = np.eye(80) - 1 / 80
     inside = np.linalg.pinv(H @ K @ H, rcond=1e-12) @ (H @ K @ H)
     assert_allclose(model.predict(K), y.mean() + inside @ (y - y.mean()) / 1.5, atol=1e-8)
-    on_sphere = KreinRidge("precomputed", alpha_positive=0.5, regularizer="covariance", constraint="sphere", radius=0.3)
+    on_sphere = KreinRidge("precomputed", alpha_positive=0.5, regularizer="covariance", constraint=Sphere(0.3))
     projected = inside @ (y - y.mean())
     expected = y.mean() + 0.3 * np.sqrt(80) * projected / np.linalg.norm(projected)
     assert_allclose(on_sphere.fit(K, y).predict(K), expected, atol=1e-8)
@@ -147,7 +164,7 @@ def test_equal_penalties_and_the_covariance_regulariser_in_closed_form():
 
 def test_without_intercept():
     X, y = data()
-    model = KreinRidge(KERNEL, **FIXED, fit_intercept=False, constraint="sphere", radius=0.8).fit(X, y)
+    model = KreinRidge(KERNEL, **FIXED, fit_intercept=False, constraint=Sphere(0.8)).fit(X, y)
     assert model.intercept_ == 0.0
     assert_allclose(np.mean(model.predict(X) ** 2), 0.64, rtol=1e-10)
 
@@ -155,10 +172,10 @@ def test_without_intercept():
 def test_outputs_are_solved_separately():
     X, y = data()
     Y = np.column_stack([y, X[:, 0] * 100])
-    both = KreinRidge(KERNEL, **FIXED, constraint="sphere", radius=[0.5, 50.0]).fit(X, Y)
+    both = KreinRidge(KERNEL, **FIXED, constraint=Sphere([[0.5, 50.0]])).fit(X, Y)
     assert both.predict(X).shape == (80, 2)
     for j, radius in enumerate([0.5, 50.0]):
-        alone = KreinRidge(KERNEL, **FIXED, constraint="sphere", radius=radius).fit(X, Y[:, j])
+        alone = KreinRidge(KERNEL, **FIXED, constraint=Sphere(radius)).fit(X, Y[:, j])
         assert_allclose(both.predict(X)[:, j], alone.predict(X), rtol=1e-9)
     column = KreinRidge(KERNEL, **FIXED).fit(X, Y[:, :1])
     assert column.predict(X).shape == (80, 1)
@@ -187,11 +204,12 @@ def test_cross_validated_setting_is_the_best_of_refits():
     """One eigendecomposition per fold gives the errors that refitting every setting gives."""
     X, y = data(60)
     folds = KFold(4, shuffle=True, random_state=0)
-    model = KreinRidge(KERNEL, constraint="sphere", strengths=[1e-3, 1e-1], ratios=[1, 10], radii=[0.8, 1], cv=folds)
+    model = KreinRidge(KERNEL, constraint=Sphere(), cv=folds)
     model.fit(X, y)
     table = model.cv_results_
+    assert len(table["error"]) == 510
     K = KERNEL(X)
-    for i in range(len(table["error"])):
+    for i in range(0, 510, 37):
         errors = []
         for train, test in folds.split(X):
             H = np.eye(len(train)) - 1 / len(train)
@@ -201,8 +219,8 @@ def test_cross_validated_setting_is_the_best_of_refits():
             spread = y[train].std()
             one = KreinRidge(
                 KERNEL, alpha_positive=table["alpha_positive"][i] * scale,
-                alpha_negative=table["alpha_negative"][i] * scale, constraint="sphere",
-                radius=table["radius"][i, 0] * spread / y.std(),
+                alpha_negative=table["alpha_negative"][i] * scale,
+                constraint=Sphere(table["radius"][i, 0] * spread / y.std()),
             ).fit(X[train], y[train])  # fmt: skip
             errors.append(np.mean((one.predict(X[test]) - y[test]) ** 2) / spread**2)
         assert_allclose(table["error"][i], np.mean(errors), rtol=1e-7)
@@ -210,18 +228,60 @@ def test_cross_validated_setting_is_the_best_of_refits():
     assert_allclose(model.alpha_positive_, table["alpha_positive"][model.best_index_])
 
 
+def test_arrays_are_the_grid():
+    X, y = data(60)
+    folds = KFold(4, shuffle=True, random_state=0)
+    grid = {"alpha_positive": [1e-3, 1e-1], "alpha_negative": np.array([1e-2, 1.0])}
+    model = KreinRidge(KERNEL, **grid, constraint=Ball([0.5, 1.0, 2.0]), cv=folds).fit(X, y)
+    table = model.cv_results_
+    found = {tuple(row) for row in zip(table["alpha_positive"], table["alpha_negative"], table["radius"][:, 0])}
+    assert found == {(p, q, r) for p in grid["alpha_positive"] for q in (1e-2, 1.0) for r in (0.5, 1.0, 2.0)}
+    for i in range(12):
+        errors = []
+        for train, test in folds.split(X):
+            one = KreinRidge(
+                KERNEL, alpha_positive=table["alpha_positive"][i], alpha_negative=table["alpha_negative"][i],
+                constraint=Ball(table["radius"][i, 0]),
+            ).fit(X[train], y[train])  # fmt: skip
+            errors.append(np.mean((one.predict(X[test]) - y[test]) ** 2) / y[train].var())
+        assert_allclose(table["error"][i], np.mean(errors), rtol=1e-7)
+    chosen = (model.alpha_positive_, model.alpha_negative_, model.radius_)
+    assert chosen == tuple(table[name].reshape(12, -1)[np.argmin(table["error"]), 0] for name in list(table)[2:])
+
+
+def test_equal_penalties_are_the_strong_topology():
+    X, y = data()
+    strong = KreinRidge(KERNEL, alpha_positive=0.02, regularizer="strong").fit(X, y)
+    equal = KreinRidge(KERNEL, alpha_positive=0.02, alpha_negative=0.02).fit(X, y)
+    assert_allclose(strong.predict(X), equal.predict(X), atol=1e-10)
+    chosen = KreinRidge(KERNEL, regularizer="strong").fit(X, y)
+    assert len(chosen.cv_results_["error"]) == 17
+    assert chosen.alpha_negative_ == chosen.alpha_positive_
+
+
+def test_constraints_search_and_landmarks_are_parameters_of_a_grid_search():
+    X, y = data(50)
+    model = KreinRidge(Gaussian(2.0), **FIXED, constraint=Sphere(1.0), n_landmarks=Landmarks(30))
+    grid = {"constraint__radius": [1e-6, 1.0], "n_landmarks__method": ["uniform", "kmeans"]}
+    search = GridSearchCV(model.set_params(random_state=0), grid, cv=3).fit(X, y)
+    assert search.best_params_["constraint__radius"] == 1.0
+    assert len(search.best_estimator_.landmarks_) == 30
+    assert repr(clone(model.constraint)) == "Sphere(radius=1.0)"
+    assert clone(GradientSearch(3)).get_params() == {"n_restarts": 3, "max_iter": 200, "tol": 1e-06}
+
+
 def test_held_out_errors_are_not_the_leave_one_out_shortcut():
     """On an indefinite kernel the closed form 'residual / (1 - leverage)' is optimistic; the folds are not."""
     rng = np.random.default_rng(0)
     X = rng.standard_normal((60, 4))
     y = rng.standard_normal(60)  # nothing to learn
-    model = KreinRidge(Sigmoid(1.0), strengths=np.logspace(-6, 1, 8)).fit(X, y)
+    model = KreinRidge(Sigmoid(1.0), random_state=0).fit(X, y)
     assert model.cv_results_["error"].min() > 0.9
 
 
 def test_given_values_are_kept_and_the_rest_is_chosen():
     X, y = data()
-    model = KreinRidge(KERNEL, alpha_negative=0.123, constraint="ball", radius=0.9).fit(X, y)
+    model = KreinRidge(KERNEL, alpha_negative=0.123, constraint=Ball(0.9)).fit(X, y)
     assert model.alpha_negative_ == 0.123
     assert model.radius_ == 0.9
     assert len(set(model.cv_results_["alpha_positive"])) == 17
@@ -229,8 +289,9 @@ def test_given_values_are_kept_and_the_rest_is_chosen():
 
 def test_gradient_tuning_lowers_the_validation_error():
     X, y = data(60)
-    start = KreinRidge(Gaussian(10.0)).fit(X, y)
-    tuned = KreinRidge(Gaussian(10.0), tune="gradient", n_restarts=2, max_iter=10, constraint="sphere", cv=3).fit(X, y)
+    start = KreinRidge(Gaussian(10.0), random_state=0).fit(X, y)
+    tuned = KreinRidge(Gaussian(10.0), search=GradientSearch(2, 10), constraint=Sphere(), cv=3, random_state=0)
+    tuned.fit(X, y)
     assert tuned.tuning_.value < start.cv_results_["error"].min() * y.var()
     assert tuned.kernel_.length_scale != 10.0
     assert tuned.kernel.length_scale == 10.0  # the parameter is untouched
@@ -244,13 +305,12 @@ def test_gradient_tuning_lowers_the_validation_error():
     [Gaussian(np.ones(9)), DeltaGauss(), Sigmoid(1.0), Sigmoid(np.ones(9)), Epanechnikov(3.0), TL1(9.0) + Gaussian()],
 )
 def test_gradient_of_the_tuning_objective(kernel):
-    from mercerless.estimators.krein import _ValidationObjective
-
     _, y = data(40)
     X = np.random.default_rng(0).standard_normal((40, 9))  # no eigenvalue near zero, where the loss jumps
-    model = KreinRidge(kernel, constraint="sphere", cv=3)
+    model = KreinRidge(kernel, constraint=Sphere(), cv=3, random_state=0)
     rows = model._rows(kernel, X, y[:, None], None, None)
-    objective = _ValidationObjective(rows, model)
+    candidates = make_candidates(None, None, model.constraint, "components")
+    objective = ValidationObjective(rows, Family("components", "sphere", True), candidates)
     x = objective.start(np.random.RandomState(0))
     x = np.clip(x, *objective.bounds().T)
     _, gradient = objective(x)
@@ -265,7 +325,7 @@ def test_gradient_of_the_tuning_objective(kernel):
 
 def test_gradient_tuning_does_not_depend_on_the_units_of_the_targets():
     X, y = data(50)
-    first = KreinRidge(DeltaGauss(), tune="gradient", n_restarts=1, max_iter=8, cv=3, constraint="sphere")
+    first = KreinRidge(DeltaGauss(), search=GradientSearch(1, 8), cv=3, constraint=Sphere())
     # where the descent meets a jump of the loss (folds of seed 0 do), changes of y by 1e-13 lead it elsewhere as well
     first.set_params(random_state=1).fit(X, y)
     second = clone(first).fit(X, 1e4 * y)
@@ -276,9 +336,10 @@ def test_gradient_tuning_does_not_depend_on_the_units_of_the_targets():
 def test_gradient_tuning_of_a_precomputed_kernel_tunes_the_penalties():
     X, y = data(50)
     K = TL1(3.0)(X)
-    model = KreinRidge("precomputed", tune="gradient", n_restarts=2, max_iter=20).fit(K, y)
+    model = KreinRidge("precomputed", search=GradientSearch(2, 20), random_state=0).fit(K, y)
     assert len(model.tuning_.x) == 2
-    assert model.tuning_.value < 1.1 * y.var() * KreinRidge("precomputed").fit(K, y).cv_results_["error"].min()
+    grid = KreinRidge("precomputed", random_state=0).fit(K, y)
+    assert model.tuning_.value < 1.1 * y.var() * grid.cv_results_["error"].min()
 
 
 def test_grid_search_reaches_kernel_parameters():
@@ -294,17 +355,17 @@ def test_grid_search_reaches_kernel_parameters():
 def test_all_landmarks_equal_exact(kernel):
     X, y = data()
     Xt, _ = data(30, 1)
-    for options in ({}, {"constraint": "sphere", "radius": 0.8}):
+    for options in ({}, {"constraint": Sphere(0.8)}):
         exact = KreinRidge(kernel, **FIXED, **options).fit(X, y)
-        all_rows = KreinRidge(kernel, **FIXED, **options, solver="nystroem", n_landmarks=80).fit(X, y)
-        assert all_rows.solver_ == "nystroem"
+        all_rows = KreinRidge(kernel, **FIXED, **options, n_landmarks=80).fit(X, y)
+        assert sorted(all_rows.landmarks_) == list(range(80))
         assert_allclose(all_rows.predict(Xt), exact.predict(Xt), atol=1e-8)
 
 
 def test_cross_validation_on_landmarks_equals_exact_when_all_rows_are_landmarks():
     X, y = data()
-    exact = KreinRidge(TL1(3.0)).fit(X, y)
-    all_rows = KreinRidge(TL1(3.0), solver="nystroem", n_landmarks=80).fit(X, y)
+    exact = KreinRidge(TL1(3.0), random_state=0).fit(X, y)
+    all_rows = KreinRidge(TL1(3.0), n_landmarks=80, random_state=0).fit(X, y)
     assert_allclose(all_rows.cv_results_["error"], exact.cv_results_["error"], rtol=1e-5)
     assert all_rows.best_index_ == exact.best_index_
 
@@ -313,10 +374,7 @@ def test_cross_validation_on_landmarks_equals_exact_when_all_rows_are_landmarks(
 def test_more_landmarks_are_never_much_worse(kernel):
     X, y = data(400)
     Xt, yt = data(300, 1)
-    errors = [
-        np.mean((KreinRidge(kernel, solver="nystroem", n_landmarks=m).fit(X, y).predict(Xt) - yt) ** 2)
-        for m in (25, 50, 100, 200)
-    ]
+    errors = [np.mean((KreinRidge(kernel, n_landmarks=m).fit(X, y).predict(Xt) - yt) ** 2) for m in (25, 50, 100, 200)]
     assert np.all(np.diff(errors) < 0.05 * np.array(errors[:-1]))
     assert errors[-1] < errors[0]
 
@@ -324,8 +382,8 @@ def test_more_landmarks_are_never_much_worse(kernel):
 def test_precomputed_landmarks_and_weights():
     X, y = data()
     weight = np.random.default_rng(0).integers(0, 3, 80).astype(float)
-    vectors = KreinRidge(KERNEL, **FIXED, solver="nystroem", n_landmarks=20).fit(X, y, weight)
-    matrix = KreinRidge("precomputed", **FIXED, solver="nystroem", n_landmarks=20).fit(KERNEL(X), y, weight)
+    vectors = KreinRidge(KERNEL, **FIXED, n_landmarks=20, random_state=0).fit(X, y, weight)
+    matrix = KreinRidge("precomputed", **FIXED, n_landmarks=20, random_state=0).fit(KERNEL(X), y, weight)
     assert_allclose(vectors.predict(X), matrix.predict(KERNEL(X)), atol=1e-8)
     assert np.all(weight[vectors.landmarks_] > 0)
 
@@ -337,7 +395,7 @@ def test_landmarks_of_strings():
     def similarity(a, b):
         return -(abs(len(a) - len(b)) ** 0.7)
 
-    model = KreinRidge(similarity, solver="nystroem", n_landmarks=15).fit(words, y)
+    model = KreinRidge(similarity, n_landmarks=15).fit(words, y)
     exact = KreinRidge(similarity).fit(words, y)
     assert model.score(words, y) > 0.98
     assert exact.score(words, y) > 0.98
@@ -345,12 +403,14 @@ def test_landmarks_of_strings():
 
 def test_auto_uses_landmarks_for_many_rows_and_little_memory():
     X, y = data(200)
-    assert KreinRidge(KERNEL, **FIXED).fit(X, y).solver_ == "exact"
-    with pytest.warns(UserWarning, match="uses 20 landmarks for 200 rows"):
-        small = KreinRidge(KERNEL, **FIXED, memory_limit="1MB", n_landmarks=20).fit(X, y)
-    assert small.solver_ == "nystroem"
-    with pytest.raises(MemoryError, match="solver='nystroem'"):
-        KreinRidge(KERNEL, **FIXED, memory_limit="1MB", solver="exact").fit(X, y)
+    assert KreinRidge(KERNEL, **FIXED).fit(X, y).landmarks_ is None
+    with config_context(memory_limit="1MB"):
+        with pytest.warns(UserWarning, match="uses 60 landmarks for 200 rows"):
+            small = KreinRidge(KERNEL, **FIXED).fit(X, y)
+        assert len(small.landmarks_) == 60
+        assert len(KreinRidge(KERNEL, **FIXED, n_landmarks=20).fit(X, y).landmarks_) == 20
+        with pytest.raises(MemoryError, match="set n_landmarks"):
+            KreinRidge(KERNEL, **FIXED, n_landmarks=None).fit(X, y)
 
 
 # ---------------------------------------------------------------- classification
@@ -376,37 +436,32 @@ def test_two_classes_give_one_score():
     assert model.score(X, labels) > 0.85
 
 
-def test_the_papers_encoding_is_a_rescaling_not_a_class_weight():
+def test_the_papers_rule_is_the_sign_of_a_regression_on_standardized_labels():
+    """A rescaling that cuts at the classes' prior, not a class weight."""
     rng = np.random.default_rng(0)
     X = np.r_[rng.standard_normal((12, 2)) + 1.5, rng.standard_normal((180, 2))]
     y = np.r_[np.ones(12), -np.ones(180)]
-    signed = KreinRidgeClassifier(Gaussian(2.0), **FIXED, calibrate=False).fit(X, y)
-    paper = KreinRidgeClassifier(Gaussian(2.0), **FIXED, calibrate=False, encoding="standardized").fit(X, y)
-    std = y.std()
-    assert_allclose(paper.decision_function(X), (signed.decision_function(X) - y.mean()) / std, atol=1e-10)
-    assert np.mean(paper.predict(X) == 1) > 2 * np.mean(signed.predict(X) == 1)
-    first = KreinRidgeClassifier(Gaussian(2.0), encoding="signed").fit(X, y)
-    second = KreinRidgeClassifier(Gaussian(2.0), encoding="standardized").fit(X, y)
-    assert_allclose(first.predict_proba(X), second.predict_proba(X), atol=0.05)
+    signed = KreinRidgeClassifier(Gaussian(2.0), **FIXED).fit(X, y)
+    paper = KreinRidge(Gaussian(2.0), **FIXED).fit(X, (y - y.mean()) / y.std())
+    assert_allclose(paper.predict(X), (values(signed, X) - y.mean()) / y.std(), atol=1e-10)
+    assert np.mean(paper.predict(X) > 0) > 2 * np.mean(values(signed, X) > 0)
 
 
 def test_class_weight_equals_sample_weight():
     X, y = data()
     labels = np.where(y > 2, 1, 0)
-    balanced = KreinRidgeClassifier(KERNEL, **FIXED, class_weight="balanced", calibrate=False).fit(X, labels)
+    balanced = KreinRidgeClassifier(KERNEL, **FIXED, class_weight="balanced").fit(X, labels)
     weight = np.where(labels == 1, 80 / (2 * labels.sum()), 80 / (2 * (80 - labels.sum())))
-    weighted = KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X, labels, weight)
-    assert_allclose(balanced.decision_function(X), weighted.decision_function(X), atol=1e-10)
-    assert (
-        balanced.predict(X).sum()
-        >= KreinRidgeClassifier(KERNEL, **FIXED, calibrate=False).fit(X, labels).predict(X).sum()
-    )
+    weighted = KreinRidgeClassifier(KERNEL, **FIXED).fit(X, labels, weight)
+    assert_allclose(values(balanced, X), values(weighted, X), atol=1e-10)
+    plain = KreinRidgeClassifier(KERNEL, **FIXED).fit(X, labels)
+    assert np.sum(values(balanced, X) > 0) >= np.sum(values(plain, X) > 0)
 
 
 def test_classifier_on_landmarks_equals_exact_with_all_rows():
     X, y = data()
-    exact = KreinRidgeClassifier(TL1(4.0), **FIXED).fit(X, classes(y))
-    all_rows = KreinRidgeClassifier(TL1(4.0), **FIXED, solver="nystroem", n_landmarks=80).fit(X, classes(y))
+    exact = KreinRidgeClassifier(TL1(4.0), **FIXED, random_state=0).fit(X, classes(y))
+    all_rows = KreinRidgeClassifier(TL1(4.0), **FIXED, n_landmarks=80, random_state=0).fit(X, classes(y))
     assert_allclose(all_rows.predict_proba(X), exact.predict_proba(X), atol=1e-6)
 
 
@@ -464,10 +519,10 @@ def test_svc_penalty_of_the_negative_part(loss):
     labels = y > 1
     clipped = KreinSVC("precomputed", negative_penalty=np.inf, loss=loss).fit(K, labels)
     s, V = np.linalg.eigh(K)
-    projected = V[:, s < -1e-9].T @ clipped.dual_coef_
+    projected = V[:, s < -1e-9].T @ clipped.dual_coef_.T
     assert np.abs(projected).max() < 1e-10
     flipped = KreinSVC("precomputed", loss=loss).fit(K, labels)
-    assert np.abs(V[:, s < -1e-9].T @ flipped.dual_coef_).max() > 1e-3
+    assert np.abs(V[:, s < -1e-9].T @ flipped.dual_coef_.T).max() > 1e-3
 
 
 def test_centred_svc_ignores_a_constant():
@@ -508,9 +563,9 @@ def test_centred_machines_are_scikit_learns_on_the_flipped_centred_matrix(weight
 
 # ---------------------------------------------------------------- hard cases and bad input
 
-MODELS = [KreinRidge("precomputed"), KreinRidge("precomputed", **FIXED, constraint="sphere", radius=1.0)]
-MODELS += [KreinRidge("precomputed", **FIXED, constraint="ball", radius=1.0)]
-MODELS += [KreinRidge("precomputed", solver="nystroem", n_landmarks=5)]
+MODELS = [KreinRidge("precomputed"), KreinRidge("precomputed", **FIXED, constraint=Sphere(1.0))]
+MODELS += [KreinRidge("precomputed", **FIXED, constraint=Ball(1.0))]
+MODELS += [KreinRidge("precomputed", n_landmarks=5)]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -535,7 +590,7 @@ def test_zero_matrix_gives_the_mean(model):
 def test_duplicated_rows():
     X, y = data(30)
     X, y = np.r_[X, X], np.r_[y, y + 0.01]
-    model = KreinRidge(KERNEL, **FIXED, constraint="sphere", radius=1.0).fit(X, y)
+    model = KreinRidge(KERNEL, **FIXED, constraint=Sphere(1.0)).fit(X, y)
     assert_allclose(model.predict(X[:30]), model.predict(X[30:]), atol=1e-10)
     assert model.certificate_ < 1e-10
 
@@ -551,10 +606,10 @@ def test_negative_definite_kernel():
 @pytest.mark.parametrize("radius", [0.0, 1e-12, 1e12])
 def test_extreme_radii(radius):
     X, y = data()
-    model = KreinRidge(KERNEL, **FIXED, constraint="sphere", radius=radius).fit(X, y)
+    model = KreinRidge(KERNEL, **FIXED, constraint=Sphere(radius)).fit(X, y)
     assert_allclose(model.predict(X).std(), radius, rtol=1e-6, atol=1e-15 + 1e-13 * np.abs(y).max())
     assert model.certificate_ < 1e-12
-    ball = KreinRidge(KERNEL, **FIXED, constraint="ball", radius=radius).fit(X, y)
+    ball = KreinRidge(KERNEL, **FIXED, constraint=Ball(radius)).fit(X, y)
     assert ball.predict(X).std() <= radius * (1 + 1e-6) + 1e-13
 
 
@@ -580,8 +635,8 @@ def test_zero_penalties_interpolate():
 def test_indefinite_regulariser_warns_and_is_global_on_the_sphere():
     X, y = data(40)
     options = {"alpha_positive": 0.05, "regularizer": "indefinite"}
-    with pytest.warns(UserWarning, match="often does not generalise"):
-        model = KreinRidge(KERNEL, **options, constraint="sphere", radius=1.0).fit(X, y)
+    with pytest.warns(UserWarning, match="often does not generalize"):
+        model = KreinRidge(KERNEL, **options, constraint=Sphere(1.0)).fit(X, y)
     assert model.is_minimum_
     with pytest.warns(UserWarning, match="rewards complexity"):
         free = KreinRidge(KERNEL, **options).fit(X, y)
@@ -602,15 +657,21 @@ def test_asymmetric_matrix_is_refused_with_its_size(estimator):
         ({"alpha_positive": -1.0}, "alpha_positive must be a nonnegative"),
         ({"alpha_negative": np.nan}, "alpha_negative must be a nonnegative"),
         ({"regularizer": "l2"}, "regularizer must be one of"),
-        ({"constraint": "cube"}, "constraint must be one of"),
-        ({"solver": "fast"}, "solver must be one of"),
-        ({"tune": "magic"}, "tune must be one of"),
-        ({"constraint": "sphere", "radius": -1.0}, "radius must be nonnegative"),
+        ({"alpha_positive": "strong"}, "alpha_positive must be a nonnegative"),
+        ({"alpha_positive": []}, "alpha_positive must be a nonnegative"),
+        ({"alpha_negative": [[1.0]]}, "alpha_negative must be a nonnegative"),
+        ({"constraint": "sphere"}, r"constraint must be None, Sphere\(radius\)"),
+        ({"constraint": Sphere([[1.0, 2.0, 3.0]])}, "radius has 3 columns, but y has 1 outputs"),
+        ({"search": "gradient"}, r"search must be None \(a grid\) or GradientSearch"),
+        ({"constraint": Sphere(-1.0)}, "radius must be a nonnegative"),
         ({"n_landmarks": 0}, "n_landmarks must be a positive"),
+        ({"n_landmarks": "many"}, "n_landmarks must be a positive"),
+        ({"n_landmarks": Landmarks(5, "best")}, "method='best' is not known"),
         ({"cv": 1}, "at least 2 folds"),
         ({"cv": ShuffleSplit(3, random_state=0)}, "hold out every row once"),
-        ({"tune": "gradient", "solver": "nystroem"}, "needs the exact solver"),
-        ({"tune": "gradient", "kernel": "linear", "alpha_positive": 1.0, "alpha_negative": 1.0}, "nothing to tune"),
+        ({"search": GradientSearch(), "n_landmarks": 9}, "GradientSearch needs all rows"),
+        ({"search": GradientSearch(), "alpha_positive": [0.1, 1.0]}, "one number or None as alpha_positive"),
+        ({"search": GradientSearch(), "kernel": "linear", **FIXED}, "nothing to tune"),
     ],
 )
 def test_bad_parameters(options, message):
@@ -636,8 +697,6 @@ def test_bad_weights_and_labels():
         KreinSVC(C=0).fit(X, y > 0)
     with pytest.raises(ValueError, match="loss must be"):
         KreinSVC(loss="log").fit(X, y > 0)
-    with pytest.raises(ValueError, match="encoding must be"):
-        KreinRidgeClassifier(encoding="onehot").fit(X, y > 0)
     with pytest.raises(ValueError, match="epsilon must be"):
         KreinSVR(epsilon=-1).fit(X, y)
 
@@ -686,7 +745,7 @@ def test_callbacks_see_folds_and_starts():
     KreinRidge(KERNEL).set_callbacks(log).fit(X, y)
     assert log.names.count("fold") == 5
     log = Log()
-    KreinRidge(KERNEL, tune="gradient", n_restarts=3, max_iter=2).set_callbacks(log).fit(X, y)
+    KreinRidge(KERNEL, search=GradientSearch(3, 2)).set_callbacks(log).fit(X, y)
     assert log.names.count("start") == 3
     log = Log()
     KreinSVC(KERNEL).set_callbacks(log).fit(X, classes(y))

@@ -29,7 +29,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
-from mercerless import KreinRidge, KreinRidgeClassifier
+from mercerless import Ball, GradientSearch, KreinRidge, KreinRidgeClassifier, Sphere
 from mercerless.datasets import load
 from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Log, Sigmoid, SphericalPolynomial
 from mercerless.spectra import SpectrumTransformer, indefiniteness
@@ -61,11 +61,11 @@ def write(name, header, rows, keys=0):
 
 def treatments():
     """The columns of Table 1: two penalties, one penalty on |K|, on other spectra, and the indefinite penalty."""
-    on_positive = KreinRidge("precomputed", ratios=[1.0])
-    models = {"krein": KreinRidge("precomputed"), "flip": on_positive}
+    on_positive = KreinRidge("precomputed", regularizer="strong", random_state=0)
+    models = {"krein": KreinRidge("precomputed", random_state=0), "flip": on_positive}
     for mode in ("clip", "shift", "square"):
         models[mode] = make_pipeline(SpectrumTransformer(mode), on_positive)
-    models["omcs"] = KreinRidge("precomputed", regularizer="indefinite", constraint="sphere")
+    models["omcs"] = KreinRidge("precomputed", regularizer="indefinite", constraint=Sphere(), random_state=0)
     return models
 
 
@@ -137,7 +137,8 @@ def table3(full, sets, chosen, limit=None, n_folds=None):
                 continue
             start, errors = time.perf_counter(), []
             for train, test in splitter.split(X, y):
-                options = {"constraint": "sphere", "tune": "gradient", "n_restarts": restarts, "max_iter": steps}
+                search = GradientSearch(n_restarts=restarts, max_iter=steps)
+                options = {"constraint": Sphere(), "search": search, "random_state": 0}
                 model = KreinRidgeClassifier(kernel, **options) if classify else KreinRidge(kernel, **options)
                 predicted = model.fit(X[train], y[train]).predict(X[test])
                 if classify:
@@ -211,9 +212,8 @@ def figures(full, features):
             kernel = monks_kernels()[name]
 
             def model(m, kernel=kernel, regularizer=regularizer):
-                return KreinRidge(
-                    kernel, alpha_positive=1 / m, alpha_negative=1 / m, regularizer=regularizer, constraint="ball", cv=3
-                )
+                penalties = {"alpha_positive": 1 / m, "alpha_negative": 1 / m, "regularizer": regularizer}
+                return KreinRidge(kernel, **penalties, constraint=Ball(), cv=3, random_state=0)
 
             curve = learning_curve(model, X, y, test, truth, sizes, n_repeats=repeats, clip=1.0, random_state=0)
             draw_rate(ax, curve, name, exponent)

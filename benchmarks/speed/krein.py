@@ -25,7 +25,7 @@ from scipy.linalg import eigh
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold
 
-from mercerless import KreinRidge
+from mercerless import KreinRidge, Sphere
 from mercerless.kernels import DeltaGauss, Gaussian
 from mercerless.solvers.krein import validation_loss
 
@@ -52,10 +52,10 @@ def tuning(n):
     """510 settings with a radius: the fit less the fit of one setting, over one eigh per fold."""
     X, y, _ = problem(n)
     K = DeltaGauss(1.0, 0.4)(X)
-    search = KreinRidge("precomputed", constraint="sphere")
+    search = KreinRidge("precomputed", constraint=Sphere(), random_state=0)
     search.fit(K, y)
     given = {"alpha_positive": search.alpha_positive_, "alpha_negative": search.alpha_negative_}
-    one = KreinRidge("precomputed", constraint="sphere", radius=search.radius_, **given)
+    one = KreinRidge("precomputed", constraint=Sphere(search.radius_), random_state=0, **given)
     folds = [train for train, _ in KFold(5, shuffle=True, random_state=0).split(K)]
 
     def decompositions():
@@ -95,7 +95,7 @@ def landmarks(n, m):
     X, y, _ = problem(n)
     test, _, truth = problem(2000, seed=1)
     start = time.process_time()
-    model = KreinRidge(DeltaGauss(1.0, 0.4), solver="nystroem", n_landmarks=m).fit(X, y)
+    model = KreinRidge(DeltaGauss(1.0, 0.4), n_landmarks=m, random_state=0).fit(X, y)
     seconds = time.process_time() - start
     error = float(np.sqrt(np.mean((model.predict(test) - truth) ** 2)))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -63,7 +63,7 @@ def learners():
     from mercerless.kernels import TL1, Gaussian
 
     def krein(kernel, m):
-        return KreinRidgeClassifier(kernel, solver="nystroem", n_landmarks=m, memory_limit="2GB")
+        return KreinRidgeClassifier(kernel, n_landmarks=m)
 
     def features(m):
         return Nystroem(gamma=1 / 8, n_components=m, random_state=0)
@@ -115,7 +115,7 @@ def growing():
     from mercerless.kernels import TL1, GaussianHyper
 
     return {
-        "KreinRidge, 200 landmarks": lambda n: KreinRidge(TL1(6.0), solver="nystroem", n_landmarks=200),
+        "KreinRidge, 200 landmarks": lambda n: KreinRidge(TL1(6.0), n_landmarks=200),
         "LABRegressor, 50 support points": lambda n: LABRegressor(50, random_state=0),
         "HyperRidge, parts of 500 rows": lambda n: HyperRidge(
             GaussianHyper(2.0), alpha=1e-4, n_parts=n // 500, n_landmarks=200, target="classes", random_state=0
@@ -206,7 +206,7 @@ def dask_work(n_jobs=-1):
         return X, y
 
     def krein(data):
-        KreinRidge(TL1(6.0), alpha_positive=1e-3, alpha_negative=1e-2, solver="nystroem", n_landmarks=400).fit(*data)
+        KreinRidge(TL1(6.0), alpha_positive=1e-3, alpha_negative=1e-2, n_landmarks=400).fit(*data)
 
     def in_memory(n):
         def rows(client):
@@ -226,7 +226,7 @@ def dask_work(n_jobs=-1):
     def candidates(data):
         from sklearn.model_selection import GridSearchCV
 
-        model = KreinRidge(solver="nystroem", n_landmarks=200)
+        model = KreinRidge(n_landmarks=200)
         grid = {"kernel": [TL1(scale) for scale in (3.0, 4.0, 5.0, 6.0, 7.0, 8.0)]}
         GridSearchCV(model, grid, cv=2, refit=False, n_jobs=n_jobs).fit(*data)
 
@@ -298,6 +298,7 @@ def stating():
     from mercerless import (
         AsymmetricRidge,
         DANKClassifier,
+        GradientSearch,
         HyperClassifier,
         HyperRidge,
         HyperSVR,
@@ -310,9 +311,9 @@ def stating():
 
     kernel, hyper, n = TL1(6.0), GaussianHyper(2.0), 500
     return {
-        "KreinRidge, solver='exact'": (KreinRidge(kernel, solver="exact"), n, n),
-        "KreinRidge, tune='gradient'": (KreinRidge(Gaussian(2.0), tune="gradient", n_restarts=1, max_iter=1), n, n),
-        "KreinRidge, solver='nystroem'": (KreinRidge(kernel, solver="nystroem", n_landmarks=300), 3000, 300),
+        "KreinRidge, exact": (KreinRidge(kernel, n_landmarks=None), n, n),
+        "KreinRidge, GradientSearch": (KreinRidge(Gaussian(2.0), search=GradientSearch(1, 1)), n, n),
+        "KreinRidge, landmarks": (KreinRidge(kernel, n_landmarks=300), 3000, 300),
         "KreinSVC": (KreinSVC(kernel), n, n),
         "SimilarityClassifierCV": (SimilarityClassifierCV(kernel), n, n),
         "SimilaritySVC": (SimilaritySVC(kernel), 200, 200),

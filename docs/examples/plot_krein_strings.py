@@ -61,7 +61,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from mercerless import KreinRidgeClassifier, KreinSVC
 
 folds = StratifiedKFold(5, shuffle=True, random_state=0)
-model = KreinRidgeClassifier("precomputed")
+model = KreinRidgeClassifier("precomputed", random_state=0)
 print("Krein ridge       ", cross_val_score(model, K, y, cv=folds).mean().round(3))
 print("Krein SVM         ", cross_val_score(KreinSVC("precomputed"), K, y, cv=folds).mean().round(3))
 
@@ -86,7 +86,7 @@ print("SVC, clipped      ", cross_val_score(clipped, K, y, cv=folds).mean().roun
 # The fitted model takes strings and gives calibrated probabilities.
 import matplotlib.pyplot as plt
 
-model = KreinRidgeClassifier(similarity).fit(X, y)
+model = KreinRidgeClassifier(similarity, random_state=0).fit(X, y)
 new = ["knowledge", "gesellschaft", "ragazza", "mansikka", "strawberry", "himmel", "finestrino", "restaurant"]
 P = model.predict_proba(new)
 figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")

@@ -24,15 +24,19 @@ if TYPE_CHECKING:  # what editors and type checkers see
         SimilarityRegressorCV,
         SimilaritySVC,
     )
+    from mercerless.selection.descent import GradientSearch
+    from mercerless.selection.krein import Ball, Sphere
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AsymmetricRidge",
     "AsymmetricRidgeClassifier",
+    "Ball",
     "Comparison",
     "DANKClassifier",
     "DANKRegressor",
+    "GradientSearch",
     "HyperClassifier",
     "HyperRegressor",
     "HyperRidge",
@@ -47,6 +51,7 @@ __all__ = [
     "SimilarityFeatures",
     "SimilarityRegressorCV",
     "SimilaritySVC",
+    "Sphere",
     "UselessModelWarning",
     "compare",
     "config_context",
@@ -70,6 +75,8 @@ _HOMES = {
     "estimators.krein": "KreinRidge KreinRidgeClassifier KreinSVC KreinSVR",
     "estimators.lab": "LABClassifier LABRegressor",
     "estimators.similarity": "SimilarityClassifierCV SimilarityFeatures SimilarityRegressorCV SimilaritySVC",
+    "selection.descent": "GradientSearch",
+    "selection.krein": "Ball Sphere",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -317,7 +317,8 @@ def _features(setting: Setting) -> GridSearchCV:
 
 
 def _krein_ridge(setting: Setting) -> BaseEstimator:
-    return _steps(setting, setting.choose(KreinRidgeClassifier, KreinRidge)("precomputed"))
+    ridge = setting.choose(KreinRidgeClassifier, KreinRidge)
+    return _steps(setting, ridge("precomputed", random_state=setting.random_state))
 
 
 def _krein_machine(setting: Setting) -> GridSearchCV:
@@ -359,10 +360,8 @@ def _gaussian_ridge(setting: Setting) -> GridSearchCV:
 
 
 def _landmarks(setting: Setting) -> dict[str, Any]:
-    """The parameters of a Krein ridge on landmarks, for many items."""
-    if not setting.is_large:
-        return {}
-    return {"solver": "nystroem", "n_landmarks": LANDMARKS, "random_state": setting.random_state}
+    """The parameters of a Krein ridge: on landmarks for many items."""
+    return {"n_landmarks": LANDMARKS if setting.is_large else "auto", "random_state": setting.random_state}
 
 
 def _local(setting: Setting) -> Pipeline:

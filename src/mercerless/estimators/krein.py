@@ -1,10 +1,8 @@
 """Least squares and support vector machines in reproducing kernel Krein spaces."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,10 +10,9 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._blocks import blockwise, is_dask, reduce_rows, take_rows
+from mercerless._blocks import blockwise, is_dask
 from mercerless._memory import check_memory, format_bytes, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
 from mercerless._validation import (
@@ -27,386 +24,219 @@ from mercerless._validation import (
     leave_one_out_constant,
     warn_if_folds_are_useless,
 )
-from mercerless.estimators.base import KernelEstimator, used_items, used_rows
-from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Precomputed, Sigmoid
-from mercerless.lowrank import nystroem, select_landmarks
-from mercerless.selection.calibration import calibrate_scores
-from mercerless.selection.descent import minimize_with_restarts
+from mercerless.estimators.base import (
+    KernelEstimator,
+    Progress,
+    class_scores,
+    pair_votes,
+    signed_targets,
+    used_items,
+    used_rows,
+)
+from mercerless.kernels import Kernel, Precomputed
+from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
+from mercerless.selection.calibration import Calibration
+from mercerless.selection.descent import GradientSearch
 from mercerless.selection.folds import fold_numbers
 from mercerless.selection.krein import (
-    RADII,
     RATIOS,
-    STRENGTHS,
-    Settings,
-    candidate_settings,
-    exact_folds,
-    fold_factors,
-    fold_predictions,
-    low_rank_folds,
-    merge_factors,
+    Ball,
+    Candidates,
+    ExactProblem,
+    Family,
+    LandmarkProblem,
+    Rows,
+    Sphere,
+    ValidationObjective,
+    held_out_calibrations,
+    least,
+    make_candidates,
     squared_errors,
+    tune_by_gradient,
 )
-from mercerless.solvers.krein import (
-    CONSTRAINTS,
-    REGULARIZERS,
-    KreinSolution,
-    KreinSystem,
-    build_low_rank_system,
-    build_system,
-    part_coef,
-    row_factor,
-    solve_system,
-    validation_loss,
-)
-from mercerless.solvers.svm import (
-    Stabilized,
-    hinge_machine,
-    hinge_machines,
-    squared_hinge_machine,
-    stabilize,
-    tube_machine,
-)
+from mercerless.solvers.krein import REGULARIZERS, KreinSolution, KreinSystem, part_coef, solve_system
+from mercerless.solvers.svm import Machine, Stabilized, pair_machines, stabilize, tube_machine
 
-_SOLVERS = ("auto", "exact", "nystroem")
-_TUNES = ("cv", "gradient")
 _EXACT_ROWS = 4000  # above, "auto" uses landmarks
+_AUTO_LANDMARKS = 1000
 # Peaks as measured, asserted in tests/test_memory.py: bytes for each pair of rows, and each pair of landmarks
 _EXACT_BYTES = 42.0
 _GRADIENT_BYTES = 76.0
 _MACHINE_BYTES = 58.0
 _LANDMARK_BYTES = 270.0
 _BLOCK_BYTES = 2**28  # what a block of rows may need on the way to its factor, where the budget allows
-_SCORED_ROWS = 20_000  # per fold; more do not change a calibration
+_SCORED_ROWS = 4000  # per fold; more do not change a choice or a calibration
 
 
-class _Rows(NamedTuple):
-    """The rows that carry weight, as a solver needs them."""
+class _KreinModel(KernelEstimator):
+    """What all Krein models share: coefficients of similarities to the training rows, or to landmarks."""
 
-    kernel: Kernel
-    items: Any
-    used: NDArray
-    Y: NDArray
-    weight: NDArray | None
-    folds: NDArray
+    landmarks_: NDArray | None = None
+    kernel_: Kernel
+    X_fit_: Any
+    dual_coef_: NDArray
 
+    def _matrix(self, kernel: Kernel, items: Any) -> NDArray:
+        return check_symmetric(kernel(items), "X" if isinstance(kernel, Precomputed) else "the kernel matrix")
 
-class _ExactProblem:
-    """The family's problems on the full kernel matrix."""
+    def _evaluate(self, X: Any, *coefs: NDArray) -> list[NDArray]:
+        """``k(X, basis) @ coef.T`` for each, in blocks of rows so that no large matrix is kept."""
+        check_is_fitted(self)
+        X = self._test_items(X)
+        parts = []
+        for rows in row_blocks(len(X), 24.0 * coefs[0].shape[1], min(2**27, memory_budget() // 2)):
+            if isinstance(self.kernel_, Precomputed):
+                K = self.kernel_(X[rows])
+                K = K if self.landmarks_ is None else K[:, self.landmarks_]
+            else:
+                K = self.kernel_(X[rows], self.X_fit_)
+            parts.append([K @ coef.T for coef in coefs])
+        return [np.concatenate(pieces) for pieces in zip(*parts)]
 
-    samples = False  # whether `row_folds` may leave rows out
-
-    def __init__(self, rows: _Rows, K: NDArray, intercept: bool):
-        self.rows, self.K, self.intercept = rows, K, intercept
-
-    def folds(self) -> Iterator:
-        return (fold for fold, _ in self.row_folds())
-
-    def row_folds(self) -> Iterator:
-        return exact_folds(self.K, self.rows.Y, self.rows.weight, self.rows.folds, self.intercept)
-
-    def system(self) -> KreinSystem:
-        return build_system(self.K, self.rows.Y, self.rows.weight, intercept=self.intercept)
-
-    def dual(self, coef: NDArray) -> NDArray:
-        return coef
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "dual_coef_")
 
 
-class _LandmarkFeatures:
-    """From rows to the features of the approximate kernel; holds the landmarks only, so it travels well."""
-
-    def __init__(self, kernel: Kernel, items: Any, landmarks: NDArray, transform: NDArray):
-        self.kernel, self.transform = kernel, transform
-        self.precomputed = isinstance(kernel, Precomputed)
-        self.landmarks = landmarks if self.precomputed else take_rows(items, landmarks)
-
-    def __call__(self, rows: Any) -> NDArray:
-        K = rows[:, self.landmarks] if self.precomputed else self.kernel(rows, self.landmarks)
-        return K @ self.transform
-
-
-class _LandmarkProblem:
-    """The same on landmarks: one pass over blocks of rows, of which only triangular factors are kept."""
-
-    samples = True
-
-    def __init__(self, rows: _Rows, landmarks: NDArray, intercept: bool, seed, memory_limit):
-        self.rows, self.landmarks, self.intercept, self.seed = rows, landmarks, intercept, seed
-        self.block_bytes = min(_BLOCK_BYTES, memory_budget(memory_limit) // 3)
-        low_rank = nystroem(rows.kernel, rows.items, landmarks, random_state=seed, memory_limit=memory_limit)
-        self.error = low_rank.error
-        self.transform = low_rank.transform * np.sqrt(np.abs(low_rank.values))
-        self.signature = np.sign(low_rank.values)
-        self.features = _LandmarkFeatures(rows.kernel, rows.items, landmarks, self.transform)
-        # a block's similarities, its features, and their copy with the targets; the factors need less
-        self.bytes_per_row = 24.0 * (len(landmarks) + rows.Y.shape[1])
-        self.factors = reduce_rows(
-            partial(fold_factors, self.features, len(self.signature), int(rows.folds.max()) + 1),
-            merge_factors,
-            (rows.items, rows.Y, rows.weight, rows.folds),
-            self.bytes_per_row,
-            self.block_bytes,
-        )
-
-    def folds(self) -> Iterator:
-        return low_rank_folds(self.factors, self.signature, self.intercept)
-
-    def row_folds(self) -> Iterator:
-        for i, fold in enumerate(self.folds()):
-            rows = np.flatnonzero(self.rows.folds == i)
-            if len(rows) > _SCORED_ROWS:
-                rows = np.sort(self.seed.choice(rows, _SCORED_ROWS, replace=False))
-            for part in row_blocks(len(rows), self.bytes_per_row, self.block_bytes):
-                block = rows[part]
-                weight = None if self.rows.weight is None else self.rows.weight[block]
-                basis = self.features(take_rows(self.rows.items, block))
-                yield fold._replace(basis=basis, target=self.rows.Y[block], weight=weight, constant=None), block
-
-    def system(self) -> KreinSystem:
-        factor = row_factor(self.factors, self.factors[0].shape[1])
-        return build_low_rank_system(factor, self.signature, intercept=self.intercept)
-
-    def dual(self, coef: NDArray) -> NDArray:
-        return np.tensordot(self.transform, coef, axes=(1, 0))
-
-
-class _KreinLeastSquares(KernelEstimator):
-    """What the regressor and the classifier share; how they choose a setting differs."""
+class _KreinLeastSquares(_KreinModel):
+    """What the regressor and the classifier share; how they choose among candidates differs."""
 
     _streams = True
+    _ratios = RATIOS
+    _score_bytes = 0.0  # for each candidate and target, of what is kept to choose by
+    alpha_positive: ArrayLike | None
+    alpha_negative: ArrayLike | None
+    regularizer: str
+    constraint: Sphere | Ball | None
+    search: GradientSearch | None
+    cv: Any
+    fit_intercept: bool
+    n_landmarks: int | str | Landmarks | None
+    random_state: Any
+    dual_coef_positive_: NDArray
+    dual_coef_negative_: NDArray
+    intercept_: Any
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        alpha_positive: float | None = None,
-        alpha_negative: float | None = None,
-        regularizer: str = "components",
-        constraint: str | None = None,
-        radius: ArrayLike | None = None,
-        tune: str = "cv",
-        strengths: ArrayLike | None = None,
-        ratios: ArrayLike | None = None,
-        radii: ArrayLike | None = None,
-        cv: Any = 5,
-        n_restarts: int = 10,
-        max_iter: int = 200,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        n_landmarks: int = 1000,
-        landmarks: str = "uniform",
-        memory_limit: int | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
-    ):
-        self.kernel = kernel
-        self.alpha_positive = alpha_positive
-        self.alpha_negative = alpha_negative
-        self.regularizer = regularizer
-        self.constraint = constraint
-        self.radius = radius
-        self.tune = tune
-        self.strengths = strengths
-        self.ratios = ratios
-        self.radii = radii
-        self.cv = cv
-        self.n_restarts = n_restarts
-        self.max_iter = max_iter
-        self.fit_intercept = fit_intercept
-        self.solver = solver
-        self.n_landmarks = n_landmarks
-        self.landmarks = landmarks
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def _check_parameters(self) -> None:
-        for name, options in (
-            ("regularizer", REGULARIZERS), ("constraint", CONSTRAINTS), ("solver", _SOLVERS), ("tune", _TUNES),
-        ):  # fmt: skip
-            if getattr(self, name) not in options:
-                known = ", ".join(map(repr, options))
-                raise ValueError(f"{name} must be one of {known}, got {getattr(self, name)!r}.")
-        for name in ("alpha_positive", "alpha_negative"):
-            value = getattr(self, name)
-            if value is not None and not (np.isscalar(value) and np.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} must be a nonnegative number, or None to choose it, got {value!r}.")
-        if self.radius is not None:
-            radius = np.asarray(self.radius, dtype=float)
-            if radius.ndim > 1 or not np.all(np.isfinite(radius)) or np.any(radius < 0):
-                raise ValueError(f"radius must be nonnegative, one number or one per output, got {self.radius!r}.")
-        if not (isinstance(self.n_landmarks, (int, np.integer)) and self.n_landmarks >= 1):
-            raise ValueError(f"n_landmarks must be a positive whole number, got {self.n_landmarks!r}.")
-        if self.tune == "gradient" and self.solver == "nystroem":
-            raise ValueError("tune='gradient' needs the exact solver; use solver='exact', or tune='cv'.")
-
-    def _fit(self, X: Any, Y: NDArray, weight: NDArray | None, labels: NDArray | None = None) -> None:
-        """Choose the settings, solve, and set every fitted attribute at the end."""
+    def _checked_family(self) -> Family:
+        """The problem to solve, after all parameters but the penalties were checked."""
+        if self.regularizer not in REGULARIZERS:
+            known = ", ".join(map(repr, REGULARIZERS))
+            raise ValueError(f"regularizer must be one of {known}, got {self.regularizer!r}.")
+        if self.constraint is not None and not isinstance(self.constraint, (Sphere, Ball)):
+            raise ValueError(f"constraint must be None, Sphere(radius) or Ball(radius), got {self.constraint!r}.")
+        if self.search is not None and not isinstance(self.search, GradientSearch):
+            raise ValueError(f"search must be None (a grid) or GradientSearch(), got {self.search!r}.")
+        if self.n_landmarks is not None and self.n_landmarks != "auto":
+            as_landmarks(self.n_landmarks)
+            if self.search is not None:
+                raise ValueError("GradientSearch needs all rows; use n_landmarks=None, or search=None.")
         if self.regularizer == "indefinite":
             warnings.warn(
                 "regularizer='indefinite' subtracts the norm of f- from the penalty, so that it rewards complexity on "
                 "the negative spectrum: the solution depends on rounding and cut-offs and often does not "
-                "generalise; use regularizer='components' unless you study this problem.",
+                "generalize; use regularizer='components' unless you study this problem.",
                 UserWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
+        constraint = None if self.constraint is None else self.constraint._kind
+        return Family(self.regularizer, constraint, self.fit_intercept)
+
+    def _fit(self, X: Any, Y: NDArray, weight: NDArray | None, labels: NDArray | None = None, **known: Any) -> None:
+        """Choose the penalties, solve, and set every fitted attribute at the end."""
+        family = self._checked_family()
+        outputs = Y.reshape(len(Y), -1)
+        candidates = make_candidates(
+            self.alpha_positive, self.alpha_negative, self.constraint, self.regularizer, outputs.shape[1], self._ratios
+        )
         kernel, items = self._train_items(X, weight)
         check_consistent_length(items, Y)
-        rows = self._rows(kernel, items, Y, weight, labels)
-        n_folds = int(rows.folds.max()) + 1
-        context = self._init_callback_context(max_subtasks=None)
-        context.call_on_fit_task_begin(estimator=self)
-        solver = self._solver(rows)
-        if self.tune == "gradient":
-            rows, settings, tuning = self._tune_by_gradient(rows, context)
-        else:
-            settings = self._settings()
-        problem = self._problem(rows, solver)
-        index, chosen = self._choose(problem, rows, settings, labels, n_folds, context)
-        system = problem.system()
-        plus, minus, radius = settings.take(index).resolve(system, self.regularizer)
-        radius = None if radius is None else radius[0]
-        solution = solve_system(
-            system, plus[0], minus[0], radius, regularizer=self.regularizer, constraint=self.constraint
-        )
-        self._warn(solution)
-        everything = settings.resolve(system, self.regularizer)
-        fitted = self._attributes(problem, rows, system, solution, solver, len(Y))
-        fitted |= {
-            "alpha_positive_": float(plus[0]),
-            "alpha_negative_": float(minus[0]),
-            "radius_": None if radius is None else self._squeeze(radius),
-            **chosen,
-        }
-        if "cv_results_" in fitted:
-            names = ("alpha_positive", "alpha_negative", "radius")
-            fitted["cv_results_"] |= dict(zip(names, everything))
-        if self.tune == "gradient":
-            fitted["tuning_"] = tuning
-        for name in {"cv_results_", "best_index_", "tuning_"} - set(fitted):  # of an earlier fit
-            self.__dict__.pop(name, None)
-        for name, value in fitted.items():
-            setattr(self, name, value)
-        context.call_on_fit_task_end(estimator=self)
+        rows = self._rows(kernel, items, outputs, weight, labels)
+        need = _EXACT_BYTES * len(rows.Y) ** 2 + self._score_bytes * candidates.size * rows.Y.size
+        landmarks = self._landmarks(rows, need)
+        with self._progress() as progress:
+            if self.search is not None:
+                rows, candidates, known["tuning_"] = self._tune(self.search, rows, family, candidates, progress)
+            problem = self._problem(rows, landmarks, need, candidates.size)
+            index, chosen = self._choose(problem, rows, family, candidates, labels, progress)
+            system = problem.system()
+            plus, minus, radius = candidates.resolve(system, self.regularizer)
+            if "cv_results_" in chosen:
+                chosen["cv_results_"] |= {"alpha_positive": plus, "alpha_negative": minus, "radius": radius}
+            used = plus[index], minus[index], None if radius is None else radius[index]
+            solution = solve_system(system, *used, regularizer=self.regularizer, constraint=family.constraint)
+            self._warn(solution)
+            fitted = self._attributes(problem, system, solution, used, Y)
+            self._set_fitted(**fitted, **chosen, **known)
 
-    def _rows(self, kernel, items, Y, weight, labels) -> _Rows:
-        n = len(Y)
-        used = used_rows(weight, n)
+    def _rows(self, kernel: Kernel, items: Any, Y: NDArray, weight: NDArray | None, labels: NDArray | None) -> Rows:
+        used = used_rows(weight, len(Y))
         folds = fold_numbers(
             self.cv, items, Y[:, 0] if labels is None else labels, classify=labels is not None, used=used,
             precomputed=isinstance(kernel, Precomputed), random_state=self.random_state,
         )  # fmt: skip
-        if len(used) < n:
-            weight, Y = weight[used], Y[used]
-        return _Rows(kernel, used_items(kernel, items, used), used, Y, weight, folds)
+        weight = weight if weight is None else weight[used]
+        return Rows(kernel, used_items(kernel, items, used), used, Y[used], weight, folds)
 
-    def _solver(self, rows: _Rows) -> str:
-        n = len(rows.Y)
-        if is_dask(rows.items):
-            if self.solver == "exact" or self.tune == "gradient":
-                raise ValueError("The exact solver needs its data in memory; use solver='nystroem', or X.compute().")
-            return "nystroem"
-        if self.solver != "auto" or self.tune == "gradient":
-            return "exact" if self.solver == "auto" else self.solver
-        if n <= _EXACT_ROWS and _EXACT_BYTES * n**2 <= memory_budget(self.memory_limit):
-            return "exact"
-        warnings.warn(
-            f"{type(self).__name__} uses {self._n_landmarks(n)} landmarks for {n} rows: the exact solver is for up to "
-            f"{_EXACT_ROWS} rows and would need {format_bytes(_EXACT_BYTES * n**2)}. Set solver='nystroem' or "
-            "solver='exact' to choose yourself.",
-            UserWarning,
-            stacklevel=4,
-        )
-        return "nystroem"
+    def _landmarks(self, rows: Rows, need: float) -> Landmarks | None:
+        """How to choose landmarks, None for all rows; "auto" decides by the number of rows and memory, and says so."""
+        n, budget, lazy = len(rows.Y), memory_budget(), is_dask(rows.items)
+        if lazy and (self.n_landmarks is None or self.search is not None):
+            raise ValueError("The exact solution needs its data in memory; set n_landmarks, or use X.compute().")
+        if self.n_landmarks is None or self.search is not None:
+            return None
+        if self.n_landmarks != "auto":
+            return as_landmarks(self.n_landmarks)
+        if not lazy and n <= _EXACT_ROWS and need <= budget:
+            return None
+        number = min(_AUTO_LANDMARKS, n, max(1, int(np.sqrt(budget / _LANDMARK_BYTES))))
+        if not lazy:
+            warnings.warn(
+                f"{type(self).__name__} uses {number} landmarks for {n} rows: the exact solution is for up to "
+                f"{_EXACT_ROWS} rows and would need {format_bytes(need)}. Set n_landmarks to a number, "
+                "or to None for the exact solution, to choose yourself.",
+                UserWarning,
+                stacklevel=4,
+            )
+        return Landmarks(number)
 
-    def _n_landmarks(self, n: int) -> int:
-        """As many as asked for; where the solver was left open, no more than memory allows."""
-        m = min(self.n_landmarks, n)
-        if self.solver == "auto":
-            m = min(m, max(1, int(np.sqrt(memory_budget(self.memory_limit) / _LANDMARK_BYTES))))
-        return m
-
-    def _settings(self) -> Settings:
-        default_ratios = RATIOS if self._default_ratios is None else self._default_ratios
-        ratios = default_ratios if self.ratios is None else np.atleast_1d(self.ratios)
-        return candidate_settings(
-            self.alpha_positive, self.alpha_negative, self.radius,
-            constrained=self.constraint is not None,
-            two_penalties=self.regularizer == "components",
-            strengths=STRENGTHS if self.strengths is None else np.sort(np.atleast_1d(self.strengths))[::-1],
-            ratios=ratios,
-            radii=RADII if self.radii is None else np.atleast_1d(self.radii),
-        )  # fmt: skip
-
-    def _problem(self, rows: _Rows, solver: str):
-        n = len(rows.Y)
-        if solver == "exact":
-            check_memory(
-                _EXACT_BYTES * n**2, f"The eigendecomposition of {n} items", self.memory_limit,
-                "use solver='nystroem', fewer rows, or raise memory_limit",
-            )  # fmt: skip
-            name = "X" if isinstance(rows.kernel, Precomputed) else "the kernel matrix"
-            return _ExactProblem(rows, check_symmetric(rows.kernel(rows.items), name), self.fit_intercept)
+    def _problem(self, rows: Rows, landmarks: Landmarks | None, need: float, n_candidates: int):
+        """The problem on all rows or on landmarks, whose folds choose and which is solved in the end."""
+        n, budget = len(rows.Y), memory_budget()
+        if landmarks is None:
+            remedy = "set n_landmarks, use fewer rows, or raise memory_limit"
+            check_memory(need, f"The eigendecomposition of {n} items", None, remedy)
+            return ExactProblem(rows, self._matrix(rows.kernel, rows.items), self.fit_intercept)
         check_symmetric_kernel(rows.kernel)
         if isinstance(rows.kernel, Precomputed):
             check_symmetric(rows.items, "X")
-        seed, m = check_random_state(self.random_state), self._n_landmarks(n)
-        check_memory(
-            _LANDMARK_BYTES * m**2, f"The solution on {m} landmarks", self.memory_limit,
-            "use fewer landmarks, or raise memory_limit",
-        )  # fmt: skip
-        landmarks = select_landmarks(rows.kernel, rows.items, m, self.landmarks, seed)
-        return _LandmarkProblem(rows, landmarks, self.fit_intercept, seed, self.memory_limit)
+        m, random = min(landmarks.number, n), check_random_state(self.random_state)
+        remedy = "use fewer landmarks, or raise memory_limit"
+        check_memory(_LANDMARK_BYTES * m**2, f"The solution on {m} landmarks", None, remedy)
+        chosen = select_landmarks(rows.kernel, rows.items, m, landmarks.method, random)
+        scored = int(budget // (32 * n_candidates * rows.Y.shape[1] * rows.n_folds))
+        block = min(_BLOCK_BYTES, budget // 3)
+        return LandmarkProblem(rows, chosen, self.fit_intercept, block, max(1, min(_SCORED_ROWS, scored)), random)
 
-    def _choose_by_squared_error(self, problem, rows, settings, context):
-        """The setting of least mean squared validation error."""
-        if settings.size == 1 or len(rows.Y) < 2:
+    def _tune(self, search: GradientSearch, rows: Rows, family: Family, candidates: Candidates, progress: Progress):
+        """Rows with the tuned kernel, the tuned penalties, and the course of the descent."""
+        n = len(rows.Y)
+        check_memory(_GRADIENT_BYTES * n**2, f"The gradient for {n} items", None, "use search=None or fewer rows")
+        objective = ValidationObjective(rows, family, candidates)
+        with progress.task("gradient") as task:
+            descent = tune_by_gradient(objective, search, check_random_state(self.random_state), task.step)
+        return rows._replace(kernel=objective.unpack(descent.x)[0]), objective.candidates(descent.x), descent
+
+    def _choose(self, problem, rows: Rows, family: Family, candidates: Candidates, labels, progress: Progress):
+        """The candidate of least mean squared held-out error, and what is known about all."""
+        if candidates.size == 1 or len(rows.Y) < 2:
             return 0, {}
-        with self._task(context, "cross-validation") as report:
-            errors = squared_errors(_reported(problem.folds(), report), settings, self.regularizer, self.constraint)
+        with progress.task("cross-validation") as task:
+            errors = squared_errors(task.each("fold", problem.folds()), candidates, family)
         error = errors.mean(axis=0)
         spread = errors.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.zeros_like(error)
-        best = int(np.argmin(np.where(np.isnan(error), np.inf, error)))
+        best = least(error)
         if np.any(leave_one_out_constant(rows.Y)):
             warn_if_folds_are_useless(errors[:, best], type(self).__name__, stacklevel=5)
         return best, {"cv_results_": {"error": error, "standard_error": spread}, "best_index_": best}
-
-    def _tune_by_gradient(self, rows: _Rows, context):
-        """Descend the mean validation error of the folds in the kernel's parameters, penalties and radius."""
-        n = len(rows.Y)
-        check_memory(
-            _GRADIENT_BYTES * n**2, f"The gradient for {n} items", self.memory_limit, "use tune='cv' or fewer rows"
-        )
-        objective = _ValidationObjective(rows, self)
-        rng = check_random_state(self.random_state)
-        starts = [objective.start(rng) for _ in range(max(1, self.n_restarts))]
-        if len(starts[0]) == 0:
-            raise ValueError(
-                "tune='gradient' has nothing to tune: the kernel has no parameters and all penalties are given; use "
-                "tune='cv'."
-            )
-        with self._task(context, "gradient") as report:
-            descent = minimize_with_restarts(
-                objective, starts, objective.bounds(), max_iter=self.max_iter, callback=report
-            )
-        descent = descent._replace(value=float(np.exp(descent.value)), values=np.exp(descent.values))
-        kernel, plus, minus, radius = objective.unpack(descent.x)
-        one = np.array([1.0])
-        settings = Settings(plus * one, minus * one, None if radius is None else one, False, False, radius)
-        return rows._replace(kernel=kernel), settings, descent
-
-    @contextmanager
-    def _task(self, context, name: str) -> Iterator[Callable[[dict], bool]]:
-        """A subtask for callbacks, and the function that reports its steps and learns whether to stop."""
-        task = context.subcontext(task_name=name, max_subtasks=None)
-        task.call_on_fit_task_begin(estimator=self)
-
-        def report(info: dict) -> bool:
-            step = task.subcontext(task_name=str(info.get("stage", name)))
-            step.call_on_fit_task_begin(estimator=self, metadata=info)
-            return bool(step.call_on_fit_task_end(estimator=self, metadata=info))
-
-        yield report
-        task.call_on_fit_task_end(estimator=self)
 
     def _warn(self, solution: KreinSolution) -> None:
         worst = max(solution.constraint_error, solution.stationarity)
@@ -418,59 +248,34 @@ class _KreinLeastSquares(KernelEstimator):
                 stacklevel=4,
             )
 
-    def _attributes(self, problem, rows: _Rows, system, solution, solver: str, n: int) -> dict[str, Any]:
-        spectral = solution.spectral
-        parts = (part_coef(system, solution, 1), part_coef(system, solution, -1))
-        coefs = [problem.dual(coef) for coef in (solution.coef, *parts)]
-        precomputed = isinstance(rows.kernel, Precomputed)
-        if solver == "exact":
-            landmarks, fit_items = None, None if precomputed else rows.items
-            if precomputed and len(rows.used) < n:  # columns of rows without weight stay in the test matrix
-                full = np.zeros((len(coefs), n) + coefs[0].shape[1:], dtype=coefs[0].dtype)
-                full[:, rows.used] = coefs
-                coefs = list(full)
-        else:
-            landmarks = rows.used[problem.landmarks]
-            fit_items = None if precomputed else problem.features.landmarks
+    def _attributes(
+        self, problem: ExactProblem | LandmarkProblem, system: KreinSystem, solution: KreinSolution, used: tuple, Y
+    ) -> dict[str, Any]:
+        rows, spectral = problem.rows, solution.spectral
+        coefs = [problem.dual(c).T for c in (solution.coef, *(part_coef(system, solution, s) for s in (1, -1)))]
+        precomputed, landmarks, basis = isinstance(rows.kernel, Precomputed), None, rows.items
+        if isinstance(problem, LandmarkProblem):
+            landmarks, basis = rows.used[problem.landmarks], problem.features.landmarks
+        elif precomputed:
+            coefs = [_spread(coef, rows.used, len(Y)) for coef in coefs]
+        shape = Y.shape[1:]  # of single targets: none
         return {
             "kernel_": rows.kernel,
-            "X_fit_": fit_items,
+            "X_fit_": None if precomputed else basis,
             "landmarks_": landmarks,
-            "solver_": solver,
-            "dual_coef_": self._squeeze(coefs[0]),
-            "dual_coef_positive_": self._squeeze(coefs[1]),
-            "dual_coef_negative_": self._squeeze(coefs[2]),
-            "intercept_": self._squeeze(solution.intercept),
+            **dict(zip(("dual_coef_", "dual_coef_positive_", "dual_coef_negative_"), coefs)),
+            "intercept_": _shaped(solution.intercept, shape),
+            "alpha_positive_": float(used[0]),
+            "alpha_negative_": float(used[1]),
+            "radius_": None if used[2] is None else _shaped(used[2], shape),
             "eigenvalues_": system.values,
-            "spectral_target_": self._squeeze(system.target),
+            "spectral_target_": system.target.reshape(-1, *shape),
             "total_weight_": system.n,
-            "multiplier_": self._squeeze(1.0 + spectral.multiplier),
+            "multiplier_": _shaped(1.0 + spectral.multiplier, shape),
             "n_iter_": max(1, spectral.n_iter),
             "certificate_": max(solution.constraint_error, solution.stationarity),
             "is_minimum_": bool(np.all(spectral.is_minimum)),
         }
-
-    def _squeeze(self, values: NDArray) -> Any:
-        """Drop the axis of outputs where the targets had none."""
-        if not self._single_output:
-            return values
-        values = np.asarray(values)[..., 0]
-        return float(values) if values.ndim == 0 else values
-
-    def _evaluate(self, X: Any, *coefs: NDArray) -> list[NDArray]:
-        """``k(X, basis) @ coef`` for each, in blocks of rows so that no large matrix is kept."""
-        X = self._test_items(X)
-        precomputed = isinstance(self.kernel_, Precomputed)
-        parts = []
-        for rows in row_blocks(len(X), 24.0 * len(coefs[0]), min(2**27, memory_budget(self.memory_limit) // 2)):
-            block = X[rows]
-            if precomputed:
-                K = self.kernel_(block)
-                K = K if self.landmarks_ is None else K[:, self.landmarks_]
-            else:
-                K = self.kernel_(block, self.X_fit_)
-            parts.append([K @ coef for coef in coefs])
-        return [np.concatenate(pieces) for pieces in zip(*parts)]
 
     def predict_parts(self, X: Any) -> tuple[NDArray, NDArray]:
         """The parts f+ and f- at new items, which with `intercept_` add to f.
@@ -485,68 +290,64 @@ class _KreinLeastSquares(KernelEstimator):
         positive, negative : ndarray of shape (n,) or (n, n_outputs)
             The parts.
         """
-        check_is_fitted(self)
-        return tuple(self._evaluate(X, self.dual_coef_positive_, self.dual_coef_negative_))
+        parts = self._evaluate(X, *(getattr(self, f"dual_coef_{side}_") for side in ("positive", "negative")))
+        positive, negative = (part.reshape(len(part), *np.shape(self.intercept_)) for part in parts)
+        return positive, negative
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "dual_coef_")
+
+def _spread(coef: NDArray, used: NDArray, n: int) -> NDArray:
+    """Coefficients for all rows: those without weight keep their column in a precomputed test matrix."""
+    full = np.zeros((len(coef), n), dtype=coef.dtype)
+    full[:, used] = coef
+    return full
+
+
+def _shaped(values: NDArray, shape: tuple[int, ...]) -> Any:
+    """One value per output: a number where the targets had one axis."""
+    return values if shape else float(values[0])
 
 
 class KreinRidge(RegressorMixin, _KreinLeastSquares):
     """Least squares with an indefinite kernel: one penalty for each part of the spectrum.
 
-    Minimises ``mean((y - f)^2) + alpha_positive ||f+||^2 + alpha_negative ||f-||^2`` over functions ``f = f+ + f-`` of
+    Minimizes ``mean((y - f)^2) + alpha_positive ||f+||^2 + alpha_negative ||f-||^2`` over functions ``f = f+ + f-`` of
     the reproducing kernel Krein space, plus an intercept, where ``f+`` and ``f-`` live on the positive and the negative
-    eigenvalues of the centred kernel matrix; optionally with the variance of f fixed (``constraint="sphere"``) or
-    bounded (``"ball"``). The solution is the global minimum, from one eigendecomposition. For a positive definite
-    kernel and equal penalties it equals ``KernelRidge(alpha=n * alpha_positive)`` on the centred kernel.
+    eigenvalues of the centered kernel matrix; optionally with the variance of f fixed or bounded. The solution is the
+    global minimum, from one eigendecomposition. For a positive definite kernel and equal penalties it equals
+    ``KernelRidge(alpha=n * alpha_positive)`` on the centered kernel.
 
     Parameters
     ----------
     kernel : str, Kernel or callable, default="gaussian"
         A kernel object, ``"precomputed"``, one of scikit-learn's metric names, or a function of two items.
-    alpha_positive, alpha_negative : float or None, default=None
-        Penalties of f+ and f-. None: chosen by cross-validation. The regularizers "indefinite" and "covariance"
-        have one penalty, `alpha_positive`.
-    regularizer : {"components", "indefinite", "covariance"}, default="components"
-        The two penalties above (equal ones are the strong topology); the indefinite inner product <f, f>, which is
-        unstable and warns; or the empirical covariance, a multiple of mean(f^2).
-    constraint : {None, "sphere", "ball"}, default=None
-        Whether the standard deviation of f on the training rows equals, or is at most, `radius`.
-    radius : float, array-like of shape (n_outputs,) or None, default=None
-        That standard deviation. None: chosen by cross-validation. Not used without a constraint.
-    tune : {"cv", "gradient"}, default="cv"
-        How None is filled in: over a grid, with one eigendecomposition per fold; or by descending the validation
-        error from several starts, which tunes the parameters of the kernel as well.
-    strengths, ratios, radii : array-like or None, default=None
-        The grid: ``n alpha_positive / max|eigenvalue|`` (default 17 values from 1e-7 to 10),
-        ``alpha_negative / alpha_positive`` (default .01, .1, 1, 10, 100), and ``radius / std(y)`` (default 6 values
-        from .25 to 1).
+    alpha_positive, alpha_negative : float, array-like or None, default=None
+        Penalties of f+ and f-. Arrays are the grid that cross-validation chooses from. None: 17 values of
+        ``n alpha_positive / max|eigenvalue|`` from 1e-7 to 10, and ``alpha_negative / alpha_positive`` of .01, .1, 1,
+        10 and 100. Regularizers with one penalty use `alpha_positive`.
+    regularizer : {"components", "strong", "indefinite", "covariance"}, default="components"
+        The two penalties above; equal ones, the norm of the strong topology, which flips the negative eigenvalues; the
+        indefinite inner product <f, f>, which is unstable and warns; or the empirical covariance, a multiple of
+        mean(f^2).
+    constraint : Sphere, Ball or None, default=None
+        Whether the standard deviation of f on the training rows equals, or is at most, a radius.
+    search : GradientSearch or None, default=None
+        None chooses from the grid, with one eigendecomposition per fold. `GradientSearch` descends the held-out error
+        instead, which tunes the parameters of the kernel as well.
     cv : int, splitter or iterable, default=5
         Folds; every row must be held out once.
-    n_restarts, max_iter : int, default=10 and 200
-        Starts, and L-BFGS-B iterations from the best of them, for ``tune="gradient"``.
     fit_intercept : bool, default=True
-        Whether to centre kernel and targets. Without it the constraint is on mean(f^2).
-    solver : {"auto", "exact", "nystroem"}, default="auto"
-        Full eigendecomposition, or landmarks in one pass over blocks of rows. "auto" is exact up to 4000 rows if
-        memory allows, and says so where it is not.
-    n_landmarks : int, default=1000
-        Landmarks of "nystroem"; all rows give the exact solution.
-    landmarks : {"uniform", "kmeans", "pivoted"}, default="uniform"
-        How they are chosen.
-    memory_limit : int, str or None, default=None
-        Bytes, or for example "2GB"; None is half of what is free.
-    n_jobs : int or None, default=None
-        Processes for a kernel that is a function of two items.
-    random_state : int, RandomState or None, default=0
+        Whether to center kernel and targets. Without it the constraint is on mean(f^2).
+    n_landmarks : int, Landmarks, None or "auto", default="auto"
+        Landmarks to use instead of all rows, in one pass over blocks of rows; all rows as landmarks give the exact
+        solution. None is exact. "auto" is exact up to 4000 rows if memory allows, else takes up to 1000 and says so.
+    random_state : int, RandomState or None, default=None
         Folds, landmarks and restarts.
 
     Attributes
     ----------
-    dual_coef_ : ndarray of shape (n_basis,) or (n_basis, n_outputs)
-        Coefficients of the kernel's rows k(x, .) against the training rows, or the landmarks.
-    dual_coef_positive_, dual_coef_negative_ : ndarray
+    dual_coef_ : ndarray of shape (n_outputs, n_basis)
+        Coefficients of the similarities to the training rows, or the landmarks.
+    dual_coef_positive_, dual_coef_negative_ : ndarray of shape (n_outputs, n_basis)
         The coefficients of f+ and f-, which add to `dual_coef_`.
     intercept_ : float or ndarray of shape (n_outputs,)
     alpha_positive_, alpha_negative_, radius_ : float
@@ -558,9 +359,9 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
     is_minimum_ : bool
         Whether the solution is the global minimum (always, but for "indefinite" without a constraint).
     eigenvalues_ : ndarray of shape (k,)
-        Kept eigenvalues of the centred kernel.
+        Kept eigenvalues of the centered kernel.
     spectral_target_ : ndarray of shape (k,) or (k, n_outputs)
-        The centred targets in the basis of their eigenvectors.
+        The centered targets in the basis of their eigenvectors.
     total_weight_ : float
         Sum of the weights, the number of rows without.
     cv_results_ : dict
@@ -568,11 +369,11 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         variance of the targets.
     best_index_ : int
     kernel_ : Kernel
-        The kernel that was used, with tuned parameters after ``tune="gradient"``.
+        The kernel that was used, with tuned parameters after `GradientSearch`.
     tuning_ : Descent
-        After ``tune="gradient"``.
-    solver_ : str
+        After `GradientSearch`: its course and result.
     landmarks_ : ndarray or None
+        The rows that are landmarks; None for the exact solution.
 
     See Also
     --------
@@ -592,12 +393,35 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
     >>> from mercerless import KreinRidge
     >>> from mercerless.kernels import DeltaGauss
     >>> X = np.linspace(0, 6, 60)[:, None]
-    >>> model = KreinRidge(DeltaGauss(1.0, 0.2)).fit(X, np.sin(X[:, 0]))
+    >>> model = KreinRidge(DeltaGauss(1.0, 0.2), random_state=0).fit(X, np.sin(X[:, 0]))
     >>> bool(model.score(X, np.sin(X[:, 0])) > 0.99)
     True
     """
 
-    _default_ratios: Sequence[float] | None = None
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        alpha_positive: ArrayLike | None = None,
+        alpha_negative: ArrayLike | None = None,
+        regularizer: str = "components",
+        constraint: Sphere | Ball | None = None,
+        search: GradientSearch | None = None,
+        cv: Any = 5,
+        fit_intercept: bool = True,
+        n_landmarks: int | str | Landmarks | None = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.alpha_positive = alpha_positive
+        self.alpha_negative = alpha_negative
+        self.regularizer = regularizer
+        self.constraint = constraint
+        self.search = search
+        self.cv = cv
+        self.fit_intercept = fit_intercept
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinRidge":
@@ -617,14 +441,9 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         self : KreinRidge
             The fitted model.
         """
-        self._check_parameters()
         Y = check_targets(y, type(self).__name__)
-        self._single_output = Y.ndim == 1
-        self._fit(X, Y.reshape(len(Y), -1), check_weight(sample_weight, len(Y)))
+        self._fit(X, Y, check_weight(sample_weight, len(Y)))
         return self
-
-    def _choose(self, problem, rows, settings, labels, n_folds, context):
-        return self._choose_by_squared_error(problem, rows, settings, context)
 
     @blockwise
     def predict(self, X: Any) -> NDArray:
@@ -640,8 +459,8 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         y : ndarray of shape (n,) or (n, n_outputs)
             The predictions.
         """
-        check_is_fitted(self)
-        return self._evaluate(X, self.dual_coef_)[0] + self.intercept_
+        f = self._evaluate(X, self.dual_coef_)[0]
+        return f.reshape(len(f), *np.shape(self.intercept_)) + self.intercept_
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -660,45 +479,23 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
     ----------
     kernel : str, Kernel or callable, default="gaussian"
         A kernel object, ``"precomputed"``, one of scikit-learn's metric names, or a function of two items.
-    alpha_positive, alpha_negative : float or None, default=None
-        Penalties of f+ and f-. None: chosen by cross-validation.
-    regularizer : {"components", "indefinite", "covariance"}, default="components"
+    alpha_positive, alpha_negative : float, array-like or None, default=None
+        Penalties of f+ and f-, arrays to choose from, or None: for the first the grid of `KreinRidge`, and ten times
+        as much for the second, a light trust in the negative spectrum.
+    regularizer : {"components", "strong", "indefinite", "covariance"}, default="components"
         See `KreinRidge`.
-    constraint : {None, "sphere", "ball"}, default=None
-        See `KreinRidge`.
-    radius : float, array-like of shape (n_outputs,) or None, default=None
+    constraint : Sphere, Ball or None, default=None
         See `KreinRidge`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights.
-    encoding : {"signed", "standardized"}, default="signed"
-        Targets +-1, or those of Oglic and Gaertner: sqrt(n-/n+) and -sqrt(n+/n-), that is +-1 with mean zero and
-        variance one. This shifts and scales f; calibrated probabilities hardly notice. With ``calibrate=False`` it is
-        the paper's rule, the sign of f, which cuts at the classes' prior and is no substitute for `class_weight`.
-    calibrate : bool, default=True
-        Whether to calibrate on held-out scores. Without, the penalties are chosen by squared error, the scores are f
-        itself, and there is no `predict_proba`.
-    tune : {"cv", "gradient"}, default="cv"
-        See `KreinRidge`; the validation error is the squared error of the targets.
-    strengths, ratios, radii : array-like or None, default=None
-        The grid of `KreinRidge`, but for `ratios` only 10: a light trust in the negative spectrum,
-        which needs no search.
+    search : GradientSearch or None, default=None
+        None chooses from the grid by the calibrated log-loss. `GradientSearch` tunes the kernel too, by the squared
+        error of the targets.
     cv : int, splitter or iterable, default=5
         Folds, stratified; every row must be held out once.
-    n_restarts, max_iter : int, default=10 and 200
+    n_landmarks : int, Landmarks, None or "auto", default="auto"
         See `KreinRidge`.
-    fit_intercept : bool, default=True
-        Whether to centre kernel and targets.
-    solver : {"auto", "exact", "nystroem"}, default="auto"
-        See `KreinRidge`.
-    n_landmarks : int, default=1000
-        Landmarks of "nystroem".
-    landmarks : {"uniform", "kmeans", "pivoted"}, default="uniform"
-        How they are chosen.
-    memory_limit : int, str or None, default=None
-        Bytes, or for example "2GB"; None is half of what is free.
-    n_jobs : int or None, default=None
-        Processes for a kernel that is a function of two items.
-    random_state : int, RandomState or None, default=0
+    random_state : int, RandomState or None, default=None
         Folds, landmarks and restarts.
 
     Attributes
@@ -706,14 +503,14 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
     classes_ : ndarray of shape (n_classes,)
     dual_coef_, intercept_, alpha_positive_, alpha_negative_, radius_, multiplier_, certificate_ :
         As for `KreinRidge`; one output for two classes, else one per class.
-    calibration_ : Calibration or None
+    calibration_ : Calibration
         Slope and biases of the held-out scores' softmax, and its mean log-loss.
     cv_results_ : dict
-        The grid and the calibrated log-loss (or squared error) of each setting.
+        The grid and the calibrated log-loss of each candidate.
 
     See Also
     --------
-    KreinRidge : The regressor.
+    KreinRidge : The regressor; on targets of your own it is the papers' classifier, whose sign decides.
     KreinSVC : Support vector classification in a Krein space.
     SimilarityClassifierCV : The automatic choice among many models of a similarity.
 
@@ -727,50 +524,39 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
     >>> from mercerless import KreinRidgeClassifier
     >>> from mercerless.kernels import TL1
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = KreinRidgeClassifier(TL1(4.0)).fit(X, y)
+    >>> model = KreinRidgeClassifier(TL1(4.0), random_state=0).fit(X, y)
     >>> model.predict_proba(X[:1]).round(1)
     array([[1., 0., 0.]])
     """
 
-    _default_ratios: Sequence[float] | None = (10.0,)
+    fit_intercept = True  # the calibration would have one anyway
+    _ratios = np.array([10.0])
+    _score_bytes = 16.0
 
     def __init__(
         self,
         kernel: Any = "gaussian",
         *,
-        alpha_positive: float | None = None,
-        alpha_negative: float | None = None,
+        alpha_positive: ArrayLike | None = None,
+        alpha_negative: ArrayLike | None = None,
         regularizer: str = "components",
-        constraint: str | None = None,
-        radius: ArrayLike | None = None,
+        constraint: Sphere | Ball | None = None,
         class_weight: dict | str | None = None,
-        encoding: str = "signed",
-        calibrate: bool = True,
-        tune: str = "cv",
-        strengths: ArrayLike | None = None,
-        ratios: ArrayLike | None = None,
-        radii: ArrayLike | None = None,
+        search: GradientSearch | None = None,
         cv: Any = 5,
-        n_restarts: int = 10,
-        max_iter: int = 200,
-        fit_intercept: bool = True,
-        solver: str = "auto",
-        n_landmarks: int = 1000,
-        landmarks: str = "uniform",
-        memory_limit: int | str | None = None,
-        n_jobs: int | None = None,
-        random_state: Any = 0,
+        n_landmarks: int | str | Landmarks | None = "auto",
+        random_state: Any = None,
     ):
-        super().__init__(
-            kernel, alpha_positive=alpha_positive, alpha_negative=alpha_negative, regularizer=regularizer,
-            constraint=constraint, radius=radius, tune=tune, strengths=strengths, ratios=ratios, radii=radii, cv=cv,
-            n_restarts=n_restarts, max_iter=max_iter, fit_intercept=fit_intercept, solver=solver,
-            n_landmarks=n_landmarks, landmarks=landmarks, memory_limit=memory_limit, n_jobs=n_jobs,
-            random_state=random_state,
-        )  # fmt: skip
+        self.kernel = kernel
+        self.alpha_positive = alpha_positive
+        self.alpha_negative = alpha_negative
+        self.regularizer = regularizer
+        self.constraint = constraint
         self.class_weight = class_weight
-        self.encoding = encoding
-        self.calibrate = calibrate
+        self.search = search
+        self.cv = cv
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinRidgeClassifier":
@@ -790,57 +576,35 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         self : KreinRidgeClassifier
             The fitted model.
         """
-        self._check_parameters()
-        if self.encoding not in ("signed", "standardized"):
-            raise ValueError(f"encoding must be 'signed' or 'standardized', got {self.encoding!r}.")
         weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
-        Y = np.where(labels[:, None] == np.arange(len(classes)), 1.0, -1.0)
-        Y = Y[:, 1:] if len(classes) == 2 else Y
-        if self.encoding == "standardized":
-            mean = np.average(Y, axis=0, weights=weight)
-            Y = (Y - mean) / np.sqrt(1.0 - mean**2)
-        self._single_output = Y.shape[1] == 1
-        self._fit(X, Y, weight, labels)
-        self.classes_ = classes
+        Y = signed_targets(labels, len(classes))
+        self._fit(X, Y[:, 0] if len(classes) == 2 else Y, weight, labels, classes_=classes)
         return self
 
-    def _choose(self, problem, rows, settings, labels, n_folds, context):
-        """The setting of least calibrated log-loss on held-out scores, or of least squared error."""
-        if not self.calibrate or n_folds < 2:
-            index, chosen = self._choose_by_squared_error(problem, rows, settings, context)
-            return index, chosen | {"calibration_": None}
-        S, (n, n_outputs) = settings.size, rows.Y.shape
-        n_scored = min(n, n_folds * _SCORED_ROWS) if problem.samples else n
-        check_memory(
-            16.0 * S * n_scored * n_outputs, f"Held-out scores of {S} settings", self.memory_limit, "use fewer settings"
-        )
-        pieces, scored = [], []
-        with self._task(context, "cross-validation") as report:
-            for fold, held_out in _reported(problem.row_folds(), report):
-                piece = np.empty((S, len(held_out), n_outputs))
-                for block, predicted in fold_predictions(fold, settings, self.regularizer, self.constraint):
-                    piece[block] = predicted.transpose(1, 0, 2)
-                pieces.append(piece)
-                scored.append(held_out)
-        scores, scored = np.concatenate(pieces, axis=1), np.concatenate(scored)
-        truth, weight = labels[rows.used][scored], None if rows.weight is None else rows.weight[scored]
-        calibrations = [calibrate_scores(_per_class(s), truth, weight) for s in scores]
-        losses = np.array([c.loss for c in calibrations])
-        best = int(np.argmin(np.where(np.isnan(losses), np.inf, losses)))
-        chosen = {"calibration_": calibrations[best]}
-        if S > 1:
+    def _choose(self, problem, rows: Rows, family: Family, candidates: Candidates, labels, progress: Progress):
+        """The candidate of least calibrated log-loss on held-out scores."""
+        n_outputs, n_folds = rows.Y.shape[1], rows.n_folds
+        if n_folds < 2:
+            return 0, {"calibration_": Calibration(1.0, np.zeros(max(n_outputs, 2)), np.nan, 0.0)}
+        with progress.task("cross-validation") as task:
+            folds = task.each("fold", problem.row_folds())
+            calibrations = held_out_calibrations(
+                folds, candidates, family, labels[rows.used], rows.weight, class_scores
+            )
+        losses = np.array([calibration.loss for calibration in calibrations])
+        best = least(losses)
+        chosen: dict[str, Any] = {"calibration_": calibrations[best]}
+        if candidates.size > 1:
             chosen |= {"cv_results_": {"error": losses}, "best_index_": best}
         return best, chosen
 
     def _logits(self, X: Any) -> NDArray:
-        check_is_fitted(self)
         f = self._evaluate(X, self.dual_coef_)[0] + self.intercept_
-        scores = _per_class(f.reshape(len(f), -1))
-        return scores if self.calibration_ is None else self.calibration_.slope * scores + self.calibration_.bias
+        return self.calibration_.logits(class_scores(f))
 
     @blockwise
     def decision_function(self, X: Any) -> NDArray:
-        """Scores of new items: the calibrated log-odds (f itself with ``calibrate=False``).
+        """Scores of new items: the calibrated log-odds.
 
         Parameters
         ----------
@@ -869,10 +633,9 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         y : ndarray of shape (n,)
             The predictions.
         """
-        scores = self.decision_function(X)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        logits = self._logits(X)
+        return self.classes_[logits.argmax(axis=1)]
 
-    @available_if(lambda self: self.calibrate)
     @blockwise
     def predict_proba(self, X: Any) -> NDArray:
         """Probabilities of the classes.
@@ -890,184 +653,37 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         return softmax(self._logits(X), axis=1)
 
 
-class _ValidationObjective:
-    """Logarithm of the mean validation error over folds and its gradient, as a function of one vector.
-
-    The logarithm makes the first step of the descent independent of the units of the targets; with errors in the
-    thousands it would end at the bounds.
-
-    The vector holds the kernel's theta, then the logarithms of those of alpha_positive, alpha_negative and
-    radius / std(y) that were not given.
-    """
-
-    def __init__(self, rows: _Rows, model: _KreinLeastSquares):
-        self.rows, self.model = rows, model
-        self.std = np.sqrt(np.average((rows.Y - np.average(rows.Y, axis=0, weights=rows.weight)) ** 2, axis=0,
-                                      weights=rows.weight))  # fmt: skip
-        self.K = None if len(rows.kernel.theta) else self._matrix(rows.kernel)
-        first = self._matrix(rows.kernel)
-        self.scale = float(np.abs(first).max()) or 1.0
-        free = [("positive", model.alpha_positive is None)]
-        free += [("negative", model.alpha_negative is None and model.regularizer == "components")]
-        free += [("radius", model.radius is None and model.constraint is not None)]
-        self.free = [name for name, is_free in free if is_free]
-
-    def _matrix(self, kernel: Kernel) -> NDArray:
-        return check_symmetric(kernel(self.rows.items), "the kernel matrix")
-
-    def bounds(self) -> NDArray:
-        limits = {"positive": (1e-10, 1e4), "negative": (1e-10, 1e4), "radius": (1e-3, 10.0)}
-        unit = {"positive": self.scale, "negative": self.scale, "radius": 1.0}
-        own = [np.log(np.multiply(limits[name], unit[name])) for name in self.free]
-        middle = _initial_theta(self.rows.kernel, self.rows.items, np.random.RandomState(0))
-        reach = np.maximum(5.0, np.abs(middle))
-        low, high = self.rows.kernel.bounds.T
-        box = np.column_stack([np.maximum(low, middle - reach), np.minimum(high, middle + reach)])
-        return np.vstack([box, *own]) if own else box
-
-    def start(self, rng: np.random.RandomState) -> NDArray:
-        """A random start after Oglic and Gaertner (2018), appendix E.1, on scales that do not depend on units."""
-        theta = _initial_theta(self.rows.kernel, self.rows.items, rng)
-        n, y = len(self.rows.Y), self.rows.Y[:, 0]
-        width = np.ptp(y) or 1.0
-        square = ((y - y.mean()) / width) ** 2
-        low, high = max(1e-4, square.mean() - 2.5 * square.std()), square.mean() + 2.5 * square.std()
-        draws = {
-            "positive": self.scale * rng.choice(np.logspace(-1, 2, 5)) / n,
-            "negative": self.scale * rng.choice(np.logspace(-1, 2, 5)) / n,
-            "radius": np.sqrt((high - low) * rng.uniform() + low) * width / (self.std[0] or 1.0),
-        }
-        return np.r_[theta, [np.log(draws[name]) for name in self.free]]
-
-    def unpack(self, x: NDArray) -> tuple[Kernel, float, float, NDArray | None]:
-        cut, model = len(self.rows.kernel.theta), self.model
-        values = dict(zip(self.free, np.exp(x[cut:])))
-        plus = values.get("positive", model.alpha_positive)
-        minus = values.get("negative", plus if model.alpha_negative is None else model.alpha_negative)
-        radius = None
-        if model.constraint is not None:
-            radius = values["radius"] * self.std if "radius" in values else np.asarray(model.radius, dtype=float)
-        kernel = self.rows.kernel.with_theta(x[:cut]) if cut else self.rows.kernel
-        return kernel, float(plus), float(minus), radius
-
-    def __call__(self, x: NDArray) -> tuple[float, NDArray]:
-        kernel, plus, minus, radius = self.unpack(x)
-        rows, model, cut = self.rows, self.model, len(self.rows.kernel.theta)
-        K = self._matrix(kernel) if self.K is None else self.K
-        G = np.zeros_like(K) if cut else None
-        n_folds = int(rows.folds.max()) + 1
-        loss, gradient = 0.0, dict.fromkeys(("positive", "negative", "radius"), 0.0)
-        for fold in range(n_folds):
-            train, test = np.flatnonzero(rows.folds != fold), np.flatnonzero(rows.folds == fold)
-            if len(train) == 0:
-                train = test
-            w = (None, None) if rows.weight is None else (rows.weight[train], rows.weight[test])
-            part = validation_loss(
-                K[np.ix_(train, train)], rows.Y[train], K[np.ix_(test, train)], rows.Y[test], plus, minus, radius,
-                sample_weight=w[0], weight_val=w[1], regularizer=model.regularizer, constraint=model.constraint,
-                intercept=model.fit_intercept, kernel_gradient=bool(cut),
-            )  # fmt: skip
-            loss += part.loss / n_folds
-            gradient["positive"] += part.alpha_positive * plus / n_folds
-            gradient["negative"] += part.alpha_negative * minus / n_folds
-            if radius is not None:
-                gradient["radius"] += float(np.sum(part.radius * radius)) / n_folds
-            if cut:
-                G[np.ix_(train, train)] += part.train / n_folds
-                G[np.ix_(test, train)] += part.validation / n_folds
-        if "positive" in self.free and model.regularizer != "components":
-            gradient["negative"] = 0.0
-        theta = kernel.pullback(rows.items, None, G) if cut else np.zeros(0)
-        full = np.r_[theta, [gradient[name] for name in self.free]]
-        if not (np.isfinite(loss) and np.all(np.isfinite(full))):
-            return 1e3, np.zeros_like(x)
-        loss = max(loss, np.finfo(float).tiny)
-        return float(np.log(loss)), full / loss
-
-
-def _initial_theta(kernel: Kernel, X: Any, rng: np.random.RandomState) -> NDArray:
-    """Random kernel parameters: per kind of kernel where the paper gives a rule, else near the given ones."""
-    theta = kernel.theta
-    if len(theta) == 0:
-        return theta
-    c = 0.4 * (1.0 + rng.uniform(size=len(theta)))
-    if isinstance(kernel, (Gaussian, DeltaGauss)) and np.ndim(kernel.length_scale) == 0:
-        rows = X[rng.permutation(len(X))[:500]]
-        squared = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)[np.triu_indices(len(rows), 1)]
-        scale = np.sqrt((np.median(squared) if len(squared) else 1.0) or 1.0) / np.sqrt(c[0])
-        if isinstance(kernel, DeltaGauss):
-            shift = rng.uniform(-0.95, 0.95)
-            return np.log([(1 - shift) * scale, (1 + shift) * scale])
-        return np.array([np.log(scale)])
-    if isinstance(kernel, Gaussian):
-        return np.log(np.sqrt(X.shape[1]) * c * np.where(np.ptp(X, axis=0) > 0, np.ptp(X, axis=0), 1.0))
-    if isinstance(kernel, (Sigmoid, Epanechnikov)):
-        size = np.abs(X).max(axis=0) if np.ndim(kernel.length_scale) else np.linalg.norm(X, axis=1).max()
-        size = np.atleast_1d(np.where(size > 0, size, 1.0))
-        m = len(size)
-        size = size * np.sqrt(X.shape[1] if m > 1 else 1)
-        power = 1.0 if isinstance(kernel, Epanechnikov) else 0.5
-        return np.r_[np.log(size / c[:m] ** power), theta[m:]]
-    return theta + rng.uniform(-1.0, 1.0, size=len(theta))
-
-
-def _reported(folds: Iterator, report: Callable[[dict], bool]) -> Iterator:
-    """Pass folds on, telling callbacks after each."""
-    for i, fold in enumerate(folds):
-        yield fold
-        report({"stage": "fold", "index": i})
-
-
-def _per_class(scores: NDArray) -> NDArray:
-    """One column per class; two classes share one score."""
-    return np.column_stack([-scores[:, 0] / 2, scores[:, 0] / 2]) if scores.shape[1] == 1 else scores
-
-
-class _KreinMachine(KernelEstimator):
+class _KreinMachine(_KreinModel):
     """What the support vector machines share."""
 
-    def __init__(self, kernel, C, negative_penalty, center, tol, max_iter, memory_limit, n_jobs):
-        self.kernel = kernel
-        self.C = C
-        self.negative_penalty = negative_penalty
-        self.center = center
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.n_jobs = n_jobs
+    C: float
+    negative_penalty: float
+    center: bool
 
     def _check_parameters(self) -> None:
         for name in ("C", "negative_penalty"):
             value = getattr(self, name)
-            if not (np.isscalar(value) and value > 0):
+            if not (isinstance(value, Real) and float(value) > 0):
                 raise ValueError(f"{name} must be positive, got {value!r}.")
 
     def _stabilized(self, X: Any, weight: NDArray | None, n: int):
-        """The kernel, the items of positive weight, their positions, and their flipped kernel matrix."""
+        """The kernel, the items of positive weight, their positions and weights, and their flipped kernel matrix."""
         kernel, items = self._train_items(X, weight)
         check_consistent_length(items, np.empty(n))
         used = used_rows(weight, n)
-        check_memory(
-            _MACHINE_BYTES * n**2, f"The machine of {n} items", self.memory_limit, "use fewer rows, or "
-            "KreinRidge or KreinRidgeClassifier with solver='nystroem'",
-        )  # fmt: skip
-        name = "X" if isinstance(kernel, Precomputed) else "the kernel matrix"
-        items = used_items(kernel, items, used)
-        K = check_symmetric(kernel(items), name)
-        w = None if weight is None else weight[used]
-        return kernel, items, used, self._stabilize(K, w)
+        remedy = "use fewer rows, or KreinRidge or KreinRidgeClassifier with n_landmarks"
+        check_memory(_MACHINE_BYTES * n**2, f"The machine of {n} items", None, remedy)
+        items, weight = used_items(kernel, items, used), None if weight is None else weight[used]
+        return kernel, items, used, weight, self._stabilize(self._matrix(kernel, items), weight)
 
     def _stabilize(self, K: NDArray, weight: NDArray | None) -> Stabilized:
         return stabilize(K, self.negative_penalty, weight, center=self.center)
 
-    def _store(self, kernel, items, used, machines, stabilized, n: int, **attributes) -> None:
-        beta = np.column_stack([m.coef for m in machines])
-        part, intercept = stabilized.original(beta, np.array([m.intercept for m in machines]))
-        coef = part
-        if isinstance(kernel, Precomputed):  # columns of rows without weight stay in the test matrix
-            coef = np.zeros((n, part.shape[1]))
-            coef[used] = part
-        gap = max(m.gap for m in machines)
+    def _store(self, kernel, items, used, machines: list[Machine], stabilized: Stabilized, n: int, **known) -> None:
+        beta = np.column_stack([machine.coef for machine in machines])
+        coef, intercept = stabilized.original(beta, np.array([machine.intercept for machine in machines]))
+        precomputed = isinstance(kernel, Precomputed)
+        gap = max(machine.gap for machine in machines)
         # libsvm stops on the gradient of the dual and warns for itself
         if gap > 1e-6 and getattr(self, "loss", "hinge") == "squared_hinge":
             warnings.warn(
@@ -1075,37 +691,27 @@ class _KreinMachine(KernelEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
-        attributes |= {
-            "kernel_": kernel,
-            "X_fit_": None if isinstance(kernel, Precomputed) else items,
-            "support_": used[np.any(beta != 0, axis=1)],
-            "n_iter_": max(1, *(m.n_iter for m in machines)),
-            "dual_coef_": coef,
-            "intercept_": intercept,
-            "certificate_": float(gap),
-            "n_negative_": stabilized.n_negative,
-        }
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        self._set_fitted(
+            kernel_=kernel,
+            X_fit_=None if precomputed else items,
+            support_=used[np.any(beta != 0, axis=1)],
+            n_iter_=max(1, *(machine.n_iter for machine in machines)),
+            dual_coef_=_spread(coef.T, used, n) if precomputed else coef.T,
+            intercept_=intercept,
+            certificate_=float(gap),
+            n_negative_=stabilized.n_negative,
+            **known,
+        )
 
     def _scores(self, X: Any) -> NDArray:
-        check_is_fitted(self)
-        X = self._test_items(X)
-        step = row_blocks(len(X), 24.0 * len(self.dual_coef_), min(2**27, memory_budget(self.memory_limit) // 2))
-        return np.concatenate([self._similarities(X[rows]) @ self.dual_coef_ for rows in step]) + self.intercept_
-
-    def _similarities(self, X: Any) -> NDArray:
-        return self.kernel_(X) if isinstance(self.kernel_, Precomputed) else self.kernel_(X, self.X_fit_)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "dual_coef_")
+        return self._evaluate(X, self.dual_coef_)[0] + self.intercept_
 
 
 class KreinSVC(ClassifierMixin, _KreinMachine):
     """Support vector classification with an indefinite kernel.
 
-    Trains on the flipped kernel matrix ``|K|`` (stabilisation in the Krein space) and predicts with the original
-    kernel: ``f(x) = sum_i coef_i k(x, x_i) + b``. With `negative_penalty` c the machine minimises
+    Trains on the flipped kernel matrix ``|K|`` (stabilization in the Krein space) and predicts with the original
+    kernel: ``f(x) = sum_i coef_i k(x, x_i) + b``. With `negative_penalty` c the machine minimizes
     ``(||f+||^2 + c ||f-||^2) / 2 + C sum loss(y f)``; c = 1 is the Krein machine, c = inf clips the spectrum.
 
     Parameters
@@ -1119,7 +725,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
     loss : {"hinge", "squared_hinge"}, default="hinge"
         libsvm's loss, or its square, solved to full accuracy by Newton's method.
     center : bool, default=False
-        Whether to centre the kernel matrix first, which changes ``|K|`` but not K's own machine.
+        Whether to center the kernel matrix first, which changes ``|K|`` but not K's own machine.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, which multiply the sample weights.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
@@ -1128,15 +734,11 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         libsvm's tolerance.
     max_iter : int, default=-1
         libsvm's limit of iterations; -1 for none.
-    memory_limit : int, str or None, default=None
-        Bytes, or for example "2GB"; None is half of what is free.
-    n_jobs : int or None, default=None
-        Processes for a kernel that is a function of two items.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    dual_coef_ : ndarray of shape (n, n_pairs)
+    dual_coef_ : ndarray of shape (n_pairs, n)
         Coefficients for the original kernel, dense even though the machine on ``|K|`` is sparse.
     intercept_ : ndarray of shape (n_pairs,)
     support_ : ndarray
@@ -1177,13 +779,16 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         decision_function_shape: str = "ovr",
         tol: float = 1e-3,
         max_iter: int = -1,
-        memory_limit: int | str | None = None,
-        n_jobs: int | None = None,
     ):
-        super().__init__(kernel, C, negative_penalty, center, tol, max_iter, memory_limit, n_jobs)
+        self.kernel = kernel
+        self.C = C
+        self.negative_penalty = negative_penalty
         self.loss = loss
+        self.center = center
         self.class_weight = class_weight
         self.decision_function_shape = decision_function_shape
+        self.tol = tol
+        self.max_iter = max_iter
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinSVC":
@@ -1204,43 +809,19 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
             The fitted model.
         """
         self._check_parameters()
-        if self.loss not in ("hinge", "squared_hinge"):
-            raise ValueError(f"loss must be 'hinge' or 'squared_hinge', got {self.loss!r}.")
-        if self.decision_function_shape not in ("ovr", "ovo"):
-            raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', got {self.decision_function_shape!r}.")
+        for name, known in (("loss", ("hinge", "squared_hinge")), ("decision_function_shape", ("ovr", "ovo"))):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be {known[0]!r} or {known[1]!r}, got {getattr(self, name)!r}.")
         weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
-        kernel, items, used, stabilized = self._stabilized(X, weight, len(labels))
-        w = None if weight is None else weight[used]
-        context = self._init_callback_context(max_subtasks=len(_pairs(len(classes))))
-        context.call_on_fit_task_begin(estimator=self)
-        if self.loss == "hinge" and len(np.unique(labels[used])) == len(classes) > 2:
-            machines = hinge_machines(
-                stabilized.kernel, labels[used], self.C, w, tol=self.tol, max_iter=self.max_iter
-            )  # one call: some 40 times faster for ten classes
-        else:
-            machines = []
-            for i, j in _pairs(len(classes)):
-                task = context.subcontext(task_name="pair")
-                task.call_on_fit_task_begin(estimator=self)
-                machines.append(self._pair(stabilized.kernel, labels[used], w, i, j))
-                task.call_on_fit_task_end(estimator=self)
-        self._store(kernel, items, used, machines, stabilized, len(labels), classes_=classes)
-        context.call_on_fit_task_end(estimator=self)
+        kernel, items, used, weight, stabilized = self._stabilized(X, weight, len(labels))
+        with self._progress(len(classes) * (len(classes) - 1) // 2) as progress:
+            pairs = pair_machines(
+                stabilized.kernel, labels[used], len(classes), self.C, weight, loss=self.loss, tol=self.tol,
+                max_iter=self.max_iter,
+            )  # fmt: skip
+            machines = list(progress.each("pair", pairs))
+            self._store(kernel, items, used, machines, stabilized, len(labels), classes_=classes)
         return self
-
-    def _pair(self, K: NDArray, labels: NDArray, weight: NDArray | None, i: int, j: int):
-        """The machine of class j against class i; positive scores mean j."""
-        rows = np.flatnonzero((labels == i) | (labels == j))
-        sign = np.where(labels[rows] == j, 1.0, -1.0)
-        w = None if weight is None else weight[rows]
-        block = K[np.ix_(rows, rows)]
-        if self.loss == "hinge":
-            machine = hinge_machine(block, sign, self.C, w, tol=self.tol, max_iter=self.max_iter)
-        else:
-            machine = squared_hinge_machine(block, sign, self.C, w)
-        coef = np.zeros(len(labels))
-        coef[rows] = machine.coef
-        return machine._replace(coef=coef)
 
     @blockwise
     def decision_function(self, X: Any) -> NDArray:
@@ -1260,16 +841,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         scores = self._scores(X)
         if len(self.classes_) == 2:
             return scores[:, 0]
-        return -scores if self.decision_function_shape == "ovo" else self._votes(scores)
-
-    def _votes(self, scores: NDArray) -> NDArray:
-        votes, sums = np.zeros((2, len(scores), len(self.classes_)))
-        for k, (i, j) in enumerate(_pairs(len(self.classes_))):
-            votes[:, j] += scores[:, k] > 0
-            votes[:, i] += scores[:, k] <= 0
-            sums[:, j] += scores[:, k]
-            sums[:, i] -= scores[:, k]
-        return votes + sums / (3.0 * (np.abs(sums) + 1.0))
+        return -scores if self.decision_function_shape == "ovo" else pair_votes(scores, len(self.classes_))
 
     @blockwise
     def predict(self, X: Any) -> NDArray:
@@ -1285,16 +857,13 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         y : ndarray of shape (n,)
             The predictions.
         """
-        scores = self._scores(X)
-        if len(self.classes_) == 2:
-            return self.classes_[(scores[:, 0] > 0).astype(int)]
-        return self.classes_[self._votes(scores).argmax(axis=1)]
+        return self.classes_[pair_votes(self._scores(X), len(self.classes_)).argmax(axis=1)]
 
 
 class KreinSVR(RegressorMixin, _KreinMachine):
     """Support vector regression with an indefinite kernel.
 
-    Minimises ``(||f+||^2 + negative_penalty ||f-||^2) / 2 + C sum max(0, |y - f| - epsilon)`` by training on the
+    Minimizes ``(||f+||^2 + negative_penalty ||f-||^2) / 2 + C sum max(0, |y - f| - epsilon)`` by training on the
     flipped kernel matrix, and predicts with the original kernel.
 
     Parameters
@@ -1308,19 +877,15 @@ class KreinSVR(RegressorMixin, _KreinMachine):
     negative_penalty : float, default=1.0
         Penalty of f- relative to that of f+; inf clips the spectrum.
     center : bool, default=False
-        Whether to centre the kernel matrix first.
+        Whether to center the kernel matrix first.
     tol : float, default=1e-3
         libsvm's tolerance.
     max_iter : int, default=-1
         libsvm's limit of iterations; -1 for none.
-    memory_limit : int, str or None, default=None
-        Bytes, or for example "2GB"; None is half of what is free.
-    n_jobs : int or None, default=None
-        Processes for a kernel that is a function of two items.
 
     Attributes
     ----------
-    dual_coef_ : ndarray of shape (n, 1)
+    dual_coef_ : ndarray of shape (1, n)
         Coefficients for the original kernel.
     intercept_ : ndarray of shape (1,)
     support_ : ndarray
@@ -1358,11 +923,14 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         center: bool = False,
         tol: float = 1e-3,
         max_iter: int = -1,
-        memory_limit: int | str | None = None,
-        n_jobs: int | None = None,
     ):
-        super().__init__(kernel, C, negative_penalty, center, tol, max_iter, memory_limit, n_jobs)
+        self.kernel = kernel
+        self.C = C
         self.epsilon = epsilon
+        self.negative_penalty = negative_penalty
+        self.center = center
+        self.tol = tol
+        self.max_iter = max_iter
 
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinSVR":
@@ -1385,17 +953,14 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         self._check_parameters()
         if not self.epsilon >= 0:
             raise ValueError(f"epsilon must be nonnegative, got {self.epsilon!r}.")
-        y = column_or_1d(check_targets(y, type(self).__name__), warn=True)
-        weight = check_weight(sample_weight, len(y))
-        context = self._init_callback_context()
-        context.call_on_fit_task_begin(estimator=self)
-        kernel, items, used, stabilized = self._stabilized(X, weight, len(y))
-        w = None if weight is None else weight[used]
-        machine = tube_machine(
-            stabilized.kernel, y[used], self.C, self.epsilon, w, tol=self.tol, max_iter=self.max_iter
-        )
-        self._store(kernel, items, used, [machine], stabilized, len(y))
-        context.call_on_fit_task_end(estimator=self)
+        target = column_or_1d(check_targets(y, type(self).__name__), warn=True)
+        weight = check_weight(sample_weight, len(target))
+        with self._progress():
+            kernel, items, used, weight, stabilized = self._stabilized(X, weight, len(target))
+            machine = tube_machine(
+                stabilized.kernel, target[used], self.C, self.epsilon, weight, tol=self.tol, max_iter=self.max_iter
+            )
+            self._store(kernel, items, used, [machine], stabilized, len(target))
         return self
 
     @blockwise
@@ -1413,7 +978,3 @@ class KreinSVR(RegressorMixin, _KreinMachine):
             The predictions.
         """
         return self._scores(X)[:, 0]
-
-
-def _pairs(n_classes: int) -> list[tuple[int, int]]:
-    return [(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)]

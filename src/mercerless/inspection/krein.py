@@ -62,7 +62,7 @@ class ValidationSurfaceDisplay(Display):
         Parameters
         ----------
         estimator : KreinRidge or KreinRidgeClassifier
-            Fitted with ``tune="cv"`` over more than one setting.
+            Fitted without `GradientSearch`, over more than one candidate.
         other : {"ratio", "radius"}, default="ratio"
             The second axis; the error is the least over the third parameter.
         ax : matplotlib Axes or None, default=None
@@ -79,14 +79,14 @@ class ValidationSurfaceDisplay(Display):
         table = getattr(estimator, "cv_results_", None)
         if table is None:
             raise ValueError(
-                "The model searched no grid; leave alpha_positive, alpha_negative or radius at None and tune='cv'."
+                "The model searched no grid; leave alpha_positive or alpha_negative at None, or give arrays."
             )
         if other not in ("ratio", "radius"):
             raise ValueError(f"other must be 'ratio' or 'radius', got {other!r}.")
         plus = np.asarray(table["alpha_positive"])
         if other == "radius":
             if table["radius"] is None:
-                raise ValueError("The model has no radius; fit it with constraint='sphere' or 'ball'.")
+                raise ValueError("The model has no radius; fit it with constraint=Sphere() or Ball().")
             second, name = np.asarray(table["radius"])[:, 0], "radius"
         else:
             second, name = np.asarray(table["alpha_negative"]) / plus, "alpha_negative / alpha_positive"
@@ -163,10 +163,10 @@ class SecularCurveDisplay(Display):
     Examples
     --------
     >>> import numpy as np
-    >>> from mercerless import KreinRidge
+    >>> from mercerless import KreinRidge, Sphere
     >>> from mercerless.inspection import SecularCurveDisplay
     >>> X = np.linspace(0, 6, 60)[:, None]
-    >>> model = KreinRidge(alpha_positive=0.1, alpha_negative=0.1, constraint="sphere", radius=0.8)
+    >>> model = KreinRidge(alpha_positive=0.1, alpha_negative=0.1, constraint=Sphere(0.8))
     >>> display = SecularCurveDisplay.from_estimator(model.fit(X, np.sin(X[:, 0])))
     """
 

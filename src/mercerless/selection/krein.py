@@ -1,12 +1,24 @@
-"""Choosing the penalties of least squares in Krein spaces: many settings of one decomposition per fold."""
+"""Choosing the penalties of least squares in Krein spaces: one decomposition per fold, then every candidate is cheap.
+
+A `Family` says which problem is solved, `Candidates` for which penalties and radii; `ExactProblem` and
+`LandmarkProblem` give its folds, and `ValidationObjective` the held-out error as a smooth function of everything.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
 
+from mercerless._blocks import reduce_rows, take_rows
 from mercerless._memory import row_blocks
+from mercerless._validation import check_symmetric
+from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Sigmoid
+from mercerless.lowrank import LandmarkMap, nystroem
+from mercerless.selection.calibration import Calibration, calibrate_scores
+from mercerless.selection.descent import Descent, GradientSearch, minimize_with_restarts
 from mercerless.solvers.krein import (
     KreinSystem,
     augmented_rows,
@@ -14,97 +26,263 @@ from mercerless.solvers.krein import (
     build_system,
     row_factor,
     spectral_solution,
+    validation_loss,
 )
 
 # Relative strengths: the penalty of the largest eigenvalue's coordinate, n alpha / max|s|, from strong to weak, so
 # that ties go to the stronger one. The ratios alpha_negative / alpha_positive beyond 100 were seen to fail badly.
 STRENGTHS = np.logspace(1, -7, 17)
-RATIOS = (1.0, 10.0, 0.1, 100.0, 0.01)
-RADII = (1.0, 0.9, 0.8, 0.7, 0.5, 0.25)
+RATIOS = np.array([1.0, 10.0, 0.1, 100.0, 0.01])
+RADII = np.array([1.0, 0.9, 0.8, 0.7, 0.5, 0.25])
 _CACHE_BYTES = 2**22  # features of so many bytes are made at a time, while they are in the cache of the processor
 
 
-class Settings(NamedTuple):
-    """Candidate settings, one per row; relative ones are made absolute for each decomposition by `resolve`."""
+class Sphere(BaseEstimator):
+    """Fix the standard deviation of f on the training rows: a `constraint` of the Krein least-squares models.
+
+    Parameters
+    ----------
+    radius : float, array-like or None, default=None
+        That standard deviation; several are candidates for cross-validation (an array of shape (n_radii, n_outputs)
+        has one per output). None: factors from .25 to 1 of the targets' own.
+
+    See Also
+    --------
+    Ball : Bounds it instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import KreinRidge, Sphere
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge(constraint=Sphere(0.5), random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> round(model.predict(X).std(), 8)
+    0.5
+    """
+
+    _kind = "sphere"
+
+    def __init__(self, radius: ArrayLike | None = None):
+        self.radius = radius
+
+
+class Ball(BaseEstimator):
+    """Bound the standard deviation of f on the training rows: a `constraint` of the Krein least-squares models.
+
+    Parameters
+    ----------
+    radius : float, array-like or None, default=None
+        The bound; several are candidates for cross-validation (an array of shape (n_radii, n_outputs) has one per
+        output). None: factors from .25 to 1 of the targets' own standard deviation.
+
+    See Also
+    --------
+    Sphere : Fixes it instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import Ball, KreinRidge
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge(constraint=Ball(0.5), random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.predict(X).std() < 0.5 + 1e-8)
+    True
+    """
+
+    _kind = "ball"
+
+    def __init__(self, radius: ArrayLike | None = None):
+        self.radius = radius
+
+
+class Family(NamedTuple):
+    """Which of the problems of `solvers.krein` is solved."""
+
+    regularizer: str
+    constraint: str | None
+    intercept: bool
+
+
+class Candidates(NamedTuple):
+    """Penalties and radii to choose from, one per row; relative ones are made absolute for each decomposition."""
 
     alpha_positive: NDArray  # (S,) or, if relative, n alpha / max|s|
     alpha_negative: NDArray  # (S,) or, if relative, the ratio to alpha_positive
-    radius: NDArray | None  # (S,) factors of `radius_unit`
-    relative_positive: bool
-    relative_negative: bool
-    radius_unit: NDArray | None = None  # number or one per output; None: the targets' root mean square
+    radius: NDArray | None  # (S, 1) or (S, n_outputs) or, if relative, factors of the targets' root mean squares
+    relative: tuple[bool, bool, bool]
 
     @property
     def size(self) -> int:
-        """How many settings there are."""
+        """How many there are."""
         return len(self.alpha_positive)
 
     def resolve(self, system: KreinSystem, regularizer: str) -> tuple[NDArray, NDArray, NDArray | None]:
         """Absolute (alpha_positive, alpha_negative, radius), radius of shape (S, n_outputs)."""
         scale = np.abs(system.values).max(initial=0.0) / system.n if regularizer != "covariance" else 1.0
-        plus = self.alpha_positive * (scale if self.relative_positive else 1.0)
-        minus = self.alpha_negative * (plus if self.relative_negative else 1.0)
+        plus = self.alpha_positive * (scale if self.relative[0] else 1.0)
+        minus = self.alpha_negative * (plus if self.relative[1] else 1.0)
         if self.radius is None:
             return plus, minus, None
-        unit = system.spread if self.radius_unit is None else np.broadcast_to(self.radius_unit, system.spread.shape)
-        return plus, minus, self.radius[:, None] * unit
+        return plus, minus, self.radius * (system.spread if self.relative[2] else np.ones_like(system.spread))
 
-    def take(self, index: int) -> "Settings":
-        """The setting of one row."""
+    def take(self, index: int) -> "Candidates":
+        """One of them."""
         radius = None if self.radius is None else self.radius[[index]]
-        return self._replace(
-            alpha_positive=self.alpha_positive[[index]], alpha_negative=self.alpha_negative[[index]], radius=radius
-        )
+        return Candidates(self.alpha_positive[[index]], self.alpha_negative[[index]], radius, self.relative)
 
 
-def candidate_settings(
-    alpha_positive: float | None,
-    alpha_negative: float | None,
-    radius: ArrayLike | None,
-    *,
-    constrained: bool,
-    two_penalties: bool,
-    strengths: Sequence[float] = STRENGTHS,
-    ratios: Sequence[float] = RATIOS,
-    radii: Sequence[float] = RADII,
-) -> Settings:
-    """The grid over whatever is None; values that are given stay as they are."""
-    plus = np.asarray(strengths if alpha_positive is None else [alpha_positive], dtype=float)
-    if not two_penalties:
-        minus, relative_minus = np.array([1.0]), True
-    elif alpha_negative is None:
-        minus, relative_minus = np.asarray(ratios, dtype=float), True
-    else:
-        minus, relative_minus = np.array([alpha_negative], dtype=float), False
-    r = np.asarray(radii if constrained and radius is None else [1.0], dtype=float)
-    unit = None if radius is None else np.asarray(radius, dtype=float)
-    minus_, plus_, r_ = (g.ravel() for g in np.meshgrid(minus, plus, r, indexing="ij"))
-    return Settings(plus_, minus_, r_ if constrained else None, alpha_positive is None, relative_minus, unit)
+def make_candidates(
+    alpha_positive: ArrayLike | None,
+    alpha_negative: ArrayLike | None,
+    constraint: Sphere | Ball | None,
+    regularizer: str,
+    n_outputs: int = 1,
+    ratios: NDArray = RATIOS,
+) -> Candidates:
+    """The grid of all that is given, with defaults where it is None; checks what is given."""
+    plus, minus = STRENGTHS, np.ones(1)
+    if alpha_positive is not None:
+        plus = np.sort(_nonnegative(alpha_positive, "alpha_positive"))[::-1]
+    if regularizer == "components":
+        minus = ratios if alpha_negative is None else _nonnegative(alpha_negative, "alpha_negative")
+    elif alpha_negative is not None:
+        _nonnegative(alpha_negative, "alpha_negative")
+    given = None if constraint is None else constraint.radius
+    radii = RADII[:, None] if given is None else _nonnegative(given, "radius", 2)
+    if radii.shape[1] not in (1, n_outputs):
+        raise ValueError(f"radius has {radii.shape[1]} columns, but y has {n_outputs} outputs.")
+    shape = (len(minus), len(plus), 1 if constraint is None else len(radii))
+    i, j, k = (indices.ravel() for indices in np.indices(shape))
+    relative = (alpha_positive is None, alpha_negative is None or regularizer != "components", given is None)
+    return Candidates(plus[j], minus[i], None if constraint is None else radii[k], relative)
 
 
-class Fold(NamedTuple):
-    """One split: the decomposed training part, and rows ``basis(x)``, targets and weights of the validation part."""
+def _nonnegative(values: ArrayLike, name: str, ndim: int = 1) -> NDArray:
+    """One nonnegative number or several, as an array of `ndim` axes whose first runs over candidates."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.size == 0 or array.ndim > ndim or not np.all(np.isfinite(array)) or np.any(array < 0):
+        raise ValueError(f"{name} must be a nonnegative number, several to choose from, or None, got {values!r}.")
+    return array if array.ndim == ndim else array.reshape(array.size, *[1] * (ndim - 1))
+
+
+class Rows(NamedTuple):
+    """The rows that carry weight."""
+
+    kernel: Kernel
+    items: Any
+    used: NDArray  # their positions among all rows
+    Y: NDArray
+    weight: NDArray | None
+    folds: NDArray  # the fold that holds each of them out
+
+    @property
+    def n_folds(self) -> int:
+        """How many folds there are."""
+        return int(self.folds.max()) + 1
+
+    def weights(self, *parts: NDArray) -> list[NDArray | None]:
+        """The weights of each part of the rows."""
+        return [None if self.weight is None else self.weight[part] for part in parts]
+
+
+class KreinFold(NamedTuple):
+    """One split: the decomposed training part, and rows ``basis(x)``, targets and weights of the held-out part."""
 
     system: KreinSystem
-    basis: NDArray  # (n_validation, n_basis)
-    target: NDArray  # (n_validation, n_outputs)
+    basis: NDArray  # (n_held_out, n_basis)
+    target: NDArray  # (n_held_out, n_outputs)
     weight: NDArray | None
     constant: NDArray | None = None  # the column of ones, where rows were compressed; see `squared_errors`
 
 
-def exact_folds(
-    K: NDArray, Y: NDArray, weight: NDArray | None, fold_of: NDArray, intercept: bool
-) -> Iterator[tuple[Fold, NDArray]]:
-    """One decomposition per fold of the matrix `K`; yields the fold and the rows it leaves out."""
-    for fold in range(fold_of.max() + 1):
-        train, test = np.flatnonzero(fold_of != fold), np.flatnonzero(fold_of == fold)
-        w_train, w_test = (None, None) if weight is None else (weight[train], weight[test])
-        system = build_system(K[np.ix_(train, train)], Y[train], w_train, intercept=intercept, overwrite=True)
-        yield Fold(system, K[np.ix_(test, train)], Y[test], w_test), test
+class ExactProblem:
+    """The folds and the whole of a problem on the full kernel matrix: one decomposition each."""
+
+    def __init__(self, rows: Rows, K: NDArray, intercept: bool):
+        self.rows, self.K, self.intercept = rows, K, intercept
+
+    def folds(self) -> Iterator[KreinFold]:
+        """The folds, for `squared_errors`."""
+        return (fold for fold, _ in self.row_folds())
+
+    def row_folds(self) -> Iterator[tuple[KreinFold, NDArray]]:
+        """The folds, and which rows they hold out."""
+        for number in range(self.rows.n_folds):
+            train, test = np.flatnonzero(self.rows.folds != number), np.flatnonzero(self.rows.folds == number)
+            weight, held_out_weight = self.rows.weights(train, test)
+            block, Y = self.K[np.ix_(train, train)], self.rows.Y
+            system = build_system(block, Y[train], weight, intercept=self.intercept, overwrite=True)
+            yield KreinFold(system, self.K[np.ix_(test, train)], Y[test], held_out_weight), test
+
+    def system(self) -> KreinSystem:
+        """The problem of all rows."""
+        return build_system(self.K, self.rows.Y, self.rows.weight, intercept=self.intercept)
+
+    def dual(self, coef: NDArray) -> NDArray:
+        """Coefficients of similarities to the rows."""
+        return coef
 
 
-def fold_factors(
-    features: Callable[[NDArray], NDArray],
+class LandmarkProblem:
+    """The same on landmarks: one pass over blocks of rows, of which only triangular factors are kept."""
+
+    def __init__(
+        self,
+        rows: Rows,
+        landmarks: NDArray,
+        intercept: bool,
+        block_bytes: int,
+        scored_rows: int,
+        random: np.random.RandomState,
+    ):
+        self.rows, self.landmarks, self.intercept, self.random = rows, landmarks, intercept, random
+        self.block_bytes, self.scored_rows = block_bytes, scored_rows
+        low_rank = nystroem(rows.kernel, rows.items, landmarks, random_state=random)
+        self.features, self.signs = low_rank.feature_map(rows.kernel, rows.items), low_rank.signs
+        # a block's similarities, its features, and their copy with the targets; the factors need less
+        self.bytes_per_row = 24.0 * (len(landmarks) + rows.Y.shape[1])
+        self.factors = reduce_rows(
+            partial(_fold_factors, self.features, len(self.signs), rows.n_folds),
+            _merge_factors,
+            (rows.items, rows.Y, rows.weight, rows.folds),
+            self.bytes_per_row,
+            block_bytes,
+        )
+
+    def folds(self) -> Iterator[KreinFold]:
+        """Folds from triangular factors alone: training on the others, squared errors on one; no rows are needed."""
+        k = len(self.signs)
+        for i, held_out in enumerate(self.factors):
+            others = row_factor((R for j, R in enumerate(self.factors) if j != i), held_out.shape[1])
+            system = build_low_rank_system(others, self.signs, intercept=self.intercept)
+            yield KreinFold(system, held_out[:, 1 : 1 + k], held_out[:, 1 + k :], None, held_out[:, 0])
+
+    def row_folds(self) -> Iterator[tuple[KreinFold, NDArray]]:
+        """The folds, and which rows they hold out: at most `scored_rows` of each, in blocks."""
+        for i, fold in enumerate(self.folds()):
+            rows = np.flatnonzero(self.rows.folds == i)
+            if len(rows) > self.scored_rows:
+                rows = np.sort(self.random.choice(rows, self.scored_rows, replace=False))
+            for part in row_blocks(len(rows), self.bytes_per_row, self.block_bytes):
+                block = rows[part]
+                basis, (weight,) = self.features(take_rows(self.rows.items, block)), self.rows.weights(block)
+                yield KreinFold(fold.system, basis, self.rows.Y[block], weight), block
+
+    def system(self) -> KreinSystem:
+        """The problem of all rows."""
+        factor = row_factor(self.factors, self.factors[0].shape[1])
+        return build_low_rank_system(factor, self.signs, intercept=self.intercept)
+
+    def dual(self, coef: NDArray) -> NDArray:
+        """Coefficients of similarities to the landmarks."""
+        return np.tensordot(self.features.weights, coef, axes=(1, 0))
+
+
+def _fold_factors(
+    features: LandmarkMap,
     n_features: int,
     n_folds: int,
     rows: NDArray,
@@ -116,7 +294,7 @@ def fold_factors(
     factors, width = [], 1 + n_features + Y.shape[1]
     for fold in range(n_folds):
         mine = np.flatnonzero(fold_of == fold)
-        augmented = np.empty((len(mine), width), order="F")  # LAPACK's order, so that it is factorised in place
+        augmented = np.empty((len(mine), width), order="F")  # LAPACK's order, so that it is factorized in place
         for part in row_blocks(len(mine), 8.0 * width, _CACHE_BYTES):
             few = mine[part]
             augmented[part] = augmented_rows(features(rows[few]), Y[few], None if weight is None else weight[few])
@@ -124,43 +302,31 @@ def fold_factors(
     return factors
 
 
-def merge_factors(first: list[NDArray], second: list[NDArray]) -> list[NDArray]:
+def _merge_factors(first: list[NDArray], second: list[NDArray]) -> list[NDArray]:
     """The factors of the rows of two blocks from the factors of each."""
     return [row_factor(pair, pair[0].shape[1]) for pair in zip(first, second)]
 
 
-def low_rank_folds(factors: Sequence[NDArray], signature: NDArray, intercept: bool) -> Iterator[Fold]:
-    """Folds from triangular factors alone: training on the others, squared errors on one; no rows are needed."""
-    k = len(signature)
-    for i, held_out in enumerate(factors):
-        others = row_factor((R for j, R in enumerate(factors) if j != i), held_out.shape[1])
-        system = build_low_rank_system(others, signature, intercept=intercept)
-        yield Fold(system, held_out[:, 1 : 1 + k], held_out[:, 1 + k :], None, held_out[:, 0])
-
-
-def fold_predictions(
-    fold: Fold, settings: Settings, regularizer: str, constraint: str | None, block: int = 64
-) -> Iterable[tuple[slice, NDArray]]:
-    """Validation predictions of all settings, in blocks: (slice of settings, (n_validation, settings, n_outputs))."""
+def _fold_predictions(
+    fold: KreinFold, candidates: Candidates, family: Family, block: int = 64
+) -> Iterator[tuple[slice, NDArray]]:
+    """Held-out predictions of all candidates, in blocks: (their slice, (n_held_out, candidates, n_outputs))."""
     system = fold.system
-    projected = (fold.basis - _outer(fold.constant, system.center)) @ system.lift
+    center = system.center if fold.constant is None else np.outer(fold.constant, system.center)
+    projected = (fold.basis - center) @ system.lift
     ones = np.ones(len(projected)) if fold.constant is None else fold.constant
-    plus, minus, radius = settings.resolve(system, regularizer)
-    for start in range(0, settings.size, block):
-        rows = slice(start, min(start + block, settings.size))
-        r = None if radius is None else radius[rows]
-        u = spectral_solution(system, plus[rows], minus[rows], r, regularizer, constraint).coef
+    plus, minus, radius = candidates.resolve(system, family.regularizer)
+    for start in range(0, candidates.size, block):
+        some = slice(start, min(start + block, candidates.size))
+        radii = None if radius is None else radius[some]
+        u = spectral_solution(system, plus[some], minus[some], radii, family.regularizer, family.constraint).coef
         flat = (u / system.values).reshape(u.shape[0] * u.shape[1], u.shape[2])
         predicted = (projected @ flat.T.astype(projected.dtype)).reshape(len(projected), -1, len(system.offset))
-        yield rows, predicted + ones[:, None, None] * system.offset
+        yield some, predicted + ones[:, None, None] * system.offset
 
 
-def _outer(constant: NDArray | None, center: NDArray) -> NDArray:
-    return center if constant is None else np.outer(constant, center)
-
-
-def squared_errors(folds: Iterable[Fold], settings: Settings, regularizer: str, constraint: str | None) -> NDArray:
-    """Mean squared validation error of every setting and fold, shape (n_folds, S), outputs divided by their spread.
+def squared_errors(folds: Iterable[KreinFold], candidates: Candidates, family: Family) -> NDArray:
+    """Mean squared held-out error of every fold and candidate, shape (n_folds, S), outputs divided by their spread.
 
     Rows of a low-rank fold may be the triangular factor of its rows ``[1, Phi, Y]``: sums of squares are the same.
     """
@@ -170,11 +336,185 @@ def squared_errors(folds: Iterable[Fold], settings: Settings, regularizer: str, 
         total = len(fold.target) if fold.weight is None else fold.weight.sum()
         if fold.constant is not None:
             total = fold.constant @ fold.constant
-        errors = np.empty(settings.size)
-        for rows, predicted in fold_predictions(fold, settings, regularizer, constraint):
+        errors = np.empty(candidates.size)
+        for some, predicted in _fold_predictions(fold, candidates, family):
             square = (predicted - fold.target[:, None, :]) ** 2
             if fold.weight is not None:
                 square *= fold.weight[:, None, None]
-            errors[rows] = (square.sum(axis=0) / spread).mean(axis=1) / total
+            errors[some] = (square.sum(axis=0) / spread).mean(axis=1) / total
         table.append(errors)
     return np.array(table)
+
+
+def held_out_calibrations(
+    folds: Iterable[tuple[KreinFold, NDArray]],
+    candidates: Candidates,
+    family: Family,
+    labels: NDArray,
+    weight: NDArray | None,
+    columns: Callable[[NDArray], NDArray],
+) -> list[Calibration]:
+    """The calibration of every candidate's held-out scores, with its log-loss; `columns` makes one per class."""
+    pieces, places = [], []
+    for fold, held_out in folds:
+        piece = np.empty((candidates.size, *fold.target.shape))
+        for some, predicted in _fold_predictions(fold, candidates, family):
+            piece[some] = predicted.transpose(1, 0, 2)
+        pieces.append(piece)
+        places.append(held_out)
+    scores, rows = np.concatenate(pieces, axis=1), np.concatenate(places)
+    weight = None if weight is None else weight[rows]
+    return [calibrate_scores(columns(each), labels[rows], weight) for each in scores]
+
+
+def least(errors: Sequence[float] | NDArray) -> int:
+    """The first of the smallest errors that are numbers."""
+    return int(np.argmin(np.where(np.isnan(errors), np.inf, errors)))
+
+
+class ValidationObjective:
+    """Logarithm of the mean squared error over folds and its gradient, as a function of one vector.
+
+    The logarithm makes the first step of the descent independent of the units of the targets; with errors in the
+    thousands it would end at the bounds. The vector holds the kernel's theta, then the logarithms of those of
+    alpha_positive, alpha_negative and radius / std(y) that were not given.
+    """
+
+    def __init__(self, rows: Rows, family: Family, candidates: Candidates):
+        self.rows, self.family, self.given = rows, family, candidates.take(0)
+        values = (candidates.alpha_positive, candidates.alpha_negative, candidates.radius)
+        for name, each, relative in zip(candidates._fields, values, candidates.relative):
+            if each is not None and not relative and len(np.unique(each, axis=0)) > 1:
+                raise ValueError(f"GradientSearch takes one number or None as {name}; several are for search=None.")
+        center = np.average(rows.Y, axis=0, weights=rows.weight)
+        self.std = np.sqrt(np.average((rows.Y - center) ** 2, axis=0, weights=rows.weight))
+        K = self._matrix(rows.kernel)
+        self.K = None if len(rows.kernel.theta) else K
+        self.scale = float(np.abs(K).max()) or 1.0
+        is_there = (True, family.regularizer == "components", family.constraint is not None)
+        names = zip(("positive", "negative", "radius"), is_there, candidates.relative)
+        self.free = [name for name, there, relative in names if there and relative]
+
+    def _matrix(self, kernel: Kernel) -> NDArray:
+        return check_symmetric(kernel(self.rows.items), "the kernel matrix")
+
+    def bounds(self) -> NDArray:
+        """A box around the kernel's usual parameters, and the ranges of the others."""
+        alphas = np.log(np.multiply((1e-10, 1e4), self.scale))
+        limits = {"positive": alphas, "negative": alphas, "radius": np.log((1e-3, 10.0))}
+        middle = initial_theta(self.rows.kernel, self.rows.items, np.random.RandomState(0))
+        reach = np.maximum(5.0, np.abs(middle))
+        low, high = self.rows.kernel.bounds.T
+        box = np.column_stack([np.maximum(low, middle - reach), np.minimum(high, middle + reach)])
+        return np.vstack([box, *(limits[name] for name in self.free)])
+
+    def start(self, random: np.random.RandomState) -> NDArray:
+        """A random start after Oglic and Gaertner (2018), appendix E.1, on scales that do not depend on units."""
+        theta = initial_theta(self.rows.kernel, self.rows.items, random)
+        n, y = len(self.rows.Y), self.rows.Y[:, 0]
+        width = np.ptp(y) or 1.0
+        square = ((y - y.mean()) / width) ** 2
+        low, high = max(1e-4, square.mean() - 2.5 * square.std()), square.mean() + 2.5 * square.std()
+        draws = {
+            "positive": self.scale * random.choice(np.logspace(-1, 2, 5)) / n,
+            "negative": self.scale * random.choice(np.logspace(-1, 2, 5)) / n,
+            "radius": np.sqrt((high - low) * random.uniform() + low) * width / (self.std[0] or 1.0),
+        }
+        return np.r_[theta, [np.log(draws[name]) for name in self.free]]
+
+    def unpack(self, x: NDArray) -> tuple[Kernel, float, float, NDArray | None]:
+        """The kernel, both penalties and the radius of a vector."""
+        cut = len(self.rows.kernel.theta)
+        values = dict(zip(self.free, np.exp(x[cut:])))
+        plus = values.get("positive", self.given.alpha_positive[0])
+        minus = values.get("negative", plus if self.given.relative[1] else self.given.alpha_negative[0])
+        radius = None
+        if self.given.radius is not None:
+            radius = values["radius"] * self.std if "radius" in values else self.given.radius[0]
+        kernel = self.rows.kernel.with_theta(x[:cut]) if cut else self.rows.kernel
+        return kernel, float(plus), float(minus), radius
+
+    def candidates(self, x: NDArray) -> Candidates:
+        """The penalties and the radius of a vector as the only candidates."""
+        _, plus, minus, radius = self.unpack(x)
+        radii = None if radius is None else np.atleast_2d(radius)
+        return Candidates(np.array([plus]), np.array([minus]), radii, (False, False, False))
+
+    def __call__(self, x: NDArray) -> tuple[float, NDArray]:
+        kernel, plus, minus, radius = self.unpack(x)
+        K = self._matrix(kernel) if self.K is None else self.K
+        G = np.zeros_like(K) if self.K is None else None
+        loss, gradient = 0.0, dict.fromkeys(("positive", "negative", "radius"), 0.0)
+        for number in range(self.rows.n_folds):
+            loss += self._add_fold(number, K, plus, minus, radius, gradient, G)
+        theta = np.zeros(0) if G is None else kernel.pullback(self.rows.items, None, G)
+        full = np.r_[theta, [gradient[name] for name in self.free]]
+        if not (np.isfinite(loss) and np.all(np.isfinite(full))):
+            return 1e3, np.zeros_like(x)
+        loss = max(loss, np.finfo(float).tiny)
+        return float(np.log(loss)), full / loss
+
+    def _add_fold(self, number, K, plus, minus, radius, gradient: dict[str, float], G: NDArray | None) -> float:
+        """One fold's share of the error; adds to the gradient in the logarithms, and to the cotangent G of K."""
+        rows, family, n_folds = self.rows, self.family, self.rows.n_folds
+        train, test = np.flatnonzero(rows.folds != number), np.flatnonzero(rows.folds == number)
+        train = train if len(train) else test
+        weight, held_out_weight = rows.weights(train, test)
+        part = validation_loss(
+            K[np.ix_(train, train)], rows.Y[train], K[np.ix_(test, train)], rows.Y[test], plus, minus, radius,
+            sample_weight=weight, weight_val=held_out_weight, regularizer=family.regularizer,
+            constraint=family.constraint, intercept=family.intercept, kernel_gradient=G is not None,
+        )  # fmt: skip
+        gradient["positive"] += part.alpha_positive * plus / n_folds
+        gradient["negative"] += part.alpha_negative * minus / n_folds
+        if radius is not None:
+            gradient["radius"] += float(np.sum(part.radius * radius)) / n_folds
+        if G is not None and part.train is not None and part.validation is not None:
+            G[np.ix_(train, train)] += part.train / n_folds
+            G[np.ix_(test, train)] += part.validation / n_folds
+        return part.loss / n_folds
+
+
+def tune_by_gradient(
+    objective: ValidationObjective,
+    search: GradientSearch,
+    random: np.random.RandomState,
+    report: Callable[[dict], bool | None] | None = None,
+) -> Descent:
+    """Descend the mean held-out error in the kernel's parameters, penalties and radius; values are errors again."""
+    starts = [objective.start(random) for _ in range(max(1, search.n_restarts))]
+    if len(starts[0]) == 0:
+        raise ValueError(
+            "GradientSearch has nothing to tune: the kernel has no parameters and all penalties are given; use "
+            "search=None."
+        )
+    descent = minimize_with_restarts(
+        objective, starts, objective.bounds(), max_iter=search.max_iter, tol=search.tol, callback=report
+    )
+    return descent._replace(value=float(np.exp(descent.value)), values=np.exp(descent.values))
+
+
+def initial_theta(kernel: Kernel, X: Any, random: np.random.RandomState) -> NDArray:
+    """Random kernel parameters: per kind of kernel where the paper gives a rule, else near the given ones."""
+    theta = kernel.theta
+    if len(theta) == 0:
+        return theta
+    c = 0.4 * (1.0 + random.uniform(size=len(theta)))
+    if isinstance(kernel, (Gaussian, DeltaGauss)) and np.ndim(kernel.length_scale) == 0:
+        rows = X[random.permutation(len(X))[:500]]
+        squared = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)[np.triu_indices(len(rows), 1)]
+        scale = np.sqrt((np.median(squared) if len(squared) else 1.0) or 1.0) / np.sqrt(c[0])
+        if isinstance(kernel, DeltaGauss):
+            shift = random.uniform(-0.95, 0.95)
+            return np.log([(1 - shift) * scale, (1 + shift) * scale])
+        return np.array([np.log(scale)])
+    if isinstance(kernel, Gaussian):
+        return np.log(np.sqrt(X.shape[1]) * c * np.where(np.ptp(X, axis=0) > 0, np.ptp(X, axis=0), 1.0))
+    if isinstance(kernel, (Sigmoid, Epanechnikov)):
+        size = np.abs(X).max(axis=0) if np.ndim(kernel.length_scale) else np.linalg.norm(X, axis=1).max()
+        size = np.atleast_1d(np.where(size > 0, size, 1.0))
+        m = len(size)
+        size = size * np.sqrt(X.shape[1] if m > 1 else 1)
+        power = 1.0 if isinstance(kernel, Epanechnikov) else 0.5
+        return np.r_[np.log(size / c[:m] ** power), theta[m:]]
+    return theta + random.uniform(-1.0, 1.0, size=len(theta))

@@ -9,7 +9,8 @@ values in the eigenbasis. In these coordinates each problem of the family is dia
     minimize  ||u - t||^2 + sum(p * u^2)        (subject to  ||u|| = R  or  ||u|| <= R,  R = sqrt(n) * radius)
 
     regularizer     p                       from
-    components      n alpha_sign(s) / |s|   two penalties, Oglic and Gaertner (2018), (4); equal: strong topology
+    components      n alpha_sign(s) / |s|   two penalties, Oglic and Gaertner (2018), (4)
+    strong          n alpha / |s|           the same with equal penalties: the norm of the strong topology
     indefinite      n alpha / s             Oglic and Gaertner (2018), (2); Liu et al. (2020), (4.1)
     covariance      alpha                   Liu et al. (2020), (4.6)
 
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh, qr
 
-REGULARIZERS = ("components", "indefinite", "covariance")
+REGULARIZERS = ("components", "strong", "indefinite", "covariance")
 CONSTRAINTS = (None, "sphere", "ball")
 
 
@@ -210,8 +211,8 @@ def penalty_of(
     plus, minus = np.asarray(alpha_positive, dtype=float), np.asarray(alpha_negative, dtype=float)
     if regularizer == "components":
         return n * np.where(values > 0, plus[..., None], minus[..., None]) / np.abs(values)
-    if regularizer == "indefinite":
-        return n * plus[..., None] / values
+    if regularizer in ("strong", "indefinite"):
+        return n * plus[..., None] / (np.abs(values) if regularizer == "strong" else values)
     if regularizer == "covariance":
         return np.broadcast_to(plus[..., None], plus.shape + values.shape)
     raise ValueError(f"regularizer must be one of {REGULARIZERS}, got {regularizer!r}.")
@@ -321,7 +322,7 @@ def solve_system(
     alpha_positive, alpha_negative : arrays of one shape (...)
         Factors of ||f+||^2 and ||f-||^2. The other regularizers use the first.
     radius : array that broadcasts to (..., n_outputs), optional
-    regularizer : {"components", "indefinite", "covariance"}
+    regularizer : {"components", "strong", "indefinite", "covariance"}
     constraint : {None, "sphere", "ball"}
 
     Returns
@@ -330,8 +331,8 @@ def solve_system(
 
     Notes
     -----
-    Global for every regularizer when constrained, and for "components" and "covariance" without a constraint;
-    "indefinite" without a constraint gives the stationary point (a saddle where n alpha / s < -1).
+    Global for every regularizer when constrained, and without a constraint for all but "indefinite", which then
+    gives the stationary point (a saddle where n alpha / s < -1).
     A matrix without kept eigenvalues (K = 0, or constant after centring) or a target without a component in the
     space gives the mean: the sphere cannot be reached by any function of the space, or by none in particular.
     Without a radius, `constraint` has no meaning and None is used.
@@ -542,8 +543,8 @@ def _alpha_gradient(penalty_bar, s, n, regularizer):
     if regularizer == "components":
         weighted = n * total / np.abs(s)
         return float(weighted[s > 0].sum()), float(weighted[s < 0].sum())
-    if regularizer == "indefinite":
-        return float(np.sum(n * total / s)), 0.0
+    if regularizer in ("strong", "indefinite"):
+        return float(np.sum(n * total / (np.abs(s) if regularizer == "strong" else s))), 0.0
     return float(total.sum()), 0.0
 
 

@@ -6,6 +6,7 @@ ordinary machine with the kernel matrix ``|K| = V |s| V'``. With a factor c for 
 machine times the projector are coefficients for the original kernel, and new items need nothing but ``k(x, x_i)``.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from itertools import combinations
 from typing import NamedTuple
@@ -70,6 +71,33 @@ class Machine(NamedTuple):
     n_iter: int
 
 
+def pair_machines(
+    K: NDArray,
+    labels: NDArray,
+    n_classes: int,
+    C: float = 1.0,
+    weight: NDArray | None = None,
+    *,
+    loss: str = "hinge",
+    tol: float = 1e-3,
+    max_iter: int = -1,
+) -> Iterator[Machine]:
+    """The machines of all pairs i < j of the classes 0, ..., n_classes - 1, one after the other.
+
+    The machine of a pair has class j as the positive one, and coefficients of 0 for rows of other classes.
+    """
+    if loss == "hinge":
+        yield from hinge_machines(K, labels, n_classes, C, weight, tol=tol, max_iter=max_iter)
+        return
+    for i, j in combinations(range(n_classes), 2):
+        rows = np.flatnonzero((labels == i) | (labels == j))
+        sign = np.where(labels[rows] == j, 1.0, -1.0)
+        part = squared_hinge_machine(K[np.ix_(rows, rows)], sign, C, None if weight is None else weight[rows])
+        coef = np.zeros(len(K))
+        coef[rows] = part.coef
+        yield part._replace(coef=coef)
+
+
 def hinge_machine(
     K: NDArray, sign: NDArray, C: float = 1.0, weight: NDArray | None = None, *, tol: float = 1e-3, max_iter: int = -1
 ) -> Machine:
@@ -77,37 +105,43 @@ def hinge_machine(
 
     libsvm through `sklearn.svm.SVC`; `tol` is its tolerance on the dual gradient. One class gives f = sign.
     """
-    if np.all(sign == sign[0]):
-        return Machine(np.zeros(len(K)), float(sign[0]), 0.0, 0)
-    w = np.ones(len(K)) if weight is None else weight
-    model = SVC(kernel="precomputed", C=C, tol=tol, max_iter=max_iter).fit(K, sign, sample_weight=weight)
-    beta = np.zeros(len(K))
-    beta[model.support_] = model.dual_coef_[0]
-    b = float(model.intercept_[0])
-    return Machine(beta, b, _hinge_gap(K, sign, beta, b, C * w), int(np.sum(model.n_iter_)))
+    return hinge_machines(K, (sign > 0).astype(int), 2, C, weight, tol=tol, max_iter=max_iter)[0]
 
 
 def hinge_machines(
-    K: NDArray, labels: NDArray, C: float = 1.0, weight: NDArray | None = None, *, tol: float = 1e-3, max_iter: int = -1
+    K: NDArray,
+    labels: NDArray,
+    n_classes: int,
+    C: float = 1.0,
+    weight: NDArray | None = None,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = -1,
 ) -> list[Machine]:
-    """The machines of `hinge_machine` for all pairs i < j of the classes 0, 1, ..., in one call of libsvm.
+    """The machines of `hinge_machine` for all pairs, see `pair_machines`, in one call of libsvm.
 
-    The machine of a pair has class j as the positive one, and coefficients of 0 for rows of other classes.
+    One call is some 40 times faster for ten classes. A pair of which one class has no rows gives the other.
     """
-    n_classes = int(labels.max()) + 1
+    present = np.unique(labels)
     w = np.ones(len(K)) if weight is None else weight
-    model = SVC(kernel="precomputed", C=C, tol=tol, max_iter=max_iter).fit(K, labels, sample_weight=weight)
-    supports, machines = labels[model.support_], []
-    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
-        beta, rows = np.zeros(len(K)), np.flatnonzero((labels == i) | (labels == j))
-        for one, other in ((i, j), (j, i)):  # libsvm keeps one row of coefficients per rival
-            of_one = supports == one
-            beta[model.support_[of_one]] = model.dual_coef_[other - (other > one), of_one]
-        flip = 1.0 if n_classes == 2 else -1.0  # with two classes scikit-learn has turned the signs already
-        beta, b = flip * beta, flip * float(model.intercept_[k])
-        sign = np.where(labels[rows] == j, 1.0, -1.0)
-        gap = _hinge_gap(K[np.ix_(rows, rows)], sign, beta[rows], b, C * w[rows])
-        machines.append(Machine(beta, b, gap, int(model.n_iter_[k])))
+    model = SVC(kernel="precomputed", C=C, tol=tol, max_iter=max_iter)
+    if len(present) > 1:
+        model.fit(K, labels, sample_weight=weight)
+    numbers = {pair: k for k, pair in enumerate(combinations(present.tolist(), 2))}
+    flip = 1.0 if len(present) == 2 else -1.0  # with two classes scikit-learn has turned the signs already
+    machines = []
+    for i, j in combinations(range(n_classes), 2):
+        beta, b, gap, n_iter = np.zeros(len(K)), 1.0 if j in present else -1.0, 0.0, 0
+        if (i, j) in numbers:
+            for one, other in ((i, j), (j, i)):  # libsvm keeps one row of coefficients per rival
+                mine = labels[model.support_] == one
+                rival = int(np.searchsorted(present, other)) - (other > one)
+                beta[model.support_[mine]] = flip * model.dual_coef_[rival, mine]
+            b, n_iter = flip * float(model.intercept_[numbers[i, j]]), int(model.n_iter_[numbers[i, j]])
+            rows = np.flatnonzero((labels == i) | (labels == j))
+            sign = np.where(labels[rows] == j, 1.0, -1.0)
+            gap = _hinge_gap(K[np.ix_(rows, rows)], sign, beta[rows], b, C * w[rows])
+        machines.append(Machine(beta, b, gap, n_iter))
     return machines
 
 
