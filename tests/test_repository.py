@@ -23,12 +23,13 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "mercerless"
 
 # The floors from the ground up: a module may import what stands on lower floors, and of its own package.
-GROUND = ("_memory", "_optional")
+GROUND = ("_files", "_memory", "_optional")
 CORE = (*GROUND, "_validation", "_blocks")
 MATRICES = (*CORE, "kernels", "spectra", "lowrank")
 LEARNING = (*MATRICES, "solvers", "selection", "estimators")
 TOP = (*LEARNING, "datasets", "inspection", "comparison", "persistence", "theory")
 FLOORS = {
+    "_files": (),
     "_memory": (),
     "_optional": (),
     "datasets": (),

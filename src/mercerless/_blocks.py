@@ -74,7 +74,7 @@ class LazyRows:
 
     def __init__(self, X: Any):
         self.X = check_rows(X)
-        self.shape: tuple[int, int] = tuple(int(size) for size in X.shape)
+        self.shape = int(X.shape[0]), int(X.shape[1])
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
 
     def __len__(self) -> int:

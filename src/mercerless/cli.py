@@ -3,27 +3,39 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import version
+
+#: The commands, in the order the help lists them.
+COMMANDS = {
+    "inspect": "say what a similarity or distance matrix is, and draw it",
+    "compare": "find out what works on your data, with a report",
+    "fit": "fit the recommended or a named learner and save it",
+    "predict": "predict for new items with a saved model",
+}
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser with every subcommand, in the order the help lists them."""
-    from importlib.metadata import version
-
-    from mercerless.commands import compare, fit, inspect, predict
-
+def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser for these words of a command line; only the module of the command they name is imported."""
     parser = argparse.ArgumentParser(prog="mercerless", description="Learn with the similarity you have.")
     parser.add_argument("--version", action="version", version=f"mercerless {version('mercerless')}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (inspect, compare, fit, predict):
-        command.add_parser(subparsers)
+    for name, purpose in COMMANDS.items():
+        command = subparsers.add_parser(name, help=purpose, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if name in words:
+            module = import_module(f"mercerless.commands.{name}")
+            command.description, command.epilog = module.DESCRIPTION, module.EXAMPLES
+            command.set_defaults(run=module.run)
+            module.add_arguments(command)
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 for success, 2 for bad input, 130 when interrupted."""
+    words = sys.argv[1:] if argv is None else argv
     program = "mercerless"
     try:  # from the imports on, which take their time
-        args = build_parser().parse_args(argv)
+        args = build_parser(words).parse_args(words)
         program = f"mercerless {args.command}"
         return args.run(args) or 0
     except (ValueError, OSError, MemoryError, ImportError) as error:

@@ -1,7 +1,5 @@
 """Fitted models in files, written with skops: loading one runs no code that the file brings along."""
 
-from __future__ import annotations
-
 import inspect
 import io
 import os
@@ -13,6 +11,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
+from mercerless._files import replacing
 from mercerless._optional import import_optional
 
 __all__ = ["load", "save"]
@@ -62,9 +61,7 @@ def save(model: Any, path: str | os.PathLike) -> None:
     'KreinRidge'
     """
     skops = _skops()
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with replacing(path) as partial:
         try:
             skops.dump(model, partial)
             nameless = _nameless_functions(model)
@@ -75,9 +72,6 @@ def save(model: Any, path: str | os.PathLike) -> None:
                 f"This {type(model).__name__} holds the function {nameless[0].__qualname__!r}, which cannot be found "
                 "by its name when the model is loaded; define it with def at the top of a module that can be imported."
             )
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _nameless_functions(model: Any) -> list[FunctionType]:

@@ -1,7 +1,5 @@
 """What the commands that read data have in common: their arguments, and saying what was found out."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys
@@ -10,12 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from mercerless import datasets
 from mercerless._optional import import_optional
-
-if TYPE_CHECKING:
-    from mercerless.comparison.problem import Problem
+from mercerless.comparison.problem import Problem, make_problem
+from mercerless.comparison.reading import read_problem
+from mercerless.comparison.result import Comparison, compare_problem
 
 
 def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) -> None:
@@ -60,13 +60,8 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read(args: argparse.Namespace) -> Problem:
     """Return the problem that the arguments describe, and say what was found out."""
-    from mercerless.comparison.problem import make_problem
-    from mercerless.comparison.reading import read_problem
-
     if args.data is None:
-        from mercerless.datasets import load_digit_shapes
-
-        shapes = load_digit_shapes()
+        shapes = datasets.load_digit_shapes()
         loading = "shapes = mercerless.datasets.load_digit_shapes()\nX, y = shapes.D, shapes.target"
         problem = make_problem(shapes.D, shapes.target, kind="distance", name="digit shapes")
         problem = replace(problem, loading=loading)
@@ -90,8 +85,6 @@ def read(args: argparse.Namespace) -> Problem:
 
 def describe(problem: Problem) -> str:
     """Say in one line what the data is."""
-    import numpy as np
-
     n, width = problem.X.shape
     shape = f"{n} items, {width} columns" if problem.kind == "table" else f"{n} items"
     target = f"{len(np.unique(problem.y))} classes" if problem.is_classification else "numeric target"
@@ -119,10 +112,8 @@ def check_not_input(output: Path, *inputs: str | None) -> None:
             raise ValueError(f"The output {str(output)!r} is also an input; give another name.")
 
 
-def run_comparison(args: argparse.Namespace, problem: Problem):
+def run_comparison(args: argparse.Namespace, problem: Problem) -> Comparison:
     """Run the comparison that the arguments describe, with progress bars where someone is watching."""
-    from mercerless.comparison.result import compare_problem
-
     with backend(args.dask), plain_warnings(args.command), progress_bar() as bar:
 
         def progress(text: str, done: int, total: int) -> None:

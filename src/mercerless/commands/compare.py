@@ -1,17 +1,12 @@
 """``mercerless compare``: one command tells what works on your data."""
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import sys
-from typing import TYPE_CHECKING
 
 from mercerless._optional import import_optional
 from mercerless.commands import _common
-
-if TYPE_CHECKING:
-    from mercerless.comparison.result import Comparison
+from mercerless.comparison.result import Comparison
 
 DESCRIPTION = """\
 Find out what works on your data. Every applicable learner of mercerless, and the baselines a sceptic would ask
@@ -32,22 +27,14 @@ exit codes: 0 done, 2 something is wrong with the input or the Dask cluster, 130
 finished is written)"""
 
 
-def add_parser(subparsers) -> None:
-    """Register the command and its arguments."""
-    parser = subparsers.add_parser(
-        "compare",
-        help="find out what works on your data, with a report",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
     _common.add_data_arguments(parser, optional=True)
     _common.add_run_arguments(parser)
     parser.add_argument(
         "--output", metavar="HTML", default="mercerless-compare.html", help="where the report goes (%(default)s)"
     )
     parser.add_argument("--save", metavar="JSON", help="also write all numbers as JSON")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -1,13 +1,19 @@
 """``mercerless fit``: fit the recommended, or a named, learner on all of the data and save it."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys
 import warnings
+from typing import Any
 
+import numpy as np
+
+from mercerless import persistence
 from mercerless.commands import _common
+from mercerless.comparison.learners import Learner, Setting, matrix_for, select_learners
+from mercerless.comparison.problem import Problem
+from mercerless.comparison.schedule import inner_folds, keep_groups
+from mercerless.comparison.words import check_metric
 
 DESCRIPTION = """\
 Fit one learner on all of the data and save it for 'mercerless predict'. Without --learner, a comparison within the
@@ -22,33 +28,18 @@ examples:
 exit codes: 0 done, 2 something is wrong with the input, 130 interrupted (nothing is written)"""
 
 
-def add_parser(subparsers) -> None:
-    """Register the command and its arguments."""
-    parser = subparsers.add_parser(
-        "fit",
-        help="fit the recommended or a named learner and save it",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
     _common.add_data_arguments(parser)
     _common.add_run_arguments(parser)
     parser.add_argument("--learner", metavar="NAME", help="the learner, by its name in the report (the recommended)")
     parser.add_argument(
         "-o", "--output", metavar="SKOPS", default="model.skops", help="where the model goes (%(default)s)"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Read, choose, fit, save."""
-    import numpy as np
-
-    from mercerless import persistence
-    from mercerless.comparison.learners import Setting, matrix_for, select_learners
-    from mercerless.comparison.schedule import inner_folds, keep_groups
-    from mercerless.comparison.words import check_metric
-
     persistence.check_installed()
     output = _common.check_output(args.output, ".skops")
     problem = _common.read(args)
@@ -74,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def without_search(estimator):
+def without_search(estimator: Any) -> Any:
     """Return a fitted estimator without the record of its search, also inside a vote or after a preprocessing."""
     if hasattr(estimator, "estimators_") and hasattr(estimator, "named_estimators_"):
         estimator.estimators_ = [without_search(member) for member in estimator.estimators_]
@@ -87,7 +78,7 @@ def without_search(estimator):
     return getattr(estimator, "best_estimator_", estimator)
 
 
-def describe(problem, learner) -> dict:
+def describe(problem: Problem, learner: Learner) -> dict[str, Any]:
     """Return what 'predict' must know to read new items, as plain values."""
     similarity = problem.similarity
     if callable(similarity):

@@ -1,18 +1,17 @@
 """``mercerless inspect``: say what a matrix is, what to use next, and draw it."""
 
-from __future__ import annotations
-
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from mercerless._files import replacing
 from mercerless._memory import check_memory
 from mercerless._optional import import_optional
 from mercerless._validation import check_square, guess_task
+from mercerless.commands import _common
 from mercerless.comparison import files, tables
 from mercerless.comparison.problem import conversion, item_similarities
 from mercerless.datasets import load_digit_shapes
@@ -40,26 +39,18 @@ class Matrix(NamedTuple):
     kind: str
 
 
-def add_parser(subparsers) -> None:
-    """Register the command and its arguments."""
-    parser = subparsers.add_parser(
-        "inspect",
-        help="say what a similarity or distance matrix is, and draw it",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
     parser.add_argument("file", nargs="?", help="a square matrix or a triangle, in any format; - is standard input")
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file to look at")
     parser.add_argument("--labels", metavar="FILE", help="one label per row; an .npz file's own y is found")
     parser.add_argument("--kind", choices=KINDS, help="what the entries are (guessed)")
     parser.add_argument("--output", metavar="PNG", default="mercerless-inspect.png", help="the picture (%(default)s)")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
     """Read, describe, draw."""
-    output = check_output(args.output)
+    output = _common.check_output(args.output, ".png")
     matrix = read(args)
     n = len(matrix.values)
     # the matrix, its symmetric part, the kernel, and LAPACK's copy for the eigenvalues
@@ -70,16 +61,6 @@ def run(args: argparse.Namespace) -> None:
         report, picture = indefiniteness(similarities(matrix)), f"none: {error}"
     print("\n".join(describe(matrix, report)))
     print(f"picture          {picture}")
-
-
-def check_output(path: str) -> Path:
-    """Return the path of the picture; one sentence if it cannot be written there."""
-    output = Path(path)
-    if output.suffix.lower() != ".png":
-        raise ValueError(f"The picture {path!r} must have a name that ends in .png.")
-    if not output.absolute().parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(output.parent)!r} to write the picture to.")
-    return output
 
 
 def read(args: argparse.Namespace) -> Matrix:
@@ -200,10 +181,6 @@ def draw(matrix: Matrix, output: Path) -> Indefiniteness:
     spectrum = SpectrumDisplay.from_matrix(similarities(matrix), name=matrix.name, ax=left)
     title = f"The {matrix.kind} matrix"
     KernelMatrixDisplay.from_matrix(matrix.values, matrix.labels, name=title, ax=right)
-    partial = output.with_name(f".{output.name}.{os.getpid()}.part")
-    try:
+    with replacing(output) as partial:
         figure.savefig(partial, dpi=150, format="png")
-        os.replace(partial, output)
-    finally:
-        partial.unlink(missing_ok=True)
     return spectrum.report

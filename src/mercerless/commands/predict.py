@@ -1,24 +1,24 @@
 """``mercerless predict``: predict for new items with a model that ``mercerless fit`` saved."""
 
-from __future__ import annotations
-
 import argparse
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercerless import persistence
+from mercerless._files import write_text
+from mercerless._validation import check_real
 from mercerless.commands import _common
-from mercerless.comparison.tables import is_number
-
-if TYPE_CHECKING:
-    from mercerless.comparison.tables import Table
+from mercerless.comparison import files, tables
+from mercerless.comparison.columns import coerce
+from mercerless.comparison.problem import as_distances, item_similarities
 
 DESCRIPTION = """\
 Predict for new items with a model from 'mercerless fit'. A model of a similarity or distance matrix takes one row per
@@ -33,33 +33,27 @@ examples:
 
 exit codes: 0 done, 2 something is wrong with the input"""
 
+#: What `mercerless.commands.fit.describe` writes and this command reads.
+FIELDS: dict[str, Any] = {"kind": str, "takes": str, "learner": str, "n_columns": int, "prepared": bool}
+FIELDS |= {"smallest": float, "largest": float, "similarity": str | None}
+FIELDS |= {"ids": list | None, "items": list | None, "roles": dict | None}
 
-def add_parser(subparsers) -> None:
-    """Register the command and its arguments."""
-    parser = subparsers.add_parser(
-        "predict",
-        help="predict for new items with a saved model",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments."""
     parser.add_argument("model", metavar="MODEL", help="a .skops file from 'mercerless fit'")
     parser.add_argument("data", metavar="DATA", help="the new items")
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file")
     parser.add_argument("--probabilities", action="store_true", help="also write the probability of every class")
     parser.add_argument("--output", metavar="CSV", default="predictions.csv", help="where they go (%(default)s)")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Load, read, predict, write."""
-    from mercerless import persistence
-    from mercerless.comparison.result import write_atomically
-
     persistence.check_installed()
     output = _common.check_output(args.output, ".csv")
     _common.check_not_input(output, args.model, args.data)
-    estimator, description = load_model(args.model, persistence.load)
+    estimator, description = load_model(args.model)
     rows, ids = read_rows(args.data, args.array, description)
     try:
         predicted = estimator.predict(rows)
@@ -79,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     writer.writerows([harmless(cell) for cell in row] for row in zip(*columns.values()))
-    write_atomically(output, text.getvalue())
+    write_text(output, text.getvalue())
     print(f"{len(predicted)} predictions\n{output}")
     return 0
 
@@ -87,29 +81,16 @@ def run(args: argparse.Namespace) -> int:
 def harmless(cell: object) -> object:
     """Return a cell that no spreadsheet takes for a formula: text that begins like one gets an apostrophe."""
     text = str(cell)
-    return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not is_number(text) else cell
+    return f"'{text}" if text[:1] in tuple("=+-@\t\r") and not tables.is_number(text) else cell
 
 
-def load_model(path: str, load: Callable[[str], Any]) -> tuple[Any, dict[str, Any]]:
+def load_model(path: str) -> tuple[Any, dict[str, Any]]:
     """Return the estimator of a file from 'mercerless fit' and what it says about the items it takes."""
-    kinds = {
-        "kind": str,
-        "takes": str,
-        "learner": str,
-        "smallest": float,
-        "largest": float,
-        "n_columns": int,
-        "prepared": bool,
-    }
-    model = load(path)
+    model = persistence.load(path)
     try:
         estimator, description = model["estimator"], json.loads(model["description"])
-        known = all(isinstance(description[key], kind) for key, kind in kinds.items())
-        lists = all(isinstance(description[key], (list, type(None))) for key in ("ids", "items"))
-        roles = isinstance(description["roles"], (dict, type(None))) and isinstance(
-            description["similarity"], (str, type(None))
-        )
-        if not (known and lists and roles and callable(estimator.predict)):
+        known = all(isinstance(description[key], kind) for key, kind in FIELDS.items())
+        if not (known and callable(estimator.predict)):
             raise ValueError
     except (TypeError, KeyError, ValueError, AttributeError, RecursionError):
         raise ValueError(f"{path!r} was not written by 'mercerless fit', or by an older version: fit again.") from None
@@ -118,10 +99,6 @@ def load_model(path: str, load: Callable[[str], Any]) -> tuple[Any, dict[str, An
 
 def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Sequence[str] | None]:
     """Return new items in the form the model takes, and their names; what cannot be matched is refused."""
-    from mercerless._validation import check_real
-    from mercerless.comparison import files, tables
-    from mercerless.comparison.problem import as_distances, item_similarities
-
     file = files.existing_file(path)
     what, width = files.name_of(file), description["n_columns"]
     if description["items"] is not None:
@@ -150,10 +127,8 @@ def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Seq
     return rows, ids
 
 
-def matrix_rows(table: Table, ids: Sequence[str] | None, width: int) -> NDArray:
+def matrix_rows(table: tables.Table, ids: Sequence[str] | None, width: int) -> NDArray:
     """Return the rows of a table as numbers, its columns by the names of the training items where both have names."""
-    from mercerless.comparison import tables
-
     if table.ragged:
         raise ValueError(f"{table.ragged}; give every row one number per training item.")
     if ids is not None and table.named and list(table.frame.columns) != list(ids):
@@ -168,12 +143,9 @@ def matrix_rows(table: Table, ids: Sequence[str] | None, width: int) -> NDArray:
     return table.frame.to_numpy(np.float64)
 
 
-def table_rows(table: Table, description: dict) -> Any:
+def table_rows(table: tables.Table, description: dict) -> Any:
     """Return the columns that the model knows, by name and of their types."""
     import pandas as pd
-
-    from mercerless.comparison import tables
-    from mercerless.comparison.columns import coerce
 
     roles = description["roles"]
     gone = next((name for name in roles if not table.has(name)), None)
@@ -202,8 +174,6 @@ def table_rows(table: Table, description: dict) -> Any:
 
 def read_items(file: Path, roles: dict[str, str] | None) -> tuple[Sequence[str], Sequence[str] | None]:
     """Return strings, one per line or from the column that they were in, and their names."""
-    from mercerless.comparison import files, tables
-
     if files.format_of(file) == ".txt":
         return tables.read_lines(file), None
     content = tables.read(file)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import warnings
 from dataclasses import asdict, dataclass, field, fields
@@ -13,6 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mercerless._files import write_text
 
 
 class Task(NamedTuple):
@@ -122,10 +123,8 @@ class Store:
             return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)  # another run of the same data may have finished
-            partial = self.folder / f".{record.task.key}.{os.getpid()}.part"
             content = json.dumps(record.to_plain())
-            partial.write_text(f"{_digest(content)}\n{content}")
-            os.replace(partial, self.folder / f"{record.task.key}.json")
+            write_text(self.folder / f"{record.task.key}.json", f"{_digest(content)}\n{content}")
         except OSError:  # a full disk: only resuming is lost
             self.clear()
             self.folder = None

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
+from mercerless._files import write_text
 from mercerless._optional import import_optional
 from mercerless.comparison.code import code_for, describe
 from mercerless.comparison.learners import Learner, Setting, Wanted, count_settings, select_learners
@@ -747,7 +748,7 @@ class Comparison:
             "code": self.code(),
             "records": [record.to_plain() for record in self.records],
         }
-        write_atomically(path, json.dumps(content, indent=1))
+        write_text(path, json.dumps(content, indent=1))
 
     def report(self, path: str | os.PathLike, command: str | None = None) -> None:
         """Write the comparison as one self-contained HTML page.
@@ -759,7 +760,7 @@ class Comparison:
         command : str or None, default=None
             What reproduces it; None means the call in Python.
         """
-        write_atomically(path, render(self, command))
+        write_text(path, render(self, command))
 
     def __repr__(self) -> str:
         """One line: what was compared, what is recommended."""
@@ -812,16 +813,3 @@ def _were(names: Sized) -> str:
 
 def _are(names: list[str]) -> str:
     return f"{_and(names)} {'is' if len(names) == 1 else 'are'}"
-
-
-def write_atomically(path: str | os.PathLike, text: str) -> None:
-    """Write a text file so that it appears complete or not at all."""
-    path = Path(path)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        partial.write_text(text, encoding="utf-8")
-        os.replace(partial, path)
-    except OSError as error:
-        raise OSError(f"Cannot write {str(path)!r}: {error.strerror}; give another place.") from None
-    finally:
-        partial.unlink(missing_ok=True)
