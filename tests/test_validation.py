@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from mercerless import KreinRidge, UselessModelWarning, config_context
+from mercerless import KreinRidge, UselessModelWarning, _memory, config_context
 from mercerless import _validation as v
 from mercerless._validation import leave_one_out_constant, warn_if_folds_are_useless, warn_if_useless
 
@@ -65,44 +65,44 @@ class TestMemory:
         [("2GB", 2e9), ("500 MiB", 500 * 2**20), (1000, 1000), ("1.5k", 1500), ("7", 7), ("1TB", 1e12)],
     )
     def test_sizes(self, limit, expected):
-        assert v.memory_budget(limit) == expected
+        assert _memory.memory_budget(limit) == expected
 
     def test_default_is_half_of_what_is_free(self):
-        assert 0 < v.memory_budget() <= v.available_memory()
+        assert 0 < _memory.memory_budget() <= _memory.available_memory()
 
     @pytest.mark.parametrize("bad", ["two", "2XB", -1, 0, "5ib"])
     def test_bad_sizes(self, bad):
         with pytest.raises(ValueError, match="memory_limit"):
-            v.memory_budget(bad)
+            _memory.memory_budget(bad)
 
     def test_guard_names_need_and_budget(self):
-        v.check_memory(10, "This", 100)
+        _memory.check_memory(10, "This", 100)
         with pytest.raises(MemoryError, match=r"The matrix needs 2 kB but the budget is 1 kB"):
-            v.check_memory(2000, "The matrix", 1000)
+            _memory.check_memory(2000, "The matrix", 1000)
 
     def test_format(self):
-        assert [v.format_bytes(b) for b in (12, 1.5e9, 2e13)] == ["12 bytes", "1.5 GB", "20 TB"]
+        assert [_memory.format_bytes(b) for b in (12, 1.5e9, 2e13)] == ["12 bytes", "1.5 GB", "20 TB"]
 
 
 def test_row_blocks_cover_all_rows_within_budget():
-    blocks = list(v.row_blocks(10, 100, budget=350))
+    blocks = list(_memory.row_blocks(10, 100, budget=350))
     assert [b.stop - b.start for b in blocks] == [3, 3, 3, 1]
-    assert list(v.row_blocks(2, 1e9, budget=10)) == [slice(0, 1), slice(1, 2)]
-    assert list(v.row_blocks(0, 8)) == []
+    assert list(_memory.row_blocks(2, 1e9, budget=10)) == [slice(0, 1), slice(1, 2)]
+    assert list(_memory.row_blocks(0, 8)) == []
 
 
 def test_the_context_sets_the_limit_inside_of_it_only():
-    before = v.memory_budget("1TB")
+    before = _memory.memory_budget("1TB")
     with config_context(memory_limit="1kB"):
-        assert v.memory_budget() == 1000 and v.memory_budget("1TB") == before
+        assert _memory.memory_budget() == 1000 and _memory.memory_budget("1TB") == before
         with pytest.raises(MemoryError, match="budget is 1 kB"):
-            v.check_memory(1001, "This")
+            _memory.check_memory(1001, "This")
         with config_context(memory_limit="2kB"):
-            assert v.memory_budget() == 2000
-        assert v.memory_budget() == 1000
+            assert _memory.memory_budget() == 2000
+        assert _memory.memory_budget() == 1000
     with pytest.raises(ValueError, match="not a size"), config_context(memory_limit="much"):
         pass
-    v.check_memory(1001, "This")
+    _memory.check_memory(1001, "This")
 
 
 class TestUselessModels:
