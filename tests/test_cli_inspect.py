@@ -97,6 +97,15 @@ def test_asymmetry_is_named_and_measured(gram, capsys):
     assert "AsymmetricRidge" in lines(capsys)["use next"]
 
 
+def test_asymmetry_of_rounding_in_float32_is_none(gram, capsys):
+    K = gram.astype(np.float32)
+    K[0, 1] *= 1 + 1e-6
+    np.save("K.npy", K)
+    assert main(["inspect", "K.npy"]) == 0
+    report = lines(capsys)
+    assert report["symmetric"].startswith("yes, up to rounding") and "symmetrize" not in report["use next"]
+
+
 def test_labels_from_a_file_and_from_the_npz(gram, folder, capsys):
     (folder / "classes.txt").write_text("\n".join(["a", "b", "c"] * 10))
     np.save("K.npy", gram)

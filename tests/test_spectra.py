@@ -261,6 +261,14 @@ class TestDissimilarityKernel:
         assert_array_equal(DissimilarityKernel().fit_transform(np.zeros((1, 1))), 0.0)
 
 
+def test_shift_knows_training_rows_in_either_precision():
+    K = np.random.default_rng(0).integers(-5, 6, size=(12, 12)).astype(float)
+    K = K + K.T
+    for first, second in ((np.float64, np.float32), (np.float32, np.float64)):
+        fitted = SpectrumTransformer("shift").fit(K.astype(first))
+        assert_allclose(fitted.transform(K.astype(second)), K + fitted.shift_ * np.eye(12), rtol=1e-6)
+
+
 class TestMatrixKind:
     """One rule for similarities, distances and dissimilarities."""
 
@@ -326,6 +334,26 @@ class TestMatrixKind:
             check_kind(D, "auto", "K", "kind")
         with pytest.raises(ValueError, match="kind must be one of"):
             check_kind(D, "table", "K", "kind")
+
+    def test_directed_similarities_with_a_diagonal_of_both_signs_are_not_refused(self):
+        kinds = []
+        for seed in range(40):
+            rng = np.random.default_rng(seed)
+            X, W = rng.normal(size=(60, 6)), np.roll(np.eye(6), 1, axis=0)
+            K = np.tanh(X @ (W + 0.3 * rng.normal(size=(6, 6))) @ X.T)
+            kinds.append(matrix_kind(K).kind)
+            assert matrix_kind(K.T).kind == kinds[-1]
+        assert kinds == ["similarity"] * 40  # 16 were taken for dissimilarities
+
+    def test_directed_dissimilarities_stay_what_they_are(self):
+        rng = np.random.default_rng(4)
+        height = rng.normal(size=60)
+        D = cdist(self.points, self.points) + np.maximum(0.0, height[:, None] - height)
+        for noise in (0.0, 0.3, 1.0):
+            noisy = D + noise * rng.normal(size=D.shape)  # the diagonal has both signs, but below the other entries
+            assert matrix_kind(noisy).kind == ("dissimilarity" if noise else "distance")
+        scaled = D * np.exp(rng.normal(size=D.shape))
+        assert matrix_kind(scaled - scaled.mean(axis=1, keepdims=True)).kind == "dissimilarity"
 
     def test_noise_and_nothing(self):
         rng = np.random.default_rng(2)

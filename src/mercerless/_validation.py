@@ -4,15 +4,20 @@ import warnings
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils import check_array, column_or_1d
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercerless._memory import row_blocks
 
-#: Asymmetry, relative to the largest entry, that is taken for rounding.
-SYMMETRY_RTOL = 1e-8
+#: Asymmetry, relative to the largest entry, that is taken for rounding; in float32, the second.
+SYMMETRY_RTOL, _SYMMETRY_RTOL_32 = 1e-8, 1e-5
+
+
+def is_rounding(asymmetry: float, dtype: DTypeLike = np.float64) -> bool:
+    """Whether an asymmetry, relative to the largest entry, is no more than rounding in this type."""
+    return asymmetry <= (_SYMMETRY_RTOL_32 if dtype == np.float32 else SYMMETRY_RTOL)
 
 
 def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDArray:
@@ -161,7 +166,7 @@ def check_symmetric_kernel(kernel: Any) -> None:
         raise ValueError(f"The kernel is not symmetric: its two directions differ; {_AVERAGE}")
 
 
-def check_symmetric(K: ArrayLike, name: str = "K", rtol: float = SYMMETRY_RTOL) -> NDArray:
+def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
     """A finite, real, symmetric floating array, exactly symmetric on return.
 
     Parameters
@@ -181,7 +186,7 @@ def check_symmetric(K: ArrayLike, name: str = "K", rtol: float = SYMMETRY_RTOL) 
     """
     K = check_square(K, name)
     amount = relative_asymmetry(K)
-    if amount > (max(rtol, 1e-5) if K.dtype == np.float32 else rtol):
+    if not is_rounding(amount, K.dtype):
         if name == "the kernel matrix":
             raise ValueError(f"{name} is not symmetric: the directions differ by {amount:.2g} of it; {_AVERAGE}")
         raise ValueError(

@@ -293,7 +293,11 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
     small and constant   entries are large    similarity without its diagonal (None if 5 < n r <= 10)
     small, varied        entries are large    None
     both, mixed          not entries small    similarity
+    both, mixed          entries are small    similarity if directed (see below), else None or dissimilarity
     ===================  ===================  ==============================================================
+
+    The diagonal says little about directed similarities such as ``x^T W z``: where the two directions differ much and
+    the diagonal has entries of both signs that are not small, similarity is the usual reading.
 
     A matrix with a constant diagonal and many zeros (half of all; a tenth if the rows do not speak for distances) that
     are mostly between items with different rows is an adjacency matrix: a distance of zero would mean the same item.
@@ -310,14 +314,17 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
     n = len(K)
     items = np.arange(n) if n <= 500 else np.sort(np.random.default_rng(0).choice(n, 500, replace=False))
     part = K[np.ix_(items, items)].astype(np.float64)
+    directed = asymmetry(part).norm > 0.2 and _has_both_signs(np.diagonal(part), 0.1 * float(np.abs(part).mean()))
     size = float(np.abs(part).max()) or 1.0
     part = (part + part.T) / (2 * size)
-    own, tol = np.diagonal(part), float(np.sqrt(np.finfo(K.dtype).eps))
-    gap = (own[:, None] + own) / 2 - part
+    diagonal, tol = np.diagonal(part), float(np.sqrt(np.finfo(K.dtype).eps))
+    gap = (diagonal[:, None] + diagonal) / 2 - part
     above, below = int((gap > tol).sum()), int((gap < -tol).sum())
     if above + below == 0:
         return MatrixKind("similarity", "all entries are equal, as a matrix of similarities may have it", False)
     share, rows = above / (above + below), _row_agreement(part)
+    if directed and 0.1 < share < 0.9:
+        return MatrixKind("similarity", "the directions differ and the diagonal has both signs", rows > 10)
     if share > 0.5 and rows < -10 and (share < 0.9 or rows < -0.3 * len(part)):
         return MatrixKind(None, "rows are alike where entries are small, but the diagonal is not small", False)
     if share >= 0.9:
@@ -337,6 +344,12 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
         return MatrixKind("similarity", "so few items tell nothing else", False)
     what = "some entries are negative" if K.min() < 0 else "the diagonal is not zero"
     return MatrixKind("dissimilarity", f"the diagonal is the smallest of its row, but {what}", rows < -10)
+
+
+def _has_both_signs(values: NDArray, least: float) -> bool:
+    """Whether a tenth of the values are below minus this size, and a tenth above it."""
+    low, high = np.quantile(values, [0.1, 0.9])
+    return bool(min(-low, high) > least)
 
 
 def _row_agreement(K: NDArray) -> float:
@@ -577,7 +590,7 @@ class SpectrumTransformer(_PairwiseTransformer):
 
 def _digests(K: NDArray) -> list[int]:
     """A fingerprint of every row; -0 and 0 are the same."""
-    rows = np.ascontiguousarray(K) + K.dtype.type(0)
+    rows = np.ascontiguousarray(K, dtype=np.float64) + 0.0  # the same for the same numbers in float32
     return [int.from_bytes(blake2b(row.tobytes(), digest_size=7).digest()) for row in rows]
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from mercerless._files import replacing
 from mercerless._memory import check_memory
 from mercerless._optional import import_optional
-from mercerless._validation import check_square, guess_task
+from mercerless._validation import check_square, guess_task, is_rounding
 from mercerless.commands import _common
 from mercerless.comparison import files, tables
 from mercerless.comparison.problem import conversion, item_similarities
@@ -116,7 +116,7 @@ def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
     inertia = f"{report.n_positive} positive, {report.n_negative} negative, {report.n_zero} zero eigenvalues"
     lines = [
         f"{matrix.name}: {n} x {n} {matrix.kind} matrix" + label_summary(matrix.labels),
-        "symmetric        " + symmetry(directions.largest),
+        "symmetric        " + symmetry(directions.largest, matrix.values.dtype),
         f"rank             {report.n_positive + report.n_negative} of {n}",
         f"inertia          {inertia}",
         f"eigenvalues      from {report.smallest:.4g} to {report.largest:.4g}",
@@ -131,11 +131,11 @@ def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
     return lines
 
 
-def symmetry(amount: float) -> str:
+def symmetry(amount: float, dtype: np.dtype) -> str:
     """Say how symmetric a matrix of this relative asymmetry is."""
     if amount == 0.0:
         return "yes, exactly"
-    if amount <= 1e-8:
+    if is_rounding(amount, dtype):
         return f"yes, up to rounding (max|K - K.T| is {amount:.1e} of max|K|)"
     return f"no, max|K - K.T| is {amount:.2g} of max|K|; its symmetric part is analysed"
 
@@ -167,7 +167,7 @@ def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> tuple[str, st
         name = "SimilarityClassifierCV" if classify else "SimilarityRegressorCV"
         suggestion = f'mercerless.{name}(kernel="precomputed", input="{matrix.kind}")'
         reason = "it finds out what the negative part is worth"
-    if directions.largest > 1e-8:
+    if not is_rounding(directions.largest, matrix.values.dtype):
         suggestion += " on mercerless.spectra.symmetrize(matrix)"
     return suggestion, reason
 

@@ -18,7 +18,7 @@ from sklearn.compose import ColumnTransformer
 
 from mercerless._memory import check_memory
 from mercerless._optional import import_optional
-from mercerless._validation import check_real, check_square, guess_task, relative_asymmetry
+from mercerless._validation import check_real, check_square, guess_task, is_rounding, relative_asymmetry
 from mercerless.comparison.columns import coerce, find_columns
 from mercerless.spectra import KINDS as MATRIX_KINDS
 from mercerless.spectra import DissimilarityKernel, check_kind, matrix_kind, symmetrize
@@ -93,7 +93,7 @@ class Problem:
         if not self.is_matrix:
             return 0.0
         amount = relative_asymmetry(self.X)
-        return amount if amount > (1e-5 if self.X.dtype == np.float32 else 1e-8) else 0.0
+        return 0.0 if is_rounding(amount, self.X.dtype) else amount
 
     @property
     def similarities(self) -> NDArray:
