@@ -278,8 +278,8 @@ BUGS = [
     Bug("dank-tuning-bound", "bound @ (a - image)", "bound @ (a + image)", f"{DANK_T} -k central"),
     Bug(
         "dank-tuning-centering",
-        "in_centering = q.curvature * (z @",
-        "in_centering = -q.curvature * (z @",
+        "in_penalty = q.curvature * (z @",
+        "in_penalty = -q.curvature * (z @",
         f"{DANK_T} -k central",
     ),
     Bug(

@@ -87,7 +87,7 @@ def fits():
     yield "dank classifier", scores(m.DANKClassifier(), two)
     yield "dank classifier, parts", scores(m.DANKClassifier(n_parts=2, random_state=0), three)
     yield "dank regressor", numbers(m.DANKRegressor(), y)
-    yield "dank regressor, gradient", numbers(m.DANKRegressor(tune="gradient", random_state=0), y)
+    yield "dank regressor, gradient", numbers(m.DANKRegressor(search=m.GradientSearch(1, 25, 1e-5), random_state=0), y)
     yield "hyper ridge", lambda: m.HyperRidge(random_state=0).fit(X, K).transform(Z)
     yield "hyper svr", lambda: m.HyperSVR(random_state=0).fit(X[:40], K[:40, :40]).transform(Z)
     yield "hyper classifier", scores(m.HyperClassifier(random_state=0), two)

@@ -8,6 +8,7 @@ import pytest
 from joblib import parallel_config
 from oracles.dank import polished_machine
 from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_iris, load_wine, make_moons
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -15,8 +16,10 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
-from mercerless.estimators.dank import DANKClassifier, DANKRegressor, _share_among_equal_rows
+from mercerless import CenteringPenalty, config_context
+from mercerless.estimators.dank import DANKClassifier, DANKRegressor
 from mercerless.kernels import Gaussian, Laplace
+from mercerless.solvers.dank import share_among_equal_rows
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +43,7 @@ def waves():
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.7), Gaussian([0.5, 1.0]), Laplace(1.0), "linear"])
 def test_strong_centering_equals_the_plain_machines(moons, waves, kernel):
-    options = dict(kernel=kernel, C=2.0, centering=1e12, rank_penalty=0.0, tol=1e-7)
+    options = dict(kernel=kernel, C=2.0, adaptivity=CenteringPenalty(1e12), rank_penalty=0.0, tol=1e-7)
     X, y = moons
     ours = DANKClassifier(**options).fit(X, y).decision_function(X)
     matrix = X @ X.T if kernel == "linear" else kernel(X)
@@ -56,7 +59,7 @@ def test_strong_centering_equals_the_plain_machines(moons, waves, kernel):
 def test_strong_rank_penalty_gives_rank_one(moons):
     X, y = moons
     model = DANKClassifier(C=4.0, rank_penalty=1.0).fit(X, y)
-    assert model.rank_ == 1 and model.gap_ <= 1e-4
+    assert model.rank_ == 1 and model.certificate_ <= 1e-4
     assert model.score(X, y) == pytest.approx(SVC(C=4.0).fit(X, y).score(X, y), abs=0.01)
 
 
@@ -84,7 +87,7 @@ def test_distance_to_the_machine_on_the_learned_matrix_follows_the_gap(noise):
         machine = SVC(C=4.0, kernel="precomputed", tol=1e-8).fit(learned, y)
         plain[machine.support_] = machine.dual_coef_[0]
         exact = polished_machine(learned, signs, 4.0, plain)
-        bound = np.sqrt(2 * learned.diagonal().max() * model.gap_ * (signs @ v))
+        bound = np.sqrt(2 * learned.diagonal().max() * model.certificate_ * (signs @ v))
         distance = np.abs(learned @ v + model.intercept_ - exact).max()
         assert distance <= 2 * bound  # once for the function, once for the intercept
         assert distance <= reached
@@ -97,7 +100,7 @@ def test_adaptation_is_the_minimiser_in_factored_form(moons):
     adaptation = model.adaptation_[0]
     v = np.zeros(len(y))
     v[model.support_] = model.dual_solution_[0]
-    M = 1 + v[:, None] * model.kernel_(X) * v / (4 * model.centering_[0])
+    M = 1 + v[:, None] * model.kernel_(X) * v / (4 * model.centering_penalty_[0])
     values, vectors = np.linalg.eigh(M)
     kept = values > 0.005
     np.testing.assert_allclose(
@@ -204,7 +207,7 @@ def test_weights_equal_repeated_rows(moons, waves):
         weighted = clone(model).fit(X, y, sample_weight=weight)
         repeated = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
         np.testing.assert_allclose(weighted._values(X), repeated._values(X), atol=1e-4)
-        np.testing.assert_allclose(weighted.centering_, repeated.centering_, rtol=1e-4)
+        np.testing.assert_allclose(weighted.centering_penalty_, repeated.centering_penalty_, rtol=1e-4)
         assert weighted.rank_ == repeated.rank_
         scaled_bound_only = clone(model).fit(X, y)
         assert np.abs(scaled_bound_only._values(X) - weighted._values(X)).max() > 1e-2
@@ -216,7 +219,7 @@ def test_equal_rows_share_by_their_weights():
         np.array([3.0, 1.0, 0.0, -2.0]),
         np.array([1.0, 1.0, 2.0, 1.0]),
     )
-    np.testing.assert_allclose(_share_among_equal_rows(data, v, weight), [1.0, -0.5, 2.0, -0.5])
+    np.testing.assert_allclose(share_among_equal_rows(data, v, weight), [1.0, -0.5, 2.0, -0.5])
 
 
 @pytest.mark.parametrize("rank_penalty", [0.0, 0.01])
@@ -282,7 +285,7 @@ def test_pairs_of_classes_equal_two_class_fits():
     assert model.decision_function(X).shape == (178, 3) and len(model.adaptation_) == 3
     assert model.score(X, y) > 0.98
     plain = SVC(C=4.0, kernel="rbf", gamma=1 / 18, decision_function_shape="ovr").fit(X, y)
-    near = DANKClassifier(Gaussian(3.0), C=4.0, centering=1e12, rank_penalty=0.0, tol=1e-7).fit(X, y)
+    near = DANKClassifier(Gaussian(3.0), C=4.0, adaptivity=CenteringPenalty(1e12), rank_penalty=0.0, tol=1e-7).fit(X, y)
     np.testing.assert_allclose(near.decision_function(X), plain.decision_function(X), atol=2e-3)
 
 
@@ -290,17 +293,16 @@ def test_probabilities_come_from_held_out_scores():
     X, y = load_iris(return_X_y=True)
     rng = np.random.default_rng(0)
     noise = rng.normal(size=X.shape)  # nothing to learn: honest probabilities are near the class shares
-    model = DANKClassifier(Gaussian(0.3), C=100.0, probability=True, random_state=0).fit(noise, y)
-    assert model.score(noise, y) == 1.0  # the training scores would claim certainty
+    machine = DANKClassifier(Gaussian(0.3), C=100.0)
+    assert machine.fit(noise, y).score(noise, y) == 1.0  # the training scores would claim certainty
+    model = CalibratedClassifierCV(machine, ensemble=False).fit(noise, y)
     assert model.predict_proba(noise).max(axis=1).mean() < 0.6
-    model = DANKClassifier(C=4.0, probability=True, random_state=0).fit(X, y)
+    model = CalibratedClassifierCV(DANKClassifier(Gaussian(1.0), C=4.0), ensemble=False).fit(X, y)
     P = model.predict_proba(X)
     np.testing.assert_allclose(P.sum(axis=1), 1.0)
     assert np.mean(P.argmax(axis=1) == y) > 0.95
-    again = DANKClassifier(C=4.0, probability=True, random_state=0).fit(X, y).predict_proba(X)
-    np.testing.assert_array_equal(P, again)
-    K = model.kernel_(X)
-    other = DANKClassifier("precomputed", C=4.0, probability=True, random_state=0).fit(K, y).predict_proba(K)
+    K = Gaussian(1.0)(X)
+    other = CalibratedClassifierCV(DANKClassifier("precomputed", C=4.0), ensemble=False).fit(K, y).predict_proba(K)
     np.testing.assert_allclose(other, P, atol=2e-3)
     assert not hasattr(DANKClassifier(), "predict_proba")
 
@@ -330,7 +332,9 @@ def test_one_part_equals_undivided_and_parts_are_separate(moons):
     assert np.all(F[labels[:, None] != labels] == 1.0)
     assert np.abs(F - 1).max() > 1e-3
     part = np.flatnonzero(labels == 1)
-    alone = DANKClassifier(model.kernel_, C=4.0, centering=model.centering_[0]).fit(X[part], y[part])
+    alone = DANKClassifier(model.kernel_, C=4.0, adaptivity=CenteringPenalty(model.centering_penalty_[0])).fit(
+        X[part], y[part]
+    )
     np.testing.assert_allclose(model.decision_function(X[part]), alone.decision_function(X[part]), atol=1e-3)
     again = DANKClassifier(C=4.0, n_parts=3, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
@@ -352,11 +356,14 @@ def test_parts_need_no_more_memory_than_their_own_rows(moons):
     whole, part = 16 * 400**2, 48 * 200**2
     model = DANKClassifier(Laplace(1.0), C=4.0, random_state=0)
     with pytest.raises(MemoryError, match="kernel matrix of 400 items"):
-        clone(model).set_params(memory_limit=whole - 1).fit(X, y)
+        with config_context(memory_limit=whole - 1):
+            clone(model).fit(X, y)
     assert part < whole
-    clone(model).set_params(n_parts=4, memory_limit=part).fit(X, y)
+    with config_context(memory_limit=part):
+        clone(model).set_params(n_parts=4).fit(X, y)
     with parallel_config("threading", n_jobs=4), pytest.raises(MemoryError, match="n_parts"):
-        clone(model).set_params(n_parts=4, memory_limit=part // 4).fit(X, y)
+        with config_context(memory_limit=part // 4):
+            clone(model).set_params(n_parts=4).fit(X, y)
 
 
 def test_parts_with_one_class_and_regression_parts(waves):
@@ -373,10 +380,11 @@ def test_parts_with_one_class_and_regression_parts(waves):
 
 def test_memory_guard(moons):
     X, y = moons
-    with pytest.raises(MemoryError, match="n_parts"):
-        DANKClassifier(memory_limit="10kB").fit(X, y)
-    with pytest.raises(MemoryError, match="kernel matrix of 400 items"):
-        DANKClassifier(Laplace(1.0), memory_limit="10kB").fit(X, y)
+    with config_context(memory_limit="10kB"):
+        with pytest.raises(MemoryError, match=r"working set of 400 rows.*n_parts"):
+            DANKClassifier().fit(X, y)
+        with pytest.raises(MemoryError, match="kernel matrix of 400 items"):
+            DANKClassifier(Laplace(1.0)).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -386,7 +394,7 @@ def test_memory_guard(moons):
 def test_few_outer_steps(make, C):
     X, y = make()
     model = DANKClassifier(C=C).fit(StandardScaler().fit_transform(X), y)
-    assert model.gap_ <= 1e-4 and model.n_iter_ <= 10
+    assert model.certificate_ <= 1e-4 and model.n_iter_ <= 10
 
 
 def test_time_stays_within_ten_plain_machines():
@@ -470,8 +478,7 @@ def test_too_few_steps_warn(moons):
     [
         ({"C": 0.0}, "C == 0.0, must be > 0"),
         ({"C": np.inf}, "C must be finite"),
-        ({"centering": "weak"}, "centering must be 'auto' or a positive number"),
-        ({"centering": -1.0}, "centering == -1.0, must be > 0"),
+        ({"adaptivity": CenteringPenalty(-1.0)}, "penalty == -1.0, must be > 0"),
         ({"adaptivity": 0.0}, "adaptivity == 0.0, must be > 0"),
         ({"rank_penalty": -0.1}, "rank_penalty == -0.1, must be >= 0"),
         ({"out_of_sample": "guess"}, "out_of_sample must be one of"),
@@ -500,8 +507,8 @@ def test_bad_data():
         DANKRegressor().fit(X, y, sample_weight=[1.0, 2.0])
     with pytest.raises(ValueError, match="epsilon == -1, must be >= 0"):
         DANKRegressor(epsilon=-1).fit(X, y)
-    with pytest.raises(ValueError, match="at least two rows of every class"):
-        DANKClassifier(probability=True).fit(X, [0] * 7 + [1])
+    with pytest.raises(TypeError, match="adaptivity must be an instance of"):
+        DANKClassifier(adaptivity="weak").fit(X, y)
 
 
 def test_indefinite_kernels_are_refused_with_the_eigenvalue():
@@ -515,14 +522,14 @@ def test_indefinite_kernels_are_refused_with_the_eigenvalue():
     with pytest.raises(ValueError, match="indefinite"):
         DANKRegressor(Gaussian(1.0) - 0.9 * Gaussian(3.0)).fit(X, X[:, 0])
     low_rank = X @ X.T  # singular, not indefinite
-    assert DANKClassifier("precomputed").fit(low_rank, y).gap_ <= 1e-4
+    assert DANKClassifier("precomputed").fit(low_rank, y).certificate_ <= 1e-4
 
 
 def test_constant_target_and_tiny_data():
     X = np.arange(5.0)[:, None]
     model = DANKRegressor().fit(X, np.full(5, 7.0))
     np.testing.assert_allclose(model.predict(X), 7.0)
-    assert len(model.support_) == 0 and model.gap_ == 0.0
+    assert len(model.support_) == 0 and model.certificate_ == 0.0
     np.testing.assert_allclose(DANKRegressor().fit([[1.0]], [3.0]).predict([[2.0]]), [3.0])
     assert DANKClassifier().fit([[0.0], [1.0]], [0, 1]).predict([[0.1], [0.9]]).tolist() == [0, 1]
 
@@ -531,7 +538,7 @@ def test_equal_rows_with_unequal_labels():
     X = np.repeat(np.arange(4.0), 4)[:, None]
     y = np.tile([0, 1, 1, 1], 4)
     model = DANKClassifier(C=10.0).fit(X, y)
-    assert model.gap_ <= 1e-4 and np.all(model.predict(X) == 1)
+    assert model.certificate_ <= 1e-4 and np.all(model.predict(X) == 1)
 
 
 def test_parameters_can_be_searched(moons):

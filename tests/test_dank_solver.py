@@ -246,7 +246,7 @@ def test_hostile_problems_reach_a_tight_gap(kind):
         v[model.support_] = model.dual_coef_[0]
         v = snap(v, lo, hi)
         curvature = adaptivity / (v @ v)
-        found = solve_quartic(K, K**2, p, lo, hi, curvature=curvature, epsilon=epsilon, start=v, tol=1e-6)
+        found = solve_quartic(Quartic(K, K**2, curvature, p, lo, hi, epsilon), v, tol=1e-6)
         if not found.gap <= 1e-6:
             missed.append((duplicates, C, gamma, adaptivity, found.gap))
     assert not missed
@@ -265,7 +265,7 @@ def test_wide_tube_problems_end_quadratically(seed):
     lo, hi, v = np.full(n, -C), np.full(n, C), np.zeros(n)
     v[model.support_] = model.dual_coef_[0]
     v = snap(v, lo, hi)
-    found = solve_quartic(K, K**2, p, lo, hi, curvature=4 / (v @ v), epsilon=epsilon, start=v, tol=1e-9)
+    found = solve_quartic(Quartic(K, K**2, 4 / (v @ v), p, lo, hi, epsilon), v, tol=1e-9)
     assert found.gap <= 1e-9
 
 
@@ -320,9 +320,3 @@ def test_callback_sees_every_step_and_can_stop():
 
     _, solution = solve(K, p, lo, hi, epsilon, v, rank_penalty=0.1, callback=stop_at_two)
     assert len(steps) == 2 and solution.history == tuple(steps)
-
-
-def test_memory_guard_names_the_remedy():
-    K, p, lo, hi, epsilon, v = make_problem(60)
-    with pytest.raises(MemoryError, match=r"working set of 60 rows.*n_parts"):
-        solve(K, p, lo, hi, epsilon, v, memory_limit=1000)

@@ -6,9 +6,12 @@ from sklearn.datasets import load_iris
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
+from mercerless import CenteringPenalty, GradientSearch, UselessModelWarning
 from mercerless.estimators.dank import DANKClassifier, DANKRegressor
 from mercerless.kernels import Gaussian, Laplace
-from mercerless.solvers.dank_tuning import Fold, _Machine, _validation_loss, tune_dank
+from mercerless.selection.dank import HeldOut, _Machine, _validation_loss, tune_dank
+
+SEARCH = GradientSearch(n_restarts=1, max_iter=25, tol=1e-5)
 
 
 def make_data(n, is_classification, seed=0):
@@ -127,8 +130,9 @@ def test_descent_lowers_the_loss():
     X, target = make_data(120, False)
     for k in range(2):
         test = np.arange(120) % 2 == k
-        folds.append(Fold(X[~test], target[~test], X[test], target[test], np.zeros(60), 1.0))
-    tuned = tune_dank(Gaussian(np.ones(3)), folds, C=1.0, epsilon=0.1, n_samples=120, is_classification=False)
+        folds.append(HeldOut(X[~test], target[~test], X[test], target[test], np.zeros(60), 1.0))
+    options = {"epsilon": 0.1, "n_samples": 120, "is_classification": False, "search": SEARCH}
+    tuned = tune_dank(Gaussian(np.ones(3)), folds, C=1.0, **options)
     assert tuned.losses[-1] < tuned.losses[0] - 0.05
     scales = tuned.kernel.length_scale
     assert scales[0] < scales[1] and scales[0] < scales[2]  # only the first feature matters
@@ -141,10 +145,9 @@ def test_features_that_do_not_pay_keep_the_common_scale():
 
     def scales(target):
         halves = np.arange(80) < 40
-        folds = [Fold(X[h], target[h], X[~h], target[~h], np.zeros(40), 10.0) for h in (halves, ~halves)]
-        tuned = tune_dank(
-            Gaussian(np.full(20, 2.0)), folds, C=1.0, epsilon=0.1, n_samples=80, is_classification=False, max_iter=10
-        )
+        folds = [HeldOut(X[h], target[h], X[~h], target[~h], np.zeros(40), 10.0) for h in (halves, ~halves)]
+        options = {"epsilon": 0.1, "n_samples": 80, "is_classification": False, "search": GradientSearch(1, 10, 1e-5)}
+        tuned = tune_dank(Gaussian(np.full(20, 2.0)), folds, C=1.0, **options)
         return np.log(tuned.kernel.length_scale)
 
     alike = X.sum(axis=1) + rng.normal(size=80)
@@ -159,19 +162,19 @@ def test_tuned_classifier_finds_the_features_that_matter():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(500, 8))
     y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
-    model = DANKClassifier(tune="gradient", random_state=0).fit(X[:120], y[:120])
+    model = DANKClassifier(search=SEARCH, random_state=0).fit(X[:120], y[:120])
     plain = GridSearchCV(SVC(), {"C": 2.0 ** np.arange(-1, 8, 2), "gamma": 2.0 ** np.arange(-5, 4, 2)}, cv=5)
     assert model.score(X[120:], y[120:]) > plain.fit(X[:120], y[:120]).score(X[120:], y[120:]) + 0.05
     assert set(np.argsort(model.kernel_.length_scale)[:2]) == {0, 1}
-    assert model.gap_ <= 1e-4 and model.C_ > 0
+    assert model.certificate_ <= 1e-4 and model.C_ > 0
 
 
 @pytest.mark.slow
 def test_tuned_regressor_does_not_depend_on_the_scale_of_y():
     X, y = make_data(60, False)
     X_test, y_test = make_data(200, False, seed=1)
-    model = DANKRegressor(Gaussian(1.0), tune="gradient", random_state=0).fit(X, y)
-    moved = DANKRegressor(Gaussian(1.0), tune="gradient", random_state=0).fit(X, 1e4 * (y + 3))
+    model = DANKRegressor(Gaussian(1.0), search=SEARCH, random_state=0).fit(X, y)
+    moved = DANKRegressor(Gaussian(1.0), search=SEARCH, random_state=0).fit(X, 1e4 * (y + 3))
     difference = moved.score(X_test, 1e4 * (y_test + 3)) - model.score(X_test, y_test)
     assert abs(difference) < 0.1  # not smaller: rounding may change the path of the descent
     assert model.epsilon_ > 0 and model.score(X_test, y_test) > 0.3
@@ -179,18 +182,43 @@ def test_tuned_regressor_does_not_depend_on_the_scale_of_y():
 
 def test_several_classes_and_one_scale():
     X, y = load_iris(return_X_y=True)
-    model = DANKClassifier(Gaussian(1.0), tune="gradient", random_state=0).fit(X[::3], y[::3])
-    assert np.ndim(model.kernel_.length_scale) == 0 and len(model.centering_) == 3
+    model = DANKClassifier(Gaussian(1.0), search=SEARCH, random_state=0).fit(X[::3], y[::3])
+    assert np.ndim(model.kernel_.length_scale) == 0 and len(model.centering_penalty_) == 3
     assert model.score(X[1::2], y[1::2]) > 0.9
 
 
 def test_what_cannot_be_tuned_is_refused():
     X, y = make_data(30, True)
     with pytest.raises(ValueError, match="needs a Gaussian kernel"):
-        DANKClassifier(Laplace(1.0), tune="gradient").fit(X, y)
+        DANKClassifier(Laplace(1.0), search=SEARCH).fit(X, y)
     with pytest.raises(ValueError, match="takes no weights"):
-        DANKClassifier(tune="gradient", class_weight={1.0: 2.0, -1.0: 1.0}).fit(X, y)
+        DANKClassifier(search=SEARCH, class_weight={1.0: 2.0, -1.0: 1.0}).fit(X, y)
     with pytest.raises(ValueError, match="at least two rows of every class"):
-        DANKClassifier(tune="gradient").fit(X, np.arange(30) == 0)
-    with pytest.raises(ValueError, match="tune must be None or 'gradient'"):
-        DANKClassifier(tune="grid").fit(X, y)
+        DANKClassifier(search=SEARCH).fit(X, np.arange(30) == 0)
+    with pytest.raises(ValueError, match=r"search must be None or a .*GradientSearch"):
+        DANKClassifier(search="grid").fit(X, y)
+    with pytest.raises(ValueError, match="search chooses the centering penalty"):
+        DANKClassifier(search=SEARCH, adaptivity=CenteringPenalty(2.0)).fit(X, y)
+
+
+def test_restarts_find_no_worse_parameters():
+    X, target = make_data(40, False)
+    halves = np.arange(40) % 2 == 0
+    machines = [HeldOut(X[h], target[h], X[~h], target[~h], np.zeros(20), 1.0) for h in (halves, ~halves)]
+    options = {"C": 1.0, "epsilon": 0.1, "n_samples": 40, "is_classification": False, "random_state": 0}
+    runs = [tune_dank(Gaussian(np.ones(3)), machines, search=GradientSearch(n, 2), **options) for n in (0, 1, 2)]
+    assert runs[0].n_evaluations < runs[1].n_evaluations < runs[2].n_evaluations
+    assert runs[0].losses == runs[1].losses[: len(runs[0].losses)]
+    again = tune_dank(Gaussian(np.ones(3)), machines, search=GradientSearch(2, 2), **options)
+    assert again.losses == runs[2].losses
+
+
+@pytest.mark.parametrize("learner", [DANKClassifier, pytest.param(DANKRegressor, marks=pytest.mark.slow)])
+def test_a_useless_model_says_so(learner):
+    """Pairs of close points with opposite labels: who is left out looks like the other one."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(30, 3)), 2, axis=0) + 1e-3 * rng.normal(size=(60, 3))
+    y = np.tile([1.0, -1.0], 30)
+    model = learner(Gaussian(0.02), search=GradientSearch(0, 1), random_state=0)
+    with pytest.warns(UselessModelWarning, match=f"{learner.__name__} is worse than a constant on held-out"):
+        model.fit(X, y)

@@ -41,7 +41,6 @@ CLASSIFIERS = [
     AsymmetricRidgeClassifier(),
     DANKClassifier(random_state=0),
     DANKClassifier(n_parts=2, random_state=0),
-    DANKClassifier(probability=True, random_state=0),
     DANKClassifier("laplacian", random_state=0),
     KreinRidgeClassifier(random_state=0),
     KreinRidgeClassifier(n_landmarks=20, random_state=0),

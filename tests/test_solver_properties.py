@@ -1,4 +1,4 @@
-"""Properties of all solvers but DANK's on arbitrary spectra and scales: certificates hold and bound the error.
+"""Properties of all solvers on arbitrary spectra and scales: certificates hold and bound the error.
 
 Spectra have ties, zeros and both signs; scales run from 1e-150 to 1e150. A problem whose parts are scaled together has
 the same solution in other units, so the problem of unit size, solved by an independent route, is the oracle for all.
@@ -7,6 +7,7 @@ the same solution in other units, so the problem of unit size, solved by an inde
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracles.dank import dense_objective, random_feasible
 from oracles.hyper import squared_hinge_value
 from oracles.krein import dense_two_penalties, squared_hinge_objective
 from oracles.lab import evidence as dense_evidence
@@ -15,11 +16,13 @@ from scipy.optimize import minimize
 
 from mercerless.selection.similarity import Setting
 from mercerless.solvers.asymmetric import asymmetric_ridge
+from mercerless.solvers.dank import solve_dank
 from mercerless.solvers.hyper import ridge_exact
 from mercerless.solvers.hyper_tensor import TensorProblem, item_basis
 from mercerless.solvers.krein import build_system, minimize_on_sphere, solve_system
 from mercerless.solvers.lab import evidence, least_squares
 from mercerless.solvers.linear import hinge_sums, squared_hinge
+from mercerless.solvers.quartic import Quartic, gap_scale, solve_quartic
 from mercerless.solvers.similarity import sparse_machine, spectral_path
 from mercerless.solvers.svm import squared_hinge_machine, stabilize
 
@@ -100,6 +103,58 @@ def test_krein_machine(values, seed, scale):
 
     best = minimize(objective, np.zeros(len(K) + 1), jac=True, method="L-BFGS-B", options={"ftol": 1e-15}).fun
     assert value - best <= (found.gap + 1e-6) * value + 1e-9
+
+
+@few
+@given(eigenvalues, seeds, scales, st.sampled_from([0.0, 0.2]), st.sampled_from([1, 2, 12]))
+def test_quartic(values, seed, scale, epsilon, steps):
+    """Also the certificate of an answer that was cut short bounds its error."""
+    K, rng = definite_of(values, seed), np.random.default_rng(seed)
+    n, C = len(K), 2.0
+    p = labels_of(n, rng)
+    lo, hi = (np.minimum(0, C * p), np.maximum(0, C * p)) if epsilon == 0 else (np.full(n, -C), np.full(n, C))
+    scaled = Quartic(scale * K, (scale * K) ** 2, 0.3 * scale, p, lo / scale, hi / scale, epsilon)
+    found = solve_quartic(scaled, np.zeros(n), tol=1e-8, max_steps=steps)
+    unit = solve_quartic(Quartic(K, K**2, 0.3, p, lo, hi, epsilon), np.zeros(n), tol=1e-8, max_steps=60)
+
+    def value(v):
+        return p @ v - epsilon * np.abs(v).sum() - v @ K @ v / 2 - 0.3 / 4 * v**2 @ K**2 @ v**2
+
+    v = scale * found.v
+    assert np.all(found.v >= lo / scale) and np.all(found.v <= hi / scale) and abs(v.sum()) < 1e-9
+    best = max([value(unit.v), *(value(w) for w in random_feasible(rng, lo, hi, 20))])
+    assert best - value(v) <= found.gap * gap_scale(p, v, epsilon) * (1 + 1e-6) + 1e-9
+    if steps == 12:
+        assert found.gap <= 1e-6
+
+
+def test_one_quartic_step_is_kept():
+    """The point after the last step is certified like all others."""
+    K, p, C = definite_of([0.5, 1.0, 2.0, 10.0], 0), np.array([1.0, -1.0, 1.0, -1.0]), 2.0
+    problem = Quartic(K, K**2, 0.3, p, np.minimum(0, C * p), np.maximum(0, C * p))
+    assert solve_quartic(problem, np.zeros(4), tol=1e-8, max_steps=1).gap < 1.0
+
+
+@few
+@given(eigenvalues, seeds, scales, st.sampled_from([0.0, 0.05]))
+def test_dank(values, seed, scale, rank_penalty):
+    K, rng = definite_of(values, seed), np.random.default_rng(seed)
+    p = labels_of(len(K), rng)
+    lo, hi = np.minimum(0, 2.0 * p), np.maximum(0, 2.0 * p)
+    start = random_feasible(rng, lo, hi, 1)[0]
+
+    def solve(scale, tol):
+        return solve_dank(
+            lambda rows, columns: scale * K[np.ix_(rows, columns)], p, lo / scale, hi / scale,
+            centering=0.5 / scale, rank_penalty=rank_penalty, start=start / scale, tol=tol,
+        )  # fmt: skip
+
+    found = solve(scale, 1e-5)
+    v = scale * found.dual
+    best = dense_objective(K, p, solve(1.0, 1e-9).dual, 0.5, rank_penalty)
+    error = best - dense_objective(K, p, v, 0.5, rank_penalty)
+    assert found.gap <= 1e-5
+    assert error <= found.gap * abs(p @ v) + 1e-8 * abs(best)
 
 
 @few

@@ -41,7 +41,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC, SVR
 
-from mercerless import DANKClassifier, DANKRegressor
+from mercerless import CenteringPenalty, DANKClassifier, DANKRegressor, GradientSearch
 from mercerless.datasets import load, make_clowns
 from mercerless.kernels import Gaussian
 
@@ -284,7 +284,7 @@ def figure4(args, rows):
     gamma, C = 0.5, 8.0
     K = rbf_kernel(X, gamma=gamma)
     ours = DANKClassifier(gaussian(gamma), C=C, tol=1e-3).fit(X, y)
-    eta = float(ours.centering_[0])
+    eta = float(ours.centering_penalty_[0])
     limit = 20000 if args.full else 6000
     L_paper = len(y) + 3 * len(y) * C**2 * np.linalg.norm(K) / (4 * eta)
     L_tight = np.linalg.norm(K, 2) + 3 * len(y) * C**2 / (4 * eta)
@@ -301,12 +301,12 @@ def figure4(args, rows):
         more = "at least " if trace[-1, 1] > 1e-3 else ""
         print(
             f"figure 4   {label}: {problem.n_gradients} gradients to gap {trace[-1, 1]:.1e}; "
-            f"ours {ours.n_evaluations_} products to gap {ours.gap_:.1e}: {more}{ratio:.0f} times fewer",
+            f"ours {ours.n_evaluations_} products to gap {ours.certificate_:.1e}: {more}{ratio:.0f} times fewer",
             flush=True,
         )
         rows.append(["4", f"{label}: gradients", problem.n_gradients])
         rows.append(["4", f"{label}: final gap", trace[-1, 1]])
-    rows += [["4", "ours: products", ours.n_evaluations_], ["4", "ours: final gap", ours.gap_]]
+    rows += [["4", "ours: products", ours.n_evaluations_], ["4", "ours: final gap", ours.certificate_]]
     tight = [DANKClassifier(gaussian(gamma), C=C, tol=1e-9, max_iter=k).fit(X, y) for k in range(1, ours.n_iter_ + 4)]
     figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
     styles = dict(zip(traces, (("tab:blue", "--"), ("tab:cyan", "--"), ("tab:red", "-"), ("tab:orange", "-"))))
@@ -315,7 +315,7 @@ def figure4(args, rows):
         for ax, column in zip(axes, range(3)):
             ax.plot(np.arange(1, len(trace) + 1), trace[:, column], style, color=color, label=label, lw=1.4)
     axes[0].axhline(ours.history_[0][-1].objective, color="black", lw=1, ls=":", label="ours, final")
-    products, gaps = [m.n_evaluations_ for m in tight], [max(m.gap_, 1e-12) for m in tight]
+    products, gaps = [m.n_evaluations_ for m in tight], [max(m.certificate_, 1e-12) for m in tight]
     [line] = axes[1].plot(products, gaps, "ko-", ms=4, label="ours")
     axes[1].axhline(1e-3, color="gray", lw=0.8)
     axes[0].set(title="objective", xscale="log", xlabel="gradients")
@@ -552,13 +552,13 @@ def beyond_split(name, seed, is_regression):
 
     plain = twice_tuned(X, y, seed, is_regression)
     learner = DANKRegressor if is_regression else DANKClassifier
-    adapted = learner(tune="gradient", random_state=seed).fit(X, y)
+    adapted = learner(search=GradientSearch(1, 25, 1e-5), random_state=seed).fit(X, y)
     scales = adapted.kernel_.length_scale
     same = SVR(C=adapted.C_, gamma=0.5, epsilon=adapted.epsilon_) if is_regression else SVC(C=adapted.C_, gamma=0.5)
     same.fit(X / scales, y)
     options = dict(C=adapted.C_, out_of_sample="hyper", random_state=seed)
-    if len(adapted.centering_) == 1:  # several pairs of classes have several
-        options["centering"] = adapted.centering_[0]
+    if len(adapted.centering_penalty_) == 1:  # several pairs of classes have several
+        options["adaptivity"] = CenteringPenalty(adapted.centering_penalty_[0])
     if is_regression:
         options["epsilon"] = adapted.epsilon_
     hyper = learner(adapted.kernel_, **options).fit(X, y)

@@ -50,14 +50,14 @@ def compare(name, X, y, X_test, y_test, C, length_scale, settings, repeats):
                 spent / base,
                 model.n_iter_,
                 model.n_evaluations_,
-                f"{model.gap_:.1e}",
+                f"{model.certificate_:.1e}",
                 len(model.support_),
                 model.score(X_test, y_test),
             ]
         )
         print(
             f"{name}: {label}: {spent / base:.2f} times the plain machine's {base:.2f} s; {model.n_iter_} outer steps, "
-            f"gap {model.gap_:.1e}, rank {model.rank_}, accuracy {rows[-1][-1]:.4f} (plain {rows[0][-1]:.4f})",
+            f"gap {model.certificate_:.1e}, rank {model.rank_}, accuracy {rows[-1][-1]:.4f} (plain {rows[0][-1]:.4f})",
             flush=True,
         )
     return rows

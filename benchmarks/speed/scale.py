@@ -73,9 +73,7 @@ def learners():
         "Krein-Nystroem, TL1, 1000 landmarks": lambda: krein(TL1(0.7 * 54), 1000),
         "LAB": lambda: LABClassifier(random_state=0),
         "Hyper, 500 parts": lambda: HyperClassifier(n_parts=500, memory_limit="2GB", random_state=0),
-        "DANK, 400 parts": lambda: DANKClassifier(
-            Gaussian(1.0), C=10.0, n_parts=400, memory_limit="2GB", random_state=0
-        ),
+        "DANK, 400 parts": lambda: DANKClassifier(Gaussian(1.0), C=10.0, n_parts=400, random_state=0),
         "scikit-learn Nystroem 1000 + LinearSVC": lambda: make_pipeline(features(1000), LinearSVC(dual=False)),
         "scikit-learn Nystroem 200 + LinearSVC": lambda: make_pipeline(features(200), LinearSVC(dual=False)),
         "scikit-learn Nystroem 1000 + linear SVM by SGD": lambda: make_pipeline(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
         SimilarityRegressorCV,
         SimilaritySVC,
     )
+    from mercerless.selection.dank import CenteringPenalty
     from mercerless.selection.descent import GradientSearch
     from mercerless.selection.krein import Ball, Sphere
 
@@ -33,6 +34,7 @@ __all__ = [
     "AsymmetricRidge",
     "AsymmetricRidgeClassifier",
     "Ball",
+    "CenteringPenalty",
     "Comparison",
     "DANKClassifier",
     "DANKRegressor",
@@ -75,6 +77,7 @@ _HOMES = {
     "estimators.krein": "KreinRidge KreinRidgeClassifier KreinSVC KreinSVR",
     "estimators.lab": "LABClassifier LABRegressor",
     "estimators.similarity": "SimilarityClassifierCV SimilarityFeatures SimilarityRegressorCV SimilaritySVC",
+    "selection.dank": "CenteringPenalty",
     "selection.descent": "GradientSearch",
     "selection.krein": "Ball Sphere",
 }

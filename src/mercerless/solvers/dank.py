@@ -1,25 +1,72 @@
 """Support vector machines that adapt their kernel matrix (DANK), solved to a certified optimum."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.blas import dsyr
 from scipy.linalg.lapack import dpstrf
 from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.svm import SVC, SVR
 
-from mercerless._memory import check_memory, row_blocks
-from mercerless.solvers.quartic import duality_gap, gap_scale, snap, solve_quartic
+from mercerless._memory import row_blocks
+from mercerless.solvers.quartic import Quartic, duality_gap, gap_scale, snap, solve_quartic
+
+#: Matrices of the working set's size at the peak: K, its square, K on the support, M, its eigenvectors, a copy.
+WORKING_MATRICES = 6
 
 _DENSE_EIGEN = 150  # below this size a full eigendecomposition is faster than Lanczos iterations
 _ALL_ROWS = 500  # up to this size every row is in the working set
 _MAX_ROUNDS = 20  # of the working set
-_MATRICES = 6  # of the working set's size, at the peak: K, its square, K on the support, M, its eigenvectors, a copy
 
-Gram = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Gram = Callable[[NDArray, NDArray], NDArray]
+
+
+class Task(NamedTuple):
+    """One two-class or regression problem on some training rows."""
+
+    rows: NDArray  # numbers of the training items
+    target: NDArray  # labels -1, +1 or numbers
+    weight: NDArray  # positive multiplicities
+    epsilon: float  # half width of the tube, 0 for classes
+    is_classification: bool
+
+    def take(self, positions: NDArray) -> "Task":
+        """The same problem on fewer of its rows, given by their positions among them."""
+        return self._replace(rows=self.rows[positions], target=self.target[positions], weight=self.weight[positions])
+
+    def bounds(self, C: float) -> tuple[NDArray, NDArray]:
+        """Bounds of the dual coefficients."""
+        limit = C * self.weight
+        if self.is_classification:
+            return np.minimum(self.target * limit, 0.0), np.maximum(self.target * limit, 0.0)
+        return -limit, limit
+
+
+def plain_machine(task: Task, data: NDArray, C: float, tol: float, **kernel: Any) -> NDArray:
+    """Dual solution of libsvm's machine, equal for equal rows; zero where all targets are the same."""
+    if np.ptp(task.target) == 0:
+        return np.zeros(len(task.rows))
+    # libsvm's tolerance is absolute, so regression targets are brought to unit size first
+    size = 1.0 if task.is_classification else float(np.ptp(task.target))
+    if task.is_classification:
+        model = SVC(C=C, tol=tol, **kernel).fit(data, task.target, sample_weight=task.weight)
+    else:
+        model = SVR(C=C / size, epsilon=task.epsilon / size, tol=tol, **kernel)
+        model.fit(data, (task.target - task.target.mean()) / size, sample_weight=task.weight)
+    v = np.zeros(len(task.rows))
+    v[model.support_] = size * model.dual_coef_[0]
+    return share_among_equal_rows(np.column_stack([data, task.target]), v, task.weight)
+
+
+def share_among_equal_rows(data: NDArray, v: NDArray, weight: NDArray) -> NDArray:
+    """The dual solution that treats equal rows equally; libsvm's share between them is arbitrary."""
+    groups = np.unique(data, axis=0, return_inverse=True)[1].ravel()
+    if groups.max() + 1 == len(v):
+        return v
+    return weight * (np.bincount(groups, v) / np.bincount(groups, weight))[groups]
 
 
 class DankStep(NamedTuple):
@@ -33,14 +80,14 @@ class DankStep(NamedTuple):
 class DankSolution(NamedTuple):
     """Solution of the DANK problem and its certificate."""
 
-    dual: np.ndarray  # v
-    expansion: np.ndarray  # v * F(., a new point): coefficients of the inductive predictor
+    dual: NDArray  # v
+    expansion: NDArray  # v * F(., a new point): coefficients of the inductive predictor
     intercept: float
     gap: float  # relative, over all rows
     objective: float
-    support: np.ndarray  # rows with v != 0
-    factor: np.ndarray  # (n_support, rank): F on the support is factor @ factor.T
-    offset: np.ndarray  # (rank,): the same for any point with v = 0
+    support: NDArray  # rows with v != 0
+    factor: NDArray  # (n_support, rank): F on the support is factor @ factor.T
+    offset: NDArray  # (rank,): the same for any point with v = 0
     history: tuple[DankStep, ...]
     n_iter: int  # outer steps
     n_evaluations: int  # products with the kernel matrix or its square
@@ -50,12 +97,12 @@ class DankSolution(NamedTuple):
 class _Problem(NamedTuple):
     """The problem restricted to the working set."""
 
-    K: np.ndarray
-    A: np.ndarray  # K**2 per unit weight
-    p: np.ndarray
-    lo: np.ndarray
-    hi: np.ndarray
-    weight: np.ndarray
+    K: NDArray
+    A: NDArray  # K**2 per unit weight
+    p: NDArray
+    lo: NDArray
+    hi: NDArray
+    weight: NDArray
     outside: float  # weight of the rows not in the working set
     centering: float
     rank_penalty: float
@@ -65,87 +112,56 @@ class _Problem(NamedTuple):
 class _Adaptation(NamedTuple):
     """F = sum_r (values_r - rank_penalty / 2) a_r a_r^T per unit weight, a_r = vectors or, where v = 0, offset."""
 
-    values: np.ndarray  # kept eigenvalues of M
-    vectors: np.ndarray  # (n_support, rank)
-    offset: np.ndarray  # (rank,)
+    values: NDArray  # kept eigenvalues of M
+    vectors: NDArray  # (n_support, rank)
+    offset: NDArray  # (rank,)
     dropped: float  # sum of lambda * (rank_penalty - lambda) over the other eigenvalues
 
 
 class _State(NamedTuple):
     """A point and everything an outer step needs to know there."""
 
-    v: np.ndarray
-    kv: np.ndarray  # K v
-    quartic: np.ndarray  # gradient of the quartic term
-    smooth: np.ndarray  # (F * K) v
+    v: NDArray
+    kv: NDArray  # K v
+    quartic: NDArray  # gradient of the quartic term
+    smooth: NDArray  # (F * K) v
     adaptation: _Adaptation | None
     rank: int
     value: float
     gap: float
     scale: float
 
-    def linear(self, share: float) -> np.ndarray:
+    def linear(self, share: float) -> NDArray:
         """What to add to p so that the model with this share of the quartic term has h's gradient here."""
         return self.kv + share * self.quartic - self.smooth
 
 
 def solve_dank(
     gram: Gram,
-    p: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
+    p: NDArray,
+    lo: NDArray,
+    hi: NDArray,
     *,
     centering: float,
     rank_penalty: float,
-    start: np.ndarray,
+    start: NDArray,
     epsilon: float = 0.0,
-    weight: np.ndarray | None = None,
+    weight: NDArray | None = None,
     tol: float = 1e-4,
     max_iter: int = 50,
-    memory_limit: int | str | None = None,
     callback: Callable[[DankStep], bool | None] | None = None,
 ) -> DankSolution:
-    """Maximise over v, minimise over F::
+    """Maximize over v, minimize over F, to a relative duality gap of `tol` on all rows::
 
         p @ v - epsilon |v|_1 - v @ (F * K) @ v / 2
             + centering * |F - 1|_F^2 + centering * rank_penalty * trace(F)
         subject to lo <= v <= hi, sum(v) == 0, F positive semi-definite
 
-    with both norms of F taken over rows repeated ``weight`` times.
+    with both norms of F taken over rows repeated ``weight`` times. ``gram(rows, columns)`` gives blocks of the positive
+    semi-definite K (for the working set with ``columns is rows``), ``start`` is the plain machine's dual solution,
+    `max_iter` limits the outer steps per working set, and a true answer of the callback stops them. The paper calls
+    centering eta (> 0) and rank_penalty tau (>= 0): eigenvalues below half of it vanish.
 
-    Parameters
-    ----------
-    gram : callable
-        ``gram(rows, columns)`` returns that block of the base kernel matrix K, positive semi-definite.
-    p, lo, hi : ndarray of shape (n,)
-        The targets (labels -1, +1 in classification) and the bounds, ``lo <= 0 <= hi``. Classification has
-        ``lo, hi`` between 0 and ``C * weight * label``, regression ``-C * weight`` and ``C * weight``.
-    centering : float
-        The paper's eta, > 0: how strongly F is drawn to the matrix of ones.
-    rank_penalty : float
-        The paper's tau, >= 0: weight of the trace norm; eigenvalues below half of it vanish.
-    start : ndarray of shape (n,)
-        Dual solution of the plain support vector machine.
-    epsilon : float, default=0.0
-        Half width of the insensitive tube; 0 in classification.
-    weight : ndarray of shape (n,) or None, default=None
-        Positive multiplicities of the rows.
-    tol : float, default=1e-4
-        Relative duality gap to reach on all rows.
-    max_iter : int, default=50
-        Limit on the outer steps per working set.
-    memory_limit : int, str or None, default=None
-        Bytes that the working set's matrices may take; None means half of what is free.
-    callback : callable or None, default=None
-        Called with each `DankStep`; a true answer stops the iteration.
-
-    Returns
-    -------
-    DankSolution
-        The problem is concave in v after F is eliminated, so a gap near zero certifies a global optimum.
-
-    Notes
-    -----
     Eliminating F leaves a concave function of v alone. With ``M = sqrt(w) sqrt(w)^T + D_u K D_u``,
     ``u = v / (2 sqrt(centering * w))``, eigenvalues ``lambda`` and ``t = rank_penalty``::
 
@@ -161,21 +177,19 @@ def solve_dank(
     All rows with ``v = 0`` act as one row of M, so F needs an ``(n_support + 1)`` matrix only. Rows enter the
     problem through a working set, and a check of all rows adds those that violate their optimality condition.
 
-    Cost: per outer step a few Cholesky factorisations of the free block and the leading eigenpairs of an
-    ``(n_support + 1)`` matrix. Memory: at most ``6 m^2`` numbers for ``m`` working rows, not ``n^2``.
-    Degenerate cases: ``start = 0`` is optimal for every F and is returned as it is.
+    Cost: per outer step a few Cholesky factorizations of the free block and the leading eigenpairs of an
+    ``(n_support + 1)`` matrix. Memory: `WORKING_MATRICES` of m rows and columns for m working rows, not of n.
+    Degenerate cases: ``start = 0`` is optimal for every F and is returned as it is. The problem is concave in v, so a
+    gap near zero certifies a global optimum.
 
-    Differences from the paper: its Algorithm 1 needs a plus sign in line 7, its projection is not one, and its
-    Lipschitz constant makes the method stand still; nothing of it is used. The multiplicities are new.
-
-    References
-    ----------
-    Liu, Huang, Gong, Yang, Li. Learning data-adaptive non-parametric kernels. JMLR 21 (2020).
+    Differences from Liu, Huang, Gong, Yang, Li, JMLR 21 (2020): Algorithm 1 there needs a plus sign in line 7, its
+    projection is not one, and its Lipschitz constant makes the method stand still; nothing of it is used. The
+    multiplicities are new.
     """
     n = len(p)
     weight = np.ones(n) if weight is None else weight
-    centre = (p.max() + p.min()) / 2  # sum(v) = 0, so this only protects p @ v from cancellation
-    p = p - centre
+    center = (p.max() + p.min()) / 2  # sum(v) = 0, so this only protects p @ v from cancellation
+    p = p - center
     v = snap(start, lo, hi)
     penalties = {"centering": centering, "rank_penalty": rank_penalty, "epsilon": epsilon}
     working = _first_working_set(gram, p, v, lo, hi, epsilon)
@@ -183,49 +197,39 @@ def solve_dank(
     evaluations, n_rounds, local_tol = 1, 0, 1e-2
     for _ in range(_MAX_ROUNDS):
         n_rounds += 1
-        problem = _on_working_set(gram, working, p, lo, hi, weight, memory_limit, penalties)
+        problem = _on_working_set(gram, working, p, lo, hi, weight, penalties)
         local_tol = tol if len(working) == n else max(local_tol, tol / 2)
-        state, used, stopped = _majorise_minimise(problem, v[working], local_tol, max_iter, history, callback)
+        state, used, stopped = _outer_steps(problem, v[working], local_tol, max_iter, history, callback)
         evaluations += used + 1
-        found = _on_all_rows(gram, problem, state, working, p)
-        v = found.v
-        gap, b = duality_gap(found.gradient, v, lo, hi, epsilon)
+        everywhere = _on_all_rows(gram, problem, state, working, p)
+        v = everywhere.v
+        gap, b = duality_gap(everywhere.gradient, v, lo, hi, epsilon)
         gap /= gap_scale(p, v, epsilon)
-        gain = _gain(found.gradient - b, lo, hi, epsilon)
-        violators = found.rest[_largest(gain[found.rest], 0.0, len(working))]
+        gain = _gain(everywhere.gradient - b, lo, hi, epsilon)
+        violators = everywhere.rest[_largest(gain[everywhere.rest], 0.0, len(working))]
         if gap <= tol or stopped or (len(violators) == 0 and local_tol <= tol):
             break
         working = np.union1d(working, violators)
         local_tol = tol / 2
         del problem  # before a larger one is made
     return DankSolution(
-        dual=v,
-        expansion=found.expansion,
-        intercept=b + centre,
-        gap=gap,
-        objective=state.value,
-        support=np.flatnonzero(v),
-        factor=found.factor,
-        offset=found.offset,
-        history=tuple(history),
-        n_iter=len(history) - n_rounds,
-        n_evaluations=evaluations,
-        n_working=len(working),
-    )
+        v, everywhere.expansion, b + center, gap, state.value, np.flatnonzero(v), everywhere.factor, everywhere.offset,
+        tuple(history), len(history) - n_rounds, evaluations, len(working),
+    )  # fmt: skip
 
 
 class _AllRows(NamedTuple):
     """A state of the working set, seen from all rows."""
 
-    v: np.ndarray
-    expansion: np.ndarray
-    gradient: np.ndarray
-    factor: np.ndarray
-    offset: np.ndarray
-    rest: np.ndarray  # rows outside the working set
+    v: NDArray
+    expansion: NDArray
+    gradient: NDArray
+    factor: NDArray
+    offset: NDArray
+    rest: NDArray  # rows outside the working set
 
 
-def _on_all_rows(gram: Gram, problem: _Problem, state: _State, working: np.ndarray, p: np.ndarray) -> _AllRows:
+def _on_all_rows(gram: Gram, problem: _Problem, state: _State, working: NDArray, p: NDArray) -> _AllRows:
     """Extend the working set's solution by zeros, and evaluate the gradient of the smooth part everywhere."""
     factor, offset = _factor(problem, state)
     v, expansion = np.zeros((2, len(p)))
@@ -240,50 +244,25 @@ def _on_all_rows(gram: Gram, problem: _Problem, state: _State, working: np.ndarr
 
 
 def _on_working_set(
-    gram: Gram,
-    working: np.ndarray,
-    p: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    weight: np.ndarray,
-    memory_limit: int | str | None,
-    penalties: dict[str, float],
+    gram: Gram, working: NDArray, p: NDArray, lo: NDArray, hi: NDArray, weight: NDArray, penalties: dict[str, float]
 ) -> _Problem:
-    """The problem of the working set, after asking whether its matrices and those derived from them will fit."""
-    check_memory(
-        8 * _MATRICES * len(working) ** 2,
-        f"A working set of {len(working)} rows",
-        memory_limit,
-        remedy="split the data with n_parts, lower C, or raise memory_limit",
-    )
+    """The problem of the working set."""
     K = gram(working, working)
-    return _Problem(
-        K=K,
-        A=_squared_per_weight(K, weight[working]),
-        p=p[working],
-        lo=lo[working],
-        hi=hi[working],
-        weight=weight[working],
-        outside=float(weight.sum() - weight[working].sum()),
-        **penalties,
-    )
-
-
-def _squared_per_weight(K: np.ndarray, weight: np.ndarray) -> np.ndarray:
     A = K**2
-    A /= weight
-    A /= weight[:, None]
-    return A
+    A /= weight[working]
+    A /= weight[working, None]
+    outside = float(weight.sum() - weight[working].sum())
+    return _Problem(K, A, p[working], lo[working], hi[working], weight[working], outside, **penalties)
 
 
-def _gain(residual: np.ndarray, lo: np.ndarray, hi: np.ndarray, epsilon: float) -> np.ndarray:
+def _gain(residual: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> NDArray:
     """Derivative of the objective when a row leaves v = 0 in its better direction."""
     up = np.where(hi > 0, residual - epsilon, -np.inf)
     down = np.where(lo < 0, -residual - epsilon, -np.inf)
     return np.maximum(up, down)
 
 
-def _first_working_set(gram: Gram, p, v, lo, hi, epsilon: float) -> np.ndarray:
+def _first_working_set(gram: Gram, p: NDArray, v: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> NDArray:
     """Support vectors of the plain machine and the rows within 5 % of becoming one, nearest first."""
     if len(p) <= _ALL_ROWS:
         return np.arange(len(p))
@@ -295,14 +274,14 @@ def _first_working_set(gram: Gram, p, v, lo, hi, epsilon: float) -> np.ndarray:
     return working if len(working) else np.arange(_ALL_ROWS)  # nothing to separate: any rows will do
 
 
-def _largest(gain: np.ndarray, above: float, n_working: int) -> np.ndarray:
+def _largest(gain: NDArray, above: float, n_working: int) -> NDArray:
     """Rows with the largest gains, at most as many as a third of the working set."""
     rows = np.flatnonzero(gain > above)
     limit = max(100, n_working // 3)
     return rows if len(rows) <= limit else rows[np.argpartition(-gain[rows], limit)[:limit]]
 
 
-def _decision(gram: Gram, rows: np.ndarray, coefficient: np.ndarray) -> np.ndarray:
+def _decision(gram: Gram, rows: NDArray, coefficient: NDArray) -> NDArray:
     """``K[rows] @ coefficient`` in row blocks, without the zero coefficients."""
     columns = np.flatnonzero(coefficient)
     values = np.zeros(len(rows))
@@ -312,17 +291,15 @@ def _decision(gram: Gram, rows: np.ndarray, coefficient: np.ndarray) -> np.ndarr
     return values
 
 
-def _majorise_minimise(
-    problem: _Problem, v: np.ndarray, tol: float, max_iter: int, history: list[DankStep], callback
+def _outer_steps(
+    problem: _Problem, v: NDArray, tol: float, max_iter: int, history: list[DankStep], callback: Callable | None
 ) -> tuple[_State, int, bool]:
     """Outer steps on the working set; returns the state, the evaluations used, and whether it was stopped."""
     state = _evaluate(problem, v, 0)
     evaluations = 3
     share = _quartic_share(state)
     inner_tol = np.inf
-    memory: list[
-        tuple[np.ndarray, np.ndarray]
-    ] = []  # of pairs: linear term given to the model, linear term found at its solution
+    memory: list[tuple[NDArray, NDArray]] = []  # linear terms given to the model, and found at its solution
     linear = state.linear(share)
     for _ in range(max_iter):
         history.append(DankStep(state.value, state.gap, state.rank))
@@ -332,18 +309,9 @@ def _majorise_minimise(
             break
         # An inner gap near the target would stall the outer loop; the inner solver ends quadratically.
         inner_tol = max(0.03 * tol, min(1e-2, 0.05 * state.gap, inner_tol))
-        inner = solve_quartic(
-            problem.K,
-            problem.A,
-            problem.p + linear,
-            problem.lo,
-            problem.hi,
-            curvature=share / (4.0 * problem.centering),
-            epsilon=problem.epsilon,
-            start=state.v,
-            scale=state.scale,
-            tol=inner_tol,
-        )
+        curvature, p = share / (4.0 * problem.centering), problem.p + linear
+        model = Quartic(problem.K, problem.A, curvature, p, problem.lo, problem.hi, problem.epsilon)
+        inner = solve_quartic(model, state.v, scale=state.scale, tol=inner_tol)
         new = _evaluate(problem, inner.v, state.rank)
         evaluations += inner.n_evaluations + 3
         rounding = 1e-12 * (abs(state.value) + state.scale)
@@ -364,7 +332,7 @@ def _majorise_minimise(
     return state, evaluations, False
 
 
-def _mix(memory: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+def _mix(memory: list[tuple[NDArray, NDArray]]) -> NDArray:
     """Anderson's extrapolation of the fixed-point iteration of linear terms."""
     given, found = (np.array(x) for x in zip(*memory))
     residual = found - given
@@ -383,7 +351,7 @@ def _quartic_share(state: _State) -> float:
     return float(np.clip(state.v @ (state.smooth - state.kv) / whole, 0.0, 1.0)) if whole > 0 else 1.0
 
 
-def _evaluate(problem: _Problem, v: np.ndarray, last_rank: int) -> _State:
+def _evaluate(problem: _Problem, v: NDArray, last_rank: int) -> _State:
     """Value (less a constant, without cancellation), gradient, adaptation and gap at v."""
     eta, tau = problem.centering, problem.rank_penalty
     kv, q = problem.K @ v, problem.A @ v**2
@@ -395,14 +363,14 @@ def _evaluate(problem: _Problem, v: np.ndarray, last_rank: int) -> _State:
     if tau > 0:
         adaptation = _adapt(problem, v, float(v @ quartic) / (4 * eta), last_rank + 4)
         rank = len(adaptation.values)
-        smooth = _penalised_gradient(problem, v, adaptation)
+        smooth = _penalized_gradient(problem, v, adaptation)
         trace = float((v**2 / problem.weight) @ problem.K.diagonal()) / (4 * eta)
         value += eta * (tau * trace - rank * tau**2 / 4 - adaptation.dropped)
     gap, _ = duality_gap(problem.p - smooth, v, problem.lo, problem.hi, problem.epsilon)
     return _State(v, kv, quartic, smooth, adaptation, rank, value, gap / scale, scale)
 
 
-def _adapt(problem: _Problem, v: np.ndarray, square_norm: float, n_guess: int) -> _Adaptation:
+def _adapt(problem: _Problem, v: NDArray, square_norm: float, n_guess: int) -> _Adaptation:
     """Eigenpairs of M above ``rank_penalty / 2``, from the support side.
 
     All rows with v = 0 are one row of weight m, so the spectrum of M is that of the ``n_support + 1`` matrix
@@ -429,11 +397,11 @@ def _adapt(problem: _Problem, v: np.ndarray, square_norm: float, n_guess: int) -
     return _Adaptation(values, x / root_weight[:, None], along / values, dropped)
 
 
-def _leading_eigenpairs(K, u, e, above: float, n_guess: int) -> tuple[np.ndarray, np.ndarray]:
+def _leading_eigenpairs(K: NDArray, u: NDArray, e: NDArray, above: float, n_guess: int) -> tuple[NDArray, NDArray]:
     """Eigenpairs of ``e e^T + [[0, 0], [0, D_u K D_u]]`` with eigenvalue > above."""
     size = len(e)
 
-    def product(x: np.ndarray) -> np.ndarray:
+    def product(x: NDArray) -> NDArray:
         x = x.ravel()
         y = e * (e @ x)
         y[1:] += u * (K @ (u * x[1:]))
@@ -455,7 +423,7 @@ def _leading_eigenpairs(K, u, e, above: float, n_guess: int) -> tuple[np.ndarray
     return values[values > above], vectors[:, values > above]
 
 
-def _penalised_gradient(problem: _Problem, v: np.ndarray, adaptation: _Adaptation) -> np.ndarray:
+def _penalized_gradient(problem: _Problem, v: NDArray, adaptation: _Adaptation) -> NDArray:
     """``(F * K) v`` on the working set."""
     rows = np.flatnonzero(v)
     everywhere = np.tile(adaptation.offset, (len(v), 1))
@@ -464,7 +432,7 @@ def _penalised_gradient(problem: _Problem, v: np.ndarray, adaptation: _Adaptatio
     return np.einsum("ir,ir->i", problem.K[:, rows] @ scaled, everywhere)
 
 
-def _factor(problem: _Problem, state: _State) -> tuple[np.ndarray, np.ndarray]:
+def _factor(problem: _Problem, state: _State) -> tuple[NDArray, NDArray]:
     """F as ``factor @ factor.T`` on the support, and the row of the factor for a point with v = 0."""
     if state.adaptation is not None:
         root = np.sqrt(state.adaptation.values - problem.rank_penalty / 2)

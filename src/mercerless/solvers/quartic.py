@@ -1,18 +1,17 @@
 """The quartic support vector problem: exact projection, duality gap, and a second-order solver.
 
-The problem solved here is the one that remains of DANK when its rank penalty is absent or linearised::
+The problem solved here is the one that remains of DANK when its rank penalty is absent or linearized::
 
-    maximise  p @ v - epsilon * |v|_1 - v @ K @ v / 2 - curvature / 4 * (v**2) @ A @ (v**2)
+    maximize  p @ v - epsilon * |v|_1 - v @ K @ v / 2 - curvature / 4 * (v**2) @ A @ (v**2)
     subject to  lo <= v <= hi  and  sum(v) == 0
 
 with ``lo <= 0 <= hi``, ``K`` positive semi-definite and ``A`` positive semi-definite with entries >= 0.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_solve
 from scipy.linalg.lapack import dpotrf
 from scipy.optimize import brentq
@@ -26,7 +25,7 @@ _MAX_INTERIOR_STEPS = 60
 class QuarticSolution(NamedTuple):
     """Solution of the quartic problem and its certificate."""
 
-    v: np.ndarray
+    v: NDArray
     intercept: float
     gap: float  # relative, see duality_gap
     n_evaluations: int  # products with K or A, the unit a gradient method pays per iteration
@@ -35,49 +34,34 @@ class QuarticSolution(NamedTuple):
 class Quartic(NamedTuple):
     """The problem of this module."""
 
-    K: np.ndarray
-    A: np.ndarray
+    K: NDArray
+    A: NDArray  # K**2 in DANK
     curvature: float
-    p: np.ndarray
-    lo: np.ndarray
-    hi: np.ndarray
-    epsilon: float
+    p: NDArray
+    lo: NDArray
+    hi: NDArray
+    epsilon: float = 0.0
 
 
 class _Point(NamedTuple):
-    v: np.ndarray
-    kv: np.ndarray  # K @ v
-    q: np.ndarray  # A @ v**2
+    v: NDArray
+    kv: NDArray  # K @ v
+    q: NDArray  # A @ v**2
 
 
-def _soft(u: np.ndarray, threshold: np.ndarray | float) -> np.ndarray:
+def _soft(u: NDArray, threshold: NDArray | float) -> NDArray:
     return np.sign(u) * np.maximum(np.abs(u) - threshold, 0.0)
 
 
-def project(z: np.ndarray, lo: np.ndarray, hi: np.ndarray, shrink: np.ndarray | float = 0.0) -> np.ndarray:
-    """Minimise ``|v - z|^2 / 2 + shrink @ |v|`` over ``lo <= v <= hi``, ``sum(v) == 0``, exactly.
+def project(z: NDArray, lo: NDArray, hi: NDArray, shrink: NDArray | float = 0.0) -> NDArray:
+    """Minimize ``|v - z|^2 / 2 + shrink @ |v|`` over ``lo <= v <= hi``, ``sum(v) == 0``, exactly, in O(n log n).
 
-    The solution is ``v(nu) = clip(soft(z - nu, shrink), lo, hi)`` with the multiplier ``nu`` at which the sum
-    vanishes. The sum is piecewise linear and decreasing in ``nu``: its breakpoints are sorted, the right piece
-    is found by bisection and solved in closed form. Clipping and then moving onto the plane, as the paper
-    does, leaves the box and is not the projection.
-
-    Parameters
-    ----------
-    z : ndarray of shape (n,)
-        The point to project.
-    lo, hi : ndarray of shape (n,)
-        Bounds, ``lo <= 0 <= hi``.
-    shrink : float or ndarray of shape (n,), default=0.0
-        Weight of the absolute values; positive for the proximal map of ``epsilon * |v|_1``.
-
-    Returns
-    -------
-    v : ndarray of shape (n,)
-        With ``|sum(v)|`` at rounding level. Cost O(n log n).
+    The solution is ``v(nu) = clip(soft(z - nu, shrink), lo, hi)`` with the multiplier ``nu`` at which the sum vanishes:
+    piecewise linear and decreasing in ``nu``. Breakpoints are sorted, the right piece is found by bisection and solved
+    in closed form. Clipping and then moving onto the plane, as the paper does, leaves the box and is no projection.
     """
 
-    def candidate(nu: float) -> np.ndarray:
+    def candidate(nu: float) -> NDArray:
         return np.clip(_soft(z - nu, shrink), lo, hi)
 
     breaks = np.sort(np.concatenate([z - shrink - hi, z - shrink, z + shrink, z + shrink - lo]))
@@ -100,9 +84,7 @@ def project(z: np.ndarray, lo: np.ndarray, hi: np.ndarray, shrink: np.ndarray | 
     return v
 
 
-def duality_gap(
-    gradient: np.ndarray, v: np.ndarray, lo: np.ndarray, hi: np.ndarray, epsilon: float = 0.0
-) -> tuple[float, float]:
+def duality_gap(gradient: NDArray, v: NDArray, lo: NDArray, hi: NDArray, epsilon: float = 0.0) -> tuple[float, float]:
     """Bound on how far a concave objective at ``v`` is from its maximum, and the intercept.
 
     For ``h(v) = (smooth concave)(v) - epsilon * |v|_1`` on ``lo <= v <= hi``, ``sum(v) == 0`` and the gradient
@@ -111,22 +93,8 @@ def duality_gap(
         gap = min_b sum_i max_{lo_i <= z <= hi_i} ((gradient_i - b) * z - epsilon * |z|)
               - (gradient @ v - epsilon * |v|_1)  >=  max h - h(v)
 
-    The minimising ``b`` is the intercept of the support vector machine; where it is not unique, the midpoint.
-    Each summand is nonnegative, so there is no cancellation. Cost O(n log n).
-
-    Parameters
-    ----------
-    gradient, v, lo, hi : ndarray of shape (n,)
-        Gradient of the smooth part at the feasible point ``v``, and the bounds.
-    epsilon : float, default=0.0
-        Half width of the insensitive tube.
-
-    Returns
-    -------
-    gap : float
-        Nonnegative, absolute.
-    intercept : float
-        The minimising ``b``.
+    The minimizing ``b`` is the intercept of the machine; where it is not unique, the midpoint. Each summand is
+    nonnegative, so there is no cancellation. Cost O(n log n).
     """
     rows, sides = _edges(gradient, lo, hi, epsilon)
     b = float(np.mean(gradient[rows] - sides * epsilon))
@@ -135,7 +103,7 @@ def duality_gap(
     return float(np.sum(np.maximum(best - (g * v - epsilon * np.abs(v)), 0.0))), b
 
 
-def _edges(gradient: np.ndarray, lo: np.ndarray, hi: np.ndarray, epsilon: float) -> tuple[np.ndarray, np.ndarray]:
+def _edges(gradient: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> tuple[NDArray, NDArray]:
     """One row or two, and the sides of the tube: the intercept is the mean of ``gradient - side * epsilon`` there."""
     breaks = np.concatenate([gradient - epsilon, gradient + epsilon])
     steps = np.concatenate([hi, -lo])
@@ -148,31 +116,31 @@ def _edges(gradient: np.ndarray, lo: np.ndarray, hi: np.ndarray, epsilon: float)
     return chosen % len(lo), np.where(chosen < len(lo), 1.0, -1.0)
 
 
-def gap_scale(p: np.ndarray, v: np.ndarray, epsilon: float = 0.0) -> float:
+def gap_scale(p: NDArray, v: NDArray, epsilon: float = 0.0) -> float:
     """Size of the objective, ``|p @ v - epsilon * |v|_1|``: a gap is judged relative to it."""
     return max(abs(float(p @ v) - epsilon * float(np.abs(v).sum())), 1e-200)
 
 
-def _point(problem: Quartic, v: np.ndarray) -> _Point:
+def _point(problem: Quartic, v: NDArray) -> _Point:
     return _Point(v, problem.K @ v, problem.A @ v**2)
 
 
-def _gradient(problem: Quartic, point: _Point) -> np.ndarray:
+def _gradient(problem: Quartic, point: _Point) -> NDArray:
     return problem.p - point.kv - problem.curvature * point.v * point.q
 
 
-def _hessian_product(problem: Quartic, point: _Point, d: np.ndarray) -> np.ndarray:
+def _hessian_product(problem: Quartic, point: _Point, d: NDArray) -> NDArray:
     """Product of ``-Hessian = K + curvature * (diag(q) + 2 D_v A D_v)`` with ``d``."""
     v, q = point.v, point.q
     return problem.K @ d + problem.curvature * (q * d + 2 * v * (problem.A @ (v * d)))
 
 
-def _hessian_diagonal(problem: Quartic, point: _Point) -> np.ndarray:
+def _hessian_diagonal(problem: Quartic, point: _Point) -> NDArray:
     diagonal = problem.K.diagonal() + problem.curvature * (point.q + 2 * point.v**2 * problem.A.diagonal())
     return np.maximum(diagonal, 1e-12 * (diagonal.max() or 1.0))
 
 
-def _hessian_block(problem: Quartic, point: _Point, rows: np.ndarray) -> np.ndarray:
+def _hessian_block(problem: Quartic, point: _Point, rows: NDArray) -> NDArray:
     v = point.v[rows]
     H = problem.A[np.ix_(rows, rows)]
     H *= 2 * problem.curvature * v
@@ -183,7 +151,7 @@ def _hessian_block(problem: Quartic, point: _Point, rows: np.ndarray) -> np.ndar
     return H
 
 
-def _factor(H: np.ndarray):
+def _factor(H: NDArray):
     """Cholesky factor of ``H``, in its place, with the smallest relative ridge that makes it possible."""
     n = len(H)
     diagonal = H.diagonal().copy()
@@ -202,14 +170,14 @@ def _factor(H: np.ndarray):
             H[i, :i] = H[:i, i]
 
 
-def _solve_on_plane(factor, rhs: np.ndarray, total: float) -> tuple[np.ndarray, float]:
+def _solve_on_plane(factor, rhs: NDArray, total: float) -> tuple[NDArray, float]:
     """Solve ``H d + b = rhs`` with ``sum(d) == total``."""
     both = cho_solve(factor, np.column_stack([rhs, np.ones_like(rhs)]), check_finite=False)
     b = (both[:, 0].sum() - total) / both[:, 1].sum()
     return both[:, 0] - b * both[:, 1], b
 
 
-def _advance(problem: Quartic, point: _Point, target: np.ndarray, residual: np.ndarray) -> _Point:
+def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray) -> _Point:
     """Exact line search from ``point`` to the feasible ``target``.
 
     Along ``v + t d`` the derivative is a decreasing cubic in ``t`` less the jumps of ``epsilon * |v|_1``. The residual
@@ -238,10 +206,8 @@ def _advance(problem: Quartic, point: _Point, target: np.ndarray, residual: np.n
     return _Point(moved, point.kv + t * kd, point.q + 2 * t * a1 + t**2 * a2)
 
 
-def _active_set_target(
-    problem: Quartic, point: _Point, gradient: np.ndarray, b: float
-) -> tuple[np.ndarray | None, int]:
-    """Maximiser of the quadratic model at ``point``, by a primal-dual active set method.
+def _active_set_target(problem: Quartic, point: _Point, gradient: NDArray, b: float) -> tuple[NDArray | None, int]:
+    """Maximizer of the quadratic model at ``point``, by a primal-dual active set method.
 
     Returns None when the sets do not settle (a cycle, no free variable, or too many rounds), and the number
     of rounds.
@@ -289,19 +255,19 @@ class _Barrier:
         self.theta = z_low / to_low + z_high / to_high
         self.give = (1 / self.theta).sum(0)  # the barrier adds 1 / give to the Hessian's diagonal in v
 
-    def direction(self, factor, gradient, total, centre_low, centre_high):
+    def direction(self, factor, gradient, total, center_low, center_high):
         """Changes of x and the multipliers, and the new intercept, aiming at these complementarity products."""
-        shift = centre_low / self.to_low - centre_high / self.to_high - self.epsilon
+        shift = center_low / self.to_low - center_high / self.to_high - self.epsilon
         pushed = (self.signs * shift / self.theta).sum(0) / self.give
         dv, b = _solve_on_plane(factor, gradient + pushed, total)
         dx = (self.signs * (dv / self.give - pushed) + shift) / self.theta
-        dz_low = centre_low / self.to_low - self.z_low - self.z_low * dx / self.to_low
-        dz_high = centre_high / self.to_high - self.z_high + self.z_high * dx / self.to_high
+        dz_low = center_low / self.to_low - self.z_low - self.z_low * dx / self.to_low
+        dz_high = center_high / self.to_high - self.z_high + self.z_high * dx / self.to_high
         return dx, b, dz_low, dz_high
 
 
 @np.errstate(divide="ignore", invalid="ignore")
-def _interior_point(problem: Quartic, v: np.ndarray, tol: float) -> tuple[np.ndarray, int]:
+def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, int]:
     """Primal-dual interior point method with Mehrotra's predictor and corrector, started near ``v``.
 
     With a tube the variable is split, ``v = x_1 - x_2``, so that every block is a smooth box problem. The
@@ -361,7 +327,7 @@ def _interior_point(problem: Quartic, v: np.ndarray, tol: float) -> tuple[np.nda
     return project((signs * x).sum(0), lo, hi), iteration + 1
 
 
-def _longest_step(*pairs: tuple[np.ndarray, np.ndarray]) -> float:
+def _longest_step(*pairs: tuple[NDArray, NDArray]) -> float:
     """Longest ``t <= 1`` that keeps every ``value + t * change`` nonnegative."""
     step = 1.0
     for value, change in pairs:
@@ -371,21 +337,11 @@ def _longest_step(*pairs: tuple[np.ndarray, np.ndarray]) -> float:
     return step
 
 
-def snap(v: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
+def snap(v: NDArray, lo: NDArray, hi: NDArray) -> NDArray:
     """Feasible point next to the nearly feasible ``v`` that keeps zeros and bounds exact.
 
-    Values within rounding of a bound or of zero move onto it, and the sum's residual goes to the variable with
-    the most room. `project` would spread it over all variables and so leave no zeros.
-
-    Parameters
-    ----------
-    v, lo, hi : ndarray of shape (n,)
-        A point that is feasible up to a small tolerance, and the bounds.
-
-    Returns
-    -------
-    v : ndarray of shape (n,)
-        A feasible point.
+    Values within rounding of a bound or of zero move onto it, and the sum's residual goes to the variable with the most
+    room. `project` would spread it over all variables and so leave no zeros.
     """
     v = np.clip(v, lo, hi)
     near = 1e-12 * np.minimum(hi - lo, np.abs(v).max())  # the box may be far wider than the solution
@@ -400,7 +356,7 @@ def snap(v: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> np.ndarray:
     return v
 
 
-def _onto_bounds(problem: Quartic, v: np.ndarray, residual: np.ndarray) -> np.ndarray:
+def _onto_bounds(problem: Quartic, v: NDArray, residual: NDArray) -> NDArray:
     """Move onto a bound (or zero, with a tube) what a step of nearly 1 left beside it with a large multiplier."""
     zero = problem.epsilon > 0
     low = np.where(zero & (v > 0), 0.0, problem.lo)
@@ -414,72 +370,36 @@ def _onto_bounds(problem: Quartic, v: np.ndarray, residual: np.ndarray) -> np.nd
 
 
 def solve_quartic(
-    K: np.ndarray,
-    A: np.ndarray,
-    p: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    *,
-    curvature: float,
-    epsilon: float = 0.0,
-    start: np.ndarray,
-    tol: float = 1e-6,
-    scale: float | None = None,
-    max_steps: int = 12,
+    problem: Quartic, start: NDArray, *, tol: float = 1e-6, scale: float | None = None, max_steps: int = 12
 ) -> QuarticSolution:
-    """Maximise ``p @ v - epsilon |v|_1 - v @ K @ v / 2 - curvature / 4 (v**2) @ A @ (v**2)``.
+    """Maximize from a feasible start, until ``gap <= tol * scale``.
 
-    Subject to ``lo <= v <= hi`` and ``sum(v) == 0``. Sequential quadratic programming: each model is solved by
-    a primal-dual active set method, the step by an exact line search, which converges quadratically at the
-    end. Where the active sets do not settle, an interior point method takes over, followed by active set
-    steps that put variables exactly onto their bounds.
+    Sequential quadratic programming: each model is solved by a primal-dual active set method, the step by an exact line
+    search, which converges quadratically at the end. Where the active sets do not settle, an interior point method
+    takes over, followed by active set steps that put variables exactly onto their bounds. The scale is by default the
+    size of the objective; `max_steps` bounds the models, and what is returned is the point with the smallest gap seen.
+    The start's length is adjusted first by a line search towards zero. ``curvature`` is ``1 / (4 * centering)`` in
+    DANK; 0 gives the support vector machine.
 
-    Parameters
-    ----------
-    K, A : ndarray of shape (n, n)
-        Positive semi-definite; ``A`` with entries >= 0 (``K**2`` in DANK).
-    p, lo, hi : ndarray of shape (n,)
-        Linear term and bounds, ``lo <= 0 <= hi``.
-    curvature : float
-        Weight of the quartic term, ``1 / (4 * centering)`` in DANK; 0 gives the support vector machine.
-    epsilon : float, default=0.0
-        Half width of the insensitive tube.
-    start : ndarray of shape (n,)
-        Feasible start; its length is adjusted first by a line search towards zero.
-    tol : float, default=1e-6
-        Stop at ``gap <= tol * scale``.
-    scale : float or None, default=None
-        What the gap is relative to; None means the size of the objective, ``|p @ v - epsilon |v|_1|``.
-    max_steps : int, default=12
-        Limit on the quadratic models.
-
-    Returns
-    -------
-    QuarticSolution
-        The certificate is the relative duality gap; the problem is concave, so the maximum is global.
-
-    Notes
-    -----
-    Cost: one Cholesky factorisation of the free block per active set round, O(n^2) otherwise; memory
-    ``3 n^2`` numbers with ``K`` and ``A``. ``max_steps`` and the fallbacks bound the work; what is returned is
-    the point with the smallest gap seen.
+    Cost: one Cholesky factorization of the free block per active set round, O(n^2) otherwise; memory ``3 n^2`` numbers
+    with ``K`` and ``A``. The certificate is the relative duality gap: the problem is concave, the maximum global.
     """
-    problem = Quartic(K, A, curvature, p, lo, hi, epsilon)
+    lo, hi, epsilon = problem.lo, problem.hi, problem.epsilon
     point = _point(problem, start)
     point = _advance(problem, point, np.zeros_like(start), _gradient(problem, point))
 
-    def certify(point: _Point) -> tuple[np.ndarray, float, float]:
+    def certify(point: _Point) -> tuple[NDArray, float, float]:
         gradient = _gradient(problem, point)
         gap, b = duality_gap(gradient, point.v, lo, hi, epsilon)
-        return gradient, gap / (gap_scale(p, point.v, epsilon) if scale is None else scale), b
+        return gradient, gap / (gap_scale(problem.p, point.v, epsilon) if scale is None else scale), b
 
     best, used = (np.inf, 0.0, point.v), 7
     tried = 0
-    for _ in range(max_steps):
+    for step in range(max_steps + 1):
         gradient, gap, b = certify(point)
         if gap < best[0]:
             best = (gap, b, point.v)
-        if gap <= tol:
+        if gap <= tol or step == max_steps:
             break
         target, rounds = _active_set_target(problem, point, gradient, b)
         used += 2 * rounds + 2
@@ -505,34 +425,19 @@ def solve_quartic(
 class Adjoint(NamedTuple):
     """How a loss changes with the problem: by ``z @ (change of the gradient)``, and with v on its bounds."""
 
-    z: np.ndarray
-    image: np.ndarray  # -Hessian @ z + beta: what a change of v on its bounds costs
-    sides: np.ndarray  # of the tube where z is not 0: the sign of v, or of the v about to be
+    z: NDArray
+    image: NDArray  # -Hessian @ z + beta: what a change of v on its bounds costs
+    sides: NDArray  # of the tube where z is not 0: the sign of v, or of the v about to be
 
 
-def adjoint(problem: Quartic, v: np.ndarray, a: np.ndarray, total: float) -> Adjoint:
+def adjoint(problem: Quartic, v: NDArray, a: NDArray, total: float) -> Adjoint:
     """Implicit derivative at the solution v of a loss with derivatives ``a`` in v and ``total`` in the intercept.
 
     On the rows strictly inside their piece of the box it solves ``-Hessian z + beta = a``, ``sum(z) == total``. Where
     no row is, v stands still and the intercept is the mean of the one or two entries of the gradient that bound it: z
-    is that share of the total there.
-
-    Parameters
-    ----------
-    problem : Quartic
-        The problem.
-    v : ndarray of shape (n,)
-        Its solution, with bounds and zeros exact, as `solve_quartic` returns it.
-    a : ndarray of shape (n,)
-        Derivative of the loss in v.
-    total : float
-        Derivative of the loss in the intercept.
-
-    Returns
-    -------
-    Adjoint
-        A derivative wherever no row on a bound or at zero has a vanishing multiplier, which is almost everywhere; at
-        such a kink it is the derivative of the piece on which these rows stay where they are.
+    is that share of the total there. v has exact bounds and zeros, as `solve_quartic` returns it. A derivative wherever
+    no row on a bound or at zero has a vanishing multiplier, which is almost everywhere; at such a kink it is the
+    derivative of the piece on which these rows stay where they are.
     """
     point = _point(problem, v)
     z, sides, beta = np.zeros_like(v), np.sign(v), 0.0
