@@ -44,6 +44,12 @@ def indefinite():
 
 
 @pytest.fixture(autouse=True)
+def fixed_draws():
+    """What estimators draw from that are given no random_state is the same in every run."""
+    np.random.seed(0)  # noqa: NPY002
+
+
+@pytest.fixture(autouse=True)
 def dask_settings():
     """Clients that come and go around each other's settings must not leave their own behind."""
     yield

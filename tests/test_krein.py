@@ -36,7 +36,12 @@ from mercerless.solvers.krein import (
     sphere_pullback,
     validation_loss,
 )
-from mercerless.solvers.svm import hinge_machine, hinge_machines, squared_hinge_machine, stabilize, tube_machine
+from mercerless.solvers.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
+
+
+def hinge_machine(K, sign, *args, **options):
+    """The machine of two classes."""
+    return hinge_machines(K, (sign > 0).astype(int), 2, *args, **options)[0]
 
 
 def signed_problem(k, seed=0):

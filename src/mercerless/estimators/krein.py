@@ -1,8 +1,9 @@
 """Least squares and support vector machines in reproducing kernel Krein spaces."""
 
 import warnings
+from abc import abstractmethod
 from numbers import Real
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -40,7 +41,6 @@ from mercerless.selection.descent import GradientSearch
 from mercerless.selection.folds import fold_numbers
 from mercerless.selection.krein import (
     RATIOS,
-    Ball,
     Candidates,
     ExactProblem,
     Family,
@@ -76,6 +76,51 @@ class _KreinModel(KernelEstimator):
     X_fit_: Any
     dual_coef_: NDArray
 
+    @with_callbacks
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
+            The training items.
+        y : array-like of shape (n,), or (n, n_outputs) for `KreinRidge`
+            The targets.
+        sample_weight : array-like of shape (n,), optional
+            A weight w counts like w repetitions of the row; 0 leaves it out.
+
+        Returns
+        -------
+        self : estimator
+            The fitted model.
+        """
+        self._learn(X, y, sample_weight)
+        return self
+
+    @blockwise
+    def predict(self, X: Any) -> NDArray:
+        """Predict the targets, or the classes, of new items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The new items.
+
+        Returns
+        -------
+        y : ndarray of shape (n,), or (n, n_outputs) for `KreinRidge`
+            The predictions.
+        """
+        return self._predict(X)
+
+    @abstractmethod
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        """Check the targets and fit."""
+
+    @abstractmethod
+    def _predict(self, X: Any) -> NDArray:
+        """The predictions for a block of rows that is in memory."""
+
     def _matrix(self, kernel: Kernel, items: Any) -> NDArray:
         return check_symmetric(kernel(items), "X" if isinstance(kernel, Precomputed) else "the kernel matrix")
 
@@ -103,25 +148,38 @@ class _KreinLeastSquares(_KreinModel):
     _streams = True
     _ratios = RATIOS
     _score_bytes = 0.0  # for each candidate and target, of what is kept to choose by
-    alpha_positive: ArrayLike | None
-    alpha_negative: ArrayLike | None
-    regularizer: str
-    constraint: Sphere | Ball | None
-    search: GradientSearch | None
-    cv: Any
-    fit_intercept: bool
-    n_landmarks: int | str | Landmarks | None
-    random_state: Any
-    dual_coef_positive_: NDArray
-    dual_coef_negative_: NDArray
-    intercept_: Any
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        alpha_positive: ArrayLike | None = None,
+        alpha_negative: ArrayLike | None = None,
+        regularizer: str = "components",
+        constraint: Sphere | None = None,
+        search: GradientSearch | None = None,
+        cv: Any = 5,
+        fit_intercept: bool = True,
+        n_landmarks: int | str | Landmarks | None = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.alpha_positive = alpha_positive
+        self.alpha_negative = alpha_negative
+        self.regularizer = regularizer
+        self.constraint = constraint
+        self.search = search
+        self.cv = cv
+        self.fit_intercept = fit_intercept
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
 
     def _checked_family(self) -> Family:
         """The problem to solve, after all parameters but the penalties were checked."""
         if self.regularizer not in REGULARIZERS:
             known = ", ".join(map(repr, REGULARIZERS))
             raise ValueError(f"regularizer must be one of {known}, got {self.regularizer!r}.")
-        if self.constraint is not None and not isinstance(self.constraint, (Sphere, Ball)):
+        if self.constraint is not None and not isinstance(self.constraint, Sphere):
             raise ValueError(f"constraint must be None, Sphere(radius) or Ball(radius), got {self.constraint!r}.")
         if self.search is not None and not isinstance(self.search, GradientSearch):
             raise ValueError(f"search must be None (a grid) or GradientSearch(), got {self.search!r}.")
@@ -398,67 +456,11 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        alpha_positive: ArrayLike | None = None,
-        alpha_negative: ArrayLike | None = None,
-        regularizer: str = "components",
-        constraint: Sphere | Ball | None = None,
-        search: GradientSearch | None = None,
-        cv: Any = 5,
-        fit_intercept: bool = True,
-        n_landmarks: int | str | Landmarks | None = "auto",
-        random_state: Any = None,
-    ):
-        self.kernel = kernel
-        self.alpha_positive = alpha_positive
-        self.alpha_negative = alpha_negative
-        self.regularizer = regularizer
-        self.constraint = constraint
-        self.search = search
-        self.cv = cv
-        self.fit_intercept = fit_intercept
-        self.n_landmarks = n_landmarks
-        self.random_state = random_state
-
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinRidge":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
-            The training items.
-        y : array-like of shape (n,) or (n, n_outputs)
-            The targets.
-        sample_weight : array-like of shape (n,), optional
-            A weight w counts like w repetitions of the row; 0 leaves it out.
-
-        Returns
-        -------
-        self : KreinRidge
-            The fitted model.
-        """
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         Y = check_targets(y, type(self).__name__)
         self._fit(X, Y, check_weight(sample_weight, len(Y)))
-        return self
 
-    @blockwise
-    def predict(self, X: Any) -> NDArray:
-        """Predict the targets of new items.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
-            The new items.
-
-        Returns
-        -------
-        y : ndarray of shape (n,) or (n, n_outputs)
-            The predictions.
-        """
+    def _predict(self, X: Any) -> NDArray:
         f = self._evaluate(X, self.dual_coef_)[0]
         return f.reshape(len(f), *np.shape(self.intercept_)) + self.intercept_
 
@@ -529,7 +531,6 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
     array([[1., 0., 0.]])
     """
 
-    fit_intercept = True  # the calibration would have one anyway
     _ratios = np.array([10.0])
     _score_bytes = 16.0
 
@@ -540,46 +541,23 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         alpha_positive: ArrayLike | None = None,
         alpha_negative: ArrayLike | None = None,
         regularizer: str = "components",
-        constraint: Sphere | Ball | None = None,
+        constraint: Sphere | None = None,
         class_weight: dict | str | None = None,
         search: GradientSearch | None = None,
         cv: Any = 5,
         n_landmarks: int | str | Landmarks | None = "auto",
         random_state: Any = None,
     ):
-        self.kernel = kernel
-        self.alpha_positive = alpha_positive
-        self.alpha_negative = alpha_negative
-        self.regularizer = regularizer
-        self.constraint = constraint
+        super().__init__(
+            kernel, alpha_positive=alpha_positive, alpha_negative=alpha_negative, regularizer=regularizer,
+            constraint=constraint, search=search, cv=cv, n_landmarks=n_landmarks, random_state=random_state,
+        )  # fmt: skip
         self.class_weight = class_weight
-        self.search = search
-        self.cv = cv
-        self.n_landmarks = n_landmarks
-        self.random_state = random_state
 
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinRidgeClassifier":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
-            The training items.
-        y : array-like of shape (n,)
-            The targets.
-        sample_weight : array-like of shape (n,), optional
-            A weight w counts like w repetitions of the row; 0 leaves it out.
-
-        Returns
-        -------
-        self : KreinRidgeClassifier
-            The fitted model.
-        """
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
         Y = signed_targets(labels, len(classes))
         self._fit(X, Y[:, 0] if len(classes) == 2 else Y, weight, labels, classes_=classes)
-        return self
 
     def _choose(self, problem, rows: Rows, family: Family, candidates: Candidates, labels, progress: Progress):
         """The candidate of least calibrated log-loss on held-out scores."""
@@ -619,20 +597,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         logits = self._logits(X)
         return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
 
-    @blockwise
-    def predict(self, X: Any) -> NDArray:
-        """The most probable class of new items.
-
-        Parameters
-        ----------
-        X : array-like or sequence
-            The new items, as for `decision_function`.
-
-        Returns
-        -------
-        y : ndarray of shape (n,)
-            The predictions.
-        """
+    def _predict(self, X: Any) -> NDArray:
         logits = self._logits(X)
         return self.classes_[logits.argmax(axis=1)]
 
@@ -790,24 +755,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         self.tol = tol
         self.max_iter = max_iter
 
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinSVC":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
-            The training items.
-        y : array-like of shape (n,)
-            The targets.
-        sample_weight : array-like of shape (n,), optional
-            A weight w counts like w repetitions of the row; 0 leaves it out.
-
-        Returns
-        -------
-        self : KreinSVC
-            The fitted model.
-        """
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
         for name, known in (("loss", ("hinge", "squared_hinge")), ("decision_function_shape", ("ovr", "ovo"))):
             if getattr(self, name) not in known:
@@ -821,7 +769,6 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
             )  # fmt: skip
             machines = list(progress.each("pair", pairs))
             self._store(kernel, items, used, machines, stabilized, len(labels), classes_=classes)
-        return self
 
     @blockwise
     def decision_function(self, X: Any) -> NDArray:
@@ -843,20 +790,7 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
             return scores[:, 0]
         return -scores if self.decision_function_shape == "ovo" else pair_votes(scores, len(self.classes_))
 
-    @blockwise
-    def predict(self, X: Any) -> NDArray:
-        """The class of new items.
-
-        Parameters
-        ----------
-        X : array-like or sequence
-            The new items, as for `decision_function`.
-
-        Returns
-        -------
-        y : ndarray of shape (n,)
-            The predictions.
-        """
+    def _predict(self, X: Any) -> NDArray:
         return self.classes_[pair_votes(self._scores(X), len(self.classes_)).argmax(axis=1)]
 
 
@@ -932,24 +866,7 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         self.tol = tol
         self.max_iter = max_iter
 
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "KreinSVR":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
-            The training items.
-        y : array-like of shape (n,)
-            The targets.
-        sample_weight : array-like of shape (n,), optional
-            A weight w counts like w repetitions of the row; 0 leaves it out.
-
-        Returns
-        -------
-        self : KreinSVR
-            The fitted model.
-        """
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
         if not self.epsilon >= 0:
             raise ValueError(f"epsilon must be nonnegative, got {self.epsilon!r}.")
@@ -961,20 +878,6 @@ class KreinSVR(RegressorMixin, _KreinMachine):
                 stabilized.kernel, target[used], self.C, self.epsilon, weight, tol=self.tol, max_iter=self.max_iter
             )
             self._store(kernel, items, used, [machine], stabilized, len(target))
-        return self
 
-    @blockwise
-    def predict(self, X: Any) -> NDArray:
-        """Predict the targets of new items.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
-            The new items.
-
-        Returns
-        -------
-        y : ndarray of shape (n,)
-            The predictions.
-        """
+    def _predict(self, X: Any) -> NDArray:
         return self._scores(X)[:, 0]

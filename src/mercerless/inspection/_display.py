@@ -29,7 +29,7 @@ class Display:
         Returns
         -------
         Display
-            This display.
+            This display; `ax_` (or `axes_`) and `figure_` are where it was drawn.
         """
         if ax is None:
             plt = import_optional("matplotlib.pyplot", extra="plot", what="Drawing")

@@ -28,13 +28,6 @@ class ValidationSurfaceDisplay(Display):
     other_name : str, default="alpha_negative / alpha_positive"
         The name of the second parameter.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
-
     See Also
     --------
     SecularCurveDisplay : One setting in detail.
@@ -149,13 +142,6 @@ class SecularCurveDisplay(Display):
     radius : float or None, default=None
         The radius of its constraint.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
-
     See Also
     --------
     ValidationSurfaceDisplay : The settings that were compared.
@@ -256,13 +242,6 @@ class KreinPartsDisplay(Display):
         Positions along one axis; None draws f- against f+.
     target : ndarray of shape (n,) or None, default=None
         Targets, for the points' heights or colors.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
 
     See Also
     --------

@@ -71,25 +71,9 @@ def calibrate(
     The log-loss is of ``softmax(slope * (score - shift) / scale + bias)`` with the scores' own mean and standard
     deviation as shift and scale, and slope >= smallest_slope; the result has shift and scale multiplied out.
 
-    Parameters
-    ----------
-    scores : ndarray of shape (n_settings, n, n_classes)
-        Out-of-fold scores.
-    onehot : ndarray of shape (n, n_classes)
-        1 for the item's class, else 0.
-    weight : ndarray of shape (n,) or None, default=None
-        Nonnegative weights.
-    smallest_slope : float, default=0.0
-        A positive one keeps the order of scores that are no better than none.
-    max_iter : int, default=100
-        The most Newton steps.
-    tol : float, default=1e-9
-        Stop when the projected gradient, relative to the sum of weights, is below this for every setting.
-
-    Returns
-    -------
-    Calibration
-        The maps and the certificate.
+    Scores have the shape (n_settings, n, n_classes), `onehot` is 1 for the item's class. A positive `smallest_slope`
+    keeps the order of scores that are no better than none. Stops when the projected gradient, relative to the sum of
+    weights, is below `tol` for every setting.
 
     Notes
     -----

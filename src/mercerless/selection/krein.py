@@ -66,33 +66,16 @@ class Sphere(BaseEstimator):
         self.radius = radius
 
 
-class Ball(BaseEstimator):
+class Ball(Sphere):
     """Bound the standard deviation of f on the training rows: a `constraint` of the Krein least-squares models.
 
     Parameters
     ----------
     radius : float, array-like or None, default=None
-        The bound; several are candidates for cross-validation (an array of shape (n_radii, n_outputs) has one per
-        output). None: factors from .25 to 1 of the targets' own standard deviation.
-
-    See Also
-    --------
-    Sphere : Fixes it instead.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercerless import Ball, KreinRidge
-    >>> X = np.linspace(0, 6, 60)[:, None]
-    >>> model = KreinRidge(constraint=Ball(0.5), random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> bool(model.predict(X).std() < 0.5 + 1e-8)
-    True
+        The bound, or several to choose from, as for `Sphere`.
     """
 
     _kind = "ball"
-
-    def __init__(self, radius: ArrayLike | None = None):
-        self.radius = radius
 
 
 class Family(NamedTuple):
@@ -125,16 +108,11 @@ class Candidates(NamedTuple):
             return plus, minus, None
         return plus, minus, self.radius * (system.spread if self.relative[2] else np.ones_like(system.spread))
 
-    def take(self, index: int) -> "Candidates":
-        """One of them."""
-        radius = None if self.radius is None else self.radius[[index]]
-        return Candidates(self.alpha_positive[[index]], self.alpha_negative[[index]], radius, self.relative)
-
 
 def make_candidates(
     alpha_positive: ArrayLike | None,
     alpha_negative: ArrayLike | None,
-    constraint: Sphere | Ball | None,
+    constraint: Sphere | None,
     regularizer: str,
     n_outputs: int = 1,
     ratios: NDArray = RATIOS,
@@ -381,7 +359,7 @@ class ValidationObjective:
     """
 
     def __init__(self, rows: Rows, family: Family, candidates: Candidates):
-        self.rows, self.family, self.given = rows, family, candidates.take(0)
+        self.rows, self.family, self.given = rows, family, candidates
         values = (candidates.alpha_positive, candidates.alpha_negative, candidates.radius)
         for name, each, relative in zip(candidates._fields, values, candidates.relative):
             if each is not None and not relative and len(np.unique(each, axis=0)) > 1:

@@ -2,7 +2,7 @@
 
 Notation, used in every function of this module
 ------------------------------------------------
-``K`` kernel matrix, ``w`` sample weights (ones by default), ``n = sum(w)``, ``H = I - 1 w'/n`` the centring,
+``K`` kernel matrix, ``w`` sample weights (ones by default), ``n = sum(w)``, ``H = I - 1 w'/n`` the centering,
 ``Kt = W^1/2 H K H' W^1/2 = V diag(s) V'``, ``yt = W^1/2 (y - mean_w)``, ``t = V' yt``, ``u = V' Kt at`` the fitted
 values in the eigenbasis. In these coordinates each problem of the family is diagonal::
 
@@ -16,7 +16,7 @@ values in the eigenbasis. In these coordinates each problem of the family is dia
 
 Eigenvalues with ``|s| <= rtol * max|s|`` are outside the hypothesis space: a function of the space cannot have a
 component there, so they are dropped. (The papers' pseudo-inverses give them penalty zero instead, which adds a
-spurious root to the secular equation; a centred matrix always has such an eigenvalue.)
+spurious root to the secular equation; a centered matrix always has such an eigenvalue.)
 """
 
 from typing import NamedTuple
@@ -30,13 +30,13 @@ CONSTRAINTS = (None, "sphere", "ball")
 
 
 class SphereSolution(NamedTuple):
-    """Minimisers of diagonal quadratics on spheres; the last axis of `coef` and `slack` runs over coordinates."""
+    """Minimizers of diagonal quadratics on spheres; the last axis of `coef` and `slack` runs over coordinates."""
 
     coef: NDArray  # u
     slack: NDArray  # p - mu, to full relative accuracy; u = t / slack off the hard case
     multiplier: NDArray  # mu; -1 where the constraint is inactive, so that u = t / (1 + p)
     active: NDArray  # True where ||u|| = R holds with a multiplier
-    hard: NDArray  # True where the minimiser is not unique
+    hard: NDArray  # True where the minimizer is not unique
     constraint_error: NDArray  # | ||u||^2 / R^2 - 1 |, 0 where inactive
     stationarity: NDArray  # max_i |slack_i u_i - t_i| / max|t|
     is_minimum: NDArray  # True where min(slack) >= 0: the global minimum; False: a saddle point
@@ -48,23 +48,9 @@ def minimize_on_sphere(
 ) -> SphereSolution:
     """Minimize ``||u - target||^2 + sum(penalty * u^2)`` subject to ``||u|| = radius`` (or ``<=``, or nothing).
 
-    The penalty may have any sign, so the problem need not be convex; the solution is global all the same.
-
-    Parameters
-    ----------
-    penalty : array of shape (..., k)
-        Diagonal of the quadratic form.
-    target : array of shape (..., k)
-        Broadcast against `penalty`: many problems are solved at once.
-    radius : array of shape (...), optional
-        Not used when `constraint` is None.
-    constraint : {"sphere", "ball", None}
-        Equality, inequality, or no constraint. Without one the stationary point is returned; it is the minimum
-        where ``1 + penalty > 0``, a saddle elsewhere (`is_minimum` says which).
-
-    Returns
-    -------
-    SphereSolution
+    Arrays broadcast, (..., k) against radii of shape (...): many problems are solved at once. The penalty may have any
+    sign, so the problem need not be convex; the solution is global all the same. Without a constraint it is the
+    stationary point, the minimum where ``1 + penalty > 0``, a saddle elsewhere (`is_minimum` says which).
 
     Notes
     -----
@@ -225,7 +211,7 @@ class KreinSystem(NamedTuple):
     values between x and the training rows (exact) or the landmarks (low rank).
     """
 
-    values: NDArray  # (k,) kept eigenvalues of the centred kernel
+    values: NDArray  # (k,) kept eigenvalues of the centered kernel
     target: NDArray  # (k, n_outputs) t
     lift: NDArray  # (n_basis, k)
     center: NDArray  # (n_basis,) mean of the basis over the training rows; 0 without intercept
@@ -243,7 +229,7 @@ def build_system(
     rtol: float = 1e-12,
     overwrite: bool = False,
 ) -> KreinSystem:
-    """Centre and weight the symmetric `K`, decompose it, and project the targets: O(n^3), once.
+    """Center and weight the symmetric `K`, decompose it, and project the targets: O(n^3), once.
 
     Rows of weight w count as w repeated rows; a weight of zero is a row left out.
     """
@@ -289,7 +275,7 @@ def center_target(Y: NDArray, root: NDArray | None, intercept: bool):
 def kept(values: NDArray, rtol: float, size: float = 0.0) -> NDArray:
     """Mask of eigenvalues inside the hypothesis space; never below the rounding of the decomposition.
 
-    `size` bounds the norm of the matrix before centring, whose rounding outlives it.
+    `size` bounds the norm of the matrix before centering, whose rounding outlives it.
     """
     rounding = 8 * np.finfo(values.dtype).eps
     return np.abs(values) > max(max(rtol, rounding) * np.abs(values).max(initial=0.0), rounding * float(size))
@@ -316,24 +302,14 @@ def solve_system(
 ) -> KreinSolution:
     """Minimize mean squared error + penalty(f), subject to mean((f - mean f)^2) = radius^2 (or <=), for many settings.
 
-    Parameters
-    ----------
-    system : KreinSystem
-    alpha_positive, alpha_negative : arrays of one shape (...)
-        Factors of ||f+||^2 and ||f-||^2. The other regularizers use the first.
-    radius : array that broadcasts to (..., n_outputs), optional
-    regularizer : {"components", "strong", "indefinite", "covariance"}
-    constraint : {None, "sphere", "ball"}
-
-    Returns
-    -------
-    KreinSolution
+    Alphas are arrays of one shape (...), factors of ||f+||^2 and ||f-||^2 (regularizers with one penalty use the
+    first); the radius broadcasts to (..., n_outputs).
 
     Notes
     -----
     Global for every regularizer when constrained, and without a constraint for all but "indefinite", which then
     gives the stationary point (a saddle where n alpha / s < -1).
-    A matrix without kept eigenvalues (K = 0, or constant after centring) or a target without a component in the
+    A matrix without kept eigenvalues (K = 0, or constant after centering) or a target without a component in the
     space gives the mean: the sphere cannot be reached by any function of the space, or by none in particular.
     Without a radius, `constraint` has no meaning and None is used.
     """
@@ -402,7 +378,7 @@ def build_low_rank_system(
 ) -> KreinSystem:
     """The problem for ``K ~ Phi diag(signature) Phi'`` from the triangular factor of ``[1, Phi, Y]``.
 
-    O(k^3) for k features, whatever the number of rows. With ``Phi = Q R`` (after centring, which the first column
+    O(k^3) for k features, whatever the number of rows. With ``Phi = Q R`` (after centering, which the first column
     does) and ``R J R' = Z diag(s) Z'``, J the signature, the eigenpairs of the approximate kernel are (s, Q Z), the
     targets' coordinates ``t = Z' Q'Y``, and the features' coefficients ``J R' Z (u / s)``.
     """
@@ -425,7 +401,7 @@ def build_low_rank_system(
 
 
 class LossPullback(NamedTuple):
-    """A validation loss and its gradients; the matrices are cotangents of the raw (uncentred) kernel blocks."""
+    """A validation loss and its gradients; the matrices are cotangents of the raw (uncentered) kernel blocks."""
 
     loss: float
     alpha_positive: float

@@ -98,16 +98,6 @@ def pair_machines(
         yield part._replace(coef=coef)
 
 
-def hinge_machine(
-    K: NDArray, sign: NDArray, C: float = 1.0, weight: NDArray | None = None, *, tol: float = 1e-3, max_iter: int = -1
-) -> Machine:
-    """Minimize ``coef' K coef / 2 + C sum(weight * max(0, 1 - sign * f))`` for a positive semi-definite `K`.
-
-    libsvm through `sklearn.svm.SVC`; `tol` is its tolerance on the dual gradient. One class gives f = sign.
-    """
-    return hinge_machines(K, (sign > 0).astype(int), 2, C, weight, tol=tol, max_iter=max_iter)[0]
-
-
 def hinge_machines(
     K: NDArray,
     labels: NDArray,
@@ -118,9 +108,10 @@ def hinge_machines(
     tol: float = 1e-3,
     max_iter: int = -1,
 ) -> list[Machine]:
-    """The machines of `hinge_machine` for all pairs, see `pair_machines`, in one call of libsvm.
+    """Minimize ``coef' K coef / 2 + C sum(weight * max(0, 1 - sign * f))`` for all pairs, see `pair_machines`.
 
-    One call is some 40 times faster for ten classes. A pair of which one class has no rows gives the other.
+    In one call of libsvm, which is some 40 times faster for ten classes; `tol` is its tolerance on the dual gradient. A
+    pair of which one class has no rows gives the other.
     """
     present = np.unique(labels)
     w = np.ones(len(K)) if weight is None else weight
