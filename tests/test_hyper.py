@@ -20,9 +20,11 @@ from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.svm import SVC, SVR
 
+from mercerless import config_context
 from mercerless.estimators.hyper import HyperRidge, HyperSVR
 from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper, pair_index, random_pairs, take_pairs
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
+from mercerless.lowrank import Landmarks
 from mercerless.selection.hyper import PairTarget, choose_centers, fold_equations, make_design, ridge_validation
 from mercerless.solvers.hyper import (
     normal_equations,
@@ -278,10 +280,10 @@ def test_nonnegative_is_definite_optimal_and_zero_without_positive_values():
     gram = GaussianHyper().gram(centers)
     c = ridge_nonnegative(equations, gram, 1e-6).coef
     rng = np.random.default_rng(0)
-    value = equations.error(c) + 1e-6 * equations.count * c @ gram @ c
+    value = equations.error(c) + 1e-6 * equations.n_pairs * c @ gram @ c
     for _ in range(10_000):
         other = np.maximum(c + 10 ** rng.uniform(-5, 0) * rng.normal(size=15), 0)
-        assert equations.error(other) + 1e-6 * equations.count * other @ gram @ other >= value - 1e-12
+        assert equations.error(other) + 1e-6 * equations.n_pairs * other @ gram @ other >= value - 1e-12
     log = -np.log1p(np.linalg.norm(X[:, None] - X[None], axis=2))
     assert not HyperRidge(GaussianHyper(), alpha=1e-6, n_landmarks=30, nonnegative=True).fit(X, log).kernel_.coef.any()
 
@@ -517,7 +519,7 @@ def test_permuted_items_and_relabelled_classes_change_nothing():
 @pytest.mark.parametrize("hyper", [GaussianHyper(2.0), WishartHyper(3.0)], ids=["gaussian", "wishart"])
 def test_landmark_methods(method, hyper):
     X, y = load_iris(return_X_y=True)
-    model = HyperRidge(hyper, alpha=1e-5, n_landmarks=40, landmark_method=method, random_state=0).fit(X[::2], y[::2])
+    model = HyperRidge(hyper, alpha=1e-5, n_landmarks=Landmarks(40, method), random_state=0).fit(X[::2], y[::2])
     assert len(model.kernel_.coef) <= 40
     assert model.score(X[1::2], y[1::2]) > 0.35
 
@@ -542,7 +544,7 @@ def test_validation_errors_are_those_of_refits():
     centers = hyper.centers_of(random_pairs(X, 40, 0))
     whitening, alphas = whiten(hyper.gram(centers)), np.array([1e-9, 1e-5, 1e-2])
     design = make_design(hyper, X, centers)
-    got = ridge_validation(fold_equations(design, target, folds, whitening=whitening), 40, alphas)
+    got = ridge_validation(fold_equations(design, target, folds, whitening=whitening), hyper.gram(centers), alphas)
     expected, square, T = np.zeros(3), 0.0, target(EVERYTHING, EVERYTHING)
     for fold in folds:
         rest = np.delete(np.arange(50), fold)
@@ -600,7 +602,7 @@ def test_degenerate_targets_and_duplicates():
         ({"alpha": 0.0, "hyper_kernel": "gaussian"}, "alpha must be positive"),
         ({"n_landmarks": 0}, "n_landmarks"),
         ({"n_parts": 99}, "n_parts"),
-        ({"landmark_method": "best"}, "landmark_method"),
+        ({"n_landmarks": Landmarks(5, "best")}, "method='best'"),
         ({"hyper_kernel": "rbf"}, "hyper_kernel"),
         ({"target": "pairs"}, "target"),
         ({"solver": "lu"}, "solver"),
@@ -635,8 +637,8 @@ def test_bad_similarities_are_one_sentence(y, message):
 
 def test_memory_guard_speaks_before_work():
     X = items(90)
-    with pytest.raises(MemoryError, match="hyper-kernel matrix of 4095 pairs"):
-        HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=None, memory_limit="50MB").fit(X, np.zeros(90, dtype=int))
+    with config_context(memory_limit="50MB"), pytest.raises(MemoryError, match="hyper-kernel matrix of 4095 pairs"):
+        HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=None).fit(X, np.zeros(90, dtype=int))
 
 
 @pytest.mark.parametrize("solver", ["cg", "direct"])

@@ -5,7 +5,7 @@ import pytest
 from oracles.hyper import flipped_matrices
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
@@ -23,34 +23,26 @@ def breast_cancer():
 
 
 @pytest.mark.parametrize(
-    "settings",
+    "stage1, stage2",
     [
-        {},
-        {"machine": "linear", "n_components": 60},
-        {"machine": "krein"},
-        {"machine": "krein", "alpha": None},
-        {"nonnegative": True},
-        {"n_parts": 2},
-        {"hyper_kernel": WishartHyper(20.0, 4)},
+        ({}, {}),
+        ({}, {"machine": "linear", "n_components": 60}),
+        ({}, {"machine": "krein"}),
+        ({"alpha": None}, {"machine": "krein"}),
+        ({"nonnegative": True}, {}),
+        ({"n_parts": 2}, {}),
+        ({"hyper_kernel": WishartHyper(20.0, 4)}, {}),
     ],
     ids=["svm", "linear", "krein", "krein-alpha", "nonnegative", "parts", "wishart"],
 )
-def test_classifier_stages(settings):
+def test_classifier_stages(stage1, stage2):
     X, y = breast_cancer()
-    model = HyperClassifier(
-        **{
-            "hyper_kernel": GaussianHyper(12.0),
-            "alpha": 1e-3,
-            "C": 1.0,
-            "n_landmarks": 60,
-            "random_state": 0,
-            **settings,
-        }
-    )
+    learner = HyperRidge(**{"hyper_kernel": GaussianHyper(12.0), "alpha": 1e-3, "n_landmarks": 60, **stage1})
+    model = HyperClassifier(learner, C=1.0, random_state=0, **stage2)
     model.fit(X[:150], y[:150])
     assert model.score(X[150:], y[150:]) > 0.85
     np.testing.assert_allclose(np.mean(np.abs(model.kernel_.diag(X[:150]))), 1.0)
-    if settings.get("nonnegative"):
+    if stage1.get("nonnegative"):
         assert model.kernel_.definite is True
 
 
@@ -58,8 +50,8 @@ def test_classifier_equals_its_two_stages_by_hand():
     X, y = breast_cancer()
     train, test = slice(0, 120), slice(120, None)
     stage = {"hyper_kernel": GaussianHyper(6.0), "alpha": 1e-4, "n_landmarks": 50, "random_state": 0}
-    model = HyperClassifier(C=3.0, machine="svm", **stage).fit(X[train], y[train])
-    kernel = HyperRidge(tol=1e-4, **stage).fit(X[train], y[train]).kernel_
+    model = HyperClassifier(HyperRidge(**stage), C=3.0, machine="svm").fit(X[train], y[train])
+    kernel = HyperRidge(**stage).fit(X[train], y[train]).kernel_
     scale = np.mean(np.abs(kernel.diag(X[train])))
     K, K_new = flipped_matrices(kernel(X[train]) / scale, kernel(X[test], X[train]) / scale)
     by_hand = SVC(kernel="precomputed", C=3.0).fit(K, y[train])
@@ -68,7 +60,7 @@ def test_classifier_equals_its_two_stages_by_hand():
 
 def test_defaults_choose_everything():
     X, y = load_iris(return_X_y=True)
-    model = HyperClassifier(random_state=0, n_landmarks=40, cv=3).fit(X[::2], y[::2])
+    model = HyperClassifier(HyperRidge("gaussian", n_landmarks=40, cv=3), random_state=0, cv=3).fit(X[::2], y[::2])
     assert model.score(X[1::2], y[1::2]) > 0.9
     assert model.C_ in np.logspace(-2, 3, 6)
     scales = {float(row["hyper_kernel"].length_scale) for row in model.cv_results_}
@@ -79,7 +71,7 @@ def test_choice_of_C_never_sees_the_held_out_labels():
     """With random labels the cross-validated kernel must not be trusted: accuracy stays at chance."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 5)), rng.integers(2, size=80)
-    model = HyperClassifier(GaussianHyper(1.0), alpha=1e-6, n_landmarks=100, random_state=0).fit(X, y)
+    model = HyperClassifier(HyperRidge(GaussianHyper(1.0), alpha=1e-6, n_landmarks=100), random_state=0).fit(X, y)
     other = rng.normal(size=(300, 5))
     assert 0.35 < model.score(other, rng.integers(2, size=300)) < 0.65
 
@@ -87,10 +79,9 @@ def test_choice_of_C_never_sees_the_held_out_labels():
 def test_regressor_learns_and_large_path_agrees():
     X, y = load_diabetes(return_X_y=True)
     X = StandardScaler().fit_transform(X)
+    learner = HyperRidge(GaussianHyper(3.0), alpha=1e-3, n_landmarks=60)
     scores = {
-        machine: HyperRegressor(
-            GaussianHyper(3.0), alpha=1e-3, machine=machine, n_landmarks=60, n_components=80, cv=3, random_state=0
-        )
+        machine: HyperRegressor(learner, machine=machine, n_components=80, cv=3, random_state=0)
         .fit(X[:200], y[:200])
         .score(X[200:], y[200:])
         for machine in ("svm", "linear", "krein")
@@ -100,9 +91,11 @@ def test_regressor_learns_and_large_path_agrees():
 
 def test_parameters_in_a_grid_search_and_pipeline():
     X, y = load_iris(return_X_y=True)
-    model = HyperClassifier(GaussianHyper(), alpha=1e-3, C=1.0, n_landmarks=20, random_state=0)
+    model = HyperClassifier(HyperRidge(GaussianHyper(), alpha=1e-3, n_landmarks=20), C=1.0, random_state=0)
     search = GridSearchCV(
-        make_pipeline(StandardScaler(), model), {"hyperclassifier__hyper_kernel__length_scale": [0.5, 2.0]}, cv=2
+        make_pipeline(StandardScaler(), model),
+        {"hyperclassifier__learner__hyper_kernel__length_scale": [0.5, 2.0]},
+        cv=2,
     ).fit(X, y)
     assert search.best_score_ > 0.85
     clone(search.best_estimator_)
@@ -111,16 +104,55 @@ def test_parameters_in_a_grid_search_and_pipeline():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"loss": "hinge"}, "loss"),
+        ({"learner": HyperRidge(target="product")}, "target must be one of"),
         ({"machine": "tree"}, "machine"),
         ({"C": -1.0}, "C must be positive"),
-        ({"hyper_kernel": "tensor"}, "labels need"),
+        ({"learner": HyperRidge("tensor")}, "labels need"),
+        ({"learner": HyperRidge("gaussian", n_parts=151)}, "n_parts must be an integer between 1 and the 150 items"),
+        ({"cv": 1}, "cv=1 must be at least 2 folds"),
     ],
 )
 def test_bad_parameters_are_one_sentence(settings, message):
     X, y = load_iris(return_X_y=True)
     with pytest.raises(ValueError, match=message):
         HyperClassifier(**settings).fit(X, y)
+
+
+def test_a_learner_of_another_kind_is_refused():
+    with pytest.raises(TypeError, match="learner must be HyperRidge"):
+        HyperClassifier("gaussian").fit(np.eye(4), [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("make", [lambda folds: folds, iter], ids=["list", "iterator"])
+def test_cv_may_be_an_iterable_or_a_splitter(make):
+    """Folds of all rows hold for the samples on which parameters are chosen, too."""
+    X, y = load_iris(return_X_y=True)
+    X, y = X[::3], y[::3]
+    splitter = StratifiedKFold(3, shuffle=True, random_state=0)
+    folds = list(splitter.split(X, y))
+    by_splitter, by_list = (
+        HyperClassifier(HyperRidge("gaussian", n_landmarks=20), cv=cv, random_state=0).fit(X, y)
+        for cv in (splitter, make(folds))
+    )
+    assert by_splitter.cv_results_ and repr(by_splitter.cv_results_) == repr(by_list.cv_results_)
+    ridge = HyperRidge("gaussian", cv=make(folds), random_state=0).fit(X, y)
+    same = HyperRidge("gaussian", cv=splitter, random_state=0).fit(X, y)
+    assert repr(ridge.cv_results_) == repr(same.cv_results_)
+    default = HyperRegressor(cv=make(folds), max_samples=30, random_state=0).fit(X, X[:, 0])
+    assert default.score(X, X[:, 0]) > 0.9
+    with pytest.raises(ValueError, match="hold out every row once"):
+        HyperRidge("gaussian", cv=folds[:2]).fit(X, y)
+
+
+def test_the_learner_of_a_regressor_and_its_machine_speak_of_the_values_given():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = 1000 + 50 * np.sin(X[:, 0])
+    model = HyperRegressor(HyperRidge(GaussianHyper(2.0), alpha=1e-4, n_landmarks=40), C=10.0, random_state=0).fit(X, y)
+    assert model.learner_.target_kind_ == "gaussian"
+    np.testing.assert_allclose(model.learner_.moments_, [y.mean(), y.std()])
+    assert model.learner_.score(X, y) > 0.5
+    np.testing.assert_allclose(model.machine_.evaluate("predict", X), model.predict(X))
 
 
 def test_one_class_is_refused():

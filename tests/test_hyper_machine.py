@@ -15,11 +15,12 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
-from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR, _normalised
+from mercerless import config_context
+from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
 from mercerless.kernels import Gaussian, Sigmoid
 from mercerless.kernels.hyper import GaussianHyper
 from mercerless.persistence import load, save
-from mercerless.selection.hyper_machine import KernelStage, LinearStage, Stage, choose_stages
+from mercerless.selection.hyper_machine import KernelStage, LinearStage, Stage, compare_stages, normalized
 from mercerless.solvers.linear import hinge_sums, moment_sums, ridge_choice, squared_hinge
 
 
@@ -156,16 +157,16 @@ def test_the_machine_flips_negative_directions():
     assert np.linalg.eigvalsh(kernel(A))[0] < -1
     flipped, new = flipped_matrices(kernel(A), kernel(B, A))
     expected = SVC(kernel="precomputed", C=3.0).fit(flipped, a).decision_function(new)
-    got = KernelStage(None, None).fit(kernel, A, a, 3.0)
+    got = KernelStage().fit(kernel, A, a, 3.0)
     np.testing.assert_allclose(got.evaluate("decision_function", B), expected, rtol=1e-6, atol=1e-8)
-    plain = KernelStage(None, None).fit(Gaussian(4.0), A, a, 3.0)
+    plain = KernelStage().fit(Gaussian(4.0), A, a, 3.0)
     same = SVC(kernel=Gaussian(4.0), C=3.0).fit(A, a)
     np.testing.assert_allclose(plain.evaluate("decision_function", B), same.decision_function(B), rtol=1e-8, atol=1e-10)
 
 
 def test_ridge_scores_are_those_of_kernel_ridge_on_the_flipped_matrix():
     X, y = make_friedman1(120, 5, random_state=0)
-    kernel, stage = Sigmoid(0.5, -0.5), KernelStage(0.1, None)
+    kernel, stage = Sigmoid(0.5, -0.5), KernelStage(0.1, (0.0, 1.0))
     flipped, new = flipped_matrices(kernel(X[:80]), kernel(X[80:], X[:80]))
     mean = y[:80].mean()
     expected = [
@@ -183,7 +184,7 @@ def test_the_regressor_is_near_a_tuned_gaussian_machine():
     A, a, B, b = X[:100], y[:100], X[100:], y[100:]
     grid = {"C": a.std() * np.logspace(0, 3, 4), "gamma": [0.1, 0.3, 1.0]}
     tuned = GridSearchCV(SVR(epsilon=0.05 * a.std()), grid, cv=3).fit(A, a).score(B, b)
-    model = HyperRegressor(n_landmarks=80, cv=3, random_state=0).fit(A, a)
+    model = HyperRegressor(HyperRidge("gaussian", n_landmarks=80, cv=3), cv=3, random_state=0).fit(A, a)
     assert tuned > 0.9 and model.score(B, b) > tuned - 0.03
     assert len(model.cv_results_) >= 9 and {"hyper_kernel", "alpha", "score"} == set(model.cv_results_[0])
 
@@ -192,7 +193,7 @@ def test_a_learned_kernel_has_to_beat_the_base_kernel_by_more_than_chance():
     """Nine errors of the base kernel: three fewer are luck, four fewer are not."""
 
     class Judge(Stage):
-        classify, grid = True, np.array([1.0])
+        grid = np.array([1.0])
 
         def scores(self, kernel, X, y, Z, z):
             return np.array([float(kernel)])
@@ -202,8 +203,8 @@ def test_a_learned_kernel_has_to_beat_the_base_kernel_by_more_than_chance():
     for gain, expected in ((3.0, 0), (4.0, 1)):
         kernels = (91 / 2, (91 + gain) / 2)
         learn = partial(lambda kernels, index, rows: kernels[index], kernels)
-        assert choose_stages(Judge(), learn, 2, X, y, splits, n_base=1).index == expected
-    assert choose_stages(Judge(), lambda index, rows: index, 3, X, y, splits).index == 2
+        assert compare_stages(Judge(), learn, 2, X, y, splits, n_base=1).candidate == expected
+    assert compare_stages(Judge(), lambda index, rows: index, 3, X, y, splits).candidate == 2
 
 
 def test_labels_that_the_base_kernel_knows_leave_the_base_kernel():
@@ -211,7 +212,7 @@ def test_labels_that_the_base_kernel_knows_leave_the_base_kernel():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 8])
     y = np.repeat(["a", "b"], 40)
-    model = HyperClassifier(n_landmarks=30, cv=3, random_state=0).fit(X, y)
+    model = HyperClassifier(HyperRidge("gaussian", n_landmarks=30, cv=3), cv=3, random_state=0).fit(X, y)
     assert model.hyper_kernel_.pair_scale == np.inf and model.score(X, y) == 1.0
     ratio = model.kernel_(X[:5], X) / Gaussian(model.hyper_kernel_.length_scale)(X[:5], X)
     np.testing.assert_allclose(ratio, 1.0, rtol=1e-6)
@@ -223,13 +224,17 @@ def rings(n, seed=0, classes=2):
     return X, np.digitize((X**2).sum(axis=1), [2.4, 4.5][: classes - 1])
 
 
-FAST = {"machine": "linear", "n_landmarks": 40, "n_components": 60, "max_samples": 600, "random_state": 0}
+FAST = {"machine": "linear", "n_components": 60, "max_samples": 600, "random_state": 0}
+
+
+def learner(hyper="gaussian", **options):
+    return HyperRidge(hyper, **{"n_landmarks": 40, "n_parts": "auto", "tol": 1e-4, **options})
 
 
 @pytest.mark.parametrize("classes, hyper", [(2, "gaussian"), (3, GaussianHyper(1.5))], ids=["two", "three"])
 def test_the_linear_machine_chooses_everything(classes, hyper):
     X, y = rings(900, classes=classes)
-    model = HyperClassifier(hyper, cv=2, **{**FAST, "n_landmarks": 25}).fit(X, y)
+    model = HyperClassifier(learner(hyper, n_landmarks=25, cv=2), cv=2, **FAST).fit(X, y)
     assert model.C_ in np.logspace(-1, 3, 5) and model.machine_.certificate < 1e-8
     assert model.learner_.n_parts == 1 and len(model.learner_.X_fit_) == 600
     Z, z = rings(800, seed=1, classes=classes)
@@ -242,12 +247,12 @@ def test_the_linear_machine_chooses_everything(classes, hyper):
 
 def test_stage_1_is_divided_where_there_are_many_items():
     X, y = rings(1300)
-    model = HyperClassifier(GaussianHyper(2.0), alpha=1e-3, C=1.0, **{**FAST, "max_samples": 1200}).fit(X, y)
+    model = HyperClassifier(learner(GaussianHyper(2.0), alpha=1e-3), C=1.0, **{**FAST, "max_samples": 1200}).fit(X, y)
     assert model.learner_.n_parts == 3
-    given = HyperClassifier(GaussianHyper(2.0), alpha=1e-3, C=1.0, n_parts=13, **FAST).fit(X, y)
+    given = HyperClassifier(learner(GaussianHyper(2.0), alpha=1e-3, n_parts=13), C=1.0, **FAST).fit(X, y)
     assert given.learner_.n_parts == 6  # parts of 100 rows, in a sample of 600
     with pytest.raises(ValueError, match="n_parts must be an integer between 1 and the 1300 items"):
-        HyperClassifier(n_parts=1400, **FAST).fit(X, y)
+        HyperClassifier(learner(n_parts=1400), **FAST).fit(X, y)
     with pytest.raises(ValueError, match="max_samples"):
         HyperClassifier(max_samples=0).fit(X, y)
 
@@ -256,7 +261,7 @@ def test_stage_1_is_divided_where_there_are_many_items():
 def test_fitted_models_are_saved_and_loaded(tmp_path, machine):
     pytest.importorskip("skops")
     X, y = rings(80)
-    model = HyperClassifier(GaussianHyper(1.5), alpha=1e-3, C=1.0, **{**FAST, "machine": machine}).fit(X, y)
+    model = HyperClassifier(learner(GaussianHyper(1.5), alpha=1e-3), C=1.0, **{**FAST, "machine": machine}).fit(X, y)
     save(model, tmp_path / "model.skops")
     for copy in (load(tmp_path / "model.skops"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
@@ -270,18 +275,16 @@ def test_dask_and_memory_maps_equal_arrays(tmp_path):
     import dask
 
     X, y = rings(3300)
-    settings = {"hyper_kernel": GaussianHyper(1.5), "alpha": 1e-3, "C": 10.0, **FAST}
+    settings = {"learner": learner(GaussianHyper(1.5), alpha=1e-3), "C": 10.0, **FAST}
     expected = HyperClassifier(**settings).fit(X, y)
     values = expected.decision_function(X)
     np.save(tmp_path / "X.npy", X)
     mapped = HyperClassifier(**settings).fit(np.load(tmp_path / "X.npy", mmap_mode="r"), y)
     np.testing.assert_allclose(mapped.decision_function(X), values, rtol=1e-8, atol=1e-8)
     lazy = da.from_array(X, chunks=(700, 2))
-    for limit in (None, 1):  # features kept, and computed again in every pass
-        with dask.config.set(scheduler="threads"):
+    for limit in (None, "2MB"):  # features kept, and computed again in every pass
+        with dask.config.set(scheduler="threads"), config_context(memory_limit=limit):
             model = HyperClassifier(**settings)
-            if limit:
-                model.set_params(memory_limit="2MB")
             model.fit(lazy, da.from_array(y, chunks=700))
             got = model.decision_function(lazy)
             assert isinstance(got, da.Array) and isinstance(model.predict(lazy), da.Array)
@@ -299,7 +302,7 @@ def test_dask_regression_equals_arrays():
     da = pytest.importorskip("dask.array")
     X, _ = rings(3200)
     y = np.sin(X[:, 0]) + X[:, 1] ** 2
-    settings = {"hyper_kernel": GaussianHyper(1.5), "alpha": 1e-3, "cv": 2, **FAST}
+    settings = {"learner": learner(GaussianHyper(1.5), alpha=1e-3), "cv": 2, **FAST}
     expected = HyperRegressor(**settings).fit(X, y)
     assert expected.score(X, y) > 0.95
     got = HyperRegressor(**settings).fit(da.from_array(X, chunks=900), y)
@@ -345,25 +348,26 @@ def test_similarities_are_not_divided():
 def test_a_constant_of_the_learned_kernel_does_not_set_its_scale():
     """A weak loss leaves little but the constant of a support vector regression; the machine must see the rest."""
     X, y = rings(80)
-    model = HyperClassifier(GaussianHyper(1.0), loss="epsilon_insensitive", n_landmarks=40, random_state=0).fit(X, y)
+    model = HyperClassifier(HyperSVR(GaussianHyper(1.0), n_landmarks=40), random_state=0).fit(X, y)
     assert model.learner_.kernel_.intercept != 0
     np.testing.assert_allclose(np.mean(np.abs(model.kernel_.diag(X))), 1.0)
     flat = model.kernel_.kernel
     assert flat.intercept == 0
     np.testing.assert_array_equal(flat.coef, model.learner_.kernel_.coef)
     weak = HyperSVR(GaussianHyper(1.0), C=1e-7, n_landmarks=40, random_state=0).fit(X, y).kernel_
-    assert np.ptp(weak(X)) < 1e-2 < np.ptp(_normalised(weak, X)(X))
+    assert np.ptp(weak(X)) < 1e-2 < np.ptp(normalized(weak, X)(X))
 
 
 def test_memory_of_the_linear_machine_does_not_grow_with_the_rows():
     """40,000 rows have 32 MB of features; under a tight limit they are never held together."""
     X, y = rings(40_000)
-    stage = LinearStage(True, 100, 5, "50MB", 0)
     tracemalloc.start()
-    tight = stage.fit(Gaussian(1.5), X, y, 1.0)
+    with config_context(memory_limit="50MB"):
+        tight = LinearStage(100, 5, 0).fit(Gaussian(1.5), X, y, 1.0)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    roomy = LinearStage(True, 100, 5, "4GB", 0).fit(Gaussian(1.5), X, y, 1.0)
+    with config_context(memory_limit="4GB"):
+        roomy = LinearStage(100, 5, 0).fit(Gaussian(1.5), X, y, 1.0)
     np.testing.assert_allclose(
         tight.evaluate("decision_function", X[:500]), roomy.evaluate("decision_function", X[:500]), rtol=1e-8, atol=1e-8
     )
@@ -371,18 +375,18 @@ def test_memory_of_the_linear_machine_does_not_grow_with_the_rows():
 
 
 @pytest.mark.parametrize(
-    "model",
+    "model, limit",
     [
-        HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=None, memory_limit="20MB"),
-        HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=1000, memory_limit="20MB"),
-        HyperClassifier(GaussianHyper(), alpha=1.0, C=1.0, n_landmarks=20, memory_limit="1MB"),
+        (HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=None), "20MB"),
+        (HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=1000), "20MB"),
+        (HyperClassifier(HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=20), C=1.0), "1MB"),
     ],
     ids=["exact", "landmarks", "machine"],
 )
-def test_memory_guards_speak_before_the_work(model):
+def test_memory_guards_speak_before_the_work(model, limit):
     X, y = rings(400)
     tracemalloc.start()
-    with pytest.raises(MemoryError, match="the budget is"):
+    with config_context(memory_limit=limit), pytest.raises(MemoryError, match="the budget is"):
         model.fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -103,10 +103,10 @@ REFUSE = {
     "HyperRidge, tensor": (HyperRidge(TensorHyper(2.0), alpha=1e-3), similarities),
     "HyperSVR": (HyperSVR(GaussianHyper(2.0), C=1.0, n_landmarks=100, random_state=0, tol=1e-2), labels),
     "HyperClassifier": (
-        HyperClassifier(GaussianHyper(2.0), alpha=1e-3, C=1.0, n_landmarks=100, random_state=0), labels,
+        HyperClassifier(HyperRidge(GaussianHyper(2.0), alpha=1e-3, n_landmarks=100), C=1.0, random_state=0), labels,
     ),
     "HyperRegressor": (
-        HyperRegressor(GaussianHyper(2.0), alpha=1e-3, C=1.0, n_landmarks=100, random_state=0), rows,
+        HyperRegressor(HyperRidge(GaussianHyper(2.0), alpha=1e-3, n_landmarks=100), C=1.0, random_state=0), rows,
     ),
 }  # fmt: skip
 

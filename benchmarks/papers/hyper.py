@@ -165,13 +165,11 @@ def table2(options):
         "SVM-CV": lambda seed: tuned_svm(),
         "alignment": lambda seed: AlignmentClassifier(),
         "uniform": lambda seed: AlignmentClassifier(weights="uniform"),
-        "ridge-gaussian": lambda seed: HyperClassifier("gaussian", random_state=seed),
-        "svr-gaussian": lambda seed: HyperClassifier("gaussian", loss="epsilon_insensitive", random_state=seed),
-        "ridge-wishart": lambda seed: HyperClassifier("wishart", random_state=seed, n_landmarks=200),
-        "svr-wishart": lambda seed: HyperClassifier(
-            "wishart", loss="epsilon_insensitive", random_state=seed, n_landmarks=100
-        ),
-        "ridge-gaussian-krein": lambda seed: HyperClassifier("gaussian", machine="krein", random_state=seed),
+        "ridge-gaussian": lambda seed: HyperClassifier(random_state=seed),
+        "svr-gaussian": lambda seed: HyperClassifier(HyperSVR("gaussian"), random_state=seed),
+        "ridge-wishart": lambda seed: HyperClassifier(HyperRidge("wishart", n_landmarks=200), random_state=seed),
+        "svr-wishart": lambda seed: HyperClassifier(HyperSVR("wishart", n_landmarks=100), random_state=seed),
+        "ridge-gaussian-krein": lambda seed: HyperClassifier(machine="krein", random_state=seed),
     }
     if not (options.full or options.methods):
         del methods["svr-wishart"]
@@ -212,7 +210,8 @@ def table3(options):
             )
         scaler = StandardScaler().fit(X)
         X, Z = scaler.transform(X), scaler.transform(Z)
-        hyper = HyperClassifier(n_components=800, random_state=0, n_jobs=options.jobs)
+        learner = HyperRidge("gaussian", n_parts="auto", n_jobs=options.jobs)
+        hyper = HyperClassifier(learner, n_components=800, random_state=0)
         # the kernel is learned from 10,000 rows, or as in the paper from all, in parts
         whole = clone(hyper).set_params(max_samples=None)
         methods = {"plain Gaussian Nystroem": None, "ridge": hyper, "ridge-all-rows": whole}

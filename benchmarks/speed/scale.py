@@ -59,7 +59,7 @@ def learners():
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
 
-    from mercerless import DANKClassifier, HyperClassifier, KreinRidgeClassifier, LABClassifier
+    from mercerless import DANKClassifier, HyperClassifier, HyperRidge, KreinRidgeClassifier, LABClassifier
     from mercerless.kernels import TL1, Gaussian
 
     def krein(kernel, m):
@@ -72,7 +72,7 @@ def learners():
         "Krein-Nystroem, Gaussian, 1000 landmarks": lambda: krein(Gaussian(2.0), 1000),
         "Krein-Nystroem, TL1, 1000 landmarks": lambda: krein(TL1(0.7 * 54), 1000),
         "LAB": lambda: LABClassifier(random_state=0),
-        "Hyper, 500 parts": lambda: HyperClassifier(n_parts=500, memory_limit="2GB", random_state=0),
+        "Hyper, 500 parts": lambda: HyperClassifier(HyperRidge("gaussian", n_parts=500), random_state=0),
         "DANK, 400 parts": lambda: DANKClassifier(Gaussian(1.0), C=10.0, n_parts=400, random_state=0),
         "scikit-learn Nystroem 1000 + LinearSVC": lambda: make_pipeline(features(1000), LinearSVC(dual=False)),
         "scikit-learn Nystroem 200 + LinearSVC": lambda: make_pipeline(features(200), LinearSVC(dual=False)),
@@ -87,9 +87,12 @@ def learners():
 
 
 def measure_covtype(name, n_train):
+    from mercerless import config_context
+
     X_train, X_test, y_train, y_test = covtype(n_train)
     model = learners()[name]()
-    row = {"learner": name, "rows": len(X_train)} | timed(lambda: model.fit(X_train, y_train), "fit")
+    with config_context(memory_limit="2GB"):
+        row = {"learner": name, "rows": len(X_train)} | timed(lambda: model.fit(X_train, y_train), "fit")
     start = time.process_time()
     correct = [model.predict(X_test[i : i + 10_000]) == y_test[i : i + 10_000] for i in range(0, len(X_test), 10_000)]
     row["predict CPU seconds"] = round(time.process_time() - start, 1)
@@ -119,13 +122,9 @@ def growing():
             GaussianHyper(2.0), alpha=1e-4, n_parts=n // 500, n_landmarks=200, target="classes", random_state=0
         ),
         "HyperClassifier, parts of 500 rows": lambda n: HyperClassifier(
-            GaussianHyper(2.0),
-            alpha=1e-4,
+            HyperRidge(GaussianHyper(2.0), alpha=1e-4, n_parts=n // 500, n_landmarks=200),
             C=1.0,
-            n_parts=n // 500,
-            n_landmarks=200,
             n_components=200,
-            memory_limit="400MB",
             random_state=0,
         ),
     }
@@ -147,13 +146,16 @@ def synthetic(n, folder):
 
 
 def measure_growth(name, n):
+    from mercerless import config_context
+
     with tempfile.TemporaryDirectory() as folder:
         path, y = synthetic(n, folder)
         X = np.load(path, mmap_mode="r")
         if name.startswith("Hyper"):
             y = (y > 0).astype(int)
         model = growing()[name](n)
-        row = {"learner": name, "rows": n} | timed(lambda: model.fit(X, y), "fit")
+        with config_context(memory_limit="400MB" if name.startswith("HyperClassifier") else None):
+            row = {"learner": name, "rows": n} | timed(lambda: model.fit(X, y), "fit")
         score = model.score(X[:2000], y[:2000])
     return row | {"training score on 2000 rows": round(float(score), 4), "mapped file GB": round(n * 32 / 1e9, 3)}
 
@@ -321,7 +323,7 @@ def stating():
         "HyperRidge, 300 landmarks": (HyperRidge(hyper, alpha=1e-3, n_landmarks=300, random_state=0), n, 300),
         "HyperSVR": (HyperSVR(hyper, C=1.0, n_landmarks=100, random_state=0, tol=1e-2), n, n),
         "HyperClassifier, machine='svm'": (
-            HyperClassifier(hyper, alpha=1e-3, C=1.0, n_landmarks=100, machine="svm", random_state=0), n, n,
+            HyperClassifier(HyperRidge(hyper, alpha=1e-3, n_landmarks=100), C=1.0, machine="svm", random_state=0), n, n,
         ),
     }  # fmt: skip
 

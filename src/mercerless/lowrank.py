@@ -159,7 +159,8 @@ class Landmarks(BaseEstimator):
     number : int, default=1000
         How many; all rows where there are fewer.
     method : {"uniform", "kmeans", "pivoted"}, default="uniform"
-        How they are chosen, see `select_landmarks`.
+        How they are chosen, see `select_landmarks`. Pairs of items, the landmarks of `HyperRidge`, are chosen by
+        "uniform", "kmeans" or "leverage".
 
     See Also
     --------
@@ -181,13 +182,13 @@ class Landmarks(BaseEstimator):
         self.method = method
 
 
-def as_landmarks(n_landmarks: Any) -> Landmarks:
+def as_landmarks(n_landmarks: Any, methods: tuple[str, ...] = _SELECTIONS) -> Landmarks:
     """A number or `Landmarks`, checked, as `Landmarks`."""
     landmarks = n_landmarks if isinstance(n_landmarks, Landmarks) else Landmarks(n_landmarks)
     if not isinstance(landmarks.number, Integral) or isinstance(landmarks.number, bool) or landmarks.number < 1:
         raise ValueError(f"n_landmarks must be a positive whole number or Landmarks(number), got {n_landmarks!r}.")
-    if landmarks.method not in _SELECTIONS:
-        raise ValueError(f"method={landmarks.method!r} is not known; use one of {', '.join(_SELECTIONS)}.")
+    if landmarks.method not in methods:
+        raise ValueError(f"method={landmarks.method!r} is not known; use one of {', '.join(methods)}.")
     return landmarks
 
 

@@ -38,7 +38,6 @@ from mercerless.comparison.problem import Problem, take
 from mercerless.comparison.records import Record, Store, Task
 from mercerless.comparison.words import duration
 from mercerless.comparison.workers import Finished, Job, make_workers
-from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
 from mercerless.selection.folds import Split, make_folds
 
 N_FOLDS = 5
@@ -78,13 +77,13 @@ def inner_folds(problem: Problem, train: NDArray) -> list[Split]:
 
 
 def keep_groups(estimator: BaseEstimator, folds: list[tuple[NDArray, NDArray]]) -> None:
-    """Let the search inside an estimator use folds that keep groups whole, where it can be told."""
+    """Let the search inside an estimator use folds that keep groups whole."""
     if isinstance(estimator, (VotingClassifier, VotingRegressor)):
         for _, member in estimator.estimators:
             keep_groups(member, folds)
         return
     last = estimator[-1] if isinstance(estimator, Pipeline) else estimator
-    if "cv" in last.get_params(deep=False) and not isinstance(last, (HyperClassifier, HyperRegressor)):
+    if "cv" in last.get_params(deep=False):
         last.set_params(cv=folds)
 
 

@@ -20,7 +20,26 @@ from mercerless._validation import as_items
 from mercerless.kernels import Kernel, PairFunction, Precomputed, as_kernel
 
 
-class KernelEstimator(CallbackSupportMixin, BaseEstimator):
+class FittedEstimator(CallbackSupportMixin, BaseEstimator):
+    """What every fit does: set attributes at its end, and tell callbacks of its progress."""
+
+    def _set_fitted(self, **attributes: Any) -> None:
+        """Set all fitted attributes at once, and drop those of an earlier fit that this one does not have."""
+        for name in [name for name in vars(self) if name.endswith("_") and name not in _VALIDATED]:
+            delattr(self, name)
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    @contextmanager
+    def _progress(self, max_subtasks: int | None = None) -> Iterator["Progress"]:
+        """Tell callbacks that the fit begins and ends, and let the work between tell its steps."""
+        context = self._init_callback_context(max_subtasks=max_subtasks)
+        context.call_on_fit_task_begin(estimator=self)
+        yield Progress(self, context)
+        context.call_on_fit_task_end(estimator=self)
+
+
+class KernelEstimator(FittedEstimator):
     """Base of the estimators that take a ``kernel``: vectors, a precomputed matrix, or any objects.
 
     A subclass has the parameter ``kernel``. Its fit calls `_train_items` and at last `_set_fitted`, its predict calls
@@ -68,21 +87,6 @@ class KernelEstimator(CallbackSupportMixin, BaseEstimator):
                 raise ValueError(f"X has {X.shape[1]} columns but {self.n_features_in_} were seen in fit.")
             return X
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-
-    def _set_fitted(self, **attributes: Any) -> None:
-        """Set all fitted attributes at once, and drop those of an earlier fit that this one does not have."""
-        for name in [name for name in vars(self) if name.endswith("_") and name not in _VALIDATED]:
-            delattr(self, name)
-        for name, value in attributes.items():
-            setattr(self, name, value)
-
-    @contextmanager
-    def _progress(self, max_subtasks: int | None = None) -> Iterator["Progress"]:
-        """Tell callbacks that the fit begins and ends, and let the work between tell its steps."""
-        context = self._init_callback_context(max_subtasks=max_subtasks)
-        context.call_on_fit_task_begin(estimator=self)
-        yield Progress(self, context)
-        context.call_on_fit_task_end(estimator=self)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()

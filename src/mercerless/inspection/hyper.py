@@ -75,7 +75,7 @@ class LearnedKernelDisplay(Display):
         """
         check_is_fitted(estimator)
         X = np.asarray(X)
-        target, _, _ = encode_target(y, len(X), estimator.target_kind_, estimator.classes_, estimator._moments)
+        target, _, _ = encode_target(y, len(X), estimator.target_kind_, estimator.classes_, estimator.moments_)
         learned = estimator.kernel_(X)
         order = np.argsort(target.values, kind="stable") if target.values.ndim == 1 else _by_first_vector(learned)
         return cls(target(slice(None), slice(None)), learned, order).plot(ax=ax)

@@ -196,10 +196,9 @@ class TensorExpansion(_LearnedKernel):
         if len(self.trend_coef):
             # every trend function but 1 and [same item] is 0 at distance 0
             values += self.trend_coef[:2].sum()
-        known = self._lookup(X)
-        if known is not None:
-            found = known >= 0
-            values[found] = np.diagonal(self.item_values)[known[found]]
+        if self.items is not None and self.item_values is not None:
+            known = self._lookup(self.items, X)
+            values[known >= 0] = np.diagonal(self.item_values)[known[known >= 0]]
         return values.astype(X.dtype, copy=False)
 
     def _check_features(self, n_features: int) -> None:
@@ -210,31 +209,31 @@ class TensorExpansion(_LearnedKernel):
     def _coordinates(self, X: NDArray) -> NDArray:
         return self.hyper_kernel.items(X, self.landmarks) @ self.projection
 
-    def _lookup(self, X: NDArray) -> NDArray | None:
+    @staticmethod
+    def _lookup(items: NDArray, X: NDArray) -> NDArray:
         """The index of every row among the remembered items, -1 for new ones."""
-        if self.items is None:
-            return None
-        table = {key: index for index, key in reversed(list(enumerate(_keys(self.items))))}
+        table = {key: index for index, key in reversed(list(enumerate(_keys(items))))}
         return np.array([table.get(key, -1) for key in _keys(X)])
 
     def _prepare(self, X: NDArray, Y: NDArray) -> Any:
         table: dict[bytes, int] = {}
         ids = [np.array([table.setdefault(key, len(table)) for key in _keys(rows)]) for rows in (X, Y)]
-        return self._coordinates(Y), ids, (self._lookup(X), self._lookup(Y))
+        known = None if self.items is None else [self._lookup(self.items, rows) for rows in (X, Y)]
+        return self._coordinates(Y), ids, known
 
     def _evaluate(self, X, Y, out, prepared, rows):
-        right, (ids_x, ids_y), (known_x, known_y) = prepared
+        right, (ids_x, ids_y), known = prepared
         left = self._coordinates(X)
         values = (left @ self.core) @ right.T
-        if known_y is not None:
-            x, y = known_x[rows], known_y
+        if known is not None and self.item_coef is not None:
+            x, y = known[0][rows], known[1]
             old_x, old_y = np.flatnonzero(x >= 0), np.flatnonzero(y >= 0)
             values[:, old_y] = left @ self.item_coef[:, y[old_y]]
             values[old_x] = (right @ self.item_coef[:, x[old_x]]).T
         if len(self.trend_coef):
             same = ids_x[rows][:, None] == ids_y
             values += self.hyper_kernel.trend_values(X, Y, self.knots, self.trend_coef, same)
-        if known_y is not None:
+        if known is not None and self.item_values is not None:
             values[np.ix_(old_x, old_y)] = self.item_values[np.ix_(x[old_x], y[old_y])]
         out[...] = values
 

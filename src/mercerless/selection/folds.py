@@ -249,6 +249,13 @@ def make_folds(cv: Any, items: Any, y: ArrayLike | None = None, **options: Any) 
     return splits_of(fold_numbers(cv, items, y, **options))
 
 
+def cv_of_rows(cv: Any, rows: NDArray, n: int, y: ArrayLike | None = None, *, classify: bool = False) -> Any:
+    """What `cv` of n items means for some of them: a number stays, a splitter's or iterable's folds keep only these."""
+    if cv is None or isinstance(cv, Integral):
+        return cv
+    return splits_of(fold_numbers(cv, np.zeros(n), y, classify=classify)[rows])
+
+
 def splits_of(fold_of: NDArray) -> list[Split]:
     """Training and test items of numbered folds; numbers without items are passed over."""
     return [(np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k)) for k in np.unique(fold_of)]

@@ -1,20 +1,35 @@
-"""What the hyper-kernel estimators share: targets on pairs, centers, designs, and the choice of parameters."""
+"""Stage 1 of the hyper-kernel estimators: targets on pairs, the kernel learned from them, and its parameters."""
 
 from collections.abc import Callable
-from functools import partial, reduce
+from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import pairwise
+from numbers import Integral
 from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils.multiclass import type_of_target
 
 from mercerless._validation import check_square, relative_asymmetry
-from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, WishartHyper, random_pairs
-from mercerless.selection.folds import fold_numbers, make_folds
+from mercerless.kernels.base import Kernel
+from mercerless.kernels.hyper import (
+    GaussianHyper,
+    HyperKernel,
+    TensorHyper,
+    WishartHyper,
+    pair_index,
+    random_pairs,
+    take_pairs,
+)
+from mercerless.kernels.learned import HyperExpansion, TensorExpansion
+from mercerless.kernels.stationary import Gaussian
+from mercerless.lowrank import select_landmarks
+from mercerless.selection.folds import cv_of_rows, fold_numbers, make_folds
 from mercerless.solvers.hyper import (
     BlockDesign,
     Design,
@@ -23,44 +38,50 @@ from mercerless.solvers.hyper import (
     SeparableDesign,
     Target,
     normal_equations,
+    ridge_cg,
+    ridge_exact,
     ridge_nonnegative,
+    ridge_path,
+    svr_admm,
     whiten,
     whitened_path,
 )
-from mercerless.solvers.hyper_tensor import TensorProblem, item_basis, tensor_ridge_missing
+from mercerless.solvers.hyper_tensor import (
+    TensorProblem,
+    TensorSolution,
+    item_basis,
+    landmark_basis,
+    tensor_ridge_missing,
+)
+from mercerless.solvers.svm import tube_machine
+
+Report = Callable[[dict], bool]
 
 TARGETS = ("auto", "classes", "product", "gaussian", "similarity")
 ALPHAS = np.logspace(-9, 0, 10)
+SVR_ALPHAS = np.logspace(-6, -1, 6)
 TENSOR_ALPHAS = np.array([0.0, 1e-4, 1e-3, 1e-2, 1e-1])
 TENSOR_NOISES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 # parameters are chosen on at most this many items and centers
 SEARCH_ITEMS = 300
 SEARCH_CENTERS = 150
 SEARCH_ITEMS_TENSOR = 500
-# trends of single features cost two matrices each
-SEARCH_FEATURES = 30
+SEARCH_ITEMS_SVR = 75
+SEARCH_FEATURES = 30  # trends of single features cost two matrices each
+_KEPT_ITEMS = 1000  # items whose closeness to each other is kept in memory: 8 MB
+_DIRECT_WORK = 2e9  # multiplications of the normal equations above which conjugate gradients are used
 
 
-# items whose closeness to each other is kept in memory: 8 MB
-_KEPT_ITEMS = 1000
-
-
-class PairTarget(NamedTuple):
+@dataclass(frozen=True)
+class PairTarget:
     """The values that the kernel should take at pairs of items, block by block.
 
-    Parameters
-    ----------
-    kind : {"classes", "product", "gaussian", "similarity"}
-        How ``values`` become a matrix: 1 for equal classes and -1/(c-1) for others; the product of standardised
-        values; a Gaussian of their difference; or the matrix itself.
-    values : ndarray
-        Class codes, standardised values, or the matrix, NaN where unknown.
-    n_classes : int
-        The number c of classes.
+    1 for equal classes and -1/(c-1) for others; the product of standardized values; a Gaussian of their difference; or
+    a matrix of similarities, NaN where unknown.
     """
 
-    kind: str
-    values: NDArray
+    kind: str  # "classes", "product", "gaussian" or "similarity"
+    values: NDArray  # class codes, standardized values, or the matrix
     n_classes: int = 0
 
     def __call__(self, rows: Any, columns: Any) -> NDArray:
@@ -75,7 +96,7 @@ class PairTarget(NamedTuple):
     def take(self, index: NDArray) -> "PairTarget":
         """The target of some of the items."""
         values = self.values[np.ix_(index, index)] if self.kind == "similarity" else self.values[index]
-        return self._replace(values=values)
+        return replace(self, values=values)
 
     @property
     def missing(self) -> bool:
@@ -86,26 +107,12 @@ class PairTarget(NamedTuple):
 def encode_target(
     y: Any, n_items: int, kind: str, classes: NDArray | None = None, moments: tuple[float, float] | None = None
 ) -> tuple[PairTarget, NDArray | None, tuple | None]:
-    """Turn labels, values or a similarity matrix into a `PairTarget`, with what encoded it.
-
-    Parameters
-    ----------
-    y : array-like
-        Labels or values of shape (n_items,), or similarities of shape (n_items, n_items).
-    n_items : int
-        The number of rows of X.
-    kind : str
-        One of ``TARGETS``.
-    classes : ndarray or None, default=None
-        Classes seen in fit.
-    moments : tuple of float or None, default=None
-        Mean and standard deviation seen in fit.
-
-    Returns
-    -------
-    tuple
-        The target, the classes or None, the moments or None.
-    """
+    """Turn labels, values or a similarity matrix into a `PairTarget`, with the classes or moments that encode it."""
+    if y is None:
+        raise ValueError(
+            "this estimator requires y to be passed, but the target y is None: pass labels, values or a similarity "
+            "matrix."
+        )
     if kind not in TARGETS:
         raise ValueError(f"target must be one of {', '.join(TARGETS)}, not {kind!r}.")
     array = np.asarray(y)
@@ -119,31 +126,18 @@ def encode_target(
     if array.ndim != 1 or len(array) != n_items:
         raise ValueError(f"y has shape {array.shape} but X has {n_items} rows; pass one label or value per row.")
     if kind == "classes":
-        found = np.unique(array) if classes is None else classes
-        codes = np.searchsorted(found, array)
-        if classes is not None and not np.array_equal(found[np.minimum(codes, len(found) - 1)], array):
+        known = np.unique(array) if classes is None else classes
+        codes = np.searchsorted(known, array)
+        if classes is not None and not np.array_equal(known[np.minimum(codes, len(known) - 1)], array):
             raise ValueError("y has classes that were not seen in fit; score only data of the same classes.")
-        return PairTarget(kind, codes, len(found)), found, None
+        return PairTarget(kind, codes, len(known)), known, None
     values = array.astype(float)
     mean, spread = moments or (float(values.mean()), float(values.std()))
     return PairTarget(kind, (values - mean) / (spread or 1.0)), None, (mean, spread)
 
 
 def check_similarity(S: Any, n_items: int) -> NDArray:
-    """A square, symmetrised matrix of similarities, NaN where unknown.
-
-    Parameters
-    ----------
-    S : array-like of shape (n_items, n_items)
-        The similarities.
-    n_items : int
-        The number of rows of X.
-
-    Returns
-    -------
-    ndarray
-        A symmetric float64 array; an entry known in one direction only is taken for both.
-    """
+    """A square, symmetrized matrix of similarities, NaN where unknown in both directions."""
     S = check_square(S, "y", allow_nan=True).astype(float)
     if len(S) != n_items:
         raise ValueError(
@@ -161,22 +155,7 @@ def check_similarity(S: Any, n_items: int) -> NDArray:
 
 
 def make_design(hyper: HyperKernel, X: NDArray, centers: NDArray) -> Design:
-    """The map from coefficients to kernel values at pairs of rows of X.
-
-    Parameters
-    ----------
-    hyper : HyperKernel
-        The hyper-kernel.
-    X : ndarray of shape (n, n_features)
-        The items.
-    centers : ndarray
-        The centers.
-
-    Returns
-    -------
-    SeparableDesign or BlockDesign
-        The design.
-    """
+    """The map from coefficients to kernel values at pairs of rows of X."""
     if isinstance(hyper, GaussianHyper):
         if len(X) <= _KEPT_ITEMS:  # every iteration needs it again
             decay = hyper.decay(X)
@@ -186,26 +165,7 @@ def make_design(hyper: HyperKernel, X: NDArray, centers: NDArray) -> Design:
 
 
 def choose_centers(hyper: HyperKernel, X: NDArray, n_centers: int, method: str, random) -> NDArray:
-    """Centers of an expansion.
-
-    Parameters
-    ----------
-    hyper : HyperKernel
-        The hyper-kernel.
-    X : ndarray of shape (n, n_features)
-        The items.
-    n_centers : int
-        How many; never more than there are pairs.
-    method : {"uniform", "kmeans", "leverage"}
-        Random pairs; means of clusters of midpoints; or pairs drawn by their leverage scores.
-    random : RandomState
-        The source of randomness.
-
-    Returns
-    -------
-    ndarray
-        Midpoints for the Gaussian hyper-kernel, pairs for the Wishart one.
-    """
+    """Centers of an expansion: random pairs, means of clusters of midpoints, or pairs by their leverage scores."""
     n_centers = min(n_centers, len(X) * (len(X) + 1) // 2)
     if isinstance(hyper, GaussianHyper) and hyper.constant:
         n_centers = 1  # more would be copies of it
@@ -224,21 +184,149 @@ def choose_centers(hyper: HyperKernel, X: NDArray, n_centers: int, method: str, 
     return hyper.centers_of(candidates[nearest])
 
 
-def hyper_candidates(hyper_kernel: Any, X: NDArray) -> list:
-    """The hyper-kernels to choose from: the given one, or a family scaled to the data.
+def leverage_sample(K: NDArray, size: int, random_state) -> NDArray:
+    """Draw indices with probability proportional to their ridge leverage scores.
 
-    Parameters
-    ----------
-    hyper_kernel : str, HyperKernel or TensorHyper
-        A name or an object.
-    X : ndarray of shape (n, n_features)
-        The items.
-
-    Returns
-    -------
-    list
-        Hyper-kernels, the middle one a reasonable guess.
+    The scores are ``diag(K (K + ridge)^-1)`` with the ridge at the size-th eigenvalue, so that they sum to about
+    ``size``. Cost: one eigendecomposition of K.
     """
+    n = len(K)
+    if size >= n:
+        return np.arange(n)
+    values, vectors = eigh(K)
+    values = np.maximum(values, 0.0)
+    ridge = max(values[n - size], 1e-12 * values[-1], np.finfo(float).tiny)
+    scores = np.square(vectors) @ (values / (values + ridge))
+    scores = np.maximum(scores, 1e-12 * scores.max())
+    return random_state.choice(n, size, replace=False, p=scores / scores.sum())
+
+
+class Regression(NamedTuple):
+    """How a kernel is learned; a name as the hyper-kernel and None as alpha or C are left to `choose_regression`."""
+
+    hyper_kernel: Any
+    alpha: float | None = None
+    C: float | None = None  # weight of the epsilon-insensitive loss; None: the one that belongs to alpha
+    epsilon: float | None = None  # half the width of its tube; None: the squared loss
+    n_landmarks: int | None = None  # sections, or items of the tensor; None: all
+    landmark_method: str = "uniform"
+    n_parts: int = 1
+    solver: str = "auto"
+    nonnegative: bool = False
+    fit_intercept: bool = False
+    tol: float = 1e-5
+    max_iter: int = 300
+    n_jobs: int | None = None
+
+    def loss_weight(self, n_items: float) -> float:
+        """C for a part of so many items."""
+        return loss_weight(self.alpha, n_items) if self.C is None else float(self.C)
+
+
+def loss_weight(alpha: float | None, n_items: float) -> float:
+    """The C at which the epsilon-insensitive loss has the weight of the squared loss with penalty alpha."""
+    assert alpha is not None
+    return float(1.0 / (2.0 * alpha * n_items**2))
+
+
+def learn_kernel(
+    task: Regression, X: Any, target: PairTarget, random, report: Report | None = None
+) -> tuple[Kernel, HyperSolution | TensorSolution]:
+    """The kernel that the target teaches, and the solution of the worst part. X need only give rows by index."""
+    hyper, n_centers = task.hyper_kernel, task.n_landmarks
+    if isinstance(hyper, TensorHyper):
+        return _learn_tensor(task, X[:], target, random, report)
+    if n_centers is None and not task.nonnegative:
+        return _learn_all_pairs(task, X[:], target)
+    # non-negative least squares needs the normal equations: the sections of all pairs, as landmarks
+    n_centers = len(X) * (len(X) + 1) // 2 if n_centers is None else n_centers
+    centers = choose_centers(hyper, X, n_centers, task.landmark_method, random)
+    gram = hyper.gram(centers)
+    parts = np.array_split(random.permutation(len(X)), task.n_parts)
+    seeds = random.randint(2**31 - 1, size=len(parts))
+    if len(parts) == 1:
+        solutions = [_solve_part(task, X[:], target, centers, gram, seeds[0], report)]
+    else:  # iterations in other processes are not reported
+        solutions = Parallel(n_jobs=task.n_jobs)(
+            delayed(_solve_part)(task, X[part], target.take(part), centers, gram, seed)
+            for part, seed in zip(parts, seeds)
+        )
+    coef = np.mean([s.coef for s in solutions], axis=0)
+    intercept = float(np.mean([s.intercept for s in solutions]))
+    return HyperExpansion(hyper, centers, coef, intercept), max(solutions, key=lambda s: s.certificate)
+
+
+def known_pairs(target: PairTarget, n_items: int) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """First and second items, weights and values of the unordered pairs whose target is known."""
+    index = pair_index(n_items)
+    y = target(slice(None), slice(None))[index.first, index.second]
+    used = ~np.isnan(y)
+    return index.first[used], index.second[used], index.weight[used], y[used]
+
+
+def _learn_all_pairs(task: Regression, X: NDArray, target: PairTarget) -> tuple[Kernel, HyperSolution]:
+    hyper, (first, second, weight, y) = task.hyper_kernel, known_pairs(target, len(X))
+    pairs = take_pairs(X, first, second)
+    if task.epsilon is None:
+        assert task.alpha is not None
+        solution = ridge_exact(hyper(pairs), y, weight, task.alpha, task.fit_intercept)
+    else:
+        C = task.loss_weight(np.sqrt(weight.sum()))
+        solution = HyperSolution(*tube_machine(hyper(pairs), y, C, task.epsilon, weight, tol=task.tol))
+    coef = solution.coef * hyper.center_scale(pairs)
+    return HyperExpansion(hyper, hyper.centers_of(pairs), coef, solution.intercept), solution
+
+
+def _solve_part(
+    task: Regression,
+    X: NDArray,
+    target: PairTarget,
+    centers: NDArray,
+    gram: NDArray,
+    seed: int,
+    report: Report | None = None,
+) -> HyperSolution:
+    """One part's solution; a module-level function so that any joblib backend can run it."""
+    design, intercept = make_design(task.hyper_kernel, X, centers), task.fit_intercept
+    n, p = design.shape
+    options: dict[str, Any] = {"tol": task.tol, "max_iter": task.max_iter, "callback": report}
+    if task.epsilon is not None:
+        return svr_admm(design, target, gram, task.loss_weight(n), task.epsilon, **options)
+    assert task.alpha is not None
+    if task.nonnegative:
+        return ridge_nonnegative(normal_equations(design, target, intercept), gram, task.alpha)
+    if task.solver == "cg" or (task.solver == "auto" and n**2 * p**2 > _DIRECT_WORK):
+        random = np.random.RandomState(seed)
+        return ridge_cg(design, target, gram, task.alpha, fit_intercept=intercept, random_state=random, **options)
+    whitening = whiten(gram)
+    equations = normal_equations(design, target, intercept, whitening=whitening)
+    return ridge_path(equations, whitening, np.array([task.alpha]))[0]
+
+
+def _learn_tensor(
+    task: Regression, X: NDArray, target: PairTarget, random, report: Report | None
+) -> tuple[Kernel, TensorSolution]:
+    hyper, count, alpha = task.hyper_kernel, task.n_landmarks, task.alpha
+    assert alpha is not None
+    if count is None or count >= len(X):
+        landmarks, basis = X, item_basis(hyper.items(X))
+    else:
+        method = "kmeans" if task.landmark_method == "kmeans" else "uniform"
+        landmarks = X[select_landmarks(Gaussian(hyper.length_scale), X, count, method, random)]
+        basis = landmark_basis(hyper.items(landmarks), hyper.items(X, landmarks))
+    S, trends, noise = target(slice(None), slice(None)), tensor_trends(hyper, X), hyper.item_noise
+    if target.missing:
+        options: dict[str, Any] = {"tol": task.tol, "max_iter": task.max_iter, "callback": report}
+        solution = tensor_ridge_missing(S, basis, trends, noise, max(alpha, 1e-4), **options)
+    else:
+        solution = TensorProblem(S, basis, trends).solve(noise, alpha, with_items=hyper.remember_items)
+    memory = (X, solution.item_coef, solution.item_values) if hyper.remember_items else (None, None, None)
+    projection, knots = basis.projection, hyper.knots(X)
+    return TensorExpansion(hyper, landmarks, projection, solution.core, knots, solution.trend_coef, *memory), solution
+
+
+def hyper_candidates(hyper_kernel: Any, X: NDArray) -> list:
+    """The hyper-kernels to choose from: the given one, or a family scaled to the data."""
     if isinstance(hyper_kernel, HyperKernel | TensorHyper):
         hyper_kernel._check(X.shape[1])
         return [hyper_kernel]
@@ -259,198 +347,171 @@ def hyper_candidates(hyper_kernel: Any, X: NDArray) -> list:
 
 
 def spread_of(X: Any) -> float:
-    """The root of the total variance of the features, the unit of all length scales that are tried.
-
-    Parameters
-    ----------
-    X : array of shape (n, n_features)
-        The items; of very many, ten thousand are looked at.
-
-    Returns
-    -------
-    float
-        The spread, 1 for equal items.
-    """
+    """The root of the total variance of the features, the unit of all length scales that are tried."""
     rows = X[:: max(1, len(X) // 10_000)]
     return float(np.sqrt(rows.var(axis=0).sum())) or 1.0
 
 
-class Choice(NamedTuple):
-    """What the search found.
+def choose_regression(
+    task: Regression, X: Any, target: PairTarget, cv: Any, random, report: Report | None = None
+) -> tuple[Regression, list[dict]]:
+    """The task with its hyper-kernel and its penalty, and the relative error of every candidate.
 
-    Parameters
-    ----------
-    hyper : HyperKernel or TensorHyper
-        The hyper-kernel.
-    alpha : float
-        The ridge penalty.
-    results : list of dict
-        One entry per candidate with its relative error; empty when nothing was searched.
+    Chosen by leaving items out: every pair that touches a left-out item is left out.
     """
+    candidates = hyper_candidates(task.hyper_kernel, X)
+    if isinstance(candidates[0], TensorHyper):
+        return _search_tensor(task, X, target(slice(None), slice(None)), candidates, cv, random, report)
+    if task.epsilon is None:
+        return _search_ridge(task, X, target, candidates, cv, random, report)
+    # the squared loss ranks hyper-kernels alike, and is far faster
+    squared = task._replace(alpha=None if len(candidates) > 1 else 1e-4, fit_intercept=True)
+    chosen, results = _search_ridge(squared, X, target, candidates, cv, random, report)
+    task = task._replace(hyper_kernel=chosen.hyper_kernel, alpha=chosen.alpha)
+    if task.C is not None or len(X) < 3:
+        return task, results
+    alpha, more = _search_loss_weight(task, X, target, min(cv, 3) if isinstance(cv, Integral) else cv, random)
+    return task._replace(alpha=alpha), results + more
 
-    hyper: Any
-    alpha: float
-    results: list[dict]
 
+def _search_ridge(
+    task: Regression, X: Any, target: PairTarget, candidates: list, cv: Any, random, report: Report | None
+) -> tuple[Regression, list[dict]]:
+    """Hyper-kernel and penalty on at most 300 items and 150 centers.
 
-def ordered_folds(fold_of: NDArray) -> tuple[NDArray, list[slice]]:
-    """An order of the items in which folds are consecutive, and the folds as slices of it."""
-    order = np.argsort(fold_of, kind="stable")
-    edges = np.concatenate([[0], np.cumsum(np.bincount(fold_of))])
-    return order, [slice(a, b) for a, b in pairwise(edges)]
-
-
-def search_ridge(
-    X: NDArray,
-    target: PairTarget,
-    candidates: list,
-    alpha: float | None,
-    *,
-    cv: int,
-    fit_intercept: bool,
-    nonnegative: bool,
-    random,
-    callback: Callable[[dict], bool] | None = None,
-) -> Choice:
-    """Choose hyper-kernel and penalty by cross-validation split by items.
-
-    Every pair that touches a left-out item is left out. Parameters are chosen on at most 300 random items and 150
-    centers; all folds and penalties share one pass over the pairs per hyper-kernel.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        The items.
-    target : PairTarget
-        The target.
-    candidates : list of HyperKernel
-        The hyper-kernels.
-    alpha : float or None
-        The penalty; None to choose it too.
-    cv : int
-        Number of folds.
-    fit_intercept, nonnegative : bool
-        As in `HyperRidge`.
-    random : RandomState
-        The source of randomness.
-    callback : callable or None, default=None
-        Called with a dict after every hyper-kernel; a true result ends the search.
-
-    Returns
-    -------
-    Choice
-        The best.
+    All folds and penalties share one pass over the pairs per hyper-kernel.
     """
-    alphas = ALPHAS if alpha is None else np.array([alpha])
+    alphas = ALPHAS if task.alpha is None else np.array([task.alpha])
     if len(candidates) * len(alphas) == 1 or len(X) < 3:
-        return Choice(candidates[len(candidates) // 2], float(alphas[len(alphas) // 2]), [])
-    index = random.permutation(len(X))[:SEARCH_ITEMS]
-    order, folds = ordered_folds(fold_numbers(cv, X[index], random_state=random))
-    X, target = X[index[order]], target.take(index[order])
+        middle = candidates[len(candidates) // 2]
+        return task._replace(hyper_kernel=middle, alpha=float(alphas[len(alphas) // 2])), []
+    X, target, folds = _folded_sample(X, target, SEARCH_ITEMS, cv, random)
     pairs = random_pairs(X, SEARCH_CENTERS, random)
-
-    results = []
+    results: list[dict] = []
     for hyper in candidates:
         centers = hyper.centers_of(pairs)
         gram = hyper.gram(centers)
         # coefficients that cannot be negative cannot cancel either, so they need no whitening
-        whitening = None if nonnegative else whiten(gram)
-        solve = partial(_solve_nonnegative, gram=gram) if nonnegative else None
-        equations = fold_equations(make_design(hyper, X, centers), target, folds, fit_intercept, whitening)
-        errors = ridge_validation(equations, len(gram), alphas, solve)
-        results += [
-            {"hyper_kernel": hyper, "alpha": float(a), "error": float(np.sqrt(e))} for a, e in zip(alphas, errors)
-        ]
-        if callback is not None and callback({"stage": "search", "error": float(np.sqrt(errors.min()))}):
+        whitening = None if task.nonnegative else whiten(gram)
+        equations = fold_equations(make_design(hyper, X, centers), target, folds, task.fit_intercept, whitening)
+        errors = np.sqrt(ridge_validation(equations, gram, alphas, task.nonnegative))
+        results += [{"hyper_kernel": hyper, "alpha": float(a), "error": float(e)} for a, e in zip(alphas, errors)]
+        if report is not None and report({"stage": "search", "error": float(errors.min())}):
             break
-    best = min(results, key=lambda row: row["error"])
-    return Choice(best["hyper_kernel"], best["alpha"], results)
+    best = _best(results)
+    return task._replace(hyper_kernel=best["hyper_kernel"], alpha=best["alpha"]), results
 
 
-def _solve_nonnegative(equations: NormalEquations, alpha: float, gram: NDArray) -> HyperSolution:
-    return ridge_nonnegative(equations, gram, alpha)
+def _folded_sample(X: Any, target: PairTarget, most: int, cv: Any, random) -> tuple[NDArray, PairTarget, list[slice]]:
+    """Some of the items in an order in which folds are consecutive, their target, and the folds as slices."""
+    index = random.permutation(len(X))[:most]
+    y = target.values if target.values.ndim == 1 else None
+    fold_of = fold_numbers(cv_of_rows(cv, index, len(X), y), X[index], random_state=random)
+    order = index[np.argsort(fold_of, kind="stable")]
+    edges = np.concatenate([[0], np.cumsum(np.bincount(fold_of))])
+    return X[order], target.take(order), [slice(a, b) for a, b in pairwise(edges)]
 
 
-def search_tensor(
-    X: NDArray,
-    S: NDArray,
-    candidates: list,
-    alpha: float | None,
-    *,
-    search_noise: bool,
-    cv: int,
-    random,
-    callback: Callable[[dict], bool] | None = None,
-) -> Choice:
-    """Choose the tensor hyper-kernel, its noise and the penalty by leaving folds of items out.
+def _best(results: list[dict]) -> dict:
+    return min(results, key=lambda row: row["error"])
+
+
+def _search_loss_weight(task: Regression, X: Any, target: PairTarget, cv: Any, random) -> tuple[float, list[dict]]:
+    """The loss's weight, as the alpha it belongs to, on at most 75 items and all their pairs."""
+    X, target, folds = _folded_sample(X, target, SEARCH_ITEMS_SVR, cv, random)
+    everything = np.arange(len(X))
+    T = target(everything, everything)
+    errors, square = np.zeros(len(SVR_ALPHAS)), np.finfo(float).tiny
+    for fold in folds:
+        held, rest = everything[fold], np.delete(everything, fold)
+        square += float(np.nansum(T[held] ** 2))
+        for k, alpha in enumerate(SVR_ALPHAS):
+            kernel, _ = _learn_all_pairs(task._replace(alpha=float(alpha)), X[rest], target.take(rest))
+            errors[k] += float(np.nansum((kernel(X[held], X) - T[held]) ** 2))
+    relative = np.sqrt(errors / square)
+    results = [
+        {"hyper_kernel": task.hyper_kernel, "alpha": float(a), "C": loss_weight(a, len(X)), "error": float(e)}
+        for a, e in zip(SVR_ALPHAS, relative)
+    ]
+    return float(SVR_ALPHAS[int(np.argmin(errors))]), results
+
+
+def _search_tensor(
+    task: Regression, X: Any, S: NDArray, candidates: list, cv: Any, random, report: Report | None
+) -> tuple[Regression, list[dict]]:
+    """The tensor hyper-kernel, its noise where it has a name, and the penalty, on at most 500 items.
 
     Scales, noise and trend are compared at ``alpha = 0`` without refits; then the penalty, with refits. Missing
     entries are first filled by a fit with middling parameters, and never counted as errors.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        The items.
-    S : ndarray of shape (n, n)
-        The similarities, NaN where unknown.
-    candidates : list of TensorHyper
-        The hyper-kernels.
-    alpha : float or None
-        The penalty; None to choose it too.
-    search_noise : bool
-        Whether the noise is chosen as well.
-    cv : int
-        Number of folds.
-    random : RandomState
-        The source of randomness.
-    callback : callable or None, default=None
-        Called with a dict after every hyper-kernel; a true result ends the comparison of hyper-kernels.
-
-    Returns
-    -------
-    Choice
-        The best.
     """
     middle = candidates[2] if len(candidates) > 2 else candidates[0]
-    missing = bool(np.isnan(S).any())
-    if len(X) < 3 or (len(candidates) == 1 and not search_noise and alpha is not None):
-        return Choice(middle, 0.0 if alpha is None else alpha, [])
+    named = isinstance(task.hyper_kernel, str)
+    if len(X) < 3 or (not named and task.alpha is not None):
+        return task._replace(hyper_kernel=middle, alpha=0.0 if task.alpha is None else task.alpha), []
     index = random.permutation(len(X))[:SEARCH_ITEMS_TENSOR]
-    X, S = X[index], S[np.ix_(index, index)]
+    cv, X, S = cv_of_rows(cv, index, len(X)), X[index], S[np.ix_(index, index)]
     used = ~np.isnan(S)
-    if missing:
+    if not used.all():
         S = _fill(X, S, middle)
     folds = [fold for _, fold in make_folds(cv, X, random_state=random)]
-    squares = _fold_squares(S, folds, used)
-    bases: dict[bytes, Any] = {}
+    comparison = _TensorComparison(X, S, used, folds, TENSOR_NOISES if named else None, report)
+    results = comparison.compare(candidates)
+    if named and X.shape[1] <= SEARCH_FEATURES:  # trends of single features at the best scales only
+        ranked = sorted(results, key=lambda row: row["error"])
+        scales = list(dict.fromkeys(float(row["hyper_kernel"].length_scale) for row in ranked))[:2]
+        results += comparison.compare([_changed(middle, length_scale=scale, trend="features") for scale in scales])
+    best = _best(results)
+    if task.alpha is None:
+        penalties = comparison.compare_penalties(best["hyper_kernel"])
+        results, best = results + penalties, _best(penalties)
+    alpha = best["alpha"] if task.alpha is None else task.alpha
+    return task._replace(hyper_kernel=best["hyper_kernel"], alpha=alpha), results
 
-    def compare(hypers: list) -> list[dict]:
-        rows = []
+
+class _TensorComparison:
+    """Relative errors of tensor hyper-kernels on left-out items, new with known and new with new ones alike."""
+
+    def __init__(self, X: NDArray, S: NDArray, used: NDArray, folds: list[NDArray], noises: Any, report: Report | None):
+        self.X, self.S, self.used, self.folds, self.noises, self.report = X, S, used, folds, noises, report
+        self.squares = _fold_squares(S, folds, used)
+        self.bases: dict[bytes, Any] = {}
+
+    def compare(self, hypers: list[TensorHyper]) -> list[dict]:
+        """Hyper-kernels with all noises, at ``alpha = 0``."""
+        rows: list[dict] = []
         for hyper in hypers:
             key = np.asarray(hyper.length_scale, dtype=float).tobytes()
-            if key not in bases:
-                bases[key] = item_basis(hyper.items(X))
-            problem = TensorProblem(S, bases[key], tensor_trends(hyper, X))
-            for noise in TENSOR_NOISES if search_noise else (hyper.item_noise,):
-                errors = problem.leave_out_errors(noise, folds, used)
-                error = float(np.sqrt(np.mean(errors / squares)))
+            if key not in self.bases:
+                self.bases[key] = item_basis(hyper.items(self.X))
+            problem = TensorProblem(self.S, self.bases[key], tensor_trends(hyper, self.X))
+            for noise in (hyper.item_noise,) if self.noises is None else self.noises:
+                errors = problem.leave_out_errors(noise, self.folds, self.used)
+                error = float(np.sqrt(np.mean(errors / self.squares)))
                 rows.append({"hyper_kernel": _changed(hyper, item_noise=noise), "alpha": 0.0, "error": error})
-            if callback is not None and callback({"stage": "search", "error": min(row["error"] for row in rows)}):
+            if self.report is not None and self.report({"stage": "search", "error": _best(rows)["error"]}):
                 break
         return rows
 
-    results = compare(candidates)
-    if search_noise and X.shape[1] <= SEARCH_FEATURES:  # trends of single features at the best scales only
-        ranked = sorted(results, key=lambda row: row["error"])
-        scales = list(dict.fromkeys(float(row["hyper_kernel"].length_scale) for row in ranked))[:2]
-        results += compare([_changed(middle, length_scale=scale, trend="features") for scale in scales])
-    best = min(results, key=lambda row: row["error"])
-    if alpha is None:
-        penalties = _refit_errors(X, S, best["hyper_kernel"], folds, used, squares)
-        results += penalties
-        best = min(penalties, key=lambda row: row["error"])
-        alpha = best["alpha"]
-    return Choice(best["hyper_kernel"], alpha, results)
+    def compare_penalties(self, hyper: TensorHyper) -> list[dict]:
+        """All penalties, refitting without each fold."""
+        X, S, errors = self.X, self.S, np.zeros((len(TENSOR_ALPHAS), 2))
+        for fold in self.folds:
+            rest = np.setdiff1d(np.arange(len(X)), fold)
+            basis = item_basis(hyper.items(X[rest]))
+            problem = TensorProblem(S[np.ix_(rest, rest)], basis, tensor_trends(hyper, X[rest]))
+            knots = hyper.knots(X[rest])
+            r = hyper.items(X[fold], X[rest]) @ basis.projection
+            for k, penalty in enumerate(TENSOR_ALPHAS):
+                solution = problem.solve(hyper.item_noise, penalty)
+                blocks = (r @ solution.item_coef, rest), (r @ solution.core @ r.T, fold)
+                for part, (values, columns) in enumerate(blocks):
+                    if len(solution.trend_coef):
+                        same = fold[:, None] == columns
+                        values = values + hyper.trend_values(X[fold], X[columns], knots, solution.trend_coef, same)
+                    block = np.ix_(fold, columns)
+                    errors[k, part] += float(np.sum(np.where(self.used[block], values - S[block], 0.0) ** 2))
+        totals = np.sqrt(np.mean(errors / self.squares, axis=1))
+        return [{"hyper_kernel": hyper, "alpha": float(a), "error": float(e)} for a, e in zip(TENSOR_ALPHAS, totals)]
 
 
 def _changed(hyper: TensorHyper, **changes) -> TensorHyper:
@@ -461,6 +522,7 @@ def _fill(X: NDArray, S: NDArray, hyper: TensorHyper) -> NDArray:
     noise = 1e-2
     basis = item_basis(hyper.items(X))
     solution = tensor_ridge_missing(S, basis, tensor_trends(hyper, X), noise, 1e-2, tol=1e-3, max_iter=100)
+    assert solution.item_values is not None
     return np.where(np.isnan(S), solution.item_values, S)
 
 
@@ -474,63 +536,9 @@ def _fold_squares(S: NDArray, folds: list[NDArray], used: NDArray) -> NDArray:
     return np.maximum([whole - within, within], np.finfo(float).tiny)
 
 
-def _refit_errors(
-    X: NDArray, S: NDArray, hyper: TensorHyper, folds: list[NDArray], used: NDArray, squares: NDArray
-) -> list[dict]:
-    """The validation error of every penalty, refitting without each fold."""
-    errors = np.zeros((len(TENSOR_ALPHAS), 2))
-    for fold in folds:
-        rest = np.setdiff1d(np.arange(len(X)), fold)
-        basis = item_basis(hyper.items(X[rest]))
-        problem = TensorProblem(S[np.ix_(rest, rest)], basis, tensor_trends(hyper, X[rest]))
-        knots = hyper.knots(X[rest])
-        r = hyper.items(X[fold], X[rest]) @ basis.projection
-        for k, penalty in enumerate(TENSOR_ALPHAS):
-            solution = problem.solve(hyper.item_noise, penalty)
-            blocks = (r @ solution.item_coef, rest), (r @ solution.core @ r.T, fold)
-            for part, (values, columns) in enumerate(blocks):
-                if len(solution.trend_coef):
-                    same = fold[:, None] == columns
-                    values = values + hyper.trend_values(X[fold], X[columns], knots, solution.trend_coef, same)
-                gap = np.where(used[np.ix_(fold, columns)], values - S[np.ix_(fold, columns)], 0.0)
-                errors[k, part] += float(np.sum(gap**2))
-    totals = np.sqrt(np.mean(errors / squares, axis=1))
-    return [{"hyper_kernel": hyper, "alpha": float(a), "error": float(e)} for a, e in zip(TENSOR_ALPHAS, totals)]
-
-
 def tensor_trends(hyper: TensorHyper, X: NDArray) -> list[NDArray]:
-    """The trend functions between the training items.
-
-    Parameters
-    ----------
-    hyper : TensorHyper
-        The hyper-kernel.
-    X : ndarray of shape (n, n_features)
-        The items.
-
-    Returns
-    -------
-    list of ndarray of shape (n, n)
-        One matrix per trend function.
-    """
+    """The trend functions between the training items."""
     return list(hyper.trends(X, X, hyper.knots(X), np.eye(len(X), dtype=bool)))
-
-
-def leverage_sample(K: NDArray, size: int, random_state) -> NDArray:
-    """Draw indices with probability proportional to their ridge leverage scores.
-
-    The scores are ``diag(K (K + ridge)^-1)`` with the ridge at the size-th eigenvalue, so that they sum to about
-    ``size``. Cost: one eigendecomposition of K.
-    """
-    n = len(K)
-    if size >= n:
-        return np.arange(n)
-    values, vectors = eigh(K)
-    values = np.maximum(values, 0.0)
-    ridge = max(values[n - size], 1e-12 * values[-1], np.finfo(float).tiny)
-    scores = np.square(vectors) @ (values / (values + ridge))
-    scores = np.maximum(scores, 1e-12 * scores.max())
-    return random_state.choice(n, size, replace=False, p=scores / scores.sum())
 
 
 def fold_equations(
@@ -549,9 +557,12 @@ def fold_equations(
 
 
 def ridge_validation(
-    equations: dict[tuple[int, int], NormalEquations], n_terms: int, alphas: NDArray, solve: Callable | None = None
+    equations: dict[tuple[int, int], NormalEquations], gram: NDArray, alphas: NDArray, nonnegative: bool = False
 ) -> NDArray:
-    """Squared errors on pairs that touch a left-out fold, summed over folds, relative to the target's square."""
+    """Squared errors on pairs that touch a left-out fold, summed over folds, relative to the target's square.
+
+    The equations are whitened, unless coefficients must not be negative.
+    """
     n_folds = 1 + max(g for _, g in equations)
     errors, square = np.zeros(len(alphas)), np.finfo(float).tiny
     for fold in range(n_folds):
@@ -559,10 +570,10 @@ def ridge_validation(
         outside = [value for key, value in equations.items() if fold in key]
         train, held = (reduce(add, parts) for parts in (inside, outside))
         square += held.square
-        if solve is None:
-            solutions = [(u, b) for u, b, _ in whitened_path(train, n_terms, alphas)]
+        if nonnegative:
+            path = [ridge_nonnegative(train, gram, alpha)[:2] for alpha in alphas]
         else:
-            solutions = [(s.coef, s.intercept) for s in (solve(train, alpha) for alpha in alphas)]
-        for k, (c, b) in enumerate(solutions):
+            path = [(u, b) for u, b, _ in whitened_path(train, len(gram), alphas)]
+        for k, (c, b) in enumerate(path):
             errors[k] += held.error(np.append(c, b) if len(held.rhs) > len(c) else c)
     return errors / square

@@ -1,4 +1,4 @@
-"""Stage 2 of the two-stage hyper-kernel estimators: machines with a learned kernel, and how both stages are chosen."""
+"""Stage 2 of the two-stage hyper-kernel estimators: machines with a learned kernel, and the choice of both stages."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,11 +12,14 @@ from sklearn.base import BaseEstimator
 from sklearn.svm import SVC, SVR
 from sklearn.utils import check_random_state
 
-from mercerless._blocks import is_dask, map_rows, reduce_rows, take_rows
-from mercerless._memory import check_memory, memory_budget, row_blocks
-from mercerless.kernels.base import Kernel
-from mercerless.lowrank import nystroem, select_landmarks
-from mercerless.selection.folds import fold_numbers
+from mercerless._blocks import is_dask, map_rows, reduce_rows
+from mercerless._memory import memory_budget, row_blocks
+from mercerless.kernels.base import Kernel, Scale
+from mercerless.kernels.hyper import GaussianHyper, HyperKernel
+from mercerless.kernels.learned import HyperExpansion
+from mercerless.lowrank import LandmarkMap, nystroem, select_landmarks
+from mercerless.selection.folds import Split, first_until, fold_numbers, make_folds
+from mercerless.selection.hyper import Regression, choose_regression, encode_target, learn_kernel, spread_of
 from mercerless.solvers.linear import (
     HingeSums,
     LinearSolution,
@@ -29,189 +32,111 @@ from mercerless.solvers.linear import (
 from mercerless.solvers.svm import stabilize
 
 _BLOCK_BYTES = 2**27
-# held-out rows that settle a comparison of candidates
-HELD_ROWS = 2000
-
-
-class LandmarkMap:
-    """Features of rows: similarities to landmarks times weights. Holds nothing else, so that it travels well.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The kernel.
-    landmarks : ndarray of shape (m, n_features)
-        The landmarks.
-    weights : ndarray of shape (m, rank)
-        From similarities to features.
-    """
-
-    def __init__(self, kernel: Kernel, landmarks: NDArray, weights: NDArray):
-        self.kernel, self.landmarks, self.weights = kernel, landmarks, weights
-
-    @property
-    def bytes_per_row(self) -> float:
-        """What the features of one row need on the way."""
-        return 32.0 * (len(self.landmarks) + self.weights.shape[1])
-
-    def __call__(self, rows: NDArray) -> NDArray:
-        return self.kernel(rows, self.landmarks) @ self.weights
+_HELD_ROWS = 2000  # held-out rows that settle a comparison of candidates
+# where candidates are compared, stage 1 has at most this many items and sections
+_TUNE_ITEMS = 2000
+_TUNE_LANDMARKS = 200
+_PART_ITEMS = 500  # items in a part where the number of parts is chosen
+_SMOOTH = 1e-2  # a penalty that leaves the learned kernel near the base kernel; always a candidate
+_FEWEST = 10  # items below which nothing is compared
+_BASE_SCALES = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
 class Stage:
-    """Stage 2: a machine with a given kernel.
+    """Stage 2: a machine with a given kernel, for labels or for values, which it standardizes by `moments`."""
 
-    Attributes
-    ----------
-    grid : ndarray
-        Values of the loss weight C to compare.
-    C : float or None
-        The one used.
-    kernel : Kernel
-        The kernel used.
-    classify : bool
-        Whether y are labels.
-    certificate : float
-        The relative optimality gap, where the machine does not warn itself.
-    refines : bool
-        Whether `scores` asks a cheaper machine, so that C has to be chosen with the machine itself.
-    """
-
-    grid: NDArray
-    C: float | None
+    grid: NDArray  # values of the loss weight C to compare
     kernel: Kernel
-    classify: bool
-    certificate: float = 0.0
-    refines = False
+    C: float | None
+    certificate: float = 0.0  # the relative optimality gap, where the machine does not warn itself
+    moments: tuple[float, float] | None = None  # mean and standard deviation of values; None: labels
+    refines = False  # whether `scores` asks a cheaper machine, so that C has to be chosen by `exact_scores`
 
     def fit(self, kernel: Kernel, X: Any, y: NDArray, C: float | None) -> "Stage":
-        """Fit the machine.
+        """Fit the machine; None as C where it chooses that itself."""
+        self.kernel, self.C = kernel, C
+        self._fit(X, self._standard(y))
+        return self
 
-        Parameters
-        ----------
-        kernel : Kernel
-            The kernel.
-        X : ndarray or dask.array.Array of shape (n, n_features)
-            The items.
-        y : ndarray of shape (n,)
-            Labels or values.
-        C : float or None
-            The loss weight; None where the machine chooses it itself.
-
-        Returns
-        -------
-        Stage
-            Itself.
-        """
-        raise NotImplementedError
-
-    def evaluate(self, method: str, X: NDArray) -> NDArray:
-        """Call a method of the machine on new rows.
-
-        Parameters
-        ----------
-        method : {"predict", "decision_function"}
-            The method.
-        X : ndarray of shape (n, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n,) or (n, n_classes)
-            Its results.
-        """
-        raise NotImplementedError
+    def evaluate(self, method: str, X: Any) -> NDArray:
+        """What `predict` or `decision_function` says of new rows."""
+        values = self._evaluate(method, X)
+        return values if self.moments is None else values * self.moments[1] + self.moments[0]
 
     def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
-        """How good the machines of the whole grid are on held-out rows, or cheaper ones that rank kernels alike.
+        """Right predictions, or squared errors times -1, on held-out rows Z, for the whole grid.
 
-        Parameters
-        ----------
-        kernel : Kernel
-            The kernel.
-        X, Z : ndarray
-            Training and held-out items.
-        y, z : ndarray
-            Their labels or values.
-
-        Returns
-        -------
-        ndarray of shape (n_values,)
-            Right predictions, or squared errors times -1, summed: larger is better.
+        The machine may be a cheaper one that ranks kernels alike.
         """
+        return self._in_units(self._scores(kernel, X, self._standard(y), Z, self._standard(z)))
+
+    def exact_scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+        """The scores of the machine itself."""
+        return self._in_units(self._exact_scores(kernel, X, self._standard(y), Z, self._standard(z)))
+
+    def _standard(self, y: NDArray) -> NDArray:
+        return y if self.moments is None else (y - self.moments[0]) / self.moments[1]
+
+    def _in_units(self, scores: NDArray) -> NDArray:
+        return scores if self.moments is None else scores * self.moments[1] ** 2
+
+    def _fit(self, X: Any, y: NDArray) -> None:
         raise NotImplementedError
 
-    def guard(self, n_items: int) -> None:
-        """Raise MemoryError, before any work, where the machine will not fit into the memory limit.
+    def _evaluate(self, method: str, X: Any) -> NDArray:
+        raise NotImplementedError
 
-        Parameters
-        ----------
-        n_items : int
-            The number of rows.
-        """
+    def _scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+        raise NotImplementedError
+
+    _exact_scores = _scores
 
 
 class KernelStage(Stage):
     """A support vector machine on the matrix of the learned kernel, its negative directions flipped.
 
     libsvm stops anywhere when the kernel is indefinite, often far from a useful machine; the flipped matrix
-    ``K @ projector`` is positive semi-definite and new rows get the same projector.
-
-    Parameters
-    ----------
-    epsilon : float or None
-        Half the width of the tube of a regression; None: classification.
-    memory_limit : int, float, str or None
-        Bytes that may be used.
+    ``K @ projector`` is positive semi-definite and new rows get the same projector. A regression's tube
+    is ``epsilon`` standard deviations wide on either side.
     """
 
-    def __init__(self, epsilon: float | None, memory_limit: Any):
-        self.epsilon, self.memory_limit = epsilon, memory_limit
-        self.grid = np.logspace(-2, 3, 6) if epsilon is None else np.logspace(-1, 4, 6)
-        self.refines, self.classify = epsilon is not None, epsilon is None
+    def __init__(self, epsilon: float = 0.0, moments: tuple[float, float] | None = None):
+        self.epsilon, self.moments, self.refines = epsilon, moments, moments is not None
+        self.grid = np.logspace(-2, 3, 6) if moments is None else np.logspace(-1, 4, 6)
 
-    def guard(self, n_items: int) -> None:
-        check_memory(
-            40.0 * n_items**2,
-            f"The flipped kernel matrix of {n_items} items",
-            self.memory_limit,
-            "use machine='linear' or raise memory_limit",
-        )
+    def _fit(self, X: NDArray, y: NDArray) -> None:
+        K, self.projector = _flipped(self.kernel, X)
+        self.items, self.model = X, self._machine(self.C).fit(K, y)
 
-    def fit(self, kernel: Kernel, X: NDArray, y: NDArray, C: float) -> "KernelStage":
-        K, self.projector = _flipped(kernel, X)
-        self.kernel, self.items, self.C = kernel, X, C
-        self.model = self._machine(C).fit(K, y)
-        return self
+    def _evaluate(self, method: str, X: NDArray) -> NDArray:
+        values = [
+            getattr(self.model, method)(_projected(self.kernel(X[rows], self.items), self.projector))
+            for rows in row_blocks(len(X), 16.0 * len(self.items), _BLOCK_BYTES)
+        ]
+        return np.concatenate(values)
 
-    def evaluate(self, method: str, X: NDArray) -> NDArray:
-        return np.concatenate(
-            [
-                getattr(self.model, method)(_projected(self.kernel(X[rows], self.items), self.projector))
-                for rows in row_blocks(len(X), 16.0 * len(self.items), _BLOCK_BYTES)
-            ]
-        )
-
-    def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+    def _scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
         # of a regression: kernel ridge regression, whose whole path costs one eigendecomposition
-        if self.epsilon is None:
-            return self._machine_scores(kernel, X, y, Z, z)
+        if self.moments is None:
+            return self._exact_scores(kernel, X, y, Z, z)
         s, V = eigh(kernel(X))
         mean = y.mean()
         path = (V * np.where(s < 0, -1.0, 1.0)) @ ((V.T @ (y - mean))[:, None] / (np.abs(s)[:, None] + 1 / self.grid))
         return -np.sum((kernel(Z, X) @ path + mean - z[:, None]) ** 2, axis=0)
 
-    def _machine_scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
-        if self.epsilon is None and np.all(y == y[0]):
+    def _exact_scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+        if self.moments is None and np.all(y == y[0]):
             return np.full(len(self.grid), float(np.sum(z == y[0])))
         K, projector = _flipped(kernel, X)
         K_new = _projected(kernel(Z, X), projector)
-        found = [self._machine(C).fit(K, y).predict(K_new) for C in self.grid]
-        return np.array([_score(f, z, self.epsilon is None) for f in found])
+        return np.array([self._score(self._machine(C).fit(K, y).predict(K_new), z) for C in self.grid])
 
-    def _machine(self, C: float) -> SVC | SVR:
-        settings = {"kernel": "precomputed", "C": C, "cache_size": 500}
-        return SVC(break_ties=True, **settings) if self.epsilon is None else SVR(epsilon=self.epsilon, **settings)
+    def _score(self, values: NDArray, truth: NDArray) -> float:
+        return float(np.sum(values == truth) if self.moments is None else -np.sum((values - truth) ** 2))
+
+    def _machine(self, C: float | None) -> SVC | SVR:
+        options = {"kernel": "precomputed", "C": C, "cache_size": 500}
+        return SVC(break_ties=True, **options) if self.moments is None else SVR(epsilon=self.epsilon, **options)
 
 
 def _flipped(kernel: Kernel, X: NDArray) -> tuple[NDArray, NDArray | None]:
@@ -227,116 +152,85 @@ def _projected(K: NDArray, projector: NDArray | None) -> NDArray:
     return K if projector is None else K @ projector
 
 
-def _score(found: NDArray, truth: NDArray, classify: bool) -> float:
-    return float(np.sum(found == truth)) if classify else -float(np.sum((found - truth) ** 2))
-
-
 class LinearStage(Stage):
     """A linear machine on low-rank features of the learned kernel, from passes over blocks of rows.
 
     Classification has the squared hinge loss (one class against the rest), regression the squared loss; both are
     solved by Newton's method or in closed form from sums over rows, so X may be an array, a memory map or a Dask
     array. The features are kept where they fit into the memory limit, else computed again in every pass.
-
-    Parameters
-    ----------
-    classify : bool
-        Labels or values.
-    n_components : int
-        Landmarks of the low-rank approximation.
-    cv : int
-        Folds for the regression's C.
-    memory_limit : int, float, str or None
-        Bytes that may be used.
-    random_state : int, RandomState or None
-        Draws landmarks and folds.
     """
 
-    def __init__(self, classify: bool, n_components: int, cv: int, memory_limit: Any, random_state: Any):
-        self.classify, self.n_components, self.cv = classify, n_components, cv
-        self.memory_limit, self.random_state = memory_limit, random_state
-        self.grid = np.logspace(-1, 3, 5) if classify else np.logspace(-3, 6, 10)
+    def __init__(self, n_components: int, cv: Any, random_state: Any, moments: tuple[float, float] | None = None):
+        self.n_components, self.cv, self.random_state, self.moments = n_components, cv, random_state, moments
+        self.grid = np.logspace(-1, 3, 5) if moments is None else np.logspace(-3, 6, 10)
 
-    def fit(self, kernel: Kernel, X: Any, y: NDArray, C: float | None) -> "LinearStage":
+    def _fit(self, X: Any, y: NDArray) -> None:
         random = check_random_state(self.random_state)
-        features = self._map(kernel, X, self.n_components, random)
+        features = self._features(self.kernel, X, self.n_components, random)
         rows, of_rows = self._rows(features, X)
-        if self.classify:
-            classes, signs = _signs(y)
-            solution = self._hinge(features, rows, of_rows, signs, C)
+        over_rows = partial(reduce_rows, bytes_per_row=2 * features.bytes_per_row, budget=self._block)
+        if self.moments is None:
+            self.classes, signs = _signs(y)
+
+            def run(old: NDArray, new: NDArray) -> list[HingeSums]:
+                return over_rows(partial(_hinge_of_rows, of_rows, old, new), _add_all, (rows, signs))
+
+            solution = squared_hinge(run, features.weights.shape[1], np.full(signs.shape[1], self.C))
         else:
-            classes = None
-            fold_of = fold_numbers(self.cv, X, random_state=random) if C is None else np.zeros(len(y), dtype=int)
-            n_folds = fold_of.max() + 1
-            moments = reduce_rows(
-                partial(_moments, of_rows, n_folds), add, (rows, y, fold_of), features.bytes_per_row, self._block
-            )
-            solution, C, _ = ridge_choice(moments, self.grid if C is None else np.array([C]))
-        self.kernel, self.C, self.certificate, self.classes = kernel, C, solution.certificate, classes
-        self.decision = LandmarkMap(kernel, features.landmarks, features.weights @ solution.coef)
-        self.intercept = solution.intercept
-        return self
+            solution, self.C = self._ridge(X, y, rows, of_rows, over_rows, random)
+        self.certificate, self.intercept = solution.certificate, solution.intercept
+        self.decision = features._replace(weights=features.weights @ solution.coef)
 
-    def evaluate(self, method: str, X: NDArray) -> NDArray:
-        n_columns = self.decision.weights.shape[1]
-        values = map_rows(self.decision, X, self.decision.bytes_per_row, n_columns=n_columns) + self.intercept
-        values = values[:, 0] if n_columns == 1 else values
-        return _labels(values, self.classes) if self.classify and method == "predict" else values
+    def _ridge(
+        self, X: Any, y: NDArray, rows: Any, of_rows: Callable | None, over_rows: Callable, random
+    ) -> tuple[LinearSolution, float]:
+        """The regression, with C by cross-validation on all rows where it is not given."""
+        fold_of = np.zeros(len(y), dtype=int)
+        if self.C is None:
+            fold_of = fold_numbers(self.cv, X, random_state=random)
+        moments = over_rows(partial(_moments, of_rows, fold_of.max() + 1), add, (rows, y, fold_of))
+        choice = ridge_choice(moments, self.grid if self.C is None else np.array([self.C]))
+        return choice.solution, choice.C
 
-    def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+    def _evaluate(self, method: str, X: Any) -> NDArray:
+        values = self.decision.transform(X) + self.intercept
+        values = values[:, 0] if values.shape[1] == 1 else values
+        return _labels(values, self.classes) if self.moments is None and method == "predict" else values
+
+    def _scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
         # fewer features tell the same candidates apart
-        features = self._map(kernel, X, min(self.n_components, 400), check_random_state(self.random_state))
+        features = self._features(kernel, X, min(self.n_components, 400), check_random_state(self.random_state))
         F, F_new = features(X), features(Z)
-        if not self.classify:
+        if self.moments is not None:
             path = ridge_path_of_moments(moment_sums(F, y, np.zeros(len(y), dtype=int), 1)[0], self.grid)
             return -np.sum((F_new @ path[:-1] + path[-1] - z[:, None]) ** 2, axis=0)
         classes, signs = _signs(y)
-        out, start = [], None
+        right, start = [], None
         for C in self.grid:
             run = partial(hinge_sums, F, signs)
             solution = squared_hinge(run, F.shape[1], np.full(signs.shape[1], C), start=start, tol=1e-6)
             values = F_new @ solution.coef + solution.intercept
-            out.append(_score(_labels(values[:, 0] if values.shape[1] == 1 else values, classes), z, True))
+            right.append(np.sum(_labels(values[:, 0] if values.shape[1] == 1 else values, classes) == z))
             start = np.vstack([solution.coef, solution.intercept])
-        return np.array(out)
-
-    def guard(self, n_items: int) -> None:
-        size = min(n_items, 2 * self.n_components)
-        check_memory(
-            16.0 * size**2,
-            f"A sample of {size} rows for the features",
-            self.memory_limit,
-            "use fewer components or raise memory_limit",
-        )
+        return np.array(right, dtype=float)
 
     @property
     def _block(self) -> int:
         """Bytes that a block of rows may need: one for similarities, one for features, one for those in the margin."""
-        return min(_BLOCK_BYTES, memory_budget(self.memory_limit) // 4)
+        return min(_BLOCK_BYTES, memory_budget() // 4)
 
-    def _map(self, kernel: Kernel, X: Any, n_components: int, random) -> LandmarkMap:
+    def _features(self, kernel: Kernel, X: Any, n_components: int, random) -> LandmarkMap:
         landmarks = select_landmarks(kernel, X, min(n_components, len(X)), random_state=random)
-        low_rank = nystroem(kernel, X, landmarks, oversampling=2.0, random_state=random, memory_limit=self.memory_limit)
-        return LandmarkMap(kernel, take_rows(X, landmarks), low_rank.transform * np.sqrt(np.abs(low_rank.values)))
+        return nystroem(kernel, X, landmarks, oversampling=2.0, random_state=random).feature_map(kernel, X)
 
     def _rows(self, features: LandmarkMap, X: Any) -> tuple[Any, Callable | None]:
         """What passes go over, and how its rows become features (None: they are features)."""
         rank = features.weights.shape[1]
         # the features, and the blocks of a pass with their rows inside the margin
-        if 8.0 * len(X) * rank + 4 * self._block > memory_budget(self.memory_limit) or rank == 0:
-            return X, features
-        Z = map_rows(features, X, features.bytes_per_row, n_columns=rank, budget=self._block)
+        if 8.0 * len(X) * rank + 4 * self._block > memory_budget() or rank == 0:
+            return X, features.__call__
+        Z = map_rows(features.__call__, X, 2 * features.bytes_per_row, n_columns=rank, budget=self._block)
         return (Z.persist() if is_dask(Z) else Z), None
-
-    def _hinge(
-        self, features: LandmarkMap, rows: Any, of_rows: Callable | None, signs: NDArray, C: float
-    ) -> LinearSolution:
-        def run(old: NDArray, new: NDArray) -> list[HingeSums]:
-            return reduce_rows(
-                partial(_hinge_of_rows, of_rows, old, new), _add_all, (rows, signs), features.bytes_per_row, self._block
-            )
-
-        return squared_hinge(run, features.weights.shape[1], np.full(signs.shape[1], float(C)))
 
 
 def _moments(of_rows: Callable | None, n_folds: int, rows: NDArray, y: NDArray, fold_of: NDArray) -> NDArray:
@@ -367,102 +261,136 @@ def _labels(values: NDArray, classes: NDArray) -> NDArray:
 
 
 class KreinStage(Stage):
-    """A Krein estimator with the learned kernel, which chooses its own penalties.
-
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        `KreinRidge` or `KreinRidgeClassifier`; its kernel is replaced.
-    judge : KernelStage
-        Compares candidates.
-    """
+    """A Krein estimator with the learned kernel, which chooses its own penalties; `judge` compares candidates."""
 
     def __init__(self, estimator: BaseEstimator, judge: KernelStage):
-        self.estimator, self.judge, self.grid, self.classify = estimator, judge, judge.grid, judge.classify
+        self.estimator, self.judge, self.grid, self.moments = estimator, judge, judge.grid, judge.moments
 
-    def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+    def _scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
         self.judge.grid = self.grid
-        return self.judge.scores(kernel, X, y, Z, z)
+        return self.judge._scores(kernel, X, y, Z, z)
 
-    def fit(self, kernel: Kernel, X: Any, y: NDArray, C: float | None) -> "KreinStage":
-        self.kernel, self.C = kernel, C
-        self.model = self.estimator.set_params(kernel=kernel).fit(X, y)
-        return self
+    def _fit(self, X: Any, y: NDArray) -> None:
+        self.model = self.estimator.set_params(kernel=self.kernel).fit(X, y)
 
-    def evaluate(self, method: str, X: NDArray) -> NDArray:
+    def _evaluate(self, method: str, X: Any) -> NDArray:
         return getattr(self.model, method)(X)
 
 
 class StageChoice(NamedTuple):
-    """What cross-validation over both stages found.
+    """What cross-validation over both stages chose."""
 
-    Parameters
-    ----------
-    index : int
-        The candidate.
-    C : float or None
-        Stage 2's loss weight.
-    scores : ndarray of shape (n_candidates, n_values)
-        Right predictions, or squared errors times -1, on all held-out rows.
-    """
-
-    index: int
-    C: float | None
-    scores: NDArray
+    candidate: int
+    C: float
+    scores: NDArray  # (n_candidates, n_values) on all held-out rows
 
 
-def choose_stages(
+def compare_stages(
     stage: Stage,
     learn: Callable[[int, NDArray], Kernel],
     n_candidates: int,
     X: NDArray,
     y: NDArray,
-    splits: list[tuple[NDArray, NDArray]],
+    splits: list[Split],
     n_base: int = 0,
 ) -> StageChoice:
     """Compare candidates of stage 1 by the machine of stage 2, with the kernel learned anew in every fold.
 
-    The labels of a fold never reach the kernel that is judged on it. A classifier prefers a base kernel unless a
-    learned one has fewer errors by more than the square root of the base kernel's errors, about one standard deviation:
-    counts of errors are noisy, and the best of many learned kernels is lucky.
-
-    Parameters
-    ----------
-    stage : KernelStage, LinearStage or KreinStage
-        Stage 2.
-    learn : callable
-        ``learn(candidate, rows)`` gives the kernel that these rows teach.
-    n_candidates : int
-        How many candidates there are.
-    X : ndarray of shape (n, n_features)
-        The items.
-    y : ndarray of shape (n,)
-        Labels or values.
-    splits : list of tuple of ndarray
-        Training and held-out rows.
-    n_base : int, default=0
-        The first so many candidates are base kernels, which learned nothing.
-
-    Returns
-    -------
-    StageChoice
-        The first of the best.
+    ``learn(candidate, rows)`` gives the kernel that these rows teach: the labels of a fold never reach the kernel that
+    is judged on it. A classifier prefers one of the first `n_base` kernels, which learned nothing, unless a learned one
+    has fewer errors by more than the square root of the base kernel's errors, about one standard deviation: counts of
+    errors are noisy, and the best of many learned kernels is lucky.
     """
     scores = np.zeros((n_candidates, len(stage.grid)))
     for train, held in splits:
         for i in range(n_candidates):
             scores[i] += stage.scores(learn(i, train), X[train], y[train], X[held], y[held])
     eligible = scores
-    if stage.classify and n_base:
+    if stage.moments is None and n_base:
         best = scores[:n_base].max()
         if scores.max() - best <= np.sqrt(sum(len(held) for _, held in splits) - best):
             eligible = scores[:n_base]
-    i, k = np.unravel_index(int(np.argmax(eligible)), eligible.shape)
+    i, k = (int(j) for j in np.unravel_index(int(np.argmax(eligible)), eligible.shape))
     if stage.refines and len(stage.grid) > 1:  # C of the chosen kernel, by the machine itself
-        k = np.argmax(
-            sum(
-                stage._machine_scores(learn(int(i), train), X[train], y[train], X[held], y[held])
-                for train, held in splits
-            )
-        )
-    return StageChoice(int(i), float(stage.grid[k]), scores)
+        refined = [stage.exact_scores(learn(i, train), X[train], y[train], X[held], y[held]) for train, held in splits]
+        k = int(np.argmax(np.sum(refined, axis=0)))
+    return StageChoice(i, float(stage.grid[k]), scores)
+
+
+def choose_stages(
+    stage: Stage, task: Regression, kind: str, X: NDArray, y: NDArray, folds: list, random, random_state: Any
+) -> tuple[Regression, float | None, list[dict]]:
+    """Stage 1 with its hyper-kernel and penalty, stage 2's loss weight, and the scores of all candidates.
+
+    ``kind`` is that of the `PairTarget`; ``folds`` are the ``cv`` of stage 1 and of both; ``random_state`` draws the
+    centers of every kernel that is compared. A regression on features gets None as its loss weight: it will choose.
+    """
+    items, target = X.astype(float, copy=False), encode_target(y, len(X), kind)[0]
+    candidates, n_base = _candidates(task, *choose_regression(task, items, target, folds[0], random), X)
+    if len(X) < _FEWEST or len(candidates) * len(stage.grid) == 1:
+        return candidates[0], float(stage.grid[0]) if len(stage.grid) == 1 else 1.0, []
+    n_landmarks = _TUNE_LANDMARKS if task.n_landmarks is None else min(task.n_landmarks, _TUNE_LANDMARKS)
+
+    def learn(index: int, rows: NDArray) -> Kernel:
+        rows = rows[np.sort(check_random_state(0).permutation(len(rows))[:_TUNE_ITEMS])]
+        small = candidates[index]._replace(n_landmarks=n_landmarks, n_parts=auto_parts(len(rows)))
+        if small.epsilon is not None:  # the squared loss ranks candidates alike and is far faster
+            small = small._replace(epsilon=None, tol=1e-4, max_iter=300)
+        pairs = encode_target(y[rows], len(rows), kind)[0]
+        return normalized(learn_kernel(small, items[rows], pairs, check_random_state(random_state))[0], X[rows])
+
+    splits = first_until(make_folds(folds[1], X, y, classify=stage.moments is None, random_state=random), _HELD_ROWS)
+    choice = compare_stages(stage, learn, len(candidates), X, y, splits, n_base)
+    results = [
+        {"hyper_kernel": one.hyper_kernel, "alpha": one.alpha, "score": float(score)}
+        for one, score in zip(candidates, choice.scores.max(axis=1))
+    ]
+    free = isinstance(stage, LinearStage) and stage.moments is not None and len(stage.grid) > 1
+    return candidates[choice.candidate], None if free else choice.C, results
+
+
+def _candidates(task: Regression, chosen: Regression, results: list[dict], X: NDArray) -> tuple[list[Regression], int]:
+    """The base kernel itself, first; stage 1's best setting of every length scale; and smoother ones.
+
+    And how many of them are base kernels, which learn nothing.
+    """
+    by_scale = {_scale_of(chosen.hyper_kernel): chosen}
+    # a machine needs no kernel fitted closer than that, and iterative solvers slow down
+    rows = [row for row in results if row["alpha"] >= 1e-7]
+    for row in sorted(rows, key=lambda row: row["error"]):
+        one = chosen._replace(hyper_kernel=row["hyper_kernel"], alpha=row["alpha"])
+        by_scale.setdefault(_scale_of(one.hyper_kernel), one)
+    learned, base = list(by_scale.values())[:4], []
+    if task.alpha is None:
+        learned += [one._replace(alpha=_SMOOTH) for one in learned if one.alpha is not None and one.alpha < _SMOOTH]
+    if isinstance(task.hyper_kernel, str) and task.hyper_kernel == "gaussian" and len(X) >= _FEWEST:
+        scales = [spread_of(X) * a for a in _BASE_SCALES]
+        base = [chosen._replace(hyper_kernel=GaussianHyper(scale, np.inf), alpha=1e-6) for scale in scales]
+    candidates = base + learned
+    return candidates, sum(getattr(one.hyper_kernel, "constant", False) for one in candidates)
+
+
+def _scale_of(hyper: HyperKernel) -> bytes:
+    return np.asarray(hyper.length_scale, dtype=float).tobytes()
+
+
+def some_rows(n_rows: int, most: int | None, random) -> NDArray:
+    """All rows, or a random sample of them in their order."""
+    if most is None or n_rows <= most:
+        return np.arange(n_rows)
+    return np.sort(random.permutation(n_rows)[:most])
+
+
+def normalized(kernel: HyperExpansion, X: NDArray) -> Kernel:
+    """The learned kernel without its constant, which no machine with an intercept sees, and with a unit diagonal.
+
+    Otherwise a large constant would set the scale, and the loss weights that are compared would be far too small.
+    """
+    kernel = HyperExpansion(kernel.hyper_kernel, kernel.centers, kernel.coef)
+    size = float(np.mean(np.abs(kernel.diag(X))))
+    return Scale(kernel, 1.0 / size) if size > 0 else kernel
+
+
+def auto_parts(n_items: int) -> int:
+    """Parts of about 500 items where there are more than 1000."""
+    return -(-n_items // _PART_ITEMS) if n_items > 2 * _PART_ITEMS else 1

@@ -128,10 +128,11 @@ class NormalEquations(NamedTuple):
     gram: NDArray  # B^T B
     rhs: NDArray  # B^T y
     square: float  # y.y
-    count: float  # ordered pairs that were used
+    n_pairs: float  # ordered pairs that were used
 
     def __add__(self, other: "NormalEquations") -> "NormalEquations":  # type: ignore[override]
-        return NormalEquations(*(a + b for a, b in zip(self, other)))
+        gram, rhs = self.gram + other.gram, self.rhs + other.rhs
+        return NormalEquations(gram, rhs, self.square + other.square, self.n_pairs + other.n_pairs)
 
     def error(self, coef: NDArray) -> float:
         """``|B c - y|^2`` for one vector of coefficients."""
@@ -201,8 +202,7 @@ def normal_equations(
         used = ~np.isnan(y)
         if not used.all():
             B, y = B[used], y[used]
-        part = NormalEquations(B.T @ B, B.T @ y, float(y @ y), float(len(y)))
-        total += NormalEquations(*(weight * value for value in part))
+        total += NormalEquations(weight * (B.T @ B), weight * (B.T @ y), weight * float(y @ y), weight * len(y))
     return total
 
 
@@ -251,7 +251,7 @@ def whitened_path(equations: NormalEquations, p: int, alphas: NDArray) -> Iterat
     projected = vectors.T @ r
     scale = np.linalg.norm(r) + np.finfo(float).tiny
     for alpha in np.asarray(alphas, dtype=float):
-        ridge = alpha * equations.count
+        ridge = alpha * equations.n_pairs
         u = vectors @ (projected / (np.maximum(values, 0.0) + ridge + np.finfo(float).tiny))
         residual = float(np.linalg.norm(A @ u + ridge * u - r) / scale)
         yield u, float((mean - column @ u) / number) if intercept else 0.0, residual
@@ -267,7 +267,7 @@ def ridge_nonnegative(equations: NormalEquations, gram: NDArray, alpha: float) -
     """
     p, q = len(gram), len(equations.gram)
     H = equations.gram.copy()
-    H[:p, :p] += alpha * equations.count * gram
+    H[:p, :p] += alpha * equations.n_pairs * gram
     L = whiten(H)
     c, _ = nnls(L.T, solve_triangular(L, equations.rhs, lower=True), maxiter=30 * q)
     gradient = H @ c - equations.rhs

@@ -101,7 +101,7 @@ class TensorProblem:
         inside, mixed, outside = self.weights(noise, alpha)
         flat = np.stack([t.inner.ravel() for t in self.transformed])
         products = (flat * inside.ravel()) @ flat.T
-        if self._whole is not None:
+        if self._whole is not None and self._rows is not None:
             plain = flat @ flat.T
             by_row = np.array(
                 [[np.einsum("ij,ij->i", a.inner, b.inner) for b in self.transformed] for a in self.transformed]

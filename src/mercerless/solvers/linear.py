@@ -85,7 +85,7 @@ def squared_hinge(
     while not done.all() and iteration < max_iter:
         iteration += 1
         sums = run(old, new)
-        for k in np.flatnonzero(~done):
+        for k in np.flatnonzero(~done).tolist():
             along = [0.5 * float(np.sum((old[:-1, k] + t * (new[:-1, k] - old[:-1, k])) ** 2)) for t in _STEPS]
             values = along + C[k] * sums[k].loss
             best = int(np.argmin(values))
@@ -152,8 +152,8 @@ def ridge_choice(moments: NDArray, C: NDArray) -> RidgeChoice:
     gradient = C[best] * (whole[:-1, :-1] @ w - whole[:-1, -1])
     gradient[:-1] += w[:-1]
     scale = C[best] * np.linalg.norm(whole[:-1, -1])
-    residual = float(np.linalg.norm(gradient) / max(scale, np.finfo(float).tiny))
-    return RidgeChoice(LinearSolution(w[:-1, None], w[-1:], residual, 1), float(C[best]), errors / whole[-2, -2])
+    certificate = float(np.linalg.norm(gradient) / max(scale, np.finfo(float).tiny))
+    return RidgeChoice(LinearSolution(w[:-1, None], w[-1:], certificate, 1), float(C[best]), errors / whole[-2, -2])
 
 
 def ridge_path_of_moments(moments: NDArray, C: NDArray) -> NDArray:

@@ -161,7 +161,7 @@ def tube_machine(
     b = float(model.intercept_[0])
     Kb = K @ beta
     norm, loss = beta @ Kb, np.maximum(0.0, np.abs(y - Kb - b) - epsilon)
-    primal, dual = norm / 2 + C * (w @ loss), y @ beta - epsilon * np.abs(beta).sum() - norm / 2
+    primal, dual = norm / 2 + C * float(w @ loss), y @ beta - epsilon * np.abs(beta).sum() - norm / 2
     return Machine(beta, b, _relative(primal, dual), int(np.sum(model.n_iter_)))
 
 
