@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mercerless.comparison.statistics import Differences, Split, compare_splits, critical_value
+from mercerless.comparison.statistics import Differences, Split, _item_covariance, compare_splits, critical_value
 
 N_FOLDS = 5
 
@@ -128,6 +128,17 @@ def test_variances_by_their_definition():
         assert low < found.difference[i, j] < high
     assert common > 0  # the seed shows something
     assert found.critical == pytest.approx(stats.studentized_range.ppf(0.95, 3, 59) / np.sqrt(2))
+
+
+def test_items_by_their_definition_where_some_were_tested_more_often():
+    """An item that two repeats tested counts once, by its mean."""
+    splits = simulate(np.random.default_rng(0), 60, 3, 2, shared=0.3)[:7]
+    tested = [[split.contributions[split.units == i] for split in splits if i in split.units] for i in range(60)]
+    assert {len(of_item) for of_item in tested} == {1, 2}
+    means = np.array([np.mean(of_item, axis=0).ravel() for of_item in tested])
+    covariance, n_items = _item_covariance(splits)
+    assert n_items == 60
+    np.testing.assert_allclose(covariance, np.cov(means, rowvar=False) / 60)
 
 
 def test_groups_are_the_units():

@@ -1,12 +1,14 @@
 """The vote of the three best: honest scores, the same predictions as the estimator to copy, recommended by its rule."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mercerless.comparison import schedule
 from mercerless.comparison.records import Record, Task
 from mercerless.comparison.result import compare
-from mercerless.comparison.vote import best_three, combine
+from mercerless.comparison.vote import best_three, combine, vote_records
 from mercerless.datasets import load_digit_shapes
 
 RNG = np.random.default_rng(0)
@@ -42,6 +44,27 @@ def test_the_members_of_a_split_are_chosen_by_the_other_splits_of_its_repeat():
     }
     assert best_three(records, [(0, 1)], "accuracy") == ["b", "c", "d"]  # a is best on the split that is left out only
     assert best_three(records, [(0, 0)], "accuracy") == ["a", "b", "c"]
+
+
+def test_the_tested_split_does_not_choose_its_members(found):
+    """A learner that is lucky on one split only must not vote there: that would be choosing by the tested items."""
+    result = found["classes"]
+    lucky = result.splits[0]
+    records = {
+        name: {split: replace(record, scores={"accuracy": 0.5}) for split, record in of_name.items()}
+        for name, of_name in result._single.items()
+    }
+    records["lucky"] = {
+        split: replace(
+            record, scores={"accuracy": 1.0 if split == lucky else 0.49}, predicted=(record.predicted + 1) % 3
+        )
+        for split, record in records["linear"].items()
+    }
+    votes = vote_records(result.problem, records, result.splits, "accuracy")["vote"]
+    honest = [records[name][lucky].predicted for name in records if name not in ("dummy", "lucky")]
+    with_lucky = [records["lucky"][lucky].predicted, *honest[:2]]
+    np.testing.assert_array_equal(votes[lucky].predicted, combine(np.array(honest), True))
+    assert (combine(np.array(with_lucky), True) != votes[lucky].predicted).any()  # it would have shown
 
 
 def test_scores_by_hand(found):
