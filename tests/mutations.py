@@ -377,8 +377,8 @@ BUGS = [
     Bug("lab-interpolation-sign", "G[support] = -U @ coef.T", "G[support] = U @ coef.T", f"{LAB} -k gradients"),
     Bug(
         "lab-shared-weights",
-        "noise = ridge * (np.ones(n) if weights is None else np.maximum(weights, 1e-8) ** -2)",
-        "noise = ridge * (np.ones(n) if weights is None else np.maximum(weights, 1e-8) ** -1)",
+        "np.ones(n) if weight is None else 1 / np.maximum(weight, 1e-16)",
+        "np.ones(n) if weight is None else 1 / np.sqrt(np.maximum(weight, 1e-16))",
         f"{LAB} -k evidence",
     ),
     Bug("lab-grid-start", "shifted = e + ridge * n\n", "shifted = e + ridge\n", f"{LAB} -k grid"),

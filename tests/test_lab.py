@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from conftest import frozen
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn import config_context
+from oracles.lab import local_kernel
+from scipy.special import softmax
+from sklearn import config_context as sklearn_context
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_wine, make_friedman1
 from sklearn.exceptions import ConvergenceWarning
@@ -19,10 +21,10 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from mercerless import UselessModelWarning
+from mercerless import Growth, UselessModelWarning, config_context
 from mercerless.datasets import load, make_lab_function
 from mercerless.estimators.lab import LABClassifier, LABRegressor
-from mercerless.estimators.lab import _some_rows as some
+from mercerless.selection import lab
 from mercerless.selection.copies import merge_copies
 from mercerless.selection.scaling import robust_scaling, standard_scaling
 
@@ -49,7 +51,7 @@ def test_few_support_points_beat_kernel_ridge_with_as_many(waves):
     peer = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", gamma=2.0, alpha=1e-2)).fit(X[:30], y[:30])
     assert model.score(T, z) > 0.95 > peer.score(T, z) + 0.1
     assert model.n_support_ == 30
-    n_parts = len(model.kernel_)
+    n_parts = len(model.forms_)
     assert model.support_vectors_.shape == model.bandwidths_.shape == (30 * n_parts, 2)
     assert_array_equal(model.support_vectors_, X[model.support_])
     assert model.n_parameters_ == n_parts * 30 * (2 + 2 + 1) + 3
@@ -71,14 +73,35 @@ def test_predictions_do_not_depend_on_offsets_and_units(waves, kernel):
     )
 
 
-def test_expansion_is_what_the_attributes_say(waves):
+def by_the_attributes(model, T):
+    """What a reader of the documentation would compute from the public attributes, with kernels of the oracle."""
+    total = 0.0
+    for form in model.forms_:
+        Z, S = form.scaling(T), form.scaling(form.support_vectors)
+        K = local_kernel(form.name, Z, S, form.bandwidths)
+        total = total + form.weight * (K @ form.dual_coef.T + form.intercept + Z @ form.coef.T)
+    return total
+
+
+@pytest.mark.parametrize("parameters", [QUICK, {"n_support": 15, "max_iter": 10, "random_state": 0}, {"max_iter": 5}])
+def test_the_public_attributes_determine_the_predictions(waves, parameters):
     X, y, T, _ = waves
-    model = LABRegressor(**QUICK).fit(X, y)
-    Z, S = model.scaling_(T), model.scaling_(model.support_vectors_)
-    K = np.exp(-0.5 * np.sum(((Z[:, None] - S) / model.bandwidths_) ** 2, axis=2))
-    rest = model.predict(T) - K @ model.dual_coef_
-    linear = np.linalg.lstsq(np.hstack([np.ones((len(Z), 1)), Z]), rest, rcond=None)[0]
-    assert_allclose(np.hstack([np.ones((len(Z), 1)), Z]) @ linear, rest, atol=1e-8)
+    model = LABRegressor(**{"random_state": 0, **parameters}).fit(X[:100], np.stack([y, np.cos(y)], axis=1)[:100])
+    assert_allclose(by_the_attributes(model, T), model.predict(T), rtol=1e-8, atol=1e-8)
+    assert_allclose(sum(form.weight for form in model.forms_), 1)
+    assert_array_equal(model.dual_coef_, np.hstack([form.weight * form.dual_coef for form in model.forms_]))
+    for stacked, name in (("support_", "support"), ("bandwidths_", "bandwidths"), ("alpha_", "alpha")):
+        assert_array_equal(
+            getattr(model, stacked), np.concatenate([np.atleast_1d(getattr(f, name)) for f in model.forms_])
+        )
+    for labels in (y[:100] > 0, np.digitize(y[:100], [-0.5, 0.5])):
+        classifier = LABClassifier(**{"random_state": 0, **parameters}).fit(X[:100], labels)
+        scores = by_the_attributes(classifier, T)
+        scores = np.hstack([-scores, scores]) / 2 if scores.shape[1] == 1 else scores
+        calibration = classifier.calibration_
+        P = softmax(calibration.slope * scores + calibration.bias, axis=1)
+        assert_allclose(classifier.predict_proba(T), P, rtol=1e-7, atol=1e-10)
+        assert_array_equal(classifier.predict(T), classifier.classes_[P.argmax(axis=1)])
 
 
 def test_repeatable_and_independent_of_block_size(waves):
@@ -123,7 +146,7 @@ def test_several_outputs(waves):
     X, y, T, z = waves
     Y = np.stack([y, np.cos(X[:, 0])], axis=1)
     model = LABRegressor(n_support=25, kernel="gaussian", random_state=0).fit(X, Y)
-    assert model.dual_coef_.shape == (25, 2)
+    assert model.dual_coef_.shape == (2, 25)
     assert np.all(r2_score(np.stack([z, np.cos(T[:, 0])], axis=1), model.predict(T), multioutput="raw_values") > 0.85)
     one = LABRegressor(**QUICK).fit(X, y)
     column = LABRegressor(**QUICK).fit(X, y[:, None])
@@ -165,16 +188,20 @@ def test_every_selection_and_objective_fits(waves, selection, objective):
 
 def test_growth_reaches_its_bound_or_warns(waves):
     X, y = waves[:2]
-    model = LABRegressor(15, growth=0.5, kernel="gaussian", selection="y", max_iter=50, random_state=0).fit(X, y)
+    growth = Growth(15, max_error=0.5)
+    model = LABRegressor(growth, kernel="gaussian", selection="y", max_iter=50, random_state=0).fit(X, y)
     assert model.max_error_ <= 0.5 * (1 + 1e-6) and 15 <= model.n_support_ < 300
-    with pytest.warns(ConvergenceWarning, match="raise max_support or growth"):
-        LABRegressor(15, growth=1e-8, max_support=20, kernel="gaussian", max_iter=10, random_state=0).fit(X, y)
+    capped = clone(model).set_params(n_support__max_error=1e-8, n_support__max_support=20, max_iter=10)
+    with pytest.warns(ConvergenceWarning, match="raise max_support or max_error") as caught:
+        capped.fit(X, y)
+    assert capped.n_support_ == 20 and caught[0].filename == __file__
+    assert growth.max_error == 0.5
 
 
 def test_without_validation(waves):
     X, y, T, z = waves
     model = LABRegressor(20, validation_fraction=None, max_iter=20, random_state=0).fit(X, y)
-    assert model.validation_curve_ == {} and len(model.kernel_) == 1
+    assert model.validation_curve_ == {} and len(model.forms_) == 1
     assert model.score(T, z) > 0.8
 
 
@@ -195,11 +222,12 @@ def test_fixed_ridge_and_fraction_of_support(waves):
     ({"selection": "best"}, "selection='best' is not known"),
     ({"objective": "loss"}, "objective='loss' is not known"),
     ({"alpha": 0}, "alpha=0 must be a positive number"),
-    ({"growth": -1.0}, "growth=-1.0 must be"),
+    ({"n_support": Growth(301)}, "n_support=301 is more than the 300 training rows"),
+    ({"n_support": Growth(max_error=-1.0)}, "max_error=-1.0 must be a positive number"),
+    ({"n_support": Growth(max_support=0)}, "max_support=0 must be a positive whole number"),
     ({"validation_fraction": 1.0}, "validation_fraction=1.0 must lie between"),
     ({"max_iter": 0}, "max_iter=0 must be a positive whole number"),
     ({"max_rows": 2.5}, "max_rows=2.5 must be"),
-    ({"dtype": "float16"}, "dtype='float16' must be"),
 ])  # fmt: skip
 def test_bad_parameters(waves, parameters, message):
     with pytest.raises(ValueError, match=message):
@@ -265,7 +293,7 @@ def test_scalings():
     X = rng.normal(size=(200, 3)) * [1, 1e6, 1] + [0, 1e9, 0]
     X[:, 2] = 5
     for scaling in (standard_scaling(X), robust_scaling(X)):
-        Z = scaling(X)  # centre and scale are rounded to 24 binary digits
+        Z = scaling(X)  # center and scale are rounded to 24 binary digits
         assert_allclose(Z.mean(axis=0), 0, atol=2e-7)
         assert_allclose(Z.std(axis=0), [1, 1, 0], atol=2e-7)
 
@@ -333,12 +361,14 @@ def test_large_data_is_read_in_blocks_from_a_memory_map(tmp_path):
 
 def test_many_bandwidths_are_learned_on_more_rows_as_far_as_memory_allows():
     def learning_rows(shape, **parameters):
-        _, rows, more = LABClassifier(**parameters)._plan(shape, np.random.RandomState(0))
-        return [len(block) for block in [rows, *more]]
+        plan = LABClassifier(**parameters)._plan(shape, np.random.RandomState(0))
+        return [len(block) for block in [plan.rows, *plan.more]]
 
-    assert learning_rows((60_000, 784), n_support=500) == [49_000]
-    assert learning_rows((60_000, 8), n_support=100) == [10_000] * 4
-    (first, *_) = learning_rows((60_000, 784), n_support=500, memory_limit="600MB")
+    with config_context(memory_limit="4GB"):
+        assert learning_rows((60_000, 784), n_support=500) == [49_000]
+        assert learning_rows((60_000, 8), n_support=100) == [10_000] * 4
+    with config_context(memory_limit="600MB"):
+        (first, *_) = learning_rows((60_000, 784), n_support=500)
     assert 10_000 < first < 13_000
 
 
@@ -346,9 +376,9 @@ def test_auto_leaves_out_the_slow_form_where_there_is_much_work(waves, monkeypat
     X, y, _, _ = waves
     settings = {"n_support": 10, "max_iter": 5, "random_state": 0}
     assert set(LABRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian", "laplace"}
-    monkeypatch.setattr("mercerless.estimators.lab._LAPLACE_WORK", 10 * X.size - 1)
+    monkeypatch.setattr("mercerless.selection.lab._LAPLACE_WORK", 10 * X.size - 1)
     assert set(LABRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian"}
-    monkeypatch.setattr("mercerless.estimators.lab._LAPLACE_WORK", 10 * X.size)
+    monkeypatch.setattr("mercerless.selection.lab._LAPLACE_WORK", 10 * X.size)
     assert set(LABRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian", "laplace"}
 
 
@@ -389,8 +419,8 @@ def test_bad_dask_arrays(waves):
 
 
 def stated_need(model, X, y):
-    with pytest.raises(MemoryError, match="max_rows or n_support") as error:
-        clone(model).set_params(memory_limit=1).fit(X, y)
+    with pytest.raises(MemoryError, match="max_rows or n_support") as error, config_context(memory_limit=1):
+        clone(model).fit(X, y)
     value, unit = re.search(r"needs ([0-9.e+]+) (kB|MB|GB)", str(error.value)).groups()
     return float(value) * {"kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
 
@@ -408,10 +438,10 @@ def peak_of(function):
     "n, d, parameters",
     [
         (2000, 6, {"n_support": 50}),
-        (3000, 60, {"n_support": 100, "dtype": "float32", "kernel": "gaussian"}),
+        (3000, 60, {"n_support": 100, "kernel": "gaussian"}),
         (300, 4, {"kernel": "gaussian"}),
         (30_000, 5, {"n_support": 20, "max_rows": 1000}),
-        (2000, 6, {"n_support": 20, "growth": 1e-3, "max_support": 60, "kernel": "gaussian"}),
+        (2000, 6, {"n_support": Growth(20, max_error=1e-3, max_support=60), "kernel": "gaussian"}),
     ],
 )
 def test_memory_stays_within_what_is_stated(n, d, parameters):
@@ -444,7 +474,7 @@ def test_classifier_of_many_classes():
     assert_allclose(P.sum(axis=1), 1)
     assert_array_equal(model.classes_[P.argmax(axis=1)], model.predict(T))
     assert log_loss(z, P) < 0.25
-    assert model.dual_coef_.shape == (80, 10)
+    assert model.dual_coef_.shape == (10, 80)
 
 
 def test_classifier_of_two_classes_and_weights():
@@ -496,6 +526,22 @@ def test_all_rows_follow_the_protocol():
     assert np.isfinite(weighted.predict(new)).all() and not np.allclose(weighted.predict(new), model.predict(new))
     labels = LABClassifier(random_state=0, max_iter=5).fit(X, y > y.mean())
     assert labels.score(X, y > y.mean()) > 0.8
+
+
+@pytest.mark.parametrize("classify", [False, True])
+def test_a_model_worse_than_a_constant_says_so_where_fit_was_called(classify):
+    """Rows of a group are nearly equal, and groups tell nothing of each other: memory helps in some folds only."""
+    random = np.random.RandomState(0)
+    groups = np.arange(300) % 30
+    X = random.normal(size=(30, 3))[groups] + 1e-3 * random.normal(size=(300, 3))
+    y = random.normal(size=30)[groups]
+    model = LABClassifier(**QUICK) if classify else LABRegressor(**QUICK)
+    with pytest.warns(UselessModelWarning, match=f"{type(model).__name__} is worse than a constant") as caught:
+        model.fit(X, y > 0 if classify else y, groups=groups)
+    assert caught[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(model).fit(X, y > 0 if classify else y)
 
 
 class TestRepeatedRows:
@@ -621,9 +667,9 @@ class TestGroups:
     def test_groups_are_never_on_both_sides(self, waves, monkeypatch):
         """Rows of a group are nearly equal: without groups the validation error is that of a memory."""
         random = np.random.RandomState(0)
-        centres = random.normal(size=(30, 3))
+        centers = random.normal(size=(30, 3))
         groups = np.arange(300) % 30
-        X = centres[groups] + 1e-3 * random.normal(size=(300, 3))
+        X = centers[groups] + 1e-3 * random.normal(size=(300, 3))
         y = random.normal(size=30)[groups] + 1e-2 * random.normal(size=300)
         model = LABRegressor(25, kernel="gaussian", max_iter=10, random_state=0)
         assert clone(model).fit(X, y).validation_errors_["gaussian"] < 0.2
@@ -637,16 +683,26 @@ class TestGroups:
         X, y = make_friedman1(3000, random_state=0)
         groups = np.arange(3000) % 40
         model = LABRegressor(20, kernel="gaussian", max_rows=1400, max_iter=5, random_state=0)
-        seen = []
-        monkeypatch.setattr("mercerless.estimators.lab._some_rows", lambda *args: seen.append(args[-1]) or some(*args))
+        read, splits = [], []
+
+        def split_once(*args, **options):
+            splits.append(split(*args, **options))
+            return splits[0]
+
+        rows, split = lab.ScaledTable.rows, lab.hold_out
+        monkeypatch.setattr(lab.ScaledTable, "rows", lambda table, some: read.append(some) or rows(table, some))
+        monkeypatch.setattr(
+            lab, "hold_out", lambda *args, **options: splits.append(split(*args, **options)) or splits[0]
+        )
         model.fit(X, y, groups=groups)
-        held = set(groups[model._validation[0]])
+        first, *more = read
+        held = set(groups[first[splits[0][1]]])
         assert 5 <= len(held) <= 12
-        assert seen and not held & set(groups[np.concatenate(seen)])
+        assert more and not held & set(groups[np.concatenate(more)])
 
     def test_metadata_routing(self, waves):
         X, y, *_ = waves
-        with config_context(enable_metadata_routing=True):
+        with sklearn_context(enable_metadata_routing=True):
             model = make_pipeline(StandardScaler(), LABRegressor(**QUICK).set_fit_request(groups=True))
             model.fit(X, y, groups=np.arange(300) // 10)
         assert model[-1].get_metadata_routing().fit.requests["groups"] is True

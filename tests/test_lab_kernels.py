@@ -1,4 +1,4 @@
-"""Local kernels: the contract of every kernel, and what is special about one bandwidth vector per centre."""
+"""Local kernels: the contract of every kernel, and what is special about one bandwidth vector per center."""
 
 import numpy as np
 import pytest
@@ -102,7 +102,7 @@ def test_the_same_for_any_number_of_threads(form):
 
 def test_bad_bandwidths():
     X, S, H = setting()
-    with pytest.raises(ValueError, match="one row of them per centre"):
+    with pytest.raises(ValueError, match="one row of them per center"):
         LocalGaussian(H[:-1])(X, S)
     for bad in (0.0, -1.0, np.inf, np.nan):
         with pytest.raises(ValueError, match="finite, positive bandwidths"):

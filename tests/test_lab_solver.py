@@ -18,19 +18,18 @@ from mercerless.selection.lab import (
     CHECKPOINTS,
     SELECTIONS,
     Expansion,
+    LocalLearner,
+    Rows,
     Settings,
-    evaluate,
-    fit_lab,
+    all_rows_candidates,
+    blend_forms,
     fixed_columns,
-    learn_local,
-    learn_shared_start,
-    local_candidate,
-    refine,
+    fold_supports,
     select_support,
-    shared_candidates,
     with_coefficients,
 )
 from mercerless.solvers.lab import (
+    LocalRegression,
     Moments,
     descend,
     evidence,
@@ -90,7 +89,7 @@ def test_gradients_equal_automatic_derivatives_and_central_differences(name, for
 @pytest.mark.parametrize("name", ["evidence", "least_squares", "interpolation"])
 def test_weighted_gradients_equal_central_differences(name):
     X, support, H, Y = problem()
-    w = np.sqrt(np.random.default_rng(1).uniform(0.2, 2, size=len(X)))
+    w = np.random.default_rng(1).uniform(0.2, 2, size=len(X))
     objective = objectives(support)[name]
     F = np.zeros((len(X), 0)) if name == "interpolation" else fixed_columns(X)
     kernel = LocalGaussian(H)
@@ -105,7 +104,7 @@ def test_weighted_gradients_equal_central_differences(name):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_evidence_is_the_density_of_the_targets(outputs, weighted):
     X, support, H, Y = problem(outputs=outputs)
-    w = np.sqrt(np.linspace(0.5, 1.5, len(X))) if weighted else None
+    w = np.linspace(0.5, 1.5, len(X)) if weighted else None
     K, F = LocalGaussian(H)(X, X[support]), fixed_columns(X)
     for ridge in (1e-6, 1e-2, 1.0):
         assert_allclose(evidence(K, F, Y, ridge, w).value, oracle.evidence(K, F, Y, ridge, w), rtol=1e-8)
@@ -122,16 +121,16 @@ def test_single_precision_matrices_are_accumulated_in_double():
 
 def test_shared_evidence_and_its_gradient():
     X, _, _, Y = problem(25)
-    w = np.sqrt(np.linspace(0.5, 1.5, 25))
+    w = np.linspace(0.5, 1.5, 25)
     kernel = LocalGaussian(np.array([0.8, 1.2, 2.0]))
-    for weights in (None, w):
-        noise = 0.1 * (np.ones(25) if weights is None else 1 / weights**2)
+    for weight in (None, w):
+        noise = 0.1 * (np.ones(25) if weight is None else 1 / weight)
         A = kernel(X) + np.diag(noise)
-        ev = shared_evidence(kernel(X), Y, 0.1, weights)
+        ev = shared_evidence(kernel(X), Y, 0.1, weight)
         dense = np.log(np.sum(Y * np.linalg.solve(A, Y)) / 25) + np.linalg.slogdet(A)[1] / 25
         assert_allclose(ev.value, dense, rtol=1e-10)
         numeric = central_difference(
-            lambda z: shared_evidence(kernel.with_theta(z[:-1])(X), Y, np.exp(z[-1]), weights).value,  # noqa: B023
+            lambda z: shared_evidence(kernel.with_theta(z[:-1])(X), Y, np.exp(z[-1]), weight).value,  # noqa: B023
             np.append(kernel.theta, np.log(0.1)),
         )
         gradient = np.append(kernel.pullback(X, X, ev.kernel_gradient), ev.ridge_gradient)
@@ -153,7 +152,8 @@ def test_interpolation_passes_through_the_support_and_refuses_singular_systems()
 def test_grid_start_is_the_best_of_the_grid():
     X, support, _, Y = problem()
     widths, ridges = [0.5, 1.0, 2.0], [1e-4, 1e-2, 1.0]
-    value, log_width, log_ridge = initial_state(LocalGaussian, X, X[support], fixed_columns(X), Y, widths, ridges)
+    regression = LocalRegression(LocalGaussian, evidence, X, X[support], Y, fixed_columns)
+    value, log_width, log_ridge = initial_state(regression, widths, ridges)
     every = {
         (h, r): evidence(LocalGaussian(h)(X, X[support]), fixed_columns(X), Y, r).value for h in widths for r in ridges
     }
@@ -166,52 +166,44 @@ def test_descent_never_increases_and_reaches_a_stationary_point(name):
     X, support, H, Y = problem(60, 5, 2)
     F = np.zeros((60, 0)) if name == "interpolation" else fixed_columns(X)
     seen = []
+    regression = LocalRegression(LocalGaussian, objectives(support)[name], X, X[support], Y, lambda X: F)
     path = descend(
-        LocalGaussian,
-        objectives(support)[name],
-        X,
-        X[support],
-        F,
-        Y,
+        regression,
         np.log(H),
         np.log(1e-2),
         pull=1e-2,
         learn_ridge=name == "evidence",
         max_iter=500,
-        keep=(3, 6),
         tol=1e-13,
-        on_keep=lambda i, b, r: seen.append(i),
+        watch=lambda state: seen.append(state),
     )
     assert np.all(np.diff(path.values) <= 1e-12)
     assert path.values[-1] < path.values[0]
-    assert path.stationarity < 1e-4
-    assert path.iterations[:2] == [3, 6] == seen[:2]
-    # an independent minimiser from the end finds nothing better nearby
+    assert path.certificate < 1e-4
+    assert [state.iteration for state in seen] == list(range(1, len(path.values)))
+    assert_array_equal([state.value for state in seen], path.values[1:])
+    assert_array_equal(path.end.log_bandwidths, seen[-1].log_bandwidths)
+    step = seen[2].log_bandwidths - np.log(H)
+    there = objectives(support)[name](
+        LocalGaussian(np.exp(seen[2].log_bandwidths))(X, X[support]), F, Y, np.exp(seen[2].log_ridge)
+    )
+    assert_allclose(there.value + 1e-2 * np.sum(step**2), path.values[3], rtol=1e-10)
+    # an independent minimizer from the end finds nothing better nearby
     shape = H.shape
 
     def at(z):
         K = LocalGaussian(np.exp(z).reshape(shape))(X, X[support])
         step = z - np.log(H).ravel()
-        return objectives(support)[name](K, F, Y, np.exp(path.log_ridges[-1])).value + 1e-2 * step @ step
+        return objectives(support)[name](K, F, Y, np.exp(path.end.log_ridge)).value + 1e-2 * step @ step
 
-    end = path.log_bandwidths[-1].ravel()
+    end = path.end.log_bandwidths.ravel()
     assert at(end) <= minimize(at, end, method="Nelder-Mead", options={"maxiter": 300}).fun + 1e-6
 
 
 def test_descent_stops_when_told():
     X, support, H, Y = problem()
-    path = descend(
-        LocalGaussian,
-        evidence,
-        X,
-        X[support],
-        fixed_columns(X),
-        Y,
-        np.log(H),
-        -4.0,
-        max_iter=50,
-        callback=lambda info: info["iteration"] == 4,
-    )
+    regression = LocalRegression(LocalGaussian, evidence, X, X[support], Y, fixed_columns)
+    path = descend(regression, np.log(H), -4.0, max_iter=50, watch=lambda state: state.iteration == 4)
     assert len(path.values) == 5
 
 
@@ -251,28 +243,27 @@ def test_growth_ends_only_at_the_bound_or_the_cap(objective):
     X, _, _, Y = problem(80, d=2)
     settings = Settings(objective, 8, "y", None, 50, growth=1e-9, max_support=20)
     support = select_support(X, Y, 8, "y", 0)
-    expansion, _, _ = learn_local("gaussian", LocalGaussian, X, Y, support, settings)
+    expansion, _, _ = LocalLearner("gaussian", settings).learn(Rows(X, Y), support)
     assert len(expansion.support) == len(np.unique(expansion.support)) == 20
     assert_array_equal(expansion.support[:8], support)
     easy = settings._replace(growth=1.0, max_support=80)
-    expansion, _, _ = learn_local("gaussian", LocalGaussian, X, Y, support, easy)
-    model = with_coefficients(expansion, LocalGaussian, X, Y, objective=objective)
-    errors = (evaluate(model, LocalGaussian, X, X) - Y) ** 2
+    expansion, _, _ = LocalLearner("gaussian", easy).learn(Rows(X, Y), support)
+    errors = (with_coefficients(expansion, Rows(X, Y), easy).predict(X, X) - Y) ** 2
     assert errors.max() <= 1.0 * (1 + 1e-6) and len(expansion.support) < 80
 
 
 def test_all_rows_model_is_kernel_ridge():
     X, _, _, Y = problem(40)
-    model = with_coefficients(Expansion("gaussian", np.arange(40), np.log(0.7), np.log(0.2), 0.0), LocalGaussian, X, Y)
+    model = with_coefficients(Expansion("gaussian", np.arange(40), np.log(0.7), np.log(0.2), 0.0), Rows(X, Y))
     peer = KernelRidge(kernel="rbf", gamma=0.5 / 0.49, alpha=0.2).fit(X, Y)
     T = np.random.default_rng(8).normal(size=(5, 3))
-    assert_allclose(evaluate(model, LocalGaussian, T, X), peer.predict(T), rtol=1e-8)
+    assert_allclose(model.predict(T, X), peer.predict(T), rtol=1e-8)
 
 
 def test_out_of_fold_predictions_of_all_rows_are_exact():
     X, _, _, Y = problem(40)
     folds = list(KFold(4, shuffle=True, random_state=0).split(X))
-    plain, learned = shared_candidates("gaussian", LocalGaussian, X, Y, folds)
+    plain, learned = all_rows_candidates("gaussian", Rows(X, Y), folds)
     width, ridge = np.exp(plain.expansion.log_bandwidths), np.exp(plain.expansion.log_ridge)
     direct = [
         KernelRidge(kernel="rbf", gamma=0.5 / width**2, alpha=ridge).fit(X[a], Y[a]).predict(X[b]) for a, b in folds
@@ -297,54 +288,52 @@ def test_weights_of_several_models():
 def test_a_fit_is_at_least_as_good_on_validation_as_its_parts_allow():
     X, _, _, Y = problem(150, d=3)
     folds = list(KFold(3, shuffle=True, random_state=0).split(X))
-    solution = fit_lab(
-        {f: FORMS[f] for f in ("gaussian", "laplace")}, X, Y, Settings(n_support=20, max_iter=10), folds, all_rows=True
-    )
-    error = np.mean(np.sum((solution.validation_predictions - Y[solution.validation_rows]) ** 2, axis=1))
-    assert error <= 1.02 * min(solution.candidates.values())
-    assert len(solution.candidates) == 6
-    assert np.isclose(sum(e.weight for e in solution.expansions), 1)
+    settings = Settings(n_support=20, max_iter=10)
+    blend = blend_forms(["gaussian", "laplace"], Rows(X, Y), settings, folds, all_rows=True)
+    error = np.mean(np.sum((blend.predictions - Y[blend.validation_rows]) ** 2, axis=1))
+    assert error <= 1.02 * min(blend.errors.values())
+    assert len(blend.errors) == 6
+    assert np.isclose(sum(e.weight for e in blend.expansions), 1)
 
 
 def test_a_form_that_its_rival_leaves_no_weight_is_given_up():
     X, _, _, _ = problem(300, d=3)
     Y = np.sin(3 * X[:, :1]) + X[:, 1:2] ** 2
     folds = [(np.arange(200), np.arange(200, 300))]
-    settings = Settings(n_support=20, max_iter=80)
-    alone = local_candidate("gaussian", LocalGaussian, X, Y, folds, settings)
+    rows, learner = Rows(X, Y), LocalLearner("gaussian", Settings(n_support=20, max_iter=80))
+    supports = fold_supports(rows, folds, learner.settings)
+    alone = learner.validate(rows, folds, supports)
     assert alone.curve[-1][0] > 20
     exact = dict.fromkeys(CHECKPOINTS, Y[200:] + 1e-6)
-    rival = alone._replace(checkpoints=[exact])
-    beaten = local_candidate("gaussian", LocalGaussian, X, Y, folds, settings, rival=rival)
+    beaten = learner.validate(rows, folds, supports, alone._replace(checkpoints=exact))
     assert beaten.curve == alone.curve[:4] and beaten.curve[-1][0] == 20
-    useless = alone._replace(checkpoints=[{k: 0 * Y[200:] for k in CHECKPOINTS}])
-    assert local_candidate("gaussian", LocalGaussian, X, Y, folds, settings, rival=useless).curve == alone.curve
+    useless = alone._replace(checkpoints={k: 0 * Y[200:] for k in CHECKPOINTS})
+    assert learner.validate(rows, folds, supports, useless).curve == alone.curve
 
 
 def test_shared_bandwidths_need_few_rows_and_stop_when_they_gain_little():
     X, support, _, _ = problem(5000, 20, 3)
     Y = np.sin(2 * X[:, :1]) + 0.1 * np.random.default_rng(0).normal(size=(5000, 1))
     steps = []
-    settings = Settings(n_support=20)
-    wide, _, _ = learn_shared_start(
-        "gaussian", LocalGaussian, X, Y, support, settings, callback=lambda info: steps.append(info["value"])
-    )
+    learner = LocalLearner("gaussian", Settings(n_support=20), lambda info: steps.append(info["value"]))
+    wide = learner.learn_shared(Rows(X, Y), support).log_bandwidths
     assert 5 < len(steps) < 60 and steps[-6] - steps[-1] < 2.5e-3
-    longer = learn_shared_start("gaussian", LocalGaussian, X[:2000], Y[:2000], support % 2000, settings)[0]
+    again = LocalLearner("gaussian", learner.settings)
+    longer = again.learn_shared(Rows(X[:2000], Y[:2000]), support % 2000).log_bandwidths
     assert_allclose(wide[0], longer[0], atol=0.3)
     assert wide[0] < wide[1] - 1 and wide[0] < wide[2] - 1  # only the first feature matters
 
 
 def test_further_rows_refine_and_bad_rows_are_undone():
     X, support, H, Y = problem(400, 12, 2)
-    S, V, v = X[support], X[300:], Y[300:]
+    S, held = X[support], Rows(X[300:], Y[300:])
     start = Expansion("gaussian", support, np.log(H), np.log(1e-3))
-    settings = Settings(n_support=12, max_iter=20)
+    learner = LocalLearner("gaussian", Settings(n_support=12, max_iter=20))
     noise = np.random.default_rng(0).normal(size=(100, 1))
-    good, bad = (lambda: (X[:200], Y[:200], None)), (lambda: (X[200:300], noise, None))
-    refined, errors = refine(start, LocalGaussian, S, [good, bad], (V, v), settings, np.inf)
+    good, bad = (lambda: Rows(X[:200], Y[:200])), (lambda: Rows(X[200:300], noise))
+    refined, errors = learner.refine(start, S, [good, bad], held, np.inf)
     assert errors[0] < errors[1]
-    only, _ = refine(start, LocalGaussian, S, [good], (V, v), settings, np.inf)
+    only, _ = learner.refine(start, S, [good], held, np.inf)
     assert_array_equal(refined.log_bandwidths, only.log_bandwidths)
-    untouched, _ = refine(start, LocalGaussian, S, [good], (V, v), settings, 0.0)
+    untouched, _ = learner.refine(start, S, [good], held, 0.0)
     assert untouched is start

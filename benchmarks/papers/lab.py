@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVR
 
-from mercerless import LABClassifier, LABRegressor
+from mercerless import Growth, LABClassifier, LABRegressor
 from mercerless.datasets import load, make_lab_function
 from mercerless.kernels import LocalGaussian
 
@@ -406,9 +406,9 @@ def selections(args, number, growth):
             for objective in ("interpolation", "evidence"):
                 scores = []
                 for _, A, b, T, z in splits(name, args.splits, args.full):
-                    model = LABRegressor(SUPPORT[name], selection=selection, objective=objective, kernel="gaussian")
-                    model.set_params(random_state=0, growth=1e-3 if growth else None)
-                    model.set_params(max_support=2 * SUPPORT[name] if growth else None)
+                    m = SUPPORT[name]
+                    m = Growth(m, max_error=1e-3, max_support=2 * m) if growth else m
+                    model = LABRegressor(m, selection=selection, objective=objective, kernel="gaussian", random_state=0)
                     scores.append(fit_and_score(model, A, b, T, z)[0])
                 row |= {objective: round(np.mean(scores), 4), f"{objective}_std": round(np.std(scores), 4)}
             row["paper"] = numbers.get((name, label[selection]), {}).get("r2", "")

@@ -36,6 +36,6 @@ ridge = GridSearchCV(KernelRidge(kernel="rbf"), grid).fit(X, y)
 print(f"300 support points, R2 on the signal {ridge.score(X, signal):.4f}")
 
 # %%
-# The bandwidths are learned by minimising the evidence; validation says when to stop:
+# The bandwidths are learned by minimizing the evidence; validation says when to stop:
 DescentDisplay.from_estimator(model)
 plt.show()

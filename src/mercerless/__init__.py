@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.selection.dank import CenteringPenalty
     from mercerless.selection.descent import GradientSearch
     from mercerless.selection.krein import Ball, Sphere
+    from mercerless.selection.lab import Growth
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ __all__ = [
     "DANKClassifier",
     "DANKRegressor",
     "GradientSearch",
+    "Growth",
     "HyperClassifier",
     "HyperRegressor",
     "HyperRidge",
@@ -80,6 +82,7 @@ _HOMES = {
     "selection.dank": "CenteringPenalty",
     "selection.descent": "GradientSearch",
     "selection.krein": "Ball Sphere",
+    "selection.lab": "Growth",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -13,11 +13,12 @@ def local_kernel(form, X, S, H):
     return np.exp(-np.sum(np.abs(scaled), axis=2))
 
 
-def evidence(K, F, Y, ridge, weights=None):
+def evidence(K, F, Y, ridge, weight=None):
     """Minus twice the log density of a Gaussian with covariance ``I + Phi Phi^T / (ridge N)``, per row."""
     Phi = np.hstack([K, F])
-    if weights is not None:
-        Phi, Y = Phi * weights[:, None], Y * weights[:, None]
+    if weight is not None:
+        root = np.sqrt(weight)[:, None]
+        Phi, Y = Phi * root, Y * root
     n = len(Phi)
     C = np.eye(n) + Phi @ Phi.T / (ridge * n)
     return np.log(np.trace(Y.T @ np.linalg.solve(C, Y)) / n) + np.linalg.slogdet(C)[1] / n

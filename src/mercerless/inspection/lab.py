@@ -73,7 +73,7 @@ class BandwidthDisplay(Display):
         estimator : LABRegressor or LABClassifier
             A fitted model.
         part : int, default=0
-            Which part of a model with several kernel forms, see its ``kernel_``.
+            Which of several kernel forms, see the model's ``forms_``.
         feature_names : sequence of str or None, default=None
             Names; None takes the names seen in fit, or numbers.
         max_features : int, default=20
@@ -87,18 +87,17 @@ class BandwidthDisplay(Display):
             The drawn display.
         """
         check_is_fitted(estimator)
-        if not 0 <= part < len(estimator.kernel_):
-            raise ValueError(f"part={part} does not exist: the model has {len(estimator.kernel_)} part(s).")
-        widths, vectors = estimator.part_arrays(part)
-        scores = (
-            estimator.predict(vectors) if not hasattr(estimator, "classes_") else estimator.decision_function(vectors)
-        )
+        if not 0 <= part < len(estimator.forms_):
+            raise ValueError(f"part={part} does not exist: the model has {len(estimator.forms_)} form(s).")
+        form = estimator.forms_[part]
+        widths, predict = form.bandwidths, getattr(estimator, "decision_function", estimator.predict)
+        scores = predict(form.support_vectors)
         names = feature_names if feature_names is not None else getattr(estimator, "feature_names_in_", None)
         names = [f"feature {i}" for i in range(widths.shape[1])] if names is None else list(names)
         if len(names) != widths.shape[1]:
             raise ValueError(f"There are {len(names)} feature names for {widths.shape[1]} features.")
         order = scores if np.ndim(scores) == 1 else np.asarray(scores)[:, 0]
-        display = cls(1 / widths, order=order, feature_names=names, form=estimator.kernel_[part])
+        display = cls(1 / widths, order=order, feature_names=names, form=form.name)
         return display.plot(max_features=max_features, ax=ax)
 
     def _draw(self, ax: Any, max_features: int = 20) -> None:

@@ -1,4 +1,4 @@
-"""Local kernels: one bandwidth vector per centre, and therefore asymmetric."""
+"""Local kernels: one bandwidth vector per center, and therefore asymmetric."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,7 @@ class _Local(Kernel):
 
     With ``scaled = (x - y_j) / bandwidths_j`` a subclass gives a profile of a distance of ``scaled``. `_value` fills
     one block of rows of the matrix, `_gradient` is ``H[j] @ |scaled|^power`` for its block. Blocks are held with one
-    centre per line, so that whatever belongs to a centre is contiguous.
+    center per line, so that whatever belongs to a center is contiguous.
     """
 
     symmetric = False
@@ -26,14 +26,14 @@ class _Local(Kernel):
         self.bandwidths = bandwidths
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
-        """The matrix of ``k(x, y_j)`` with the bandwidths of centre ``j`` in column ``j``.
+        """The matrix of ``k(x, y_j)`` with the bandwidths of center ``j`` in column ``j``.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
             The rows.
         Y : array-like of shape (m, n_features) or None, default=None
-            The centres, one per row of `bandwidths`; None means X.
+            The centers, one per row of `bandwidths`; None means X.
 
         Returns
         -------
@@ -51,7 +51,7 @@ class _Local(Kernel):
         return out.T
 
     def diag(self, X: ArrayLike) -> NDArray:
-        """The diagonal: ones, as every centre has distance 0 to itself.
+        """The diagonal: ones, as every center has distance 0 to itself.
 
         Parameters
         ----------
@@ -74,7 +74,7 @@ class _Local(Kernel):
         X : array-like of shape (n, n_features)
             The rows.
         Y : array-like of shape (m, n_features) or None
-            The centres; None means X.
+            The centers; None means X.
         G : array-like of shape (n, m)
             The cotangent.
         K : ndarray of shape (n, m) or None, default=None
@@ -105,7 +105,7 @@ class _Local(Kernel):
 
     @property
     def theta(self) -> NDArray:
-        """The logarithms of the bandwidths, centre after centre.
+        """The logarithms of the bandwidths, center after center.
 
         Returns
         -------
@@ -144,8 +144,8 @@ class _Local(Kernel):
         widths = np.asarray(self.bandwidths, dtype=X.dtype)
         if widths.shape not in ((), (X.shape[1],), Y.shape):
             raise ValueError(
-                f"{type(self).__name__} has bandwidths of shape {widths.shape} but the centres have shape {Y.shape}; "
-                "give one bandwidth, one per feature, or one row of them per centre."
+                f"{type(self).__name__} has bandwidths of shape {widths.shape} but the centers have shape {Y.shape}; "
+                "give one bandwidth, one per feature, or one row of them per center."
             )
         if not (np.all(np.isfinite(widths)) and np.all(widths > 0)):
             raise ValueError(f"{type(self).__name__} needs finite, positive bandwidths.")
@@ -170,13 +170,13 @@ class _Local(Kernel):
 
 
 class _LocalQuadratic(_Local):
-    """The forms of the squared distance, evaluated by one matrix product on centred data."""
+    """The forms of the squared distance, evaluated by one matrix product on centered data."""
 
     def _columns_at_once(self, n_features: int) -> int:
         return 64  # matrix products want a thousand rows or more, whatever the number of features
 
     def _prepare_blocks(self, Y: NDArray, widths: NDArray) -> Any:
-        # Centring keeps the expanded square accurate when the data lie far from the origin.
+        # Centering keeps the expanded square accurate when the data lie far from the origin.
         shift = Y.mean(axis=0)
         S = Y - shift
         W = widths**-2
@@ -194,7 +194,7 @@ class _LocalQuadratic(_Local):
 
 
 def _monomials(X: NDArray) -> NDArray:
-    """``[X, X^2, 1]``: squared distances to any centres are linear in them."""
+    """``[X, X^2, 1]``: squared distances to any centers are linear in them."""
     d = X.shape[1]
     out = np.empty((len(X), 2 * d + 1), dtype=X.dtype)
     out[:, :d] = X
@@ -206,12 +206,12 @@ def _monomials(X: NDArray) -> NDArray:
 class LocalGaussian(_LocalQuadratic):
     """``k(x, y_j) = exp(-sum_f ((x_f - y_jf) / bandwidths_jf)^2 / 2)``.
 
-    With the same bandwidths for every centre this is `Gaussian`.
+    With the same bandwidths for every center this is `Gaussian`.
 
     Parameters
     ----------
-    bandwidths : float or array-like of shape (n_features,) or (n_centres, n_features), default=1.0
-        One bandwidth, one per feature, or one row per centre.
+    bandwidths : float or array-like of shape (n_features,) or (n_centers, n_features), default=1.0
+        One bandwidth, one per feature, or one row per center.
     """
 
     def _value(self, X, prepared, out):
@@ -225,8 +225,8 @@ class LocalExponential(_LocalQuadratic):
 
     Parameters
     ----------
-    bandwidths : float or array-like of shape (n_features,) or (n_centres, n_features), default=1.0
-        One bandwidth, one per feature, or one row per centre.
+    bandwidths : float or array-like of shape (n_features,) or (n_centers, n_features), default=1.0
+        One bandwidth, one per feature, or one row per center.
     """
 
     def _value(self, X, prepared, out):
@@ -235,10 +235,10 @@ class LocalExponential(_LocalQuadratic):
         d = X.shape[1]
         # The square root magnifies the rounding of the expanded square near 0: those pairs are done directly.
         size = M[:, d:] @ _monomials(X - shift)[:, d:].T
-        centres, rows = np.nonzero(out <= 1e3 * np.finfo(out.dtype).eps * size)
+        centers, rows = np.nonzero(out <= 1e3 * np.finfo(out.dtype).eps * size)
         if len(rows):
-            difference = X[rows] - shift - S[centres]
-            out[centres, rows] = np.einsum("ik,ik,ik->i", difference, difference, W[centres])
+            difference = X[rows] - shift - S[centers]
+            out[centers, rows] = np.einsum("ik,ik,ik->i", difference, difference, W[centers])
         np.sqrt(out, out=out)
         np.negative(out, out=out)
         np.exp(out, out=out)
@@ -252,12 +252,12 @@ class LocalExponential(_LocalQuadratic):
 class LocalLaplace(_Local):
     """``k(x, y_j) = exp(-sum_f |x_f - y_jf| / bandwidths_jf)``.
 
-    With the same bandwidths for every centre this is `Laplace`.
+    With the same bandwidths for every center this is `Laplace`.
 
     Parameters
     ----------
-    bandwidths : float or array-like of shape (n_features,) or (n_centres, n_features), default=1.0
-        One bandwidth, one per feature, or one row per centre.
+    bandwidths : float or array-like of shape (n_features,) or (n_centers, n_features), default=1.0
+        One bandwidth, one per feature, or one row per center.
     """
 
     def _columns_at_once(self, n_features):
@@ -283,7 +283,7 @@ class LocalLaplace(_Local):
 
 
 def _distances(X: NDArray, S: NDArray) -> Iterator[tuple[int, NDArray]]:
-    """Centre after centre, ``|x_f - s_f|`` of all features f (lines): a block of rows stays in the cache."""
+    """Center after center, ``|x_f - s_f|`` of all features f (lines): a block of rows stays in the cache."""
     Xt = np.ascontiguousarray(X.T)
     distance = np.empty_like(Xt)
     for j in range(len(S)):

@@ -12,30 +12,14 @@ from scipy.optimize import nnls
 _SMALLEST_WEIGHT = 0.15
 
 
-def combine(predictions: Sequence[NDArray], Y: NDArray, weights: NDArray | None = None, max_parts: int = 3) -> NDArray:
+def combine(predictions: Sequence[NDArray], Y: NDArray, weight: NDArray | None = None, max_parts: int = 3) -> NDArray:
     """Nonnegative weights with sum 1 for several models: least squares on out-of-fold predictions, pulled to the mean.
 
     ``min |sum_c w_c P_c - Y|^2 + 10 e |w - 1/C|^2`` with the smallest mean squared error e: a Gaussian prior of
     standard deviation 0.3 on the weights, so that a few rows do not decide. Parts below 0.15 are dropped and the rest
-    solved again.
-
-    Parameters
-    ----------
-    predictions : sequence of ndarray of shape (n, n_outputs)
-        Out-of-fold predictions.
-    Y : ndarray of shape (n, n_outputs)
-        The targets.
-    weights : ndarray of shape (n,) or None, default=None
-        Square roots of the row weights.
-    max_parts : int, default=3
-        How many weights may be nonzero.
-
-    Returns
-    -------
-    ndarray of shape (n_models,)
-        The weights.
+    solved again, until at most `max_parts` remain. `weight` are the weights of the rows.
     """
-    root = np.ones(len(Y)) if weights is None else weights
+    root = np.ones(len(Y)) if weight is None else np.sqrt(weight)
     P = np.stack([((p - Y) * root[:, None]).ravel() for p in predictions], axis=1)
     errors = np.mean(P**2, axis=0) * Y.shape[1]
     parts = np.argsort(errors, kind="stable")

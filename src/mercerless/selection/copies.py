@@ -7,30 +7,14 @@ from numpy.typing import NDArray
 
 
 class MergedRows(NamedTuple):
-    """Equal rows merged into one, with the mean of their targets.
+    """The distinct rows: equal rows are one, with the mean of their targets."""
 
-    Parameters
-    ----------
-    first : ndarray of int of shape (n_distinct,)
-        The first row of every set of equal rows.
-    Y : ndarray of shape (n_distinct, n_outputs)
-        Weighted mean targets.
-    total : ndarray of shape (n_distinct,) or None
-        Sums of the weights; None where every row is distinct and has none.
-    counts : ndarray of int of shape (n_distinct,)
-        The number of rows.
-    deviations : ndarray of shape (n_distinct,)
-        The weighted mean of the squared distances of their targets to the mean.
-    pure_error : float
-        The variance of the targets of equal rows, without bias; 0 where all are equal.
-    """
-
-    first: NDArray
-    Y: NDArray
-    total: NDArray | None
-    counts: NDArray
-    deviations: NDArray
-    pure_error: float
+    first: NDArray  # (n_distinct,), the first row of every set of equal rows
+    Y: NDArray  # (n_distinct, n_outputs), weighted mean targets
+    total: NDArray | None  # sums of the weights; None where every row is distinct and has none
+    counts: NDArray  # the number of rows in every set
+    deviations: NDArray  # the weighted mean of the squared distances of their targets to the mean
+    pure_error: float  # the variance of the targets of equal rows, without bias; 0 where all are equal
 
     def correlation(self, error: float) -> float:
         """The correlation of the errors of equal rows, from a held-out error of merged rows.
@@ -55,22 +39,7 @@ class MergedRows(NamedTuple):
 
 
 def merge_copies(Y: NDArray, weight: NDArray | None, copies: NDArray) -> MergedRows:
-    """Merge equal rows.
-
-    Parameters
-    ----------
-    Y : ndarray of shape (n, n_outputs)
-        The targets.
-    weight : ndarray of shape (n,) or None
-        Row weights.
-    copies : ndarray of int of shape (n,)
-        The number of the distinct row, in the order of first appearance.
-
-    Returns
-    -------
-    MergedRows
-        The distinct rows.
-    """
+    """Merge rows with the same number in `copies`, which counts distinct rows in the order of first appearance."""
     first, counts = np.unique(copies, return_index=True, return_counts=True)[1:]
     if len(first) == len(copies):
         return MergedRows(first, Y, weight, counts, np.zeros(len(first)), 0.0)

@@ -1,207 +1,274 @@
-"""The complete fit of a local kernel model: support, start, descent, growth, validation, weights of several forms."""
+"""The choice of a local kernel model: scaling, support, start, descent, growth, validation, weights of its forms."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from numbers import Integral
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import minimize
+from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
+from mercerless._blocks import reduce_rows, take_rows
+from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.selection.averaging import combine
+from mercerless.selection.copies import MergedRows, merge_copies
+from mercerless.selection.folds import Split, find_copies, hold_out, join_groups, make_folds
+from mercerless.selection.scaling import BLOCK_BYTES, FeatureScaling, possible_scalings
 from mercerless.solvers.lab import (
-    LOCAL_BOUNDS,
     RIDGE_BOUNDS,
     SHARED_BOUNDS,
     Evaluation,
+    LocalRegression,
     Moments,
+    State,
     descend,
     evidence,
     initial_state,
     interpolation,
     least_squares,
     moments,
+    noise_variances,
     shared_evidence,
     solve_coefficients,
 )
 
+FORMS: dict[str, Any] = {"gaussian": LocalGaussian, "laplace": LocalLaplace, "exponential": LocalExponential}
 OBJECTIVES = ("evidence", "least_squares", "interpolation")
 SELECTIONS = ("kmeans", "y", "random", "extreme")
-CHECKPOINTS = (5, 10, 20, 40, 80, 150)
-SHARED_ITERATIONS = 60
-SHARED_ROWS = 2000  # enough for one bandwidth per feature
-RIDGES = np.logspace(-7, 0.5, 16)
-# no descent is given up before so many iterations
-RACE_START = 20
+CHECKPOINTS = (0, 5, 10, 20, 40, 80, 150)
+_AUTO_FORMS = ("gaussian", "laplace")
+_ALL_ROWS = 1000  # up to so many rows kernel ridge regression on all of them is tried too
+_MAX_SUPPORT = 200
+_LEARNING_ROWS = 10_000  # the bandwidths of larger data are learned on blocks of at least so many rows
+_ROWS_PER_POINT = 20  # of a support point
+_BANDWIDTHS_PER_ROW = 8  # many features mean many bandwidths, which need more rows
+_LAPLACE_WORK = 1e9  # rows x support points x features above which "auto" leaves out the form without matrix products
+_MORE_BLOCKS = 3
+_FEWEST_DISTINCT = 10  # with fewer, equal rows are the nature of the data (see `folds`) and are not merged
+_SINGLE = 2**21  # entries times features above which kernels are learned in single precision
+_SHARED_ITERATIONS = 60
+_SHARED_ROWS = 2000  # enough for one bandwidth per feature
+_RIDGES = np.logspace(-7, 0.5, 16)
+_RACE_START = 20  # no descent is given up before so many iterations
+
+Report = Callable[[dict], bool]  # told of {"stage", "iteration", "value"} after every iteration; True ends the descent
+
+
+def _silent(info: dict) -> bool:
+    return False
+
+
+class Growth(BaseEstimator):
+    """Support that grows, the dynamic strategy of the LAB paper: rows with a large error become support points.
+
+    Parameters
+    ----------
+    n_support : int, float or "auto", default="auto"
+        Where it begins, as in `LABRegressor`. Every round adds at most a tenth of it.
+    max_error : float, default=0.01
+        Growth ends when no training row has a larger squared error, in units of the standardized target.
+    max_support : int or None, default=None
+        Growth ends at so many support points; None means all rows.
+
+    See Also
+    --------
+    LABRegressor : Takes it as `n_support`.
+
+    Examples
+    --------
+    >>> from mercerless import Growth, LABRegressor
+    >>> from mercerless.datasets import make_lab_function
+    >>> X, y = make_lab_function(200, function="f1", random_state=0)
+    >>> paper = {"kernel": "gaussian", "selection": "y", "objective": "interpolation"}
+    >>> model = LABRegressor(Growth(20, max_error=0.5), max_iter=50, random_state=0, **paper)
+    >>> bool(model.fit(X, y).max_error_ <= 0.5)
+    True
+    """
+
+    def __init__(
+        self, n_support: int | float | str = "auto", *, max_error: float = 0.01, max_support: int | None = None
+    ) -> None:
+        self.n_support = n_support
+        self.max_error = max_error
+        self.max_support = max_support
 
 
 class Settings(NamedTuple):
-    """What a fit may do.
-
-    Parameters
-    ----------
-    objective : {"evidence", "least_squares", "interpolation"}
-        What the bandwidths minimise.
-    n_support : int
-        Support points of a local model, the initial number when growing.
-    selection : {"kmeans", "y", "random", "extreme"}
-        How they are chosen.
-    ridge : float or None
-        The ridge; None learns it (with the evidence) or takes 1e-5.
-    max_iter : int
-        Iterations of the local stage.
-    growth : float or None
-        The squared error (of the standardised targets) above which training rows become support points.
-    max_support : int
-        Where growth stops.
-    seed : int
-        The seed of the selection.
-    linear : bool
-        Whether the features enter linearly as well.
-    """
+    """What a fit may do."""
 
     objective: str = "evidence"
-    n_support: int = 100
+    n_support: int = 100  # the initial number when growing
     selection: str = "kmeans"
-    ridge: float | None = None
-    max_iter: int = 150
-    growth: float | None = None
-    max_support: int = 1000
+    ridge: float | None = None  # None learns it (with the evidence) or takes 1e-5
+    max_iter: int = 150  # of the local stage
+    growth: float | None = None  # the squared error above which training rows become support points
+    max_support: int = 1000  # where growth stops
     seed: int = 0
-    linear: bool = True
+    linear: bool = True  # whether the features enter linearly as well
+
+    @property
+    def learns_ridge(self) -> bool:
+        return self.objective == "evidence" and self.ridge is None
+
+    def fixed(self, X: NDArray) -> NDArray:
+        """The columns beside those of the kernel, for which interpolation has no room."""
+        return np.zeros((len(X), 0)) if self.objective == "interpolation" else fixed_columns(X, self.linear)
+
+
+_DEFAULTS = Settings()
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Scaled rows in memory, standardized targets, and weights of mean one."""
+
+    X: NDArray
+    Y: NDArray
+    weight: NDArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, rows: Any) -> "Rows":
+        """Some of the rows."""
+        return Rows(self.X[rows], self.Y[rows], None if self.weight is None else self.weight[rows])
 
 
 class Expansion(NamedTuple):
-    """One weighted sum of kernels.
-
-    Parameters
-    ----------
-    form : str
-        The kernel form.
-    support : ndarray of shape (m,)
-        Rows that are centres.
-    log_bandwidths : ndarray of shape (m, d), (d,) or ()
-        One row per centre, or shared.
-    log_ridge : float
-        The ridge.
-    linear_weight : float or None
-        The weight of the linear kernel of a kernel ridge model with all rows as centres; None for local models.
-    coef : ndarray of shape (m, n_outputs) or None
-        The coefficients.
-    linear : ndarray of shape (1 + d, n_outputs) or None
-        The intercept and the coefficients of the features.
-    weight : float
-        Its weight in the model.
-    """
+    """One weighted sum of kernels, in scaled units."""
 
     form: str
-    support: NDArray
-    log_bandwidths: NDArray
+    support: NDArray  # (m,), the rows that are centers
+    log_bandwidths: NDArray  # (m, d), or shared: (d,) or ()
     log_ridge: float
-    linear_weight: float | None = None
-    coef: NDArray | None = None
-    linear: NDArray | None = None
-    weight: float = 1.0
+    linear_weight: float | None = None  # of the linear kernel where all rows are centers; None for local models
+    coef: NDArray = np.zeros((0, 0))  # (m, n_outputs)
+    linear: NDArray = np.zeros((0, 0))  # (1 + d, n_outputs): the intercept and the coefficients of the features
+    weight: float = 1.0  # in the average
+
+    @property
+    def kernel(self) -> Any:
+        widths = np.exp(self.log_bandwidths)
+        return FORMS[self.form](widths if np.ndim(widths) else float(widths))
+
+    def predict(self, X: NDArray, source: NDArray) -> NDArray:
+        """Predictions for X; `source` has the rows that `support` counts."""
+        return self.kernel(X, source[self.support]) @ self.coef + self.linear[0] + X @ self.linear[1:]
 
 
 class Candidate(NamedTuple):
-    """An expansion with its predictions on the validation rows.
+    """An expansion, not yet with coefficients, and its out-of-fold predictions."""
 
-    Parameters
+    expansion: Expansion | None  # None where it is still to be learned from all rows
+    predictions: NDArray  # (n_validation, n_outputs)
+    loss: NDArray  # the objective after every iteration
+    certificate: float = 0.0  # of the descent
+    curve: Sequence[tuple[int, float]] = ()  # iterations and validation errors
+    n_iter: int = 0  # that validation chose
+    checkpoints: Mapping[int, NDArray] = {}  # predictions of the first fold's validation rows, by iteration
+
+
+class Blend(NamedTuple):
+    """Several expansions and what their validation told."""
+
+    expansions: list[Expansion]  # their weights sum to one
+    validation_rows: NDArray  # that were predicted out of fold
+    predictions: NDArray  # of the blend for these, made without them
+    curves: dict[str, NDArray]  # per form of a local model: iterations and mean squared validation errors
+    errors: dict[str, float]  # of everything that was tried
+    loss_curve: NDArray  # of the heaviest local part
+    certificate: float  # of that part: the projected gradient at the end relative to the start
+    max_error: float  # the largest squared error on a training row, what growth bounds
+
+
+class LocalForm(NamedTuple):
+    """One kernel form of a fitted LAB model; the model predicts the sum of ``weight * form(X)``.
+
+    Attributes
     ----------
-    expansion : Expansion or None
-        Without coefficients; None where it is still to be learned from all rows.
-    predictions : ndarray of shape (n_validation, n_outputs)
-        Out-of-fold predictions.
-    curve : list of (int, float)
-        Iterations and validation errors.
-    loss : ndarray
-        The objective after every iteration.
-    stationarity : float
-        The certificate of the descent.
-    n_iter : int
-        The number of iterations that validation chose.
-    checkpoints : list of dict
-        Per fold: iterations and predictions of the validation rows.
+    name : str
+        "gaussian", "laplace" or "exponential".
+    kernel : Kernel
+        The kernel with its bandwidths, which act on scaled features.
+    support : ndarray of shape (n_support,)
+        The training rows that are support points.
+    support_vectors, centers : ndarray of shape (n_support, n_features)
+        These rows, as they were given and scaled.
+    dual_coef : ndarray of shape (n_functions, n_support)
+        The coefficients.
+    coef : ndarray of shape (n_functions, n_features)
+        The coefficients of the scaled features themselves.
+    intercept : ndarray of shape (n_functions,)
+        The constants.
+    alpha : float
+        The ridge.
+    weight : float
+        The weight in the average; all sum to one.
+    scaling : callable
+        Scales features.
     """
 
-    expansion: Expansion | None
-    predictions: NDArray
-    curve: list
-    loss: NDArray
-    stationarity: float
-    n_iter: int = 0
-    checkpoints: Sequence[Mapping[int, NDArray]] = ()
+    name: str
+    kernel: Any
+    support: NDArray
+    support_vectors: NDArray
+    centers: NDArray
+    dual_coef: NDArray
+    coef: NDArray
+    intercept: NDArray
+    alpha: float
+    weight: float
+    scaling: FeatureScaling
+
+    @property
+    def bandwidths(self) -> NDArray:
+        """The bandwidths of every support point, (n_support, n_features)."""
+        return np.broadcast_to(self.kernel.bandwidths, self.centers.shape)
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers in the nonlinear part."""
+        return self.centers.size + np.size(self.kernel.bandwidths) + self.dual_coef.size
+
+    def __call__(self, X: NDArray) -> NDArray:
+        """``kernel(scaling(X), centers) @ dual_coef.T + intercept + scaling(X) @ coef.T``."""
+        Z = self.scaling(X, X.dtype)
+        return self.kernel(Z, self.centers.astype(Z.dtype)) @ self.dual_coef.T + self.intercept + Z @ self.coef.T
+
+    def in_units(self, center: NDArray, scale: NDArray) -> "LocalForm":
+        """The form for targets that were standardized by these."""
+        dual_coef, coef = self.dual_coef * scale[:, None], self.coef * scale[:, None]
+        return self._replace(dual_coef=dual_coef, coef=coef, intercept=self.intercept * scale + center)
 
 
-class LABSolution(NamedTuple):
-    """A fitted model.
-
-    Parameters
-    ----------
-    expansions : list of Expansion
-        The parts with their weights, which sum to 1.
-    validation_rows : ndarray
-        The rows that were predicted out of fold.
-    validation_predictions : ndarray of shape (n_validation, n_outputs)
-        The model's predictions for them, made without them.
-    validation_curves : dict of str to list of (int, float)
-        Per form of a local model: iterations and mean squared validation errors.
-    candidates : dict of str to float
-        The validation error of everything that was tried.
-    loss_curve : ndarray
-        The objective of the heaviest local part after every iteration.
-    stationarity : float
-        Certificate of that part: the projected gradient at the end relative to the start.
-    max_error : float
-        The largest squared error on a training row, what growth bounds.
-    """
-
-    expansions: list
-    validation_rows: NDArray
-    validation_predictions: NDArray
-    validation_curves: dict
-    candidates: dict
-    loss_curve: NDArray
-    stationarity: float
-    max_error: float
+def fixed_columns(X: NDArray, linear: bool = True) -> NDArray:
+    """Ones and, where `linear`, the features divided by ``sqrt(d)``: the linear part of a local model, in float64."""
+    ones = np.ones((len(X), 1))
+    return np.hstack([ones, X / np.sqrt(X.shape[1])]) if linear else ones
 
 
-def held_out_error(form: str, kernel: Callable, X: NDArray, Y: NDArray, settings: Settings) -> float:
-    """The squared error of a small model with shared bandwidths on a third of the rows, learned from the others."""
-    order = np.random.RandomState(settings.seed).permutation(len(X))
-    held, train = order[: len(X) // 3], order[len(X) // 3 :]
-    support = select_support(X[train], Y[train], min(settings.n_support, 100, len(train)), "random", settings.seed)
-    b, log_ridge, _ = learn_shared_start(form, kernel, X[train], Y[train], support, settings, max_iter=30)
-    model = with_coefficients(
-        Expansion(form, support, b, log_ridge), kernel, X[train], Y[train], linear=settings.linear
-    )
-    return float(np.mean(np.sum((evaluate(model, kernel, X[held], X[train]) - Y[held]) ** 2, axis=1)))
+def start_widths(form: str, n_features: int) -> NDArray:
+    """A grid of shared bandwidths; distances grow with d for the Laplace form and with sqrt(d) for the others."""
+    return (n_features if form == "laplace" else np.sqrt(n_features)) * 2.0 ** np.arange(-4, 6)
+
+
+def objective_function(name: str, support: NDArray) -> Callable[..., Evaluation]:
+    """The objective by its name; interpolation needs the rows of the centers."""
+    if name == "interpolation":
+        return partial(interpolation, support=support)
+    return {"evidence": evidence, "least_squares": least_squares}[name]
 
 
 def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: int) -> NDArray:
-    """Choose distinct rows as centres.
+    """Choose distinct rows as centers.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The rows.
-    Y : ndarray of shape (n, n_outputs)
-        The targets.
-    n_support : int
-        How many.
-    method : {"kmeans", "y", "random", "extreme"}
-        The rows nearest to k-means centres; evenly spaced in the order of the (first) target, the paper's choice; at
-        random; or the rows with the largest targets, the paper's bad example.
-    seed : int
-        The seed.
-
-    Returns
-    -------
-    ndarray of shape (n_support,)
-        Distinct row numbers.
+    "kmeans": the rows nearest to k-means centers; "y": evenly spaced in the order of the (first) target, the paper's
+    choice; "random"; "extreme": the rows with the largest targets, the paper's bad example.
     """
     n = len(X)
     if n_support >= n:
@@ -211,10 +278,9 @@ def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: in
         return random.permutation(n)[:n_support]
     if method in ("y", "extreme"):
         order = np.argsort(Y[:, 0], kind="stable")
-        if method == "extreme":
-            return order[n - n_support :]
-        return order[np.round(np.linspace(0, n - 1, n_support)).astype(int)]
-    # k-means on at most 20,000 rows; every centre takes its nearest row that is still free
+        places = np.round(np.linspace(0, n - 1, n_support)).astype(int)
+        return order[n - n_support :] if method == "extreme" else order[places]
+    # k-means on at most 20,000 rows; every center takes its nearest row that is still free
     rows = np.sort(random.permutation(n)[:20_000])
     Z = X[rows]
     if len(np.unique(Z[: 4 * n_support], axis=0)) < n_support and len(np.unique(Z, axis=0)) < n_support:
@@ -232,567 +298,257 @@ def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: in
     return rows[chosen]
 
 
-def fixed_columns(X: NDArray, linear: bool = True) -> NDArray:
-    """Ones and the features divided by ``sqrt(d)``: the linear part of a local model.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, d)
-        The rows.
-    linear : bool, default=True
-        False gives the ones only.
-
-    Returns
-    -------
-    ndarray of shape (n, 1 + d) or (n, 1)
-        The columns, in float64.
-    """
-    ones = np.ones((len(X), 1))
-    return np.hstack([ones, X / np.sqrt(X.shape[1])]) if linear else ones
-
-
-def start_widths(form: str, n_features: int) -> NDArray:
-    """The grid of shared bandwidths for standardised features.
-
-    Parameters
-    ----------
-    form : str
-        The kernel form; distances grow with d for the Laplace form and with sqrt(d) for the others.
-    n_features : int
-        The number of features d.
-
-    Returns
-    -------
-    ndarray
-        Bandwidths.
-    """
-    return (n_features if form == "laplace" else np.sqrt(n_features)) * 2.0 ** np.arange(-4, 6)
-
-
-def learn_shared_start(
-    form: str,
-    kernel: Callable,
-    X: NDArray,
-    Y: NDArray,
-    support: NDArray,
-    settings: Settings,
-    weights: NDArray | None = None,
-    callback: Callable | None = None,
-    max_iter: int = SHARED_ITERATIONS,
-) -> tuple[NDArray, float, float]:
-    """One bandwidth per feature, shared by all centres: the start of the local stage.
-
-    At most 2000 rows, or 4 per centre, decide: these are few numbers. The descent ends when five iterations together
-    gain less than 0.025 % of the error, or a quarter of a unit of log evidence.
-
-    Parameters
-    ----------
-    form, kernel
-        The kernel form and its class.
-    X, Y, support, weights
-        Rows, targets, the rows that are centres, square roots of the row weights.
-    settings : Settings
-        The settings.
-    callback : callable or None, default=None
-        Called after every iteration.
-    max_iter : int, default=60
-        Iterations.
-
-    Returns
-    -------
-    log_bandwidths : ndarray of shape (d,)
-        The shared bandwidths.
-    log_ridge : float
-        The ridge.
-    value : float
-        The evidence there.
-    """
-    S, F, limit = X[support], fixed_columns(X, settings.linear), max(SHARED_ROWS, 4 * len(support))
-    if len(X) > limit:
-        rows = np.sort(np.random.RandomState(settings.seed).permutation(len(X))[:limit])
-        X, F, Y, weights = X[rows], F[rows], Y[rows], None if weights is None else weights[rows]
-    few = slice(SHARED_ROWS)
-    _, log_width, log_ridge = initial_state(kernel, X[few], S, F[few], Y[few], start_widths(form, X.shape[1]), RIDGES)
-    path = descend(
-        kernel,
-        evidence,
-        X,
-        S,
-        F,
-        Y,
-        np.full(X.shape[1], log_width),
-        log_ridge,
-        pull=1e-3 / X.shape[1],
-        bounds=SHARED_BOUNDS,
-        max_iter=max_iter,
-        weights=weights,
-        tol=max(5e-5, 0.1 / len(X)),
-        callback=_named(callback, f"{form}: shared bandwidths"),
-    )
-    return path.log_bandwidths[-1], path.log_ridges[-1], float(path.values[-1])
-
-
-def shared_value(form: str, kernel: Callable, X: NDArray, Y: NDArray, settings: Settings) -> float:
-    """The evidence that shared bandwidths reach, to compare scalings of the features.
-
-    Parameters
-    ----------
-    form, kernel
-        The kernel form and its class.
-    X, Y : ndarray
-        Rows and targets.
-    settings : Settings
-        The settings.
-
-    Returns
-    -------
-    float
-        Minus the log evidence per row.
-    """
-    support = select_support(X, Y, min(settings.n_support, 100, len(X)), "random", settings.seed)
-    return learn_shared_start(form, kernel, X, Y, support, settings, max_iter=30)[2]
-
-
-def learn_local(
-    form: str,
-    kernel: Callable,
-    X: NDArray,
-    Y: NDArray,
-    support: NDArray,
-    settings: Settings,
-    weights: NDArray | None = None,
-    keep: Sequence[int] = (),
-    on_state: Callable[[int, NDArray, NDArray, float], bool] | None = None,
-    callback: Callable | None = None,
-) -> tuple[Expansion, NDArray, float]:
-    """Shared bandwidths first, then one vector per centre, then, where asked, more centres.
-
-    Parameters
-    ----------
-    form, kernel
-        The kernel form and its class.
-    X, Y, support, weights
-        Rows, targets, the rows that are centres, square roots of the row weights.
-    settings : Settings
-        The settings.
-    keep : sequence of int, default=()
-        Iterations at which `on_state` is called.
-    on_state : callable or None, default=None
-        Called with ``iteration, support, log_bandwidths, log_ridge``; True ends the descent.
-    callback : callable or None, default=None
-        Called after every iteration; True ends the descent.
-
-    Returns
-    -------
-    expansion : Expansion
-        Without coefficients.
-    loss : ndarray
-        The objective after every iteration.
-    stationarity : float
-        The certificate.
-    """
-    shared, log_ridge, _ = learn_shared_start(form, kernel, X, Y, support, settings, weights, callback)
-    learn_ridge = settings.objective == "evidence" and settings.ridge is None
-    log_ridge = log_ridge if learn_ridge else np.log(1e-5 if settings.ridge is None else settings.ridge)
-    state = np.tile(shared, (len(support), 1))
-    if on_state is not None and on_state(0, support, state, log_ridge):
-        return Expansion(form, support, state, log_ridge), np.zeros(0), 1.0
-    losses, certificate, done = [], 1.0, 0
-    while True:
-        F = _fixed_for(settings, X)
-        path = descend(
-            kernel,
-            objective_function(settings.objective, support),
-            X,
-            X[support],
-            F,
-            Y,
-            state,
-            log_ridge,
-            anchor=np.tile(shared, (len(support), 1)),
-            pull=1 / (9 * len(X)),
-            bounds=LOCAL_BOUNDS,
-            learn_ridge=learn_ridge,
-            max_iter=settings.max_iter if settings.growth is None else _round_length(settings),
-            keep=[k - done for k in keep],
-            weights=weights,
-            on_keep=None if on_state is None else partial(_shifted, on_state, done, support),
-            callback=_named(callback, f"{form}: local bandwidths"),
-        )
-        state, log_ridge, certificate = path.log_bandwidths[-1], path.log_ridges[-1], path.stationarity
-        losses.append(path.values)
-        done += max(1, len(path.values) - 1)
-        if settings.growth is None:
-            break
-        grown = grow(kernel, X, Y, F, support, state, log_ridge, settings, weights)
-        if len(grown) == len(support):
-            break
-        state = np.vstack([state, np.tile(shared, (len(grown) - len(support), 1))])
-        support = grown
-    return Expansion(form, support, state, log_ridge), np.concatenate(losses), certificate
-
-
-def grow(
-    kernel: Callable,
-    X: NDArray,
-    Y: NDArray,
-    F: NDArray,
-    support: NDArray,
-    log_bandwidths: NDArray,
-    log_ridge: float,
-    settings: Settings,
-    weights: NDArray | None = None,
-) -> NDArray:
-    """Add the rows with the largest squared errors to the support (the paper's dynamic strategy).
-
-    Parameters
-    ----------
-    kernel, X, Y, F, support, log_bandwidths, log_ridge, settings, weights
-        The current model.
-
-    Returns
-    -------
-    ndarray
-        The support with at most a tenth more rows, all distinct; unchanged when every error is at most
-        ``settings.growth`` or the cap is reached.
-    """
-    K = kernel(np.exp(log_bandwidths))(X, X[support])
-    coef = objective_function(settings.objective, support)(K, F, Y, np.exp(log_ridge), weights).coef
-    errors = np.sum((np.hstack([K, F]) @ coef - Y) ** 2, axis=1)
-    errors[support] = 0.0
-    room = settings.max_support - len(support)
-    n_new = min(max(1, settings.n_support // 10), room, int(np.sum(errors > settings.growth)))
-    if errors.max() <= settings.growth or n_new <= 0:
-        return support
-    return np.concatenate([support, np.argsort(-errors, kind="stable")[:n_new]])
-
-
-def _round_length(settings: Settings) -> int:
-    return max(5, settings.max_iter // 5)
-
-
-def objective_function(name: str, support: NDArray) -> Callable[..., Evaluation]:
-    """The objective by its name.
-
-    Parameters
-    ----------
-    name : {"evidence", "least_squares", "interpolation"}
-        The name.
-    support : ndarray
-        The rows of the centres, which the interpolation needs.
-
-    Returns
-    -------
-    callable
-        ``objective(K, F, Y, ridge, weights)``.
-    """
-    if name == "interpolation":
-        return partial(interpolation, support=support)
-    return {"evidence": evidence, "least_squares": least_squares}[name]
-
-
-def local_candidate(
-    form: str,
-    kernel: Callable,
-    X: NDArray,
-    Y: NDArray,
-    folds: Sequence,
-    settings: Settings,
-    weights: NDArray | None = None,
-    callback: Callable | None = None,
-    rival: Candidate | None = None,
-    supports: Sequence[NDArray] | None = None,
-) -> Candidate:
-    """A local model whose number of iterations is chosen on validation rows.
-
-    Parameters
-    ----------
-    form, kernel
-        The kernel form and its class.
-    X, Y, weights
-        Rows, targets, square roots of the row weights.
-    folds : sequence of (train, validation)
-        One hold-out, whose bandwidths are kept, or several folds, after which `learn_again` uses all rows.
-    settings : Settings
-        The settings.
-    callback : callable or None, default=None
-        Called after every iteration.
-    rival : Candidate or None, default=None
-        Another form on the same folds.
-    supports : sequence of ndarray or None, default=None
-        What `fold_supports` gave, where it is known.
-
-    Returns
-    -------
-    Candidate
-        The model, its out-of-fold predictions and its validation curve. The descent of a fold ends after two
-        checkpoints (from 20 iterations on) above 1.02 times the best error, or when its rival leaves the form no weight
-        in `combine`.
-    """
-    per_fold: list[list[_Checkpoint]] = []
-    supports = fold_supports(X, Y, folds, settings) if supports is None else supports
-    for i, fold in enumerate(folds):
-        limit = len(per_fold[0]) if per_fold else None
-        other = rival.checkpoints[i] if rival is not None and not per_fold else {}
-        kept, loss, certificate = _run_fold(
-            form, kernel, X, Y, fold, supports[i], settings, weights, limit, other, callback
-        )
-        per_fold.append(kept)
-    length = min(len(kept) for kept in per_fold)
-    sizes = np.array([len(valid) for _, valid in folds], dtype=float)
-    errors = [float(np.average([kept[i].error for kept in per_fold], weights=sizes)) for i in range(length)]
-    best = int(np.argmin(errors))
-    curve = [(per_fold[0][i].iteration, errors[i]) for i in range(length)]
-    expansion = None
-    if len(folds) == 1 and settings.growth is None:
-        state = per_fold[0][best]
-        expansion = Expansion(form, state.support, state.log_bandwidths, state.log_ridge)
-    predictions = np.concatenate([kept[best].predictions for kept in per_fold])
-    by_fold = [{state.iteration: state.predictions for state in kept} for kept in per_fold]
-    return Candidate(expansion, predictions, curve, loss, certificate, curve[best][0], by_fold)
-
-
-def fold_supports(X: NDArray, Y: NDArray, folds: Sequence, settings: Settings) -> list[NDArray]:
-    """The support of every fold, numbered by its training rows, with as many rows per support point as in the whole.
-
-    Parameters
-    ----------
-    X, Y : ndarray
-        Rows and targets.
-    folds : sequence of (train, validation)
-        The folds.
-    settings : Settings
-        The settings.
-
-    Returns
-    -------
-    list of ndarray
-        The supports.
-    """
+def fold_supports(rows: Rows, folds: Sequence[Split], settings: Settings) -> list[NDArray]:
+    """The support of every fold, numbered by its training rows, with as many rows per support point as in the whole."""
     supports = []
     for train, _ in folds:
-        share = 1.0 if len(folds) == 1 else len(train) / len(X)
+        share = 1.0 if len(folds) == 1 else len(train) / len(rows)
         size = min(max(1, round(share * settings.n_support)), len(train))
-        supports.append(select_support(X[train], Y[train], size, settings.selection, settings.seed))
+        supports.append(select_support(rows.X[train], rows.Y[train], size, settings.selection, settings.seed))
     return supports
-
-
-def learn_again(
-    candidate: Candidate,
-    form: str,
-    kernel: Callable,
-    X: NDArray,
-    Y: NDArray,
-    settings: Settings,
-    weights: NDArray | None = None,
-    callback: Callable | None = None,
-) -> Candidate:
-    """Learn the bandwidths from all rows, with the number of iterations that the folds chose.
-
-    Parameters
-    ----------
-    candidate : Candidate
-        What `local_candidate` found; returned as it is where it already has an expansion.
-    form, kernel, X, Y, settings, weights, callback
-        As in `local_candidate`.
-
-    Returns
-    -------
-    Candidate
-        With its expansion.
-    """
-    if candidate.expansion is not None:
-        return candidate
-    support = select_support(X, Y, settings.n_support, settings.selection, settings.seed)
-    if settings.growth is None and candidate.n_iter == 0:
-        b, r, _ = learn_shared_start(form, kernel, X, Y, support, settings, weights, callback)
-        return candidate._replace(
-            expansion=Expansion(form, support, np.tile(b, (len(support), 1)), r), loss=np.zeros(0)
-        )
-    chosen = settings if settings.growth is not None else settings._replace(max_iter=candidate.n_iter)
-    expansion, loss, certificate = learn_local(form, kernel, X, Y, support, chosen, weights, callback=callback)
-    return candidate._replace(expansion=expansion, loss=loss, stationarity=certificate)
-
-
-def refine(
-    expansion: Expansion,
-    kernel: Callable,
-    S: NDArray,
-    blocks: Iterable[Callable[[], tuple]],
-    validation: tuple[NDArray, NDArray],
-    settings: Settings,
-    error: float,
-    callback: Callable | None = None,
-) -> tuple[Expansion, list[float]]:
-    """Continue the descent on further blocks of rows; a block whose result is worse on validation rows is undone.
-
-    Parameters
-    ----------
-    expansion : Expansion
-        A local model learned on a first block.
-    kernel : callable
-        The class of its kernel.
-    S : ndarray of shape (m, d)
-        Its centres.
-    blocks : iterable of callable
-        Each gives rows, targets and square roots of the row weights of a block, or None for these.
-    validation : tuple of ndarray
-        Validation rows and targets.
-    settings : Settings
-        The settings.
-    error : float
-        The validation error so far.
-    callback : callable or None, default=None
-        Called after every iteration.
-
-    Returns
-    -------
-    expansion : Expansion
-        The model with the smallest validation error.
-    errors : list of float
-        The validation error after every block.
-    """
-    V, v = validation
-    errors = []
-    objective = objective_function(settings.objective, expansion.support)
-    for block in blocks:
-        X, Y, w = block()
-        F = _fixed_for(settings, X)
-        path = descend(
-            kernel, objective, X, S, F, Y, expansion.log_bandwidths, expansion.log_ridge, weights=w,
-            pull=1 / (9 * len(X)), learn_ridge=settings.objective == "evidence" and settings.ridge is None,
-            max_iter=min(20, settings.max_iter), callback=_named(callback, f"{expansion.form}: further rows"),
-        )  # fmt: skip
-        k = kernel(np.exp(path.log_bandwidths[-1]))
-        coef = objective(k(X, S), F, Y, np.exp(path.log_ridges[-1]), w).coef
-        errors.append(float(np.mean(np.sum((np.hstack([k(V, S), _fixed_for(settings, V)]) @ coef - v) ** 2, axis=1))))
-        if errors[-1] < error:
-            error = errors[-1]
-            expansion = expansion._replace(log_bandwidths=path.log_bandwidths[-1], log_ridge=path.log_ridges[-1])
-    return expansion, errors
 
 
 class _Checkpoint(NamedTuple):
     """A state on the way of a descent, and how well it does on validation rows."""
 
-    iteration: int
+    state: State
     error: float
     predictions: NDArray
-    support: NDArray
-    log_bandwidths: NDArray
-    log_ridge: float
 
 
-def _run_fold(form, kernel, X, Y, fold, support, settings, weights, limit, rival, callback):
-    """Descend on the training rows of a fold and judge every checkpoint on its validation rows.
+class Watch:
+    """Follows a descent: reports every iteration, judges some on validation rows, and says when going on is no use.
 
-    `rival` has the predictions of another form at the same checkpoints.
+    `checkpoints` are the iterations that are judged, the end always is; `limit` says how many are enough. `rival` has
+    the predictions of another form for the validation rows, by iteration: a descent that they leave no weight ends.
     """
-    train, valid = fold
-    A, b, V, v = X[train], Y[train], X[valid], Y[valid]
-    w = None if weights is None else weights[train]
-    wv = np.ones(len(valid)) if weights is None else weights[valid]
-    F, Fv = _fixed_for(settings, A), _fixed_for(settings, V)
-    kept: list[_Checkpoint] = []
 
-    def check(iteration, support, log_b, log_r):
-        k, S = kernel(np.exp(log_b)), A[support]
-        coef = objective_function(settings.objective, support)(k(A, S), F, b, np.exp(log_r), w).coef
-        P = np.hstack([k(V, S), Fv]) @ coef
-        error = float(np.sum(((P - v) * wv[:, None]) ** 2) / np.sum(wv**2))
-        kept.append(_Checkpoint(iteration, error, P, train[support], log_b, log_r))
-        best = min(state.error for state in kept)
-        worse = iteration >= RACE_START and min(state.error for state in kept[-2:]) > 1.02 * best
-        race = iteration >= RACE_START and iteration in rival
-        behind = race and combine([rival[iteration], P], v, wv)[1] == 0
-        return worse or behind or (limit is not None and len(kept) >= limit)
+    def __init__(
+        self,
+        report: Report = _silent,
+        validation: Rows | None = None,
+        checkpoints: Sequence[int] = (),
+        limit: int | None = None,
+        rival: Mapping[int, NDArray] | None = None,
+    ):
+        self.report, self.validation, self.checkpoints = report, validation, checkpoints
+        self.limit, self.rival = limit, rival or {}
+        self.kept: list[_Checkpoint] = []
 
-    if settings.growth is not None:  # its own rule says when to stop
-        end, loss, certificate = learn_local(form, kernel, A, b, support, settings, w, callback=callback)
-        check(len(loss) - 1, end.support, end.log_bandwidths, end.log_ridge)
-    else:
-        keep = [k for k in CHECKPOINTS if k <= settings.max_iter] or [settings.max_iter]
-        _, loss, certificate = learn_local(form, kernel, A, b, support, settings, w, keep, check, callback)
-    return kept, loss, certificate
+    def start(self, problem: LocalRegression, state: State) -> bool:
+        """Judge the start; True ends the descent before it begins."""
+        return 0 in self.checkpoints and self._judge(problem, state)
+
+    def after(self, stage: str, problem: LocalRegression, state: State) -> bool:
+        """What happens after an iteration; True ends the descent."""
+        stop = state.iteration in self.checkpoints and self._judge(problem, state)
+        return self.report({"stage": stage, "iteration": state.iteration, "value": state.value}) or stop
+
+    def end(self, problem: LocalRegression, state: State) -> None:
+        """Judge the end, unless that was a checkpoint."""
+        if not self.kept or self.kept[-1].state.iteration != state.iteration:
+            self._judge(problem, state)
+
+    def _judge(self, problem: LocalRegression, state: State) -> bool:
+        """Keep the state and its error; True after two checkpoints above 1.02 times the best, or behind the rival."""
+        if self.validation is None:
+            return False
+        P, Y = problem.predict(state, self.validation.X), self.validation.Y
+        w = np.ones(len(Y)) if self.validation.weight is None else self.validation.weight
+        error = float(np.sum((P - Y) ** 2 * w[:, None]) / np.sum(w))
+        self.kept.append(_Checkpoint(state, error, P))
+        if self.limit is not None and len(self.kept) >= self.limit:
+            return True
+        if state.iteration < _RACE_START:
+            return False
+        best = min(checkpoint.error for checkpoint in self.kept)
+        worse = min(checkpoint.error for checkpoint in self.kept[-2:]) > 1.02 * best
+        return worse or (state.iteration in self.rival and combine([self.rival[state.iteration], P], Y, w)[1] == 0)
 
 
-def _fixed_for(settings, X):
-    return fixed_columns(X, settings.linear) if settings.objective != "interpolation" else np.zeros((len(X), 0))
+@dataclass(frozen=True)
+class LocalLearner:
+    """Learns the bandwidths of one form on given rows."""
+
+    form: str
+    settings: Settings
+    report: Report = _silent
+
+    def problem(self, rows: Rows, support: NDArray, S: NDArray | None = None) -> LocalRegression:
+        """What the local stage minimizes; S are the centers where they are not among the rows."""
+        objective, S = objective_function(self.settings.objective, support), rows.X[support] if S is None else S
+        return LocalRegression(FORMS[self.form], objective, rows.X, S, rows.Y, self.settings.fixed, rows.weight)
+
+    def learn_shared(self, rows: Rows, support: NDArray, max_iter: int = _SHARED_ITERATIONS) -> State:
+        """One bandwidth per feature, shared by all centers: the start of the local stage.
+
+        At most 2000 rows, or 4 per center, decide: these are few numbers. The descent ends when five iterations
+        together gain less than 0.025 % of the error, or a quarter of a unit of log evidence.
+        """
+        S, limit, d = rows.X[support], max(_SHARED_ROWS, 4 * len(support)), rows.X.shape[1]
+        if len(rows) > limit:
+            rows = rows.take(np.sort(np.random.RandomState(self.settings.seed).permutation(len(rows))[:limit]))
+        fixed = partial(fixed_columns, linear=self.settings.linear)
+        problem = LocalRegression(FORMS[self.form], evidence, rows.X, S, rows.Y, fixed, rows.weight)
+        few = replace(problem, X=rows.X[:_SHARED_ROWS], Y=rows.Y[:_SHARED_ROWS], weight=None)
+        _, log_width, log_ridge = initial_state(few, start_widths(self.form, d), _RIDGES)
+        return descend(
+            problem,
+            np.full(d, log_width),
+            log_ridge,
+            pull=1e-3 / d,
+            max_iter=max_iter,
+            tol=max(5e-5, 0.1 / len(rows)),
+            watch=partial(Watch(self.report).after, f"{self.form}: shared bandwidths", problem),
+        ).end
+
+    def learn(self, rows: Rows, support: NDArray, watch: Watch | None = None) -> tuple[Expansion, NDArray, float]:
+        """Shared bandwidths first, then one vector per center, then, where asked, more centers.
+
+        Returns the expansion without coefficients, the objective after every iteration, and the certificate.
+        """
+        settings, watch, losses = self.settings, watch or Watch(self.report), []
+        shared = self.learn_shared(rows, support)
+        state = self._tiled(shared, len(support))
+        problem = self.problem(rows, support)
+        if watch.start(problem, state):
+            return Expansion(self.form, support, state.log_bandwidths, state.log_ridge), np.zeros(0), 1.0
+        while True:
+            path = descend(
+                problem,
+                state.log_bandwidths,
+                state.log_ridge,
+                anchor=shared.log_bandwidths,
+                pull=1 / (9 * len(rows)),
+                learn_ridge=settings.learns_ridge,
+                max_iter=settings.max_iter if settings.growth is None else max(5, settings.max_iter // 5),
+                watch=partial(watch.after, f"{self.form}: local bandwidths", problem),
+            )
+            state = path.end
+            losses.append(path.values)
+            new = grow(problem, state, support, settings)
+            if len(new) == 0:
+                break
+            widths = np.vstack([state.log_bandwidths, np.tile(shared.log_bandwidths, (len(new), 1))])
+            state, support = state._replace(log_bandwidths=widths), np.concatenate([support, new])
+            problem = self.problem(rows, support)
+        loss = np.concatenate(losses)
+        watch.end(problem, state._replace(iteration=len(loss) - 1))
+        return Expansion(self.form, support, state.log_bandwidths, state.log_ridge), loss, path.certificate
+
+    def _tiled(self, shared: State, m: int) -> State:
+        """The start of the local stage."""
+        ridge = 1e-5 if self.settings.ridge is None else self.settings.ridge
+        log_ridge = shared.log_ridge if self.settings.learns_ridge else float(np.log(ridge))
+        return State(0, shared.value, np.tile(shared.log_bandwidths, (m, 1)), log_ridge)
+
+    def validate(
+        self, rows: Rows, folds: Sequence[Split], supports: Sequence[NDArray], rival: Candidate | None = None
+    ) -> Candidate:
+        """A model whose number of iterations is chosen on validation rows; one hold-out keeps its bandwidths."""
+        steps = CHECKPOINTS if self.settings.growth is None else ()  # growth has its own rule when to stop
+        watches: list[Watch] = []
+        for (train, valid), support in zip(folds, supports):
+            watch = Watch(self.report, rows.take(valid), steps, len(watches[0].kept) if watches else None)
+            if rival is not None and not watches:
+                watch.rival = rival.checkpoints
+            _, loss, certificate = self.learn(rows.take(train), support, watch)
+            watches.append(watch)
+        sizes = [float(len(valid)) for _, valid in folds]
+        columns = list(zip(*(watch.kept for watch in watches)))  # the checkpoints that all folds have
+        errors = [float(np.average([c.error for c in column], weights=sizes)) for column in columns]
+        best, first = int(np.argmin(errors)), watches[0].kept
+        curve = [(checkpoint.state.iteration, error) for checkpoint, error in zip(first, errors)]
+        expansion, state = None, first[best].state
+        if len(folds) == 1 and self.settings.growth is None:
+            expansion = Expansion(self.form, folds[0][0][supports[0]], state.log_bandwidths, state.log_ridge)
+        predictions = np.concatenate([checkpoint.predictions for checkpoint in columns[best]])
+        by_iteration = {checkpoint.state.iteration: checkpoint.predictions for checkpoint in first}
+        return Candidate(expansion, predictions, loss, certificate, curve, state.iteration, by_iteration)
+
+    def learn_again(self, candidate: Candidate, rows: Rows) -> Candidate:
+        """Learn the bandwidths from all rows, with the number of iterations that the folds chose."""
+        if candidate.expansion is not None:
+            return candidate
+        settings = self.settings
+        support = select_support(rows.X, rows.Y, settings.n_support, settings.selection, settings.seed)
+        if settings.growth is None and candidate.n_iter == 0:
+            end = self.learn_shared(rows, support)
+            widths = np.tile(end.log_bandwidths, (len(support), 1))
+            return candidate._replace(expansion=Expansion(self.form, support, widths, end.log_ridge), loss=np.zeros(0))
+        if settings.growth is None:
+            settings = settings._replace(max_iter=candidate.n_iter)
+        expansion, loss, certificate = replace(self, settings=settings).learn(rows, support)
+        return candidate._replace(expansion=expansion, loss=loss, certificate=certificate)
+
+    def refine(
+        self, model: Expansion, S: NDArray, blocks: Iterable[Callable[[], Rows]], validation: Rows, error: float
+    ) -> tuple[Expansion, list[float]]:
+        """Continue the descent on further blocks of rows; a block whose result is worse on validation rows is undone.
+
+        S are the centers, `error` is the validation error so far; also returns those after every block.
+        """
+        errors = []
+        for block in blocks:
+            rows = block()
+            problem = self.problem(rows, model.support, S)
+            end = descend(
+                problem,
+                model.log_bandwidths,
+                model.log_ridge,
+                pull=1 / (9 * len(rows)),
+                learn_ridge=self.settings.learns_ridge,
+                max_iter=min(20, self.settings.max_iter),
+                watch=partial(Watch(self.report).after, f"{self.form}: further rows", problem),
+            ).end
+            residual = problem.predict(end, validation.X) - validation.Y
+            errors.append(float(np.mean(np.sum(residual**2, axis=1))))
+            if errors[-1] < error:
+                error = errors[-1]
+                model = model._replace(log_bandwidths=end.log_bandwidths, log_ridge=end.log_ridge)
+        return model, errors
 
 
-def _shifted(on_state, done, support, iteration, log_bandwidths, log_ridge):
-    return on_state(done + iteration, support, log_bandwidths, log_ridge)
+def grow(problem: LocalRegression, state: State, support: NDArray, settings: Settings) -> NDArray:
+    """Rows with the largest squared errors for the support (the paper's dynamic strategy), at most a tenth more."""
+    if settings.growth is None:
+        return support[:0]
+    errors = np.sum((problem.predict(state, problem.X) - problem.Y) ** 2, axis=1)
+    errors[support] = 0.0
+    room = settings.max_support - len(support)
+    n_new = min(max(1, settings.n_support // 10), room, int(np.sum(errors > settings.growth)))
+    return np.argsort(-errors, kind="stable")[: max(0, n_new)]
 
 
-def _named(callback, stage):
-    return None if callback is None else lambda info: callback({"stage": stage, **info})
-
-
-def shared_candidates(
-    form: str,
-    kernel: Callable,
-    X: NDArray,
-    Y: NDArray,
-    folds: Sequence,
-    weights: NDArray | None = None,
-    callback: Callable | None = None,
-) -> list[Candidate]:
-    """Kernel ridge regression with all rows as centres, tuned in two ways.
+def all_rows_candidates(form: str, rows: Rows, folds: Sequence[Split], report: Report = _silent) -> list[Candidate]:
+    """Kernel ridge regression with all rows as centers, tuned in two ways.
 
     One bandwidth and ridge by exact leave-one-out, which is ordinary tuned kernel ridge regression; and one bandwidth
-    per feature, a linear kernel and the ridge by `shared_evidence`.
-
-    Parameters
-    ----------
-    form, kernel
-        The kernel form and its class.
-    X, Y, weights
-        Rows, targets, square roots of the row weights.
-    folds : sequence of (train, validation)
-        Folds for the out-of-fold predictions, for which the bandwidths per feature are learned again.
-    callback : callable or None, default=None
-        Called after every iteration.
-
-    Returns
-    -------
-    list of Candidate
-        Two candidates.
+    per feature, a linear kernel and the ridge by `shared_evidence`, learned again for every fold.
     """
-    plain, start = _shared_grid(form, kernel, X, Y, weights)
-    log_b, log_linear, log_ridge, values = _shared_descent(form, kernel, X, Y, start, weights, callback)
-    everything = np.arange(len(X))
-    found = []
-    for b, linear, r, loss in ((plain[0], -np.inf, plain[1], np.zeros(0)), (log_b, log_linear, log_ridge, values)):
-        model = Expansion(form, everything, b, r, float(np.exp(linear)))
-        if not np.ndim(b):
-            predictions = _exact_folds(kernel, X, Y, model, folds, weights)
-        else:
-            predictions = []
-            for train, valid in folds:
-                w = None if weights is None else weights[train]
-                fold = _shared_descent(form, kernel, X[train], Y[train], start, w, None)[:3]
-                part = with_coefficients(
-                    Expansion(form, np.arange(len(train)), fold[0], fold[2], float(np.exp(fold[1]))),
-                    kernel,
-                    X[train],
-                    Y[train],
-                    w,
-                )
-                predictions.append(evaluate(part, kernel, X[valid], X[train]))
-            predictions = np.concatenate(predictions)
-        found.append(Candidate(model, predictions, [], loss, 0.0))
-    return found
+    rows = replace(rows, X=np.asarray(rows.X, dtype=float))
+    plain, start = _ridge_grid(form, rows)
+    learned, values = _ridge_descent(form, rows, start, report)
+    predictions = []
+    for train, valid in folds:
+        part = rows.take(train)
+        model = with_coefficients(_ridge_descent(form, part, start)[0], part)
+        predictions.append(model.predict(rows.X[valid], part.X))
+    return [
+        Candidate(plain, _exact_folds(plain, rows, folds), np.zeros(0)),
+        Candidate(learned, np.concatenate(predictions), values),
+    ]
 
 
-def _shared_grid(form, kernel, X, Y, weights):
-    """The plain model with the smallest leave-one-out error, and a start for the evidence."""
-    n = len(X)
-    root = np.ones(n) if weights is None else np.maximum(weights, 1e-8)
-    Z = root[:, None] * Y
+def _ridge_grid(form: str, rows: Rows) -> tuple[Expansion, tuple[float, float]]:
+    """The plain model with the smallest leave-one-out error, and log bandwidth and ridge to start the evidence from."""
+    X, n = rows.X, len(rows)
+    root = np.sqrt(1 / noise_variances(rows.weight, n))
+    Z = root[:, None] * rows.Y
     L = (X @ X.T / X.shape[1] + 1) * root[:, None] * root
-    plain, start = (np.inf,), (np.inf,)
+    plain, start = (np.inf, 0.0, 0.0), (np.inf, 0.0, 0.0)
     for width in start_widths(form, X.shape[1]):
-        K = kernel(float(width))(X, X) * root[:, None] * root
+        K = FORMS[form](float(width))(X, X) * root[:, None] * root
         K = (K + K.T) / 2
         for linear in (False, True):
             e, V = eigh(K + L if linear else K, overwrite_a=linear, check_finite=False, driver="evd")
@@ -801,267 +557,418 @@ def _shared_grid(form, kernel, X, Y, weights):
             for ridge in np.logspace(-6, 1, 15):
                 if linear:
                     value = np.log(np.sum(q**2 / (e + ridge)[:, None]) / n + 1e-300) + np.sum(np.log(e + ridge)) / n
-                    start = min(start, (value, np.log(width), 0.0, np.log(ridge)))
+                    start = min(start, (value, np.log(width), np.log(ridge)))
                 else:
                     residual = (V @ (q / (e + ridge)[:, None])) / (V2 @ (1 / (e + ridge)))[:, None]
                     plain = min(plain, (float(np.sum(residual**2)), np.log(width), np.log(ridge)))
-    return plain[1:], start[1:]
+    return Expansion(form, np.arange(n), np.asarray(plain[1]), plain[2], 0.0), start[1:]
 
 
-def _shared_descent(form, kernel, X, Y, start, weights, callback, max_iter=40):
-    """Minimise the evidence in the shared log bandwidths, the log weight of the linear kernel and the log ridge."""
-    n, d = X.shape
+def _ridge_descent(
+    form: str, rows: Rows, start: tuple[float, float], report: Report = _silent, max_iter: int = 40
+) -> tuple[Expansion, NDArray]:
+    """Minimize the evidence in the shared log bandwidths, the log weight of the linear kernel and the log ridge."""
+    X, (n, d) = rows.X, rows.X.shape
     L = X @ X.T / d + 1
     pull = 1.0 / n  # a Gaussian prior of unit variance on the differences of the log bandwidths
-    values = []
+    values: list[float] = []
 
-    def fun(z):
-        k = kernel(np.exp(z[:d]))
+    def value(z: NDArray) -> tuple[float, NDArray]:
+        k = FORMS[form](np.exp(z[:d]))
         K = k(X, X)
         linear = np.exp(z[d])
         try:
-            ev = shared_evidence((K + K.T) / 2 + linear * L, Y, np.exp(z[d + 1]), weights)
+            at = shared_evidence((K + K.T) / 2 + linear * L, rows.Y, np.exp(z[d + 1]), rows.weight)
         except np.linalg.LinAlgError:
             return np.inf, np.zeros_like(z)
         spread = z[:d] - z[:d].mean()
         gradient = np.append(
-            k.pullback(X, X, ev.kernel_gradient, K) + 2 * pull * spread,
-            [linear * np.sum(ev.kernel_gradient * L), ev.ridge_gradient],
+            k.pullback(X, X, at.kernel_gradient, K) + 2 * pull * spread,
+            [linear * np.sum(at.kernel_gradient * L), at.ridge_gradient],
         )
-        return ev.value + pull * (spread @ spread), gradient
+        return at.value + pull * (spread @ spread), gradient
 
-    def after(intermediate_result):
+    def after(intermediate_result: Any) -> None:
         values.append(float(intermediate_result.fun))
-        info = {"stage": f"{form}: all rows", "iteration": len(values), "value": values[-1]}
-        stop = callback is not None and callback(info)
+        stop = report({"stage": f"{form}: all rows", "iteration": len(values), "value": values[-1]})
         if stop or (len(values) > 5 and values[-6] - values[-1] < 5e-4):
             raise StopIteration
 
-    z0 = np.append(np.full(d, start[0]), start[1:])
-    result = minimize(
-        fun,
-        z0,
+    z = minimize(
+        value,
+        np.append(np.full(d, start[0]), [0.0, start[1]]),
         jac=True,
         method="L-BFGS-B",
         callback=after,
         options={"maxiter": max_iter},
         bounds=[SHARED_BOUNDS] * d + [(-12.0, 6.0), (np.log(1e-8), RIDGE_BOUNDS[1])],
-    )
-    z = result.x
-    return z[:d], float(z[d]), float(z[d + 1]), np.array(values)
+    ).x
+    return Expansion(form, np.arange(n), z[:d], float(z[d + 1]), float(np.exp(z[d]))), np.array(values)
 
 
-def _shared_matrix(kernel, X, model, weights):
-    K = kernel(_widths(model.log_bandwidths))(X, X)
-    A = (K + K.T) / 2 + model.linear_weight * (X @ X.T / X.shape[1] + 1)
-    noise = np.exp(model.log_ridge) * (np.ones(len(X)) if weights is None else np.maximum(weights, 1e-8) ** -2)
-    A[np.diag_indices(len(A))] += noise
-    return A
+def _ridge_factor(model: Expansion, rows: Rows) -> Any:
+    """The factorization of the matrix of a kernel ridge model with all rows as centers."""
+    K = model.kernel(rows.X, rows.X)
+    A = (K + K.T) / 2 + model.linear_weight * (rows.X @ rows.X.T / rows.X.shape[1] + 1)
+    A[np.diag_indices(len(A))] += np.exp(model.log_ridge) * noise_variances(rows.weight, len(rows))
+    return cho_factor(A, lower=True, check_finite=False)
 
 
-def _exact_folds(kernel, X, Y, model, folds, weights):
-    """Predictions of every fold without its rows, from one factorisation: ``y - (A^-1)_ff^-1 (A^-1 y)_f``."""
-    factor = cho_factor(_shared_matrix(kernel, X, model, weights), lower=True, check_finite=False)
-    coef = cho_solve(factor, Y, check_finite=False)
+def _exact_folds(model: Expansion, rows: Rows, folds: Sequence[Split]) -> NDArray:
+    """Predictions of every fold without its rows, from one factorization: ``y - (A^-1)_ff^-1 (A^-1 y)_f``."""
+    factor = _ridge_factor(model, rows)
+    coef = cho_solve(factor, rows.Y, check_finite=False)
     predictions = []
     for _, valid in folds:
-        unit = np.zeros((len(X), len(valid)))
+        unit = np.zeros((len(rows), len(valid)))
         unit[valid, np.arange(len(valid))] = 1
         block = cho_solve(factor, unit, check_finite=False)[valid]
-        predictions.append(Y[valid] - np.linalg.solve(block, coef[valid]))
+        predictions.append(rows.Y[valid] - np.linalg.solve(block, coef[valid]))
     return np.concatenate(predictions)
 
 
 def with_coefficients(
     model: Expansion,
-    kernel: Callable,
-    X: NDArray,
-    Y: NDArray,
-    weights: NDArray | None = None,
-    total: Callable[[Callable], Moments] | None = None,
-    objective: str = "evidence",
-    linear: bool = True,
+    rows: Rows,
+    settings: Settings = _DEFAULTS,
+    total: Callable[[Callable[..., Moments]], Moments] | None = None,
 ) -> Expansion:
-    """Solve for the coefficients of an expansion on all rows.
-
-    Parameters
-    ----------
-    model : Expansion
-        The expansion.
-    kernel : callable
-        The class of its kernel.
-    X, Y, weights
-        The rows that `model.support` counts, targets, square roots of the row weights.
-    total : callable or None, default=None
-        ``total(function)`` merges ``function(X, Y, w)`` of blocks of all rows; None means X itself.
-    objective : str, default="evidence"
-        ``"interpolation"`` solves on the support alone.
-    linear : bool, default=True
-        Whether the features enter linearly as well.
-
-    Returns
-    -------
-    Expansion
-        The expansion with ``coef`` and ``linear``.
-    """
-    d, m = X.shape[1], len(model.support)
+    """Solve for the coefficients; ``total(function)`` sums ``function(X, Y, weight)`` over all rows, not only these."""
+    (n, d), m = rows.X.shape, len(model.support)
     if model.linear_weight is not None:
-        factor = cho_factor(_shared_matrix(kernel, X, model, weights), lower=True, check_finite=False)
-        coef = cho_solve(factor, Y, check_finite=False)
-        linear = model.linear_weight * np.vstack([coef.sum(axis=0), X.T @ coef / d])
+        coef = cho_solve(_ridge_factor(model, rows), rows.Y, check_finite=False)
+        linear = model.linear_weight * np.vstack([coef.sum(axis=0), rows.X.T @ coef / d])
         return model._replace(coef=coef, linear=linear)
-    k, S = kernel(_widths(model.log_bandwidths)), X[model.support]
-    if objective == "interpolation":
-        coef = interpolation(k(X, S), np.zeros((len(X), 0)), Y, np.exp(model.log_ridge), support=model.support).coef
-        return model._replace(coef=coef, linear=np.zeros((1 + d, Y.shape[1])))
-    function = partial(moments, kernel=k, S=S, fixed=partial(fixed_columns, linear=linear))
-    sums = function(X, Y, None if weights is None else weights**2) if total is None else total(function)
-    coef = solve_coefficients(sums, float(np.exp(model.log_ridge)))
-    part = np.zeros((1 + d, Y.shape[1]))
-    part[: len(coef) - m] = coef[m:]
-    part[1:] /= np.sqrt(d)
-    return model._replace(coef=coef[:m], linear=part)
+    kernel, S, ridge = model.kernel, rows.X[model.support], float(np.exp(model.log_ridge))
+    linear = np.zeros((1 + d, rows.Y.shape[1]))
+    if settings.objective == "interpolation":
+        coef = interpolation(kernel(rows.X, S), np.zeros((n, 0)), rows.Y, ridge, support=model.support).coef
+        return model._replace(coef=coef, linear=linear)
+    function = partial(moments, kernel=kernel, S=S, fixed=settings.fixed)
+    sums = function(rows.X, rows.Y, rows.weight) if total is None else total(function)
+    coef = solve_coefficients(sums, ridge)
+    linear[: len(coef) - m] = coef[m:]
+    linear[1:] /= np.sqrt(d)
+    return model._replace(coef=coef[:m], linear=linear)
 
 
-def evaluate(model: Expansion, kernel: Callable, X: NDArray, source: NDArray) -> NDArray:
-    """The predictions of one expansion.
-
-    Parameters
-    ----------
-    model : Expansion
-        With coefficients.
-    kernel : callable
-        The class of its kernel.
-    X : ndarray of shape (n, d)
-        The rows to predict.
-    source : ndarray
-        The rows that `model.support` counts.
-
-    Returns
-    -------
-    ndarray of shape (n, n_outputs)
-        The predictions.
-    """
-    K = kernel(_widths(model.log_bandwidths))(X, source[model.support])
-    return K @ model.coef + model.linear[0] + X @ model.linear[1:]
-
-
-def _widths(log_bandwidths):
-    widths = np.exp(log_bandwidths)
-    return widths if np.ndim(widths) else float(widths)
-
-
-def fit_lab(
-    kernels: Mapping[str, Callable],
-    X: NDArray,
-    Y: NDArray,
+def blend_forms(
+    forms: Sequence[str],
+    rows: Rows,
     settings: Settings,
-    folds: Sequence,
+    folds: Sequence[Split],
     *,
     all_rows: bool = False,
-    weights: NDArray | None = None,
-    total: Callable[[Callable], Moments] | None = None,
-    more: Sequence[Callable[[], tuple]] = (),
-    callback: Callable | None = None,
-) -> LABSolution:
-    """Fit local kernel models of the given forms and weigh them by their out-of-fold predictions.
+    total: Callable[[Callable[..., Moments]], Moments] | None = None,
+    more: Sequence[Callable[[], Rows]] = (),
+    report: Report = _silent,
+) -> Blend:
+    """Fit models of the given forms and weigh them by their out-of-fold predictions.
 
-    Parameters
-    ----------
-    kernels : mapping of str to callable
-        The forms to try: names and classes with one bandwidth argument.
-    X : ndarray of shape (n, d)
-        Standardised rows, in memory.
-    Y : ndarray of shape (n, n_outputs)
-        Standardised targets.
-    settings : Settings
-        The settings.
-    folds : sequence of (train, validation)
-        See `local_candidate`; an empty sequence means no validation: the form with the smallest objective is kept.
-    all_rows : bool, default=False
-        Whether kernel ridge regression with all rows as centres is also tried.
-    weights : ndarray of shape (n,) or None, default=None
-        Square roots of row weights with mean 1.
-    total : callable or None, default=None
-        See `with_coefficients`; where X is only a part of the rows.
-    more : sequence of callable, default=()
-        Further rows on which to `refine` the bandwidths, where X is only a part of the data.
-    callback : callable or None, default=None
-        ``callback({"stage", "iteration", "value"})`` after every iteration; True ends the descent under way.
-
-    Returns
-    -------
-    LABSolution
-        The model, its out-of-fold predictions, curves and certificate.
+    `folds` are folds or one hold-out; without any the form with the smallest objective is kept. `all_rows` also tries
+    kernel ridge regression with all rows as centers. Where `rows` are only a part of the data, `total` is as in
+    `with_coefficients`, and each of `more` gives further rows on which to refine the bandwidths.
     """
-    found = _candidates(kernels, X, Y, settings, folds, all_rows, weights, callback)
-    rows = np.concatenate([valid for _, valid in folds]) if folds else np.zeros(0, dtype=int)
-    share, errors = _weigh(found, Y[rows], None if weights is None else weights[rows], 3 if all_rows else 2)
-    kept = [name for name in found if share[name] > 0]
+    learners = {form: LocalLearner(form, settings, report) for form in forms}
+    candidates = _candidates(learners, rows, settings, folds, all_rows)
+    held = np.concatenate([valid for _, valid in folds]) if folds else np.zeros(0, dtype=int)
+    share, errors = _weigh(candidates, rows.take(held), 3 if all_rows else 2)
+    kept = [name for name in candidates if share[name] > 0]
+    for name in [name for name in kept if name in learners]:
+        candidates[name] = learners[name].learn_again(candidates[name], rows)
+        if more and len(folds) == 1 and settings.objective != "interpolation":
+            candidates[name] = _refined(learners[name], candidates[name], rows, held, more)
+    expansions = []
     for name in kept:
-        if name in kernels:
-            found[name] = learn_again(found[name], name, kernels[name], X, Y, settings, weights, callback)
-            if more and len(folds) == 1 and settings.objective != "interpolation":
-                found[name] = _refined(found[name], kernels[name], X, Y, folds[0][1], more, settings, callback)
-    parts = []
-    for name in kept:
-        model = found[name].expansion
-        rows_of = total if model.linear_weight is None else None
-        part = with_coefficients(
-            model, kernels[model.form], X, Y, weights, rows_of, settings.objective, settings.linear
-        )
-        parts.append(part._replace(weight=share[name]))
-    main = max(kept, key=lambda name: (found[name].expansion.linear_weight is None, share[name]))
-    fitted = sum(p.weight * evaluate(p, kernels[p.form], X, X) for p in parts)
-    return LABSolution(
-        parts,
-        rows,
-        sum(share[name] * found[name].predictions for name in kept),
-        {name: c.curve for name, c in found.items() if c.curve},
+        model = candidates[name].expansion
+        assert model is not None
+        model = with_coefficients(model, rows, settings, total if model.linear_weight is None else None)
+        expansions.append(model._replace(weight=share[name]))
+    main = candidates[max(kept, key=lambda name: (name in learners, share[name]))]
+    residual = np.sum([e.weight * e.predict(rows.X, rows.X) for e in expansions], axis=0) - rows.Y
+    return Blend(
+        expansions,
+        held,
+        np.sum([share[name] * candidates[name].predictions for name in kept], axis=0),
+        {name: np.array(candidate.curve) for name, candidate in candidates.items() if candidate.curve},
         errors,
-        found[main].loss,
-        found[main].stationarity,
-        float(np.max(np.sum((fitted - Y) ** 2, axis=1))),
+        main.loss,
+        main.certificate,
+        float(np.max(np.sum(residual**2, axis=1))),
     )
 
 
-def _candidates(kernels, X, Y, settings, folds, all_rows, weights, callback):
+def _candidates(
+    learners: Mapping[str, LocalLearner], rows: Rows, settings: Settings, folds: Sequence[Split], all_rows: bool
+) -> dict[str, Candidate]:
     """Everything that is tried, by name; forms after the first race against it."""
-    found: dict[str, Candidate] = {}
-    rival, supports = None, fold_supports(X, Y, folds, settings)
-    for form, kernel in kernels.items():
+    candidates: dict[str, Candidate] = {}
+    rival, supports = None, fold_supports(rows, folds, settings)
+    for form, learner in learners.items():
         if all_rows:
-            plain, learned = shared_candidates(form, kernel, np.asarray(X, dtype=float), Y, folds, weights, callback)
-            found[f"{form}, all rows, one bandwidth"] = plain
-            found[f"{form}, all rows"] = learned
+            plain, learned = all_rows_candidates(form, rows, folds, learner.report)
+            candidates |= {f"{form}, all rows, one bandwidth": plain, f"{form}, all rows": learned}
         if folds:
-            other = rival if settings.growth is None else None
-            found[form] = rival = local_candidate(
-                form, kernel, X, Y, folds, settings, weights, callback, other, supports
-            )
+            rival = learner.validate(rows, folds, supports, rival if settings.growth is None else None)
+            candidates[form] = rival
         else:
-            support = select_support(X, Y, settings.n_support, settings.selection, settings.seed)
-            expansion, loss, certificate = learn_local(
-                form, kernel, X, Y, support, settings, weights, callback=callback
-            )
-            found[form] = Candidate(expansion, np.zeros((0, Y.shape[1])), [], loss, certificate)
-    return found
+            support = select_support(rows.X, rows.Y, settings.n_support, settings.selection, settings.seed)
+            expansion, loss, certificate = learner.learn(rows, support)
+            candidates[form] = Candidate(expansion, np.zeros((0, rows.Y.shape[1])), loss, certificate)
+    return candidates
 
 
-def _weigh(found, Y, weights, max_parts):
+def _weigh(
+    candidates: Mapping[str, Candidate], held: Rows, max_parts: int
+) -> tuple[dict[str, float], dict[str, float]]:
     """Weights and validation errors of the candidates; without validation rows the smallest objective has it all."""
-    if len(Y):
-        share = combine([c.predictions for c in found.values()], Y, weights, max_parts)
-        errors = {name: float(np.mean(np.sum((c.predictions - Y) ** 2, axis=1))) for name, c in found.items()}
-        return {name: float(w) for name, w in zip(found, share)}, errors
-    best = min(found, key=lambda name: found[name].loss[-1] if len(found[name].loss) else np.inf)
-    return {name: float(name == best) for name in found}, {}
+    if len(held):
+        share = combine([c.predictions for c in candidates.values()], held.Y, held.weight, max_parts)
+        errors = {name: float(np.mean(np.sum((c.predictions - held.Y) ** 2, axis=1))) for name, c in candidates.items()}
+        return {name: float(w) for name, w in zip(candidates, share)}, errors
+    best = min(candidates, key=lambda name: candidates[name].loss[-1] if len(candidates[name].loss) else np.inf)
+    return {name: float(name == best) for name in candidates}, {}
 
 
-def _refined(candidate, kernel, X, Y, valid, more, settings, callback):
-    """The candidate after `refine` on further rows, with its longer validation curve."""
+def _refined(
+    learner: LocalLearner, candidate: Candidate, rows: Rows, held: NDArray, more: Sequence[Callable[[], Rows]]
+) -> Candidate:
+    """The candidate after further rows, with its longer validation curve."""
     model, last = candidate.expansion, candidate.curve[-1][0]
-    error = min(e for _, e in candidate.curve)
-    refined, later = refine(model, kernel, X[model.support], more, (X[valid], Y[valid]), settings, error, callback)
-    curve = candidate.curve + [(last + 20 * (i + 1), e) for i, e in enumerate(later)]
+    assert model is not None
+    error = min(error for _, error in candidate.curve)
+    refined, later = learner.refine(model, rows.X[model.support], more, rows.take(held), error)
+    curve = [*candidate.curve, *((last + 20 * (i + 1), error) for i, error in enumerate(later))]
     return candidate._replace(expansion=refined, curve=curve)
+
+
+@dataclass(frozen=True)
+class Table:
+    """The training rows wherever they are (memory, memory map, Dask), equal ones merged."""
+
+    X: Any
+    merged: MergedRows  # with standardized targets
+    copies: NDArray  # the number of the distinct row of every row
+    groups: NDArray | None = None  # of the distinct rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Distinct rows and features."""
+        return len(self.merged.first), self.X.shape[1]
+
+
+def merge_rows(X: Any, Y: NDArray, weight: NDArray | None, groups: NDArray | None) -> Table:
+    """The table of distinct rows; groups that share a copy become one."""
+    copies = find_copies(X)
+    if copies.max() + 1 < _FEWEST_DISTINCT:
+        copies = np.arange(len(X))
+    merged = merge_copies(Y, weight, copies)
+    return Table(X, merged, copies, None if groups is None else join_groups(groups, copies)[merged.first])
+
+
+@dataclass(frozen=True)
+class ScaledTable:
+    """A table as learners see it."""
+
+    table: Table
+    scaling: FeatureScaling
+    dtype: Any
+    weight: NDArray | None = None  # of the distinct rows
+
+    def rows(self, numbers: NDArray) -> Rows:
+        """Some of the distinct rows, in memory."""
+        merged = self.table.merged
+        X = self.scaling(take_rows(self.table.X, merged.first[numbers]), self.dtype)
+        return Rows(X, merged.Y[numbers], self.weights(numbers))
+
+    def weights(self, numbers: NDArray) -> NDArray | None:
+        """Weights of some of the distinct rows, with mean one."""
+        return None if self.weight is None else self.weight[numbers] / self.weight[numbers].mean()
+
+    def total(self, n_support: int, function: Callable[..., Moments]) -> Moments:
+        """The moments of all rows, block by block; for a Dask array where its chunks are."""
+        X, (Y, weight) = self.table.X, self.table.merged.spread(self.weight, len(self.table.X))
+        work = partial(_scaled_moments, function=function, scaling=self.scaling, dtype=self.dtype)
+        return reduce_rows(work, Moments.merge, [X, Y, weight], 32.0 * (X.shape[1] + n_support), BLOCK_BYTES)
+
+
+def _scaled_moments(
+    X: NDArray, Y: NDArray, weight: NDArray | None, *, function: Callable, scaling: FeatureScaling, dtype: Any
+) -> Moments:
+    return function(scaling(X, dtype), Y, weight)
+
+
+class Plan(NamedTuple):
+    """What a fit does with a table."""
+
+    settings: Settings
+    kernel: str  # a form or "auto"
+    rows: NDArray  # the distinct rows on which bandwidths are learned
+    more: list[NDArray]  # further such blocks
+    all_rows: bool  # whether kernel ridge regression with all rows as centers competes
+    validation_fraction: float | None
+    n_features: int
+
+    @property
+    def work(self) -> int:
+        """Rows times support points times features."""
+        return len(self.rows) * self.settings.n_support * self.n_features
+
+    @property
+    def forms(self) -> tuple[str, ...]:
+        if self.kernel != "auto":
+            return (self.kernel,)
+        return _AUTO_FORMS if self.work <= _LAPLACE_WORK else ("gaussian",)
+
+    @property
+    def dtype(self) -> Any:
+        return np.dtype(np.float32 if self.work > _SINGLE else np.float64)
+
+    @property
+    def max_support(self) -> int:
+        if self.settings.growth is None:
+            return self.settings.n_support
+        return min(len(self.rows), self.settings.max_support)
+
+    def n_bytes(self, n: int, n_outputs: int) -> float:
+        """What a fit on n rows needs besides the data; measured, and asserted in the tests."""
+        m, d = self.max_support, self.n_features
+        learning = len(self.rows) * (4.5 * self.dtype.itemsize * (m + d) + 32 * n_outputs) + 400.0 * m * d
+        return learning + 64.0 * n * n_outputs + (80.0 * n * n if self.all_rows else 0.0) + 1.25 * BLOCK_BYTES
+
+
+def support_size(n_support: Any, n: int) -> int:
+    """Support points for n rows: a whole number, a fraction, or "auto"."""
+    if n_support == "auto":
+        return max(1, min(_MAX_SUPPORT, n // 4))
+    return int(n_support) if isinstance(n_support, Integral) else max(1, round(n_support * n))
+
+
+def learning_rows(m: int, d: int, budget: float) -> int:
+    """Rows at a time: enough for m support points, and for their bandwidths as far as half of the memory allows."""
+    least = max(_LEARNING_ROWS, _ROWS_PER_POINT * m)
+    return max(least, min(m * d // _BANDWIDTHS_PER_ROW, int(0.5 * budget / (4.5 * 4 * (m + d)))))
+
+
+def learning_blocks(n: int, limit: int, random: np.random.RandomState) -> tuple[NDArray, list[NDArray]]:
+    """The rows on which bandwidths are learned, and up to three further blocks, at least half as large."""
+    order = random.permutation(n) if n > limit else np.arange(n)
+    rows, *more = (np.sort(order[i : i + limit]) for i in range(0, min(n, (1 + _MORE_BLOCKS) * limit), limit))
+    return rows, [block for block in more if len(block) >= limit // 2]
+
+
+def tries_all_rows(n: int) -> bool:
+    """Whether so many rows are few enough for kernel ridge regression on all of them."""
+    return 5 <= n <= _ALL_ROWS
+
+
+class LABSolution(NamedTuple):
+    """A fitted model in standardized units."""
+
+    forms: list[LocalForm]
+    blend: Blend  # what validation told; its errors are those of single rows, not of the means of copies
+    held: NDArray  # the distinct rows that were predicted out of fold
+    copy_correlation: float
+
+
+def fit_lab(
+    table: Table, plan: Plan, labels: NDArray | None, random: np.random.RandomState, report: Report = _silent
+) -> LABSolution:
+    """Choose a scaling, learn the bandwidths on some rows and the coefficients on all; labels are spread over folds."""
+    scaled = ScaledTable(table, choose_scaling(table, plan), plan.dtype)
+    rows = scaled.rows(plan.rows)
+    correlation = 0.0 if labels is not None else copy_correlation(table.merged, plan, rows)
+    scaled = replace(scaled, weight=table.merged.weights(correlation))
+    rows = replace(rows, weight=scaled.weights(plan.rows))
+    folds = _split(table, plan, rows, labels, random)
+    more = plan.more
+    if table.groups is not None and len(folds) == 1:  # further rows must not know the held-out groups
+        held = table.groups[plan.rows[folds[0][1]]]
+        more = [block[~np.isin(table.groups[block], held)] for block in more]
+    blend = blend_forms(
+        plan.forms,
+        rows,
+        plan.settings,
+        folds,
+        all_rows=plan.all_rows,
+        total=None if len(plan.rows) == table.shape[0] else partial(scaled.total, plan.settings.n_support),
+        more=[partial(scaled.rows, block) for block in more if len(block)],
+        report=report,
+    )
+    held = plan.rows[blend.validation_rows]
+    # errors of merged rows are those of their means; what rows deviate from their means comes on top
+    noise = float(np.mean(table.merged.deviations[held])) if len(held) else 0.0
+    curves = {form: curve + [0, noise] for form, curve in blend.curves.items()}
+    blend = blend._replace(curves=curves, errors={name: error + noise for name, error in blend.errors.items()})
+    forms = [_fitted_form(table, plan, rows, scaled.scaling, expansion) for expansion in blend.expansions]
+    return LABSolution(forms, blend, held, correlation)
+
+
+def _fitted_form(table: Table, plan: Plan, rows: Rows, scaling: FeatureScaling, e: Expansion) -> LocalForm:
+    support = table.merged.first[plan.rows[e.support]]
+    return LocalForm(
+        e.form,
+        e.kernel,
+        support,
+        take_rows(table.X, support).astype(np.float64),
+        rows.X[e.support].astype(np.float64),
+        e.coef.T,
+        e.linear[1:].T,
+        e.linear[0],
+        float(np.exp(e.log_ridge)),
+        e.weight,
+        scaling,
+    )
+
+
+def _split(table: Table, plan: Plan, rows: Rows, labels: NDArray | None, random: np.random.RandomState) -> list[Split]:
+    """Five folds up to 250 rows, three up to 1300, one hold-out above; copies and groups on one side."""
+    n, numbers = len(rows), plan.rows
+    if plan.validation_fraction is None or n < 5:
+        return []
+    classes = None if labels is None else labels[table.merged.first[numbers]]
+    groups = None if table.groups is None else table.groups[numbers]
+    options: dict[str, Any] = {"classify": labels is not None, "groups": groups, "random_state": random}
+    if n <= 1300:
+        return make_folds(5 if n <= 250 else 3, rows.X, classes, **options)
+    return [hold_out(plan.validation_fraction, rows.X, classes, **options)]
+
+
+def choose_scaling(table: Table, plan: Plan) -> FeatureScaling:
+    """Standardized features; where they have tails, whatever scaling the evidence of shared bandwidths prefers."""
+    settings, merged = plan.settings, table.merged
+    numbers = plan.rows[np.sort(np.random.RandomState(settings.seed).permutation(len(plan.rows))[:2000])]
+    sample = take_rows(table.X, merged.first[numbers])
+    scalings = possible_scalings(table.X, sample)
+    if len(scalings) == 1:
+        return scalings[0]
+    values = []
+    for scaling in scalings:
+        rows = Rows(scaling(sample, np.float32), merged.Y[numbers])
+        support = _random_support(rows, settings)
+        learners = [LocalLearner(form, settings) for form in plan.forms]
+        values.append(min(learner.learn_shared(rows, support, max_iter=30).value for learner in learners))
+    return scalings[int(np.argmin(values))]
+
+
+def copy_correlation(merged: MergedRows, plan: Plan, rows: Rows) -> float:
+    """How alike the errors of copies are: 1 where their targets are equal, 0 where they differ like any two rows."""
+    if not merged.pure_error > 0 or np.all(merged.counts == merged.counts[0]):
+        return 1.0
+    few = np.sort(np.random.RandomState(plan.settings.seed).permutation(len(rows))[:3000])
+    return merged.correlation(held_out_error(plan.forms[0], rows.take(few), plan.settings))
+
+
+def held_out_error(form: str, rows: Rows, settings: Settings) -> float:
+    """The squared error of a small model with shared bandwidths on a third of the rows, learned from the others."""
+    settings = settings._replace(objective="evidence")
+    order = np.random.RandomState(settings.seed).permutation(len(rows))
+    held, train = rows.take(order[: len(rows) // 3]), rows.take(order[len(rows) // 3 :])
+    support = _random_support(train, settings)
+    end = LocalLearner(form, settings).learn_shared(train, support, max_iter=30)
+    model = with_coefficients(Expansion(form, support, end.log_bandwidths, end.log_ridge), train, settings)
+    return float(np.mean(np.sum((model.predict(held.X, train.X) - held.Y) ** 2, axis=1)))
+
+
+def _random_support(rows: Rows, settings: Settings) -> NDArray:
+    return select_support(rows.X, rows.Y, min(settings.n_support, 100, len(rows)), "random", settings.seed)

@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 
 from mercerless._blocks import reduce_rows, take_rows
 
-_BLOCK_BYTES = 2**25
+BLOCK_BYTES = 2**25  # what a block of rows needs in passes over all rows
 
 
 class FeatureScaling(NamedTuple):
-    """How features are scaled: standardised, or through ``asinh`` of robust scores and standardised again.
+    """How features are scaled: standardized, or through ``asinh`` of robust scores and standardized again.
 
     Values far outside of what was seen are taken at the bound first, so that one strange value of a new row does not
     carry the linear part of a model away.
 
-    Parameters
+    Attributes
     ----------
     robust : bool
         Whether ``asinh`` is applied.
@@ -26,7 +26,7 @@ class FeatureScaling(NamedTuple):
     center, scale : ndarray of shape (n_features,)
         Mean and standard deviation, or median and scaled interquartile range.
     second_center, second_scale : ndarray of shape (n_features,)
-        Mean and standard deviation of what comes out.
+        Mean and standard deviation of what comes out of ``asinh``.
     """
 
     robust: bool
@@ -38,54 +38,61 @@ class FeatureScaling(NamedTuple):
     second_scale: NDArray
 
     def __call__(self, X: NDArray, dtype: Any = np.float64) -> NDArray:
-        """Scale rows.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-            The rows.
-        dtype : dtype, default=float64
-            The dtype of the result.
-
-        Returns
-        -------
-        ndarray of shape (n, n_features)
-            The scaled rows.
-        """
+        """Scaled rows."""
         Z = (np.clip(X, self.low, self.high) - self.center) / self.scale
         if self.robust:
             Z = (np.arcsinh(Z) - self.second_center) / self.second_scale
         return Z.astype(dtype, copy=False)
 
 
-def standard_scaling(X: NDArray) -> FeatureScaling:
-    """Mean and standard deviation, in row blocks; constant features keep scale 1 and become 0.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        The rows.
-
-    Returns
-    -------
-    FeatureScaling
-        The scaling.
-    """
+def standard_scaling(X: Any) -> FeatureScaling:
+    """Mean and standard deviation, in row blocks; constant features keep scale 1 and become 0."""
     n, d = X.shape
     # relative to the first row no digits are lost for data far from the origin
     origin = take_rows(X, np.zeros(1, dtype=int))[0].astype(np.float64)
-    offset = reduce_rows(partial(_sum_of_powers, origin=origin, power=1), np.add, [X], 24.0 * d, _BLOCK_BYTES) / n
+    offset = reduce_rows(partial(_sum_of_powers, origin=origin, power=1), np.add, [X], 24.0 * d, BLOCK_BYTES) / n
     # rounded, so that the order of summation, which depends on how the data are stored, does not reach the model
     center = origin + _rounded(offset)
-    square = reduce_rows(partial(_sum_of_powers, origin=center, power=2), np.add, [X], 24.0 * d, _BLOCK_BYTES) / n
+    square = reduce_rows(partial(_sum_of_powers, origin=center, power=2), np.add, [X], 24.0 * d, BLOCK_BYTES) / n
     scale = np.sqrt(square)
     eps = np.finfo(np.float32 if X.dtype == np.float32 else np.float64).eps
     constant = ~(scale > 8 * eps * np.abs(center))
     scale = _rounded(scale)
     scale[constant | (scale == 0)] = 1.0
-    low, high = reduce_rows(_lowest, np.minimum, [X], 8.0 * d, _BLOCK_BYTES) * [[1.0], [-1.0]]
+    low, high = reduce_rows(_lowest, np.minimum, [X], 8.0 * d, BLOCK_BYTES) * [[1.0], [-1.0]]
     margin = (high - low) / 4
     return FeatureScaling(False, low - margin, high + margin, center, scale, np.zeros(d), np.ones(d))
+
+
+def robust_scaling(X: NDArray) -> FeatureScaling:
+    """Median and interquartile range, then ``asinh``, then mean and standard deviation."""
+    X = np.asarray(X, dtype=np.float64)
+    plain = standard_scaling(X)
+    low, center, high = np.percentile(X, [25, 50, 75], axis=0)
+    scale = np.where(high - low > 1e-6 * plain.scale, (high - low) / 1.35, plain.scale)
+    second = standard_scaling(np.arcsinh((X - center) / scale))
+    return FeatureScaling(True, plain.low, plain.high, center, scale, second.center, second.scale)
+
+
+def possible_scalings(X: Any, sample: NDArray) -> list[FeatureScaling]:
+    """Standardized features; where those of a sample of rows have tails, also robust ones, and one scale for all."""
+    plain = standard_scaling(X)
+    if np.abs(plain(sample)).max() <= 3:
+        return [plain]
+    scalings = [plain, robust_scaling(sample)._replace(low=plain.low, high=plain.high)]
+    if _same_units(sample):
+        scalings.append(plain._replace(scale=np.full(X.shape[1], np.sqrt(np.mean(np.var(sample, axis=0))))))
+    return scalings
+
+
+def _same_units(X: NDArray) -> bool:
+    """Whether most features have similar ranges, as pixels do, so that one scale for all makes sense."""
+    ranges = np.ptp(X, axis=0)
+    ranges = ranges[ranges > 0]
+    if len(ranges) < 10:
+        return False
+    middle = np.median(ranges)
+    return bool(np.mean(ranges > middle / 10) > 0.8 and ranges.max() < 10 * middle)
 
 
 def _lowest(X: NDArray) -> NDArray:
@@ -101,33 +108,3 @@ def _rounded(values: NDArray) -> NDArray:
     """To 24 binary digits."""
     mantissa, exponent = np.frexp(values)
     return np.ldexp(np.round(mantissa * 2**24), exponent - 24)
-
-
-def robust_scaling(X: NDArray) -> FeatureScaling:
-    """Median and interquartile range, then ``asinh``, then mean and standard deviation.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        The rows, or enough of them.
-
-    Returns
-    -------
-    FeatureScaling
-        The scaling.
-    """
-    X = np.asarray(X, dtype=np.float64)
-    plain = standard_scaling(X)
-    low, center, high = np.percentile(X, [25, 50, 75], axis=0)
-    scale = np.where(high - low > 1e-6 * plain.scale, (high - low) / 1.35, plain.scale)
-    second = standard_scaling(np.arcsinh((X - center) / scale))
-    return FeatureScaling(True, plain.low, plain.high, center, scale, second.center, second.scale)
-
-
-def same_units(X: NDArray) -> bool:
-    """Whether most features have similar ranges, as pixels do, so that one scale for all makes sense."""
-    ranges = np.ptp(X, axis=0)
-    ranges = ranges[ranges > 0]
-    return (
-        len(ranges) >= 10 and np.mean(ranges > np.median(ranges) / 10) > 0.8 and ranges.max() < 10 * np.median(ranges)
-    )
