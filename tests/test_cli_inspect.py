@@ -73,15 +73,15 @@ def test_numbers_are_those_of_the_matrix(capsys):
     assert report["negative mass"].startswith("25.00%")
 
 
-def test_distances_are_centred_first(capsys):
+def test_distances_are_centered_first(capsys):
     x = np.random.default_rng(2).normal(size=(20, 3))
     np.save("D.npy", np.linalg.norm(x[:, None] - x[None], axis=2))
     assert main(["inspect", "D.npy"]) == 0
     report = lines(capsys)
-    assert "DissimilarityKernel" in report["analysed as"]
+    assert "DissimilarityKernel" in report["analyzed as"]
     assert report["inertia"].startswith("3 positive, 0 negative")
     assert main(["inspect", "D.npy", "--kind", "similarity"]) == 0
-    assert "analysed as" not in lines(capsys)
+    assert "analyzed as" not in lines(capsys)
 
 
 def test_asymmetry_is_named_and_measured(gram, capsys):

@@ -62,8 +62,8 @@ class TestPivotedCholesky:
             pivoted_cholesky(Precomputed(), np.array([[1.0, 2.0], [2.0, 1.0]]), 2, random_state=0)
 
     def test_memory(self):
-        with pytest.raises(MemoryError, match="needs"):
-            pivoted_cholesky(Gaussian(1.0), rows(100), 50, memory_limit=1000)
+        with pytest.raises(MemoryError, match="needs"), config_context(memory_limit=1000):
+            pivoted_cholesky(Gaussian(1.0), rows(100), 50)
 
 
 class TestNystroem:
@@ -127,8 +127,8 @@ class TestNystroem:
         assert nystroem(Precomputed(), np.zeros((5, 5)), [0, 1]).values.size == 0
         with pytest.raises(ValueError, match="at least 1"):
             nystroem(Gaussian(1.0), rows(5), [0], oversampling=0.5)
-        with pytest.raises(MemoryError, match="landmarks"):
-            nystroem(Gaussian(1.0), rows(500), np.arange(100), memory_limit=1000)
+        with pytest.raises(MemoryError, match="landmarks"), config_context(memory_limit=1000):
+            nystroem(Gaussian(1.0), rows(500), np.arange(100))
 
     def test_norm_of_all_from_a_block(self):
         rng = np.random.default_rng(0)

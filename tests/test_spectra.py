@@ -13,6 +13,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVC
 
+from mercerless import config_context
 from mercerless.kernels import TL1, Gaussian
 from mercerless.spectra import (
     DissimilarityKernel,
@@ -53,8 +54,8 @@ class TestDecompose:
         assert_array_equal(before, indefinite)
         with pytest.raises(ValueError, match="not symmetric"):
             decompose([[1.0, 2.0], [0.0, 1.0]])
-        with pytest.raises(MemoryError, match="60 items needs"):
-            decompose(indefinite, memory_limit=1000)
+        with pytest.raises(MemoryError, match="60 items needs"), config_context(memory_limit=1000):
+            decompose(indefinite)
 
 
 class TestIndefiniteness:
@@ -213,8 +214,8 @@ class TestSpectrumTransformer:
 class TestDissimilarityKernel:
     def test_euclidean_distances_give_inner_products(self, vectors):
         D = euclidean_distances(vectors)
-        centred = vectors - vectors.mean(axis=0)
-        assert_allclose(DissimilarityKernel().fit_transform(D), centred @ centred.T, atol=1e-10)
+        centered = vectors - vectors.mean(axis=0)
+        assert_allclose(DissimilarityKernel().fit_transform(D), centered @ centered.T, atol=1e-10)
 
     def test_new_rows_are_consistent(self, vectors):
         D = euclidean_distances(vectors)

@@ -19,36 +19,12 @@ T = TypeVar("T")
 
 
 def is_dask(X: Any) -> bool:
-    """Whether X is a Dask array, told without importing Dask.
-
-    Parameters
-    ----------
-    X : object
-        Anything.
-
-    Returns
-    -------
-    bool
-        True for Dask arrays.
-    """
+    """Whether X is a Dask array, told without importing Dask."""
     return type(X).__module__.startswith("dask.array")
 
 
 def check_rows(X: Any, name: str = "X") -> Any:
-    """Check what can be checked of a Dask array before any work: two dimensions, known sizes, real numbers.
-
-    Parameters
-    ----------
-    X : dask.array.Array
-        The rows.
-    name : str, default="X"
-        What to call it in the message.
-
-    Returns
-    -------
-    dask.array.Array
-        The same rows with all columns in one chunk.
-    """
+    """Check what can be checked of a Dask array before any work, and put all columns in one chunk."""
     if X.ndim != 2:
         raise ValueError(f"{name} must be two-dimensional, not {X.ndim}-dimensional.")
     if any(np.isnan(size) for size in X.shape):
@@ -61,13 +37,7 @@ def check_rows(X: Any, name: str = "X") -> Any:
 class LazyRows:
     """A Dask array that is read in pieces: indexing by rows gives a checked array in memory.
 
-    For algorithms that go over row blocks themselves and look at an array only through ``len``, ``shape``, ``dtype``
-    and ``X[rows]``.
-
-    Parameters
-    ----------
-    X : dask.array.Array
-        The rows.
+    For algorithms that look at an array only through ``len``, ``shape``, ``dtype`` and ``X[rows]``.
     """
 
     ndim = 2
@@ -90,20 +60,7 @@ class LazyRows:
 
 
 def take_rows(X: Any, rows: NDArray) -> NDArray:
-    """Some rows, or items, as an array in memory, in the order asked for.
-
-    Parameters
-    ----------
-    X : ndarray or dask.array.Array
-        Rows of numbers, or one object per entry.
-    rows : ndarray of shape (k,)
-        Row numbers.
-
-    Returns
-    -------
-    ndarray of shape (k, n_columns) or (k,)
-        The rows as floating numbers, or the items.
-    """
+    """Some rows of numbers, or items, as an array in memory, in the order asked for."""
     if not is_dask(X):
         return check_real(X[rows]) if X.ndim == 2 else X[rows]
     order = np.argsort(rows, kind="stable")  # Dask reads sorted rows once per chunk
@@ -119,27 +76,10 @@ def reduce_rows(
     bytes_per_row: float,
     budget: int = 2**27,
 ) -> T:
-    """``combine`` of ``function(*blocks)`` over blocks of rows, in row order.
+    """`combine` of ``function(*blocks)`` over blocks of rows, in row order, earlier rows first.
 
-    Parameters
-    ----------
-    function : callable
-        Takes one block of each array (None for None) and returns a partial result. The first block is a checked
-        floating array (objects are passed as they are), the others are slices of what was given.
-    combine : callable
-        Takes two partial results, the earlier rows' first.
-    arrays : sequence of array or None
-        The first is the two-dimensional data: an array, a memory map or a Dask array. The others have as many rows.
-    bytes_per_row : float
-        What ``function`` needs per row.
-    budget : int, default=2**27
-        Bytes that one block may need.
-
-    Returns
-    -------
-    object
-        The combined result. For Dask arrays, partial results of chunks are combined pairwise on the cluster, in an
-        order that depends on the chunks only: results do not depend on the number of workers.
+    The first array is the data, the others (or None) have as many rows. Chunks of a Dask array are combined pairwise on
+    the cluster, in an order that depends on the chunks only: results do not depend on the number of workers.
     """
     if not is_dask(arrays[0]):
         return _fold(function, combine, bytes_per_row, budget, *arrays)
@@ -164,28 +104,7 @@ def map_rows(
     dtype: Any = np.float64,
     budget: int = 2**27,
 ) -> Any:
-    """``function(block)`` for all rows of X, computed block by block.
-
-    Parameters
-    ----------
-    function : callable
-        Takes a block of rows and returns as many rows of results.
-    X : ndarray or dask.array.Array
-        The data.
-    bytes_per_row : float
-        What ``function`` needs per row.
-    n_columns : int or None, default=None
-        The number of result columns; None for one value per row.
-    dtype : dtype, default=float64
-        The results' dtype.
-    budget : int, default=2**27
-        Bytes that one block may need.
-
-    Returns
-    -------
-    ndarray or dask.array.Array
-        The results; lazy for a Dask array.
-    """
+    """``function(block)`` for all rows of X, block by block, one value each without `n_columns`; lazy for Dask."""
     if is_dask(X):
         import dask
 
@@ -206,18 +125,7 @@ def map_rows(
 
 
 def blockwise(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method that maps rows to results, such as predict, take Dask arrays: lazily, chunk by chunk.
-
-    Parameters
-    ----------
-    method : callable
-        Takes the estimator and X, and returns one result per row.
-
-    Returns
-    -------
-    callable
-        The same method, which returns a Dask array for a Dask array.
-    """
+    """Let a method that maps rows to results, such as predict, take Dask arrays: lazily, chunk by chunk."""
 
     @wraps(method)
     def lazily(self, X, *args, **kwargs):

@@ -43,45 +43,26 @@ def config_context(*, memory_limit: int | float | str | None = None) -> Iterator
 
 
 def available_memory() -> int:
-    """Bytes of memory that can still be used by this process, as the system tells.
-
-    Returns
-    -------
-    int
-        The smallest of the machine's available memory and what is left of a control group's limit; 4 GiB where
-        the system tells nothing.
-    """
-    found = []
+    """Bytes that this process can still use: of the machine and of its control group, 4 GiB where nothing is told."""
+    sizes = []
     try:
         with open("/proc/meminfo") as lines:
-            found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+            sizes += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     except OSError:
         try:
-            found.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+            sizes.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         except (AttributeError, ValueError, OSError):
             pass
     try:
         with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as current:
-            found.append(int(limit.read()) - int(current.read()))
+            sizes.append(int(limit.read()) - int(current.read()))
     except (OSError, ValueError):
         pass
-    return max(0, min(found, default=2**32))
+    return max(0, min(sizes, default=2**32))
 
 
 def memory_budget(memory_limit: int | float | str | None = None) -> int:
-    """The number of bytes a computation may use.
-
-    Parameters
-    ----------
-    memory_limit : int, float, str or None, default=None
-        Bytes, a string such as ``"2GB"`` or ``"500 MiB"``, or None for the limit of
-        `config_context`, which is half of what is free now unless set.
-
-    Returns
-    -------
-    int
-        The budget in bytes.
-    """
+    """Bytes that a computation may use: those given (also ``"2GB"``), else the context's, else half of what is free."""
     memory_limit = _LIMIT.get() if memory_limit is None else memory_limit
     if memory_limit is None:
         return available_memory() // 2
@@ -99,18 +80,7 @@ def memory_budget(memory_limit: int | float | str | None = None) -> int:
 
 
 def format_bytes(n_bytes: float) -> str:
-    """A size for people, such as ``"1.5 GB"``.
-
-    Parameters
-    ----------
-    n_bytes : float
-        The size in bytes.
-
-    Returns
-    -------
-    str
-        The size with its unit.
-    """
+    """A size for people, such as ``"1.5 GB"``."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if n_bytes < 1000:
             return f"{n_bytes:.3g} {unit}"
@@ -122,43 +92,16 @@ def check_memory(
     n_bytes: float,
     what: str,
     memory_limit: int | float | str | None = None,
-    remedy: str = "use fewer rows, a low-rank solver, or raise memory_limit",
+    remedy: str = "use fewer rows, a low-rank solver, or raise memory_limit (mercerless.config_context)",
 ) -> None:
-    """Raise MemoryError, before any work, when something will not fit.
-
-    Parameters
-    ----------
-    n_bytes : float
-        What the computation needs.
-    what : str
-        What needs it, as the subject of the sentence.
-    memory_limit : int, float, str or None, default=None
-        The budget, see `memory_budget`.
-    remedy : str
-        What the user can do.
-    """
+    """Raise MemoryError, before any work, when `what`, the subject of the sentence, will not fit."""
     budget = memory_budget(memory_limit)
     if n_bytes > budget:
         raise MemoryError(f"{what} needs {format_bytes(n_bytes)} but the budget is {format_bytes(budget)}; {remedy}.")
 
 
 def row_blocks(n_rows: int, bytes_per_row: float, budget: int = 2**26) -> Iterator[slice]:
-    """Slices of consecutive rows, each needing at most ``budget`` bytes and holding at least one row.
-
-    Parameters
-    ----------
-    n_rows : int
-        How many rows there are.
-    bytes_per_row : float
-        What the work on one row needs.
-    budget : int, default=2**26
-        What the work on one block may need.
-
-    Yields
-    ------
-    slice
-        The rows of one block.
-    """
+    """Slices of consecutive rows, each needing at most ``budget`` bytes and holding at least one row."""
     step = max(1, int(budget // max(1.0, bytes_per_row)))
     for start in range(0, n_rows, step):
         yield slice(start, min(start + step, n_rows))

@@ -21,21 +21,9 @@ def is_rounding(asymmetry: float, dtype: DTypeLike = np.float64) -> bool:
 
 
 def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDArray:
-    """A finite, real, non-empty, two-dimensional floating array; float32 is kept, everything else becomes float64.
+    """A finite, real, non-empty, two-dimensional array, itself if it is one: float32 is kept, all else becomes float64.
 
-    Parameters
-    ----------
-    A : array-like
-        What the user gave.
-    name : str, default="X"
-        What to call it in the message.
-    allow_nan : bool, default=False
-        Whether NaN may mark missing entries; infinities are refused all the same.
-
-    Returns
-    -------
-    ndarray
-        ``A`` itself when it already is such an array (read-only arrays included).
+    With `allow_nan`, NaN marks missing entries; infinities are refused all the same.
     """
     if hasattr(A, "toarray"):
         raise TypeError(f"{name} is a sparse matrix; pass a dense array, for example {name}.toarray().")
@@ -74,16 +62,7 @@ def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDA
 def as_items(X: Any) -> NDArray:
     """Items in the order given, whatever labels they carry: a numeric table as it is, else one object per entry.
 
-    Parameters
-    ----------
-    X : array, data frame, series, or any sequence
-        What the user gave. Arrays and data frames are tables of rows when all their columns are numbers; a list,
-        tuple or series holds one item per entry, and the items are not looked into.
-
-    Returns
-    -------
-    ndarray of shape (n, n_features) or (n,)
-        Either can be indexed by positions and slices.
+    The entries of a list, tuple or series are not looked into.
     """
     if hasattr(X, "toarray"):
         raise TypeError("X is a sparse matrix; pass a dense array, X.toarray(), or the list of its rows.")
@@ -105,22 +84,7 @@ def as_items(X: Any) -> NDArray:
 
 
 def check_square(K: ArrayLike, name: str = "K", *, allow_nan: bool = False) -> NDArray:
-    """A finite, real, square floating array.
-
-    Parameters
-    ----------
-    K : array-like of shape (n, n)
-        The matrix.
-    name : str, default="K"
-        What to call it in the message.
-    allow_nan : bool, default=False
-        Whether NaN may mark missing entries.
-
-    Returns
-    -------
-    ndarray of shape (n, n)
-        The matrix as a floating array.
-    """
+    """A finite, real, square floating array; with `allow_nan`, NaN marks missing entries."""
     K = check_real(K, name, allow_nan=allow_nan)
     if K.shape[0] != K.shape[1]:
         raise ValueError(
@@ -131,18 +95,7 @@ def check_square(K: ArrayLike, name: str = "K", *, allow_nan: bool = False) -> N
 
 
 def relative_asymmetry(K: NDArray) -> float:
-    """``max|K - K^T| / max|K|`` of a square array, block by block; 0 for the zero matrix.
-
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        The matrix.
-
-    Returns
-    -------
-    float
-        The relative asymmetry, at most 2.
-    """
+    """``max|K - K^T| / max|K|`` of a square array, block by block; 0 for the zero matrix."""
     largest = max(float(K.max()), -float(K.min()))
     if largest == 0.0:
         return 0.0
@@ -167,23 +120,7 @@ def check_symmetric_kernel(kernel: Any) -> None:
 
 
 def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
-    """A finite, real, symmetric floating array, exactly symmetric on return.
-
-    Parameters
-    ----------
-    K : array-like of shape (n, n)
-        The matrix.
-    name : str, default="K"
-        What to call it in the message.
-    rtol : float, default=1e-8
-        Asymmetry, relative to the largest entry, that is taken for rounding and averaged away. For float32 input
-        it is at least 1e-5.
-
-    Returns
-    -------
-    ndarray of shape (n, n)
-        ``K`` itself when it is exactly symmetric, else ``(K + K.T) / 2``.
-    """
+    """A finite, real, symmetric floating array: `K` itself, or its symmetric part where rounding made it asymmetric."""
     K = check_square(K, name)
     amount = relative_asymmetry(K)
     if not is_rounding(amount, K.dtype):
@@ -259,16 +196,7 @@ def warn_if_useless(
 ) -> None:
     """Warn when held-out losses are worse than a constant's on the same rows by more than three standard errors.
 
-    Parameters
-    ----------
-    losses, constant : ndarray of shape (n,)
-        Held-out losses of the learner, and of the best constant that does not know the row.
-    name : str
-        The learner.
-    weight : ndarray of shape (n,) or None, default=None
-        Weights of the rows.
-    stacklevel : int, default=3
-        Of the warning; 3 is the caller of the caller.
+    `constant` has the losses of the best constant that does not know the row.
     """
     weight = np.ones(len(losses)) if weight is None else weight
     if len(losses) < 20 or not np.all(np.isfinite(constant)) or constant.mean() == 0.0:

@@ -255,13 +255,7 @@ def _nearest_to_means(X: NDArray, n_landmarks: int, random: np.random.RandomStat
 
 
 def pivoted_cholesky(
-    kernel: Kernel,
-    X: Any,
-    rank: int,
-    *,
-    rtol: float = 1e-10,
-    random_state: int | np.random.RandomState | None = None,
-    memory_limit: int | float | str | None = None,
+    kernel: Kernel, X: Any, rank: int, *, rtol: float = 1e-10, random_state: int | np.random.RandomState | None = None
 ) -> PivotedCholesky:
     """Randomly pivoted partial Cholesky factorization of a positive semi-definite kernel matrix.
 
@@ -280,8 +274,6 @@ def pivoted_cholesky(
         Stop when the trace of what is left is below this fraction of the trace of K.
     random_state : int, RandomState or None, default=None
         The seed.
-    memory_limit : int, float, str or None, default=None
-        Bytes this may use; the factor takes ``8 n rank``.
 
     Returns
     -------
@@ -290,16 +282,16 @@ def pivoted_cholesky(
 
     Notes
     -----
-    Cost ``O(n rank^2)``. A diagonal entry that becomes clearly negative shows that the kernel is not positive
-    semi-definite; this is an error that names `nystroem`. Reference: Chen, Epperly, Tropp and Webber (2025), Randomly
-    pivoted Cholesky; Epperly, Tropp and Webber (2024) for the blocks.
+    Cost ``O(n rank^2)``, and ``8 n rank`` bytes for the factor. A diagonal entry that becomes clearly negative shows
+    that the kernel is not positive semi-definite; this is an error that names `nystroem`. Reference: Chen, Epperly,
+    Tropp and Webber (2025), Randomly pivoted Cholesky; Epperly, Tropp and Webber (2024) for the blocks.
     """
     X = _indexable(kernel, X)
     n = len(X)
     rank = min(int(rank), n)
     if rank < 1:
         raise ValueError(f"rank={rank} must be at least 1.")
-    check_memory(8.0 * n * (rank + min(rank, 64)), f"A factor of {n} rows and {rank} columns", memory_limit)
+    check_memory(8.0 * n * (rank + min(rank, 64)), f"A factor of {n} rows and {rank} columns")
     random = check_random_state(random_state)
     left = np.asarray(kernel.diag(X), dtype=np.float64).copy()
     total, floor = left.sum(), 1e-8 * np.abs(left).max(initial=0.0)
@@ -388,7 +380,7 @@ def nystroem(
     random_state : int, RandomState or None, default=None
         The seed of the sample.
     memory_limit : int, float, str or None, default=None
-        Bytes this may use: about ``8 (oversampling * m)^2 * 2``.
+        Bytes this may use; None asks `mercerless.config_context`.
 
     Returns
     -------
@@ -402,8 +394,8 @@ def nystroem(
     no such divisor (a random sample of the two-sided projection ``Q (Q^T K Q) Q^T``), and keeps the core of a positive
     semi-definite kernel positive semi-definite. How many of the landmark columns' directions to keep is decided by the
     error on rows outside the sample, because nearly equal columns (a saturated sigmoid) extrapolate wildly. With all
-    rows as landmarks it is exact. Cost
-    ``O((oversampling * m)^2 m)``, independent of n.
+    rows as landmarks it is exact. Cost ``O((oversampling * m)^2 m)`` and ``16 (oversampling * m)^2`` bytes, independent
+    of n.
     """
     X, landmarks = _indexable(kernel, X), np.asarray(landmarks)
     n, m = len(X), len(landmarks)
@@ -414,7 +406,7 @@ def nystroem(
         16.0 * size**2,
         f"A sample of {size} rows for {m} landmarks",
         memory_limit,
-        "use fewer landmarks, less oversampling, or raise memory_limit",
+        remedy="use fewer landmarks, less oversampling, or raise memory_limit",
     )
     random = check_random_state(random_state)
     free = np.ones(n, dtype=bool)

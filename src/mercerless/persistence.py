@@ -76,7 +76,7 @@ def save(model: Any, path: str | os.PathLike) -> None:
 
 def _nameless_functions(model: Any) -> list[FunctionType]:
     """The functions somewhere inside the model that its file could not name: lambdas and local ones."""
-    found: list[FunctionType] = []
+    functions: list[FunctionType] = []
 
     class Finder(pickle.Pickler):
         """Visits every object and writes nothing."""
@@ -85,12 +85,12 @@ def _nameless_functions(model: Any) -> list[FunctionType]:
             if not isinstance(obj, FunctionType):
                 return None
             if getattr(sys.modules.get(obj.__module__), obj.__name__, None) is not obj:
-                found.append(obj)
+                functions.append(obj)
             return obj.__name__
 
     # arrays are handed over, not copied
     Finder(io.BytesIO(), protocol=5, buffer_callback=lambda _: None).dump(model)
-    return found
+    return functions
 
 
 def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
@@ -137,10 +137,10 @@ def _is_trusted(name: str) -> bool:
     if not module.startswith(MODULES):
         return False
     try:
-        found = getattr(import_module(module), attribute)
+        thing = getattr(import_module(module), attribute)
     except (ImportError, AttributeError):
         return False
-    return inspect.isclass(found) and found.__module__ == module
+    return inspect.isclass(thing) and thing.__module__ == module
 
 
 def check_installed() -> None:

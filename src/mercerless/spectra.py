@@ -62,7 +62,7 @@ class Spectrum(NamedTuple):
         return int((self.values > 0).sum()), int((self.values < 0).sum()), self.n_dropped
 
 
-def decompose(K: ArrayLike, rtol: float = 1e-12, memory_limit: int | float | str | None = None) -> Spectrum:
+def decompose(K: ArrayLike, rtol: float = 1e-12) -> Spectrum:
     """Eigendecomposition of a symmetric matrix without the eigenvalues that are zero up to rounding.
 
     Parameters
@@ -71,8 +71,6 @@ def decompose(K: ArrayLike, rtol: float = 1e-12, memory_limit: int | float | str
         The matrix; asymmetry beyond rounding is refused. Computed in float64.
     rtol : float, default=1e-12
         Eigenvalues with ``|s| <= rtol * max|s|`` are dropped, and never inverted.
-    memory_limit : int, float, str or None, default=None
-        Bytes this may use, see the estimators' parameter of the same name.
 
     Returns
     -------
@@ -87,7 +85,7 @@ def decompose(K: ArrayLike, rtol: float = 1e-12, memory_limit: int | float | str
     """
     K = check_symmetric(K)
     # the matrix's copy, the vectors, and LAPACK's work space of two more
-    check_memory(32.0 * len(K) ** 2, f"The eigendecomposition of {len(K)} items", memory_limit)
+    check_memory(32.0 * len(K) ** 2, f"The eigendecomposition of {len(K)} items")
     # Divide and conquer is the fastest driver for all eigenvectors.
     values, vectors = eigh(K.astype(np.float64), driver="evd", overwrite_a=True, check_finite=False)
     keep = np.abs(values) > rtol * np.abs(values).max(initial=0.0)
@@ -353,7 +351,7 @@ def _has_both_signs(values: NDArray, least: float) -> bool:
 
 
 def _row_agreement(K: NDArray) -> float:
-    """n times the correlation of centred off-diagonal entries with the agreement of their rows; 0 if all are equal."""
+    """n times the correlation of centered off-diagonal entries with the agreement of their rows; 0 if all are equal."""
     n = len(K)
     if n < 4:
         return 0.0
@@ -395,13 +393,13 @@ def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "i
     if kind not in ("auto", *KINDS):
         raise ValueError(f"{option} must be one of 'auto', {', '.join(map(repr, KINDS))}, got {kind!r}.")
     if kind == "auto":
-        found = matrix_kind(K)
-        if found.kind is None:
+        guess = matrix_kind(K)
+        if guess.kind is None:
             raise ValueError(
-                f"{name} may hold similarities or dissimilarities: {found.reason}; say which with "
+                f"{name} may hold similarities or dissimilarities: {guess.reason}; say which with "
                 f"{option}='similarity', 'distance' or 'dissimilarity'."
             )
-        return found.kind
+        return guess.kind
     if kind == "distance" and not _are_distances(K):
         if K.min() < -_CLOSE * abs(float(K.mean())):
             raise ValueError(
@@ -606,7 +604,7 @@ class DissimilarityKernel(_PairwiseTransformer):
     gamma : float or None, default=None
         The rate of the exponential; None is 1 / the median of ``d^power`` between different training items.
     power : float, default=2.0
-        The power of the distance: 2 for both the centring and a Gaussian of the distance, 1 for ``exp(-gamma d)``.
+        The power of the distance: 2 for both the centering and a Gaussian of the distance, 1 for ``exp(-gamma d)``.
         ``"centering"`` with the power 1 is for dissimilarities, which may be negative.
 
     Attributes
@@ -676,10 +674,10 @@ class DissimilarityKernel(_PairwiseTransformer):
         powers = self._powers(self._check_test(X))
         if self.method == "exponential":
             return np.exp(-self.gamma_ * powers)
-        centred = powers - powers.mean(axis=1, keepdims=True)
-        centred -= self.column_means_ - self.column_means_.mean()
-        centred *= -0.5
-        return centred
+        centered = powers - powers.mean(axis=1, keepdims=True)
+        centered -= self.column_means_ - self.column_means_.mean()
+        centered *= -0.5
+        return centered
 
     def _powers(self, D: NDArray) -> NDArray:
         if self.power == 1 and self.method == "centering":

@@ -9,7 +9,7 @@ from mercerless.commands import _common
 from mercerless.comparison.result import Comparison
 
 DESCRIPTION = """\
-Find out what works on your data. Every applicable learner of mercerless, and the baselines a sceptic would ask
+Find out what works on your data. Every applicable learner of mercerless, and the baselines a skeptic would ask
 for, are scored on the same splits, each with a search of its own. A report in one HTML file says what to use,
 what is not distinguishable from it, and whether the negative part of a similarity matrix is information or noise."""
 
@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def command(args: argparse.Namespace, comparison: Comparison) -> str:
-    """Return the command that repeats the comparison exactly, with every guess and the number of repeats spelt out."""
+    """Return the command that repeats the comparison exactly, all guesses and the number of repeats spelled out."""
     words = ["mercerless", "compare"]
     if args.data is not None:
         words.append(args.data)

@@ -88,19 +88,21 @@ def read_matrix(file: str, array: str | None) -> tuple[np.ndarray, str, np.ndarr
     if isinstance(content, tables.Items):
         return item_similarities(content.items, content.items), f"edit similarities of {name}", None, content.ids
     if isinstance(content, tables.Table):
-        label = next((str(own) for own in content.frame.columns if str(own).lower() in files.LABEL_NAMES), None)
+        label = next(
+            (str(column) for column in content.frame.columns if str(column).lower() in files.LABEL_NAMES), None
+        )
         labels = None if label is None else tables.parse_labels(content.text(label), files.name_of(path))
         values, ids = tables.as_matrix(content.without([label]))
         return values, name, labels, ids
-    found = files.find_matrix(content, path, array)
-    what = files.name_of(path) if len(content) == 1 else f"{found} in {files.name_of(path)}"
-    values = content[found]
+    key = files.find_matrix(content, path, array)
+    what = files.name_of(path) if len(content) == 1 else f"{key} in {files.name_of(path)}"
+    values = content[key]
     if values.ndim == 1 and values.dtype.kind in "biuf":
         values = tables.from_condensed(values, what)
     values = files.as_real(values, what)
-    own = files.find_labels(content)
-    labels = None if own is None or content[own].size != len(values) else content[own].ravel()
-    return values, name if len(content) == 1 else f"{found} of {name}", labels, None
+    target = files.find_labels(content)
+    labels = None if target is None or content[target].size != len(values) else content[target].ravel()
+    return values, name if len(content) == 1 else f"{key} of {name}", labels, None
 
 
 def similarities(matrix: Matrix) -> np.ndarray:
@@ -127,7 +129,7 @@ def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
     lines += [f"use next         {suggestion}", f"because          {reason}"]
     if matrix.kind != "similarity":
         power = "-D**2/2" if matrix.kind == "distance" else "-D/2"
-        lines.insert(2, f"analysed as      similarities {power}, centred (mercerless.spectra.DissimilarityKernel)")
+        lines.insert(2, f"analyzed as      similarities {power}, centered (mercerless.spectra.DissimilarityKernel)")
     return lines
 
 
@@ -137,7 +139,7 @@ def symmetry(amount: float, dtype: np.dtype) -> str:
         return "yes, exactly"
     if is_rounding(amount, dtype):
         return f"yes, up to rounding (max|K - K.T| is {amount:.1e} of max|K|)"
-    return f"no, max|K - K.T| is {amount:.2g} of max|K|; its symmetric part is analysed"
+    return f"no, max|K - K.T| is {amount:.2g} of max|K|; its symmetric part is analyzed"
 
 
 def label_summary(labels: np.ndarray | None) -> str:

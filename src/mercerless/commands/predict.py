@@ -109,8 +109,7 @@ def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Seq
         if isinstance(content, tables.Items):
             raise ValueError(f"{what} holds sequences, but the model was fitted on a {description['kind']}.")
         if isinstance(content, dict):
-            found = files.find_matrix(content, path, array)
-            rows, ids = files.as_real(content[found], what), None
+            rows, ids = files.as_real(content[files.find_matrix(content, path, array)], what), None
         else:
             ids = content.ids
             if description["kind"] == "table" and description["roles"] is not None:

@@ -190,38 +190,10 @@ class Covariance(GaussianProcessKernelBase):
         self.kernel = kernel
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The kernel and, under its name, its parameters.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether the kernel's own parameters are listed too, as ``kernel__length_scale``.
-
-        Returns
-        -------
-        dict
-            Values by name.
-        """
         nested = self.kernel.get_params() if deep else {}
         return {"kernel": self.kernel} | {f"kernel__{name}": value for name, value in nested.items()}
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
-        """The matrix of all pairs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-            The rows.
-        Y : array-like of shape (m, n_features) or None, default=None
-            The columns; None means X.
-        eval_gradient : bool, default=False
-            Whether to return the derivatives in `theta` as well; for ``Y=None`` only.
-
-        Returns
-        -------
-        ndarray of shape (n, m), or a pair of it and an ndarray of shape (n, n, n_theta)
-            The matrix, and its derivatives where asked for.
-        """
         if not eval_gradient:
             return self.kernel(X, Y)
         if Y is not None:
@@ -239,73 +211,26 @@ class Covariance(GaussianProcessKernelBase):
         return (8 * (K[2] - K[1]) - (K[3] - K[0])) / (12 * step)
 
     def diag(self, X: Any) -> NDArray:
-        """The diagonal of the matrix.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The values.
-        """
         return self.kernel.diag(X)
 
     def is_stationary(self) -> bool:
-        """Whether it is known to depend on differences only.
-
-        Returns
-        -------
-        bool
-            True for the kernels of a distance.
-        """
         return isinstance(self.kernel, (_SquaredDistance, _Cityblock))
 
     @property
     def requires_vector_input(self) -> bool:
-        """Whether the items must be vectors; a function of two items takes any.
-
-        Returns
-        -------
-        bool
-            False for functions.
-        """
         return not isinstance(self.kernel, PairFunction)
 
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
-        """The tunable parameters as one block, on the scale of `theta`.
-
-        Returns
-        -------
-        list
-            None or one.
-        """
         size = len(self.kernel.theta)
         return [Hyperparameter("theta", "numeric", self.kernel.bounds, size)] if size else []
 
     @property
     def n_dims(self) -> int:
-        """The number of tunable parameters.
-
-        Returns
-        -------
-        int
-            The length of `theta`.
-        """
         return len(self.kernel.theta)
 
     @property
     def theta(self) -> NDArray:
-        """The tunable parameters, positive ones as logarithms.
-
-        Returns
-        -------
-        ndarray of shape (n_theta,)
-            As the kernel has them.
-        """
         return self.kernel.theta
 
     @theta.setter
@@ -314,13 +239,6 @@ class Covariance(GaussianProcessKernelBase):
 
     @property
     def bounds(self) -> NDArray:
-        """The range of `theta`.
-
-        Returns
-        -------
-        ndarray of shape (n_theta, 2)
-            Lower and upper bounds.
-        """
         return self.kernel.bounds
 
     def __repr__(self) -> str:

@@ -313,8 +313,8 @@ class Scale(Kernel):
     @property
     def bounds(self) -> NDArray:
         p = self.parameters[0]
-        own = [0.0, p.high] if self.factor > 0 else [p.low, 0.0]
-        return np.vstack([self.kernel.bounds, own])
+        of_factor = [0.0, p.high] if self.factor > 0 else [p.low, 0.0]
+        return np.vstack([self.kernel.bounds, of_factor])
 
     def with_theta(self, theta: ArrayLike) -> "Scale":
         theta = _check_theta(theta, len(self.theta))
@@ -427,18 +427,7 @@ def over_row_blocks(work: Callable[[slice], None], n_rows: int, n_columns: int, 
 
     The blocks depend on the shapes only and BLAS is held to one thread meanwhile, however many of ours there are, so
     results are the same for any number of threads. That number is BLAS's own before (``OMP_NUM_THREADS``,
-    ``threadpoolctl.threadpool_limits``).
-
-    Parameters
-    ----------
-    work : callable
-        Takes a slice of rows; must be thread safe.
-    n_rows : int
-        How many rows there are.
-    n_columns : int
-        How many columns of a block of rows are in use at a time.
-    itemsize : int
-        Bytes per entry.
+    ``threadpoolctl.threadpool_limits``). `n_columns` counts those in use at a time, `itemsize` their bytes.
     """
     blocks = list(row_blocks(n_rows, n_columns * itemsize, max(_BLOCK_BYTES, 16 * n_columns * itemsize)))
     threads = min(_allowed_threads(), len(blocks)) if n_rows * n_columns >= _THREAD_ENTRIES else 1
@@ -489,7 +478,7 @@ def _allowed_threads() -> int:
 
 
 def _check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, bool]:
-    if np.ndim(X) == np.ndim(Y) == 1:
+    if Y is not None and np.ndim(X) == np.ndim(Y) == 1:
         raise ValueError(
             "A kernel takes tables of rows, not two single rows. What calls kernels row by row, such as scikit-learn's "
             "KernelRidge, takes kernel=mercerless.kernels.Covariance(kernel)."

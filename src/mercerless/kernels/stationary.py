@@ -168,6 +168,7 @@ class DeltaGauss(_SquaredDistance):
 
     definite = False
     parameters = (Parameter("length_scale"), Parameter("inner_scale"))
+    length_scale: float
 
     def __init__(self, length_scale: float = 1.0, inner_scale: float = 0.3):
         self.length_scale = length_scale
@@ -232,7 +233,7 @@ class Epanechnikov(_SquaredDistance):
 class Log(_SquaredDistance):
     """The logarithmic kernel ``-log(1 + |x - y| / length_scale)``; conditionally positive definite.
 
-    Its diagonal is 0, so it has negative eigenvalues (one, for distinct rows); double centring makes it positive
+    Its diagonal is 0, so it has negative eigenvalues (one, for distinct rows); double centering makes it positive
     semi-definite.
 
     Parameters
