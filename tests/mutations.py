@@ -222,9 +222,9 @@ BUGS = [
         f"{DANK_S} -k first_order",
     ),
     Bug(
-        "dank-projection-shrink",
-        "return np.clip(_soft(z - nu, shrink), lo, hi)",
-        "return np.clip(_soft(z + nu, shrink), lo, hi)",
+        "dank-projection-sign",
+        "return np.clip(z - nu, lo, hi)",
+        "return np.clip(z + nu, lo, hi)",
         f"{DANK_S} -k projection",
     ),
     Bug(

@@ -34,24 +34,12 @@ _CHECKED_ROWS = 2000  # a kernel of unknown definiteness is checked on so many r
 
 @dataclass(frozen=True, eq=False)
 class AdaptationPart:
-    """The factored adaptation of one part of the training rows.
+    """The factored adaptation of one part of the training rows."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n_part,)
-        Training rows of the part.
-    support : ndarray of shape (n_support,)
-        Those with a nonzero dual coefficient.
-    factor : ndarray of shape (n_support, rank)
-        F on the support is ``factor @ factor.T``.
-    offset : ndarray of shape (rank,)
-        The row of the factor that all other rows, and new points, have in common.
-    """
-
-    rows: NDArray
-    support: NDArray
-    factor: NDArray
-    offset: NDArray
+    rows: NDArray  # of the part
+    support: NDArray  # those with a nonzero dual coefficient
+    factor: NDArray  # (n_support, rank): F on the support is factor @ factor.T
+    offset: NDArray  # (rank,): the row of the factor that all other rows, and new points, have in common
 
     def factor_rows(self, rows: NDArray) -> NDArray:
         """Rows of the factor for any training rows of the part."""
@@ -65,17 +53,9 @@ class AdaptationPart:
 
 @dataclass(frozen=True, eq=False)
 class Adaptation:
-    """The matrix F by which DANK multiplies the kernel matrix, in factored form.
+    """The matrix F by which DANK multiplies the kernel matrix, in factored form; 1 between different parts."""
 
-    Attributes
-    ----------
-    rows : ndarray of shape (n,)
-        Training rows that took part.
-    parts : tuple of AdaptationPart
-        One, or one per part of a decomposition; F is 1 between different parts.
-    """
-
-    rows: NDArray
+    rows: NDArray  # the training rows that took part
     parts: tuple[AdaptationPart, ...]
 
     @property
@@ -84,18 +64,7 @@ class Adaptation:
         return sum(part.factor.shape[1] for part in self.parts)
 
     def matrix(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None) -> NDArray:
-        """A block of F.
-
-        Parameters
-        ----------
-        rows, columns : array-like of int or None, default=None
-            Training rows; None means all that took part, for columns the same as rows.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n_columns)
-            The entries of F.
-        """
+        """A block of F; None means all training rows that took part, for columns the same as rows."""
         rows = self.rows if rows is None else np.asarray(rows)
         columns = rows if columns is None else np.asarray(columns)
         F = np.ones((len(rows), len(columns)))
@@ -105,18 +74,11 @@ class Adaptation:
         return F
 
     def eigenvalues(self) -> NDArray:
-        """Nonzero eigenvalues of F over all rows that took part, per part, descending.
-
-        Returns
-        -------
-        ndarray of shape (rank,)
-            The eigenvalues.
-        """
+        """Nonzero eigenvalues of F over all rows that took part, descending."""
         values = []
         for part in self.parts:
             rest = len(part.rows) - len(part.support)
-            gram = part.factor.T @ part.factor + rest * np.outer(part.offset, part.offset)
-            values.append(eigvalsh(gram))
+            values.append(eigvalsh(part.factor.T @ part.factor + rest * np.outer(part.offset, part.offset)))
         return np.sort(np.concatenate(values))[::-1]
 
 
@@ -380,23 +342,18 @@ class _DANK(KernelEstimator):
 
     def _values(self, X: Any) -> NDArray:
         """Decision values of all tasks, shape (n_new, n_tasks)."""
-        check_is_fitted(self)
         items = self._test_items(X)
         if self.out_of_sample == "reciprocal":  # the ranks need the whole batch
-            return self._borrowed(items, _reciprocal_twins)
+            return self._adapted(items)
         width = len(self._fit_diagonal) if self.out_of_sample == "nearest" else len(self.support_)
-        values = []
-        for block in row_blocks(len(items), 24 * max(width, 1), min(2**26, memory_budget() // 2)):
-            rows = items[block]
-            if self.clusters_ is not None:
-                values.append(self._by_parts(rows))
-            elif self.out_of_sample == "inductive":
-                values.append(self._similarity(rows, self.support_) @ self.dual_coef_.T + self.intercept_)
-            elif self.out_of_sample == "hyper":
-                values.append(self._extended(rows))
-            else:
-                values.append(self._borrowed(rows, _nearest_twins))
-        return np.concatenate(values)
+        decide = self._inductive if self.out_of_sample == "inductive" else self._adapted
+        decide = decide if self.clusters_ is None else self._by_parts
+        blocks = row_blocks(len(items), 24 * max(width, 1), min(2**26, memory_budget() // 2))
+        return np.concatenate([decide(items[block]) for block in blocks])
+
+    def _inductive(self, items: Any) -> NDArray:
+        """New items are like training rows with coefficient zero."""
+        return self._similarity(items, self.support_) @ self.dual_coef_.T + self.intercept_
 
     def _by_parts(self, items: NDArray) -> NDArray:
         """Every item is decided by the machine of its own cluster."""
@@ -420,27 +377,24 @@ class _DANK(KernelEstimator):
             return self.kernel_(items, self.support_vectors_)
         return self.kernel_(items, self._fit_items[columns])
 
-    def _borrowed(self, items: Any, twins: Callable[[NDArray], NDArray]) -> NDArray:
-        """Decision values when every new item borrows the column of F of a training row, its twin."""
-        precomputed = isinstance(self.kernel_, Precomputed)
-        own = np.zeros(len(items)) if precomputed else self.kernel_.diag(items)
-        on_support = self._similarity(items, self.support_)
+    def _adapted(self, items: Any) -> NDArray:
+        """New items have rows of F as the hyper family learned it, or those of training rows, their twins."""
+        factor = self._extended if self.out_of_sample == "hyper" else self._borrowed
+        K = self._similarity(items, self.support_)
         values = np.empty((len(items), len(self.adaptation_)))
-        for k, adaptation in enumerate(self.adaptation_):
-            K = self._similarity(items, adaptation.rows)
-            twin = twins(own[:, None] + self._fit_diagonal[adaptation.rows] - 2 * K)
-            F = adaptation.matrix(adaptation.rows[twin], self.support_)
-            values[:, k] = (F * on_support) @ self.dual_solution_[k] + self.intercept_[k]
+        for k, v in enumerate(self.dual_solution_):
+            values[:, k] = (factor(items, k) * K) @ v + self.intercept_[k]
         return values
 
-    def _extended(self, items: NDArray) -> NDArray:
-        """Decision values with F as the hyper family learned it."""
-        values = np.empty((len(items), len(self.extension_)))
-        K = self._similarity(items, self.support_)
-        for k, change in enumerate(self.extension_):
-            F = 1.0 + change(items, self.support_vectors_) if len(self.support_) else np.ones_like(K)
-            values[:, k] = (F * K) @ self.dual_solution_[k] + self.intercept_[k]
-        return values
+    def _extended(self, items: NDArray, task: int) -> NDArray | float:
+        return 1.0 + self.extension_[task](items, self.support_vectors_) if len(self.support_) else 1.0
+
+    def _borrowed(self, items: Any, task: int) -> NDArray:
+        twins = _nearest_twins if self.out_of_sample == "nearest" else _reciprocal_twins
+        new = np.zeros(len(items)) if isinstance(self.kernel_, Precomputed) else self.kernel_.diag(items)
+        rows = self.adaptation_[task].rows
+        distance = new[:, None] + self._fit_diagonal[rows] - 2 * self._similarity(items, rows)
+        return self.adaptation_[task].matrix(rows[twins(distance)], self.support_)
 
 
 def _nearest_twins(distance: NDArray) -> NDArray:
@@ -528,10 +482,8 @@ class DANKClassifier(ClassifierMixin, _DANK):
         The dual solutions ``y alpha`` themselves.
     intercept_ : ndarray of shape (n_pairs,) or (n_pairs, n_parts)
         Intercepts.
-    clusters_ : KMeans or None
-        The clusters of the parts.
-    support_part_ : ndarray of shape (n_support,)
-        The part of every support vector.
+    clusters_, support_part_ : KMeans or None, ndarray of shape (n_support,)
+        The clusters of the parts, and the part of every support vector.
     centering_penalty_ : ndarray of shape (n_pairs,)
         The eta of every pair.
     n_iter_ : int
@@ -714,10 +666,6 @@ class DANKRegressor(RegressorMixin, _DANK):
 
     Attributes
     ----------
-    adaptation_ : tuple of one Adaptation
-        The factored F.
-    rank_ : int
-        Rank of F.
     certificate_ : float
         Relative duality gap, the largest over the parts: bounds how far the objective is from its optimum.
     support_ : ndarray of shape (n_support,)
@@ -726,32 +674,12 @@ class DANKRegressor(RegressorMixin, _DANK):
         Those rows; None for a precomputed kernel.
     dual_coef_ : ndarray of shape (1, n_support)
         Coefficients of the inductive predictor: ``k(x, support_vectors_) @ dual_coef_.T + intercept_``.
-    dual_solution_ : ndarray of shape (1, n_support)
-        The dual solution v itself.
     intercept_ : ndarray of shape (1,) or (1, n_parts)
         Intercept.
-    clusters_ : KMeans or None
-        The clusters of the parts.
-    support_part_ : ndarray of shape (n_support,)
-        The part of every support vector.
-    centering_penalty_ : ndarray of shape (1,)
-        The eta that was used.
-    n_iter_ : int
-        Number of outer steps.
-    n_evaluations_ : int
-        Products with the kernel matrix or its square, the unit that a gradient method pays per iteration.
-    extension_ : tuple of one Kernel
-        With ``out_of_sample="hyper"``, F - 1 as a function.
-    history_ : tuple of one tuple
-        Objective, relative gap on the working set and rank after every outer step.
-    kernel_ : Kernel
-        The base kernel, tuned if asked.
-    C_, epsilon_ : float
-        With a search, the values that were used.
-    tuning_ : Tuned
-        With a search, the course and result of the descent.
-    n_features_in_ : int
-        Number of features.
+    adaptation_, rank_, dual_solution_, centering_penalty_, clusters_, support_part_, n_iter_, n_evaluations_ :
+        As of the classifier, which has one per pair of classes where this has one.
+    history_, kernel_, extension_, C_, epsilon_, tuning_, n_features_in_ :
+        As of the classifier; the extension with ``out_of_sample="hyper"``, the tuned values with a search.
 
     See Also
     --------

@@ -334,13 +334,13 @@ def _outer_steps(
 
 def _mix(memory: list[tuple[NDArray, NDArray]]) -> NDArray:
     """Anderson's extrapolation of the fixed-point iteration of linear terms."""
-    given, found = (np.array(x) for x in zip(*memory))
-    residual = found - given
+    given, answers = (np.array(x) for x in zip(*memory))
+    residual = answers - given
     if len(memory) == 1:
-        return found[-1]
+        return answers[-1]
     steps = np.diff(residual, axis=0).T
     weights, *_ = np.linalg.lstsq(steps, residual[-1], rcond=1e-8)
-    return found[-1] - weights @ np.diff(found, axis=0)
+    return answers[-1] - weights @ np.diff(answers, axis=0)
 
 
 def _quartic_share(state: _State) -> float:

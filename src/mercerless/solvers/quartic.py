@@ -20,6 +20,7 @@ from mercerless._memory import row_blocks
 
 _MAX_ACTIVE_SET_ROUNDS = 8
 _MAX_INTERIOR_STEPS = 60
+_SIDES = np.array([1.0, -1.0]).reshape(2, 1, 1)  # a step towards the upper bound takes of its slack
 
 
 class QuarticSolution(NamedTuple):
@@ -53,18 +54,18 @@ def _soft(u: NDArray, threshold: NDArray | float) -> NDArray:
     return np.sign(u) * np.maximum(np.abs(u) - threshold, 0.0)
 
 
-def project(z: NDArray, lo: NDArray, hi: NDArray, shrink: NDArray | float = 0.0) -> NDArray:
-    """Minimize ``|v - z|^2 / 2 + shrink @ |v|`` over ``lo <= v <= hi``, ``sum(v) == 0``, exactly, in O(n log n).
+def project(z: NDArray, lo: NDArray, hi: NDArray) -> NDArray:
+    """The nearest point to z with ``lo <= v <= hi``, ``sum(v) == 0``, exactly, in O(n log n).
 
-    The solution is ``v(nu) = clip(soft(z - nu, shrink), lo, hi)`` with the multiplier ``nu`` at which the sum vanishes:
-    piecewise linear and decreasing in ``nu``. Breakpoints are sorted, the right piece is found by bisection and solved
-    in closed form. Clipping and then moving onto the plane, as the paper does, leaves the box and is no projection.
+    It is ``v(nu) = clip(z - nu, lo, hi)`` with the multiplier ``nu`` at which the sum vanishes: piecewise linear and
+    decreasing in ``nu``. Breakpoints are sorted, the right piece is found by bisection and solved in closed form.
+    Clipping and then moving onto the plane, as the paper does, leaves the box and is no projection.
     """
 
     def candidate(nu: float) -> NDArray:
-        return np.clip(_soft(z - nu, shrink), lo, hi)
+        return np.clip(z - nu, lo, hi)
 
-    breaks = np.sort(np.concatenate([z - shrink - hi, z - shrink, z + shrink, z + shrink - lo]))
+    breaks = np.sort(np.concatenate([z - hi, z, z - lo]))  # z: where an entry is exactly zero
     left, right = 0, len(breaks) - 1
     while right - left > 1:
         middle = (left + right) // 2
@@ -247,23 +248,23 @@ def _active_set_target(problem: Quartic, point: _Point, gradient: NDArray, b: fl
 
 
 class _Barrier:
-    """Slacks and multipliers of one interior point, and Newton's direction from there."""
+    """Slacks and multipliers of one interior point, for lower and upper bounds, and Newton's direction from there."""
 
-    def __init__(self, signs, epsilon, to_low, to_high, z_low, z_high):
-        self.signs, self.epsilon = signs, epsilon
-        self.to_low, self.to_high, self.z_low, self.z_high = to_low, to_high, z_low, z_high
-        self.theta = z_low / to_low + z_high / to_high
+    def __init__(self, signs: NDArray, epsilon: float, slack: NDArray, z: NDArray):
+        self.signs, self.epsilon, self.slack, self.z = signs, epsilon, slack, z
+        self.theta = (z / slack).sum(0)
         self.give = (1 / self.theta).sum(0)  # the barrier adds 1 / give to the Hessian's diagonal in v
 
-    def direction(self, factor, gradient, total, center_low, center_high):
-        """Changes of x and the multipliers, and the new intercept, aiming at these complementarity products."""
-        shift = center_low / self.to_low - center_high / self.to_high - self.epsilon
+    def direction(
+        self, factor: tuple, gradient: NDArray, total: float, products: NDArray | float
+    ) -> tuple[NDArray, NDArray, float]:
+        """Changes of x and the multipliers aiming at these complementarity products, and the new intercept."""
+        aim = products / self.slack
+        shift = aim[0] - aim[1] - self.epsilon
         pushed = (self.signs * shift / self.theta).sum(0) / self.give
         dv, b = _solve_on_plane(factor, gradient + pushed, total)
         dx = (self.signs * (dv / self.give - pushed) + shift) / self.theta
-        dz_low = center_low / self.to_low - self.z_low - self.z_low * dx / self.to_low
-        dz_high = center_high / self.to_high - self.z_high + self.z_high * dx / self.to_high
-        return dx, b, dz_low, dz_high
+        return dx, aim - self.z - self.z * _SIDES * dx / self.slack, b
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -274,12 +275,11 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
     answer is moved onto the bounds whose multipliers dominate their slacks.
     """
     lo, hi, epsilon = problem.lo, problem.hi, problem.epsilon
+    signs, low, high, x = np.ones((1, 1)), lo[None], hi[None], v[None]
     if epsilon > 0:
         signs = np.array([[1.0], [-1.0]])
         low, high = np.zeros((2, len(v))), np.stack([hi, -lo])
         x = np.stack([np.maximum(v, 0.0), np.maximum(-v, 0.0)])
-    else:
-        signs, low, high, x = np.ones((1, 1)), lo[None], hi[None], v[None].copy()
     width = high - low
     # Stay near v, also where the box is far wider than the solution.
     margin = np.minimum(0.02 * width, 0.1 * (float(np.abs(v).max()) or np.inf))
@@ -287,54 +287,43 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
     point = _point(problem, (signs * x).sum(0))
     gradient = _gradient(problem, point)
     _, b = duality_gap(gradient, point.v, lo, hi, epsilon)
-    pull = signs * (gradient - b) - epsilon
-    mu = max(float(np.mean(np.abs(pull) * margin)), np.finfo(float).tiny)
-    z_low, z_high = mu / (x - low), mu / (high - x)
+    mu = max(float(np.mean(np.abs(signs * (gradient - b) - epsilon) * margin)), np.finfo(float).tiny)
+    z = mu / np.stack([x - low, high - x])
     rows = np.arange(len(v))
     iteration = 0
     for iteration in range(_MAX_INTERIOR_STEPS):  # noqa: B007
-        to_low, to_high = x - low, high - x
-        mu = float(np.mean(np.concatenate([z_low * to_low, z_high * to_high])))
+        slack = np.stack([x - low, high - x])
+        mu = float(np.mean(z * slack))
         # Stationarity falls with mu; pushing mu further would only amplify rounding.
         if 20 * x.size * mu <= tol * gap_scale(problem.p, point.v, epsilon):
             break
-        barrier = _Barrier(signs, epsilon, to_low, to_high, z_low, z_high)
+        barrier = _Barrier(signs, epsilon, slack, z)
         if not np.isfinite(barrier.theta).all():
             break  # a slack has vanished in rounding; what is there is as good as it gets
         H = _hessian_block(problem, point, rows)
         H.flat[:: len(v) + 1] += 1 / barrier.give
         factor = _factor(H)
         total = -point.v.sum()
-        dx, _, dz_low, dz_high = barrier.direction(factor, gradient, total, 0.0, 0.0)
-        primal = _longest_step((to_low, dx), (to_high, -dx))
-        dual = _longest_step((z_low, dz_low), (z_high, dz_high))
-        ahead = np.concatenate(
-            [(z_low + dual * dz_low) * (to_low + primal * dx), (z_high + dual * dz_high) * (to_high - primal * dx)]
-        )
+        dx, dz, _ = barrier.direction(factor, gradient, total, 0.0)
+        ahead = (z + _longest_step(z, dz) * dz) * (slack + _longest_step(slack, _SIDES * dx) * (_SIDES * dx))
         aim = mu * (max(float(ahead.mean()), 0.0) / mu) ** 3
-        dx, b, dz_low, dz_high = barrier.direction(factor, gradient, total, aim - dx * dz_low, aim + dx * dz_high)
-        if not (np.isfinite(dx).all() and np.isfinite(dz_low).all() and np.isfinite(dz_high).all()):
+        dx, dz, b = barrier.direction(factor, gradient, total, aim - _SIDES * dx * dz)
+        if not (np.isfinite(dx).all() and np.isfinite(dz).all()):
             break
-        primal = min(1.0, 0.995 * _longest_step((to_low, dx), (to_high, -dx)))
-        dual = min(1.0, 0.995 * _longest_step((z_low, dz_low), (z_high, dz_high)))
-        x = x + primal * dx
-        z_low, z_high = z_low + dual * dz_low, z_high + dual * dz_high
+        x = x + 0.995 * _longest_step(slack, _SIDES * dx) * dx
+        z = z + 0.995 * _longest_step(z, dz) * dz
         point = _point(problem, (signs * x).sum(0))
         gradient = _gradient(problem, point)
     typical = max(float(np.abs(signs * (gradient - b) - epsilon).max()), np.finfo(float).tiny)
-    x = np.where((x - low) * typical < z_low * width, low, x)
-    x = np.where((high - x) * typical < z_high * width, high, x)
+    x = np.where((x - low) * typical < z[0] * width, low, x)
+    x = np.where((high - x) * typical < z[1] * width, high, x)
     return project((signs * x).sum(0), lo, hi), iteration + 1
 
 
-def _longest_step(*pairs: tuple[NDArray, NDArray]) -> float:
+def _longest_step(value: NDArray, change: NDArray) -> float:
     """Longest ``t <= 1`` that keeps every ``value + t * change`` nonnegative."""
-    step = 1.0
-    for value, change in pairs:
-        falling = change < 0
-        if falling.any():
-            step = min(step, float(np.min(-value[falling] / change[falling])))
-    return step
+    falling = change < 0
+    return float(np.min(-value[falling] / change[falling], initial=1.0))
 
 
 def snap(v: NDArray, lo: NDArray, hi: NDArray) -> NDArray:
