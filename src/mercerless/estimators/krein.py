@@ -11,7 +11,6 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
-from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import blockwise, is_dask
 from mercerless._memory import check_memory, format_bytes, memory_budget, row_blocks
@@ -124,11 +123,10 @@ class _KreinModel(KernelEstimator):
     def _matrix(self, kernel: Kernel, items: Any) -> NDArray:
         return check_symmetric(kernel(items), "X" if isinstance(kernel, Precomputed) else "the kernel matrix")
 
-    def _evaluate(self, X: Any, *coefs: NDArray) -> list[NDArray]:
-        """``k(X, basis) @ coef.T`` for each, in blocks of rows so that no large matrix is kept."""
-        check_is_fitted(self)
+    def _evaluate(self, X: Any, *names: str) -> list[NDArray]:
+        """``k(X, basis) @ coef.T`` for the attributes named, in blocks of rows so that no large matrix is kept."""
         X = self._test_items(X)
-        parts = []
+        coefs, parts = [getattr(self, name) for name in names], []
         for rows in row_blocks(len(X), 24.0 * coefs[0].shape[1], min(2**27, memory_budget() // 2)):
             if isinstance(self.kernel_, Precomputed):
                 K = self.kernel_(X[rows])
@@ -348,7 +346,7 @@ class _KreinLeastSquares(_KreinModel):
         positive, negative : ndarray of shape (n,) or (n, n_outputs)
             The parts.
         """
-        parts = self._evaluate(X, *(getattr(self, f"dual_coef_{side}_") for side in ("positive", "negative")))
+        parts = self._evaluate(X, "dual_coef_positive_", "dual_coef_negative_")
         positive, negative = (part.reshape(len(part), *np.shape(self.intercept_)) for part in parts)
         return positive, negative
 
@@ -461,7 +459,7 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         self._fit(X, Y, check_weight(sample_weight, len(Y)))
 
     def _predict(self, X: Any) -> NDArray:
-        f = self._evaluate(X, self.dual_coef_)[0]
+        f = self._evaluate(X, "dual_coef_")[0]
         return f.reshape(len(f), *np.shape(self.intercept_)) + self.intercept_
 
     def __sklearn_tags__(self):
@@ -577,7 +575,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         return best, chosen
 
     def _logits(self, X: Any) -> NDArray:
-        f = self._evaluate(X, self.dual_coef_)[0] + self.intercept_
+        f = self._evaluate(X, "dual_coef_")[0] + self.intercept_
         return self.calibration_.logits(class_scores(f))
 
     @blockwise
@@ -669,7 +667,7 @@ class _KreinMachine(_KreinModel):
         )
 
     def _scores(self, X: Any) -> NDArray:
-        return self._evaluate(X, self.dual_coef_)[0] + self.intercept_
+        return self._evaluate(X, "dual_coef_")[0] + self.intercept_
 
 
 class KreinSVC(ClassifierMixin, _KreinMachine):

@@ -56,7 +56,7 @@ class Sphere(BaseEstimator):
     >>> from mercerless import KreinRidge, Sphere
     >>> X = np.linspace(0, 6, 60)[:, None]
     >>> model = KreinRidge(constraint=Sphere(0.5), random_state=0).fit(X, np.sin(X[:, 0]))
-    >>> round(model.predict(X).std(), 8)
+    >>> round(float(model.predict(X).std()), 8)
     0.5
     """
 
