@@ -789,7 +789,8 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         return -scores if self.decision_function_shape == "ovo" else pair_votes(scores, len(self.classes_))
 
     def _predict(self, X: Any) -> NDArray:
-        return self.classes_[pair_votes(self._scores(X), len(self.classes_)).argmax(axis=1)]
+        scores = self._scores(X)
+        return self.classes_[pair_votes(scores, len(self.classes_)).argmax(axis=1)]
 
 
 class KreinSVR(RegressorMixin, _KreinMachine):
