@@ -504,7 +504,7 @@ def test_repeatable():
     np.testing.assert_array_equal(first.transform(X), second.transform(X))
 
 
-def test_permuted_items_and_relabelled_classes_change_nothing():
+def test_permuted_items_and_relabeled_classes_change_nothing():
     X, y = load_iris(return_X_y=True)
     X, y = X[::4], y[::4]
     hyper, order = GaussianHyper(2.0), np.random.default_rng(0).permutation(len(X))

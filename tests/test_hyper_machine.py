@@ -45,16 +45,16 @@ def test_squared_hinge_is_stationary_at_every_scale(scale, C):
     assert abs(np.sum(inside * sign)) <= 1e-7 * np.sum(inside)
 
 
-def test_squared_hinge_is_the_minimum_of_a_general_optimiser():
+def test_squared_hinge_is_the_minimum_of_a_general_optimizer():
     Z, sign = hinge_data(seed=3)
     value = partial(squared_hinge_value, Z, sign, 2.0)
     got = squared_hinge(partial(hinge_sums, Z, sign[:, None]), 6, np.array([2.0]))
-    found = np.append(got.coef[:, 0], got.intercept)
+    weights = np.append(got.coef[:, 0], got.intercept)
     other = minimize(value, np.zeros(7), tol=1e-14)
-    assert value(found) <= other.fun * (1 + 1e-12)
-    np.testing.assert_allclose(found, other.x, rtol=1e-4, atol=1e-5)
+    assert value(weights) <= other.fun * (1 + 1e-12)
+    np.testing.assert_allclose(weights, other.x, rtol=1e-4, atol=1e-5)
     rng = np.random.default_rng(0)
-    assert all(value(found) <= value(found + s * rng.normal(size=7)) for s in np.logspace(-6, 1, 200))
+    assert all(value(weights) <= value(weights + s * rng.normal(size=7)) for s in np.logspace(-6, 1, 200))
 
 
 def test_squared_hinge_goes_on_where_all_lengths_of_a_pass_are_too_long():

@@ -15,8 +15,8 @@ def gaussian_hyper(a, b, c, d, s2, sh2):
 def wishart_hyper(a, b, c, d, D, degrees):
     """(det D / det(D + S))^((degrees + 3) / 2) with the d x d scatter matrix of the four points."""
     points = np.array([a, b, c, d])
-    centred = points - points.mean(axis=0)
-    S = centred.T @ centred
+    centered = points - points.mean(axis=0)
+    S = centered.T @ centered
     return np.exp((degrees + 3) / 2 * (np.linalg.slogdet(D)[1] - np.linalg.slogdet(D + S)[1]))
 
 
@@ -48,7 +48,7 @@ def tensor_hyper(G1, G2, G3, G4):
 
 
 def universal_kriging(K, F, y, alpha, rcond=1e-9):
-    """Coefficients c and trend beta of min (y - K c - F beta)^2 + alpha c.K.c, trend unpenalised."""
+    """Coefficients c and trend beta of min (y - K c - F beta)^2 + alpha c.K.c, trend unpenalized."""
     values, vectors = np.linalg.eigh(K)
     # antisymmetric functions of a pair are in the null space; they are orthogonal to all data
     inverse = np.where(values > rcond * values[-1], 1 / (np.maximum(values, 0) + alpha + 1e-300), 0.0)

@@ -1,6 +1,7 @@
 """Learn a kernel from labels or extend a similarity to new items: estimators in a hyper-RKHS."""
 
 import warnings
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -22,19 +23,12 @@ from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_ro
 from mercerless._memory import check_memory
 from mercerless._optional import with_callbacks
 from mercerless._validation import check_classes
-from mercerless.estimators.base import FittedEstimator
+from mercerless.estimators.base import FittedEstimator, Progress
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier
 from mercerless.kernels.hyper import TensorHyper
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.folds import cv_of_rows
-from mercerless.selection.hyper import (
-    PairTarget,
-    Regression,
-    choose_regression,
-    encode_target,
-    learn_kernel,
-    loss_weight,
-)
+from mercerless.selection.hyper import PairTarget, Regression, choose_regression, encode_target, learn_kernel
 from mercerless.selection.hyper_machine import (
     KernelStage,
     KreinStage,
@@ -93,26 +87,16 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
             items = items[:]
         random = check_random_state(self.random_state)
         with self._progress() as progress:
-
-            def report(info: dict) -> bool:
-                return progress.step({"stage": "iteration", **info})
-
+            report = partial(_report, progress)
             task, results = choose_regression(task, items, target, self.cv, random, report)
             _check_memory(task, items, target)
             kernel, solution = learn_kernel(task, items, target, random, report)
             self._warn(solution.certificate)
-            self._set_fitted(
-                kernel_=kernel,
-                hyper_kernel_=task.hyper_kernel,
-                alpha_=task.alpha,
-                cv_results_=results,
-                target_kind_=target.kind,
-                classes_=classes,
-                moments_=moments,
-                certificate_=solution.certificate,
-                n_iter_=max(1, solution.n_iter),
-                X_fit_=rows,
-            )
+            self._set_fitted(kernel_=kernel, hyper_kernel_=task.hyper_kernel, alpha_=task.alpha, cv_results_=results)
+            self.target_kind_, self.classes_, self.moments_, self.X_fit_ = target.kind, classes, moments, rows
+            self.certificate_, self.n_iter_ = solution.certificate, max(1, solution.n_iter)
+            if task.epsilon is not None:
+                self.C_ = task.loss_weight(len(rows))
         return self
 
     def _warn(self, certificate: float) -> None:
@@ -175,6 +159,11 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         tags.requires_fit = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _report(progress: Progress, info: dict) -> bool:
+    """Tell the callbacks about one candidate or iteration; whether one of them wants to stop."""
+    return progress.step({"stage": "iteration", **info})
 
 
 def _training_items(estimator: BaseEstimator, X: Any) -> tuple[Any, Any]:
@@ -446,18 +435,6 @@ class HyperSVR(_HyperLearner):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @property
-    def C_(self) -> float:
-        """The loss's weight used.
-
-        Returns
-        -------
-        float
-            The one given, or the one chosen for all items.
-        """
-        check_is_fitted(self)
-        return loss_weight(self.alpha_, len(self.X_fit_)) if self.C is None else float(self.C)
-
 
 def _regression(learner: HyperRidge | HyperSVR, n_items: int, kind: str) -> Regression:
     """What the parameters of a learner ask for, checked, with this many items and this kind of target."""
@@ -587,15 +564,8 @@ class _TwoStage(FittedEstimator):
         diagonal = take_rows(X, rows[:: max(1, len(rows) // _TUNE_ROWS)])
         stage.fit(normalized(learner.kernel_, diagonal), X, y, C)
         _warn_machine(stage.certificate)
-        self._set_fitted(
-            learner_=learner,
-            machine_=stage,
-            C_=stage.C,
-            kernel_=stage.kernel,
-            hyper_kernel_=learner.hyper_kernel_,
-            cv_results_=results,
-            certificate_=max(learner.certificate_, stage.certificate),
-        )
+        self._set_fitted(learner_=learner, machine_=stage, C_=stage.C, kernel_=stage.kernel, cv_results_=results)
+        self.hyper_kernel_, self.certificate_ = learner.hyper_kernel_, max(learner.certificate_, stage.certificate)
 
     def _make_learner(self, cv: Any, n_items: int) -> HyperRidge | HyperSVR:
         """A copy of stage 1, or the default one, with the target and the seed that it leaves open."""
@@ -673,7 +643,7 @@ def _finished(learner: HyperRidge | HyperSVR, task: Regression, n_sample: int, n
     learner.set_params(hyper_kernel=task.hyper_kernel, n_parts=n_parts)
     if isinstance(learner, HyperRidge):
         return learner.set_params(alpha=task.alpha)
-    return learner.set_params(C=loss_weight(task.alpha, n_sample / n_parts) if learner.C is None else learner.C)
+    return learner.set_params(C=task.loss_weight(n_sample / n_parts))
 
 
 def _warn_machine(certificate: float) -> None:

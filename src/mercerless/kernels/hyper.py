@@ -14,84 +14,30 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 
-from mercerless._memory import row_blocks
 from mercerless._validation import check_real
 
 
 class PairIndex(NamedTuple):
-    """The pairs ``i <= j`` of n items and how often each occurs among all n^2 ordered pairs.
-
-    Parameters
-    ----------
-    first, second : ndarray of shape (n_pairs,)
-        The two items of each pair.
-    weight : ndarray of shape (n_pairs,)
-        1 on the diagonal, 2 off it.
-    """
+    """The pairs ``i <= j`` of n items and how often each occurs among all n^2 ordered pairs."""
 
     first: NDArray
     second: NDArray
-    weight: NDArray
+    weight: NDArray  # 1 on the diagonal, 2 off it
 
 
 def pair_index(n_items: int) -> PairIndex:
-    """All unordered pairs of n items, with weights that make sums over them sums over all ordered pairs.
-
-    Parameters
-    ----------
-    n_items : int
-        The number of items.
-
-    Returns
-    -------
-    PairIndex
-        ``n_items * (n_items + 1) / 2`` pairs.
-
-    Examples
-    --------
-    >>> from mercerless.kernels.hyper import pair_index
-    >>> pair_index(2)
-    PairIndex(first=array([0, 0, 1]), second=array([0, 1, 1]), weight=array([1., 2., 1.]))
-    """
+    """All unordered pairs of n items, with weights that make sums over them sums over all ordered pairs."""
     first, second = np.triu_indices(n_items)
     return PairIndex(first, second, np.where(first == second, 1.0, 2.0))
 
 
 def take_pairs(X: NDArray, first: NDArray, second: NDArray) -> NDArray:
-    """The pairs with the given indices.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        The items.
-    first, second : ndarray of shape (n_pairs,)
-        Indices of the items of each pair.
-
-    Returns
-    -------
-    ndarray of shape (n_pairs, 2, n_features)
-        The pairs.
-    """
+    """The pairs with the given indices, of shape (n_pairs, 2, n_features)."""
     return np.stack([X[first], X[second]], axis=1)
 
 
 def random_pairs(X: NDArray, n_pairs: int, random_state=None) -> NDArray:
-    """Distinct unordered pairs of rows, drawn uniformly from all ordered pairs.
-
-    Parameters
-    ----------
-    X : ndarray of shape (n, n_features)
-        The items.
-    n_pairs : int
-        How many; all pairs when there are not more.
-    random_state : int, RandomState or None
-        The seed.
-
-    Returns
-    -------
-    ndarray of shape (min(n_pairs, n * (n + 1) / 2), 2, n_features)
-        The pairs.
-    """
+    """Distinct unordered pairs of rows, drawn uniformly from all ordered pairs; all pairs when there are not more."""
     n = len(X)
     rng = check_random_state(random_state)
     if n_pairs >= n * (n + 1) // 2:
@@ -101,14 +47,10 @@ def random_pairs(X: NDArray, n_pairs: int, random_state=None) -> NDArray:
         index = pair_index(n)
         chosen = rng.choice(len(index.first), n_pairs, replace=False, p=index.weight / n**2)
         return take_pairs(X, index.first[chosen], index.second[chosen])
-    found: set[tuple[int, int]] = set()
-    ordered: list[tuple[int, int]] = []
-    while len(ordered) < n_pairs:
-        for pair in np.sort(rng.randint(n, size=(n_pairs, 2)), axis=1).tolist():
-            if tuple(pair) not in found and len(ordered) < n_pairs:
-                found.add(tuple(pair))
-                ordered.append(tuple(pair))
-    first, second = np.array(ordered).T
+    drawn: dict[tuple[int, int], None] = {}  # in the order drawn
+    while len(drawn) < n_pairs:
+        drawn |= {(a, b): None for a, b in np.sort(rng.randint(n, size=(n_pairs, 2)), axis=1).tolist()}
+    first, second = np.array(list(drawn)[:n_pairs]).T
     return take_pairs(X, first, second)
 
 
@@ -337,10 +279,7 @@ class GaussianHyper(HyperKernel):
         return np.exp(values, out=values)
 
     def _distances(self, X: NDArray, Y: NDArray | None) -> NDArray:
-        # Only differences matter: a common origin near the data keeps the digits of |x|^2 + |y|^2 - 2 x.y.
-        origin = X.mean(axis=0) if Y is None else Y.mean(axis=0)
-        A = (X - origin) / self.length_scale
-        return euclidean_distances(A, None if Y is None else (Y - origin) / self.length_scale, squared=True)
+        return _scaled_distances(X, Y, self.length_scale)
 
     def _sections(self, A: NDArray, B: NDArray, centers: NDArray) -> NDArray:
         middle = self._distances((A + B) / 2, centers)
@@ -350,7 +289,7 @@ class GaussianHyper(HyperKernel):
 
 
 class WishartHyper(HyperKernel):
-    r"""The Wishart hyper-kernel: scale mixtures of Gaussian hyper-kernels, normalised to 1 for equal items.
+    r"""The Wishart hyper-kernel: scale mixtures of Gaussian hyper-kernels, normalized to 1 for equal items.
 
     ``kappa = (det D / det(D + S))**((degrees + 3) / 2)``, S being the scatter of the four items around their mean,
     computed as a 3 x 3 determinant whatever the number of features.
@@ -482,7 +421,7 @@ class TensorHyper(BaseEstimator):
     ``kappa((a, b), (c, d)) = (G(a, c) G(b, d) + G(a, d) G(b, c)) / 2 + rho * sum_l F_l(a, b) F_l(c, d)``
 
     where G is a Gaussian kernel between items plus ``item_noise`` for an item with itself, rho is very large (the
-    trend is not penalised) and F_l are functions of a pair: 1, whether both are one item, and hat functions of the
+    trend is not penalized) and F_l are functions of a pair: 1, whether both are one item, and hat functions of the
     distance. Without a trend and without ridge penalty it is bilinear ridge, ``G(Z, A) (G + noise)^-1 S``.
 
     Parameters
@@ -492,7 +431,7 @@ class TensorHyper(BaseEstimator):
     item_noise : float, default=1e-2
         What an item shares with itself only; the smoothing of the extension. It is relative to ``G(a, a) = 1``.
     trend : {"distance", "features", None}, default="distance"
-        Unpenalised functions of the pair: of the distance only; additionally ``|a_j - b_j|`` and ``(a_j - b_j)**2``
+        Unpenalized functions of the pair: of the distance only; additionally ``|a_j - b_j|`` and ``(a_j - b_j)**2``
         for every feature; or none.
     n_knots : int, default=7
         Hat functions of the distance, at quantiles of the training distances.
@@ -550,10 +489,7 @@ class TensorHyper(BaseEstimator):
         ndarray of shape (n, m)
             The matrix.
         """
-        origin = X.mean(axis=0) if Y is None else Y.mean(axis=0)
-        A = (X - origin) / self.length_scale
-        B = None if Y is None else (Y - origin) / self.length_scale
-        values = euclidean_distances(A, B, squared=True)
+        values = _scaled_distances(X, Y, self.length_scale)
         values *= -0.5
         return np.exp(values, out=values)
 
@@ -672,36 +608,16 @@ class TensorHyper(BaseEstimator):
         return values
 
 
+def _scaled_distances(X: NDArray, Y: NDArray | None, length_scale: ArrayLike) -> NDArray:
+    """Squared distances between rows of X and Y (None: X) in units of the length scale.
+
+    Only differences matter: a common origin near the data keeps the digits of |x|^2 + |y|^2 - 2 x.y.
+    """
+    origin = X.mean(axis=0) if Y is None else Y.mean(axis=0)
+    return euclidean_distances(
+        (X - origin) / length_scale, None if Y is None else (Y - origin) / length_scale, squared=True
+    )
+
+
 def _square(A: NDArray) -> NDArray:
     return np.einsum("ij,ij->i", A, A)
-
-
-def expand_blocks(hyper: HyperKernel, X: NDArray, Y: NDArray, centers: NDArray, coef: NDArray) -> NDArray:
-    """``sum_p coef_p section_p(x, y)`` for all rows, with bounded temporaries.
-
-    Parameters
-    ----------
-    hyper : HyperKernel
-        The hyper-kernel.
-    X : ndarray of shape (n, n_features)
-        The rows.
-    Y : ndarray of shape (m, n_features)
-        The columns.
-    centers : ndarray
-        The centers.
-    coef : ndarray of shape (n_centers,)
-        The coefficients.
-
-    Returns
-    -------
-    ndarray of shape (n, m)
-        The values.
-    """
-    if isinstance(hyper, GaussianHyper):
-        values = (hyper.features(X, centers) * coef) @ hyper.features(Y, centers).T
-        values *= hyper.decay(X, Y)
-        return values
-    out = np.empty((len(X), len(Y)))
-    for columns in row_blocks(len(Y), 64.0 * len(X) * len(centers), 2**23):
-        out[:, columns] = hyper.blocks(X, Y[columns], centers) @ coef
-    return out

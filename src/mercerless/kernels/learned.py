@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mercerless._memory import row_blocks
 from mercerless._validation import check_real
 from mercerless.kernels.base import Kernel
-from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, expand_blocks
+from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper
 
 
 class _LearnedKernel(Kernel):
@@ -103,7 +104,8 @@ class HyperExpansion(_LearnedKernel):
 
     def _evaluate(self, X, Y, out, prepared, rows):
         if prepared is None:
-            out[...] = expand_blocks(self.hyper_kernel, X, Y, self.centers, self.coef)
+            for columns in row_blocks(len(Y), 64.0 * len(X) * len(self.centers), 2**23):
+                out[:, columns] = self.hyper_kernel.blocks(X, Y[columns], self.centers) @ self.coef
         else:
             values = self.hyper_kernel.features(X, self.centers) @ prepared.T
             out[...] = values * self.hyper_kernel.decay(X, Y)

@@ -219,14 +219,11 @@ class Regression(NamedTuple):
     n_jobs: int | None = None
 
     def loss_weight(self, n_items: float) -> float:
-        """C for a part of so many items."""
-        return loss_weight(self.alpha, n_items) if self.C is None else float(self.C)
-
-
-def loss_weight(alpha: float | None, n_items: float) -> float:
-    """The C at which the epsilon-insensitive loss has the weight of the squared loss with penalty alpha."""
-    assert alpha is not None
-    return float(1.0 / (2.0 * alpha * n_items**2))
+        """C for a part of so many items: the one given, or that which weighs errors as the squared loss at alpha."""
+        if self.C is not None:
+            return float(self.C)
+        assert self.alpha is not None
+        return float(1.0 / (2.0 * self.alpha * n_items**2))
 
 
 def learn_kernel(
@@ -256,16 +253,10 @@ def learn_kernel(
     return HyperExpansion(hyper, centers, coef, intercept), max(solutions, key=lambda s: s.certificate)
 
 
-def known_pairs(target: PairTarget, n_items: int) -> tuple[NDArray, NDArray, NDArray, NDArray]:
-    """First and second items, weights and values of the unordered pairs whose target is known."""
-    index = pair_index(n_items)
-    y = target(slice(None), slice(None))[index.first, index.second]
-    used = ~np.isnan(y)
-    return index.first[used], index.second[used], index.weight[used], y[used]
-
-
 def _learn_all_pairs(task: Regression, X: NDArray, target: PairTarget) -> tuple[Kernel, HyperSolution]:
-    hyper, (first, second, weight, y) = task.hyper_kernel, known_pairs(target, len(X))
+    hyper, (first, second, weight) = task.hyper_kernel, pair_index(len(X))
+    y = target(slice(None), slice(None))[first, second]
+    first, second, weight, y = (column[~np.isnan(y)] for column in (first, second, weight, y))
     pairs = take_pairs(X, first, second)
     if task.epsilon is None:
         assert task.alpha is not None
@@ -428,11 +419,10 @@ def _search_loss_weight(task: Regression, X: Any, target: PairTarget, cv: Any, r
         for k, alpha in enumerate(SVR_ALPHAS):
             kernel, _ = _learn_all_pairs(task._replace(alpha=float(alpha)), X[rest], target.take(rest))
             errors[k] += float(np.nansum((kernel(X[held], X) - T[held]) ** 2))
-    relative = np.sqrt(errors / square)
-    results = [
-        {"hyper_kernel": task.hyper_kernel, "alpha": float(a), "C": loss_weight(a, len(X)), "error": float(e)}
-        for a, e in zip(SVR_ALPHAS, relative)
-    ]
+    results = []
+    for alpha, error in zip(SVR_ALPHAS.tolist(), np.sqrt(errors / square).tolist()):
+        C = task._replace(alpha=alpha).loss_weight(len(X))
+        results.append({"hyper_kernel": task.hyper_kernel, "alpha": alpha, "C": C, "error": error})
     return float(SVR_ALPHAS[int(np.argmin(errors))]), results
 
 

@@ -50,7 +50,7 @@ class Stage:
     C: float | None
     certificate: float = 0.0  # the relative optimality gap, where the machine does not warn itself
     moments: tuple[float, float] | None = None  # mean and standard deviation of values; None: labels
-    refines = False  # whether `scores` asks a cheaper machine, so that C has to be chosen by `exact_scores`
+    refines = False  # whether `scores` asks a cheaper machine, so that C has to be chosen by exact ones
 
     def fit(self, kernel: Kernel, X: Any, y: NDArray, C: float | None) -> "Stage":
         """Fit the machine; None as C where it chooses that itself."""
@@ -63,22 +63,16 @@ class Stage:
         values = self._evaluate(method, X)
         return values if self.moments is None else values * self.moments[1] + self.moments[0]
 
-    def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+    def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray, *, exact: bool = False) -> NDArray:
         """Right predictions, or squared errors times -1, on held-out rows Z, for the whole grid.
 
-        The machine may be a cheaper one that ranks kernels alike.
+        Unless `exact`, the machine may be a cheaper one that ranks kernels alike.
         """
-        return self._in_units(self._scores(kernel, X, self._standard(y), Z, self._standard(z)))
-
-    def exact_scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
-        """The scores of the machine itself."""
-        return self._in_units(self._exact_scores(kernel, X, self._standard(y), Z, self._standard(z)))
+        scores = (self._exact_scores if exact else self._scores)(kernel, X, self._standard(y), Z, self._standard(z))
+        return scores if self.moments is None else scores * self.moments[1] ** 2
 
     def _standard(self, y: NDArray) -> NDArray:
         return y if self.moments is None else (y - self.moments[0]) / self.moments[1]
-
-    def _in_units(self, scores: NDArray) -> NDArray:
-        return scores if self.moments is None else scores * self.moments[1] ** 2
 
     def _fit(self, X: Any, y: NDArray) -> None:
         raise NotImplementedError
@@ -168,27 +162,29 @@ class LinearStage(Stage):
         random = check_random_state(self.random_state)
         features = self._features(self.kernel, X, self.n_components, random)
         rows, of_rows = self._rows(features, X)
-        over_rows = partial(reduce_rows, bytes_per_row=2 * features.bytes_per_row, budget=self._block)
+
+        def over_rows(function: Callable, combine: Callable, arrays: tuple) -> Any:
+            on_features = partial(_on_features, of_rows, function)
+            return reduce_rows(on_features, combine, arrays, 2 * features.bytes_per_row, self._block)
+
         if self.moments is None:
             self.classes, signs = _signs(y)
 
             def run(old: NDArray, new: NDArray) -> list[HingeSums]:
-                return over_rows(partial(_hinge_of_rows, of_rows, old, new), _add_all, (rows, signs))
+                return over_rows(partial(hinge_sums, old=old, new=new), _add_all, (rows, signs))
 
             solution = squared_hinge(run, features.weights.shape[1], np.full(signs.shape[1], self.C))
         else:
-            solution, self.C = self._ridge(X, y, rows, of_rows, over_rows, random)
+            solution, self.C = self._ridge(X, y, rows, over_rows, random)
         self.certificate, self.intercept = solution.certificate, solution.intercept
         self.decision = features._replace(weights=features.weights @ solution.coef)
 
-    def _ridge(
-        self, X: Any, y: NDArray, rows: Any, of_rows: Callable | None, over_rows: Callable, random
-    ) -> tuple[LinearSolution, float]:
+    def _ridge(self, X: Any, y: NDArray, rows: Any, over_rows: Callable, random) -> tuple[LinearSolution, float]:
         """The regression, with C by cross-validation on all rows where it is not given."""
         fold_of = np.zeros(len(y), dtype=int)
         if self.C is None:
             fold_of = fold_numbers(self.cv, X, random_state=random)
-        moments = over_rows(partial(_moments, of_rows, fold_of.max() + 1), add, (rows, y, fold_of))
+        moments = over_rows(partial(moment_sums, n_folds=fold_of.max() + 1), add, (rows, y, fold_of))
         choice = ridge_choice(moments, self.grid if self.C is None else np.array([self.C]))
         return choice.solution, choice.C
 
@@ -233,14 +229,8 @@ class LinearStage(Stage):
         return (Z.persist() if is_dask(Z) else Z), None
 
 
-def _moments(of_rows: Callable | None, n_folds: int, rows: NDArray, y: NDArray, fold_of: NDArray) -> NDArray:
-    return moment_sums(rows if of_rows is None else of_rows(rows), y, fold_of, n_folds)
-
-
-def _hinge_of_rows(
-    of_rows: Callable | None, old: NDArray, new: NDArray, rows: NDArray, signs: NDArray
-) -> list[HingeSums]:
-    return hinge_sums(rows if of_rows is None else of_rows(rows), signs, old, new)
+def _on_features(of_rows: Callable | None, function: Callable, rows: NDArray, *others: NDArray) -> Any:
+    return function(rows if of_rows is None else of_rows(rows), *others)
 
 
 def _add_all(first: list[HingeSums], second: list[HingeSums]) -> list[HingeSums]:
@@ -312,7 +302,9 @@ def compare_stages(
             eligible = scores[:n_base]
     i, k = (int(j) for j in np.unravel_index(int(np.argmax(eligible)), eligible.shape))
     if stage.refines and len(stage.grid) > 1:  # C of the chosen kernel, by the machine itself
-        refined = [stage.exact_scores(learn(i, train), X[train], y[train], X[held], y[held]) for train, held in splits]
+        refined = [
+            stage.scores(learn(i, train), X[train], y[train], X[held], y[held], exact=True) for train, held in splits
+        ]
         k = int(np.argmax(np.sum(refined, axis=0)))
     return StageChoice(i, float(stage.grid[k]), scores)
 

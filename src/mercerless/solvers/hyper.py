@@ -20,7 +20,7 @@ Target = Callable[[slice, slice], NDArray]
 
 # Over-relaxation of ADMM.
 _RELAX = 1.6
-# Relative to the largest diagonal entry: sections of neighbouring centers are equal to this many digits.
+# Relative to the largest diagonal entry: sections of neighboring centers are equal to this many digits.
 _JITTER = 1e-11
 
 
@@ -154,7 +154,7 @@ def ridge_exact(K: NDArray, y: NDArray, weight: NDArray, alpha: float, fit_inter
     Assumes K positive semi-definite, ``alpha > 0``, weights positive. Equals Eq. (6) of the paper on all n^2 ordered
     pairs (whose coefficients are ``c / w``) at an eighth of the time and a quarter of the memory, because pairs (i, j)
     and (j, i) have the same section. Certificate: relative residual of the linear system. Cost: one Cholesky
-    factorisation of K, which is overwritten in a copy. Global optimum. A constant K or y is no special case.
+    factorization of K, which is overwritten in a copy. Global optimum. A constant K or y is no special case.
     """
     root = np.sqrt(weight)
     ridge = alpha * weight.sum()
@@ -227,23 +227,21 @@ def whiten(gram: NDArray) -> NDArray:
 
 
 def ridge_path(equations: NormalEquations, whitening: NDArray, alphas: NDArray) -> list[HyperSolution]:
-    """Solve ``min_c |B c - y|^2 / N + alpha * |c|^2`` over orthonormal terms for many alphas with one factorisation.
+    """Solve ``min_c |B c - y|^2 / N + alpha * |c|^2`` over orthonormal terms for many alphas with one factorization.
 
     The equations are whitened ones from `normal_equations`; when they have one more term than the whitening, that is
-    an unpenalised intercept. Certificate: relative residual of the normal equations. Cost: one eigendecomposition,
+    an unpenalized intercept. Certificate: relative residual of the normal equations. Cost: one eigendecomposition,
     then ``P^2`` per alpha. Differs from Eq. (9) of the paper in the centers' sections not being scaled by their own
     closeness (which makes the penalty singular) and in the whitening's jitter.
     """
-    solutions = []
-    for u, intercept, residual in whitened_path(equations, len(whitening), alphas):
-        solutions.append(HyperSolution(solve_triangular(whitening.T, u), intercept, residual))
-    return solutions
+    path = whitened_path(equations, len(whitening), alphas)
+    return [HyperSolution(solve_triangular(whitening.T, u), intercept, residual) for u, intercept, residual in path]
 
 
 def whitened_path(equations: NormalEquations, p: int, alphas: NDArray) -> Iterator[tuple[NDArray, float, float]]:
     intercept = len(equations.gram) > p
     A, r = equations.gram[:p, :p], equations.rhs[:p]
-    if intercept:  # eliminate the constant: exact centring of all columns
+    if intercept:  # eliminate the constant: exact centering of all columns
         column, number, mean = equations.gram[:p, p], max(equations.gram[p, p], 1e-300), equations.rhs[p]
         A = A - np.outer(column, column) / number
         r = r - column * (mean / number)
@@ -291,7 +289,7 @@ def ridge_cg(
 ) -> HyperSolution:
     """Solve ``min_c |B c - y|^2 / N + alpha * c.gram.c`` by conjugate gradients, never forming ``B`` or ``B^T B``.
 
-    The preconditioner is the same system on a random sample of pairs, factorised once. Certificate: residual of the
+    The preconditioner is the same system on a random sample of pairs, factorized once. Certificate: residual of the
     normal equations in the preconditioner's norm, relative to the right-hand side; it ends below ``tol`` or at
     ``max_iter``. Cost: ``n^2 P`` per iteration for separable designs, usually 5 to 15 iterations; memory: a few
     blocks and ``P^2``.
@@ -394,7 +392,7 @@ def svr_admm(
     """Solve ``min c.gram.c / 2 + C sum_ij max(0, |(B c)_ij + b - y_ij| - epsilon)`` by ADMM.
 
     The normal matrix is accumulated once; each iteration is one product with B, one with its transpose, and a
-    triangular solve. The penalty parameter is balanced by the residuals (a new factorisation each time it changes).
+    triangular solve. The penalty parameter is balanced by the residuals (a new factorization each time it changes).
     Certificate: the larger of the relative primal and dual residuals; it stops on them, not on a count. Memory: three
     n x n arrays. Global optimum up to the certificate.
     """

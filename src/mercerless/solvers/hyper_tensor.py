@@ -65,7 +65,7 @@ class TensorProblem:
     """Everything of a fully observed problem that does not depend on the penalties: solve many of them cheaply.
 
     The problem is ``min |S - K|_F^2 + alpha |K - trend|^2`` over kernels of the tensor hyper-RKHS with item kernel
-    ``G + noise [same item]``; the trend is not penalised. With ``sigma = values + noise`` and
+    ``G + noise [same item]``; the trend is not penalized. With ``sigma = values + noise`` and
     ``w_ij = 1/(sigma_i sigma_j + alpha)`` the trend solves ``A beta = b``, ``A_lk = sum w T_l T_k``,
     ``b_l = sum w T_l T``, and the rest is ``core = w * (T - sum_l beta_l T_l)``, T the target in the basis.
     ``alpha = 0`` without trend is bilinear ridge. Cost: ``(q + 1) n^2 rank`` once, then ``q^2 n^2`` per solve.
@@ -94,7 +94,7 @@ class TensorProblem:
         return inside, 1.0 / np.maximum(sigma * noise + alpha, floor), 1.0 / max(noise**2 + alpha, floor)
 
     def solve_trend(self, noise: float, alpha: float) -> tuple[NDArray, float]:
-        """The trend's coefficients, by generalised least squares, and the relative residual of its equations."""
+        """The trend's coefficients, by generalized least squares, and the relative residual of its equations."""
         q = len(self.trends)
         if q == 0:
             return np.zeros(0), 0.0
@@ -116,22 +116,7 @@ class TensorProblem:
         return u * scale, float(residual)
 
     def solve(self, noise: float, alpha: float, *, with_items: bool = True) -> TensorSolution:
-        """The kernel for one pair of penalties.
-
-        Parameters
-        ----------
-        noise : float
-            What an item shares with itself only.
-        alpha : float
-            The ridge penalty on the hyper-RKHS norm; 0 interpolates.
-        with_items : bool, default=True
-            Whether the values with and among training items are computed; else they are None.
-
-        Returns
-        -------
-        TensorSolution
-            The kernel.
-        """
+        """The kernel for one pair of penalties; without items, what is known of training items alone is left out."""
         beta, certificate = self.solve_trend(noise, alpha)
         U, sigma = self.basis.vectors, self.basis.values + noise
         inside, mixed, outside = self.weights(noise, alpha)
@@ -160,20 +145,6 @@ class TensorProblem:
         With ``Q = (G + noise)^-1`` and fold B, the residual of the model fitted on the other items is
         ``R = Q_BB^-1 (Q S)_B`` on B x rest, and ``R_B + R_B^T - Q_BB^-1 (Q S Q)_BB Q_BB^-1`` on B x B. The trend
         is kept at its coefficients from all items (close to refitting it). Needs a complete basis.
-
-        Parameters
-        ----------
-        noise : float
-            What an item shares with itself only.
-        folds : list of ndarray
-            Indices of the items of each fold.
-        used : ndarray of shape (n, n) of bool or None, default=None
-            Which errors count.
-
-        Returns
-        -------
-        ndarray of shape (2,)
-            Summed squared errors on fold x rest and on fold x fold.
         """
         U, sigma = self.basis.vectors, self.basis.values + noise
         sigma = np.maximum(sigma, 1e-13 * sigma.max())
@@ -186,8 +157,8 @@ class TensorProblem:
             rest = np.setdiff1d(np.arange(len(R)), fold)
             factor = cho_factor(Q[np.ix_(fold, fold)])
             rows = cho_solve(factor, QR[fold])
-            own = cho_solve(factor, cho_solve(factor, QR[fold] @ Q[:, fold]).T)
-            square = rows[:, fold] + rows[:, fold].T - own
+            both = cho_solve(factor, cho_solve(factor, QR[fold] @ Q[:, fold]).T)
+            square = rows[:, fold] + rows[:, fold].T - both
             for k, (block, columns) in enumerate(((rows[:, rest], rest), (square, fold))):
                 if used is not None:
                     block = block[used[np.ix_(fold, columns)]]

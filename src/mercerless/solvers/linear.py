@@ -68,7 +68,7 @@ def squared_hinge(
     max_iter: int = 50,
     callback: Callable[[dict], bool] | None = None,
 ) -> LinearSolution:
-    """Minimise ``|w_k|^2 / 2 + C_k sum_i max(0, 1 - sign_ik (z_i.w_k + b_k))^2`` for every problem k.
+    """Minimize ``|w_k|^2 / 2 + C_k sum_i max(0, 1 - sign_ik (z_i.w_k + b_k))^2`` for every problem k.
 
     Newton's method on the rows inside the margin, all problems in the same passes over the rows; the step is the best
     of eight lengths, so the objective falls in every pass. Strongly convex in w: the optimum is global, and reached
@@ -134,7 +134,7 @@ def moment_sums(Z: NDArray, y: NDArray, folds: NDArray, n_folds: int) -> NDArray
 
 
 def ridge_choice(moments: NDArray, C: NDArray) -> RidgeChoice:
-    """Minimise ``|w|^2 / 2 + C / 2 sum_i (z_i.w + b - y_i)^2`` with C by cross-validation over the given folds.
+    """Minimize ``|w|^2 / 2 + C / 2 sum_i (z_i.w + b - y_i)^2`` with C by cross-validation over the given folds.
 
     Needs the folds' moments only: one eigendecomposition per fold gives the whole path. Certificate: relative residual
     of the normal equations. Global optimum. With one fold, or one C, nothing is compared and the middle C is taken.

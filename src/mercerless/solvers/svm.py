@@ -160,7 +160,7 @@ def tube_machine(
     beta[model.support_] = model.dual_coef_[0]
     b = float(model.intercept_[0])
     Kb = K @ beta
-    norm, loss = beta @ Kb, np.maximum(0.0, np.abs(y - Kb - b) - epsilon)
+    norm, loss = float(beta @ Kb), np.maximum(0.0, np.abs(y - Kb - b) - epsilon)
     primal, dual = norm / 2 + C * float(w @ loss), y @ beta - epsilon * np.abs(beta).sum() - norm / 2
     return Machine(beta, b, _relative(primal, dual), int(np.sum(model.n_iter_)))
 
@@ -183,7 +183,8 @@ def squared_hinge_machine(
     loss = np.maximum(0.0, 1.0 - sign * (Z @ solution.coef[:, 0] + b))
     beta = 2.0 * C * w * sign * loss
     norm = float(beta @ K @ beta)
-    primal, dual = norm / 2 + C * (w @ loss**2), np.abs(beta).sum() - norm / 2 - C * (w @ loss**2)
+    cost = C * float(w @ loss**2)
+    primal, dual = norm / 2 + cost, float(np.abs(beta).sum()) - norm / 2 - cost
     return Machine(beta, b, _relative(primal, dual), solution.n_iter)
 
 
