@@ -46,6 +46,15 @@ def test_curve_where_there_is_one_ratio():
     assert_allclose(display.ax_.lines[0].get_ydata(), display.error)
 
 
+def test_surface_of_a_grid_of_penalties_has_gaps_where_nothing_was_tried():
+    X, y = data()
+    model = KreinRidge(DeltaGauss(1.0, 0.3), alpha_positive=[1e-4, 1e-2], alpha_negative=[1e-4, 1e-2]).fit(X, y)
+    display = ValidationSurfaceDisplay.from_estimator(model)
+    assert_allclose(display.other, [0.01, 1.0, 100.0])
+    assert np.isnan(display.error).sum() == 2
+    assert_allclose(np.nanmin(display.error), model.cv_results_["error"].min())
+
+
 def test_surface_refuses_models_without_a_grid():
     X, y = data()
     model = KreinRidge(alpha_positive=0.1, alpha_negative=0.1).fit(X, y)

@@ -64,14 +64,14 @@ SpectrumDisplay.from_matrix(K, name="Warping similarities")
 # What the negative part is worth
 # -------------------------------
 # Few labels: a fifth of the series to learn, the rest to test. The negative part is trusted as much as the positive
-# one, as much as held-out series suggest, or cut off.
+# one, a tenth as much (the default), or cut off.
 from sklearn.model_selection import ShuffleSplit, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
 from mercerless import KreinRidgeClassifier
 
 folds = ShuffleSplit(10, train_size=0.2, random_state=0)
-choices = {"equal": {"regularizer": "strong"}, "chosen": {}, "cut off": {"alpha_negative": 1e9 * abs(K).max()}}
+choices = {"equal": {"regularizer": "strong"}, "1 : 10": {}, "cut off": {"alpha_negative": 1e9 * abs(K).max()}}
 for name, options in choices.items():
     model = KreinRidgeClassifier("precomputed", random_state=0, **options)
     print(f"penalties {name:9s}: {cross_val_score(model, K, y, cv=folds).mean():.3f}")
@@ -81,12 +81,14 @@ print(f"nearest series     : {cross_val_score(nearest, D, y, cv=folds).mean():.3
 # %%
 # Penalties, and the parts of one class
 # -------------------------------------
-# Every square below is one setting; all of them together cost little more than one eigendecomposition per fold. On the
-# right the two parts of the score for "bell": the classes separate mostly along the positive part.
+# Every square below is one setting of a regression on "bell or not"; all of them together cost little more than one
+# eigendecomposition per fold. On the right the two parts of its scores: the classes separate mostly along the positive
+# part.
+from mercerless import KreinRidge
 from mercerless.inspection import KreinPartsDisplay, ValidationSurfaceDisplay
 
-model = KreinRidgeClassifier("precomputed", random_state=0).fit(K, y)
+model = KreinRidge("precomputed", random_state=0).fit(K, y == "bell")
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
 ValidationSurfaceDisplay.from_estimator(model, ax=left)
-KreinPartsDisplay.from_estimator(model, K, y, output=list(model.classes_).index("bell"), ax=right)
+KreinPartsDisplay.from_estimator(model, K, y, ax=right)
 plt.show()

@@ -85,8 +85,8 @@ class ValidationSurfaceDisplay(Display):
             second, name = np.asarray(table["alpha_negative"]) / plus, "alpha_negative / alpha_positive"
         alpha, columns = np.unique(np.round(np.log10(plus), 9), return_inverse=True)
         values, rows = np.unique(np.round(second, 9), return_inverse=True)
-        error = np.full((len(values), len(alpha)), np.inf)
-        np.minimum.at(error, (rows, columns), table["error"])
+        error = np.full((len(values), len(alpha)), np.nan)  # arrays as penalties leave ratios without a value
+        np.fmin.at(error, (rows, columns), table["error"])
         best = estimator.best_index_
         single = len(values) == 1
         display = cls(

@@ -1,6 +1,6 @@
 """Support vector machines in a Krein space: a positive kernel for training, the original one for prediction.
 
-Stabilisation (Loosli, Canu and Ong, 2016) minimises over f+ and maximises over f-; its dual is that of an
+Stabilization (Loosli, Canu and Ong, 2016) minimizes over f+ and maximizes over f-; its dual is that of an
 ordinary machine with the kernel matrix ``|K| = V |s| V'``. With a factor c for the penalty of f-,
 ||f+||^2 + c ||f-||^2, the matrix is ``V diag(s+ + |s-| / c) V'``. Both are ``K @ projector``, so coefficients of the
 machine times the projector are coefficients for the original kernel, and new items need nothing but ``k(x, x_i)``.
@@ -21,12 +21,12 @@ from mercerless.solvers.linear import hinge_sums, squared_hinge
 
 
 class Stabilized(NamedTuple):
-    """A positive semi-definite matrix ``kernel = K @ projector`` (K centred if asked) and how to get back."""
+    """A positive semi-definite matrix ``kernel = K @ projector`` (K centered if asked) and how to get back."""
 
     kernel: NDArray
     projector: NDArray
-    mean: NDArray  # column means of K, 0 unless centred
-    share: NDArray | None  # the rows' shares of the mean, None unless centred
+    mean: NDArray  # column means of K, 0 unless centered
+    share: NDArray | None  # the rows' shares of the mean, None unless centered
     n_negative: int
 
     def original(self, beta: NDArray, intercept: NDArray) -> tuple[NDArray, NDArray]:
