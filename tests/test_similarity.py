@@ -23,6 +23,7 @@ from mercerless.estimators.similarity import (
 )
 from mercerless.kernels import TL1, Gaussian, PairFunction
 from mercerless.lowrank import Landmarks
+from mercerless.selection.similarity import FAMILIES, NEED_OWN
 
 
 def automatic(**parameters):
@@ -248,7 +249,7 @@ def test_own_similarities_are_asked_for_only_where_needed(blobs):
     part = model.predict_proba(K[60:, :60])
     assert np.abs(full - part).max() > 1e-6
     np.testing.assert_allclose(part.sum(axis=1), 1.0)
-    distant = np.array([member.family in ("features", "gaussian") for member in model.members_])
+    distant = np.array([member.family in NEED_OWN for member in model.members_])
     assert np.all(model.weights_without_own_[distant] == 0.0)
     assert np.isclose(model.weights_without_own_.sum(), 1.0)
     spoilt = clone(model).fit(K[:60, :60], y[:60])
@@ -481,7 +482,7 @@ def test_attributes_tell_the_story(blobs):
     assert len(model.members_) == len(model.weights_) == len(model.calibration_.slope)
     assert model.certificate_ <= 1e-8
     table = model.family_scores_
-    assert set(table) == {"clip", "flip", "square", "neighbors", "features", "gaussian", "stack"}
+    assert set(table) == {*FAMILIES, "stack"} and len(FAMILIES) == 8
     assert np.isclose(sum(row["weight"] for name, row in table.items() if name != "stack"), 1.0)
     for name, row in table.items():
         assert 0.3 < row["accuracy"] <= 1.0 and 0.0 < row["log_loss"] < 1.2, name
@@ -537,6 +538,18 @@ def test_regression_is_at_least_as_good_as_its_families():
     assert table["stack"]["mse"] <= min(row["mse"] for name, row in table.items() if name != "stack") + 0.01
     single = SimilarityRegressorCV(random_state=0).fit(X[:140], y[:140, 0])
     assert single.predict(X[140:]).shape == (60,) and single.out_of_fold_prediction_.shape == (140,)
+
+
+def test_a_few_extreme_targets_do_not_spoil_the_others():
+    X = np.random.RandomState(0).normal(size=(120, 3))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1]
+    spoilt = y.copy()
+    spoilt[[5, 40]] += 25.0 * y.std()
+    plain, robust = (SimilarityRegressorCV(random_state=0).fit(X[:80], target[:80]) for target in (y, spoilt))
+    assert plain.n_fenced_ == 0 and robust.n_fenced_ == 2
+    assert robust.score(X[80:], y[80:]) > plain.score(X[80:], y[80:]) - 0.15 > 0.6
+    long_tail = np.exp(3.0 * np.sin(X[:, 0]))  # extreme and predictable: nothing is cut
+    assert SimilarityRegressorCV(random_state=0).fit(X[:80], long_tail[:80]).n_fenced_ == 0
 
 
 def test_local_sets(data_folder):

@@ -1,7 +1,7 @@
 """Independent routes for the similarity stack: dense formulas, loops and general-purpose optimisers."""
 
 import numpy as np
-from scipy.optimize import linprog, minimize
+from scipy.optimize import linprog, minimize, minimize_scalar
 from scipy.special import log_softmax
 
 
@@ -60,6 +60,40 @@ def calibration(scores, onehot, weight):
         options={"ftol": 1e-15, "gtol": 1e-10, "maxiter": 2000, "maxfun": 100_000},
     )
     return result.x, result.fun
+
+
+def profile_ridge(D, Y, width, penalty, D_new):
+    """Kernel ridge on Gaussians of standardized rows of distances, the kernel centered by a projection."""
+    n = len(D)
+    profiles, new = ((d - D.mean(axis=0)) / D.std(axis=0) for d in (D, D_new))
+    squares = ((profiles[:, None] - profiles) ** 2).sum(axis=2)
+    unit = np.median([squares[i, j] for i in range(n) for j in range(i)])
+    K = np.exp(-width * squares / unit)
+    k = np.exp(-width * ((new[:, None] - profiles) ** 2).sum(axis=2) / unit)
+    H = np.eye(n) - 1.0 / n
+    centered = H @ K @ H
+    dual = np.linalg.solve(centered + penalty * np.linalg.norm(centered) * np.eye(n), Y - Y.mean(axis=0))
+    return Y.mean(axis=0) + (k - K.mean(axis=0)) @ H @ dual
+
+
+def class_distance(distances, labels, count, n_classes):
+    """Sort the distances to every class; a class without items is as far as the farthest item."""
+    means = np.empty((len(distances), n_classes))
+    for i, row in enumerate(distances):
+        for label in range(n_classes):
+            nearest = sorted(row[labels == label])[:count]
+            means[i, label] = np.mean(nearest) if nearest else row.max()
+    return means
+
+
+def temperature(proba, labels, weight):
+    """A general minimizer for the power of probabilities."""
+
+    def value(b):
+        losses = -log_softmax(b * np.log(proba), axis=1)[np.arange(len(proba)), labels]
+        return weight @ losses + 1.5 * (b - 1.0) ** 2
+
+    return minimize_scalar(value, bounds=(0.0, 50.0), method="bounded", options={"xatol": 1e-10}).x
 
 
 def weights_value(v, predictions, Y, weight, penalty):

@@ -33,10 +33,20 @@ from mercerless.spectra import check_kind
 class _Asymmetric(KernelEstimator):
     """What the regressor and the classifier share."""
 
-    input: str
-    alpha: float | None
-    side: str
-    fit_intercept: bool
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        input: str = "auto",
+        alpha: float | None = None,
+        side: str = "auto",
+        fit_intercept: bool = True,
+    ) -> None:
+        self.kernel = kernel
+        self.input = input
+        self.alpha = alpha
+        self.side = side
+        self.fit_intercept = fit_intercept
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
@@ -235,21 +245,6 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        input: str = "auto",
-        alpha: float | None = None,
-        side: str = "auto",
-        fit_intercept: bool = True,
-    ) -> None:
-        self.kernel = kernel
-        self.input = input
-        self.alpha = alpha
-        self.side = side
-        self.fit_intercept = fit_intercept
-
     @with_callbacks
     def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AsymmetricRidge":
         """Solve both systems and choose ridge and side.
@@ -298,22 +293,13 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
 class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
     """Classification by `AsymmetricRidge` on indicator targets, for any number of classes.
 
-    Two classes have the targets plus and minus one, more have one column each. Ridge and side minimise the exact
+    Two classes have the targets plus and minus one, more have one column each. Ridge and side minimize the exact
     leave-one-out squared error; probabilities are ``softmax(slope * scores + bias)``, fitted on leave-one-out scores.
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="gaussian"
-        Any kernel, also an asymmetric function of two items; "precomputed" means that X is the matrix ``k(x_i, x_j)``.
-    input : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
-        What the matrix holds. Distances and dissimilarities d become ``exp(-d / median)``. ``"auto"`` asks
-        `mercerless.spectra.matrix_kind`.
-    alpha : float or None, default=None
-        The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centered matrix.
-    side : {"auto", "left", "right", "mean"}, default="auto"
-        Which of the two regressors, their mean, or the best of the three.
-    fit_intercept : bool, default=True
-        Whether there is an intercept; it is not penalized.
+    kernel, input, alpha, side, fit_intercept : object
+        As for `AsymmetricRidge`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
 
@@ -359,11 +345,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         fit_intercept: bool = True,
         class_weight: dict | str | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.input = input
-        self.alpha = alpha
-        self.side = side
-        self.fit_intercept = fit_intercept
+        super().__init__(kernel, input=input, alpha=alpha, side=side, fit_intercept=fit_intercept)
         self.class_weight = class_weight
 
     @with_callbacks
@@ -424,10 +406,8 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
 
         Parameters
         ----------
-        X : array-like
-            Rows or items; for a precomputed matrix ``k(t, x_j)``, one row per new item.
-        reverse : array-like of shape (n_new, n) or None, default=None
-            For a precomputed matrix ``k(x_j, t)``, one row per new item.
+        X, reverse : array-like
+            As for `decision_function`.
 
         Returns
         -------
@@ -442,10 +422,8 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
 
         Parameters
         ----------
-        X : array-like
-            Rows or items; for a precomputed matrix ``k(t, x_j)``, one row per new item.
-        reverse : array-like of shape (n_new, n) or None, default=None
-            For a precomputed matrix ``k(x_j, t)``, one row per new item.
+        X, reverse : array-like
+            As for `decision_function`.
 
         Returns
         -------

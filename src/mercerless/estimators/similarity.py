@@ -36,7 +36,7 @@ from mercerless._validation import (
     warn_if_useless,
 )
 from mercerless.estimators.base import KernelEstimator, Progress, in_both_directions, used_items, used_rows
-from mercerless.kernels import Precomputed
+from mercerless.kernels import Kernel, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 from mercerless.selection.folds import fold_numbers, splits_of
 from mercerless.selection.similarity import Stack, fit_stack
@@ -82,7 +82,7 @@ class _SimilarityStack(KernelEstimator):
         items = used_items(kernel, items, used)
         # the matrix, and in every worker a fold's part of it with an eigendecomposition's work space
         workers = min(effective_n_jobs(self.n_jobs), self.cv if isinstance(self.cv, Integral) else 5)
-        need, what = 8.0 * len(items) ** 2 * (1 + 5 * workers), f"The stack on {len(items)} items"
+        need, what = 8.0 * len(items) ** 2 * (1 + 7 * workers), f"The stack on {len(items)} items"
         check_memory(need, what, remedy="use fewer rows, KreinRidge or KreinRidgeClassifier, or raise memory_limit")
         matrix = check_square(kernel(items), "X" if precomputed else "the kernel matrix")
         # of a precomputed matrix only the number of items is needed later, and n_features_in_ holds it
@@ -202,7 +202,7 @@ def _run_task(estimator: Any, task: Any, function: Callable, thing: Any) -> Any:
 
 def _told(stack: Stack) -> dict[str, Any]:
     """The attributes that tell what a stack found."""
-    names = ("weights", "weights_without_own", "calibration", "family_scores", "negative_spectrum", "certificate")
+    names = ("weights", "weights_without_own", "family_scores", "negative_spectrum", "certificate")
     told = {f"{name}_": getattr(stack.average, name) for name in names}
     return told | {"members_": stack.average.settings}
 
@@ -264,17 +264,21 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
     """The automatic classifier for any similarity or distance: a stack of calibrated learners.
 
     No single remedy for an indefinite matrix wins everywhere, and picking one by cross-validation often picks
-    wrongly. This estimator fits six families, calibrates each out of fold, and predicts the average ::
+    wrongly. This estimator fits eight families, calibrates each out of fold, and predicts the average ::
 
-        p(c | x) = sum_m weights[m] * softmax(slope[m] * score[m](x) + offset[m])[c],   weights >= 0, sum 1
+        p(c | x) = sum_m weights[m] * softmax(slope[m] * score[m](x) + bias[m])[c],   weights >= 0, sum 1
 
-    with the weights that minimise the out-of-fold Brier score. The families are
+    with the weights that minimize the out-of-fold Brier score, raised to a power (an average of calibrated learners is
+    underconfident) that minimizes the out-of-fold log-loss. The families are
 
     - ``"clip"``, ``"flip"``, ``"square"``: ridge regression with the centred similarities' negative eigenvalues
       cut off, with their sign changed, or with all of them squared;
     - ``"neighbors"``: votes of the nearest training items;
-    - ``"features"``: ridge regression on the standardised distances to the training items;
-    - ``"gaussian"``: ridge regression on ``exp(-factor * distance**2)`` of the training items.
+    - ``"features"``: ridge regression on the standardized distances to the training items;
+    - ``"gaussian"``: ridge regression on ``exp(-factor * distance**2)`` of the training items;
+    - ``"profiles"``: kernel ridge regression with a Gaussian of the rows of standardized distances, which is positive
+      definite whatever the distances are: two items are alike if their distances to all others are;
+    - ``"class_distances"``: the mean distance to the nearest items of every class, or its logarithm.
 
     Parameters
     ----------
@@ -301,11 +305,11 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
     classes_ : ndarray of shape (n_classes,)
         The class labels.
     members_ : tuple of Setting
-        The learners with a weight above 0: family, parameter (penalty or number of neighbours) and width.
+        The learners with a weight above 0: family, parameter (penalty or number of neighbors) and width.
     weights_ : ndarray of shape (n_members,)
         Their weights, of sum 1.
     weights_without_own_ : ndarray of shape (n_members,)
-        The weights when a new item's own similarity is not known: 0 for ``"features"`` and ``"gaussian"``.
+        The weights when a new item's own similarity is not known: 0 for all but the first four families.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"accuracy"`` and ``"log_loss"`` of its setting of least log-loss, and the
         sum of its ``"weight"``. The key ``"stack"`` holds the average itself (weights chosen on the same rows).
@@ -314,7 +318,9 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
     out_of_fold_proba_ : ndarray of shape (n_samples, n_classes)
         The average's probabilities for the training items of positive weight, none used for its own learners.
     calibration_ : Calibration
-        Slopes and offsets of the members.
+        Slopes and biases of the members.
+    temperatures_ : tuple of float
+        The powers of the averaged probabilities, for `weights_` and for `weights_without_own_`.
     input_ : str
         What the matrix was taken for.
     diagonal_ : float or None
@@ -331,7 +337,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         Which training items have a weight above 0.
     one_way_ : tuple or None
         For a precomputed directed matrix: the stack for new items whose other direction is not given, on the average
-        of both directions or on the distances between standardised rows, whichever was better on held-out rows of one
+        of both directions or on the distances between standardized rows, whichever was better on held-out rows of one
         direction.
     n_features_in_ : int
         The number of features, or of training items for precomputed similarities.
@@ -344,13 +350,12 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
 
     Notes
     -----
-    One eigendecomposition and two Gram matrices with a few Cholesky factorisations per fold: about ``15 n^3``
-    operations per fold. Distances come from similarities as ``k(x, x) + k(z, z) - 2 k(x, z)``, cut at 0. A new item's
-    ``k(x, x)`` is computed from the kernel; for precomputed rows it is taken from the training diagonal if that is
-    constant, else it must be passed as ``diag`` to `predict`, or the two families that need it are left out, with
-    weights chosen for that case.
+    One eigendecomposition, three products of matrices and 16 Cholesky factorizations per fold. Distances come from
+    similarities as ``k(x, x) + k(z, z) - 2 k(x, z)``, cut at 0. A new item's ``k(x, x)`` comes from the kernel; for
+    precomputed rows it is taken from the training diagonal if that is constant, else it must be passed as ``diag`` to
+    `predict`, or the four families that need it are left out, with weights chosen for that case.
 
-    ``sample_weight`` enters every ridge regression and the calibration as repetition of items would; neighbours' votes
+    ``sample_weight`` enters every ridge regression and the calibration as repetition of items would; neighbors' votes
     are weighted. Items of weight 0 are left out. Cross-validation splits items, not repetitions.
 
     References
@@ -392,7 +397,13 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         """
         y = check_labels(y, type(self).__name__)
         attributes = self._fit(X, y, sample_weight, _encode_classes)
-        self._set_fitted(**attributes, out_of_fold_proba_=attributes["stack_"].average.out_of_fold)
+        average = attributes["stack_"].average
+        self._set_fitted(
+            **attributes,
+            calibration_=average.calibration,
+            temperatures_=average.temperatures,
+            out_of_fold_proba_=average.out_of_fold,
+        )
         return self
 
     def predict_proba(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
@@ -466,66 +477,36 @@ def _encode_classes(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any
 class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
     """The automatic regressor for any similarity or distance: a stack of learners.
 
-    The same families as `SimilarityClassifierCV`, without calibration ::
+    The same families as `SimilarityClassifierCV` but ``"class_distances"``, without calibration ::
 
         f(x) = mean + sum_m weights[m] * (score[m](x) - mean),   weights >= 0
 
-    with the weights that minimise the out-of-fold squared error (they need not sum to 1).
+    with the weights that minimize the out-of-fold squared error (they need not sum to 1). Where some targets lie more
+    than three interquartile ranges beyond the quartiles, everything is also fitted on targets cut there, and the given
+    ones are used only if that is better out of fold by 1.5 standard errors: one or two rows cannot decide.
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="gaussian"
-        A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items (strings,
-        series, graphs) that returns a similarity or a distance.
-    input : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
-        What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities (which may be negative or
-        differ from 0 on the diagonal) ``-d``. ``"auto"`` asks `mercerless.spectra.matrix_kind`.
-    symmetrize : bool, default=False
-        Whether to average the two directions of an asymmetric matrix, see `SimilarityClassifierCV`.
-    cv : int, cross-validation splitter or iterable of splits, default=5
-        Folds for scores and weights. Every item must be tested exactly once.
-    n_jobs : int or None, default=None
-        Folds fitted at the same time, by `joblib`. The result does not depend on it.
-    random_state : int, RandomState or None, default=None
-        Seed of the folds.
+    kernel, input, symmetrize, cv, n_jobs, random_state : object
+        As for `SimilarityClassifierCV`.
 
     Attributes
     ----------
-    members_ : tuple of Setting
-        The learners with a weight above 0: family, parameter (penalty or number of neighbours) and width.
-    weights_ : ndarray of shape (n_members,)
-        Their weights.
-    weights_without_own_ : ndarray of shape (n_members,)
-        The weights when a new item's own similarity is not known: 0 for ``"features"`` and ``"gaussian"``.
+    members_, weights_, weights_without_own_, negative_spectrum_, stack_, one_way_
+        As for `SimilarityClassifierCV`.
+    kernel_, X_fit_, input_, diagonal_, used_, n_features_in_
+        As for `SimilarityClassifierCV`.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"r2"`` and ``"mse"`` (relative to the variance of each target) of its best
         setting, and the sum of its ``"weight"``. The key ``"stack"`` holds the average itself.
-    negative_spectrum_ : NegativeSpectrum
-        Whether the negative eigenvalues help: ``z``, ``verdict`` and ``sentence``.
     out_of_fold_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         The average's predictions for the training items of positive weight, none used for its own learners.
     mean_, scale_ : ndarray of shape (n_targets,)
         Mean and standard deviation of the targets.
-    input_ : str
-        What the matrix was taken for.
-    diagonal_ : float or None
-        The training items' own similarity if it is the same for all, else None.
+    n_fenced_ : int
+        How many training targets were cut because they are extreme; 0 where the given ones were used.
     certificate_ : float
         The relative violation of the optimality conditions of the weights.
-    kernel_ : Kernel
-        The resolved kernel.
-    X_fit_ : array-like or None
-        The training items; None for precomputed input.
-    stack_ : Members
-        The fitted learners.
-    used_ : ndarray or slice
-        Which training items have a weight above 0.
-    one_way_ : tuple or None
-        For a precomputed directed matrix: the stack for new items whose other direction is not given, on the average
-        of both directions or on the distances between standardised rows, whichever was better on held-out rows of one
-        direction.
-    n_features_in_ : int
-        The number of features, or of training items for precomputed similarities.
 
     See Also
     --------
@@ -566,9 +547,8 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
         """
         y = check_targets(y, type(self).__name__)
         attributes = self._fit(X, y, sample_weight, _encode_numbers)
-        del attributes["calibration_"]
         self._single = y.ndim == 1
-        self._set_fitted(**attributes)
+        self._set_fitted(**attributes, n_fenced_=attributes["stack_"].n_fenced)
         self.out_of_fold_prediction_: NDArray = self._decode(attributes["stack_"].average.out_of_fold)
         return self
 
@@ -825,34 +805,33 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         weight = check_weight(sample_weight, len(y))
         kernel, items = self._train_items(X, weight)
         check_consistent_length(items, y)
-        used = used_rows(weight, len(y))
+        used, precomputed = used_rows(weight, len(y)), isinstance(kernel, Precomputed)
         items = used_items(kernel, items, used)
-        need = 150.0 * min(effective_n_jobs(self.n_jobs), max(1, len(np.unique(y)))) * len(items) ** 2
-        remedy = "use fewer rows, SimilarityFeatures with a linear machine, or raise memory_limit"
-        check_memory(need, f"The linear program of {len(items)} items", remedy=remedy)
-        precomputed = isinstance(kernel, Precomputed)
-        K = check_square(kernel(items), "X" if precomputed else "the kernel matrix").astype(np.float64)
         y, weight = y[used], np.ones(len(used)) if weight is None else weight[used]
+        K = self._matrix(kernel, items, len(np.unique(y)))
         unit = np.abs(np.diagonal(K)).mean() or np.abs(K).mean() or 1.0
         price = self.C / unit * weight * compute_sample_weight(self.class_weight, y)
-        classes = np.unique(y)
-        machines = _one_against_rest(K, y, classes, price, self.n_jobs)
+        machines = _one_against_rest(K, y, price, self.n_jobs)
         coef = np.array([machine.coef for machine in machines])
         kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
         gap = max(machine.gap for machine in machines)
         if not gap <= 1e-5:
             message = f"The linear program stopped at a relative duality gap of {gap:.1e}; rescale C."
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        intercept = np.array([machine.intercept for machine in machines])
+        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items[kept], "classes_": np.unique(y)}
         self._set_fitted(
-            kernel_=kernel,
-            X_fit_=None if precomputed else items[kept],
-            classes_=classes,
-            support_=used[kept],
-            dual_coef_=coef[:, kept],
-            intercept_=np.array([machine.intercept for machine in machines]),
-            certificate_=gap,
+            **attributes, support_=used[kept], dual_coef_=coef[:, kept], intercept_=intercept, certificate_=gap
         )
         return self
+
+    def _matrix(self, kernel: Kernel, items: Any, n_classes: int) -> NDArray:
+        """The matrix of the training items, where it fits."""
+        need = 150.0 * min(effective_n_jobs(self.n_jobs), n_classes) * len(items) ** 2
+        remedy = "use fewer rows, SimilarityFeatures with a linear machine, or raise memory_limit"
+        check_memory(need, f"The linear program of {len(items)} items", remedy=remedy)
+        name = "X" if isinstance(kernel, Precomputed) else "the kernel matrix"
+        return check_square(kernel(items), name).astype(np.float64)
 
     def decision_function(self, X: Any) -> NDArray:
         """The value whose sign decides between two classes, or one value per class.
@@ -896,10 +875,9 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         return self.classes_[values.argmax(axis=1) if values.ndim == 2 else (values > 0.0).astype(int)]
 
 
-def _one_against_rest(
-    K: NDArray, y: NDArray, classes: NDArray, price: NDArray, n_jobs: int | None
-) -> list[SparseMachine]:
+def _one_against_rest(K: NDArray, y: NDArray, price: NDArray, n_jobs: int | None) -> list[SparseMachine]:
     """One machine for at most two classes, else one per class."""
+    classes = np.unique(y)
     positive = classes[-1:] if len(classes) <= 2 else classes
     return Parallel(n_jobs=n_jobs)(
         delayed(sparse_machine)(K, np.where(y == label, 1.0, -1.0), price) for label in positive

@@ -48,11 +48,7 @@ class Weights(NamedTuple):
 
 
 def stack_weights(
-    predictions: NDArray,
-    Y: NDArray,
-    weight: NDArray | None = None,
-    penalty: float | None = None,
-    normalize: bool = True,
+    predictions: NDArray, Y: NDArray, weight: NDArray | None = None, penalty: float = 0.1, normalize: bool = True
 ) -> Weights:
     """``min_{v >= 0} sum_i w_i |y_i - sum_m v_m p_mi|^2 + penalty * scale * sum_m (v_m - 1/M)^2``.
 
@@ -64,8 +60,8 @@ def stack_weights(
         What they should be.
     weight : ndarray of shape (n,) or None, default=None
         Nonnegative weights.
-    penalty : float or None, default=None
-        How strongly the weights are drawn to equality; None is 0.02 with `normalize`, else 0.1.
+    penalty : float, default=0.1
+        How strongly the weights are drawn to equality.
     normalize : bool, default=True
         Whether the weights are divided by their sum, as an average of probabilities needs; then ``scale`` is the sum
         of weights. Otherwise ``scale`` is the smallest squared error of a member, so that a nearly perfect member is
@@ -87,10 +83,10 @@ def stack_weights(
     design = (predictions * root).reshape(n_members, -1)
     target = (Y * root).ravel()
     if normalize:
-        pull = (0.02 if penalty is None else penalty) * weight.sum()
+        pull = penalty * weight.sum()
     else:
         best = ((design - target) ** 2).sum(axis=1).min()
-        pull = (0.1 if penalty is None else penalty) * (max(best, 1e-8 * (target @ target)) or 1.0)
+        pull = penalty * (max(best, 1e-8 * (target @ target)) or 1.0)
     matrix = design @ design.T + pull * np.eye(n_members)
     right = design @ target + pull / n_members
     factor = cholesky(matrix, lower=True)

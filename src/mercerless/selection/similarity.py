@@ -7,6 +7,8 @@ training items with each other, `member_scores` applies them to those of new ite
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,19 +16,30 @@ from numpy.typing import NDArray
 
 from mercerless._memory import row_blocks
 from mercerless.selection.averaging import paired_z, stack_weights
-from mercerless.selection.calibration import Calibration, calibrate
+from mercerless.selection.calibration import Calibration, calibrate, fit_temperature, sharpen
 from mercerless.selection.folds import Split
-from mercerless.solvers.similarity import feature_path, neighbor_means, spectral_path, squared_distances
+from mercerless.solvers.similarity import (
+    class_distances,
+    feature_path,
+    kernel_path,
+    neighbor_means,
+    spectral_path,
+    squared_distances,
+)
 
 # Relative penalties: all cost the same eigendecomposition for a spectrum, a Cholesky factorization each for features.
 SPECTRAL_PENALTIES = tuple(10.0**power for power in range(-5, 2))
 FEATURE_PENALTIES = tuple(10.0**power for power in range(-4, 0))
 NEIGHBORS = (1, 3, 5, 9, 15, 25)
 WIDTHS = (3.0,)
+PROFILE_PENALTIES = tuple(10.0**power for power in range(-5, -1))
+PROFILE_WIDTHS = (0.1, 1.0)
+CLASS_NEIGHBORS = (1, 3)
 SPECTRAL = ("clip", "flip", "square")
 # Families that need the new item's own similarity k(x, x); the ranking of its neighbors does not.
-NEED_OWN = ("features", "gaussian")
+NEED_OWN = ("features", "gaussian", "profiles", "class_distances")
 FAMILIES = (*SPECTRAL, "neighbors", *NEED_OWN)
+N_BEST = 3  # settings of every family that are averaged
 
 
 class Setting(NamedTuple):
@@ -37,14 +50,19 @@ class Setting(NamedTuple):
     family : str
         One of ``FAMILIES``.
     parameter : float
-        The number of neighbors for ``"neighbors"``, else the penalty relative to the matrix it is added to.
+        The number of neighbors for ``"neighbors"`` and ``"class_distances"``, else the penalty relative to the matrix
+        it is added to.
     width : float
-        For ``"gaussian"``: the factor of the squared distances, in units of one over their median; else 0.
+        For ``"gaussian"`` and ``"profiles"``: the factor of the squared distances, in units of one over their median;
+        else 0.
+    log : bool
+        For ``"class_distances"``: whether their logarithm is the score.
     """
 
     family: str
     parameter: float
     width: float = 0.0
+    log: bool = False
 
 
 class Block(NamedTuple):
@@ -63,12 +81,31 @@ class Block(NamedTuple):
         assert self.own_rows is not None
         return squared_distances(self.similarities, self.own_rows, self.own_columns)
 
+    def distances(self) -> NDArray:
+        """Distances."""
+        squares = self.squares()
+        return np.sqrt(squares, out=squares)
+
+
+class Profiles(NamedTuple):
+    """Training items as rows of standardized distances: what an item is like is said by its distances to all others."""
+
+    mean: NDArray  # (n,) of every column
+    factor: NDArray  # (n,), one over the standard deviation, 0 for constant columns, times the root of the weight
+    rows: NDArray  # (n, n)
+
+    def squares(self, block: Block) -> NDArray:
+        """Squared distances of new profiles to those of the training items."""
+        profiles = (block.distances() - self.mean) * self.factor
+        norms = [np.einsum("ij,ij->i", P, P) for P in (profiles, self.rows)]
+        return squared_distances(profiles @ self.rows.T, *norms)
+
 
 class View(NamedTuple):
     """Settings that are linear in the same features of a row of comparisons."""
 
-    kind: str  # "similarity", "distance" or "gaussian"
-    factor: float  # of the squared distances inside a Gaussian
+    kind: str  # "similarity" for the spectral families, else the family
+    factor: float  # of the squared distances inside a Gaussian; 0: the features are the comparisons themselves
     positions: NDArray  # (n_settings,), where the settings stand among all
     coef: NDArray  # (n, n_settings, q)
     intercept: NDArray  # (n_settings, q)
@@ -82,6 +119,8 @@ class Members(NamedTuple):
     targets: NDArray  # (n, q)
     weight: NDArray  # (n,)
     own: NDArray  # (n,), the training items' own similarities
+    unit: float  # the median squared distance
+    profiles: Profiles | None
 
 
 class NegativeSpectrum(NamedTuple):
@@ -114,6 +153,7 @@ class Average(NamedTuple):
     weights: NDArray  # (n_members,)
     weights_without_own: NDArray  # (n_members,), where the rows' own similarities are not known
     calibration: Calibration | None
+    temperatures: tuple[float, float]  # of the averages by the two weights
     family_scores: dict[str, dict[str, float]]
     negative_spectrum: NegativeSpectrum
     out_of_fold: NDArray  # (n, q), probabilities or numbers
@@ -122,8 +162,10 @@ class Average(NamedTuple):
 
     def __call__(self, scores: NDArray, own_known: bool) -> NDArray:
         """Probabilities or numbers from the members' scores (n_members, m, q)."""
-        predictions = scores if self.calibration is None else self.calibration(scores)
-        return np.tensordot(self.weights if own_known else self.weights_without_own, predictions, 1)
+        weights = self.weights if own_known else self.weights_without_own
+        if self.calibration is None:
+            return np.tensordot(weights, scores, 1)
+        return sharpen(np.tensordot(weights, self.calibration(scores), 1), self.temperatures[0 if own_known else 1])
 
 
 class Stack(NamedTuple):
@@ -131,6 +173,7 @@ class Stack(NamedTuple):
 
     average: Average
     members: Members
+    n_fenced: int = 0  # extreme targets that were cut
 
     def __call__(self, similarities: NDArray, own: NDArray | None) -> NDArray:
         """Probabilities or numbers of new rows."""
@@ -138,39 +181,66 @@ class Stack(NamedTuple):
         return self.average(member_scores(self.members, block), own is not None)
 
 
-def default_settings() -> tuple[Setting, ...]:
+def default_settings(classify: bool = True) -> tuple[Setting, ...]:
     """All settings that compete, in the order of ``FAMILIES``."""
     spectral = [Setting(family, penalty) for family in SPECTRAL for penalty in SPECTRAL_PENALTIES]
     neighbors = [Setting("neighbors", count) for count in NEIGHBORS]
     features = [Setting("features", penalty) for penalty in FEATURE_PENALTIES]
     gaussian = [Setting("gaussian", penalty, width) for width in WIDTHS for penalty in FEATURE_PENALTIES]
-    return (*spectral, *neighbors, *features, *gaussian)
+    profiles = [Setting("profiles", penalty, width) for width in PROFILE_WIDTHS for penalty in PROFILE_PENALTIES]
+    classes = [Setting("class_distances", count, log=log) for log in (False, True) for count in CLASS_NEIGHBORS]
+    return (*spectral, *neighbors, *features, *gaussian, *profiles, *(classes if classify else ()))
 
 
 def fit_members(K: NDArray, Y: NDArray, settings: Sequence[Setting], weight: NDArray | None = None) -> Members:
     """Fit every setting on symmetric similarities and targets (n, q), with positive weights.
 
-    Cost: one ``eigh`` for all settings of the three spectral families, one Gram matrix for ``"features"`` and one for
-    ``"gaussian"`` with a Cholesky factorization per penalty; nothing for neighbors.
+    Cost: one ``eigh`` for all settings of the three spectral families, one product of matrices for ``"features"``,
+    ``"gaussian"`` and ``"profiles"`` each, with a Cholesky factorization per penalty and width; nothing for the others.
     """
     weight = np.ones(len(K)) if weight is None else weight
     groups: dict[tuple[str, float], list[int]] = {}
     for position, setting in enumerate(settings):
-        if setting.family != "neighbors":
-            kind = {"features": "distance", "gaussian": "gaussian"}.get(setting.family, "similarity")
+        if setting.family not in ("neighbors", "class_distances"):
+            kind = "similarity" if setting.family in SPECTRAL else setting.family
             groups.setdefault((kind, setting.width), []).append(position)
     own = np.diagonal(K).copy()
-    block, views = Block(K, own, own), []
-    for (kind, width), positions in groups.items():
-        chosen, factor = [settings[i] for i in positions], 0.0
-        if kind == "similarity":
-            coef, intercept = spectral_path(K, Y, chosen, weight)
-        else:
-            factor = width / _median(block.squares()) if kind == "gaussian" else 0.0
-            penalties = [setting.parameter for setting in chosen]
-            coef, intercept = feature_path(_features(block, kind, factor), Y, penalties, weight, kind == "distance")
-        views.append(View(kind, factor, np.array(positions), coef, intercept))
-    return Members(tuple(settings), tuple(views), Y, weight, own)
+    block, unit = Block(K, own, own), 1.0
+    if any(setting.family in ("gaussian", "class_distances") for setting in settings):
+        unit = _median(block.squares())
+    profiles = _fit_profiles(block, weight) if any(kind == "profiles" for kind, _ in groups) else None
+    views = []
+    for kind, widths in groupby(groups, key=itemgetter(0)):
+        base = _base(block, kind, profiles)
+        scale = _median(base) if kind == "profiles" else unit
+        for _, width in widths:
+            positions, factor = groups[kind, width], width / scale
+            chosen = [settings[i] for i in positions]
+            coef, intercept = _fit_view(kind, _features(base, factor), Y, chosen, weight)
+            views.append(View(kind, factor, np.array(positions), coef, intercept))
+    return Members(tuple(settings), tuple(views), Y, weight, own, unit, profiles)
+
+
+def _fit_view(
+    kind: str, F: NDArray, Y: NDArray, settings: Sequence[Setting], weight: NDArray
+) -> tuple[NDArray, NDArray]:
+    """Coefficients and intercepts of the settings that are linear in F."""
+    if kind == "similarity":
+        return spectral_path(F, Y, settings, weight)
+    penalties = [setting.parameter for setting in settings]
+    if kind == "profiles":
+        return kernel_path(F, Y, penalties, weight)
+    return feature_path(F, Y, penalties, weight, standardize=kind == "features")
+
+
+def _fit_profiles(block: Block, weight: NDArray) -> Profiles:
+    """Standardize the columns of distances; a column carries its item's weight, so that weights equal repetition."""
+    D, weight = block.distances(), weight / weight.mean()
+    mean = weight @ D / len(D)
+    spread = np.sqrt(weight @ (D - mean) ** 2 / len(D))
+    constant = spread <= 1e-13 * np.abs(mean)
+    factor = np.where(constant, 0.0, np.sqrt(weight) / np.where(constant, 1.0, spread))
+    return Profiles(mean, factor, (D - mean) * factor)
 
 
 def _median(squares: NDArray) -> float:
@@ -179,37 +249,56 @@ def _median(squares: NDArray) -> float:
     return median or float(squares.mean()) or 1.0
 
 
-def _features(block: Block, kind: str, factor: float) -> NDArray:
-    """What a view is linear in: similarities, distances, or ``exp(-factor * distance^2)``."""
+def _base(block: Block, kind: str, profiles: Profiles | None) -> NDArray:
+    """What the features of a view are made of: similarities, distances, or squared distances of items or profiles."""
     if kind == "similarity":
         return block.similarities
-    squares = block.squares()
-    if kind == "distance":
-        return np.sqrt(squares, out=squares)
-    squares *= -factor
-    return np.exp(squares, out=squares)
+    if kind == "profiles" and profiles is not None:
+        return profiles.squares(block)
+    return block.distances() if kind == "features" else block.squares()
+
+
+def _features(base: NDArray, factor: float) -> NDArray:
+    """What a view is linear in: the base itself, or ``exp(-factor * base)``."""
+    if factor == 0.0:
+        return base
+    features = base * -factor
+    return np.exp(features, out=features)
 
 
 def member_scores(members: Members, block: Block) -> NDArray:
     """Every learner's scores (n_settings, m, q) for new rows; 0 from what needs their unknown own similarities."""
     m, n_outputs = len(block.similarities), members.targets.shape[1]
     scores = np.zeros((len(members.settings), m, n_outputs))
-    counts = sorted({int(setting.parameter) for setting in members.settings if setting.family == "neighbors"})
-    for rows in row_blocks(m, 24.0 * block.similarities.shape[1]):
+    for rows in row_blocks(m, 40.0 * block.similarities.shape[1]):
         part = block.take(rows)
-        for view in members.views:
-            if part.own_rows is None and view.kind != "similarity":
+        for kind, views in groupby(members.views, key=attrgetter("kind")):
+            if part.own_rows is None and kind != "similarity":
                 continue
-            values = _features(part, view.kind, view.factor) @ view.coef.reshape(len(view.coef), -1)
-            values = values.reshape(len(values), len(view.positions), n_outputs) + view.intercept
-            scores[view.positions, rows] = values.swapaxes(0, 1)
-        if counts:
-            ranks = part.own_columns - 2.0 * part.similarities
-            votes = neighbor_means(ranks, members.targets, counts, members.weight)
-            for index, setting in enumerate(members.settings):
-                if setting.family == "neighbors":
-                    scores[index, rows] = votes[int(setting.parameter)]
+            base = _base(part, kind, members.profiles)
+            for view in views:
+                values = _features(base, view.factor) @ view.coef.reshape(len(view.coef), -1)
+                values = values.reshape(len(values), len(view.positions), n_outputs) + view.intercept
+                scores[view.positions, rows] = values.swapaxes(0, 1)
+        _score_neighbors(members, part, scores[:, rows])
     return scores
+
+
+def _score_neighbors(members: Members, block: Block, scores: NDArray) -> None:
+    """Fill in the scores of neighbors and of distances to classes."""
+    counts = sorted({int(setting.parameter) for setting in members.settings if setting.family == "neighbors"})
+    ranks = block.own_columns - 2.0 * block.similarities if counts else block.similarities
+    votes = neighbor_means(ranks, members.targets, counts, members.weight) if counts else {}
+    distances = None
+    for index, setting in enumerate(members.settings):
+        if setting.family == "neighbors":
+            scores[index] = votes[int(setting.parameter)]
+        elif setting.family == "class_distances" and block.own_rows is not None:
+            distances = block.distances() / np.sqrt(members.unit) if distances is None else distances
+            away = class_distances(distances, members.targets, int(setting.parameter))
+            if setting.log:  # of a thousandth of the usual distance at least: copies have none
+                away = np.log(np.maximum(away, 1e-3))
+            scores[index] = away.mean(axis=1, keepdims=True) - away
 
 
 def out_of_fold_scores(
@@ -245,58 +334,101 @@ def fit_stack(
     (in parallel, telling of progress); `rows` as for `out_of_fold_scores`. One item alone has no other to learn from:
     without folds the scores are 0.
     """
-    settings = default_settings()
-    scores = np.zeros((len(settings), *Y.shape))
-    score = partial(out_of_fold_scores, K, Y, settings=settings, weight=weight, rows=rows)
+    settings = default_settings(classify)
+    fenced = None if classify else fence(Y, weight)
+    targets = Y if fenced is None else np.hstack([Y, fenced])  # which share all decompositions
+    scores = np.zeros((len(settings), *targets.shape))
+    score = partial(out_of_fold_scores, K, targets, settings=settings, weight=weight, rows=rows)
     for (_, test), part in zip(splits, run("fold", score, splits)):
         scores[:, test] = part
-    average = (average_classes if classify else average_numbers)(scores, Y, weight, settings)
-    (members,) = run("members", partial(fit_members, K, Y, weight=weight), [average.settings])
-    return Stack(average, members)
+    if classify:
+        average, targets = average_classes(scores, Y, weight, settings), Y
+    else:
+        average, targets = choose_targets(scores, Y, fenced, weight, settings)
+    (members,) = run("members", partial(fit_members, K, targets, weight=weight), [average.settings])
+    return Stack(average, members, int(np.sum(targets != Y)))
 
 
-def select_settings(settings: Sequence[Setting], *criteria: NDArray) -> NDArray:
-    """Positions of the settings that minimize a criterion in their family; the first criterion breaks ties."""
-    chosen = set()
+def fence(Y: NDArray, weight: NDArray) -> NDArray | None:
+    """Targets cut at three interquartile ranges beyond the quartiles; None where none is."""
+    weights = np.broadcast_to(weight[:, None], Y.shape)
+    low, high = np.quantile(Y, [0.25, 0.75], axis=0, weights=weights, method="inverted_cdf")
+    reach = np.where(high > low, 3.0 * (high - low), np.inf)
+    fenced = np.clip(Y, low - reach, high + reach)
+    return None if np.array_equal(fenced, Y) else fenced
+
+
+def select_settings(settings: Sequence[Setting], loss: NDArray) -> NDArray:
+    """Positions of the settings of least loss in every family, at most `N_BEST` of each."""
+    chosen: list[int] = []
     for family in dict.fromkeys(setting.family for setting in settings):
         index = np.array([i for i, setting in enumerate(settings) if setting.family == family])
-        for criterion in criteria:
-            chosen.add(int(index[np.lexsort((criteria[0][index], criterion[index]))[0]]))
+        chosen += index[np.argsort(loss[index], kind="stable")[:N_BEST]].tolist()
     return np.array(sorted(chosen))
 
 
 def average_classes(scores: NDArray, Y: NDArray, weight: NDArray, settings: Sequence[Setting]) -> Average:
-    """Calibrate out-of-fold scores of targets +-1, keep the best of every family, and weigh them by the Brier score."""
+    """Calibrate out-of-fold scores of targets +-1, weigh the best of every family by the Brier score, and sharpen."""
     onehot = (Y > 0.0).astype(float)
     calibration = calibrate(scores, onehot, weight)
     proba = calibration(scores)
     losses, hits = _log_loss(proba, onehot), proba.argmax(axis=2) == onehot.argmax(axis=1)
     figures = {"accuracy": hits @ weight / weight.sum(), "log_loss": losses @ weight / weight.sum()}
-    chosen = select_settings(settings, figures["log_loss"], -figures["accuracy"])
+    chosen = select_settings(settings, figures["log_loss"])
     average = _average(settings, chosen, scores, proba, onehot, weight, losses, figures)
-    hits = average.out_of_fold.argmax(axis=1) == onehot.argmax(axis=1)
+    kept = [settings.index(setting) for setting in average.settings]
+    averaged = [np.tensordot(weights, proba[kept], 1) for weights in (average.weights, average.weights_without_own)]
+    first, second = (fit_temperature(p, onehot, weight) for p in averaged)
+    out_of_fold = sharpen(averaged[0], first)
+    hits = out_of_fold.argmax(axis=1) == onehot.argmax(axis=1)
     average.family_scores["stack"] |= {
         "accuracy": float(hits @ weight / weight.sum()),
-        "log_loss": float(_log_loss(average.out_of_fold, onehot) @ weight / weight.sum()),
+        "log_loss": float(_log_loss(out_of_fold, onehot) @ weight / weight.sum()),
     }
-    kept = [settings.index(setting) for setting in average.settings]
     return average._replace(
         calibration=calibration.take(kept),
-        losses=4.0 * average.losses,  # in the units of Y
+        temperatures=(first, second),
+        out_of_fold=out_of_fold,
+        losses=4.0 * ((out_of_fold - onehot) ** 2).sum(axis=1),  # in the units of Y
         certificate=max(calibration.gradient, average.certificate),
     )
 
 
-def average_numbers(scores: NDArray, Y: NDArray, weight: NDArray, settings: Sequence[Setting]) -> Average:
-    """Keep the best of every family for standardized numbers, and weigh them by the squared error."""
-    errors = ((scores - Y) ** 2).mean(axis=2)
+def average_numbers(
+    scores: NDArray, Y: NDArray, weight: NDArray, settings: Sequence[Setting], truth: NDArray, robust: bool = False
+) -> Average:
+    """Weigh the best of every family by the squared error; figures and losses are those of the `truth`.
+
+    Where `robust`, rows with targets or predictions beyond three standard deviations weigh less in the weights.
+    """
+    mse = ((scores - Y) ** 2).mean(axis=2) @ weight / weight.sum()
+    chosen = select_settings(settings, mse)
+    errors = ((scores - truth) ** 2).mean(axis=2)
     mse = errors @ weight / weight.sum()
-    chosen = select_settings(settings, mse, np.abs(scores - Y).mean(axis=2) @ weight)
-    figures = {"r2": 1.0 - mse, "mse": mse}
-    average = _average(settings, chosen, scores, scores, Y, weight, errors, figures, normalize=False)
-    mse = float(average.losses @ weight / weight.sum() / Y.shape[1])
-    average.family_scores["stack"] |= {"r2": 1.0 - mse, "mse": mse}
-    return average
+    height = np.abs(np.concatenate([Y[None], scores[chosen]])).max(axis=(0, 2)) if robust else np.zeros(len(Y))
+    light = weight / np.maximum(1.0, height / 3.0) ** 2
+    average = _average(settings, chosen, scores, scores, Y, light, errors, {"r2": 1.0 - mse, "mse": mse}, False)
+    losses = ((average.out_of_fold - truth) ** 2).sum(axis=1)
+    loss = float(losses @ weight / weight.sum() / Y.shape[1])
+    average.family_scores["stack"] |= {"r2": 1.0 - loss, "mse": loss}
+    return average._replace(losses=losses)
+
+
+def choose_targets(
+    scores: NDArray, Y: NDArray, fenced: NDArray | None, weight: NDArray, settings: Sequence[Setting]
+) -> tuple[Average, NDArray]:
+    """The average of members fitted on the targets or, where some are extreme, on fenced ones, and these targets.
+
+    `scores` of fenced targets follow those of the others. Extreme targets hurt the members: they are only kept where
+    the out-of-fold error of the others is higher by 1.5 standard errors, which k equal rows alone cannot reach for
+    k <= 2.
+    """
+    q = Y.shape[1]
+    as_given = average_numbers(scores[:, :, :q], Y, weight, settings, Y, robust=fenced is not None)
+    if fenced is None:
+        return as_given, Y
+    cut = average_numbers(scores[:, :, q:], fenced, weight, settings, Y)
+    return (as_given, Y) if paired_z(as_given.losses, cut.losses, weight) > 1.5 else (cut, fenced)
 
 
 def _average(
@@ -316,8 +448,8 @@ def _average(
     part = stack_weights(predictions[chosen[free]], target, weight, normalize=normalize)
     reduced = np.zeros(len(chosen))
     reduced[free] = part.weights
-    out_of_fold = np.tensordot(full.weights, predictions[chosen], 1)
-    best = {family: _best_of(settings, family, list(figures.values())[-1]) for family in FAMILIES}
+    families = dict.fromkeys(setting.family for setting in settings)
+    best = {family: _best_of(settings, family, list(figures.values())[-1]) for family in families}
     table: dict[str, dict[str, float]] = {}
     for family, position in best.items():
         table[family] = {name: float(values[position]) for name, values in figures.items()}
@@ -327,15 +459,16 @@ def _average(
     z = paired_z(losses[best["flip"]], losses[best["clip"]], weight)
     kept = (full.weights > 0.0) | (reduced > 0.0)
     return Average(
-        tuple(settings[i] for i in chosen[kept]),
-        full.weights[kept],
-        reduced[kept],
-        None,
-        table,
-        _judge_negative_spectrum(z, _never_differ(settings, scores)),
-        out_of_fold,
-        ((out_of_fold - target) ** 2).sum(axis=1),
-        max(full.residual, part.residual),
+        settings=tuple(settings[i] for i in chosen[kept]),
+        weights=full.weights[kept],
+        weights_without_own=reduced[kept],
+        calibration=None,
+        temperatures=(1.0, 1.0),
+        family_scores=table,
+        negative_spectrum=_judge_negative_spectrum(z, _never_differ(settings, scores)),
+        out_of_fold=np.tensordot(full.weights, predictions[chosen], 1),
+        losses=losses[chosen[0]],
+        certificate=max(full.residual, part.residual),
     )
 
 

@@ -150,6 +150,20 @@ def feature_path(
     return coef, mean - np.tensordot(column_mean, coef, 1)
 
 
+def kernel_path(
+    K: NDArray, Y: NDArray, penalties: Sequence[float], weight: NDArray | None = None
+) -> tuple[NDArray, NDArray]:
+    """``min_f sum_i w_i (y_i - f(x_i))^2 + penalty * |K_c|_F * |f|^2``, f a constant plus a function of the kernel.
+
+    ``K_c`` is the centered matrix of a positive definite kernel; one Cholesky factorization per penalty. As for
+    `spectral_path`, ``f(x) = k_x @ coef + intercept`` with coefficients that sum to zero.
+    """
+    root, column_mean, centered = _center(K, weight)
+    mean = (root**2 * Y).mean(axis=0)
+    coef = root[:, :, None] * _ridge_path(centered, root * (Y - mean), penalties)
+    return coef, mean - np.tensordot(column_mean, coef, 1)
+
+
 def _ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArray:
     """``(A + penalty |A|_F I)^-1 target`` for every penalty, of shape (n, n_penalties, q); A is overwritten."""
     norm, diagonal = np.linalg.norm(A) or 1.0, np.diagonal(A).copy()
@@ -197,3 +211,16 @@ def neighbor_means(
         sums = nearer @ weighted + share[:, None] * (tied @ weighted)
         means[count] = sums[:, :-1] / sums[:, -1:]
     return {count: (means[count] + 1e-3 * means[1]) / 1.001 for count in counts}
+
+
+def class_distances(distances: NDArray, onehot: NDArray, count: int) -> NDArray:
+    """The mean distance (m, n_classes) to the `count` nearest items of every class; to all of a smaller class.
+
+    A class without items is as far away as the farthest item.
+    """
+    means = np.tile(distances.max(axis=1, initial=0.0)[:, None], (1, onehot.shape[1]))
+    for label, members in enumerate(onehot.T > 0.0):
+        size = min(count, int(members.sum()))
+        if size:
+            means[:, label] = np.partition(distances[:, members], size - 1, axis=1)[:, :size].mean(axis=1)
+    return means
