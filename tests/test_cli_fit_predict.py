@@ -1,6 +1,7 @@
 """``mercerless fit`` and ``mercerless predict`` from end to end."""
 
 import csv
+import json
 import pickle
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 pytest.importorskip("skops")
 
+from mercerless import persistence
 from mercerless.cli import main
 from mercerless.datasets import load_digit_shapes
 
@@ -184,8 +186,25 @@ def test_a_similarity_of_your_own():
     )
     assert main(["fit", "train.csv", "--similarity", "own:shared", "--learner", "neighbors"]) == 0
     Path("new.txt").write_text("ACACACAC\nGTGTGGTT\n")
-    assert main(["predict", "model.skops", "new.txt"]) == 0
+    assert main(["predict", "model.skops", "new.txt", "--similarity", "own:shared"]) == 0
     assert [row["prediction"] for row in read_predictions()] == ["even", "odd"]
+
+
+def test_a_model_does_not_choose_what_runs(capsys):
+    words = ["".join(RNG.choice(list("ACD" if i % 2 else "GTV"), 8)) for i in range(20)]
+    Path("train.csv").write_text("\n".join(["word,label", *(f"{word},{i % 2}" for i, word in enumerate(words))]))
+    assert main(["fit", "train.csv", "--learner", "neighbors"]) == 0
+    content = persistence.load("model.skops")
+    code = "open('ran', 'w').close()"  # timeit.timeit(new item, training item) runs both
+    forged = {**json.loads(content["description"]), "similarity": "timeit:timeit", "items": [code] * 20}
+    persistence.save({**content, "description": json.dumps(forged)}, "model.skops")
+    Path("new.txt").write_text("pass\n")
+    for consent in ([], ["--similarity", "levenshtein"], ["--similarity", "own:shared"]):
+        capsys.readouterr()
+        assert main(["predict", "model.skops", "new.txt", *consent]) == 2
+        message = capsys.readouterr().err
+        assert "--similarity timeit:timeit" in message and message.count("\n") == 1
+        assert not Path("ran").exists() and not Path("predictions.csv").exists()
 
 
 def test_the_output_never_replaces_an_input(model, capsys):
@@ -212,10 +231,6 @@ def test_no_formulas_in_what_is_written():
 
 @pytest.mark.parametrize("change", [{"n_columns": "many"}, {"items": 3}, {"kind": None}, {"roles": [1]}, None])
 def test_forged_descriptions_of_a_model(model, change, capsys):
-    import json
-
-    from mercerless import persistence
-
     content = persistence.load("model.skops")
     description = None if change is None else {**json.loads(content["description"]), **change}
     persistence.save({**content, "description": json.dumps(description)}, "model.skops")

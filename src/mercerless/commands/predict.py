@@ -18,7 +18,7 @@ from mercerless._validation import check_real
 from mercerless.commands import _common
 from mercerless.comparison import files, tables
 from mercerless.comparison.columns import coerce
-from mercerless.comparison.problem import as_distances, item_similarities
+from mercerless.comparison.problem import STRING_SIMILARITIES, as_distances, item_similarities
 
 DESCRIPTION = """\
 Predict for new items with a model from 'mercerless fit'. A model of a similarity or distance matrix takes one row per
@@ -44,6 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .skops file from 'mercerless fit'")
     parser.add_argument("data", metavar="DATA", help="the new items")
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file")
+    parser.add_argument("--similarity", metavar="MODULE:FUNCTION", help="yours that the model was fitted with, if any")
     parser.add_argument("--probabilities", action="store_true", help="also write the probability of every class")
     parser.add_argument("--output", metavar="CSV", default="predictions.csv", help="where they go (%(default)s)")
 
@@ -54,6 +55,7 @@ def run(args: argparse.Namespace) -> int:
     output = _common.check_output(args.output, ".csv")
     _common.check_not_input(output, args.model, args.data)
     estimator, description = load_model(args.model)
+    check_consent(description["similarity"], args.similarity)
     rows, ids = read_rows(args.data, args.array, description)
     try:
         predicted = estimator.predict(rows)
@@ -95,6 +97,15 @@ def load_model(path: str) -> tuple[Any, dict[str, Any]]:
     except (TypeError, KeyError, ValueError, AttributeError, RecursionError):
         raise ValueError(f"{path!r} was not written by 'mercerless fit', or by an older version: fit again.") from None
     return estimator, description
+
+
+def check_consent(similarity: str | None, given: str | None) -> None:
+    """Refuse to call a function that only the model's file names: the file would choose what code runs."""
+    if similarity is not None and similarity not in STRING_SIMILARITIES and similarity != given:
+        name = similarity if similarity.isprintable() else repr(similarity)
+        raise ValueError(
+            f"The model compares items with a function; if you know it and trust it, add --similarity {name}."
+        )
 
 
 def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Sequence[str] | None]:
