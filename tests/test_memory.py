@@ -98,6 +98,7 @@ REFUSE = {
     "DANKClassifier, three classes": (DANKClassifier(Gaussian(2.0)), three),
     "DANKClassifier, a matrix": (DANKClassifier("laplacian"), labels),
     "DANKRegressor": (DANKRegressor(Gaussian(2.0)), rows),
+    "DANKClassifier, search": (DANKClassifier(Gaussian(2.0), search=GradientSearch(0, 1), random_state=0), labels),
     "HyperRidge, landmarks": (HyperRidge(GaussianHyper(2.0), alpha=1e-3, n_landmarks=100, random_state=0), labels),
     "HyperRidge, all pairs": (HyperRidge(GaussianHyper(2.0), alpha=1e-3, n_landmarks=None), lambda: labels(25)),
     "HyperRidge, tensor": (HyperRidge(TensorHyper(2.0), alpha=1e-3), similarities),
@@ -121,7 +122,7 @@ def refused(model, X, y):
         model.fit(X, y)
 
 
-@pytest.mark.parametrize("name", REFUSE)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if "search" in n else n for n in REFUSE])
 def test_states_its_need_before_work_and_keeps_to_it(name):
     """A budget that is too small is refused with the need; with that as the budget, the peak stays below it."""
     model, data = REFUSE[name]

@@ -29,6 +29,7 @@ from mercerless.selection.descent import GradientSearch
 from mercerless.solvers.dank import WORKING_MATRICES, DankSolution, DankStep, Task, plain_machine, solve_dank
 
 _OUT_OF_SAMPLE = ("inductive", "nearest", "reciprocal", "hyper")
+_SEARCH_MATRICES = 26  # of all rows, at the peak of a search: those of one machine and of its derivative
 _CHECKED_ROWS = 2000  # a kernel of unknown definiteness is checked on so many rows
 
 
@@ -186,15 +187,14 @@ class _DANK(KernelEstimator):
     """What the classifier and the regressor share."""
 
     def _check_parameters(self) -> None:
-        check_scalar(self.C, "C", Real, min_val=0, include_boundaries="neither")
+        positive = {"C": self.C, "adaptivity": self.adaptivity, "tol": self.tol}
+        if isinstance(self.adaptivity, CenteringPenalty):
+            positive["penalty"] = positive.pop("adaptivity").penalty
+        for name, value in positive.items():
+            check_scalar(value, name, Real, min_val=0, include_boundaries="neither")
         if not np.isfinite(self.C):
             raise ValueError("C must be finite; use a large number such as 1e4 for a hard margin.")
-        name, value = "adaptivity", self.adaptivity
-        if isinstance(value, CenteringPenalty):
-            name, value = "penalty", value.penalty
-        check_scalar(value, name, Real, min_val=0, include_boundaries="neither")
         check_scalar(self.rank_penalty, "rank_penalty", Real, min_val=0)
-        check_scalar(self.tol, "tol", Real, min_val=0, include_boundaries="neither")
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         check_scalar(self.n_parts, "n_parts", Integral, min_val=1)
         if not (self.search is None or isinstance(self.search, GradientSearch)):
@@ -250,7 +250,9 @@ class _DANK(KernelEstimator):
             raise ValueError("GradientSearch needs a Gaussian kernel; search other kernels with GridSearchCV.")
         if any(np.any(task.weight != 1.0) for task in tasks):
             raise ValueError("GradientSearch takes no weights; repeat rows instead, or leave search=None.")
-        X = np.asarray(items, dtype=float)
+        X, n = np.asarray(items, dtype=float), len(y)
+        remedy = "search on fewer rows and take kernel_, C_ and epsilon_ from there, or raise memory_limit"
+        check_memory(8.0 * _SEARCH_MATRICES * n**2, f"GradientSearch on {n} rows", remedy=remedy)
         if self.kernel == "gaussian":
             kernel = Gaussian(np.full(X.shape[1], kernel.length_scale))
         return choose(
@@ -390,16 +392,11 @@ class _DANK(KernelEstimator):
         return 1.0 + self.extension_[task](items, self.support_vectors_) if len(self.support_) else 1.0
 
     def _borrowed(self, items: Any, task: int) -> NDArray:
-        twins = _nearest_twins if self.out_of_sample == "nearest" else _reciprocal_twins
         new = np.zeros(len(items)) if isinstance(self.kernel_, Precomputed) else self.kernel_.diag(items)
         rows = self.adaptation_[task].rows
         distance = new[:, None] + self._fit_diagonal[rows] - 2 * self._similarity(items, rows)
-        return self.adaptation_[task].matrix(rows[twins(distance)], self.support_)
-
-
-def _nearest_twins(distance: NDArray) -> NDArray:
-    """Nearest training row of every new item, from squared distances (n_new, n_train)."""
-    return np.argmin(distance, axis=1)
+        twins = np.argmin(distance, axis=1) if self.out_of_sample == "nearest" else _reciprocal_twins(distance)
+        return self.adaptation_[task].matrix(rows[twins], self.support_)
 
 
 def _reciprocal_twins(distance: NDArray) -> NDArray:
@@ -486,20 +483,17 @@ class DANKClassifier(ClassifierMixin, _DANK):
         The clusters of the parts, and the part of every support vector.
     centering_penalty_ : ndarray of shape (n_pairs,)
         The eta of every pair.
-    n_iter_ : int
-        Largest number of outer steps over the pairs.
-    n_evaluations_ : int
-        Products with the kernel matrix or its square, the unit that a gradient method pays per iteration.
+    n_iter_, n_evaluations_ : int
+        Largest number of outer steps over the pairs, and products with the kernel matrix or its square, the unit that
+        a gradient method pays per iteration.
     extension_ : tuple of Kernel
         With ``out_of_sample="hyper"``, F - 1 as a function for every pair.
     history_ : tuple of tuples
         Objective, relative gap on the working set and rank after every outer step, per pair.
     kernel_ : Kernel
         The base kernel, tuned if asked.
-    C_, epsilon_ : float
-        With a search, the values that were used.
-    tuning_ : Tuned
-        With a search, the course and result of the descent.
+    C_, epsilon_, tuning_ : float, float, Tuned
+        With a search, the values that were used, and the course and result of the descent.
     n_features_in_ : int
         Number of features.
 

@@ -201,46 +201,28 @@ def solve_dank(
         local_tol = tol if len(working) == n else max(local_tol, tol / 2)
         state, used, stopped = _outer_steps(problem, v[working], local_tol, max_iter, history, callback)
         evaluations += used + 1
-        everywhere = _on_all_rows(gram, problem, state, working, p)
-        v = everywhere.v
-        gap, b = duality_gap(everywhere.gradient, v, lo, hi, epsilon)
+        # the solution on all rows, where the others have v = 0
+        factor, offset = _factor(problem, state)
+        v, expansion = np.zeros((2, n))
+        v[working] = state.v
+        support = np.flatnonzero(v)
+        expansion[support] = v[support] * (factor @ offset)
+        gradient = p.copy()
+        gradient[working] -= state.smooth
+        rest = np.setdiff1d(np.arange(n), working, assume_unique=True)
+        gradient[rest] -= _decision(gram, rest, expansion)
+        gap, b = duality_gap(gradient, v, lo, hi, epsilon)
         gap /= gap_scale(p, v, epsilon)
-        gain = _gain(everywhere.gradient - b, lo, hi, epsilon)
-        violators = everywhere.rest[_largest(gain[everywhere.rest], 0.0, len(working))]
+        violators = rest[_largest(_gain(gradient - b, lo, hi, epsilon)[rest], 0.0, len(working))]
         if gap <= tol or stopped or (len(violators) == 0 and local_tol <= tol):
             break
         working = np.union1d(working, violators)
         local_tol = tol / 2
         del problem  # before a larger one is made
     return DankSolution(
-        v, everywhere.expansion, b + center, gap, state.value, np.flatnonzero(v), everywhere.factor, everywhere.offset,
-        tuple(history), len(history) - n_rounds, evaluations, len(working),
+        v, expansion, b + center, gap, state.value, support, factor, offset, tuple(history), len(history) - n_rounds,
+        evaluations, len(working),
     )  # fmt: skip
-
-
-class _AllRows(NamedTuple):
-    """A state of the working set, seen from all rows."""
-
-    v: NDArray
-    expansion: NDArray
-    gradient: NDArray
-    factor: NDArray
-    offset: NDArray
-    rest: NDArray  # rows outside the working set
-
-
-def _on_all_rows(gram: Gram, problem: _Problem, state: _State, working: NDArray, p: NDArray) -> _AllRows:
-    """Extend the working set's solution by zeros, and evaluate the gradient of the smooth part everywhere."""
-    factor, offset = _factor(problem, state)
-    v, expansion = np.zeros((2, len(p)))
-    v[working] = state.v
-    support = np.flatnonzero(v)
-    expansion[support] = v[support] * (factor @ offset)
-    gradient = p.copy()
-    gradient[working] -= state.smooth
-    rest = np.setdiff1d(np.arange(len(p)), working, assume_unique=True)
-    gradient[rest] -= _decision(gram, rest, expansion)
-    return _AllRows(v, expansion, gradient, factor, offset, rest)
 
 
 def _on_working_set(

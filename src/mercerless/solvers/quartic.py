@@ -50,10 +50,6 @@ class _Point(NamedTuple):
     q: NDArray  # A @ v**2
 
 
-def _soft(u: NDArray, threshold: NDArray | float) -> NDArray:
-    return np.sign(u) * np.maximum(np.abs(u) - threshold, 0.0)
-
-
 def project(z: NDArray, lo: NDArray, hi: NDArray) -> NDArray:
     """The nearest point to z with ``lo <= v <= hi``, ``sum(v) == 0``, exactly, in O(n log n).
 
@@ -152,7 +148,7 @@ def _hessian_block(problem: Quartic, point: _Point, rows: NDArray) -> NDArray:
     return H
 
 
-def _factor(H: NDArray):
+def _factor(H: NDArray) -> tuple[NDArray, bool]:
     """Cholesky factor of ``H``, in its place, with the smallest relative ridge that makes it possible."""
     n = len(H)
     diagonal = H.diagonal().copy()
@@ -171,7 +167,7 @@ def _factor(H: NDArray):
             H[i, :i] = H[:i, i]
 
 
-def _solve_on_plane(factor, rhs: NDArray, total: float) -> tuple[NDArray, float]:
+def _solve_on_plane(factor: tuple, rhs: NDArray, total: float) -> tuple[NDArray, float]:
     """Solve ``H d + b = rhs`` with ``sum(d) == total``."""
     both = cho_solve(factor, np.column_stack([rhs, np.ones_like(rhs)]), check_finite=False)
     b = (both[:, 0].sum() - total) / both[:, 1].sum()
@@ -210,8 +206,7 @@ def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray
 def _active_set_target(problem: Quartic, point: _Point, gradient: NDArray, b: float) -> tuple[NDArray | None, int]:
     """Maximizer of the quadratic model at ``point``, by a primal-dual active set method.
 
-    Returns None when the sets do not settle (a cycle, no free variable, or too many rounds), and the number
-    of rounds.
+    Returns None when the sets do not settle (a cycle, no free variable, or too many rounds), and the number of rounds.
     """
     lo, hi, epsilon, v = problem.lo, problem.hi, problem.epsilon, point.v
     h = _hessian_diagonal(problem, point)
@@ -221,7 +216,7 @@ def _active_set_target(problem: Quartic, point: _Point, gradient: NDArray, b: fl
     previous = b""
     for rounds in range(_MAX_ACTIVE_SET_ROUNDS):
         u = v + d + residual / h
-        z = _soft(u, epsilon / h)
+        z = np.sign(u) * np.maximum(np.abs(u) - epsilon / h, 0.0)
         state = np.where(z >= hi, 2, np.where(z <= lo, -2, np.sign(z))).astype(np.int8)
         if epsilon == 0:  # without a tube, zero is no kink: such a variable is free
             state[state == 0] = 1
@@ -239,9 +234,8 @@ def _active_set_target(problem: Quartic, point: _Point, gradient: NDArray, b: fl
         d[free] = 0.0
         rhs = gradient - _hessian_product(problem, point, d)
         signs = state[free] * epsilon
-        d[free], b = _solve_on_plane(
-            _factor(_hessian_block(problem, point, free)), rhs[free] - signs, -(v.sum() + d.sum())
-        )
+        factor = _factor(_hessian_block(problem, point, free))
+        d[free], b = _solve_on_plane(factor, rhs[free] - signs, -(v.sum() + d.sum()))
         residual = gradient - _hessian_product(problem, point, d) - b
         residual[free] = signs  # exact by construction; the recomputed value carries the ridge
     return None, _MAX_ACTIVE_SET_ROUNDS
