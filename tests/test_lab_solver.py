@@ -17,6 +17,7 @@ from mercerless.selection.averaging import combine
 from mercerless.selection.lab import (
     CHECKPOINTS,
     SELECTIONS,
+    Candidate,
     Expansion,
     LocalLearner,
     Rows,
@@ -65,25 +66,24 @@ def objectives(support):
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["evidence", "least_squares", "interpolation"])
-def test_gradients_equal_automatic_derivatives_and_central_differences(name, form, outputs):
-    torch = pytest.importorskip("torch")
-    assert torch
+def test_gradients_equal_central_differences_and_automatic_derivatives(name, form, outputs):
     X, support, H, Y = problem(outputs=outputs)
     S, objective = X[support], objectives(support)[name]
     F = np.zeros((len(X), 0)) if name == "interpolation" else fixed_columns(X)
     kernel = FORMS[form](H)
     ev = objective(kernel(X, S), F, Y, 1e-2)
     gradient = kernel.pullback(X, S, ev.kernel_gradient)
-    value, by_torch, ridge = oracle.torch_gradient(name, form, X, S, H, F, Y, 1e-2, support)
-    assert_allclose(ev.value, value, rtol=1e-10)
-    assert_allclose(gradient, by_torch, rtol=1e-8, atol=1e-10 * np.abs(by_torch).max())
-    assert_allclose(ev.ridge_gradient, ridge, rtol=1e-8)
 
     def at(z):
         return objective(kernel.with_theta(z[:-1])(X, S), F, Y, np.exp(z[-1])).value
 
     numeric = central_difference(at, np.append(kernel.theta, np.log(1e-2)))
     assert_allclose(np.append(gradient, ev.ridge_gradient), numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max())
+    pytest.importorskip("torch")
+    value, by_torch, ridge = oracle.torch_gradient(name, form, X, S, H, F, Y, 1e-2, support)
+    assert_allclose(ev.value, value, rtol=1e-10)
+    assert_allclose(gradient, by_torch, rtol=1e-8, atol=1e-10 * np.abs(by_torch).max())
+    assert_allclose(ev.ridge_gradient, ridge, rtol=1e-8)
 
 
 @pytest.mark.parametrize("name", ["evidence", "least_squares", "interpolation"])
@@ -326,14 +326,25 @@ def test_shared_bandwidths_need_few_rows_and_stop_when_they_gain_little():
 
 def test_further_rows_refine_and_bad_rows_are_undone():
     X, support, H, Y = problem(400, 12, 2)
-    S, held = X[support], Rows(X[300:], Y[300:])
+    rows, held = Rows(X, Y), np.arange(300, 400)
     start = Expansion("gaussian", support, np.log(H), np.log(1e-3))
     learner = LocalLearner("gaussian", Settings(n_support=12, max_iter=20))
     noise = np.random.default_rng(0).normal(size=(100, 1))
     good, bad = (lambda: Rows(X[:200], Y[:200])), (lambda: Rows(X[200:300], noise))
-    refined, errors = learner.refine(start, S, [good, bad], held, np.inf)
-    assert errors[0] < errors[1]
-    only, _ = learner.refine(start, S, [good], held, np.inf)
-    assert_array_equal(refined.log_bandwidths, only.log_bandwidths)
-    untouched, _ = learner.refine(start, S, [good], held, 0.0)
-    assert untouched is start
+    candidate = Candidate(start, np.zeros((0, 1)), np.zeros(0), curve=[(40, np.inf)])
+    refined = learner.refine(candidate, rows, [good, bad], held)
+    assert [iteration for iteration, _ in refined.curve] == [40, 60, 80]
+    assert refined.curve[1][1] < refined.curve[2][1]
+    only = learner.refine(candidate, rows, [good], held)
+    assert_array_equal(refined.expansion.log_bandwidths, only.expansion.log_bandwidths)
+    untouched = learner.refine(candidate._replace(curve=[(40, 0.0)]), rows, [good], held)
+    assert untouched.expansion is start
+
+
+@pytest.mark.parametrize("settings", [Settings(n_support=8, ridge=0.01), Settings("least_squares", n_support=8)])
+def test_a_given_ridge_is_kept_where_validation_chooses_no_iterations(settings):
+    X, _, _, Y = problem()
+    unlearned = Candidate(None, np.zeros((0, 1)), np.zeros(0), n_iter=0)
+    model = LocalLearner("gaussian", settings).learn_again(unlearned, Rows(X, Y)).expansion
+    assert_allclose(np.exp(model.log_ridge), 1e-5 if settings.ridge is None else settings.ridge)
+    assert_array_equal(model.log_bandwidths, np.tile(model.log_bandwidths[0], (8, 1)))

@@ -26,6 +26,7 @@ from mercerless._validation import (
 from mercerless.estimators.base import FittedEstimator, Progress, class_scores, signed_targets
 from mercerless.selection.calibration import Calibration, calibrate_scores
 from mercerless.selection.lab import (
+    ALL_ROWS,
     FORMS,
     OBJECTIVES,
     SELECTIONS,
@@ -40,7 +41,6 @@ from mercerless.selection.lab import (
     learning_rows,
     merge_rows,
     support_size,
-    tries_all_rows,
 )
 from mercerless.selection.scaling import BLOCK_BYTES, FeatureScaling, standard_scaling
 
@@ -48,16 +48,30 @@ from mercerless.selection.scaling import BLOCK_BYTES, FeatureScaling, standard_s
 class _LAB(FittedEstimator):
     """What the regressor and the classifier share: everything but the targets."""
 
-    n_support: Any
-    kernel: str
-    selection: str
-    objective: str
-    alpha: float | None
-    validation_fraction: float | None
-    max_iter: int
-    max_rows: int | None
-    random_state: Any
     forms_: list[LocalForm]
+
+    def __init__(
+        self,
+        n_support: int | float | str | Growth = "auto",
+        *,
+        kernel: str = "auto",
+        selection: str = "kmeans",
+        objective: str = "evidence",
+        alpha: float | None = None,
+        validation_fraction: float | None = 0.2,
+        max_iter: int = 150,
+        max_rows: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.n_support = n_support
+        self.kernel = kernel
+        self.selection = selection
+        self.objective = objective
+        self.alpha = alpha
+        self.validation_fraction = validation_fraction
+        self.max_iter = max_iter
+        self.max_rows = max_rows
+        self.random_state = random_state
 
     def _check_parameters(self, n: int) -> None:
         for name, options in (("kernel", ("auto", *FORMS)), ("selection", SELECTIONS), ("objective", OBJECTIVES)):
@@ -106,7 +120,7 @@ class _LAB(FittedEstimator):
             linear=d <= max(50, m),
         )
         defaults = isinstance(self.n_support, str) and settings.learns_ridge and self.validation_fraction is not None
-        all_rows = defaults and tries_all_rows(n)
+        all_rows = defaults and 5 <= n <= ALL_ROWS
         return Plan(settings, self.kernel, rows, more, all_rows, self.validation_fraction, d)
 
     def _learn(
@@ -138,17 +152,8 @@ class _LAB(FittedEstimator):
     def _finish(self, solution: LABSolution, units: FeatureScaling, **others: Any) -> None:
         """Set everything together, so that an interrupted fit leaves nothing half done."""
         forms = [form.in_units(units.center, units.scale) for form in solution.forms]
-        support = np.concatenate([form.support for form in forms])
         self._set_fitted(
-            forms_=forms,
-            scaling_=forms[0].scaling,
-            support_=support,
-            support_vectors_=np.vstack([form.support_vectors for form in forms]),
-            bandwidths_=np.vstack([form.bandwidths for form in forms]),
-            dual_coef_=np.hstack([form.weight * form.dual_coef for form in forms]),
-            alpha_=np.array([form.alpha for form in forms]),
-            n_support_=len(np.unique(support)),
-            n_parameters_=sum(form.n_parameters for form in forms) + forms[0].coef.size + forms[0].intercept.size,
+            **_stacked(forms),
             loss_curve_=solution.blend.loss_curve,
             validation_curve_=solution.blend.curves,
             validation_errors_=solution.blend.errors,
@@ -288,29 +293,6 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     True
     """
 
-    def __init__(
-        self,
-        n_support: int | float | str | Growth = "auto",
-        *,
-        kernel: str = "auto",
-        selection: str = "kmeans",
-        objective: str = "evidence",
-        alpha: float | None = None,
-        validation_fraction: float | None = 0.2,
-        max_iter: int = 150,
-        max_rows: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.n_support = n_support
-        self.kernel = kernel
-        self.selection = selection
-        self.objective = objective
-        self.alpha = alpha
-        self.validation_fraction = validation_fraction
-        self.max_iter = max_iter
-        self.max_rows = max_rows
-        self.random_state = random_state
-
     @with_callbacks
     def fit(
         self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
@@ -446,16 +428,18 @@ class LABClassifier(ClassifierMixin, _LAB):
         class_weight: dict | str | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.n_support = n_support
-        self.kernel = kernel
-        self.selection = selection
-        self.objective = objective
-        self.alpha = alpha
-        self.validation_fraction = validation_fraction
-        self.max_iter = max_iter
-        self.max_rows = max_rows
+        super().__init__(
+            n_support,
+            kernel=kernel,
+            selection=selection,
+            objective=objective,
+            alpha=alpha,
+            validation_fraction=validation_fraction,
+            max_iter=max_iter,
+            max_rows=max_rows,
+            random_state=random_state,
+        )
         self.class_weight = class_weight
-        self.random_state = random_state
 
     @with_callbacks
     def fit(
@@ -543,6 +527,22 @@ class LABClassifier(ClassifierMixin, _LAB):
         """
         scores = self._scores(X)
         return self.calibration_(class_scores(scores))
+
+
+def _stacked(forms: list[LocalForm]) -> dict[str, Any]:
+    """The attributes of all forms together."""
+    support = np.concatenate([form.support for form in forms])
+    return {
+        "forms_": forms,
+        "scaling_": forms[0].scaling,
+        "support_": support,
+        "support_vectors_": np.vstack([form.support_vectors for form in forms]),
+        "bandwidths_": np.vstack([form.bandwidths for form in forms]),
+        "dual_coef_": np.hstack([form.weight * form.dual_coef for form in forms]),
+        "alpha_": np.array([form.alpha for form in forms]),
+        "n_support_": len(np.unique(support)),
+        "n_parameters_": sum(form.n_parameters for form in forms) + forms[0].coef.size + forms[0].intercept.size,
+    }
 
 
 def _check_support(n_support: Any, n: int) -> None:

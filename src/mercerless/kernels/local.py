@@ -26,20 +26,7 @@ class _Local(Kernel):
         self.bandwidths = bandwidths
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
-        """The matrix of ``k(x, y_j)`` with the bandwidths of center ``j`` in column ``j``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-            The rows.
-        Y : array-like of shape (m, n_features) or None, default=None
-            The centers, one per row of `bandwidths`; None means X.
-
-        Returns
-        -------
-        ndarray of shape (n, m)
-            The matrix, in column order; float32 when both inputs are.
-        """
+        """``k(x, y_j)`` with the bandwidths of center ``j`` in column ``j``, in column order; float32 when both are."""
         X, Y, widths = self._check_arguments(X, Y)
         out = np.empty((len(Y), len(X)), dtype=X.dtype)
         prepared = self._prepare_blocks(Y, widths)
@@ -51,39 +38,14 @@ class _Local(Kernel):
         return out.T
 
     def diag(self, X: ArrayLike) -> NDArray:
-        """The diagonal: ones, as every center has distance 0 to itself.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-            The rows.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            Ones.
-        """
+        """Ones, as every center has distance 0 to itself."""
         X = check_real(X)
         return np.ones(len(X), dtype=X.dtype)
 
     def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike, K: NDArray | None = None) -> NDArray:
-        """The gradient of ``sum(G * k(X, Y))`` in the logarithms of the bandwidths.
+        """The gradient of ``sum(G * k(X, Y))`` in the logarithms of the bandwidths, center after center, in float64.
 
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-            The rows.
-        Y : array-like of shape (m, n_features) or None
-            The centers; None means X.
-        G : array-like of shape (n, m)
-            The cotangent.
-        K : ndarray of shape (n, m) or None, default=None
-            ``k(X, Y)`` where it is already known, which saves evaluating it again.
-
-        Returns
-        -------
-        ndarray of shape (n_theta,)
-            The gradient, in float64, in the order of ``bandwidths.ravel()``.
+        A known ``K = k(X, Y)`` is not evaluated again.
         """
         X, Y, widths = self._check_arguments(X, Y)
         K = self(X, Y) if K is None else K
@@ -105,28 +67,11 @@ class _Local(Kernel):
 
     @property
     def theta(self) -> NDArray:
-        """The logarithms of the bandwidths, center after center.
-
-        Returns
-        -------
-        ndarray of shape (n_theta,)
-            ``log(bandwidths).ravel()``.
-        """
+        """``log(bandwidths).ravel()``."""
         return np.log(np.asarray(self.bandwidths, dtype=float)).ravel()
 
     def with_theta(self, theta: ArrayLike) -> "_Local":
-        """A copy with other bandwidths.
-
-        Parameters
-        ----------
-        theta : array-like of shape (n_theta,)
-            The logarithms of the bandwidths.
-
-        Returns
-        -------
-        Kernel
-            A new kernel of the same form.
-        """
+        """A copy with other bandwidths, from their logarithms."""
         shape = np.shape(self.bandwidths)
         theta = np.asarray(theta, dtype=float)
         if theta.shape != (int(np.prod(shape)),):

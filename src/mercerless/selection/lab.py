@@ -1,7 +1,7 @@
 """The choice of a local kernel model: scaling, support, start, descent, growth, validation, weights of its forms."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -42,7 +42,7 @@ OBJECTIVES = ("evidence", "least_squares", "interpolation")
 SELECTIONS = ("kmeans", "y", "random", "extreme")
 CHECKPOINTS = (0, 5, 10, 20, 40, 80, 150)
 _AUTO_FORMS = ("gaussian", "laplace")
-_ALL_ROWS = 1000  # up to so many rows kernel ridge regression on all of them is tried too
+ALL_ROWS = 1000  # up to so many rows kernel ridge regression on all of them is tried too
 _MAX_SUPPORT = 200
 _LEARNING_ROWS = 10_000  # the bandwidths of larger data are learned on blocks of at least so many rows
 _ROWS_PER_POINT = 20  # of a support point
@@ -316,6 +316,7 @@ class _Checkpoint(NamedTuple):
     predictions: NDArray
 
 
+@dataclass
 class Watch:
     """Follows a descent: reports every iteration, judges some on validation rows, and says when going on is no use.
 
@@ -323,17 +324,12 @@ class Watch:
     the predictions of another form for the validation rows, by iteration: a descent that they leave no weight ends.
     """
 
-    def __init__(
-        self,
-        report: Report = _silent,
-        validation: Rows | None = None,
-        checkpoints: Sequence[int] = (),
-        limit: int | None = None,
-        rival: Mapping[int, NDArray] | None = None,
-    ):
-        self.report, self.validation, self.checkpoints = report, validation, checkpoints
-        self.limit, self.rival = limit, rival or {}
-        self.kept: list[_Checkpoint] = []
+    report: Report = _silent
+    validation: Rows | None = None
+    checkpoints: Sequence[int] = ()
+    limit: int | None = None
+    rival: Mapping[int, NDArray] = field(default_factory=dict)
+    kept: list[_Checkpoint] = field(default_factory=list)
 
     def start(self, problem: LocalRegression, state: State) -> bool:
         """Judge the start; True ends the descent before it begins."""
@@ -449,8 +445,10 @@ class LocalLearner:
         steps = CHECKPOINTS if self.settings.growth is None else ()  # growth has its own rule when to stop
         watches: list[Watch] = []
         for (train, valid), support in zip(folds, supports):
-            watch = Watch(self.report, rows.take(valid), steps, len(watches[0].kept) if watches else None)
-            if rival is not None and not watches:
+            watch = Watch(self.report, rows.take(valid), steps)
+            if watches:
+                watch.limit = len(watches[0].kept)
+            elif rival is not None:
                 watch.rival = rival.checkpoints
             _, loss, certificate = self.learn(rows.take(train), support, watch)
             watches.append(watch)
@@ -473,40 +471,42 @@ class LocalLearner:
         settings = self.settings
         support = select_support(rows.X, rows.Y, settings.n_support, settings.selection, settings.seed)
         if settings.growth is None and candidate.n_iter == 0:
-            end = self.learn_shared(rows, support)
-            widths = np.tile(end.log_bandwidths, (len(support), 1))
-            return candidate._replace(expansion=Expansion(self.form, support, widths, end.log_ridge), loss=np.zeros(0))
+            state = self._tiled(self.learn_shared(rows, support), len(support))
+            expansion = Expansion(self.form, support, state.log_bandwidths, state.log_ridge)
+            return candidate._replace(expansion=expansion, loss=np.zeros(0))
         if settings.growth is None:
             settings = settings._replace(max_iter=candidate.n_iter)
         expansion, loss, certificate = replace(self, settings=settings).learn(rows, support)
         return candidate._replace(expansion=expansion, loss=loss, certificate=certificate)
 
     def refine(
-        self, model: Expansion, S: NDArray, blocks: Iterable[Callable[[], Rows]], validation: Rows, error: float
-    ) -> tuple[Expansion, list[float]]:
-        """Continue the descent on further blocks of rows; a block whose result is worse on validation rows is undone.
+        self, candidate: Candidate, rows: Rows, blocks: Iterable[Callable[[], Rows]], held: NDArray
+    ) -> Candidate:
+        """Continue the descent on further blocks, with a point of the validation curve after each.
 
-        S are the centers, `error` is the validation error so far; also returns those after every block.
+        One whose result is worse on the held-out rows is undone.
         """
-        errors = []
+        model, curve, held_out = candidate.expansion, list(candidate.curve), rows.take(held)
+        assert model is not None
+        best = min([error for _, error in curve], default=np.inf)
         for block in blocks:
-            rows = block()
-            problem = self.problem(rows, model.support, S)
+            further = block()
+            problem = self.problem(further, model.support, rows.X[model.support])
             end = descend(
                 problem,
                 model.log_bandwidths,
                 model.log_ridge,
-                pull=1 / (9 * len(rows)),
+                pull=1 / (9 * len(further)),
                 learn_ridge=self.settings.learns_ridge,
                 max_iter=min(20, self.settings.max_iter),
                 watch=partial(Watch(self.report).after, f"{self.form}: further rows", problem),
             ).end
-            residual = problem.predict(end, validation.X) - validation.Y
-            errors.append(float(np.mean(np.sum(residual**2, axis=1))))
-            if errors[-1] < error:
-                error = errors[-1]
-                model = model._replace(log_bandwidths=end.log_bandwidths, log_ridge=end.log_ridge)
-        return model, errors
+            residual = problem.predict(end, held_out.X) - held_out.Y
+            error = float(np.mean(np.sum(residual**2, axis=1)))
+            curve.append((curve[-1][0] + 20, error))
+            if error < best:
+                best, model = error, model._replace(log_bandwidths=end.log_bandwidths, log_ridge=end.log_ridge)
+        return candidate._replace(expansion=model, curve=curve)
 
 
 def grow(problem: LocalRegression, state: State, support: NDArray, settings: Settings) -> NDArray:
@@ -674,28 +674,22 @@ def blend_forms(
     held = np.concatenate([valid for _, valid in folds]) if folds else np.zeros(0, dtype=int)
     share, errors = _weigh(candidates, rows.take(held), 3 if all_rows else 2)
     kept = [name for name in candidates if share[name] > 0]
-    for name in [name for name in kept if name in learners]:
-        candidates[name] = learners[name].learn_again(candidates[name], rows)
-        if more and len(folds) == 1 and settings.objective != "interpolation":
-            candidates[name] = _refined(learners[name], candidates[name], rows, held, more)
+    blocks = more if len(folds) == 1 and settings.objective != "interpolation" else ()
     expansions = []
     for name in kept:
+        if name in learners:
+            learned = learners[name].learn_again(candidates[name], rows)
+            candidates[name] = learners[name].refine(learned, rows, blocks, held)
         model = candidates[name].expansion
         assert model is not None
         model = with_coefficients(model, rows, settings, total if model.linear_weight is None else None)
         expansions.append(model._replace(weight=share[name]))
     main = candidates[max(kept, key=lambda name: (name in learners, share[name]))]
     residual = np.sum([e.weight * e.predict(rows.X, rows.X) for e in expansions], axis=0) - rows.Y
-    return Blend(
-        expansions,
-        held,
-        np.sum([share[name] * candidates[name].predictions for name in kept], axis=0),
-        {name: np.array(candidate.curve) for name, candidate in candidates.items() if candidate.curve},
-        errors,
-        main.loss,
-        main.certificate,
-        float(np.max(np.sum(residual**2, axis=1))),
-    )
+    max_error = float(np.max(np.sum(residual**2, axis=1)))
+    predictions = np.sum([share[name] * candidates[name].predictions for name in kept], axis=0)
+    curves = {name: np.array(candidate.curve) for name, candidate in candidates.items() if candidate.curve}
+    return Blend(expansions, held, predictions, curves, errors, main.loss, main.certificate, max_error)
 
 
 def _candidates(
@@ -728,18 +722,6 @@ def _weigh(
         return {name: float(w) for name, w in zip(candidates, share)}, errors
     best = min(candidates, key=lambda name: candidates[name].loss[-1] if len(candidates[name].loss) else np.inf)
     return {name: float(name == best) for name in candidates}, {}
-
-
-def _refined(
-    learner: LocalLearner, candidate: Candidate, rows: Rows, held: NDArray, more: Sequence[Callable[[], Rows]]
-) -> Candidate:
-    """The candidate after further rows, with its longer validation curve."""
-    model, last = candidate.expansion, candidate.curve[-1][0]
-    assert model is not None
-    error = min(error for _, error in candidate.curve)
-    refined, later = learner.refine(model, rows.X[model.support], more, rows.take(held), error)
-    curve = [*candidate.curve, *((last + 20 * (i + 1), error) for i, error in enumerate(later))]
-    return candidate._replace(expansion=refined, curve=curve)
 
 
 @dataclass(frozen=True)
@@ -857,11 +839,6 @@ def learning_blocks(n: int, limit: int, random: np.random.RandomState) -> tuple[
     return rows, [block for block in more if len(block) >= limit // 2]
 
 
-def tries_all_rows(n: int) -> bool:
-    """Whether so many rows are few enough for kernel ridge regression on all of them."""
-    return 5 <= n <= _ALL_ROWS
-
-
 class LABSolution(NamedTuple):
     """A fitted model in standardized units."""
 
@@ -906,19 +883,9 @@ def fit_lab(
 
 def _fitted_form(table: Table, plan: Plan, rows: Rows, scaling: FeatureScaling, e: Expansion) -> LocalForm:
     support = table.merged.first[plan.rows[e.support]]
-    return LocalForm(
-        e.form,
-        e.kernel,
-        support,
-        take_rows(table.X, support).astype(np.float64),
-        rows.X[e.support].astype(np.float64),
-        e.coef.T,
-        e.linear[1:].T,
-        e.linear[0],
-        float(np.exp(e.log_ridge)),
-        e.weight,
-        scaling,
-    )
+    vectors, centers = take_rows(table.X, support).astype(np.float64), rows.X[e.support].astype(np.float64)
+    coef, intercept, alpha = e.linear[1:].T, e.linear[0], float(np.exp(e.log_ridge))
+    return LocalForm(e.form, e.kernel, support, vectors, centers, e.coef.T, coef, intercept, alpha, e.weight, scaling)
 
 
 def _split(table: Table, plan: Plan, rows: Rows, labels: NDArray | None, random: np.random.RandomState) -> list[Split]:

@@ -102,23 +102,8 @@ def evidence(K: NDArray, F: NDArray, Y: NDArray, ridge: float, weight: NDArray |
     ``coef = A^-1 Phi^T Y``, ``Q = |Y - Phi coef|^2 / N + ridge |coef|^2``: the coefficients have a Gaussian prior of
     variance ``noise / (ridge N)``, and the noise is eliminated. Unlike a squared error, E has a minimum in the ridge.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, m)
-        The kernel matrix.
-    F : ndarray of shape (n, q)
-        Fixed columns (ones, features).
-    Y : ndarray of shape (n, n_outputs)
-        The targets; the outputs share noise and ridge.
-    ridge : float
-        The positive ridge.
-    weight : ndarray of shape (n,) or None, default=None
-        Weights of the rows.
-
-    Returns
-    -------
-    Evaluation
-        The value and its exact derivatives. Cost ``O(n p^2)``.
+    K is the kernel matrix (n, m), F are fixed columns (n, q), Y the targets (n, n_outputs), which share the noise.
+    The derivatives are exact. Cost ``O(n p^2)``.
     """
     Phi, Y, N = _weighted(K, F, Y, weight)
     p, m = Phi.shape[1], K.shape[1]
