@@ -5,11 +5,12 @@ import pytest
 from oracles.hyper import flipped_matrices
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
+from mercerless.comparison.schedule import keep_groups
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge
 from mercerless.inspection.hyper import KernelLineDisplay, LearnedKernelDisplay
 from mercerless.kernels.hyper import GaussianHyper, WishartHyper
@@ -142,6 +143,18 @@ def test_cv_may_be_an_iterable_or_a_splitter(make):
     assert default.score(X, X[:, 0]) > 0.9
     with pytest.raises(ValueError, match="hold out every row once"):
         HyperRidge("gaussian", cv=folds[:2]).fit(X, y)
+
+
+def test_compare_hands_folds_that_keep_groups_whole():
+    X, y = load_iris(return_X_y=True)
+    X, y, groups = X[::2], y[::2], np.arange(75) // 3
+    folds = list(GroupKFold(3).split(X, y, groups))
+    model = make_pipeline(StandardScaler(), HyperClassifier(random_state=0))
+    keep_groups(model, folds)
+    assert model[-1].cv is folds
+    expected = HyperClassifier(HyperRidge("gaussian", n_parts="auto", cv=folds, tol=1e-4), cv=folds, random_state=0)
+    Z = StandardScaler().fit_transform(X)
+    assert repr(model.fit(X, y)[-1].cv_results_) == repr(expected.fit(Z, y).cv_results_)
 
 
 def test_the_learner_of_a_regressor_and_its_machine_speak_of_the_values_given():
