@@ -187,7 +187,7 @@ BUGS = [
         "flip = -1.0 if len(present) == 2 else 1.0",
         f"{KREIN} -k pairs",
     ),
-    Bug("svm-squared-cost", "cost = 2.0 * C * (np.ones(n)", "cost = C * (np.ones(n)", f"{KREIN} -k squared"),
+    Bug("svm-squared-cost", "beta = 2.0 * C * w * sign * loss", "beta = C * w * sign * loss", f"{KREIN} -k squared"),
     # asymmetric ridge
     Bug(
         "asymmetric-no-transpose",
