@@ -120,6 +120,45 @@ def test_mutated_models(tmp_path, capsys):
     attack()
 
 
+def test_forged_descriptions(tmp_path, capsys):
+    pytest.importorskip("skops")
+    from mercerless import KreinRidge
+
+    plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
+    values = plain | st.lists(plain, max_size=3) | st.dictionaries(st.text(max_size=3), plain, max_size=3)
+    typed = {
+        "learner": st.text(), "takes": st.sampled_from(["symmetric", "distances", "given", "directed", "", "x"]),
+        "kind": st.sampled_from(["similarity", "distance", "dissimilarity", "table", "strings", "", "x"]),
+        "largest": st.floats(), "smallest": st.floats(), "prepared": st.booleans(),
+        "n_columns": st.sampled_from([12, 12, 1, 2, 0, -1, 10**15]),
+        "roles": st.none() | st.dictionaries(st.sampled_from("abc"), st.sampled_from(["number", "text", "date", ""])),
+        "ids": st.none() | st.lists(st.text(max_size=2), max_size=12, min_size=12),
+        "items": st.none() | st.lists(st.text(max_size=2), max_size=12, min_size=12),
+        "similarity": st.none() | st.sampled_from(["levenshtein", "", "x", "x:y", "math:hypot"]),
+    }  # fmt: skip
+    start = {
+        "learner": "ridge", "takes": "symmetric", "kind": "similarity", "largest": 1.0, "smallest": 0.0,
+        "n_columns": 12, "prepared": False, "roles": None, "ids": None, "items": None, "similarity": None,
+    }  # fmt: skip
+    model = KreinRidge("precomputed").fit(X @ X.T, X[:, 0])
+    np.save(tmp_path / "new.npy", (X @ X.T)[:3])
+    (tmp_path / "new.csv").write_text("a,b\n1,x\n2,y\n")
+    (tmp_path / "new.txt").write_text("AC\nGT\n")
+    path = tmp_path / "bad.skops"
+
+    @FUZZ
+    @given(st.fixed_dictionaries({}, optional=typed), st.fixed_dictionaries({}, optional=dict.fromkeys(typed, values)))
+    def attack(likely, unlikely):
+        forged = start | likely | (unlikely if len(unlikely) == 1 else {})
+        persistence.save({"estimator": model, "description": json.dumps(forged)}, path)
+        for name in ("new.npy", "new.csv", "new.txt"):
+            code = main(["predict", str(path), str(tmp_path / name), "--output", str(tmp_path / "out.csv")])
+            errors = capsys.readouterr().err
+            assert code in (0, 2) and errors.count("\n") == (code == 2)
+
+    attack()
+
+
 def test_mutated_records_of_a_run_are_run_again(tmp_path):
     task = Task(learner="dummy", repeat=0, fold=1)
     Store(tmp_path).put(Record(task, 30, {"accuracy": 0.5}, target=np.arange(3), predicted=np.arange(3)))

@@ -91,12 +91,27 @@ def load_model(path: str) -> tuple[Any, dict[str, Any]]:
     model = persistence.load(path)
     try:
         estimator, description = model["estimator"], json.loads(model["description"])
-        known = all(isinstance(description[key], kind) for key, kind in FIELDS.items())
-        if not (known and callable(estimator.predict)):
+        if not (is_sound(description) and callable(estimator.predict)):
             raise ValueError
     except (TypeError, KeyError, ValueError, AttributeError, RecursionError):
         raise ValueError(f"{path!r} was not written by 'mercerless fit', or by an older version: fit again.") from None
     return estimator, description
+
+
+def is_sound(description: dict[str, Any]) -> bool:
+    """Tell whether a description has every field, of its type, and none that contradicts another."""
+    if not all(isinstance(description[key], kind) for key, kind in FIELDS.items()):
+        return False
+    roles, ids, items = (description[key] for key in ("roles", "ids", "items"))
+    texts = [*(roles or {}).values(), *(ids or ()), *(items or ())]
+    columns = items if items is not None or description["kind"] == "table" else ids
+    return (
+        all(isinstance(text, str) for text in texts)
+        and description["n_columns"] > 0
+        and (columns is None or len(columns) == description["n_columns"])
+        and (items is None or description["similarity"] is not None)
+        and (bool(roles) or (roles is None and not description["prepared"]))
+    )
 
 
 def check_consent(similarity: str | None, given: str | None) -> None:
