@@ -181,7 +181,7 @@ def test_a_graph_is_not_taken_for_distances():
 
 def test_what_contradicts_itself_is_asked_for(blobs, distances):
     filled = np.array(distances)
-    np.fill_diagonal(filled, filled.max())  # so that no item is its own neighbour
+    np.fill_diagonal(filled, filled.max())  # so that no item is its own neighbor
     with pytest.raises(ValueError, match="say which with input='similarity', 'distance' or 'dissimilarity'"):
         automatic().fit(filled, blobs[1])
     assert automatic(input="dissimilarity").fit(filled, blobs[1]).input_ == "dissimilarity"

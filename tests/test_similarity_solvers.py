@@ -1,4 +1,4 @@
-"""The stack's solvers against dense formulas, general optimisers, and the optimality conditions."""
+"""The stack's solvers against dense formulas, general optimizers, and the optimality conditions."""
 
 import numpy as np
 import pytest
@@ -252,7 +252,7 @@ def test_out_of_fold_scores_do_not_see_the_test_part():
 
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_calibration_equals_a_general_optimiser(n_classes, sign):
+def test_calibration_equals_a_general_optimizer(n_classes, sign):
     labels = RANDOM.randint(n_classes, size=60)
     onehot = np.eye(n_classes)[labels]
     scores = sign * 50.0 * onehot + 40.0 * RANDOM.normal(size=(5, 60, n_classes)) + 7.0

@@ -178,7 +178,7 @@ def recipes(kind, regression):
     yield f"{label} raw", make_pipeline(*center, FunctionTransformer()), machines
     features = make_pipeline(*center, SimilarityFeatures(kernel="precomputed"), StandardScaler())
     yield f"{label} features", features, [machine(C=C, kernel="linear", max_iter=100_000) for C in PENALTIES]
-    yield "neighbours", "distances", [neighbors(k, metric="precomputed") for k in NEIGHBORS]
+    yield "neighbors", "distances", [neighbors(k, metric="precomputed") for k in NEIGHBORS]
 
 
 def _score(truth, predictions, regression):

@@ -70,7 +70,7 @@ for mode in ("clip", "flip", "square"):
     search = GridSearchCV(recipe, {"svc__C": [1e-4, 1e-3, 1e-2, 1e-1, 1, 10]}, cv=5).fit(D[train, train], y[train])
     scores[f"SVC, {mode}"] = search.score(D[test, train], y[test])
 neighbors = GridSearchCV(KNeighborsClassifier(metric="precomputed"), {"n_neighbors": [1, 3, 5, 9, 15, 25]}, cv=5)
-scores["neighbours"] = neighbors.fit(D[train, train], y[train]).score(D[test, train], y[test])
+scores["neighbors"] = neighbors.fit(D[train, train], y[train]).score(D[test, train], y[test])
 
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
 ax.barh(list(scores)[::-1], list(scores.values())[::-1], color=["#7F7F7F"] * (len(scores) - 1) + ["#D55E00"])

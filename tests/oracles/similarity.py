@@ -1,4 +1,4 @@
-"""Independent routes for the similarity stack: dense formulas, loops and general-purpose optimisers."""
+"""Independent routes for the similarity stack: dense formulas, loops and general-purpose optimizers."""
 
 import numpy as np
 from scipy.optimize import linprog, minimize, minimize_scalar
@@ -9,8 +9,8 @@ def spectral_ridge(K, Y, family, penalty, K_new):
     """Centre, transform the spectrum, form the new rows' transformed similarities, and solve the ridge system."""
     n = len(K)
     H = np.eye(n) - 1.0 / n
-    centred = H @ K @ H
-    s, V = np.linalg.eigh(centred)
+    centered = H @ K @ H
+    s, V = np.linalg.eigh(centered)
     keep = np.abs(s) > 1e-8 * np.abs(s).max()
     s, V = s[keep], V[:, keep]
     t = {"clip": np.maximum(s, 0.0), "flip": np.abs(s), "square": s**2}[family]
@@ -22,7 +22,7 @@ def spectral_ridge(K, Y, family, penalty, K_new):
 
 
 def feature_ridge(F, Y, penalty, F_new, standardize):
-    """Primal ridge regression on centred (standardised) columns."""
+    """Primal ridge regression on centered (standardized) columns."""
     mean = F.mean(axis=0)
     scale = F.std(axis=0) if standardize else np.ones(F.shape[1])
     A, B = (F - mean) / scale, (F_new - mean) / scale
@@ -31,7 +31,7 @@ def feature_ridge(F, Y, penalty, F_new, standardize):
 
 
 def neighbor_mean(distances, Y, k):
-    """Sort every row; without ties this is what k nearest neighbours means."""
+    """Sort every row; without ties this is what k nearest neighbors means."""
     means = np.array([Y[np.argsort(row)[:k]].mean(axis=0) for row in distances])
     nearest = np.array([Y[np.argmin(row)] for row in distances])
     return (means + 1e-3 * nearest) / 1.001
@@ -48,7 +48,7 @@ def calibration_value(theta, scores, onehot, weight, slope_precision=0.05, offse
 
 
 def calibration(scores, onehot, weight):
-    """The minimiser by a general bounded optimiser."""
+    """The minimizer by a general bounded optimizer."""
     start = np.concatenate([[1.0], np.zeros(onehot.shape[1])])
     bounds = [(0.0, None)] + [(None, None)] * onehot.shape[1]
     result = minimize(
@@ -103,7 +103,7 @@ def weights_value(v, predictions, Y, weight, penalty):
 
 
 def sparse_machine_dual(K, y, C):
-    """The optimal value of the 1-norm machine from its dual linear programme."""
+    """The optimal value of the 1-norm machine from its dual linear program."""
     signed = y[:, None] * K
     result = linprog(
         -np.ones(len(y)),

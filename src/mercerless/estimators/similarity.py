@@ -271,7 +271,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
     with the weights that minimize the out-of-fold Brier score, raised to a power (an average of calibrated learners is
     underconfident) that minimizes the out-of-fold log-loss. The families are
 
-    - ``"clip"``, ``"flip"``, ``"square"``: ridge regression with the centred similarities' negative eigenvalues
+    - ``"clip"``, ``"flip"``, ``"square"``: ridge regression with the centered similarities' negative eigenvalues
       cut off, with their sign changed, or with all of them squared;
     - ``"neighbors"``: votes of the nearest training items;
     - ``"features"``: ridge regression on the standardized distances to the training items;
@@ -432,12 +432,8 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
 
         Parameters
         ----------
-        X : array-like or sequence of items
-            New items, as for `predict_proba`.
-        diag : array-like of shape (n_samples,), float or None, default=None
-            Own similarities, as for `predict_proba`.
-        reverse : array-like of shape (n_samples, n_train) or None, default=None
-            The other direction, as for `predict_proba`.
+        X, diag, reverse : array-like
+            As for `predict_proba`.
 
         Returns
         -------
@@ -452,12 +448,8 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
 
         Parameters
         ----------
-        X : array-like or sequence of items
-            New items, as for `predict_proba`.
-        diag : array-like of shape (n_samples,), float or None, default=None
-            Own similarities, as for `predict_proba`.
-        reverse : array-like of shape (n_samples, n_train) or None, default=None
-            The other direction, as for `predict_proba`.
+        X, diag, reverse : array-like
+            As for `predict_proba`.
 
         Returns
         -------
@@ -561,14 +553,8 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
 
         Parameters
         ----------
-        X : array-like or sequence of items
-            New items; for precomputed input their similarities (or distances) to the training items.
-        diag : array-like of shape (n_samples,), float or None, default=None
-            For precomputed similarities whose training diagonal is not constant: the new items' own similarities
-            ``k(x, x)``. Without them the families that need distances are left out.
-        reverse : array-like of shape (n_samples, n_train) or None, default=None
-            For a precomputed directed matrix with ``symmetrize=True``: the similarities of the training items to the
-            new ones, one row per new item.
+        X, diag, reverse : array-like
+            As for `SimilarityClassifierCV.predict_proba`.
 
         Returns
         -------

@@ -52,30 +52,11 @@ def stack_weights(
 ) -> Weights:
     """``min_{v >= 0} sum_i w_i |y_i - sum_m v_m p_mi|^2 + penalty * scale * sum_m (v_m - 1/M)^2``.
 
-    Parameters
-    ----------
-    predictions : ndarray of shape (n_members, n, q)
-        Out-of-fold predictions (probabilities, or centered values).
-    Y : ndarray of shape (n, q)
-        What they should be.
-    weight : ndarray of shape (n,) or None, default=None
-        Nonnegative weights.
-    penalty : float, default=0.1
-        How strongly the weights are drawn to equality.
-    normalize : bool, default=True
-        Whether the weights are divided by their sum, as an average of probabilities needs; then ``scale`` is the sum
-        of weights. Otherwise ``scale`` is the smallest squared error of a member, so that a nearly perfect member is
-        not diluted.
-
-    Returns
-    -------
-    Weights
-        The weights and the certificate.
-
-    Notes
-    -----
-    Strictly convex, solved exactly by an active set on the ``M x M`` normal equations. If all weights are 0 (no member
-    is better than nothing), normalized weights are equal.
+    `predictions` (n_members, n, q) are out of fold: probabilities, or centered values. Where `normalize`, the weights
+    are divided by their sum, as an average of probabilities needs, and ``scale`` is the sum of the weights w. Otherwise
+    it is the smallest squared error of a member, so that a nearly perfect member is not diluted. Strictly convex,
+    solved exactly by an active set on the normal equations. If all weights are 0 (no member is better than nothing),
+    normalized ones are equal.
     """
     n_members = len(predictions)
     weight = np.ones(len(Y)) if weight is None else weight

@@ -9,30 +9,16 @@ from scipy.linalg.lapack import dgetrf
 
 
 class AsymmetricRidgeSolution(NamedTuple):
-    """The two regressors of an asymmetric kernel.
+    """The two regressors ``f1(t) = k(t, X) left + b1`` and ``f2(t) = k(X, t)^T right + b2``."""
 
-    Attributes
-    ----------
-    left, right : ndarray of shape (n, n_outputs)
-        Coefficients of ``f1(t) = k(t, X) left + b1`` and ``f2(t) = k(X, t)^T right + b2``.
-    intercept_left, intercept_right : ndarray of shape (n_outputs,)
-        The intercepts b1 and b2.
-    loo_left, loo_right : ndarray of shape (n, n_outputs)
-        Exact leave-one-out residuals of both; those of the mean are their mean.
-    alpha : float
-        The ridge.
-    residual : float
-        Certificate: the larger relative residual of the two systems.
-    """
-
-    left: NDArray
+    left: NDArray  # (n, n_outputs)
     right: NDArray
-    intercept_left: NDArray
+    intercept_left: NDArray  # (n_outputs,)
     intercept_right: NDArray
-    loo_left: NDArray
+    loo_left: NDArray  # (n, n_outputs), exact leave-one-out residuals; those of the mean are their mean
     loo_right: NDArray
     alpha: float
-    residual: float
+    residual: float  # the certificate: the larger relative residual of the two systems
 
 
 def factorize(A: NDArray, message: str) -> tuple[NDArray, NDArray]:
@@ -57,29 +43,8 @@ def asymmetric_ridge(
     sum to zero. On the training rows ``Y - f1 = alpha D left`` and ``Y - f2 = alpha D right``. For symmetric K and no
     intercept both are kernel ridge regression.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        ``K[i, j] = k(x_i, x_j)``.
-    Y : ndarray of shape (n, n_outputs)
-        The targets.
-    alpha : float
-        The ridge, at least 0.
-    weight : ndarray of shape (n,) or None, default=None
-        Positive row weights.
-    fit_intercept : bool, default=False
-        Whether there are intercepts, which are not penalized; else b1 = b2 = 0.
-
-    Returns
-    -------
-    AsymmetricRidgeSolution
-        Coefficients and exact leave-one-out residuals ``left_i / (A^-1)_ii``, infinite where ``(A^-1)_ii`` is 0 (the
-        system without that row is singular). One LU factorization; cost ``O(n^3)``.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        When the system is singular: eigenvalues with negative real part make that possible for a positive alpha.
+    One LU factorization. Leave-one-out residuals are infinite where the system without that row is singular. Raises
+    LinAlgError when the system itself is: eigenvalues with negative real part make that possible for a positive alpha.
 
     Notes
     -----

@@ -10,42 +10,18 @@ from scipy.optimize import linprog
 
 
 class SparseMachine(NamedTuple):
-    """The solution of `sparse_machine`.
+    """The solution of `sparse_machine`."""
 
-    Attributes
-    ----------
-    coef : ndarray of shape (n,)
-        Coefficients of the columns; most are exactly 0.
-    intercept : float
-        The intercept.
-    objective : float
-        The value of the problem.
-    gap : float
-        The certificate: the duality gap with a feasible dual point, relative to the objective.
-    """
-
-    coef: NDArray
+    coef: NDArray  # (p,), most are exactly 0
     intercept: float
     objective: float
-    gap: float
+    gap: float  # the certificate: the duality gap with a feasible dual point, relative to the objective
 
 
 def sparse_machine(K: NDArray, signs: NDArray, C: NDArray | float) -> SparseMachine:
     """``min_{a, b} sum_j |a_j| + sum_i C_i max(0, 1 - y_i (K_i a + b))``.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, p)
-        Similarities of n items to p items: symmetric or not, definite or not.
-    signs : ndarray of shape (n,)
-        The labels y, -1 or +1.
-    C : ndarray of shape (n,) or float
-        The price of a margin violation, positive.
-
-    Returns
-    -------
-    SparseMachine
-        Coefficients, intercept and certificate.
+    K (n, p) holds similarities of n items to p items, symmetric or not, definite or not; y is -1 or +1.
 
     Notes
     -----
