@@ -175,10 +175,11 @@ class _LAB(FittedEstimator):
         check_is_fitted(self)
         rows: Any = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         per_row = 24.0 * (rows.shape[1] + max(len(form.centers) for form in self.forms_))
-        return map_rows(self._average, rows, per_row, n_columns=len(self.dual_coef_), budget=BLOCK_BYTES)
 
-    def _average(self, X: NDArray) -> NDArray:
-        return np.sum([form.weight * form(X) for form in self.forms_], axis=0)
+        def average(X: NDArray) -> NDArray:
+            return np.sum([form.weight * form(X) for form in self.forms_], axis=0)
+
+        return map_rows(average, rows, per_row, n_columns=len(self.dual_coef_), budget=BLOCK_BYTES)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forms_")

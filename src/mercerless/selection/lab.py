@@ -56,6 +56,7 @@ _SHARED_ROWS = 2000  # enough for one bandwidth per feature
 _RIDGES = np.logspace(-7, 0.5, 16)
 _RACE_START = 20  # no descent is given up before so many iterations
 
+Total = Callable[[Callable[..., Moments]], Moments]  # sums a function of X, Y and weight over blocks of all rows
 Report = Callable[[dict], bool]  # told of {"stage", "iteration", "value"} after every iteration; True ends the descent
 
 
@@ -628,12 +629,9 @@ def _exact_folds(model: Expansion, rows: Rows, folds: Sequence[Split]) -> NDArra
 
 
 def with_coefficients(
-    model: Expansion,
-    rows: Rows,
-    settings: Settings = _DEFAULTS,
-    total: Callable[[Callable[..., Moments]], Moments] | None = None,
+    model: Expansion, rows: Rows, settings: Settings = _DEFAULTS, total: Total | None = None
 ) -> Expansion:
-    """Solve for the coefficients; ``total(function)`` sums ``function(X, Y, weight)`` over all rows, not only these."""
+    """Solve for the coefficients; with `total` from all rows, of which these are a part."""
     (n, d), m = rows.X.shape, len(model.support)
     if model.linear_weight is not None:
         coef = cho_solve(_ridge_factor(model, rows), rows.Y, check_finite=False)
@@ -659,7 +657,7 @@ def blend_forms(
     folds: Sequence[Split],
     *,
     all_rows: bool = False,
-    total: Callable[[Callable[..., Moments]], Moments] | None = None,
+    total: Total | None = None,
     more: Sequence[Callable[[], Rows]] = (),
     report: Report = _silent,
 ) -> Blend:
@@ -712,9 +710,7 @@ def _candidates(
     return candidates
 
 
-def _weigh(
-    candidates: Mapping[str, Candidate], held: Rows, max_parts: int
-) -> tuple[dict[str, float], dict[str, float]]:
+def _weigh(candidates: Mapping[str, Candidate], held: Rows, max_parts: int) -> tuple[dict, dict]:
     """Weights and validation errors of the candidates; without validation rows the smallest objective has it all."""
     if len(held):
         share = combine([c.predictions for c in candidates.values()], held.Y, held.weight, max_parts)

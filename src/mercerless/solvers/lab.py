@@ -237,31 +237,9 @@ def descend(
     L-BFGS within bounds: every accepted step lowers the objective, so the path cannot diverge; a stationary point is
     all that is promised, since the objective is not convex.
 
-    Parameters
-    ----------
-    problem : LocalRegression
-        The rows and the objective.
-    log_bandwidths : ndarray of shape (), (d,) or (m, d)
-        The start; its shape says which bandwidths are shared.
-    log_ridge : float
-        The start of the ridge.
-    anchor : ndarray or None, default=None
-        Where the bandwidths are pulled to; None means the start.
-    pull : float, default=0.0
-        The strength of the pull.
-    learn_ridge : bool, default=True
-        Whether the ridge is learned too.
-    max_iter : int, default=100
-        Iterations.
-    tol : float, default=1e-9
-        Stop when the mean decrease of the objective in the last five iterations is below this.
-    watch : callable or None, default=None
-        Called with the state after every iteration; True ends the descent.
-
-    Returns
-    -------
-    Path
-        The end, the curve and the certificate.
+    `log_bandwidths`, of shape (), (d,) or (m, d), and `log_ridge` are the start; the shape says which bandwidths are
+    shared. None as the anchor means the start. The descent ends when the mean decrease of the last five iterations is
+    below `tol`, or when `watch`, called with the state after every iteration, returns True.
     """
     shape = np.shape(log_bandwidths)
     bounds = LOCAL_BOUNDS if len(shape) == 2 else SHARED_BOUNDS
