@@ -433,6 +433,15 @@ def test_squared_hinge_gap_and_optimality(C):
         assert value <= other
 
 
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 5])
+def test_squared_hinge_gap_bounds_what_is_missing_before_convergence(max_iter):
+    K, y = indefinite()
+    P = stabilize(K).kernel
+    best, stopped = squared_hinge_machine(P, y, 1e3), squared_hinge_machine(P, y, 1e3, max_iter=max_iter)
+    least, value = (squared_hinge_objective(P, y, 1e3, m.coef, m.intercept) for m in (best, stopped))
+    assert value - least <= stopped.gap * value + 1e-9 * value
+
+
 def test_hinge_and_tube_gaps_shrink_with_the_tolerance():
     K, y = indefinite()
     P = stabilize(K).kernel
