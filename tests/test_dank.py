@@ -16,7 +16,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
-from mercerless import CenteringPenalty, config_context
+from mercerless import CenteringPenalty, GradientSearch, config_context
 from mercerless.estimators.dank import DANKClassifier, DANKRegressor
 from mercerless.kernels import Gaussian, Laplace
 from mercerless.solvers.dank import share_among_equal_rows
@@ -170,6 +170,17 @@ def test_borrowed_columns_on_the_training_rows_give_the_learned_matrix(moons):
         learned = (model.adaptation_[0].matrix() * model.kernel_(X)) @ v + model.intercept_
         tolerance = 0.05 if out_of_sample == "hyper" else 1e-9  # a ridge regression of F does not interpolate
         np.testing.assert_allclose(model.decision_function(X), learned, atol=tolerance)
+
+
+@pytest.mark.parametrize("out_of_sample", ["nearest", "reciprocal"])
+def test_borrowed_columns_of_a_matrix_keep_no_matrix(moons, out_of_sample):
+    X, y = moons
+    kernel = Gaussian(0.5)
+    vectors = DANKClassifier(kernel, C=4.0, out_of_sample=out_of_sample).fit(X[:100], y[:100])
+    matrix = DANKClassifier("precomputed", C=4.0, out_of_sample=out_of_sample).fit(kernel(X[:100]), y[:100])
+    got = matrix.decision_function(kernel(X[100:150], X[:100]))
+    np.testing.assert_allclose(got, vectors.decision_function(X[100:150]), atol=1e-3)
+    assert not any(np.shape(value) == (100, 100) for value in vars(matrix).values())
 
 
 def test_reciprocal_rule_depends_on_the_batch(moons):
@@ -507,6 +518,8 @@ def test_bad_data():
         DANKRegressor().fit(X, y, sample_weight=[1.0, 2.0])
     with pytest.raises(ValueError, match="epsilon == -1, must be >= 0"):
         DANKRegressor(epsilon=-1).fit(X, y)
+    with pytest.raises(ValueError, match="n_restarts == -1, must be >= 0"):
+        DANKClassifier(search=GradientSearch(-1)).fit(X, y)
     with pytest.raises(TypeError, match="adaptivity must be an instance of"):
         DANKClassifier(adaptivity="weak").fit(X, y)
 

@@ -37,7 +37,15 @@ def blocks(K):
 def solve(K, p, lo, hi, epsilon, v, adaptivity=0.25, rank_penalty=0.01, **options):
     centering = options.pop("centering", (v**2 @ K.diagonal()) / (4 * adaptivity))
     return centering, solve_dank(
-        blocks(K), p, lo, hi, centering=centering, rank_penalty=rank_penalty, start=v, epsilon=epsilon, **options
+        blocks(K),
+        p,
+        lo,
+        hi,
+        centering_penalty=centering,
+        rank_penalty=rank_penalty,
+        start=v,
+        epsilon=epsilon,
+        **options,
     )
 
 
@@ -289,7 +297,14 @@ def test_start_at_the_optimum_zero_is_returned():
     K = np.eye(4)
     p = np.array([0.05, -0.05, 0.02, 0.0])
     solution = solve_dank(
-        blocks(K), p, np.full(4, -1.0), np.ones(4), centering=1.0, rank_penalty=0.01, start=np.zeros(4), epsilon=0.1
+        blocks(K),
+        p,
+        np.full(4, -1.0),
+        np.ones(4),
+        centering_penalty=1.0,
+        rank_penalty=0.01,
+        start=np.zeros(4),
+        epsilon=0.1,
     )
     assert not solution.dual.any() and solution.gap == 0.0 and len(solution.support) == 0
 
@@ -301,7 +316,7 @@ def test_zero_kernel_matrix():
         p,
         np.minimum(0, p),
         np.maximum(0, p),
-        centering=1.0,
+        centering_penalty=1.0,
         rank_penalty=0.01,
         start=np.array([1.0, 0, -1, 0]),
     )

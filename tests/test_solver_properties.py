@@ -146,7 +146,7 @@ def test_dank(values, seed, scale, rank_penalty):
     def solve(scale, tol):
         return solve_dank(
             lambda rows, columns: scale * K[np.ix_(rows, columns)], p, lo / scale, hi / scale,
-            centering=0.5 / scale, rank_penalty=rank_penalty, start=start / scale, tol=tol,
+            centering_penalty=0.5 / scale, rank_penalty=rank_penalty, start=start / scale, tol=tol,
         )  # fmt: skip
 
     found = solve(scale, 1e-5)

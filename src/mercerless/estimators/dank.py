@@ -197,7 +197,10 @@ class _DANK(KernelEstimator):
         check_scalar(self.rank_penalty, "rank_penalty", Real, min_val=0)
         check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
         check_scalar(self.n_parts, "n_parts", Integral, min_val=1)
-        if not (self.search is None or isinstance(self.search, GradientSearch)):
+        if isinstance(self.search, GradientSearch):
+            check_scalar(self.search.n_restarts, "n_restarts", Integral, min_val=0)
+            check_scalar(self.search.max_iter, "max_iter", Integral, min_val=1)
+        elif self.search is not None:
             raise ValueError(f"search must be None or a mercerless.GradientSearch, not {self.search!r}.")
         if self.out_of_sample not in _OUT_OF_SAMPLE:
             raise ValueError(f"out_of_sample must be one of {_OUT_OF_SAMPLE}, not {self.out_of_sample!r}.")
@@ -230,9 +233,8 @@ class _DANK(KernelEstimator):
             ]
             self._warn(fitted, choice)
             attributes = self._attributes(choice.kernel, items, fitted)
-            attributes |= {"clusters_": clusters, "support_part_": np.zeros(len(attributes["support_"]), dtype=int)}
-            for number, gram in enumerate(grams):
-                attributes["support_part_"][np.isin(attributes["support_"], gram.rows)] = number
+            in_part = [np.isin(attributes["support_"], gram.rows) for gram in grams]
+            attributes |= {"kernel_": choice.kernel, "clusters_": clusters, "support_part_": np.argmax(in_part, axis=0)}
             if self.out_of_sample == "hyper":
                 attributes["extension_"] = tuple(self._extend(items, f.adaptation) for f in fitted)
             if choice.tuned is not None:
@@ -304,7 +306,7 @@ class _DANK(KernelEstimator):
         def report(step: DankStep) -> bool:
             return progress.step({"stage": "outer step", **step._asdict()})
 
-        options = {"centering": float(penalty), "rank_penalty": self.rank_penalty, "tol": self.tol}
+        options = {"centering_penalty": float(penalty), "rank_penalty": self.rank_penalty, "tol": self.tol}
         # Steps are reported from this process only.
         options |= {"max_iter": self.max_iter, "callback": report if self.n_parts == 1 else None}
         pieces = [(gram, piece, v, C, options) for gram, piece, v in zip(grams, tasks, starts)]
@@ -318,20 +320,19 @@ class _DANK(KernelEstimator):
             for number, task, solution in zip(f.numbers, f.tasks, f.solutions):
                 dual[:, k, task.rows] = solution.dual, solution.expansion
                 intercepts[k, number] = solution.intercept
-        support = np.flatnonzero(dual[0].any(axis=0))
-        solutions = [solution for f in fitted for solution in f.solutions]
+        support, solutions = np.flatnonzero(dual[0].any(axis=0)), [s for f in fitted for s in f.solutions]
         borrows = self.out_of_sample in ("nearest", "reciprocal")
+        vectors = None if isinstance(kernel, Precomputed) else items
         return {
             "_fit_diagonal": kernel.diag(items) if borrows else None,
-            "_fit_items": items if borrows else None,
-            "kernel_": kernel,
+            "_fit_items": vectors if borrows else None,
             "support_": support,
-            "support_vectors_": None if isinstance(kernel, Precomputed) else items[support],
+            "support_vectors_": None if vectors is None else vectors[support],
             "adaptation_": tuple(f.adaptation for f in fitted),
             "rank_": max(f.adaptation.rank for f in fitted),
-            "certificate_": max(solution.gap for solution in solutions),
-            "n_iter_": max(solution.n_iter for solution in solutions),
-            "n_evaluations_": sum(solution.n_evaluations for solution in solutions),
+            "certificate_": max(s.gap for s in solutions),
+            "n_iter_": max(s.n_iter for s in solutions),
+            "n_evaluations_": sum(s.n_evaluations for s in solutions),
             "history_": tuple(f.solutions[0].history for f in fitted),
             "centering_penalty_": np.array([f.penalty for f in fitted]),
             "dual_solution_": dual[0][:, support],

@@ -72,7 +72,7 @@ def share_among_equal_rows(data: NDArray, v: NDArray, weight: NDArray) -> NDArra
 class DankStep(NamedTuple):
     """One outer step: what a callback sees and a convergence display draws."""
 
-    objective: float  # less the constant centering * rank_penalty * sum(weights)
+    objective: float  # less the constant eta * tau * sum(weights)
     gap: float  # relative, on the working set
     rank: int  # of the adaptation
 
@@ -104,7 +104,7 @@ class _Problem(NamedTuple):
     hi: NDArray
     weight: NDArray
     outside: float  # weight of the rows not in the working set
-    centering: float
+    centering_penalty: float
     rank_penalty: float
     epsilon: float
 
@@ -142,7 +142,7 @@ def solve_dank(
     lo: NDArray,
     hi: NDArray,
     *,
-    centering: float,
+    centering_penalty: float,
     rank_penalty: float,
     start: NDArray,
     epsilon: float = 0.0,
@@ -154,22 +154,22 @@ def solve_dank(
     """Maximize over v, minimize over F, to a relative duality gap of `tol` on all rows::
 
         p @ v - epsilon |v|_1 - v @ (F * K) @ v / 2
-            + centering * |F - 1|_F^2 + centering * rank_penalty * trace(F)
+            + eta * |F - 1|_F^2 + eta * rank_penalty * trace(F)
         subject to lo <= v <= hi, sum(v) == 0, F positive semi-definite
 
     with both norms of F taken over rows repeated ``weight`` times. ``gram(rows, columns)`` gives blocks of the positive
     semi-definite K (for the working set with ``columns is rows``), ``start`` is the plain machine's dual solution,
-    `max_iter` limits the outer steps per working set, and a true answer of the callback stops them. The paper calls
-    centering eta (> 0) and rank_penalty tau (>= 0): eigenvalues below half of it vanish.
+    `max_iter` limits the outer steps per working set, and a true answer of the callback stops them. As in the paper,
+    eta is the centering penalty (> 0) and tau the rank penalty (>= 0): eigenvalues below half of it vanish.
 
     Eliminating F leaves a concave function of v alone. With ``M = sqrt(w) sqrt(w)^T + D_u K D_u``,
-    ``u = v / (2 sqrt(centering * w))``, eigenvalues ``lambda`` and ``t = rank_penalty``::
+    ``u = v / (2 sqrt(eta * w))`` and eigenvalues ``lambda``::
 
-        F = sum_r max(lambda_r - t / 2, 0) u_r u_r^T
-        h(v) = p @ v - epsilon |v|_1 + centering * (n^2 - sum_r max(lambda_r - t / 2, 0)^2)
+        F = sum_r max(lambda_r - tau / 2, 0) u_r u_r^T
+        h(v) = p @ v - epsilon |v|_1 + eta * (n^2 - sum_r max(lambda_r - tau / 2, 0)^2)
         gradient of the smooth part = p - (F * K) v
 
-    For ``t = 0`` h is a quartic, see `solve_quartic`. For ``t > 0`` the quartic less the smooth term of h is
+    For ``tau = 0`` h is a quartic, see `solve_quartic`. For ``tau > 0`` the quartic less the smooth term of h is
     convex; an outer step replaces that difference by its tangent and solves the quartic problem that is left,
     so h grows at every step. Two liberties make this faster: a model with only a share of the quartic term,
     matched along v, and Anderson's extrapolation of the tangents. Neither is a bound, so their steps are kept
@@ -191,7 +191,7 @@ def solve_dank(
     center = (p.max() + p.min()) / 2  # sum(v) = 0, so this only protects p @ v from cancellation
     p = p - center
     v = snap(start, lo, hi)
-    penalties = {"centering": centering, "rank_penalty": rank_penalty, "epsilon": epsilon}
+    penalties = {"centering_penalty": centering_penalty, "rank_penalty": rank_penalty, "epsilon": epsilon}
     working = _first_working_set(gram, p, v, lo, hi, epsilon)
     history: list[DankStep] = []
     evaluations, n_rounds, local_tol = 1, 0, 1e-2
@@ -291,7 +291,7 @@ def _outer_steps(
             break
         # An inner gap near the target would stall the outer loop; the inner solver ends quadratically.
         inner_tol = max(0.03 * tol, min(1e-2, 0.05 * state.gap, inner_tol))
-        curvature, p = share / (4.0 * problem.centering), problem.p + linear
+        curvature, p = share / (4.0 * problem.centering_penalty), problem.p + linear
         model = Quartic(problem.K, problem.A, curvature, p, problem.lo, problem.hi, problem.epsilon)
         inner = solve_quartic(model, state.v, scale=state.scale, tol=inner_tol)
         new = _evaluate(problem, inner.v, state.rank)
@@ -335,7 +335,7 @@ def _quartic_share(state: _State) -> float:
 
 def _evaluate(problem: _Problem, v: NDArray, last_rank: int) -> _State:
     """Value (less a constant, without cancellation), gradient, adaptation and gap at v."""
-    eta, tau = problem.centering, problem.rank_penalty
+    eta, tau = problem.centering_penalty, problem.rank_penalty
     kv, q = problem.K @ v, problem.A @ v**2
     quartic = v * q / (4 * eta)
     scale = gap_scale(problem.p, v, problem.epsilon)
@@ -363,7 +363,7 @@ def _adapt(problem: _Problem, v: NDArray, square_norm: float, n_guess: int) -> _
     root_weight = np.sqrt(problem.weight[rows])
     unsupported = problem.outside + problem.weight.sum() - problem.weight[rows].sum()
     e = np.append(np.sqrt(max(unsupported, 0.0)), root_weight)
-    u = v[rows] / root_weight / (2.0 * np.sqrt(problem.centering))
+    u = v[rows] / root_weight / (2.0 * np.sqrt(problem.centering_penalty))
     K = problem.K[np.ix_(rows, rows)] if len(rows) < len(v) else problem.K
     values, vectors = _leading_eigenpairs(K, u, e, problem.rank_penalty / 2, n_guess)
     along = e @ vectors
@@ -420,7 +420,7 @@ def _factor(problem: _Problem, state: _State) -> tuple[NDArray, NDArray]:
         root = np.sqrt(state.adaptation.values - problem.rank_penalty / 2)
         return state.adaptation.vectors * root, state.adaptation.offset * root
     rows = np.flatnonzero(state.v)
-    u = state.v[rows] / problem.weight[rows] / (2.0 * np.sqrt(problem.centering))
+    u = state.v[rows] / problem.weight[rows] / (2.0 * np.sqrt(problem.centering_penalty))
     F = np.ones((len(rows) + 1, len(rows) + 1))
     for block in row_blocks(len(rows), 8 * len(rows), budget=2**22):
         F[1:, 1:][block] += u[block, None] * problem.K[np.ix_(rows[block], rows)] * u

@@ -361,8 +361,8 @@ def solve_quartic(
     search, which converges quadratically at the end. Where the active sets do not settle, an interior point method
     takes over, followed by active set steps that put variables exactly onto their bounds. The scale is by default the
     size of the objective; `max_steps` bounds the models, and what is returned is the point with the smallest gap seen.
-    The start's length is adjusted first by a line search towards zero. ``curvature`` is ``1 / (4 * centering)`` in
-    DANK; 0 gives the support vector machine.
+    The start's length is adjusted first by a line search towards zero. The curvature of DANK is
+    ``1 / (4 * centering_penalty)``; 0 gives the support vector machine.
 
     Cost: one Cholesky factorization of the free block per active set round, O(n^2) otherwise; memory ``3 n^2`` numbers
     with ``K`` and ``A``. The certificate is the relative duality gap: the problem is concave, the maximum global.
