@@ -358,7 +358,6 @@ def nystroem(
     oversampling: float = 3.0,
     rtol: float = 1e-10,
     random_state: int | np.random.RandomState | None = None,
-    memory_limit: int | float | str | None = None,
 ) -> LowRank:
     """Nystroem approximation of a symmetric kernel matrix that need not be positive semi-definite.
 
@@ -379,8 +378,6 @@ def nystroem(
         Directions of the landmark columns below this relative size are always dropped.
     random_state : int, RandomState or None, default=None
         The seed of the sample.
-    memory_limit : int, float, str or None, default=None
-        Bytes this may use; None asks `mercerless.config_context`.
 
     Returns
     -------
@@ -405,7 +402,6 @@ def nystroem(
     check_memory(
         16.0 * size**2,
         f"A sample of {size} rows for {m} landmarks",
-        memory_limit,
         remedy="use fewer landmarks, less oversampling, or raise memory_limit",
     )
     random = check_random_state(random_state)

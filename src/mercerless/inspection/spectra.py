@@ -92,9 +92,7 @@ class SpectrumDisplay(Display):
         return cls(values, report=indefiniteness(K, values), name=name).plot(scale=scale, ax=ax)
 
     @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: ArrayLike, *, name: str | None = None, scale: str = "symlog", ax: Any = None
-    ) -> Self:
+    def from_estimator(cls, estimator: Any, X: ArrayLike, *, name: str | None = None, **kwargs: Any) -> Self:
         """Draw the spectrum of the kernel matrix that a fitted estimator has on `X`.
 
         Parameters
@@ -105,10 +103,8 @@ class SpectrumDisplay(Display):
             The items; the square matrix itself when the estimator works on precomputed matrices.
         name : str or None, default=None
             What the matrix is called in the title; None uses the estimator's class.
-        scale : {"symlog", "linear"}, default="symlog"
-            The vertical axis: logarithmic on both sides of zero, or proportional.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
+        **kwargs : dict
+            The options of `from_matrix`.
 
         Returns
         -------
@@ -116,7 +112,7 @@ class SpectrumDisplay(Display):
             The drawn display.
         """
         name = type(estimator).__name__ if name is None else name
-        return cls.from_matrix(_matrix_of(estimator, X), name=name, scale=scale, ax=ax)
+        return cls.from_matrix(_matrix_of(estimator, X), name=name, **kwargs)
 
     def _draw(self, ax: Any, scale: str = "symlog") -> None:
         if scale not in ("symlog", "linear"):
@@ -218,7 +214,7 @@ class KernelMatrixDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: ArrayLike, y: ArrayLike | None = None, *, name: str | None = None, ax: Any = None
+        cls, estimator: Any, X: ArrayLike, y: ArrayLike | None = None, *, name: str | None = None, **kwargs: Any
     ) -> Self:
         """Draw the kernel matrix that a fitted estimator has on `X`.
 
@@ -229,11 +225,11 @@ class KernelMatrixDisplay(Display):
         X : array-like
             The items; the square matrix itself when the estimator works on precomputed matrices.
         y : array-like of shape (n,) or None, default=None
-            The class of every row, see `from_matrix`.
+            The class or the numeric target of every row.
         name : str or None, default=None
             What the matrix is called in the title; None uses the estimator's class.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
+        **kwargs : dict
+            The options of `from_matrix`.
 
         Returns
         -------
@@ -241,7 +237,7 @@ class KernelMatrixDisplay(Display):
             The drawn display.
         """
         name = type(estimator).__name__ if name is None else name
-        return cls.from_matrix(_matrix_of(estimator, X), y, name=name, ax=ax)
+        return cls.from_matrix(_matrix_of(estimator, X), y, name=name, **kwargs)
 
     def _draw(self, ax: Any) -> None:
         shown = self.matrix[np.ix_(self.order, self.order)]
