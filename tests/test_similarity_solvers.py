@@ -55,6 +55,10 @@ def indefinite(n, seed=0):
     return frozen(A + A.T + 2.0 * np.eye(n))
 
 
+def members_of(K, *problem):
+    return fit_members(Block(K, np.diagonal(K), np.diagonal(K)), *problem)
+
+
 def scores_of(members, rows, own=None):
     return member_scores(members, Block(rows, own, members.own))
 
@@ -112,7 +116,7 @@ def test_profiles_equal_kernel_ridge_on_standardized_rows(width, scale):
     X = RANDOM.normal(size=(31, 4))
     D, Y = scale * np.abs(X[:, None] - X).sum(axis=2) ** 0.7, targets(24)  # any distances will do
     settings = [Setting("profiles", penalty, width) for penalty in (1e-5, 1e-2)]
-    scores = scores_of(fit_members(-0.5 * D[:24, :24] ** 2, Y, settings), -0.5 * D[24:, :24] ** 2, np.zeros(7))
+    scores = scores_of(members_of(-0.5 * D[:24, :24] ** 2, Y, settings), -0.5 * D[24:, :24] ** 2, np.zeros(7))
     for setting, found in zip(settings, scores):
         expected = profile_ridge(D[:24, :24], Y, width, setting.parameter, D[24:, :24])
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
@@ -123,8 +127,8 @@ def test_profiles_with_weights_equal_those_of_repeated_items():
     K, weight = X @ X.T, np.array([1, 2, 3] * 6)
     again = np.repeat(np.arange(18), weight)
     first, settings = np.searchsorted(again, np.arange(18)), [Setting("profiles", 1e-3, 1.0)]
-    once = fit_members(K, targets(18), settings, weight.astype(float))
-    repeated = fit_members(K[np.ix_(again, again)], targets(18)[again], settings)
+    once = members_of(K, targets(18), settings, weight.astype(float))
+    repeated = members_of(K[np.ix_(again, again)], targets(18)[again], settings)
     squares = [
         members.profiles.squares(Block(K[:4, columns], np.diagonal(K)[:4], members.own))
         for members, columns in ((once, np.arange(18)), (repeated, again))
@@ -144,7 +148,7 @@ def test_class_distances_equal_sorting():
 def test_copies_have_finite_class_distances():
     K, Y = np.ones((6, 6)), np.eye(2)[np.arange(6) % 2] * 2.0 - 1.0
     settings = [Setting("class_distances", 1, log=log) for log in (False, True)]
-    np.testing.assert_array_equal(scores_of(fit_members(K, Y, settings), K[:2], np.ones(2)), 0.0)
+    np.testing.assert_array_equal(scores_of(members_of(K, Y, settings), K[:2], np.ones(2)), 0.0)
 
 
 def test_whole_weights_equal_repeated_items():
@@ -170,7 +174,7 @@ def test_whole_weights_equal_repeated_items():
 @pytest.mark.parametrize("K", [np.zeros((6, 6)), np.full((6, 6), 3.0), np.ones((1, 1))])
 def test_nothing_to_learn_from_gives_the_mean(K):
     Y = targets(len(K))
-    members = fit_members(frozen(K), Y, default_settings(classify=False))
+    members = members_of(frozen(K), Y, default_settings(classify=False))
     scores = scores_of(members, np.asarray(K)[:1], np.diagonal(K)[:1])
     expected = np.broadcast_to(Y.mean(axis=0), scores[:, 0].shape)
     linear = [i for i, setting in enumerate(members.settings) if setting.family != "neighbors"]
@@ -221,20 +225,20 @@ def test_squared_distances_of_vectors():
 def test_members_do_not_depend_on_order_scale_or_company():
     K, Y, rows = indefinite(24), targets(24), RANDOM.normal(size=(5, 24))
     diag = np.full(5, 3.0)
-    scores = scores_of(fit_members(K, Y, default_settings()), rows, diag)
+    scores = scores_of(members_of(K, Y, default_settings()), rows, diag)
     order = RANDOM.permutation(24)
-    permuted = fit_members(K[np.ix_(order, order)], Y[order], default_settings())
+    permuted = members_of(K[np.ix_(order, order)], Y[order], default_settings())
     np.testing.assert_allclose(scores_of(permuted, rows[:, order], diag), scores, atol=1e-8)
-    scaled = fit_members(1e9 * K, Y, default_settings())
+    scaled = members_of(1e9 * K, Y, default_settings())
     np.testing.assert_allclose(scores_of(scaled, 1e9 * rows, 1e9 * diag), scores, atol=1e-8)
     for index, setting in enumerate(default_settings()):
-        alone = scores_of(fit_members(K, Y, [setting]), rows, diag)
+        alone = scores_of(members_of(K, Y, [setting]), rows, diag)
         np.testing.assert_allclose(alone[0], scores[index], atol=1e-10)
 
 
 def test_without_own_similarities_only_distance_families_fall_out():
     K, Y, rows = indefinite(16), targets(16), RANDOM.normal(size=(3, 16))
-    members = fit_members(K, Y, default_settings())
+    members = members_of(K, Y, default_settings())
     known, unknown = scores_of(members, rows, np.zeros(3)), scores_of(members, rows)
     for index, setting in enumerate(members.settings):
         expected = 0.0 if setting.family in NEED_OWN else known[index]

@@ -94,9 +94,9 @@ class Profiles(NamedTuple):
     factor: NDArray  # (n,), one over the standard deviation, 0 for constant columns, times the root of the weight
     rows: NDArray  # (n, n)
 
-    def squares(self, block: Block) -> NDArray:
-        """Squared distances of new profiles to those of the training items."""
-        profiles = (block.distances() - self.mean) * self.factor
+    def squares(self, block: Block | None = None) -> NDArray:
+        """Squared distances of new profiles, or of the training items' own, to those of the training items."""
+        profiles = self.rows if block is None else (block.distances() - self.mean) * self.factor
         norms = [np.einsum("ij,ij->i", P, P) for P in (profiles, self.rows)]
         return squared_distances(profiles @ self.rows.T, *norms)
 
@@ -192,33 +192,31 @@ def default_settings(classify: bool = True) -> tuple[Setting, ...]:
     return (*spectral, *neighbors, *features, *gaussian, *profiles, *(classes if classify else ()))
 
 
-def fit_members(K: NDArray, Y: NDArray, settings: Sequence[Setting], weight: NDArray | None = None) -> Members:
-    """Fit every setting on symmetric similarities and targets (n, q), with positive weights.
+def fit_members(block: Block, Y: NDArray, settings: Sequence[Setting], weight: NDArray | None = None) -> Members:
+    """Fit every setting on the comparisons of training items with each other, targets (n, q) and positive weights.
 
     Cost: one ``eigh`` for all settings of the three spectral families, one product of matrices for ``"features"``,
     ``"gaussian"`` and ``"profiles"`` each, with a Cholesky factorization per penalty and width; nothing for the others.
     """
-    weight = np.ones(len(K)) if weight is None else weight
+    weight = np.ones(len(Y)) if weight is None else weight
     groups: dict[tuple[str, float], list[int]] = {}
     for position, setting in enumerate(settings):
         if setting.family not in ("neighbors", "class_distances"):
             kind = "similarity" if setting.family in SPECTRAL else setting.family
             groups.setdefault((kind, setting.width), []).append(position)
-    own = np.diagonal(K).copy()
-    block, unit = Block(K, own, own), 1.0
-    if any(setting.family in ("gaussian", "class_distances") for setting in settings):
-        unit = _median(block.squares())
+    distant = any(setting.family in ("gaussian", "class_distances") for setting in settings)
+    unit = _median(block.squares()) if distant else 1.0
     profiles = _fit_profiles(block, weight) if any(kind == "profiles" for kind, _ in groups) else None
     views = []
     for kind, widths in groupby(groups, key=itemgetter(0)):
-        base = _base(block, kind, profiles)
+        base = _base(block, kind, None) if kind != "profiles" or profiles is None else profiles.squares()
         scale = _median(base) if kind == "profiles" else unit
         for _, width in widths:
             positions, factor = groups[kind, width], width / scale
             chosen = [settings[i] for i in positions]
             coef, intercept = _fit_view(kind, _features(base, factor), Y, chosen, weight)
             views.append(View(kind, factor, np.array(positions), coef, intercept))
-    return Members(tuple(settings), tuple(views), Y, weight, own, unit, profiles)
+    return Members(tuple(settings), tuple(views), Y, weight, block.own_columns, unit, profiles)
 
 
 def _fit_view(
@@ -314,9 +312,11 @@ def out_of_fold_scores(
     `rows` is what the test items' rows are taken from, if not from K: one direction, where K is the mean of two.
     """
     train, test = split
-    members = fit_members(K[np.ix_(train, train)], Y[train], settings, None if weight is None else weight[train])
+    own = np.diagonal(K)
+    block = Block(K[np.ix_(train, train)], own[train], own[train])
+    members = fit_members(block, Y[train], settings, None if weight is None else weight[train])
     held_out = (K if rows is None else rows)[np.ix_(test, train)]
-    return member_scores(members, Block(held_out, np.diagonal(K)[test], members.own))
+    return member_scores(members, Block(held_out, own[test], own[train]))
 
 
 def fit_stack(
@@ -345,7 +345,9 @@ def fit_stack(
         average, targets = average_classes(scores, Y, weight, settings), Y
     else:
         average, targets = choose_targets(scores, Y, fenced, weight, settings)
-    (members,) = run("members", partial(fit_members, K, targets, weight=weight), [average.settings])
+    own = np.diagonal(K).copy()  # a view would keep the matrix alive
+    fit = partial(fit_members, Block(K, own, own), targets, weight=weight)
+    (members,) = run("members", fit, [average.settings])
     return Stack(average, members, int(np.sum(targets != Y)))
 
 
