@@ -307,7 +307,7 @@ def _kernel_ridge(kernel: str) -> Callable[[Setting], GridSearchCV]:
 
 def _boosting(setting: Setting) -> GridSearchCV:
     boosting = setting.choose(HistGradientBoostingClassifier, HistGradientBoostingRegressor)
-    grid = {"learning_rate": [0.05, 0.15], "max_leaf_nodes": [4, 12, 31]}
+    grid: dict[str, list] = {"learning_rate": [0.05, 0.15], "max_leaf_nodes": [4, 12, 31]}
     if setting.searches_parts:
         return setting.search(boosting(max_iter=500, early_stopping=True, random_state=setting.random_state), grid)
     return setting.search(boosting(max_iter=150, random_state=setting.random_state), grid)
@@ -457,8 +457,10 @@ def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[lis
     chosen: dict[str, Learner] = {}
     parts = {}
     for item in wanted:
-        pair = isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)
-        text, own = item if pair else (item, None) if isinstance(item, str) else (type(item).__name__, item)
+        own: Any = None if isinstance(item, str) else item
+        text = item if isinstance(item, str) else type(item).__name__
+        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
+            text, own = item
         name, _, part = text.partition("@")
         if own is not None and name in possible:
             raise ValueError(f"There is a learner {name!r} already; give your estimator another name.")
@@ -513,12 +515,12 @@ class SharedSpectrum(SpectrumTransformer):
         digest = _digest(K)
         self.key_ = (self.mode, self.rtol, digest)
         state = _MEMORY.get(self.key_, lambda: self._state(K, digest))
-        vars(self).update(state)
+        self.__dict__.update(state)
         return self
 
     def _state(self, K: NDArray, digest: bytes) -> dict[str, Any]:
         if self.mode == "shift":  # needs only the smallest eigenvalue, and rows known again
-            return vars(SpectrumTransformer("shift", self.rtol).fit(K))
+            return SpectrumTransformer("shift", self.rtol).fit(K).__dict__
         s, V, _ = _MEMORY.get((self.rtol, digest), lambda: decompose(K, self.rtol))
         ratio = {"clip": s > 0, "flip": np.sign(s), "square": s}[self.mode]
         return {"eigenvalues_": s, "shift_": 0.0, "map_": ((V * ratio) @ V.T).astype(K.dtype, copy=False)}
@@ -531,7 +533,8 @@ class _Memory:
     """Results by key, the least recently used dropped beyond a number of bytes."""
 
     def __init__(self, limit: int):
-        self.limit, self.results = limit, OrderedDict()
+        self.limit = limit
+        self.results: OrderedDict[tuple, Any] = OrderedDict()
 
     def get(self, key: tuple, compute: Callable[[], Any]) -> Any:
         if key not in self.results:
@@ -563,9 +566,12 @@ def forget_decompositions() -> None:
 class _SharedStabilized:
     """Lets a Krein machine remember the flipped matrix of the same items, which does not depend on C."""
 
+    negative_penalty: float
+    center: bool
+
     def _stabilize(self, K, weight):
         key = ("krein", self.negative_penalty, self.center, None if weight is None else _digest(weight), _digest(K))
-        return _MEMORY.get(key, lambda: super(_SharedStabilized, self)._stabilize(K, weight))
+        return _MEMORY.get(key, lambda: super(_SharedStabilized, self)._stabilize(K, weight))  # type: ignore[misc]
 
 
 class SharedKreinSVC(_SharedStabilized, KreinSVC):

@@ -20,6 +20,7 @@ from mercerless._memory import check_memory
 from mercerless._optional import import_optional
 from mercerless._validation import check_real, check_square, guess_task, is_rounding, relative_asymmetry
 from mercerless.comparison.columns import coerce, find_columns
+from mercerless.comparison.gaps import fill_gaps
 from mercerless.spectra import KINDS as MATRIX_KINDS
 from mercerless.spectra import DissimilarityKernel, check_kind, matrix_kind, symmetrize
 
@@ -199,8 +200,8 @@ def make_problem(
     elif hasattr(X, "iloc") and hasattr(X, "columns"):
         X, X_test, kind, found = _from_frame(X, X_test, kind, guesses)
         more = {key: value for key, value in more.items() if value is not None} | found
-    if "preprocessor" not in more or more["preprocessor"] is None:
-        X = check_real(X, "X")
+    if more.get("preprocessor") is None:
+        X = _without_gaps(check_real(X, "X", allow_nan=True), kind, guesses)
         _check_range(X, "The data")
     if kind is None:
         kind, why = guess_kind(X)
@@ -229,6 +230,19 @@ def make_problem(
     if problem.is_classification and problem.y_test is not None:
         _check_test_classes(problem.y, problem.y_test)
     return replace(problem, guesses=tuple(guesses))
+
+
+def _without_gaps(X: NDArray, kind: str | None, guesses: list[Guess]) -> NDArray:
+    """Complete a matrix of similarities or distances that lacks some entries, and say so; NaN elsewhere is refused."""
+    if not np.isnan(X).any() or X.shape[0] != X.shape[1] or kind == "table":
+        return check_real(X, "X")
+    done = fill_gaps(X)
+    how = (
+        "means of rows and columns" if done.rank == 0 else f"means of rows and columns and a matrix of rank {done.rank}"
+    )
+    why = f"{how}, which explain {max(0.0, done.r2):.0%} of the variance of known entries that were held out"
+    guesses.append(Guess("missing entries", f"{done.n_filled} of {X.size} completed", why, "kind"))
+    return done.X
 
 
 def _compare_items(X, X_test, kind, similarity, guesses) -> tuple:

@@ -436,6 +436,7 @@ class Comparison:
 
     @cached_property
     def _groups(self) -> NDArray:
+        assert self.problem.groups is not None
         return np.unique(self.problem.groups, return_inverse=True)[1]
 
     # ------------------------------------------------------------------------------------------- what to tell

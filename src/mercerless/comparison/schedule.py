@@ -64,6 +64,7 @@ def outer_folds(problem: Problem, repeat: int, random_state: int) -> list[Split]
 
 def inner_folds(problem: Problem, train: NDArray) -> list[Split]:
     """Return folds inside a training set that keep groups whole."""
+    assert problem.groups is not None
     return make_folds(
         N_FOLDS,
         problem.X[np.ix_(train, train)] if problem.is_matrix else problem.numbered[train],
