@@ -207,21 +207,9 @@ def make_problem(
         kind, why = guess_kind(X)
         guesses.append(Guess("kind", kind, why, "kind"))
     if kind != "table":
-        X = check_square(X, f"The matrix of {'similarities' if kind == 'strings' else kind + ' values'}")
-        n = len(X)
-        check_memory(6.0 * X.nbytes, f"Comparing learners on a {n} x {n} matrix", remedy="use a part of the rows")
-        if kind == "distance":
-            check_kind(X, kind, "The matrix", "kind")
-            X = np.maximum(X, 0.0)
-            np.fill_diagonal(X, 0.0)  # what is left on it is rounding
+        X = _check_matrix(X, kind)
     y, task = _check_target(y, len(X), task, guesses)
-    if groups is not None:
-        groups = np.asarray(groups)
-        if groups.shape != (len(X),):
-            raise ValueError(f"groups has {len(groups)} entries for {len(X)} items; there must be one per item.")
-        if len(np.unique(groups)) < 5:
-            raise ValueError(f"There are {len(np.unique(groups))} groups; five-fold validation needs at least 5.")
-    problem = Problem(kind, task, X, y, name, groups, **more)
+    problem = Problem(kind, task, X, y, name, None if groups is None else _check_groups(groups, len(X)), **more)
     if test is not None:
         problem = _split_rows(problem, test)
     elif X_test is not None:
@@ -230,6 +218,27 @@ def make_problem(
     if problem.is_classification and problem.y_test is not None:
         _check_test_classes(problem.y, problem.y_test)
     return replace(problem, guesses=tuple(guesses))
+
+
+def _check_matrix(X: NDArray, kind: str) -> NDArray:
+    """Return a square matrix of its kind that memory is enough for."""
+    X = check_square(X, f"The matrix of {'similarities' if kind == 'strings' else kind + ' values'}")
+    n = len(X)
+    check_memory(6.0 * X.nbytes, f"Comparing learners on a {n} x {n} matrix", remedy="use a part of the rows")
+    if kind == "distance":
+        check_kind(X, kind, "The matrix", "kind")
+        X = np.maximum(X, 0.0)
+        np.fill_diagonal(X, 0.0)  # what is left on it is rounding
+    return X
+
+
+def _check_groups(groups: ArrayLike, n_items: int) -> NDArray:
+    groups = np.asarray(groups)
+    if groups.shape != (n_items,):
+        raise ValueError(f"groups has {len(groups)} entries for {n_items} items; there must be one per item.")
+    if len(np.unique(groups)) < 5:
+        raise ValueError(f"There are {len(np.unique(groups))} groups; five-fold validation needs at least 5.")
+    return groups
 
 
 def _without_gaps(X: NDArray, kind: str | None, guesses: list[Guess]) -> NDArray:

@@ -163,12 +163,7 @@ def compare_problem(
     """Compare learners on a problem; see `compare`."""
     started = time.perf_counter()
     metric = check_metric(metric, problem.task)
-    if repeats is not None and repeats < 1:
-        raise ValueError(f"repeats={repeats} must be at least 1.")
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0 would do nothing; use 1 or more, or -1 for all cores.")
-    if not 0 <= random_state < 2**32:
-        raise ValueError(f"random_state={random_state} must be between 0 and 2**32 - 1.")
+    _check_numbers(repeats, n_jobs, random_state)
     seconds = None if repeats is not None else parse_budget(budget)
     chosen, parts = select_learners(problem, learners)
     progress = progress or (lambda text, done, total: None)
@@ -195,6 +190,16 @@ def compare_problem(
         run.store.clear()
     comparison.elapsed = run.elapsed
     return comparison
+
+
+def _check_numbers(repeats: int | None, n_jobs: int | None, random_state: int) -> None:
+    """Refuse what cannot be run."""
+    if repeats is not None and repeats < 1:
+        raise ValueError(f"repeats={repeats} must be at least 1.")
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 would do nothing; use 1 or more, or -1 for all cores.")
+    if not 0 <= random_state < 2**32:
+        raise ValueError(f"random_state={random_state} must be between 0 and 2**32 - 1.")
 
 
 def _without_probabilities(learners: list[Learner], setting: Setting) -> dict[str, str]:
