@@ -41,12 +41,12 @@ from mercerless.spectra import Indefiniteness, SpectrumTransformer, decompose, i
 STEPS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
-#: Above this many training items learners have their forms for many, and searches run on one part of the items.
+#: Above this many training items searches run on a part of them.
 LARGE = 2000
-#: Items that such a search trains on; twice as many test it.
+#: Items that such a search trains on.
 SEARCH_ITEMS = 1500
-#: The spectrum is that of at most this many items: it is computed before anything is run.
-MAX_SPECTRUM = 1500
+#: The spectrum is that of at most this many items.
+MAX_SPECTRUM = 3000
 
 
 class MatrixSpectrum(NamedTuple):
@@ -92,13 +92,8 @@ class Setting:
 
     @property
     def is_large(self) -> bool:
-        """Whether there are so many training items that learners have their forms for many."""
+        """Whether there are so many training items that searches run on a part of them."""
         return self.n_items > LARGE
-
-    @property
-    def searches_parts(self) -> bool:
-        """Whether searches run on one part of the items: of large data also where few of its items train."""
-        return max(self.n_items, 0.8 * len(self.problem.y)) > LARGE
 
     @property
     def is_indefinite(self) -> bool:
@@ -134,20 +129,19 @@ class Setting:
     def search(self, estimator: BaseEstimator, grid: dict[str, list]) -> GridSearchCV:
         """Return `estimator` with a search over `grid`, whose names belong to the last step.
 
-        Five folds; of many items one random part, for the best settings hardly depend on more.
+        Five folds; of many items, two random parts of 1500, for the best settings hardly depend on more.
         """
         if isinstance(estimator, Pipeline):
             grid = {f"{estimator.steps[-1][0]}__{name}": values for name, values in grid.items()}
-        train = min(SEARCH_ITEMS, self.n_items // 2)
         return GridSearchCV(
-            estimator, grid, scoring=self.scoring, cv=self.hold_out(train) if self.searches_parts else 5
+            estimator, grid, scoring=self.scoring, cv=self.folds(SEARCH_ITEMS, 2) if self.is_large else 5
         )
 
-    def hold_out(self, train: int) -> BaseShuffleSplit:
-        """Return a random part to train on and another, of at most ``2 * SEARCH_ITEMS``, to test on."""
-        test = min(self.n_items - train, 2 * SEARCH_ITEMS)
+    def folds(self, train: int, n_splits: int = 1) -> BaseShuffleSplit:
+        """Return random parts to train on, and as many items, at most `SEARCH_ITEMS`, to test on."""
+        test = min(self.n_items - train, SEARCH_ITEMS)
         splitter = self.choose(StratifiedShuffleSplit, ShuffleSplit)
-        return splitter(1, train_size=train, test_size=test, random_state=self.random_state)
+        return splitter(n_splits, train_size=train, test_size=test, random_state=self.random_state)
 
 
 def _round(values):
@@ -307,10 +301,9 @@ def _kernel_ridge(kernel: str) -> Callable[[Setting], GridSearchCV]:
 
 def _boosting(setting: Setting) -> GridSearchCV:
     boosting = setting.choose(HistGradientBoostingClassifier, HistGradientBoostingRegressor)
-    grid: dict[str, list] = {"learning_rate": [0.05, 0.15], "max_leaf_nodes": [4, 12, 31]}
-    if setting.searches_parts:
-        return setting.search(boosting(max_iter=500, early_stopping=True, random_state=setting.random_state), grid)
-    return setting.search(boosting(max_iter=150, random_state=setting.random_state), grid)
+    grid = {"learning_rate": [0.05, 0.15], "max_leaf_nodes": [4, 12, 31]}
+    trees = 500 if setting.is_large else 150  # with many items it stops early by itself
+    return setting.search(boosting(max_iter=trees, random_state=setting.random_state), grid)
 
 
 def _features(setting: Setting) -> GridSearchCV:
@@ -372,9 +365,7 @@ def _landmarks(setting: Setting) -> dict[str, Any]:
 
 
 def _local(setting: Setting) -> Pipeline:
-    """LAB; for many items with fewer support points, whose bandwidths are learned on blocks of the rows."""
-    few: dict[str, Any] = {"n_support": 50, "max_rows": LARGE, "max_iter": 50} if setting.searches_parts else {}
-    return _scaled(setting.choose(LABClassifier, LABRegressor)(random_state=setting.random_state, **few))
+    return _scaled(setting.choose(LABClassifier, LABRegressor)(random_state=setting.random_state))
 
 
 def _adapted(setting: Setting) -> GridSearchCV:
@@ -390,7 +381,7 @@ def _adapted(setting: Setting) -> GridSearchCV:
     machine.set_params(C=float(_round(10.0 * unit)), n_parts=-(-setting.n_items // PART_ITEMS))
     widths = np.array([0.15, 0.4, 1.0]) * np.sqrt(setting.problem.n_features)
     search = setting.search(_scaled(machine), {"kernel": [Gaussian(width) for width in _listed(widths)]})
-    return search.set_params(cv=setting.hold_out(setting.n_items // 2))
+    return search.set_params(cv=setting.folds(setting.n_items // 2))
 
 
 #: Landmarks, and items in a part, of the learners' forms for many items.
@@ -425,7 +416,7 @@ LEARNERS: tuple[Learner, ...] = (
 )
 
 
-Wanted = Sequence["str | BaseEstimator | tuple[str, BaseEstimator]"] | Mapping[str, BaseEstimator]
+Wanted = Sequence["str | BaseEstimator"] | Mapping[str, BaseEstimator]
 
 
 def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[list[Learner], dict[str, float]]:
@@ -435,7 +426,7 @@ def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[lis
     ----------
     problem : Problem
         The data.
-    wanted : sequence of str, estimators or pairs of both, mapping of str to estimators, or None, default=None
+    wanted : sequence of str or estimators, mapping of str to estimators, or None, default=None
         Names (``"lab@0.25"`` trains on that part of the training sets) and estimators; a mapping has estimators that
         are run beside all that apply; None for all that apply.
 
@@ -457,20 +448,17 @@ def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[lis
     chosen: dict[str, Learner] = {}
     parts = {}
     for item in wanted:
-        own: Any = None if isinstance(item, str) else item
-        text = item if isinstance(item, str) else type(item).__name__
-        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
-            text, own = item
-        name, _, part = text.partition("@")
-        if own is not None and name in possible:
-            raise ValueError(f"There is a learner {name!r} already; give your estimator another name.")
-        if own is None and name not in possible:
-            raise ValueError(f"There is no learner {name!r} for this data; there are {', '.join(possible)}.")
-        learner = possible[name] if own is None else own_learner(problem, name, own)
-        if part:
-            parts[name] = _part(text, part)
+        if not isinstance(item, str):
+            learner = own_learner(problem, type(item).__name__, item)
+        else:
+            name, _, part = item.partition("@")
+            if name not in possible:
+                raise ValueError(f"There is no learner {name!r} for this data; there are {', '.join(possible)}.")
+            learner = possible[name]
+            if part:
+                parts[name] = _part(item, part)
         if learner.name in chosen:
-            raise ValueError(f"The learner {learner.name!r} is asked for twice; name one ('mine', estimator).")
+            raise ValueError(f"The learner {learner.name!r} is asked for twice; with a mapping, estimators have names.")
         chosen[learner.name] = learner
     order = list(possible)
     return sorted(chosen.values(), key=lambda own: order.index(own.name) if own.name in order else len(order)), parts
@@ -515,12 +503,12 @@ class SharedSpectrum(SpectrumTransformer):
         digest = _digest(K)
         self.key_ = (self.mode, self.rtol, digest)
         state = _MEMORY.get(self.key_, lambda: self._state(K, digest))
-        self.__dict__.update(state)
+        vars(self).update(state)
         return self
 
     def _state(self, K: NDArray, digest: bytes) -> dict[str, Any]:
         if self.mode == "shift":  # needs only the smallest eigenvalue, and rows known again
-            return SpectrumTransformer("shift", self.rtol).fit(K).__dict__
+            return vars(SpectrumTransformer("shift", self.rtol).fit(K))
         s, V, _ = _MEMORY.get((self.rtol, digest), lambda: decompose(K, self.rtol))
         ratio = {"clip": s > 0, "flip": np.sign(s), "square": s}[self.mode]
         return {"eigenvalues_": s, "shift_": 0.0, "map_": ((V * ratio) @ V.T).astype(K.dtype, copy=False)}
@@ -533,8 +521,7 @@ class _Memory:
     """Results by key, the least recently used dropped beyond a number of bytes."""
 
     def __init__(self, limit: int):
-        self.limit = limit
-        self.results: OrderedDict[tuple, Any] = OrderedDict()
+        self.limit, self.results = limit, OrderedDict()
 
     def get(self, key: tuple, compute: Callable[[], Any]) -> Any:
         if key not in self.results:
@@ -566,12 +553,9 @@ def forget_decompositions() -> None:
 class _SharedStabilized:
     """Lets a Krein machine remember the flipped matrix of the same items, which does not depend on C."""
 
-    negative_penalty: float
-    center: bool
-
     def _stabilize(self, K, weight):
         key = ("krein", self.negative_penalty, self.center, None if weight is None else _digest(weight), _digest(K))
-        return _MEMORY.get(key, lambda: super(_SharedStabilized, self)._stabilize(K, weight))  # type: ignore[misc]
+        return _MEMORY.get(key, lambda: super(_SharedStabilized, self)._stabilize(K, weight))
 
 
 class SharedKreinSVC(_SharedStabilized, KreinSVC):

@@ -430,6 +430,8 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         After `GradientSearch`: its course and result.
     landmarks_ : ndarray or None
         The rows that are landmarks; None for the exact solution.
+    X_fit_ : ndarray or None
+        The training items that new ones are compared with; None for a precomputed matrix.
 
     See Also
     --------
@@ -501,8 +503,12 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    dual_coef_, intercept_, alpha_positive_, alpha_negative_, radius_, multiplier_, certificate_ :
+    dual_coef_, dual_coef_positive_, dual_coef_negative_, intercept_ : ndarray
         As for `KreinRidge`; one output for two classes, else one per class.
+    alpha_positive_, alpha_negative_, radius_, multiplier_, certificate_, is_minimum_ : float
+        As for `KreinRidge`.
+    eigenvalues_, spectral_target_, total_weight_, kernel_, X_fit_, landmarks_, best_index_ : object
+        As for `KreinRidge`.
     calibration_ : Calibration
         Slope and biases of the held-out scores' softmax, and its mean log-loss.
     cv_results_ : dict
@@ -710,6 +716,10 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         Largest relative duality gap.
     n_negative_ : int
         Negative eigenvalues of the kernel matrix.
+    kernel_ : Kernel
+        The kernel that was used.
+    X_fit_ : ndarray or None
+        The training items that new ones are compared with; None for a precomputed matrix.
 
     See Also
     --------
@@ -827,6 +837,10 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         The relative duality gap.
     n_negative_ : int
         Negative eigenvalues of the kernel matrix.
+    kernel_ : Kernel
+        The kernel that was used.
+    X_fit_ : ndarray or None
+        The training items that new ones are compared with; None for a precomputed matrix.
 
     See Also
     --------

@@ -723,6 +723,8 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The class labels.
+    kernel_ : Kernel
+        The kernel that was used.
     support_ : ndarray of shape (n_support,)
         Positions of the training items with a coefficient that is not 0, for any class.
     dual_coef_ : ndarray of shape (n_problems, n_support)

@@ -1,0 +1,167 @@
+"""The contract of every estimator: one name and one shape for one thing, narrow constructors, the same answers
+for the same data however it is given.
+"""
+
+import inspect
+import pickle
+import re
+from functools import cache
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from numpydoc.docscrape import ClassDoc
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.utils.validation import has_fit_parameter
+
+import mercerless
+from mercerless.kernels import Gaussian, Kernel
+
+CLASSES = [getattr(mercerless, name) for name in mercerless.__all__]
+CLASSES = [cls for cls in CLASSES if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "fit")]
+NARROW = ("Similarity", "Krein", "LAB")
+STANDARD = {"n_features_in_", "feature_names_in_", "n_iter_"}  # as in all of scikit-learn
+# names that were used for what is now `certificate_`
+OTHER_CERTIFICATES = {"gap_", "duality_gap_", "stationarity_", "residual_", "residuals_"}
+MARGIN = {
+    "KreinSVC",
+    "DANKClassifier",
+    "HyperClassifier",
+    "SimilaritySVC",
+}  # probabilities: sklearn.calibration.CalibratedClassifierCV
+SMALL = {
+    "LABClassifier": {"n_support": 8, "max_iter": 60},
+    "LABRegressor": {"n_support": 8, "max_iter": 60},
+    "HyperSVR": {"C": 1e-3},
+}
+# libsvm stops at a tolerance, and where it stops depends on the last bits of the kernel
+TOLERANCE = {"KreinSVC": 1e-3, "KreinSVR": 1e-3}
+RNG = np.random.RandomState(0)
+X = RNG.normal(size=(60, 3))
+Z = RNG.normal(size=(12, 3))
+NUMBERS = np.sin(2 * X[:, 0]) + X[:, 1]
+LABELS = np.digitize(NUMBERS, np.quantile(NUMBERS, [0.33, 0.67]))
+pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
+
+
+def make(cls, **parameters):
+    parameters = {**SMALL.get(cls.__name__, {}), **parameters}
+    if "random_state" in inspect.signature(cls).parameters:
+        parameters.setdefault("random_state", 0)
+    return cls(**parameters)
+
+
+def target_of(estimator):
+    if is_classifier(estimator):
+        return LABELS
+    return NUMBERS if is_regressor(estimator) or "Features" in type(estimator).__name__ else Gaussian(1.0)(X)
+
+
+def output(estimator, rows):
+    for method in ("predict_proba", "decision_function", "predict", "transform"):
+        if hasattr(estimator, method):
+            return np.asarray(getattr(estimator, method)(rows))
+    raise AssertionError(f"{estimator} gives nothing")
+
+
+@cache
+def fitted(cls):
+    """The estimator, fitted once on vectors."""
+    estimator = make(cls)
+    return estimator.fit(X, target_of(estimator))
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+class TestConstructor:
+    def test_is_narrow(self, cls):
+        names = list(inspect.signature(cls).parameters)
+        most = 10 if cls.__name__.startswith(NARROW) else 12
+        assert len(names) <= most, f"{cls.__name__} has {len(names)} parameters: {', '.join(names)}"
+
+    def test_says_the_same_things_the_same_way(self, cls):
+        parameters = inspect.signature(cls).parameters
+        assert not {"memory_limit", "landmark_method", "landmarks", "verbose", "probability"} & set(parameters)
+        if "random_state" in parameters:
+            assert parameters["random_state"].default is None
+        if "cv" in parameters:
+            assert parameters["cv"].default == 5
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+class TestFitted:
+    def test_documented_attributes_exist(self, cls):
+        model = fitted(cls)
+        documented = {
+            name: " ".join(item.desc) for item in ClassDoc(cls)["Attributes"] for name in re.split(r",\s*", item.name)
+        }
+        public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
+        # an attribute of another way of fitting says so
+        always = [
+            name for name in documented if not re.search(r"\b(only|where|with|after|if)\b", documented[name], re.I)
+        ]
+        assert not [name for name in always if not hasattr(model, name) and name not in STANDARD]
+        assert public <= documented.keys() | STANDARD, sorted(public - documented.keys())
+
+    def test_certificate(self, cls):
+        assert not OTHER_CERTIFICATES & set(vars(fitted(cls)))
+        if hasattr(fitted(cls), "certificate_"):
+            assert isinstance(fitted(cls).certificate_, float) and 0.0 <= fitted(cls).certificate_ < 0.2
+
+    def test_kernel_is_a_kernel(self, cls):
+        if hasattr(fitted(cls), "kernel_"):
+            assert isinstance(fitted(cls).kernel_, Kernel)
+
+    def test_dual_coef_has_a_row_per_function(self, cls):
+        coef = getattr(fitted(cls), "dual_coef_", None)
+        if coef is not None:
+            # as many columns as items that new ones are compared with; a directed similarity has both directions
+            known = {len(X), 2 * len(X), len(getattr(fitted(cls), "support_", X))}
+            assert coef.ndim == 2 and coef.shape[1] in known
+
+    def test_probabilities(self, cls):
+        model = fitted(cls)
+        if not is_classifier(model):
+            return
+        assert hasattr(model, "predict_proba") == (cls.__name__ not in MARGIN)
+        if hasattr(model, "predict_proba"):
+            probabilities = model.predict_proba(Z)
+            assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
+            assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(Z))
+
+    def test_pickled_and_refitted_models_are_the_same(self, cls):
+        model = fitted(cls)
+        assert_array_equal(output(pickle.loads(pickle.dumps(model)), Z), output(model, Z))
+        assert_allclose(output(clone(model).fit(X, target_of(model)), Z), output(model, Z), rtol=1e-9, atol=1e-12)
+
+    def test_a_frame_with_an_odd_index_is_its_array(self, cls):
+        model = clone(fitted(cls))
+        index = RNG.permutation(len(X)) + 7
+        frame = pd.DataFrame(X, columns=["a", "b", "c"], index=index)
+        y = target_of(model)
+        model.fit(frame, pd.Series(y, index=index[::-1]) if np.ndim(y) == 1 else y)
+        new = pd.DataFrame(Z, columns=["a", "b", "c"])
+        assert_allclose(output(model, new), output(fitted(cls), Z), rtol=TOLERANCE.get(cls.__name__, 1e-9), atol=1e-12)
+        with pytest.raises(ValueError, match="feature names"):
+            output(model, pd.DataFrame(Z, columns=["c", "b", "a"]))
+
+    def test_rows_of_weight_zero_are_not_there(self, cls):
+        if not has_fit_parameter(cls, "sample_weight"):
+            return
+        model = clone(fitted(cls))
+        far = np.concatenate([X, 100.0 + X[:9]])
+        y = target_of(model)
+        model.fit(far, np.concatenate([y, y[:9]]), sample_weight=np.repeat([1.0, 0.0], [len(X), 9]))
+        assert_allclose(output(model, Z), output(fitted(cls), Z), rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("cls", [cls for cls in CLASSES if "kernel" in inspect.signature(cls).parameters])
+def test_a_precomputed_matrix_is_its_vectors(cls):
+    model = make(cls)
+    model.set_params(kernel="precomputed")
+    if not model.__sklearn_tags__().input_tags.pairwise:
+        return
+    kernel = Gaussian(1.5)
+    vectors = make(cls, kernel=kernel).fit(X, target_of(model))
+    matrix = model.fit(kernel(X), target_of(model))
+    assert_allclose(output(matrix, kernel(Z, X)), output(vectors, Z), rtol=1e-6, atol=1e-8)
