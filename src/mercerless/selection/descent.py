@@ -43,15 +43,17 @@ class GradientSearch(BaseEstimator):
     Parameters
     ----------
     n_restarts : int, default=10
-        Random starts, each followed for 20 iterations of L-BFGS-B at most.
+        Random starts. `KreinRidge` follows each for 20 iterations of L-BFGS-B at most, `DANKClassifier`, which starts
+        from a grid as well, to the end.
     max_iter : int, default=200
-        Iterations from the best of them.
+        Iterations from the best of them; for `DANKClassifier` of every descent, 25 are enough as a rule.
     tol : float, default=1e-6
         Where to stop: the largest entry of the projected gradient.
 
     See Also
     --------
     mercerless.KreinRidge : Takes it.
+    mercerless.DANKClassifier : Takes it.
 
     References
     ----------
