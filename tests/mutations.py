@@ -361,6 +361,16 @@ BUGS = [
         "np.fill_diagonal(A, diagonal + penalty)",
         f"{SIM} -k primal",
     ),
+    Bug(
+        "stack-profiles-weights",
+        "np.sqrt(weight) / np.where(constant, 1.0, spread)",
+        "1.0 / np.where(constant, 1.0, spread)",
+        f"{SIM} -k profiles",
+    ),
+    Bug("stack-class-distances", "[:, :size].mean(axis=1)", "[:, size - 1]", f"{SIM} -k class_distances"),
+    Bug("stack-temperature-prior", "+ 3.0 * (b - 1.0))", "+ 1.5 * (b - 1.0))", f"{SIM} -k temperature"),
+    Bug("stack-fence-decides", "> 1.5 else (cut, fenced)", "> 0.0 else (cut, fenced)", f"{SIM} -k two_rows"),
+    Bug("stack-three-settings", 'kind="stable")[:N_BEST]]', 'kind="stable")[-N_BEST:]]', f"{SIM} -k selection"),
     # LAB
     Bug(
         "lab-evidence-noise",
