@@ -312,8 +312,8 @@ BUGS = [
     ),
     Bug(
         "spectra-center-test-mean",
-        "centred -= self.column_means_ - self.column_means_.mean()",
-        "centred -= powers.mean(axis=0) - powers.mean()",
+        "centered -= self.column_means_ - self.column_means_.mean()",
+        "centered -= powers.mean(axis=0) - powers.mean()",
         f"{SPECTRA} -k new_rows",
     ),
     Bug(
