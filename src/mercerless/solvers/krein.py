@@ -249,10 +249,11 @@ def center_kernel(K: NDArray, sample_weight: NDArray | None, intercept: bool, ov
     n = len(K)
     Kt = K if overwrite else K.copy()
     root = None if sample_weight is None else np.sqrt(sample_weight).astype(K.dtype)
-    total = float(n) if root is None else float(np.sum(sample_weight))
+    total = float(n) if sample_weight is None else float(sample_weight.sum())
     mean = np.zeros(n, dtype=K.dtype)
     if intercept:
-        share = np.full(n, 1.0 / n, dtype=K.dtype) if root is None else (sample_weight / total).astype(K.dtype)
+        share = (np.ones(n) if sample_weight is None else sample_weight) / total
+        share = share.astype(K.dtype)
         mean = share @ K
         grand = share @ mean
         Kt -= mean[:, None]
@@ -394,7 +395,7 @@ def build_low_rank_system(
     T = np.pad(T, ((0, missing), (0, 0)))
     R, projected = T[:k, :k], T[:k, k:]
     values, Z = eigh((R * J) @ R.T, driver="evd", check_finite=False)
-    keep = kept(values, rtol, np.linalg.norm(factor[:, 1 : 1 + k]) ** 2)
+    keep = kept(values, rtol, float(np.linalg.norm(factor[:, 1 : 1 + k])) ** 2)
     lift = J[:, None] * (R.T @ Z[:, keep])
     spread = np.sqrt(np.einsum("ij,ij->j", T[:, k:], T[:, k:]) / n)
     return KreinSystem(values[keep], Z[:, keep].T @ projected, lift, center, offset, spread, n)
@@ -467,7 +468,7 @@ def validation_loss(
     if not kernel_gradient:
         return LossPullback(loss, d_plus, d_minus, radius_bar, None, None)
 
-    kappa = np.where(solution.active & (R is not None), back.radius / np.where(R is None, 1.0, R), 0.0)
+    kappa = np.zeros_like(back.radius) if R is None else np.where(solution.active, back.radius / R, 0.0)
     inner = np.zeros_like(V)
     outside = np.flatnonzero(~keep)
     drop = slice(outside[0], outside[-1] + 1) if len(outside) else slice(np.sum(s < 0), np.sum(s < 0))
