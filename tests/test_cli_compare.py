@@ -51,7 +51,7 @@ def test_a_distance_matrix(tmp_path, capsys):
     assert errors == ""  # no progress bar where nobody watches
     assert "D.npy: distance, 80 items, 2 classes" in printed
     assert "kind: distance (X is square: nothing is negative and the diagonal is zero; --kind overrides)" in printed
-    assert "Nearest neighbours" in printed and "report  out.html" in printed
+    assert "Nearest neighbors" in printed and "report  out.html" in printed
     assert json.loads(Path("out.json").read_text())["recommended"] == "neighbors"
     text = Path("out.html").read_text()
     command = re.search(r"<code>(mercerless compare .*?)</code>", text)[1].replace("&#x27;", "'")
@@ -220,7 +220,7 @@ def test_interrupting_writes_the_report_and_resume_goes_on(tmp_path):
     finally:
         process.kill()
     assert process.returncode == 130, errors
-    assert "Nearest neighbours" in printed and "interrupted; the report has what was finished" in errors
+    assert "Nearest neighbors" in printed and "interrupted; the report has what was finished" in errors
     assert "interrupted" in (tmp_path / "mercerless-compare.html").read_text()
     finished = len(list((tmp_path / "cache").rglob("*.json")))
     assert finished >= 12
@@ -259,7 +259,7 @@ def test_a_full_disk_loses_the_report_but_not_the_outcome(tmp_path, capsys, monk
     monkeypatch.setattr(Path, "write_text", full)
     assert run("D.npy", "--labels", "y.npy", *quick("neighbors"), "--no-curves", "--output", "out.html") == 2
     printed, errors = capsys.readouterr()
-    assert "Nearest neighbours has the best mean accuracy" in printed
+    assert "Nearest neighbors has the best mean accuracy" in printed
     assert errors == "mercerless compare: Cannot write 'out.html': No space left on device; give another place.\n"
 
 

@@ -47,7 +47,7 @@ def test_the_recommended_learner_is_the_default(capsys):
     quick = ["--learners", "dummy,neighbors", "--repeats", "1", "--jobs", "1"]
     assert main(["fit", "train.npz", *quick, "-o", "m.skops"]) == 0
     printed = capsys.readouterr().out
-    assert "Nearest neighbours fitted on 100 items" in printed and Path("m.skops").exists()
+    assert "Nearest neighbors fitted on 100 items" in printed and Path("m.skops").exists()
 
 
 def write_table(path, rows, target=True):

@@ -14,7 +14,10 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score
 from sklearn.model_selection import StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
+import mercerless
 from mercerless.comparison import learners, schedule
 from mercerless.comparison.code import code_for
 from mercerless.comparison.learners import LEARNERS, Learner, Setting, matrix_for, select_learners, share_decompositions
@@ -250,7 +253,7 @@ def test_own_estimators_are_compared_with_the_others():
     expected = [mine.fit(X_TABLE[a], y[a]).score(X_TABLE[b], y[b]) for a, b in outer_folds(found.problem, 0, 0)]
     row = next(row for row in found.table if row["learner"] == "LogisticRegression")
     assert row["score"] == pytest.approx(np.mean(expected)) and row["family"] == "yours"
-    assert "LogisticRegression(C=3.0)" in found.python_command()
+    assert "('LogisticRegression', LogisticRegression(C=3.0))" in found.python_command()
     names = [learner.name for learner in select_learners(found.problem, {"mine": mine})[0]]
     assert names[-1] == "mine" and "boosting" in names
 
@@ -276,6 +279,29 @@ def test_a_part_that_was_asked_for():
     assert row["part"] == 0.5 and row["n_train"] == 32
     assert "1 of 2 learners was trained on less than the 64 items of a training set: Linear model (32)" in str(found)
     assert "'linear@0.5'" in found.python_command()
+
+
+def test_the_call_that_repeats_a_comparison_of_own_estimators_can_be_typed():
+    y = (X_TABLE[:, 0] > 0).astype(int)
+    own = [("mine", LogisticRegression(C=3.0)), ("other@0.5", LogisticRegression(C=0.1))]
+    found = compare(X_TABLE, y, learners=["dummy", *own], repeats=1, curves=False)
+    again = eval(found.python_command(), {"mercerless": mercerless, "X": X_TABLE, "y": y, **globals()})
+    assert [row["score"] for row in again.table] == [row["score"] for row in found.table]
+    assert again.parts == found.parts and found.parts["other"] == 0.5
+    odd = make_pipeline(FunctionTransformer(np.sin), LogisticRegression())
+    found = compare(X_TABLE, y, learners=["dummy", ("mine", odd)], repeats=1, curves=False)
+    assert "('mine', mine)" in found.python_command() and "# mine: Pipeline(" in found.python_command()
+
+
+def test_a_score_of_probabilities_leaves_out_who_gives_none(monkeypatch):
+    y = (X_TABLE[:, 0] > 0).astype(int)
+    how = {"repeats": 1, "metric": "log_loss", "curves": False}
+    found = compare(X_TABLE, y, learners=["dummy", "linear", "svm-gaussian"], **how)
+    assert found.left_out == {"svm-gaussian": "it gives no probabilities, which neg_log_loss scores"}
+    assert not found.failed and not any(record.task.learner == "svm-gaussian" for record in found.records)
+    monkeypatch.setattr(Run, "go", None)  # before any work
+    with pytest.raises(ValueError, match="scores probabilities, which svm-gaussian does not give"):
+        compare(X_TABLE, y, learners=["svm-gaussian"], **how)
 
 
 @pytest.mark.parametrize("metric", ["roc_auc", "f1_macro"])
@@ -431,7 +457,7 @@ def test_exact_repeats_ignore_the_budget(monkeypatch):
 def test_a_failing_learner_is_named_and_the_others_go_on(monkeypatch):
     learner = select_learners(make_problem(SHAPES.D, SHAPES.target), ("krein-ridge",))[0][0]
     original = type(learner).applies
-    monkeypatch.setattr("mercerless.comparison.learners.KreinRidgeClassifier", lambda *args: Broken())
+    monkeypatch.setattr("mercerless.comparison.learners.KreinRidgeClassifier", lambda *args, **options: Broken())
     found = compare(SHAPES.D, SHAPES.target, learners=CHEAP, repeats=1)
     assert found.failed == {"krein-ridge": "ValueError: out of ideas"} and set(found.names) == {"dummy", "neighbors"}
     assert "failed: Krein ridge (ValueError: out of ideas)" in str(found)
@@ -592,9 +618,27 @@ def test_nothing_shared_stays_behind():
 
 def test_a_worker_that_is_ended_from_outside():
     problem = make_problem(SHAPES.D, SHAPES.target)
-    deadly = Learner("deadly", "Deadly", "baseline", lambda setting: os.kill(os.getpid(), signal.SIGKILL))
-    with pytest.raises(MemoryError, match=r"ended from outside.*fewer jobs"):
-        Run(Setting(problem, "accuracy"), [deadly], repeats=1, n_jobs=2).go()
+    deadly = Learner("deadly", "Deadly", "baseline", lambda setting: os.kill(os.getpid(), signal.SIGKILL), group="both")
+    harmless = replace(select_learners(problem, ["neighbors"])[0][0], group="both")
+    run = Run(Setting(problem, "accuracy"), [deadly, harmless], repeats=1, n_jobs=2, curves=False).go()
+    assert list(run.failed) == ["deadly"] and "ended its process, most likely because memory ran out" in str(run.failed)
+    scored = {record.split for record in run.store.records.values() if record.task.learner == "neighbors"}
+    assert scored == {(0, fold) for fold in range(5)}  # what ran beside it in the same process goes on alone
+
+
+def test_one_slow_machine_of_a_group_does_not_drop_the_others(monkeypatch):
+    seconds = {"dummy": 0.01, "svm-raw": 1000.0, "svm-clip": 0.5, "svm-flip": 0.5}
+    run, clock = fake_run(monkeypatch, seconds, 60.0)
+    assert clock.now < 60 and list(run.too_slow) == ["svm-raw"]
+    assert {task.learner for task in run.store.records if task.part == 1.0} == {"dummy", "svm-clip", "svm-flip"}
+
+
+def test_a_learner_goes_on_to_the_largest_part_that_fits(monkeypatch):
+    """Not size by size: the pilot foretells what is affordable."""
+    monkeypatch.setattr(schedule, "SMALLEST", 8)
+    run, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 1.0, "krein-ridge": 1.0}, 1000.0, curves=False)
+    parts = [task.part for task in run.store.records if task.learner == "krein-ridge" and task.repeat == 0]
+    assert len(set(parts)) == 2 and parts.count(1.0) == 5
 
 
 def test_a_guess_alone_is_no_comparison():

@@ -25,6 +25,7 @@ N = 30
 X = RNG.normal(size=(N, 3)).round(4)
 D = np.sqrt(((X[:, None] - X) ** 2).sum(-1)).round(6)
 S = np.exp(-D).round(6)
+HALF = np.where((np.add.outer(np.arange(N), np.arange(N)) % 2 == 0), D.astype(str), "NA")
 IDS = [f"item{i:02d}" for i in range(N)]
 Y = np.where(np.arange(N) % 3 == 0, "left", "right")
 SHUFFLED = RNG.permutation(N)
@@ -162,6 +163,7 @@ MATRICES = {
     "decimal comma": ("D.txt", text(lines(D, " ").replace(".", ",")), FILE, D),
     "decimal comma and semicolons": ("D.csv", text(lines(D, ";").replace(".", ",")), FILE, D),
     "named": ("D.csv", text(named(D)), FILE, D),
+    "missing on the diagonal": ("D.csv", text(named(D).replace("0.0", "NA", 1)), FILE, D),
     "named, with a corner": ("D.csv", text(named(D, corner="name")), FILE, D),
     "header only": ("D.csv", text(lines([IDS, *D])), FILE, D),
     "numeric header": ("D.csv", text(pd.DataFrame(D).to_csv(index=False)), FILE, D),
@@ -363,7 +365,7 @@ REFUSED = {
         "several columns of text, first, second; leave out all but the one to compare with --drop",
     ),
     "an empty sequence": ("s.fasta", text(FASTA + ">last\n"), FILE, "the record 'last' has no sequence"),
-    "missing in a matrix": ("D.csv", text(named(D).replace("0.0", "NA", 1)), FILE, "is missing ('NA'); fill in"),
+    "missing in a matrix": ("D.csv", text(named(HALF)), FILE, "of the matrix is missing, more than the 30%"),
     "an unbalanced quote": ("t.csv", text(CSV.replace("right", '"right', 1)), COLUMN, "'t.csv'"),
     "damaged gzip": (
         "t.csv.gz",

@@ -221,7 +221,7 @@ def test_in_a_notebook(reports):
     page = Page(text)
     assert page.tags.count("tr") == 4 and "script" not in page.tags and reports["matrix"].verdict[0] in text
     line = repr(reports["matrix"])
-    assert len(line) < 200 and f"recommended {reports['matrix'].recommended!r}" in line
+    assert len(line) < 200 and "recommended 'stack'" in line  # 98 % where neighbors have 94 %
 
 
 def test_print_is_light_and_wide():

@@ -34,6 +34,8 @@ def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> st
         name = similarity.__name__ if callable(similarity) else repr(similarity)
         loading = loading.replace("X, y", "items, y")
         preparation.append(f"X = item_similarities(items, items, {name})  # new items: the rows of new, items")
+    if any(guess.what == "missing entries" for guess in problem.guesses) and "read_problem(" not in loading:
+        preparation.append("X = fill_gaps(X).X")
     if problem.asymmetry and learner.takes in ("symmetric", "distances"):
         preparation.append("X = symmetrize(X)  # new items: the mean of both directions")
     if problem.kind == "dissimilarity" and learner.takes == "distances":
@@ -69,6 +71,7 @@ def imports_for(body: str, estimator: BaseEstimator) -> str:
         "read_problem(": "mercerless.comparison",
         "item_similarities(": "mercerless.comparison.problem",
         "symmetrize(": "mercerless.spectra",
+        "fill_gaps(": "mercerless.comparison.gaps",
     }
     wanted |= {(module, call.rstrip("(")) for call, module in helpers.items() if call in body}
     lines = ["import mercerless"] if "mercerless." in body else []

@@ -41,12 +41,12 @@ from mercerless.spectra import Indefiniteness, SpectrumTransformer, decompose, i
 STEPS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
-#: Above this many training items searches run on a part of them.
+#: Above this many training items learners have their forms for many, and searches run on one part of the items.
 LARGE = 2000
-#: Items that such a search trains on.
+#: Items that such a search trains on; twice as many test it.
 SEARCH_ITEMS = 1500
-#: The spectrum is that of at most this many items.
-MAX_SPECTRUM = 3000
+#: The spectrum is that of at most this many items: it is computed before anything is run.
+MAX_SPECTRUM = 1500
 
 
 class MatrixSpectrum(NamedTuple):
@@ -92,8 +92,13 @@ class Setting:
 
     @property
     def is_large(self) -> bool:
-        """Whether there are so many training items that searches run on a part of them."""
+        """Whether there are so many training items that learners have their forms for many."""
         return self.n_items > LARGE
+
+    @property
+    def searches_parts(self) -> bool:
+        """Whether searches run on one part of the items: of large data also where few of its items train."""
+        return max(self.n_items, 0.8 * len(self.problem.y)) > LARGE
 
     @property
     def is_indefinite(self) -> bool:
@@ -129,19 +134,20 @@ class Setting:
     def search(self, estimator: BaseEstimator, grid: dict[str, list]) -> GridSearchCV:
         """Return `estimator` with a search over `grid`, whose names belong to the last step.
 
-        Five folds; of many items, two random parts of 1500, for the best settings hardly depend on more.
+        Five folds; of many items one random part, for the best settings hardly depend on more.
         """
         if isinstance(estimator, Pipeline):
             grid = {f"{estimator.steps[-1][0]}__{name}": values for name, values in grid.items()}
+        train = min(SEARCH_ITEMS, self.n_items // 2)
         return GridSearchCV(
-            estimator, grid, scoring=self.scoring, cv=self.folds(SEARCH_ITEMS, 2) if self.is_large else 5
+            estimator, grid, scoring=self.scoring, cv=self.hold_out(train) if self.searches_parts else 5
         )
 
-    def folds(self, train: int, n_splits: int = 1) -> BaseShuffleSplit:
-        """Return random parts to train on, and as many items, at most `SEARCH_ITEMS`, to test on."""
-        test = min(self.n_items - train, SEARCH_ITEMS)
+    def hold_out(self, train: int) -> BaseShuffleSplit:
+        """Return a random part to train on and another, of at most ``2 * SEARCH_ITEMS``, to test on."""
+        test = min(self.n_items - train, 2 * SEARCH_ITEMS)
         splitter = self.choose(StratifiedShuffleSplit, ShuffleSplit)
-        return splitter(n_splits, train_size=train, test_size=test, random_state=self.random_state)
+        return splitter(1, train_size=train, test_size=test, random_state=self.random_state)
 
 
 def _round(values):
@@ -178,7 +184,7 @@ class Learner:
     group : str
         Learners of one group run in one task, because they share decompositions.
     complexity : int
-        Of two learners with equal scores the simpler one is recommended: 0 a guess, neighbours or a linear model, 1 a
+        Of two learners with equal scores the simpler one is recommended: 0 a guess, neighbors or a linear model, 1 a
         kernel machine, 2 what adapts its kernel or combines many models.
     """
 
@@ -301,9 +307,10 @@ def _kernel_ridge(kernel: str) -> Callable[[Setting], GridSearchCV]:
 
 def _boosting(setting: Setting) -> GridSearchCV:
     boosting = setting.choose(HistGradientBoostingClassifier, HistGradientBoostingRegressor)
-    grid = {"learning_rate": [0.05, 0.15], "max_leaf_nodes": [4, 12, 31]}
-    trees = 500 if setting.is_large else 150  # with many items it stops early by itself
-    return setting.search(boosting(max_iter=trees, random_state=setting.random_state), grid)
+    grid: dict[str, list] = {"learning_rate": [0.05, 0.15], "max_leaf_nodes": [4, 12, 31]}
+    if setting.searches_parts:
+        return setting.search(boosting(max_iter=500, early_stopping=True, random_state=setting.random_state), grid)
+    return setting.search(boosting(max_iter=150, random_state=setting.random_state), grid)
 
 
 def _features(setting: Setting) -> GridSearchCV:
@@ -365,7 +372,9 @@ def _landmarks(setting: Setting) -> dict[str, Any]:
 
 
 def _local(setting: Setting) -> Pipeline:
-    return _scaled(setting.choose(LABClassifier, LABRegressor)(random_state=setting.random_state))
+    """LAB; for many items with fewer support points, whose bandwidths are learned on blocks of the rows."""
+    few: dict[str, Any] = {"n_support": 50, "max_rows": LARGE, "max_iter": 50} if setting.searches_parts else {}
+    return _scaled(setting.choose(LABClassifier, LABRegressor)(random_state=setting.random_state, **few))
 
 
 def _adapted(setting: Setting) -> GridSearchCV:
@@ -381,7 +390,7 @@ def _adapted(setting: Setting) -> GridSearchCV:
     machine.set_params(C=float(_round(10.0 * unit)), n_parts=-(-setting.n_items // PART_ITEMS))
     widths = np.array([0.15, 0.4, 1.0]) * np.sqrt(setting.problem.n_features)
     search = setting.search(_scaled(machine), {"kernel": [Gaussian(width) for width in _listed(widths)]})
-    return search.set_params(cv=setting.folds(setting.n_items // 2))
+    return search.set_params(cv=setting.hold_out(setting.n_items // 2))
 
 
 #: Landmarks, and items in a part, of the learners' forms for many items.
@@ -390,7 +399,7 @@ LANDMARKS, PART_ITEMS = 500, 1000
 #: Every competitor, cheap ones first: with a short budget the last ones have their turn last.
 LEARNERS: tuple[Learner, ...] = (
     Learner("dummy", "Constant guess", "baseline", _dummy, complexity=0),
-    Learner("neighbors", "Nearest neighbours", "baseline", _neighbors, takes="distances", complexity=0),
+    Learner("neighbors", "Nearest neighbors", "baseline", _neighbors, takes="distances", complexity=0),
     Learner("svm-raw", "SVM on the raw matrix", "raw", _machine("raw"), group="spectrum"),
     Learner("svm-clip", "SVM on the clipped spectrum", "repair", _machine("clip"), group="spectrum"),
     Learner("svm-flip", "SVM on the flipped spectrum", "repair", _machine("flip"), group="spectrum"),
@@ -402,7 +411,7 @@ LEARNERS: tuple[Learner, ...] = (
     Learner("stack", "Automatic stack", "mercerless", _stack, complexity=2),
     Learner("asymmetric", "Asymmetric ridge", "mercerless", _directed_ridge, takes="directed"),
     Learner("dummy", "Constant guess", "baseline", _dummy, "table", complexity=0),
-    Learner("neighbors", "Nearest neighbours", "baseline", _neighbors, "table", complexity=0),
+    Learner("neighbors", "Nearest neighbors", "baseline", _neighbors, "table", complexity=0),
     Learner("linear", "Linear model", "baseline", _linear, "table", complexity=0),
     Learner("svm-gaussian", "SVM with Gaussian kernel", "baseline", _vector_machine, "table"),
     Learner("ridge-gaussian", "Gaussian kernel ridge", "baseline", _kernel_ridge("rbf"), "table", "regression"),
@@ -416,7 +425,7 @@ LEARNERS: tuple[Learner, ...] = (
 )
 
 
-Wanted = Sequence["str | BaseEstimator"] | Mapping[str, BaseEstimator]
+Wanted = Sequence["str | BaseEstimator | tuple[str, BaseEstimator]"] | Mapping[str, BaseEstimator]
 
 
 def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[list[Learner], dict[str, float]]:
@@ -426,7 +435,7 @@ def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[lis
     ----------
     problem : Problem
         The data.
-    wanted : sequence of str or estimators, mapping of str to estimators, or None, default=None
+    wanted : sequence of str, estimators or pairs of both, mapping of str to estimators, or None, default=None
         Names (``"lab@0.25"`` trains on that part of the training sets) and estimators; a mapping has estimators that
         are run beside all that apply; None for all that apply.
 
@@ -448,17 +457,20 @@ def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[lis
     chosen: dict[str, Learner] = {}
     parts = {}
     for item in wanted:
-        if not isinstance(item, str):
-            learner = own_learner(problem, type(item).__name__, item)
-        else:
-            name, _, part = item.partition("@")
-            if name not in possible:
-                raise ValueError(f"There is no learner {name!r} for this data; there are {', '.join(possible)}.")
-            learner = possible[name]
-            if part:
-                parts[name] = _part(item, part)
+        own: Any = None if isinstance(item, str) else item
+        text = item if isinstance(item, str) else type(item).__name__
+        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
+            text, own = item
+        name, _, part = text.partition("@")
+        if own is not None and name in possible:
+            raise ValueError(f"There is a learner {name!r} already; give your estimator another name.")
+        if own is None and name not in possible:
+            raise ValueError(f"There is no learner {name!r} for this data; there are {', '.join(possible)}.")
+        learner = possible[name] if own is None else own_learner(problem, name, own)
+        if part:
+            parts[name] = _part(text, part)
         if learner.name in chosen:
-            raise ValueError(f"The learner {learner.name!r} is asked for twice; with a mapping, estimators have names.")
+            raise ValueError(f"The learner {learner.name!r} is asked for twice; name one ('mine', estimator).")
         chosen[learner.name] = learner
     order = list(possible)
     return sorted(chosen.values(), key=lambda own: order.index(own.name) if own.name in order else len(order)), parts
@@ -503,12 +515,12 @@ class SharedSpectrum(SpectrumTransformer):
         digest = _digest(K)
         self.key_ = (self.mode, self.rtol, digest)
         state = _MEMORY.get(self.key_, lambda: self._state(K, digest))
-        vars(self).update(state)
+        self.__dict__.update(state)
         return self
 
     def _state(self, K: NDArray, digest: bytes) -> dict[str, Any]:
         if self.mode == "shift":  # needs only the smallest eigenvalue, and rows known again
-            return vars(SpectrumTransformer("shift", self.rtol).fit(K))
+            return SpectrumTransformer("shift", self.rtol).fit(K).__dict__
         s, V, _ = _MEMORY.get((self.rtol, digest), lambda: decompose(K, self.rtol))
         ratio = {"clip": s > 0, "flip": np.sign(s), "square": s}[self.mode]
         return {"eigenvalues_": s, "shift_": 0.0, "map_": ((V * ratio) @ V.T).astype(K.dtype, copy=False)}
@@ -521,7 +533,8 @@ class _Memory:
     """Results by key, the least recently used dropped beyond a number of bytes."""
 
     def __init__(self, limit: int):
-        self.limit, self.results = limit, OrderedDict()
+        self.limit = limit
+        self.results: OrderedDict[tuple, Any] = OrderedDict()
 
     def get(self, key: tuple, compute: Callable[[], Any]) -> Any:
         if key not in self.results:
@@ -553,9 +566,12 @@ def forget_decompositions() -> None:
 class _SharedStabilized:
     """Lets a Krein machine remember the flipped matrix of the same items, which does not depend on C."""
 
+    negative_penalty: float
+    center: bool
+
     def _stabilize(self, K, weight):
         key = ("krein", self.negative_penalty, self.center, None if weight is None else _digest(weight), _digest(K))
-        return _MEMORY.get(key, lambda: super(_SharedStabilized, self)._stabilize(K, weight))
+        return _MEMORY.get(key, lambda: super(_SharedStabilized, self)._stabilize(K, weight))  # type: ignore[misc]
 
 
 class SharedKreinSVC(_SharedStabilized, KreinSVC):

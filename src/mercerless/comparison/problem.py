@@ -20,6 +20,7 @@ from mercerless._memory import check_memory
 from mercerless._optional import import_optional
 from mercerless._validation import check_real, check_square, guess_task, is_rounding, relative_asymmetry
 from mercerless.comparison.columns import coerce, find_columns
+from mercerless.comparison.gaps import fill_gaps
 from mercerless.spectra import KINDS as MATRIX_KINDS
 from mercerless.spectra import DissimilarityKernel, check_kind, matrix_kind, symmetrize
 
@@ -199,28 +200,16 @@ def make_problem(
     elif hasattr(X, "iloc") and hasattr(X, "columns"):
         X, X_test, kind, found = _from_frame(X, X_test, kind, guesses)
         more = {key: value for key, value in more.items() if value is not None} | found
-    if "preprocessor" not in more or more["preprocessor"] is None:
-        X = check_real(X, "X")
+    if more.get("preprocessor") is None:
+        X = _without_gaps(check_real(X, "X", allow_nan=True), kind, guesses)
         _check_range(X, "The data")
     if kind is None:
         kind, why = guess_kind(X)
         guesses.append(Guess("kind", kind, why, "kind"))
     if kind != "table":
-        X = check_square(X, f"The matrix of {'similarities' if kind == 'strings' else kind + ' values'}")
-        n = len(X)
-        check_memory(6.0 * X.nbytes, f"Comparing learners on a {n} x {n} matrix", remedy="use a part of the rows")
-        if kind == "distance":
-            check_kind(X, kind, "The matrix", "kind")
-            X = np.maximum(X, 0.0)
-            np.fill_diagonal(X, 0.0)  # what is left on it is rounding
+        X = _check_matrix(X, kind)
     y, task = _check_target(y, len(X), task, guesses)
-    if groups is not None:
-        groups = np.asarray(groups)
-        if groups.shape != (len(X),):
-            raise ValueError(f"groups has {len(groups)} entries for {len(X)} items; there must be one per item.")
-        if len(np.unique(groups)) < 5:
-            raise ValueError(f"There are {len(np.unique(groups))} groups; five-fold validation needs at least 5.")
-    problem = Problem(kind, task, X, y, name, groups, **more)
+    problem = Problem(kind, task, X, y, name, None if groups is None else _check_groups(groups, len(X)), **more)
     if test is not None:
         problem = _split_rows(problem, test)
     elif X_test is not None:
@@ -229,6 +218,40 @@ def make_problem(
     if problem.is_classification and problem.y_test is not None:
         _check_test_classes(problem.y, problem.y_test)
     return replace(problem, guesses=tuple(guesses))
+
+
+def _check_matrix(X: NDArray, kind: str) -> NDArray:
+    """Return a square matrix of its kind that memory is enough for."""
+    X = check_square(X, f"The matrix of {'similarities' if kind == 'strings' else kind + ' values'}")
+    n = len(X)
+    check_memory(6.0 * X.nbytes, f"Comparing learners on a {n} x {n} matrix", remedy="use a part of the rows")
+    if kind == "distance":
+        check_kind(X, kind, "The matrix", "kind")
+        X = np.maximum(X, 0.0)
+        np.fill_diagonal(X, 0.0)  # what is left on it is rounding
+    return X
+
+
+def _check_groups(groups: ArrayLike, n_items: int) -> NDArray:
+    groups = np.asarray(groups)
+    if groups.shape != (n_items,):
+        raise ValueError(f"groups has {len(groups)} entries for {n_items} items; there must be one per item.")
+    if len(np.unique(groups)) < 5:
+        raise ValueError(f"There are {len(np.unique(groups))} groups; five-fold validation needs at least 5.")
+    return groups
+
+
+def _without_gaps(X: NDArray, kind: str | None, guesses: list[Guess]) -> NDArray:
+    """Complete a matrix of similarities or distances that lacks some entries, and say so; NaN elsewhere is refused."""
+    if not np.isnan(X).any() or X.shape[0] != X.shape[1] or kind == "table":
+        return check_real(X, "X")
+    done = fill_gaps(X)
+    how = (
+        "means of rows and columns" if done.rank == 0 else f"means of rows and columns and a matrix of rank {done.rank}"
+    )
+    why = f"{how}, which explain {max(0.0, done.r2):.0%} of the variance of known entries that were held out"
+    guesses.append(Guess("missing entries", f"{done.n_filled} of {X.size} completed", why, "kind"))
+    return done.X
 
 
 def _compare_items(X, X_test, kind, similarity, guesses) -> tuple:
@@ -400,7 +423,7 @@ def conversion(kind: str) -> DissimilarityKernel:
 
 
 def as_distances(rows: NDArray, kind: str, smallest: float, largest: float) -> NDArray:
-    """Rows of a matrix of any kind as distances for neighbours, by the training matrix's extreme entries."""
+    """Rows of a matrix of any kind as distances for neighbors, by the training matrix's extreme entries."""
     if kind == "distance":
         return rows
     return np.maximum(rows - smallest if kind == "dissimilarity" else largest - rows, 0.0)

@@ -219,7 +219,7 @@ class _Source:
             problem = replace(problem, roles={text: "text"})
         elif self._is_matrix(rest, y):
             n_items = len(y) if y is not None else self._count_labels(rest)
-            X, ids = tables.as_matrix(rest, n_items)
+            X, ids = tables.as_matrix(rest, n_items, gaps=True)
             if rest.ragged or np.isnan(rest.frame.to_numpy(np.float64)).any() or len(X) != len(rest.frame):
                 self.guess("matrix", f"{len(X)} x {len(X)}", "the file has one triangle of it", "kind")
             problem = self.make(X, self._labels(y, len(X), ids), g, ids=ids, test=test)

@@ -23,13 +23,20 @@ from mercerless._optional import import_optional
 from mercerless.comparison.code import code_for, describe
 from mercerless.comparison.learners import Learner, Setting, Wanted, count_settings, select_learners
 from mercerless.comparison.negative import NegativePart, negative_sentences
-from mercerless.comparison.problem import Problem, make_problem
+from mercerless.comparison.problem import Problem, listed, make_problem
 from mercerless.comparison.records import Record, Store
 from mercerless.comparison.report import render, render_short
 from mercerless.comparison.schedule import N_FOLDS, OF_ITEMS, Run, contributions, make_split
 from mercerless.comparison.statistics import Differences, Split, compare_scores, compare_splits
 from mercerless.comparison.vote import VOTE, Records, best_three, vote_learner, vote_record, vote_records
-from mercerless.comparison.words import check_metric, duration, is_share, metric_words, parse_budget
+from mercerless.comparison.words import (
+    check_metric,
+    duration,
+    is_share,
+    metric_words,
+    needs_probabilities,
+    parse_budget,
+)
 from mercerless.spectra import Indefiniteness
 
 __all__ = ["Comparison", "compare"]
@@ -83,9 +90,10 @@ def compare(
     metric : str or None, default=None
         The score that counts, a name of scikit-learn's scorers, or ``"mae"``, ``"mse"``, ``"rmse"`` or
         ``"log_loss"``; None means accuracy or R². Learners search their parameters by it too.
-    learners : sequence of str or estimators, mapping of str to estimators, or None, default=None
-        Only these: names (``"lab@0.25"`` trains on that part of the training sets), or estimators of your own. A
-        mapping such as ``{"mine": estimator}`` runs them beside all that apply, which is what None means.
+    learners : sequence of str, estimators or pairs of both, mapping of str to estimators, or None, default=None
+        Only these: names (``"lab@0.25"`` trains on that part of the training sets), or estimators of your own, which
+        ``("mine", estimator)`` names. A mapping such as ``{"mine": estimator}`` runs them beside all that apply, which
+        is what None means.
     budget : float, str or None, default="2m"
         Seconds, or a string such as ``"90s"``, ``"2m"`` or ``"1h"``; None means no limit. At its end running fits are
         stopped. It decides how many repeats are run, and which learners are trained on parts of the training sets or
@@ -155,27 +163,24 @@ def compare_problem(
     """Compare learners on a problem; see `compare`."""
     started = time.perf_counter()
     metric = check_metric(metric, problem.task)
-    if repeats is not None and repeats < 1:
-        raise ValueError(f"repeats={repeats} must be at least 1.")
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0 would do nothing; use 1 or more, or -1 for all cores.")
-    if not 0 <= random_state < 2**32:
-        raise ValueError(f"random_state={random_state} must be between 0 and 2**32 - 1.")
+    _check_numbers(repeats, n_jobs, random_state)
     seconds = None if repeats is not None else parse_budget(budget)
     chosen, parts = select_learners(problem, learners)
     progress = progress or (lambda text, done, total: None)
     progress("spectrum" if problem.is_matrix else "starting", 0, 1)
     setting = Setting(problem, metric, random_state)
-    store = Store(_work_folder(problem, metric, chosen, random_state), resume)
+    mute = _without_probabilities(chosen, setting)
+    scored = [learner for learner in chosen if learner.name not in mute]
+    store = Store(_work_folder(problem, metric, scored, random_state), resume)
     if resume:
         progress(f"resumed with {len(store.records)} finished fits", 0, 1)
-    run = Run(setting, chosen, seconds, repeats, n_jobs, curves, store, progress, parts, started=started).go()
+    run = Run(setting, scored, seconds, repeats, n_jobs, curves, store, progress, parts, started=started).go()
     comparison = Comparison(
         setting=setting,
         learners=chosen,
         records=list(run.store.records.values()),
         negative=run.negative,
-        reasons=run.reasons(),
+        reasons={**run.reasons(), **mute},
         failed=run.failed,
         interrupted=run.interrupted,
         budget=seconds,
@@ -185,6 +190,30 @@ def compare_problem(
         run.store.clear()
     comparison.elapsed = run.elapsed
     return comparison
+
+
+def _check_numbers(repeats: int | None, n_jobs: int | None, random_state: int) -> None:
+    """Refuse what cannot be run."""
+    if repeats is not None and repeats < 1:
+        raise ValueError(f"repeats={repeats} must be at least 1.")
+    if n_jobs == 0:
+        raise ValueError("n_jobs=0 would do nothing; use 1 or more, or -1 for all cores.")
+    if not 0 <= random_state < 2**32:
+        raise ValueError(f"random_state={random_state} must be between 0 and 2**32 - 1.")
+
+
+def _without_probabilities(learners: list[Learner], setting: Setting) -> dict[str, str]:
+    """Learners that cannot be scored because the metric needs probabilities, with the reason."""
+    if not needs_probabilities(setting.scoring):
+        return {}
+    mute = [learner.name for learner in learners if not hasattr(learner.build(setting), "predict_proba")]
+    if len(mute) == len(learners):
+        do = "does" if len(mute) == 1 else "do"
+        raise ValueError(
+            f"metric={setting.scoring!r} scores probabilities, which {listed(mute)} {do} not give; use another metric, "
+            "or other learners."
+        )
+    return dict.fromkeys(mute, f"it gives no probabilities, which {setting.scoring} scores")
 
 
 def _work_folder(problem: Problem, metric: str, learners: list[Learner], random_state: int) -> Path:
@@ -412,6 +441,7 @@ class Comparison:
 
     @cached_property
     def _groups(self) -> NDArray:
+        assert self.problem.groups is not None
         return np.unique(self.problem.groups, return_inverse=True)[1]
 
     # ------------------------------------------------------------------------------------------- what to tell
@@ -686,15 +716,22 @@ class Comparison:
         str
             Python code.
         """
-        own = {
-            learner.name: describe(learner.build(self.setting))
-            for learner in self.learners
-            if learner.family == "yours"
-        }
-        listed = ", ".join(own.get(name, repr(name)) for name in self.specification)
+        own = {learner.name: learner for learner in self.learners if learner.family == "yours"}
+        wanted, unsaid = [], []
+        for text in self.specification:
+            name = text.partition("@")[0]
+            if name not in own:
+                wanted.append(repr(text))
+                continue
+            estimator = describe(own[name].make(self.setting))
+            if "<" in estimator:  # a function or an object that no code makes
+                unsaid.append(f"  # {name.replace(' ', '_')}: {estimator}")
+                estimator = name.replace(" ", "_")
+            wanted.append(f"({text!r}, {estimator})")
         return (
             f"mercerless.compare(X, y, kind={self.problem.kind!r}, task={self.problem.task!r}, metric={self.metric!r}, "
-            f"learners=[{listed}], repeats={max(1, self.n_repeats)}, random_state={self.random_state})"
+            f"learners=[{', '.join(wanted)}], repeats={max(1, self.n_repeats)}, random_state={self.random_state})"
+            + "".join(unsaid)
         )
 
     def versions(self) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """Runs learners on splits within a budget of time: the same splits for all, cheap learners first, nothing lost.
 
-With a budget every learner begins on a small part of one split, and grows by factors for as long as all five splits
-of the next size fit into its share of the time that is left, as foretold by the sizes before. So every learner is
-scored once, on parts of the training sets where they are too large for it, before anything is repeated; what is
-still running at the deadline is stopped. With a given number of repeats everything is run at full size.
+With a budget every learner begins on a small part of one split, and goes on to the largest part of which all five
+splits fit into its share of the time that is left, as foretold by the sizes before. So every learner is scored once, on
+parts of the training sets where they are too large for it, before anything is repeated; what is still running at the
+deadline is stopped. With a given number of repeats everything is run at full size.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import pickle
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -37,15 +36,15 @@ from mercerless.comparison.negative import NegativePart, judge_negative_part
 from mercerless.comparison.problem import Problem, take
 from mercerless.comparison.records import Record, Store, Task
 from mercerless.comparison.words import duration
-from mercerless.comparison.workers import Finished, Job, make_workers
+from mercerless.comparison.workers import Finished, Job, WorkerEnded, make_workers
 from mercerless.selection.folds import Split, make_folds
 
 N_FOLDS = 5
 MAX_REPEATS = 10
 #: Parts of a training set, for the first, cheap scores and for the learning curves.
-PARTS = (1 / 4096, 1 / 512, 1 / 64, 0.125, 0.25, 0.5)
+PARTS = (1 / 1024, 1 / 256, 1 / 64, 1 / 16, 0.125, 0.25, 0.5)
 #: The smallest training set that a part may leave; of very small parts, the smallest that tells the cost of larger.
-SMALLEST, SMALLEST_PILOT = 40, 200
+SMALLEST, SMALLEST_PILOT = 40, 500
 #: At most this many items of a split are tested: more would not narrow an interval by anything that matters.
 MAX_TEST = 20_000
 
@@ -65,6 +64,7 @@ def outer_folds(problem: Problem, repeat: int, random_state: int) -> list[Split]
 
 def inner_folds(problem: Problem, train: NDArray) -> list[Split]:
     """Return folds inside a training set that keep groups whole."""
+    assert problem.groups is not None
     return make_folds(
         N_FOLDS,
         problem.X[np.ix_(train, train)] if problem.is_matrix else problem.numbered[train],
@@ -354,11 +354,11 @@ class Run:
         wanted = self.curves or self.is_timed
         self.sizes = (*(possible_parts(self.problem) if wanted else ()), 1.0)
         self.failed: dict[str, str] = {}
-        self.too_slow: dict[str, tuple[float, float]] = {}  # group: part, seconds it was given
+        self.too_slow: dict[str, tuple[float, str]] = {}  # group: the part that it could not train on, and why
         self.negative: NegativePart | None = None
-        self.interrupted = False
+        self.interrupted = self.generous = False
         self.running: dict[Step, float] = {}  # with their time limits
-        self.costs: dict[tuple[str, float], dict[tuple[int, int], float]] = {}
+        self.costs: dict[tuple[str, float], list[float]] = {}
         for record in self.store.records.values():
             self._note_cost(record)
 
@@ -387,11 +387,6 @@ class Run:
             self._loop(workers, self._timed_steps() if self.is_timed else self._all_steps())
         except KeyboardInterrupt:
             self.interrupted = True
-        except BrokenExecutor:
-            raise MemoryError(
-                "A worker process was ended from outside, most likely because memory ran out; use fewer jobs or a part "
-                "of the items. Finished fits are kept, so resuming goes on from there."
-            ) from None
         finally:
             workers.close()
         return self
@@ -428,7 +423,9 @@ class Run:
         if step == JUDGE:
             self.negative = result
         elif result is None:
-            self.too_slow[step.group] = step.part, limit
+            self._give_up(step, f"took more than {duration(limit)}")
+        elif isinstance(result, WorkerEnded):
+            self._give_up(step, "ended its process, most likely because memory ran out")
         else:
             for record in result:
                 self.store.put(record)
@@ -436,6 +433,18 @@ class Run:
                 if record.error is not None and self._is_final(record.task):
                     self.failed.setdefault(record.task.learner, record.error)
         self._tell(step)
+
+    def _give_up(self, step: Step, reason: str) -> None:
+        """Go on with smaller parts; learners that ran together are then run one by one, for one may be to blame."""
+        learners = self.groups.get(step.group, [])
+        if len(learners) > 1:
+            del self.groups[step.group]
+            self.groups |= {learner.name: [learner] for learner in learners}
+        elif learners and self.is_timed:
+            self.too_slow[step.group] = step.part, reason
+        elif learners:
+            n_items = step.part * len(self.problem.y) * (1 - 1 / N_FOLDS)
+            self.failed.setdefault(learners[0].name, f"training on {n_items:,.0f} items {reason}")
 
     def _is_final(self, task: Task) -> bool:
         return task.part == self.parts.get(task.learner, 1.0)
@@ -481,9 +490,9 @@ class Run:
         steps = self._listed()
         self.total = sum(len(self._tasks(step)) for step in steps)
         self._tell()
-        for step in steps:
-            if step == JUDGE or not self._is_done(step):
-                yield step
+        yield from (step for step in steps if step == JUDGE or not self._is_done(step))
+        apart = [step for step in self._listed() if step != JUDGE and step not in steps]  # learners of a split group
+        yield from (step for step in apart if not self._is_done(step))
 
     def _listed(self) -> list[Step]:
         of = {group: self._sizes_of(group) for group in self.groups}
@@ -512,7 +521,10 @@ class Run:
             if step is None and not judged:
                 step, judged = JUDGE, True
             if step is None and not self.running:
-                break
+                if self.generous:
+                    break
+                self.generous = True  # what no share is enough for may have all that is left
+                continue
             yield step
         scored = {group: size for group in self.groups if (size := self._level(group)) is not None}
         if self.curves:
@@ -539,13 +551,18 @@ class Run:
     def _first_score(self) -> Step | None:
         """The cheapest step towards five splits of every learner at the largest size that it can afford.
 
-        What was never run is taken for as costly as the costliest that was: learners come cheap ones first.
+        What costs little, or will soon be too much, goes first, then what was never run, in the order of the list.
         """
         candidates = [step for group in self.groups if (step := self._next_of(group)) and step not in self.running]
-        firsts = [self._seconds(group, self._sizes_of(group)[0]) for group in self.groups]
-        seconds = {step: self._seconds(step.group, step.part) or max(firsts) for step in candidates}
+        seconds = {step: self._seconds(step.group, step.part) for step in candidates}
         fitting = [step for step in candidates if seconds[step] < self.remaining]
-        return min(fitting, key=lambda step: seconds[step], default=None)
+        known = [step for step in fitting if seconds[step]]
+        cheapest = min(known, key=lambda step: seconds[step], default=None)
+        if cheapest is not None:
+            need = self._need(cheapest.group, cheapest.part)
+            if seconds[cheapest] < 0.02 * self.remaining or need > 0.3 * self.remaining * self.n_workers:
+                return cheapest
+        return next((step for step in fitting if not seconds[step]), cheapest)
 
     def _simple_step(self) -> Step | None:
         """What can be scored here while processes are starting, which takes long on a busy machine: the simplest."""
@@ -554,14 +571,14 @@ class Run:
         return next((step for step in steps if not self._is_done(step)), None)
 
     def _next_of(self, group: str) -> Step | None:
-        """Grow on the first split while the next size is affordable, then run the other splits."""
+        """Try the largest size that is affordable on the first split, then run the others of the largest that is."""
         sizes = self._possible_sizes(group)
         grown = [size for size in sizes if self._is_done(Step(group, 0, 0, size))]
-        larger = [size for size in sizes if not grown or size > grown[-1]]
-        if larger and (not grown or self._is_affordable(group, larger[0])):
-            return Step(group, 0, 0, larger[0])
         if not grown:
-            return None
+            return Step(group, 0, 0, sizes[0]) if sizes else None
+        larger = [size for size in sizes if size > grown[-1] and self._is_affordable(group, size)]
+        if larger:
+            return Step(group, 0, 0, larger[-1])
         size = next((size for size in reversed(grown) if self._is_affordable(group, size)), grown[0])
         steps = self._splits(group, size)
         if self.problem.y_test is not None:
@@ -576,6 +593,8 @@ class Run:
         if any(self._is_done(step) or step in self.running for step in self._splits(group, part)[1:]):
             return self._need(group, part) <= self.remaining * self.n_workers
         left = 0.9 * self.remaining * self.n_workers
+        if self.generous:
+            return self._need(group, part) <= left and self._seconds(group, part) <= self.remaining
         needs = {other: self._need(other, sizes[-1]) for other in self.groups if (sizes := self._possible_sizes(other))}
         waiting = sorted((other for other in needs if needs[other] > 0 or other == group), key=needs.__getitem__)
         for position, other in enumerate(waiting):
@@ -601,30 +620,28 @@ class Run:
         return max(done, default=None)
 
     def _note_cost(self, record: Record) -> None:
-        """Remember what a fit took, with the others of its group."""
-        learner = next((own for own in self.learners if own.name == record.task.learner), None)
-        if learner is None or not record.is_split:
-            return
-        group = next(name for name, members in self.groups.items() if learner in members)
-        seconds = record.fit_time + record.predict_time * len(record.target)
-        splits = self.costs.setdefault((group, record.task.part), {})
-        splits[record.split] = splits.get(record.split, 0.0) + seconds
+        """Remember what a fit took."""
+        if record.is_split:
+            seconds = record.fit_time + record.predict_time * len(record.target)
+            self.costs.setdefault((record.task.learner, record.task.part), []).append(seconds)
 
     def _seconds(self, group: str, part: float) -> float:
+        """Expected seconds of one split for the learners of a group; 0 where nothing is known."""
+        return sum(self._seconds_of(learner.name, part) for learner in self.groups.get(group, ()))
+
+    def _seconds_of(self, name: str, part: float) -> float:
         """Expected seconds of one split: as it was on this part, or grown from smaller ones; 0 where nothing is known.
 
         The exponent of the growth is that between the two largest sizes known. From a single one it is 1, or
-        1/2 from a very small part, most of which is constant overhead: trying the next size on one split tells.
+        3/4 from a very small part, much of which is constant overhead: one split of a larger size will tell.
         """
-        known = {
-            size: float(np.mean(list(splits.values()))) for (own, size), splits in self.costs.items() if own == group
-        }
+        known = {size: float(np.mean(seconds)) for (own, size), seconds in self.costs.items() if own == name}
         if part in known or not known:
             return known.get(part, 0.0)
         sizes = sorted(size for size in known if size < part)
         if not sizes:
             return min(known.values())
-        growth = 0.5 if sizes[-1] < 0.125 else 1.0
+        growth = 0.75 if sizes[-1] < 0.125 else 1.0
         if len(sizes) > 1:
             small, large = sizes[-2:]
             growth = np.clip(np.log(known[large] / known[small]) / np.log(large / small), 0.5, 3.0)
@@ -635,7 +652,7 @@ class Run:
         if not self.is_timed or step == JUDGE:
             return np.inf
         known = self._seconds(step.group, step.part)
-        return max(10.0, 3.0 * known, (0.2 if known else 0.4) * self.remaining)
+        return max(10.0, 3.0 * known, (0.1 if known else 0.25) * self.remaining)
 
     def reasons(self) -> dict[str, str]:
         """Why a learner has no score, or not all, by name."""
@@ -647,7 +664,7 @@ class Run:
         for group, learners in self.groups.items():
             reason = f"{budget} before it had enough splits"
             if group in self.too_slow:
-                part, seconds = self.too_slow[group]
-                reason = f"training on {part * rows:,.0f} items took more than {duration(seconds)}"
+                part, why = self.too_slow[group]
+                reason = f"training on {part * rows:,.0f} items {why}"
             reasons.update({learner.name: reason for learner in learners})
         return reasons

@@ -399,7 +399,7 @@ def parse_fasta(text: str, path: Path) -> Items:
 # ----------------------------------------------------------------------------------------------------- matrices
 
 
-def as_matrix(table: Table, n_items: int | None = None) -> tuple[NDArray, tuple[str, ...] | None]:
+def as_matrix(table: Table, n_items: int | None = None, gaps: bool = False) -> tuple[NDArray, tuple[str, ...] | None]:
     """Return the numbers of a table and the names of its rows; a triangle becomes the whole symmetric matrix.
 
     Parameters
@@ -408,11 +408,13 @@ def as_matrix(table: Table, n_items: int | None = None) -> tuple[NDArray, tuple[
         What the file holds.
     n_items : int or None, default=None
         How many items there are, where that is known from the labels.
+    gaps : bool, default=False
+        Whether a square matrix may lack some entries, which are NaN; else they are refused.
 
     Returns
     -------
     values : ndarray of shape (n_rows, n_columns)
-        Finite numbers. The columns of a square matrix are in the order of its rows, by their names.
+        Numbers. The columns of a square matrix are in the order of its rows, by their names.
     ids : tuple of str or None
         The names of the rows.
     """
@@ -422,14 +424,16 @@ def as_matrix(table: Table, n_items: int | None = None) -> tuple[NDArray, tuple[
         return from_condensed(values.ravel(), table.what, n_items), None
     if np.isnan(values).any():
         whole = _from_triangle(values, n_items if ids is None else len(ids))
-        if whole is None:
+        is_square = values.shape[0] == values.shape[1] and not table.ragged
+        if whole is None and not (gaps and is_square):
             if table.ragged:
                 raise ValueError(f"{table.ragged}; {UNEVEN}")
             row, column = np.argwhere(np.isnan(values))[0]
             name = table.frame.columns[column]
             cell = table.text(name)[row]
             raise ValueError(f"{table.at(row, name)} is missing ({cell!r}); fill in or remove missing values first.")
-        return whole, ids if ids is None or len(ids) == len(whole) else None
+        if whole is not None:
+            return whole, ids if ids is None or len(ids) == len(whole) else None
     names = list(table.frame.columns)
     if ids is not None and table.named and names != list(ids) and sorted(names) == sorted(ids):
         values = table.frame[list(ids)].to_numpy(np.float64)

@@ -24,6 +24,7 @@ WORDS = {
 }
 _REGRESSION = re.compile(r"r2|explained_variance|max_error|d2_absolute.*|neg_(mean|root|median|max).*")
 _NEITHER = re.compile(r".*(rand_score|_info_score|mutual_info.*|completeness.*|homogeneity.*|fowlkes.*|v_measure.*)")
+_PROBABILITIES = re.compile(r"neg_log_loss|neg_brier_score|d2_(log_loss|brier)_score|roc_auc_ov.*")
 _SHARES = re.compile(r"(balanced_|top_k_)?accuracy|(f1|precision|recall|jaccard|roc_auc)(_.*)?|average_precision")
 
 
@@ -40,6 +41,11 @@ def check_metric(metric: str | None, task: str) -> str:
         usual = "accuracy, balanced_accuracy, roc_auc or f1_macro" if task == "classification" else "r2, mae or rmse"
         raise ValueError(f"metric={metric!r} does not suit {task}; use for example {usual}.")
     return name
+
+
+def needs_probabilities(metric: str) -> bool:
+    """Whether a metric scores probabilities, which not every classifier gives."""
+    return _PROBABILITIES.fullmatch(metric) is not None
 
 
 def metric_words(metric: str) -> str:

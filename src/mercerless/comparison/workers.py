@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,10 +31,14 @@ class Job(NamedTuple):
 
 
 class Finished(NamedTuple):
-    """A job and its result, or None where it was stopped at its time limit."""
+    """A job and its result: None where it was stopped at its time limit, `WorkerEnded` where its process died."""
 
     job: Job
     result: Any
+
+
+class WorkerEnded:
+    """In place of a result: the process was ended from outside, most likely because memory ran out."""
 
 
 def make_workers(shared: Any, n_jobs: int | None, can_stop: bool) -> Here | Processes | Backend:
@@ -150,16 +154,24 @@ class Processes:
         finished, now = [], time.perf_counter()
         for i, slot in enumerate(self.slots):
             if slot.job is None:
-                if slot.future.done():
-                    slot.future.result()  # raises where the process could not start
+                if slot.future.done() and slot.future.exception() is not None:
+                    raise MemoryError("A worker process could not start; use fewer jobs (n_jobs) or fewer items.")
             elif slot.future.done():
                 job, slot.job = slot.job, None
-                finished.append(Finished(job, slot.future.result()))
+                try:
+                    finished.append(Finished(job, slot.future.result()))
+                except BrokenExecutor:
+                    finished.append(Finished(job, WorkerEnded()))
+                    self._renew(i)
             elif slot.overdue(now):
                 finished.append(Finished(slot.job, None))
-                slot.executor.shutdown(wait=True, kill_workers=True)
-                self.slots[i] = _Slot(self._path, self.threads)
+                self._renew(i)
         return finished
+
+    def _renew(self, i: int) -> None:
+        """End a process and start another in its place."""
+        self.slots[i].executor.shutdown(wait=True, kill_workers=True)
+        self.slots[i] = _Slot(self._path, self.threads)
 
     def close(self) -> None:
         """End all processes."""
