@@ -105,8 +105,8 @@ def save_bad_files(folder):
     (folder / "short.txt").write_text("\n".join(map(str, Y[:-1])))
     (folder / "wide.csv").write_text("\n".join(line + ",1.0" for line in good.splitlines()))
     (folder / "text.csv").write_text(good.replace("0.000", "zero", 1))
-    (folder / "nan.csv").write_text(good.replace("0.000", "nan", 1))
-    (folder / "gap.csv").write_text(good.replace("0.000", "", 1))
+    (folder / "nan.csv").write_text(re.sub(r"0\.[0-9]+", "nan", good))
+    (folder / "gap.csv").write_text(re.sub(r"0\.[0-9]+", "", good))
     (folder / "thousands.csv").write_text(good.replace("0.000", '"1,234.5"', 1))
     (folder / "ragged.csv").write_text(good.replace("0.000", "1,234.5", 1))
     (folder / "empty.csv").write_text("")
@@ -128,8 +128,8 @@ BAD = [
     (["bare.npz"], "has no labels; give them with --labels"),
     (["wide.csv", "--labels", "y.txt", "--kind", "distance"], "must be square"),
     (["text.csv", "--labels", "y.txt"], "has 'zero' where a finite number should be"),
-    (["nan.csv", "--labels", "y.txt"], "is missing ('nan'); fill in or remove missing values first"),
-    (["gap.csv", "--labels", "y.txt"], "is missing (''); fill in or remove missing values first"),
+    (["nan.csv", "--labels", "y.txt"], "of the matrix is missing, more than the 30% that can be completed"),
+    (["gap.csv", "--labels", "y.txt"], "of the matrix is missing, more than the 30% that can be completed"),
     (["thousands.csv", "--labels", "y.txt"], "write numbers without thousands separators"),
     (["ragged.csv", "--labels", "y.txt"], "thousands separators must be quoted or, better, written without them"),
     (["empty.csv", "--labels", "y.txt"], "'empty.csv' is empty"),

@@ -40,6 +40,8 @@ from mercerless.comparison import read_problem
 from mercerless.comparison.result import compare_problem
 from mercerless.comparison.schedule import outer_folds
 
+pytestmark = pytest.mark.slow
+
 MIXED = TABLE.assign(colour=RNG.choice(["red", "blue"], N), a=TABLE["a"].where(np.arange(N) % 7 > 0))
 INPUTS = {
     "npz": ("D.npz", arrays(np.savez, D=D, y=Y), {}),

@@ -112,6 +112,7 @@ def test_learning_curves_grow_with_the_training_set(result):
     assert sizes == sorted(set(sizes)) and sizes[-1] == 80
 
 
+@pytest.mark.slow
 def test_nothing_to_learn_has_no_winner():
     rng = np.random.default_rng(3)
     X = rng.normal(size=(80, 3))
@@ -172,6 +173,7 @@ def test_directed_matrices_are_kept_and_averaged_for_those_who_need_it():
     assert set(found.names) == {"neighbors", "asymmetric"}
 
 
+@pytest.mark.slow
 def test_dissimilarities_are_neither_squared_nor_turned_round_twice():
     soft = SHAPES.D**2 - 1.0
     problem = make_problem(soft, SHAPES.target % 2)
@@ -184,6 +186,7 @@ def test_dissimilarities_are_neither_squared_nor_turned_round_twice():
     assert "X = X - X.min()" in code_for(problem, select_learners(problem, ("neighbors",))[0][0], DummyClassifier())
 
 
+@pytest.mark.slow
 def test_the_spectrum_is_computed_once(monkeypatch, tmp_path):
     problem = make_problem(SHAPES.D, SHAPES.target % 2)
     calls = []
@@ -304,6 +307,7 @@ def test_a_score_of_probabilities_leaves_out_who_gives_none(monkeypatch):
         compare(X_TABLE, y, learners=["svm-gaussian"], **how)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("metric", ["roc_auc", "f1_macro"])
 def test_scores_that_are_no_means_over_items(metric):
     rng = np.random.default_rng(1)
@@ -484,6 +488,7 @@ def interrupt_after(n):
     return progress
 
 
+@pytest.mark.slow
 def test_interrupting_keeps_what_is_finished_and_resuming_gives_the_same_result(tmp_path, monkeypatch):
     monkeypatch.setattr(schedule, "PARTS", ())
     arguments = dict(X=SHAPES.D, y=SHAPES.target, learners=CHEAP, repeats=1)
@@ -541,6 +546,7 @@ def test_two_runs_of_the_same_data_do_not_disturb_each_other(tmp_path):
     assert not (tmp_path / "same").exists() and len(other.records) == 1
 
 
+@pytest.mark.slow
 def test_jobs_do_not_change_the_scores(result):
     parallel = compare(SHAPES.D, SHAPES.target, learners=CHEAP, repeats=2, n_jobs=2)
     assert [row["score"] for row in parallel.table] == [row["score"] for row in result.table]
@@ -565,6 +571,7 @@ class Sleeper(ClassifierMixin, BaseEstimator):
         return np.zeros(len(X))
 
 
+@pytest.mark.slow
 def test_the_budget_is_kept_on_the_clock():
     start = time.perf_counter()
     try:
@@ -616,6 +623,7 @@ def test_nothing_shared_stays_behind():
     assert records[0].scores and not learners._MEMORY.results
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_ended_from_outside():
     problem = make_problem(SHAPES.D, SHAPES.target)
     deadly = Learner("deadly", "Deadly", "baseline", lambda setting: os.kill(os.getpid(), signal.SIGKILL), group="both")

@@ -6,6 +6,8 @@ from scipy import stats
 
 from mercerless.comparison.statistics import Differences, Split, _item_covariance, compare_splits, critical_value
 
+pytestmark = pytest.mark.slow
+
 N_FOLDS = 5
 
 

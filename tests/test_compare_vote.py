@@ -11,6 +11,8 @@ from mercerless.comparison.result import compare
 from mercerless.comparison.vote import best_three, combine, vote_records
 from mercerless.datasets import load_digit_shapes
 
+pytestmark = pytest.mark.slow
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(80, 3))
 NOISE = RNG.normal(size=80)

@@ -39,6 +39,7 @@ da = pytest.importorskip("dask.array")
 
 # Dask's own clean-up of processes and sockets speaks up late; none of it is ours.
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

@@ -22,7 +22,7 @@ from mercerless.kernels.hyper import GaussianHyper
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 
 # some of the checks' data are noise, and a model that is worse than a constant says so
-pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*is worse than a constant")]
 PENALTIES = {"alpha_positive": 1e-2, "alpha_negative": 3e-2}
 HYPER = GaussianHyper(2.0)
 SMALL_LAB = {"n_support": 5, "kernel": "gaussian", "max_iter": 5, "random_state": 0}

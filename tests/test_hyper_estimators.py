@@ -124,6 +124,7 @@ def test_a_learner_of_another_kind_is_refused():
         HyperClassifier("gaussian").fit(np.eye(4), [0, 0, 1, 1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [lambda folds: folds, iter], ids=["list", "iterator"])
 def test_cv_may_be_an_iterable_or_a_splitter(make):
     """Folds of all rows hold for the samples on which parameters are chosen, too."""
@@ -145,6 +146,7 @@ def test_cv_may_be_an_iterable_or_a_splitter(make):
         HyperRidge("gaussian", cv=folds[:2]).fit(X, y)
 
 
+@pytest.mark.slow
 def test_compare_hands_folds_that_keep_groups_whole():
     X, y = load_iris(return_X_y=True)
     X, y, groups = X[::2], y[::2], np.arange(75) // 3

@@ -23,6 +23,8 @@ from mercerless.persistence import load, save
 from mercerless.selection.hyper_machine import KernelStage, LinearStage, Stage, compare_stages, normalized
 from mercerless.solvers.linear import hinge_sums, moment_sums, ridge_choice, squared_hinge
 
+pytestmark = pytest.mark.slow
+
 
 def hinge_data(n=200, d=6, scale=1.0, seed=0):
     rng = np.random.default_rng(seed)

@@ -113,6 +113,7 @@ def test_repeatable_and_independent_of_block_size(waves):
     assert_allclose(model.predict(T.astype(np.float32)), model.predict(T), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_small_data_is_not_behind_kernel_ridge():
     gaps = []
     for seed in range(2):
@@ -434,6 +435,7 @@ def peak_of(function):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "n, d, parameters",
     [
@@ -455,6 +457,7 @@ def test_memory_stays_within_what_is_stated(n, d, parameters):
     assert peak < stated_need(model, X, y)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_rows_of_a_dask_array():
     dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
     X = da.random.default_rng(0).normal(size=(60_000, 120), chunks=(2000, 120))
@@ -502,6 +505,7 @@ def test_grid_search_and_clone(waves):
     assert search.best_params_["kernel"] in ("gaussian", "laplace")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, n_support, least", [("yacht", 73, 0.997), ("airfoil", 300, 0.94)])
 def test_published_sets(data_folder, name, n_support, least):
     data = load(name)
@@ -513,6 +517,7 @@ def test_published_sets(data_folder, name, n_support, least):
     assert np.mean(scores) >= least
 
 
+@pytest.mark.slow
 def test_all_rows_follow_the_protocol():
     """The default on small data, whose fits are too slow for every check of scikit-learn's."""
     X, y = make_friedman1(40, random_state=0)
@@ -649,6 +654,7 @@ class TestRepeatedRows:
                 scores.append(balanced_accuracy_score(y[200:], predicted))
         assert np.mean(scores[1::2]) > np.mean(scores[::2]) - 0.01
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["house8l", "kin8nm"])
     def test_published_sets_three_times(self, data_folder, name):
         """Before: R2 -.44 for .53 and .57 for .83, with reported errors of .005 and .008."""

@@ -18,6 +18,8 @@ from mercerless.comparison.problem import make_problem
 from mercerless.datasets import load_digit_shapes
 from mercerless.kernels import PairFunction
 
+pytestmark = pytest.mark.slow
+
 SHAPES = load_digit_shapes(80)
 RNG = np.random.default_rng(0)
 TABLE = RNG.normal(size=(60, 3))
