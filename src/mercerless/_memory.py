@@ -92,12 +92,15 @@ def check_memory(
     n_bytes: float,
     what: str,
     memory_limit: int | float | str | None = None,
-    remedy: str = "use fewer rows, a low-rank solver, or raise memory_limit (mercerless.config_context)",
+    remedy: str = "use fewer rows or a low-rank solver",
 ) -> None:
     """Raise MemoryError, before any work, when `what`, the subject of the sentence, will not fit."""
     budget = memory_budget(memory_limit)
     if n_bytes > budget:
-        raise MemoryError(f"{what} needs {format_bytes(n_bytes)} but the budget is {format_bytes(budget)}; {remedy}.")
+        raise MemoryError(
+            f"{what} needs {format_bytes(n_bytes)} but the budget is {format_bytes(budget)} (half of what is free, "
+            f"unless mercerless.config_context(memory_limit=...) says otherwise); {remedy}."
+        )
 
 
 def row_blocks(n_rows: int, bytes_per_row: float, budget: int = 2**26) -> Iterator[slice]:

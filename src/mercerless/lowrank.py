@@ -400,9 +400,7 @@ def nystroem(
         raise ValueError(f"oversampling={oversampling} must be at least 1.")
     size = min(n, int(np.ceil(oversampling * m)))
     check_memory(
-        16.0 * size**2,
-        f"A sample of {size} rows for {m} landmarks",
-        remedy="use fewer landmarks, less oversampling, or raise memory_limit",
+        16.0 * size**2, f"A sample of {size} rows for {m} landmarks", remedy="use fewer landmarks or less oversampling"
     )
     random = check_random_state(random_state)
     free = np.ones(n, dtype=bool)

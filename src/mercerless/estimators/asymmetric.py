@@ -63,7 +63,7 @@ class _Asymmetric(KernelEstimator):
         kernel, items = self._train_items(X, weight)
         kernel, precomputed = in_both_directions(kernel, self.kernel), isinstance(kernel, Precomputed)
         check_consistent_length(items, Y)
-        remedy = "use fewer rows, KreinRidge, or raise memory_limit"
+        remedy = "use fewer rows or KreinRidge"
         check_memory(50.0 * len(items) ** 2, f"Ridge regression on {len(items)} items", remedy=remedy)
         items = used_items(kernel, items, used_rows(weight, len(Y)))
         name = "X" if precomputed else "the kernel matrix"

@@ -103,7 +103,7 @@ class _Gram:
         n = len(self.rows)
         # libsvm works on a copy, and equal rows are found on sorted copies
         name, copies = ("X", 5.5) if isinstance(self.kernel, Precomputed) else ("the kernel matrix", 6.5)
-        remedy = "split vectors with n_parts, use a Gaussian, whose matrix is never formed, or raise memory_limit"
+        remedy = "split vectors with n_parts, or use a Gaussian, whose matrix is never formed"
         check_memory(8.0 * copies * n**2, f"The kernel matrix of {n} items", self.budget, remedy)
         matrix = check_symmetric(self.kernel(self.items), name).astype(float, copy=False)
         if self.kernel.definite is not True:
@@ -123,7 +123,7 @@ class _Gram:
         def gram(rows: NDArray, columns: NDArray) -> NDArray:
             if columns is not rows:
                 return self.block(task.rows[rows], task.rows[columns])
-            remedy = "split the data with n_parts, lower C, or raise memory_limit"
+            remedy = "split the data with n_parts, or lower C"
             need = 8.0 * WORKING_MATRICES * len(rows) ** 2
             check_memory(need, f"A working set of {len(rows)} rows", self.budget, remedy)
             return self.block(picked := task.rows[rows], picked)
@@ -253,7 +253,7 @@ class _DANK(KernelEstimator):
         if any(np.any(task.weight != 1.0) for task in tasks):
             raise ValueError("GradientSearch takes no weights; repeat rows instead, or leave search=None.")
         X, n = np.asarray(items, dtype=float), len(y)
-        remedy = "search on fewer rows and take kernel_, C_ and epsilon_ from there, or raise memory_limit"
+        remedy = "search on fewer rows and take kernel_, C_ and epsilon_ from there"
         check_memory(8.0 * _SEARCH_MATRICES * n**2, f"GradientSearch on {n} rows", remedy=remedy)
         if self.kernel == "gaussian":
             kernel = Gaussian(np.full(X.shape[1], kernel.length_scale))

@@ -522,15 +522,15 @@ def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:
     if n_centers is None and not task.nonnegative:
         if target.missing:
             n_pairs = int(np.sum(~np.isnan(target.values[np.triu_indices(n)])))
-        remedy = "set n_landmarks or raise memory_limit"
+        remedy = "set n_landmarks"
         check_memory(34.0 * n_pairs**2, f"The hyper-kernel matrix of {n_pairs} pairs", remedy=remedy)
         return
     n_centers = n_pairs if n_centers is None else n_centers
-    remedy = "use fewer landmarks or raise memory_limit"
+    remedy = "use fewer landmarks"
     check_memory(48.0 * n_centers**2, f"The system of {n_centers} centers", remedy=remedy)
     if task.epsilon is not None:
         n = -(-n // task.n_parts)
-        check_memory(84.0 * n**2, f"The pairs of {n} items", remedy="use n_parts or raise memory_limit")
+        check_memory(84.0 * n**2, f"The pairs of {n} items", remedy="use n_parts")
 
 
 class _TwoStage(FittedEstimator):
@@ -598,14 +598,14 @@ class _TwoStage(FittedEstimator):
         stage: Stage = judge
         if machine == "linear":
             size = min(n, 2 * self.n_components)
-            remedy = "use fewer components or raise memory_limit"
+            remedy = "use fewer components"
             check_memory(16.0 * size**2, f"A sample of {size} rows for the features", remedy=remedy)
             stage = LinearStage(self.n_components, cv, self.random_state, moments)
         elif machine == "krein":
             estimator = KreinRidgeClassifier if moments is None else KreinRidge
             stage = KreinStage(estimator(cv=cv, random_state=self.random_state), judge)
         else:
-            remedy = "use machine='linear' or raise memory_limit"
+            remedy = "use machine='linear'"
             check_memory(40.0 * n**2, f"The flipped kernel matrix of {n} items", remedy=remedy)
         if self.C is not None:
             stage.grid = np.array([float(self.C)])

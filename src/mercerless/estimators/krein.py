@@ -258,14 +258,14 @@ class _KreinLeastSquares(_KreinModel):
         """The problem on all rows or on landmarks, whose folds choose and which is solved in the end."""
         n, budget = len(rows.Y), memory_budget()
         if landmarks is None:
-            remedy = "set n_landmarks, use fewer rows, or raise memory_limit"
+            remedy = "set n_landmarks or use fewer rows"
             check_memory(need, f"The eigendecomposition of {n} items", None, remedy)
             return ExactProblem(rows, self._matrix(rows.kernel, rows.items), self.fit_intercept)
         check_symmetric_kernel(rows.kernel)
         if isinstance(rows.kernel, Precomputed):
             check_symmetric(rows.items, "X")
         m, random = min(landmarks.number, n), check_random_state(self.random_state)
-        remedy = "use fewer landmarks, or raise memory_limit"
+        remedy = "use fewer landmarks"
         check_memory(_LANDMARK_BYTES * m**2, f"The solution on {m} landmarks", None, remedy)
         chosen = select_landmarks(rows.kernel, rows.items, m, landmarks.method, random)
         scored = int(budget // (32 * n_candidates * rows.Y.shape[1] * rows.n_folds))

@@ -132,7 +132,7 @@ class _LAB(FittedEstimator):
         table = merge_rows(X, Y, weight, groups)
         plan = self._plan(table.shape, random)
         size = f"{plan.max_support} support points of {X.shape[1]} features"
-        remedy = "set a smaller max_rows or n_support, or raise memory_limit (mercerless.config_context)"
+        remedy = "set a smaller max_rows or n_support"
         n_bytes = plan.n_bytes(len(X), Y.shape[1])
         check_memory(n_bytes, f"Learning {size} on {len(plan.rows)} of {len(X)} rows", remedy=remedy)
 

@@ -83,7 +83,7 @@ class _SimilarityStack(KernelEstimator):
         # the matrix, and in every worker a fold's part of it with an eigendecomposition's work space
         workers = min(effective_n_jobs(self.n_jobs), self.cv if isinstance(self.cv, Integral) else 5)
         need, what = 8.0 * len(items) ** 2 * (1 + 7 * workers), f"The stack on {len(items)} items"
-        check_memory(need, what, remedy="use fewer rows, KreinRidge or KreinRidgeClassifier, or raise memory_limit")
+        check_memory(need, what, remedy="use fewer rows, or KreinRidge or KreinRidgeClassifier")
         matrix = check_square(kernel(items), "X" if precomputed else "the kernel matrix")
         # of a precomputed matrix only the number of items is needed later, and n_features_in_ holds it
         attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items}
@@ -816,7 +816,7 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
     def _matrix(self, kernel: Kernel, items: Any, n_classes: int) -> NDArray:
         """The matrix of the training items, where it fits."""
         need = 150.0 * min(effective_n_jobs(self.n_jobs), n_classes) * len(items) ** 2
-        remedy = "use fewer rows, SimilarityFeatures with a linear machine, or raise memory_limit"
+        remedy = "use fewer rows, or SimilarityFeatures with a linear machine"
         check_memory(need, f"The linear program of {len(items)} items", remedy=remedy)
         name = "X" if isinstance(kernel, Precomputed) else "the kernel matrix"
         return check_square(kernel(items), name).astype(np.float64)
