@@ -201,6 +201,7 @@ def test_interrupt_has_its_own_code(gram, capsys, monkeypatch):
 def test_interrupt_while_importing_is_one_sentence(module):
     code = f"""
 import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background leaves it ignored
 from mercerless.cli import main
 
 class Interrupt:

@@ -1,5 +1,6 @@
 """Checks that speak one clear sentence before any work is done."""
 
+import sys
 import warnings
 from typing import Any
 
@@ -11,6 +12,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mercerless._memory import row_blocks
 
+#: Whose frames lie between a line of the user and ours.
+INNER_PACKAGES = ("mercerless", "sklearn", "contextlib", "joblib")
 #: Asymmetry, relative to the largest entry, that is taken for rounding; in float32, the second.
 SYMMETRY_RTOL, _SYMMETRY_RTOL_32 = 1e-8, 1e-5
 
@@ -187,13 +190,19 @@ def check_classes(y: Any, sample_weight: Any, class_weight: Any, name: str) -> t
     return weight, classes, labels
 
 
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's code that called us, whatever frames of ours and scikit-learn lie between."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INNER_PACKAGES:
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
 class UselessModelWarning(UserWarning):
     """A learner that validates itself found that it is worse than a constant."""
 
 
-def warn_if_useless(
-    losses: NDArray, constant: NDArray, name: str, weight: NDArray | None = None, stacklevel: int = 3
-) -> None:
+def warn_if_useless(losses: NDArray, constant: NDArray, name: str, weight: NDArray | None = None) -> None:
     """Warn when held-out losses are worse than a constant's on the same rows by more than three standard errors.
 
     `constant` has the losses of the best constant that does not know the row.
@@ -206,23 +215,22 @@ def warn_if_useless(
     mean = weight @ difference / weight.sum()
     error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()
     if mean > 3.0 * error and mean > 1e-6 * abs(weight @ constant) / weight.sum():
-        _warn_useless(name, float(losses.mean() / constant.mean()), stacklevel + 1)
+        _warn_useless(name, float(losses.mean() / constant.mean()))
 
 
-def warn_if_folds_are_useless(errors: NDArray, name: str, stacklevel: int = 3) -> None:
+def warn_if_folds_are_useless(errors: NDArray, name: str) -> None:
     """Warn when the folds' errors, relative to those of a constant, are above one by three standard errors."""
     capped = np.minimum(errors, 10.0)
     if len(errors) >= 3 and capped.mean() - 3.0 * capped.std(ddof=1) / np.sqrt(len(errors)) > 1.05:
-        _warn_useless(name, float(errors.mean()), stacklevel + 1)
+        _warn_useless(name, float(errors.mean()))
 
 
-def _warn_useless(name: str, error: float, stacklevel: int) -> None:
-    warnings.warn(
+def _warn_useless(name: str, error: float) -> None:
+    warn(
         f"{name} is worse than a constant on held-out training rows: its mean loss is {error:.3g} times as large. "
         "Check that similarities are not taken for distances or the other way round, and that rows and labels are in "
         "the same order.",
         UselessModelWarning,
-        stacklevel=stacklevel,
     )
 
 

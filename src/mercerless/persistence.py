@@ -21,6 +21,7 @@ __all__ = ["load", "save"]
 TRUSTED = frozenset(
     {
         "numpy.dtype",
+        "sklearn.compose._column_transformer._RemainderColsList",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
         "sklearn.neighbors._kd_tree.KDTree",

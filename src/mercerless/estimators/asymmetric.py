@@ -1,6 +1,5 @@
 """Ridge regression and classification with asymmetric kernels and directed similarities."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from mercerless._validation import (
     check_targets,
     check_weight,
     leave_one_out_constant,
+    warn,
     warn_if_useless,
 )
 from mercerless.estimators.base import KernelEstimator, class_scores, in_both_directions, used_items, used_rows
@@ -84,9 +84,9 @@ class _Asymmetric(KernelEstimator):
         certificate = choice.solution.residual
         if certificate > 1e-6:
             message = f"The linear systems were solved to a relative residual of {certificate:.1e} only; "
-            warnings.warn(message + "use a larger alpha.", ConvergenceWarning, stacklevel=5)
+            warn(message + "use a larger alpha.", ConvergenceWarning)
         losses, constant = np.sum(choice.residuals**2, axis=1), leave_one_out_constant(Y, weight)
-        warn_if_useless(losses, constant, type(self).__name__, weight, stacklevel=6)
+        warn_if_useless(losses, constant, type(self).__name__, weight)
         return choice
 
     def _fit(self, X: Any, Y: NDArray, weight: NDArray | None) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class _Asymmetric(KernelEstimator):
             "given: the left regressor is used instead. Pass them as reverse (one row per new item), or fit with "
             "side='left'."
         )
-        warnings.warn(message, UserWarning, stacklevel=5)
+        warn(message, UserWarning)
 
 
 def _decay(D: NDArray, kind: str) -> tuple[float, float]:

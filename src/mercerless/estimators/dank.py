@@ -1,6 +1,5 @@
 """Support vector machines that adapt their kernel matrix to the data (DANK)."""
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
-from mercerless._validation import check_classes, check_symmetric, check_targets, check_weight, warn_if_useless
+from mercerless._validation import check_classes, check_symmetric, check_targets, check_weight, warn, warn_if_useless
 from mercerless.estimators.base import KernelEstimator, Progress, class_scores, pair_votes, used_items, used_rows
 from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
@@ -265,14 +264,13 @@ class _DANK(KernelEstimator):
         solutions = [solution for f in fitted for solution in f.solutions]
         worst = max(solution.gap for solution in solutions)
         if not worst <= self.tol:
-            warnings.warn(
+            warn(
                 f"The relative duality gap is {worst:.1e} after {max(s.n_iter for s in solutions)} outer steps, above "
                 f"tol={self.tol:.1e}; raise max_iter or tol, or scale the features.",
                 ConvergenceWarning,
-                stacklevel=5,
             )
         if choice.losses is not None:
-            warn_if_useless(*choice.losses, type(self).__name__, stacklevel=6)
+            warn_if_useless(*choice.losses, type(self).__name__)
 
     def _extend(self, items: NDArray, adaptation: Adaptation) -> Kernel:
         """The change F - 1 as a function of two items, learned from its values on the training rows."""

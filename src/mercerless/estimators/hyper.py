@@ -1,6 +1,5 @@
 """Learn a kernel from labels or extend a similarity to new items: estimators in a hyper-RKHS."""
 
-import warnings
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
@@ -22,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
 from mercerless._memory import check_memory
 from mercerless._optional import with_callbacks
-from mercerless._validation import check_classes
+from mercerless._validation import check_classes, warn
 from mercerless.estimators.base import FittedEstimator, Progress
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier
 from mercerless.kernels.hyper import TensorHyper
@@ -101,11 +100,10 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
 
     def _warn(self, certificate: float) -> None:
         if not certificate <= 100 * self.tol:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} stopped at a relative residual of {certificate:.1e} (tol={self.tol}); "
                 f"{self._remedy}.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     @blockwise
@@ -648,11 +646,7 @@ def _finished(learner: HyperRidge | HyperSVR, task: Regression, n_sample: int, n
 
 def _warn_machine(certificate: float) -> None:
     if not certificate <= 1e-6:
-        warnings.warn(
-            f"The linear machine stopped at a relative gap of {certificate:.1e}; use a smaller C.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
+        warn(f"The linear machine stopped at a relative gap of {certificate:.1e}; use a smaller C.", ConvergenceWarning)
 
 
 class HyperClassifier(ClassifierMixin, _TwoStage):

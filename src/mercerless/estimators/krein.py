@@ -1,6 +1,5 @@
 """Least squares and support vector machines in reproducing kernel Krein spaces."""
 
-import warnings
 from abc import abstractmethod
 from numbers import Real
 from typing import Any, Self
@@ -22,6 +21,7 @@ from mercerless._validation import (
     check_targets,
     check_weight,
     leave_one_out_constant,
+    warn,
     warn_if_folds_are_useless,
 )
 from mercerless.estimators.base import (
@@ -186,12 +186,11 @@ class _KreinLeastSquares(_KreinModel):
             if self.search is not None:
                 raise ValueError("GradientSearch needs all rows; use n_landmarks=None, or search=None.")
         if self.regularizer == "indefinite":
-            warnings.warn(
+            warn(
                 "regularizer='indefinite' subtracts the norm of f- from the penalty, so that it rewards complexity on "
                 "the negative spectrum: the solution depends on rounding and cut-offs and often does not "
                 "generalize; use regularizer='components' unless you study this problem.",
                 UserWarning,
-                stacklevel=4,
             )
         constraint = None if self.constraint is None else self.constraint._kind
         return Family(self.regularizer, constraint, self.fit_intercept)
@@ -245,12 +244,11 @@ class _KreinLeastSquares(_KreinModel):
             return None
         number = min(_AUTO_LANDMARKS, n, max(1, int(np.sqrt(budget / _LANDMARK_BYTES))))
         if not lazy:
-            warnings.warn(
+            warn(
                 f"{type(self).__name__} uses {number} landmarks for {n} rows: the exact solution is for up to "
                 f"{_EXACT_ROWS} rows and would need {format_bytes(need)}. Set n_landmarks to a number, "
                 "or to None for the exact solution, to choose yourself.",
                 UserWarning,
-                stacklevel=4,
             )
         return Landmarks(number)
 
@@ -291,17 +289,16 @@ class _KreinLeastSquares(_KreinModel):
         spread = errors.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.zeros_like(error)
         best = least(error)
         if np.any(leave_one_out_constant(rows.Y)):
-            warn_if_folds_are_useless(errors[:, best], type(self).__name__, stacklevel=5)
+            warn_if_folds_are_useless(errors[:, best], type(self).__name__)
         return best, {"cv_results_": {"error": error, "standard_error": spread}, "best_index_": best}
 
     def _warn(self, solution: KreinSolution) -> None:
         worst = max(solution.constraint_error, solution.stationarity)
         if not worst <= 1e-8:
-            warnings.warn(
+            warn(
                 f"The secular equation was solved to a relative accuracy of {worst:.1e} only; rescale the kernel or "
                 "use a larger alpha.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def _attributes(
@@ -655,10 +652,9 @@ class _KreinMachine(_KreinModel):
         gap = max(machine.gap for machine in machines)
         # libsvm stops on the gradient of the dual and warns for itself
         if gap > 1e-6 and getattr(self, "loss", "hinge") == "squared_hinge":
-            warnings.warn(
+            warn(
                 f"The relative duality gap is {gap:.1e}; the kernel matrix may be badly scaled, lower C.",
                 ConvergenceWarning,
-                stacklevel=3,
             )
         self._set_fitted(
             kernel_=kernel,

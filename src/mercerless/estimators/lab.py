@@ -1,6 +1,5 @@
 """Compact regressors and classifiers with learned local bandwidths."""
 
-import warnings
 from collections.abc import Callable
 from numbers import Integral, Real
 from typing import Any
@@ -21,6 +20,7 @@ from mercerless._validation import (
     check_targets,
     check_weight,
     leave_one_out_constant,
+    warn,
     warn_if_useless,
 )
 from mercerless.estimators.base import FittedEstimator, Progress, class_scores, signed_targets
@@ -146,7 +146,7 @@ class _LAB(FittedEstimator):
             truth, weight = table.merged.Y[solution.held], table.merged.weights(solution.copy_correlation)
             weight = None if weight is None else weight[solution.held]
             losses = ((solution.blend.predictions - truth) ** 2).sum(axis=1)
-            warn_if_useless(losses, leave_one_out_constant(truth, weight), type(self).__name__, weight, stacklevel=5)
+            warn_if_useless(losses, leave_one_out_constant(truth, weight), type(self).__name__, weight)
         return table, solution, max(1, n_iter)
 
     def _finish(self, solution: LABSolution, units: FeatureScaling, **others: Any) -> None:
@@ -163,11 +163,10 @@ class _LAB(FittedEstimator):
             **others,
         )
         if isinstance(self.n_support, Growth) and self.max_error_ > self.n_support.max_error:
-            warnings.warn(
+            warn(
                 f"Growth ended at {self.n_support_} support points with a squared error of {self.max_error_:.3g}, more "
                 f"than max_error={self.n_support.max_error}; raise max_support or max_error.",
                 ConvergenceWarning,
-                stacklevel=4,
             )
 
     def _scores(self, X: ArrayLike) -> NDArray:

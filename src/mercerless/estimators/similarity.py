@@ -1,6 +1,5 @@
 """Learners for any similarity or distance: the automatic stack, similarities as features, and a sparse machine."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
@@ -33,6 +32,7 @@ from mercerless._validation import (
     check_weight,
     leave_one_out_constant,
     relative_asymmetry,
+    warn,
     warn_if_useless,
 )
 from mercerless.estimators.base import KernelEstimator, Progress, in_both_directions, used_items, used_rows
@@ -121,10 +121,10 @@ class _SimilarityStack(KernelEstimator):
         with self._progress(len(splits) + 1) as progress:
             stack = fit(K, run=partial(_run, progress, self.n_jobs))
         average = stack.average
-        warn_if_useless(average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight, stacklevel=4)
+        warn_if_useless(average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight)
         if not average.certificate <= 1e-6:
             message = f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            warn(message, ConvergenceWarning)
         return attributes | kind | encoding | _told(stack) | {"stack_": stack, "one_way_": one_way}
 
     def _check_reverse(self, X: Any, reverse: ArrayLike | None) -> NDArray | None:
@@ -132,12 +132,11 @@ class _SimilarityStack(KernelEstimator):
         check_is_fitted(self)
         if reverse is None:
             if self.one_way_ is not None:
-                warnings.warn(
+                warn(
                     "The training matrix is directed but only one direction of the new rows is given: they are judged "
                     "by a stack fitted on that direction alone. Pass the similarities of the training items to the new "
                     "ones as reverse (one row per new item) to use both.",
                     UserWarning,
-                    stacklevel=5,
                 )
             return None
         if not (self.symmetrize and isinstance(self.kernel_, Precomputed)):
@@ -805,7 +804,7 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         gap = max(machine.gap for machine in machines)
         if not gap <= 1e-5:
             message = f"The linear program stopped at a relative duality gap of {gap:.1e}; rescale C."
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            warn(message, ConvergenceWarning)
         intercept = np.array([machine.intercept for machine in machines])
         attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items[kept], "classes_": np.unique(y)}
         self._set_fitted(
