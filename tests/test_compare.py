@@ -150,6 +150,7 @@ def test_a_given_test_set_is_scored_and_does_not_choose():
     assert row["test_score"] == pytest.approx(model.score(D[70:, :70], y[70:]))
 
 
+@pytest.mark.slow
 def test_groups_are_never_split():
     groups = np.repeat(np.arange(20), 5)
     problem = make_problem(SHAPES.D, SHAPES.target % 2, groups=groups)
@@ -248,6 +249,7 @@ def test_one_decomposition_serves_all_modes_and_settings(monkeypatch):
 X_TABLE = np.random.default_rng(0).normal(size=(80, 2))
 
 
+@pytest.mark.slow
 def test_own_estimators_are_compared_with_the_others():
     y = (X_TABLE[:, 0] > 0).astype(int)
     mine = LogisticRegression(C=3.0)

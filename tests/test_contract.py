@@ -88,7 +88,11 @@ class TestConstructor:
             assert parameters["cv"].default == 5
 
 
-@pytest.mark.parametrize("cls", CLASSES)
+TWO_STAGES = ("HyperClassifier", "HyperRegressor")  # seconds a fit
+FITTED = [pytest.param(cls, marks=[pytest.mark.slow] if cls.__name__ in TWO_STAGES else []) for cls in CLASSES]
+
+
+@pytest.mark.parametrize("cls", FITTED)
 class TestFitted:
     def test_documented_attributes_exist(self, cls):
         model = fitted(cls)

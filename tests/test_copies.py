@@ -60,6 +60,7 @@ def test_similarity(learner):
     assert scores[1] > scores[0] - 0.06
 
 
+@pytest.mark.slow
 def test_dank_search_stays_modest():
     """Noisy labels: held-out copies of training rows would be known by heart, and the loss near zero."""
     losses = []
@@ -69,6 +70,7 @@ def test_dank_search_stays_modest():
     assert losses[1] > 0.8 * losses[0]
 
 
+@pytest.mark.slow
 def test_hyper_errors_are_honest():
     """Noisy similarities: copies on both sides would have been learned by heart."""
     errors = []

@@ -140,6 +140,7 @@ def test_strings_as_items():
 # Prediction
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("out_of_sample", ["inductive", "nearest", "hyper"])
 def test_one_point_at_a_time_equals_the_batch(moons, waves, out_of_sample):
     X, y = moons
@@ -352,6 +353,7 @@ def test_one_part_equals_undivided_and_parts_are_separate(moons):
     assert model.score(X, y) > DANKClassifier(C=4.0).fit(X, y).score(X, y) - 0.02
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [Gaussian(0.5), Laplace(1.0)])
 def test_parts_do_not_depend_on_workers_or_backend(kernel):
     X, y = make_moons(300, noise=0.25, random_state=0)
@@ -398,6 +400,7 @@ def test_memory_guard(moons):
             DANKClassifier(Laplace(1.0)).fit(X, y)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "make", [lambda: make_moons(1000, noise=0.3, random_state=0), lambda: load_breast_cancer(return_X_y=True)]
 )
@@ -554,6 +557,7 @@ def test_equal_rows_with_unequal_labels():
     assert model.certificate_ <= 1e-4 and np.all(model.predict(X) == 1)
 
 
+@pytest.mark.slow
 def test_parameters_can_be_searched(moons):
     X, y = moons
     search = GridSearchCV(

@@ -430,6 +430,7 @@ def test_missing_entries_reduce_to_the_closed_form_and_to_least_squares():
     assert got.certificate <= 1e-12
 
 
+@pytest.mark.slow
 def test_half_of_the_entries_cost_less_than_twice_the_error():
     X = np.random.default_rng(0).uniform(size=(160, 3))
     S = np.maximum(0.0, 2.0 - np.abs(X[:, None] - X[None]).sum(axis=2)) * (1 + 0.2 * np.add.outer(X[:, 0], X[:, 0]))
@@ -498,6 +499,7 @@ def test_one_part_equals_undivided_and_parts_average():
     assert abs(serial.score(X, y) - whole.score(X, y)) < 0.1
 
 
+@pytest.mark.slow
 def test_repeatable():
     X, y = load_iris(return_X_y=True)
     first, second = (HyperRidge(random_state=3, n_landmarks=40).fit(X[::2], y[::2]) for _ in range(2))
@@ -524,6 +526,7 @@ def test_landmark_methods(method, hyper):
     assert model.score(X[1::2], y[1::2]) > 0.35
 
 
+@pytest.mark.slow
 def test_search_is_split_by_items_and_finds_the_scale():
     """Values that only a memory of pairs could know must not look predictable."""
     rng = np.random.default_rng(0)

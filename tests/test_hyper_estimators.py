@@ -59,6 +59,7 @@ def test_classifier_equals_its_two_stages_by_hand():
     np.testing.assert_allclose(model.decision_function(X[test]), by_hand.decision_function(K_new), rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.slow
 def test_defaults_choose_everything():
     X, y = load_iris(return_X_y=True)
     model = HyperClassifier(HyperRidge("gaussian", n_landmarks=40, cv=3), random_state=0, cv=3).fit(X[::2], y[::2])
@@ -77,6 +78,7 @@ def test_choice_of_C_never_sees_the_held_out_labels():
     assert 0.35 < model.score(other, rng.integers(2, size=300)) < 0.65
 
 
+@pytest.mark.slow
 def test_regressor_learns_and_large_path_agrees():
     X, y = load_diabetes(return_X_y=True)
     X = StandardScaler().fit_transform(X)

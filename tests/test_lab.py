@@ -83,6 +83,7 @@ def by_the_attributes(model, T):
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parameters", [QUICK, {"n_support": 15, "max_iter": 10, "random_state": 0}, {"max_iter": 5}])
 def test_the_public_attributes_determine_the_predictions(waves, parameters):
     X, y, T, _ = waves
@@ -129,6 +130,7 @@ def test_small_data_is_not_behind_kernel_ridge():
     assert np.mean(gaps) > -0.005
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("function", ["f2", "f3"])
 def test_noise_does_not_hurt_as_it_hurts_interpolation(function):
     X, y = make_lab_function(800, function=function, noise=0.2, random_state=0)
@@ -348,6 +350,7 @@ def test_callbacks_see_every_stage_and_may_stop(waves):
     assert len(stopped.stages) < len(watch.stages) / 2
 
 
+@pytest.mark.slow
 def test_large_data_is_read_in_blocks_from_a_memory_map(tmp_path):
     X, y = make_lab_function(6000, function="f1", noise=0.05, random_state=0)
     file = np.memmap(tmp_path / "rows.dat", dtype=np.float32, mode="w+", shape=X.shape)
@@ -383,6 +386,7 @@ def test_auto_leaves_out_the_slow_form_where_there_is_much_work(waves, monkeypat
     assert set(LABRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian", "laplace"}
 
 
+@pytest.mark.slow
 def test_dask_arrays_give_the_same_model():
     dask, da = pytest.importorskip("dask"), pytest.importorskip("dask.array")
     X, y = make_lab_function(2500, function="f2", noise=0.05, random_state=0)
@@ -468,6 +472,7 @@ def test_memory_does_not_grow_with_the_rows_of_a_dask_array():
         assert peak < stated_need(model, X, y) < X.nbytes
 
 
+@pytest.mark.slow
 def test_classifier_of_many_classes():
     X, y = load_digits(return_X_y=True)
     A, T, b, z = train_test_split(X, y, test_size=0.5, random_state=0)
@@ -552,6 +557,7 @@ def test_a_model_worse_than_a_constant_says_so_where_fit_was_called(classify):
 class TestRepeatedRows:
     """Equal rows are merged: copies say nothing new, independent observations do."""
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("parameters", [QUICK, {"max_iter": 20, "random_state": 0}])
     def test_three_copies_give_the_model_of_one(self, noisy, parameters):
         X, f, T, _ = noisy
@@ -613,6 +619,7 @@ class TestRepeatedRows:
         assert_allclose(targets[:, 0], [1, 0, 2, 0])
         assert_allclose(weight, [2, 0, 2, 0])
 
+    @pytest.mark.slow
     def test_large_data_is_merged_too(self):
         """Bandwidths are learned on some of the rows, coefficients on all; the copies count as before."""
         X, y = make_friedman1(1500, random_state=0)
@@ -641,6 +648,7 @@ class TestRepeatedRows:
         misled, model = (LABClassifier(**QUICK).fit(X[rows[:n]], conflicting[:n]) for n in (120, 360))
         assert model.score(T, t > 0.8) > misled.score(T, t > 0.8) + 0.03
 
+    @pytest.mark.slow
     def test_oversampling_is_no_worse_than_class_weights(self):
         scores = []
         for seed in range(3):

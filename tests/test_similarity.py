@@ -492,6 +492,7 @@ def test_attributes_tell_the_story(blobs):
     np.testing.assert_allclose(np.exp(logs), model.predict_proba(blobs[0]))
 
 
+@pytest.mark.slow
 def test_the_verdict_on_the_negative_spectrum():
     D, y = make_balls3d(120, random_state=0)  # the classes differ in the negative part only
     useful = automatic().fit(D, y).negative_spectrum_
