@@ -133,6 +133,29 @@ class TestFitted:
             assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-12)
             assert_array_equal(model.classes_[probabilities.argmax(axis=1)], model.predict(Z))
 
+    def test_says_how_sure_it_is(self, cls):
+        """Whoever has out-of-fold predictions gives sets or intervals, wider for more coverage, and never both."""
+        model = fitted(cls)
+        held = getattr(model, "out_of_fold_", None)
+        assert (held is not None) == cls.__name__.startswith(
+            ("LAB", "Asymmetric", "KreinRidge")
+        ) or "CV" in cls.__name__
+        if held is None:
+            return
+        y = target_of(model)
+        assert_array_equal(np.unique(held.rows), np.sort(held.rows))
+        assert_allclose(held.target, y[held.rows])
+        if is_classifier(model):
+            assert not hasattr(model, "predict_interval")
+            assert_allclose(held.prediction.sum(axis=1), 1.0, rtol=1e-10)
+            few, many = (model.predict_set(Z, coverage) for coverage in (0.5, 0.95))
+            assert few.shape == many.shape == (len(Z), 3) and np.all(many >= few) and many.sum() > few.sum()
+        else:
+            assert not hasattr(model, "predict_set")
+            few, many = (model.predict_interval(Z, coverage) for coverage in (0.5, 0.95))
+            assert_allclose(many.mean(axis=1), model.predict(Z), rtol=1e-9, atol=1e-12)
+            assert np.all(np.diff(many) > np.diff(few)) and np.all(np.diff(few) > 0)
+
     def test_pickled_and_refitted_models_are_the_same(self, cls):
         model = fitted(cls)
         assert_array_equal(output(pickle.loads(pickle.dumps(model)), Z), output(model, Z))

@@ -411,7 +411,7 @@ def test_a_splitter_or_groups_may_choose_the_folds(blobs):
     splits = list(GroupKFold(5).split(X, y, groups))
     for cv in (KFold(4), splits):
         model = SimilarityClassifierCV(cv=cv).fit(X, y)
-        assert model.out_of_fold_proba_.shape == (90, 3)
+        assert model.out_of_fold_.prediction.shape == (90, 3)
 
 
 def test_labels_are_only_names_and_order_does_not_matter(blobs):
@@ -486,7 +486,7 @@ def test_attributes_tell_the_story(blobs):
     assert np.isclose(sum(row["weight"] for name, row in table.items() if name != "stack"), 1.0)
     for name, row in table.items():
         assert 0.3 < row["accuracy"] <= 1.0 and 0.0 < row["log_loss"] < 1.2, name
-    hits = model.classes_[model.out_of_fold_proba_.argmax(axis=1)] == blobs[1]
+    hits = model.classes_[model.out_of_fold_.prediction.argmax(axis=1)] == blobs[1]
     assert np.isclose(table["stack"]["accuracy"], hits.mean())
     logs = model.decision_function(blobs[0])
     np.testing.assert_allclose(np.exp(logs), model.predict_proba(blobs[0]))
@@ -538,7 +538,7 @@ def test_regression_is_at_least_as_good_as_its_families():
     table = model.family_scores_
     assert table["stack"]["mse"] <= min(row["mse"] for name, row in table.items() if name != "stack") + 0.01
     single = SimilarityRegressorCV(random_state=0).fit(X[:140], y[:140, 0])
-    assert single.predict(X[140:]).shape == (60,) and single.out_of_fold_prediction_.shape == (140,)
+    assert single.predict(X[140:]).shape == (60,) and single.out_of_fold_.prediction.shape == (140,)
 
 
 def test_a_few_extreme_targets_do_not_spoil_the_others():

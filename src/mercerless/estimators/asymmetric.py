@@ -23,14 +23,16 @@ from mercerless._validation import (
     warn_if_useless,
 )
 from mercerless.estimators.base import KernelEstimator, class_scores, in_both_directions, used_items, used_rows
+from mercerless.estimators.conformal import ConformalMixin
 from mercerless.kernels import Precomputed
 from mercerless.selection.asymmetric import ALPHAS, SIDES, AsymmetricChoice, choose_asymmetric_ridge
-from mercerless.selection.calibration import Calibration, calibrate_scores
+from mercerless.selection.calibration import Calibration, calibrate_scores, cross_calibrate
+from mercerless.selection.conformal import OutOfFold
 from mercerless.solvers.asymmetric import largest_singular_value
 from mercerless.spectra import check_kind
 
 
-class _Asymmetric(KernelEstimator):
+class _Asymmetric(ConformalMixin, KernelEstimator):
     """What the regressor and the classifier share."""
 
     def __init__(
@@ -106,7 +108,7 @@ class _Asymmetric(KernelEstimator):
             "side_": choice.side,
             "dual_coef_": np.concatenate(coef[:2]).T,
             "intercept_": choice.intercept,
-            "loo_predictions_": Y[used] - choice.residuals,
+            "out_of_fold_": OutOfFold(used, Y[used] - choice.residuals, Y[used]),
             "alphas_": alphas,
             "loo_errors_": {
                 side: np.array([choice.errors.get((alpha, side), np.nan) for alpha in alphas])
@@ -144,6 +146,13 @@ class _Asymmetric(KernelEstimator):
         if reverse.shape != shape:
             raise ValueError(f"reverse has shape {reverse.shape} but X {shape}; give one row per new item.")
         return reverse
+
+    def _held_out(self, reverse: ArrayLike | None = None) -> OutOfFold:
+        """The leave-one-out predictions of the regressor that judges new items given in this way."""
+        held = super()._held_out()
+        if not self._lacks_reverse(reverse):
+            return held
+        return held._replace(prediction=self.one_way_[2].reshape(held.prediction.shape))
 
     def _lacks_reverse(self, reverse: Any) -> bool:
         """Whether the other direction is needed and not there."""
@@ -202,8 +211,8 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         Coefficients of ``k(t, x_j)`` and then of ``k(x_j, t)``; zero where a direction is not used.
     intercept_ : ndarray of shape (n_outputs,)
         Intercepts.
-    loo_predictions_ : ndarray of shape (n,) or (n, n_outputs)
-        The prediction for every training row without it.
+    out_of_fold_ : OutOfFold
+        The prediction for every training row without it: `rows`, `prediction` and `target`.
     alphas_ : ndarray of shape (n_alphas,)
         The ridges tried.
     loo_errors_ : dict of str to ndarray of shape (n_alphas,)
@@ -266,7 +275,8 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         y = check_targets(y, type(self).__name__)
         attributes = self._fit(X, y.reshape(len(y), -1), check_weight(sample_weight, len(y)))
         if y.ndim == 1:
-            attributes["loo_predictions_"] = attributes["loo_predictions_"][:, 0]
+            held = attributes["out_of_fold_"]
+            attributes["out_of_fold_"] = held._replace(prediction=held.prediction[:, 0], target=held.target[:, 0])
         self._set_fitted(**attributes)
         return self
 
@@ -287,7 +297,7 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
             The predictions.
         """
         P = self._scores(X, reverse)
-        return P[:, 0] if self.loo_predictions_.ndim == 1 else P
+        return P[:, 0] if self.out_of_fold_.target.ndim == 1 else P
 
 
 class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
@@ -307,8 +317,10 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
-    alpha_, side_, dual_coef_, intercept_, loo_predictions_, alphas_, loo_errors_, certificate_
+    alpha_, side_, dual_coef_, intercept_, alphas_, loo_errors_, certificate_
         As in `AsymmetricRidge`.
+    out_of_fold_ : OutOfFold
+        Probabilities of every training row without it: `rows`, `prediction` and `target` (the number of the class).
     kernel_, X_fit_, input_, decay_, one_way_
         As in `AsymmetricRidge`.
     calibration_, one_way_calibration_ : Calibration
@@ -373,11 +385,18 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
             Y = (labels[:, None] == np.arange(len(classes))).astype(float)
         attributes = self._fit(X, Y, weight)
         used = used_rows(weight, len(Y))
-        calibrations = (
-            calibrate_scores(class_scores(loo), labels[used], None if weight is None else weight[used])
-            for loo in (attributes["loo_predictions_"], attributes["one_way_"][2])
-        )
+        left_out = [
+            class_scores(scores) for scores in (attributes["out_of_fold_"].prediction, attributes["one_way_"][2])
+        ]
+        calibrations = [
+            calibrate_scores(scores, labels[used], None if weight is None else weight[used]) for scores in left_out
+        ]
         attributes |= dict(zip(("calibration_", "one_way_calibration_"), calibrations))
+        crossed = [
+            cross_calibrate(scores, labels[used], None if weight is None else weight[used]) for scores in left_out
+        ]
+        attributes["out_of_fold_"] = OutOfFold(used, crossed[0], labels[used])
+        attributes["one_way_"] = (*attributes["one_way_"][:2], crossed[1])
         self._set_fitted(**attributes, classes_=classes)
         return self
 

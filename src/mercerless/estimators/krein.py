@@ -33,9 +33,11 @@ from mercerless.estimators.base import (
     used_items,
     used_rows,
 )
+from mercerless.estimators.conformal import ConformalMixin
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
-from mercerless.selection.calibration import Calibration
+from mercerless.selection.calibration import Calibration, cross_calibrate
+from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.descent import GradientSearch
 from mercerless.selection.folds import fold_numbers
 from mercerless.selection.krein import (
@@ -140,12 +142,13 @@ class _KreinModel(KernelEstimator):
         return hasattr(self, "dual_coef_")
 
 
-class _KreinLeastSquares(_KreinModel):
+class _KreinLeastSquares(ConformalMixin, _KreinModel):
     """What the regressor and the classifier share; how they choose among candidates differs."""
 
     _streams = True
     _ratios = RATIOS
-    _score_bytes = 0.0  # for each candidate and target, of what is kept to choose by
+    _without_out_of_fold = "leave alpha_positive at None, or give several, so that cross-validation chooses"
+    _score_bytes = 8.0  # for each candidate and target, of what is kept to choose by
 
     def __init__(
         self,
@@ -220,6 +223,9 @@ class _KreinLeastSquares(_KreinModel):
             solution = solve_system(system, *used, regularizer=self.regularizer, constraint=family.constraint)
             self._warn(solution)
             fitted = self._attributes(problem, system, solution, used, Y)
+            if Y.ndim == 1 and labels is None and chosen["out_of_fold_"] is not None:
+                rows_of, predicted, target = chosen["out_of_fold_"]
+                chosen["out_of_fold_"] = OutOfFold(rows_of, predicted[:, 0], target[:, 0])
             self._set_fitted(**fitted, **chosen, **known)
 
     def _rows(self, kernel: Kernel, items: Any, Y: NDArray, weight: NDArray | None, labels: NDArray | None) -> Rows:
@@ -281,16 +287,23 @@ class _KreinLeastSquares(_KreinModel):
 
     def _choose(self, problem, rows: Rows, family: Family, candidates: Candidates, labels, progress: Progress):
         """The candidate of least mean squared held-out error, and what is known about all."""
-        if candidates.size == 1 or len(rows.Y) < 2:
-            return 0, {}
+        if candidates.size == 1 or rows.n_folds < 2:
+            return 0, {"out_of_fold_": None}
+        predictions: list[NDArray] = []
         with progress.task("cross-validation") as task:
-            errors = squared_errors(task.each("fold", problem.folds()), candidates, family)
+            errors = squared_errors(task.each("fold", problem.folds()), candidates, family, predictions)
         error = errors.mean(axis=0)
         spread = errors.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.zeros_like(error)
         best = least(error)
         if np.any(leave_one_out_constant(rows.Y)):
             warn_if_folds_are_useless(errors[:, best], type(self).__name__)
-        return best, {"cv_results_": {"error": error, "standard_error": spread}, "best_index_": best}
+        places, predicted = problem.chosen(predictions, best, candidates, family)
+        held = OutOfFold(rows.used[places], predicted, rows.Y[places])
+        return best, {
+            "cv_results_": {"error": error, "standard_error": spread},
+            "best_index_": best,
+            "out_of_fold_": held,
+        }
 
     def _warn(self, solution: KreinSolution) -> None:
         worst = max(solution.constraint_error, solution.stationarity)
@@ -421,6 +434,9 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         The grid in absolute values, and mean and standard error over folds of the error relative to the
         variance of the targets.
     best_index_ : int
+    out_of_fold_ : OutOfFold or None
+        Cross-validation's predictions of the rows it held out (with landmarks at most 4000 of a fold): `rows`,
+        `prediction` and `target`; None where the penalties are given or `GradientSearch` found them.
     kernel_ : Kernel
         The kernel that was used, with tuned parameters after `GradientSearch`.
     tuning_ : Descent
@@ -508,6 +524,9 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         As for `KreinRidge`.
     calibration_ : Calibration
         Slope and biases of the held-out scores' softmax, and its mean log-loss.
+    out_of_fold_ : OutOfFold or None
+        Probabilities of the rows that cross-validation held out, as for `KreinRidge`; `target` is the number of the
+        class.
     cv_results_ : dict
         The grid and the calibrated log-loss of each candidate.
 
@@ -533,6 +552,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
     """
 
     _ratios = np.array([10.0])
+    _without_out_of_fold = "fit it on more than one item"
     _score_bytes = 16.0
 
     def __init__(
@@ -564,15 +584,19 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         """The candidate of least calibrated log-loss on held-out scores."""
         n_outputs, n_folds = rows.Y.shape[1], rows.n_folds
         if n_folds < 2:
-            return 0, {"calibration_": Calibration(1.0, np.zeros(max(n_outputs, 2)), np.nan, 0.0)}
+            calibration = Calibration(1.0, np.zeros(max(n_outputs, 2)), np.nan, 0.0)
+            return 0, {"calibration_": calibration, "out_of_fold_": None}
         with progress.task("cross-validation") as task:
             folds = task.each("fold", problem.row_folds())
-            calibrations = held_out_calibrations(
+            calibrations, scores, places = held_out_calibrations(
                 folds, candidates, family, labels[rows.used], rows.weight, class_scores
             )
         losses = np.array([calibration.loss for calibration in calibrations])
         best = least(losses)
-        chosen: dict[str, Any] = {"calibration_": calibrations[best]}
+        given, (weight,) = labels[rows.used][places], rows.weights(places)
+        proba = cross_calibrate(class_scores(scores[best]), given, weight, rows.folds[places])
+        held = OutOfFold(rows.used[places], proba, given)
+        chosen: dict[str, Any] = {"calibration_": calibrations[best], "out_of_fold_": held}
         if candidates.size > 1:
             chosen |= {"cv_results_": {"error": losses}, "best_index_": best}
         return best, chosen

@@ -24,7 +24,9 @@ from mercerless._validation import (
     warn_if_useless,
 )
 from mercerless.estimators.base import FittedEstimator, Progress, class_scores, signed_targets
-from mercerless.selection.calibration import Calibration, calibrate_scores
+from mercerless.estimators.conformal import ConformalMixin
+from mercerless.selection.calibration import Calibration, calibrate_scores, cross_calibrate
+from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.lab import (
     ALL_ROWS,
     FORMS,
@@ -45,10 +47,11 @@ from mercerless.selection.lab import (
 from mercerless.selection.scaling import BLOCK_BYTES, FeatureScaling, standard_scaling
 
 
-class _LAB(FittedEstimator):
+class _LAB(ConformalMixin, FittedEstimator):
     """What the regressor and the classifier share: everything but the targets."""
 
     forms_: list[LocalForm]
+    _without_out_of_fold = "fit it on at least five rows with validation_fraction=0.2"
 
     def __init__(
         self,
@@ -260,6 +263,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         The largest squared error on a training row, standardized; what `Growth` bounds.
     n_distinct_ : int
         Distinct training rows: equal rows are merged, with the mean of their targets.
+    out_of_fold_ : OutOfFold or None
+        Predictions of the rows that validation held out (all of them up to 1300, else a part): `rows`, `prediction`
+        and `target`; None without validation.
     copy_correlation_ : float
         The assumed correlation r of the errors of equal rows; k of them count as ``k / (1 + (k - 1) r)`` rows.
     n_features_in_ : int
@@ -321,8 +327,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         units = standard_scaling(Y)
         with self._progress() as progress:
             table, solution, n_iter = self._learn(rows, units(Y), weight, groups, None, progress)
+            held = _held_out(table, solution, check_weight(sample_weight, len(y)), units, target.astype(np.float64))
             others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "_one_output": target.ndim == 1}
-            self._finish(solution, units, **others)
+            self._finish(solution, units, out_of_fold_=held, **others)
         return self
 
     @blockwise
@@ -387,6 +394,8 @@ class LABClassifier(ClassifierMixin, _LAB):
         As in `LABRegressor`.
     n_iter_, loss_curve_, validation_curve_, validation_errors_, certificate_, max_error_, n_distinct_
         As in `LABRegressor`.
+    out_of_fold_ : OutOfFold or None
+        Probabilities of the rows that validation held out, as in `LABRegressor`; `target` is the number of the class.
     copy_correlation_ : float
         0: equal rows are observations of their class.
     n_features_in_ : int
@@ -473,7 +482,10 @@ class LABClassifier(ClassifierMixin, _LAB):
             table, solution, n_iter = self._learn(rows, units(Y), weight, groups, labels, progress)
             predictions = solution.blend.predictions * units.scale + units.center
             calibration = _calibrate(table, solution.held, predictions, labels, weight, Y)
-            others = {"n_iter_": n_iter, "n_distinct_": table.shape[0]}
+            held = _held_out(table, solution, check_weight(sample_weight, len(y)), units, labels)
+            if held is not None:
+                held = held._replace(prediction=cross_calibrate(class_scores(held.prediction), held.target))
+            others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "out_of_fold_": held}
             self._finish(solution, units, classes_=classes, calibration_=calibration, **others)
         return self
 
@@ -580,6 +592,22 @@ def _drop_weightless(X: Any, y: NDArray, weight: NDArray | None, groups: Any) ->
     if used.sum() < 2:
         raise ValueError("Only one row has a positive sample_weight; at least two are needed.")
     return X[np.flatnonzero(used)], y[used], weight[used], None if groups is None else groups[used]
+
+
+def _held_out(
+    table: Table, solution: LABSolution, weight: NDArray | None, units: FeatureScaling, target: NDArray
+) -> OutOfFold | None:
+    """Out-of-fold predictions in the units of the targets, for every row, copies included; None without validation."""
+    if len(solution.held) == 0:
+        return None
+    place = np.full(table.shape[0], -1)
+    place[solution.held] = np.arange(len(solution.held))
+    place = place[table.copies]
+    rows = np.flatnonzero(place >= 0)
+    used = np.arange(len(target)) if weight is None else np.flatnonzero(weight > 0)
+    predictions = solution.blend.predictions[place[rows]] * units.scale + units.center
+    shape = (len(rows), *target.shape[1:]) if target.dtype.kind == "f" else predictions.shape
+    return OutOfFold(used[rows], predictions.reshape(shape), target[rows])
 
 
 def _calibrate(

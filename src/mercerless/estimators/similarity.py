@@ -36,15 +36,17 @@ from mercerless._validation import (
     warn_if_useless,
 )
 from mercerless.estimators.base import KernelEstimator, Progress, in_both_directions, used_items, used_rows
+from mercerless.estimators.conformal import ConformalMixin
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
+from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.folds import fold_numbers, splits_of
 from mercerless.selection.similarity import Stack, fit_stack
 from mercerless.solvers.similarity import SparseMachine, sparse_machine
 from mercerless.spectra import KINDS, as_similarities, check_kind, symmetrize
 
 
-class _SimilarityStack(KernelEstimator):
+class _SimilarityStack(ConformalMixin, KernelEstimator):
     """What the classifier and the regressor share: similarities in, a stack, new rows."""
 
     def __init__(
@@ -125,7 +127,9 @@ class _SimilarityStack(KernelEstimator):
         if not average.certificate <= 1e-6:
             message = f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
             warn(message, ConvergenceWarning)
-        return attributes | kind | encoding | _told(stack) | {"stack_": stack, "one_way_": one_way}
+        held = OutOfFold(used, average.out_of_fold, y[used])
+        found = {"stack_": stack, "one_way_": one_way, "out_of_fold_": held}
+        return attributes | kind | encoding | _told(stack) | found
 
     def _check_reverse(self, X: Any, reverse: ArrayLike | None) -> NDArray | None:
         """The other direction of new rows, checked; a warning where it is missing and would be needed."""
@@ -171,6 +175,20 @@ class _SimilarityStack(KernelEstimator):
         elif self.symmetrize and not precomputed and not self.kernel_.symmetric:
             matrix = (matrix + self.kernel_(self.X_fit_, items).T) / 2.0
         return _as_similarities(matrix[:, self.used_], self.input_)
+
+    def _held_out(self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> OutOfFold:
+        """The out-of-fold predictions of the stack that judges new items given in this way."""
+        held, average = super()._held_out(), self.stack_.average
+        if self.one_way_ is not None and reverse is None:
+            return held._replace(prediction=self._decode(self.one_way_.stack.average.out_of_fold))
+        known = self.input_ == "distance" or diag is not None or self.diagonal_ is not None
+        if known or not isinstance(self.kernel_, Precomputed):
+            return held
+        return held._replace(prediction=self._decode(average.out_of_fold_without_own))
+
+    def _decode(self, values: NDArray) -> NDArray:
+        """Values of the stack as they are given to users."""
+        return values
 
     def _own(self, items: Any, own: NDArray | None) -> NDArray | None:
         """The new items' own similarities, where they are given or known."""
@@ -314,8 +332,9 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         sum of its ``"weight"``. The key ``"stack"`` holds the average itself (weights chosen on the same rows).
     negative_spectrum_ : NegativeSpectrum
         Whether the negative eigenvalues help: ``z``, ``verdict`` and ``sentence``.
-    out_of_fold_proba_ : ndarray of shape (n_samples, n_classes)
-        The average's probabilities for the training items of positive weight, none used for its own learners.
+    out_of_fold_ : OutOfFold
+        The average's probabilities for the training items of positive weight, none used for its own learners; `rows`,
+        `prediction` and `target` (the number of the class).
     calibration_ : Calibration
         Slopes and biases of the members.
     temperatures_ : tuple of float
@@ -396,13 +415,9 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         """
         y = check_labels(y, type(self).__name__)
         attributes = self._fit(X, y, sample_weight, _encode_classes)
-        average = attributes["stack_"].average
-        self._set_fitted(
-            **attributes,
-            calibration_=average.calibration,
-            temperatures_=average.temperatures,
-            out_of_fold_proba_=average.out_of_fold,
-        )
+        average, held = attributes["stack_"].average, attributes["out_of_fold_"]
+        attributes["out_of_fold_"] = held._replace(target=np.searchsorted(attributes["classes_"], held.target))
+        self._set_fitted(**attributes, calibration_=average.calibration, temperatures_=average.temperatures)
         return self
 
     def predict_proba(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
@@ -490,8 +505,9 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"r2"`` and ``"mse"`` (relative to the variance of each target) of its best
         setting, and the sum of its ``"weight"``. The key ``"stack"`` holds the average itself.
-    out_of_fold_prediction_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
-        The average's predictions for the training items of positive weight, none used for its own learners.
+    out_of_fold_ : OutOfFold
+        The average's predictions for the training items of positive weight, none used for its own learners; `rows`,
+        `prediction` and `target`.
     mean_, scale_ : ndarray of shape (n_targets,)
         Mean and standard deviation of the targets.
     n_fenced_ : int
@@ -540,7 +556,7 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
         attributes = self._fit(X, y, sample_weight, _encode_numbers)
         self._single = y.ndim == 1
         self._set_fitted(**attributes, n_fenced_=attributes["stack_"].n_fenced)
-        self.out_of_fold_prediction_: NDArray = self._decode(attributes["stack_"].average.out_of_fold)
+        self.out_of_fold_ = self.out_of_fold_._replace(prediction=self._decode(self.out_of_fold_.prediction))
         return self
 
     def _decode(self, values: NDArray) -> NDArray:

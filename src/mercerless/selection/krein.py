@@ -99,6 +99,12 @@ class Candidates(NamedTuple):
         """How many there are."""
         return len(self.alpha_positive)
 
+    def take(self, index: int) -> "Candidates":
+        """One of them."""
+        one = slice(index, index + 1)
+        radius = None if self.radius is None else self.radius[one]
+        return Candidates(self.alpha_positive[one], self.alpha_negative[one], radius, self.relative)
+
     def resolve(self, system: KreinSystem, regularizer: str) -> tuple[NDArray, NDArray, NDArray | None]:
         """Absolute (alpha_positive, alpha_negative, radius), radius of shape (S, n_outputs)."""
         scale = np.abs(system.values).max(initial=0.0) / system.n if regularizer != "covariance" else 1.0
@@ -186,6 +192,12 @@ class ExactProblem:
         """The folds, for `squared_errors`."""
         return (fold for fold, _ in self.row_folds())
 
+    def chosen(
+        self, predictions: list[NDArray], index: int, candidates: Candidates, family: Family
+    ) -> tuple[NDArray, NDArray]:
+        """All rows in the order of the folds, and one candidate's predictions of `squared_errors` for them."""
+        return np.argsort(self.rows.folds, kind="stable"), np.concatenate([each[:, index] for each in predictions])
+
     def row_folds(self) -> Iterator[tuple[KreinFold, NDArray]]:
         """The folds, and which rows they hold out."""
         for number in range(self.rows.n_folds):
@@ -218,6 +230,7 @@ class LandmarkProblem:
     ):
         self.rows, self.landmarks, self.intercept, self.random = rows, landmarks, intercept, random
         self.block_bytes, self.scored_rows = block_bytes, scored_rows
+        self.systems: list[KreinSystem] = []  # of the folds, once they were built
         low_rank = nystroem(rows.kernel, rows.items, landmarks, random_state=random)
         self.features, self.signs = low_rank.feature_map(rows.kernel, rows.items), low_rank.signs
         # a block's similarities, its features, and their copy with the targets; the factors need less
@@ -234,9 +247,16 @@ class LandmarkProblem:
         """Folds from triangular factors alone: training on the others, squared errors on one; no rows are needed."""
         k = len(self.signs)
         for i, held_out in enumerate(self.factors):
-            others = row_factor((R for j, R in enumerate(self.factors) if j != i), held_out.shape[1])
-            system = build_low_rank_system(others, self.signs, intercept=self.intercept)
-            yield KreinFold(system, held_out[:, 1 : 1 + k], held_out[:, 1 + k :], None, held_out[:, 0])
+            if i == len(self.systems):
+                others = row_factor((R for j, R in enumerate(self.factors) if j != i), held_out.shape[1])
+                self.systems.append(build_low_rank_system(others, self.signs, intercept=self.intercept))
+            yield KreinFold(self.systems[i], held_out[:, 1 : 1 + k], held_out[:, 1 + k :], None, held_out[:, 0])
+
+    def chosen(
+        self, predictions: list[NDArray], index: int, candidates: Candidates, family: Family
+    ) -> tuple[NDArray, NDArray]:
+        """Some rows of every fold, and one candidate's predictions for them."""
+        return held_out_predictions(self.row_folds(), candidates.take(index), family)
 
     def row_folds(self) -> Iterator[tuple[KreinFold, NDArray]]:
         """The folds, and which rows they hold out: at most `scored_rows` of each, in blocks."""
@@ -303,10 +323,13 @@ def _fold_predictions(
         yield some, predicted + ones[:, None, None] * system.offset
 
 
-def squared_errors(folds: Iterable[KreinFold], candidates: Candidates, family: Family) -> NDArray:
+def squared_errors(
+    folds: Iterable[KreinFold], candidates: Candidates, family: Family, predictions: list[NDArray] | None = None
+) -> NDArray:
     """Mean squared held-out error of every fold and candidate, shape (n_folds, S), outputs divided by their spread.
 
     Rows of a low-rank fold may be the triangular factor of its rows ``[1, Phi, Y]``: sums of squares are the same.
+    The predictions (n_held_out, S, n_outputs) of every fold are appended to `predictions`, where that is given.
     """
     table = []
     for fold in folds:
@@ -314,14 +337,29 @@ def squared_errors(folds: Iterable[KreinFold], candidates: Candidates, family: F
         total = len(fold.target) if fold.weight is None else fold.weight.sum()
         if fold.constant is not None:
             total = fold.constant @ fold.constant
-        errors = np.empty(candidates.size)
+        errors, pieces = np.empty(candidates.size), []
         for some, predicted in _fold_predictions(fold, candidates, family):
+            if predictions is not None:
+                pieces.append(predicted)
             square = (predicted - fold.target[:, None, :]) ** 2
             if fold.weight is not None:
                 square *= fold.weight[:, None, None]
             errors[some] = (square.sum(axis=0) / spread).mean(axis=1) / total
         table.append(errors)
+        if predictions is not None:
+            predictions.append(np.concatenate(pieces, axis=1))
     return np.array(table)
+
+
+def held_out_predictions(
+    folds: Iterable[tuple[KreinFold, NDArray]], candidates: Candidates, family: Family
+) -> tuple[NDArray, NDArray]:
+    """The rows that were held out, and the predictions (n_held_out, n_outputs) of the only candidate for them."""
+    pieces, places = [], []
+    for fold, held_out in folds:
+        pieces += [predicted[:, 0] for _, predicted in _fold_predictions(fold, candidates, family)]
+        places.append(held_out)
+    return np.concatenate(places), np.concatenate(pieces)
 
 
 def held_out_calibrations(
@@ -331,8 +369,11 @@ def held_out_calibrations(
     labels: NDArray,
     weight: NDArray | None,
     columns: Callable[[NDArray], NDArray],
-) -> list[Calibration]:
-    """The calibration of every candidate's held-out scores, with its log-loss; `columns` makes one per class."""
+) -> tuple[list[Calibration], NDArray, NDArray]:
+    """The calibration of every candidate's held-out scores, with its log-loss; `columns` makes one per class.
+
+    And these scores (S, n_held_out, n_outputs) with the rows they are of.
+    """
     pieces, places = [], []
     for fold, held_out in folds:
         piece = np.empty((candidates.size, *fold.target.shape))
@@ -342,7 +383,7 @@ def held_out_calibrations(
         places.append(held_out)
     scores, rows = np.concatenate(pieces, axis=1), np.concatenate(places)
     weight = None if weight is None else weight[rows]
-    return [calibrate_scores(columns(each), labels[rows], weight) for each in scores]
+    return [calibrate_scores(columns(each), labels[rows], weight) for each in scores], scores, rows
 
 
 def least(errors: Sequence[float] | NDArray) -> int:

@@ -157,6 +157,7 @@ class Average(NamedTuple):
     family_scores: dict[str, dict[str, float]]
     negative_spectrum: NegativeSpectrum
     out_of_fold: NDArray  # (n, q), probabilities or numbers
+    out_of_fold_without_own: NDArray  # the same by `weights_without_own`
     losses: NDArray  # (n,), squared errors in the units of the targets
     certificate: float
 
@@ -264,6 +265,11 @@ def _features(base: NDArray, factor: float) -> NDArray:
     return np.exp(features, out=features)
 
 
+def view_features(members: Members, block: Block, view: View) -> NDArray:
+    """What a view's coefficients multiply, for new rows."""
+    return _features(_base(block, view.kind, members.profiles), view.factor)
+
+
 def member_scores(members: Members, block: Block) -> NDArray:
     """Every learner's scores (n_settings, m, q) for new rows; 0 from what needs their unknown own similarities."""
     m, n_outputs = len(block.similarities), members.targets.shape[1]
@@ -345,6 +351,9 @@ def fit_stack(
         average, targets = average_classes(scores, Y, weight, settings), Y
     else:
         average, targets = choose_targets(scores, Y, fenced, weight, settings)
+    q = Y.shape[1]
+    seen = scores[:, :, :q] if targets is Y else scores[:, :, q:]
+    average = cross_fit(average, seen[[settings.index(each) for each in average.settings]], targets, Y, weight, splits)
     own = np.diagonal(K).copy()  # a view would keep the matrix alive
     fit = partial(fit_members, Block(K, own, own), targets, weight=weight)
     (members,) = run("members", fit, [average.settings])
@@ -381,7 +390,7 @@ def average_classes(scores: NDArray, Y: NDArray, weight: NDArray, settings: Sequ
     kept = [settings.index(setting) for setting in average.settings]
     averaged = [np.tensordot(weights, proba[kept], 1) for weights in (average.weights, average.weights_without_own)]
     first, second = (fit_temperature(p, onehot, weight) for p in averaged)
-    out_of_fold = sharpen(averaged[0], first)
+    out_of_fold, without_own = sharpen(averaged[0], first), sharpen(averaged[1], second)
     hits = out_of_fold.argmax(axis=1) == onehot.argmax(axis=1)
     average.family_scores["stack"] |= {
         "accuracy": float(hits @ weight / weight.sum()),
@@ -391,6 +400,7 @@ def average_classes(scores: NDArray, Y: NDArray, weight: NDArray, settings: Sequ
         calibration=calibration.take(kept),
         temperatures=(first, second),
         out_of_fold=out_of_fold,
+        out_of_fold_without_own=without_own,
         losses=4.0 * ((out_of_fold - onehot) ** 2).sum(axis=1),  # in the units of Y
         certificate=max(calibration.gradient, average.certificate),
     )
@@ -469,9 +479,50 @@ def _average(
         family_scores=table,
         negative_spectrum=_judge_negative_spectrum(z, _never_differ(settings, scores)),
         out_of_fold=np.tensordot(full.weights, predictions[chosen], 1),
+        out_of_fold_without_own=np.tensordot(reduced, predictions[chosen], 1),
         losses=losses[chosen[0]],
         certificate=max(full.residual, part.residual),
     )
+
+
+def cross_fit(
+    average: Average, scores: NDArray, targets: NDArray, truth: NDArray, weight: NDArray, splits: Sequence[Split]
+) -> Average:
+    """The same average with out-of-fold predictions whose calibration and weights come from the other folds.
+
+    What an item's own target has calibrated and weighed is too sure of it. `scores` (n_members, n, q) are out of fold;
+    `targets` are what they were fitted on, `truth` what they are judged by.
+    """
+    if len(splits) < 2:
+        return average
+    out = [np.zeros(truth.shape), np.zeros(truth.shape)]
+    for train, test in splits:
+        predictions = scores
+        if average.calibration is not None:
+            predictions = calibrate(scores[:, train], (truth[train] > 0.0).astype(float), weight[train])(scores)
+        for part, weights in zip(out, (average.weights, average.weights_without_own)):
+            part[test] = _weigh_again(predictions[weights > 0.0], average, targets[train], weight[train], train)[test]
+    figures = average.family_scores["stack"]
+    if average.calibration is None:
+        loss = float(((out[0] - truth) ** 2).mean(axis=1) @ weight / weight.sum())
+        figures |= {"r2": 1.0 - loss, "mse": loss}
+    else:
+        figures |= {
+            "accuracy": float((out[0].argmax(axis=1) == truth.argmax(axis=1)) @ weight / weight.sum()),
+            "log_loss": float(_log_loss(out[0], truth > 0.0) @ weight / weight.sum()),
+        }
+    return average._replace(out_of_fold=out[0], out_of_fold_without_own=out[1])
+
+
+def _weigh_again(predictions: NDArray, average: Average, targets: NDArray, weight: NDArray, train: NDArray) -> NDArray:
+    """Predictions (n, q) of an average whose weights and temperature come from some items."""
+    if len(predictions) == 0:
+        return np.zeros(predictions.shape[1:])
+    classify = average.calibration is not None
+    targets = (targets > 0.0).astype(float) if classify else targets
+    weights = stack_weights(predictions[:, train], targets, weight, normalize=classify).weights
+    averaged = np.tensordot(weights, predictions, 1)
+    return sharpen(averaged, fit_temperature(averaged[train], targets, weight)) if classify else averaged
 
 
 def _log_loss(proba: NDArray, onehot: NDArray) -> NDArray:

@@ -1,0 +1,181 @@
+"""Prediction sets and intervals: ranks, coverage by simulation, sentences for what cannot be done."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mercerless import (
+    AsymmetricRidge,
+    AsymmetricRidgeClassifier,
+    KreinRidge,
+    KreinRidgeClassifier,
+    LABRegressor,
+    SimilarityClassifierCV,
+    SimilarityRegressorCV,
+)
+from mercerless.kernels import Gaussian
+from mercerless.selection.calibration import calibrate_scores, cross_calibrate
+from mercerless.selection.conformal import OutOfFold, conformal_rank, interval_radius, set_thresholds
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
+
+
+def data(n, seed=0):
+    rng = np.random.RandomState(seed)
+    X = rng.normal(size=(n, 2))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.5 * rng.normal(size=n)
+    return X, y, np.digitize(y, [-0.6, 0.6])
+
+
+def test_rank_is_exact_for_exchangeable_errors():
+    # the mean coverage over draws is rank / (n + 1), by brute force over where the new error ranks
+    for n in (9, 10, 19, 37):
+        rank = conformal_rank(n, 0.9)
+        assert (rank - 1) / (n + 1) < 0.9 <= rank / (n + 1) + 1e-12
+    assert conformal_rank(9, 0.9) == 9 and conformal_rank(19, 0.9) == 18
+
+
+def test_too_few_items_says_how_many():
+    with pytest.raises(ValueError, match=r"needs at least 9 out-of-fold predictions, but there are 8; ask for at most"):
+        conformal_rank(8, 0.9)
+    assert conformal_rank(8, 0.888) == 8  # what the sentence says is possible
+
+
+def test_radius_and_thresholds_by_hand():
+    rng = np.random.RandomState(0)
+    held = OutOfFold(np.arange(39), rng.normal(size=39), rng.normal(size=39))
+    assert interval_radius(held, 0.9) == sorted(np.abs(held.prediction - held.target))[35]
+    proba, labels = rng.dirichlet(np.ones(3), 60), np.repeat([0, 1, 2], 20)
+    held = OutOfFold(np.arange(60), proba, labels)
+    right = proba[np.arange(60), labels]
+    assert_allclose(set_thresholds(held, 0.9), sorted(right, reverse=True)[54])
+    each = set_thresholds(held, 0.9, by_class=True)
+    assert_allclose(each, [sorted(right[labels == c], reverse=True)[18] for c in range(3)])
+    with pytest.raises(ValueError, match="needs at least 99 items of class b, but there are 20"):
+        set_thresholds(held, 0.99, by_class=True, names=np.array(["b", "c", "d"]))
+
+
+def test_cross_calibration_never_sees_its_own_label():
+    rng = np.random.RandomState(0)
+    scores, labels, fold_of = rng.normal(size=(30, 3)), rng.randint(3, size=30), np.arange(30) % 3
+    before = cross_calibrate(scores, labels, None, fold_of)
+    changed = np.where(fold_of == 1, 0, labels)
+    after = cross_calibrate(scores, changed, None, fold_of)
+    assert_array_equal(before[fold_of == 1], after[fold_of == 1])
+    others = fold_of != 0
+    assert_allclose(before[~others], calibrate_scores(scores[others], labels[others])(scores[~others]))
+
+
+@pytest.mark.parametrize("cls", [SimilarityClassifierCV, SimilarityRegressorCV])
+def test_the_stack_is_cross_fitted(cls):
+    """An item's target has no say in its own out-of-fold prediction: swap it and only others change."""
+    X, y, labels = data(40)
+    target = labels if "Classifier" in cls.__name__ else np.clip(y, -2, 2)
+    folds = [(np.flatnonzero(np.arange(40) % 4 != k), np.flatnonzero(np.arange(40) % 4 == k)) for k in range(4)]
+    model = cls(Gaussian(1.5), cv=folds).fit(X, target)
+    again = target.copy()
+    again[folds[0][1]] = np.roll(target[folds[0][1]], 1)
+    other = cls(Gaussian(1.5), cv=folds).fit(X, again)
+    if [*model.members_] == [*other.members_]:  # the members themselves are chosen on all folds
+        first = folds[0][1]
+        assert_allclose(model.out_of_fold_.prediction[first], other.out_of_fold_.prediction[first], atol=1e-9)
+    assert_array_equal(model.out_of_fold_.rows, np.arange(40))
+    assert_array_equal(model.out_of_fold_.target, target)
+
+
+@pytest.mark.parametrize("cls", [KreinRidge, AsymmetricRidge])
+def test_intervals_cover_by_simulation(cls):
+    hits = []
+    for seed in range(12):
+        X, y, _ = data(340, seed)
+        intervals = cls(Gaussian(1.0)).fit(X[:40], y[:40]).predict_interval(X[40:])
+        assert intervals.shape == (300, 2)
+        hits.append(np.mean((intervals[:, 0] <= y[40:]) & (y[40:] <= intervals[:, 1])))
+    assert 0.86 < np.mean(hits) < 0.96  # the standard error of the mean is about 0.013
+
+
+@pytest.mark.parametrize("cls", [KreinRidgeClassifier, AsymmetricRidgeClassifier])
+def test_sets_cover_by_simulation(cls):
+    hits, sizes = [], []
+    for seed in range(12):
+        X, _, labels = data(340, seed)
+        sets = cls(Gaussian(1.0)).fit(X[:40], labels[:40]).predict_set(X[40:], allow_empty=True)
+        assert sets.dtype == bool and sets.shape == (300, 3)
+        hits.append(sets[np.arange(300), labels[40:]].mean())
+        sizes.append(sets.sum(axis=1).mean())
+    assert 0.85 < np.mean(hits) < 0.96 and np.mean(sizes) < 2.7
+
+
+def test_sets_are_nested_and_hold_the_most_probable_class():
+    X, _, labels = data(120)
+    model = KreinRidgeClassifier(random_state=0).fit(X[:80], labels[:80])
+    narrow, wide = (model.predict_set(X[80:], coverage) for coverage in (0.5, 0.95))
+    assert np.all(wide | ~narrow) and narrow.any(axis=1).all()
+    assert_array_equal(narrow[np.arange(40), model.predict(X[80:])], True)
+    assert not model.predict_set(X[80:], 0.2, allow_empty=True).any(axis=1).all()
+    assert model.predict_set(X[80:], by_class=True).shape == (40, 3)
+
+
+def test_several_outputs_each_have_an_interval():
+    X, y, _ = data(60)
+    model = KreinRidge(random_state=0).fit(X, np.column_stack([y, 10 * y]))
+    intervals = model.predict_interval(X[:5])
+    assert intervals.shape == (5, 2, 2)
+    assert_allclose(np.diff(intervals[:, 1]), 10 * np.diff(intervals[:, 0]), rtol=1e-6)
+
+
+def test_landmarks_and_weights_keep_out_of_fold_predictions():
+    X, y, labels = data(90)
+    weight = np.repeat([1.0, 0.0], [80, 10])
+    for model, target in ((KreinRidge(n_landmarks=20, random_state=0), y), (AsymmetricRidge(), y)):
+        held = model.fit(X, target, sample_weight=weight).out_of_fold_
+        assert_array_equal(np.sort(held.rows), np.arange(80))
+        assert_allclose(held.target, y[held.rows])
+        assert np.mean((held.prediction - held.target) ** 2) < np.var(y)
+    held = KreinRidgeClassifier(n_landmarks=20, random_state=0).fit(X, labels, sample_weight=weight).out_of_fold_
+    assert_array_equal(held.target, labels[held.rows])
+
+
+def test_out_of_fold_predictions_are_those_of_the_folds():
+    X, y, _ = data(60)
+    folds = [(np.flatnonzero(np.arange(60) % 3 != k), np.flatnonzero(np.arange(60) % 3 == k)) for k in range(3)]
+    model = KreinRidge(Gaussian(1.5), alpha_positive=[0.01, 0.1], alpha_negative=[0.01], cv=folds).fit(X, y)
+    held = model.out_of_fold_
+    for train, test in folds:
+        part = KreinRidge(Gaussian(1.5), alpha_positive=model.alpha_positive_, alpha_negative=0.01)
+        expected = part.fit(X[train], y[train]).predict(X[test])
+        assert_allclose(held.prediction[np.isin(held.rows, test)], expected, rtol=1e-8)
+
+
+def test_new_items_without_their_other_direction_are_covered_by_that_model():
+    rng = np.random.RandomState(0)
+    X, y, _ = data(160)
+    K = np.tanh(X @ rng.normal(size=(2, 2)) @ X.T) + np.exp(-((X[:, None] - X) ** 2).sum(2))
+    model = AsymmetricRidge(kernel="precomputed", side="right", input="similarity").fit(K[:100, :100], y[:100])
+    with pytest.warns(UserWarning, match="left regressor"):
+        alone = model.predict_interval(K[100:, :100])
+    both = model.predict_interval(K[100:, :100], reverse=K[:100, 100:].T)
+    left = np.sort(np.abs(model.one_way_[2][:, 0] - y[:100]))[conformal_rank(100, 0.9) - 1]
+    assert_allclose(np.diff(alone).ravel(), 2 * left)
+    assert not np.allclose(np.diff(both), np.diff(alone))
+
+
+@pytest.mark.parametrize("coverage", [0, 1, 1.5, -0.1, "all", None, np.nan])
+def test_coverage_is_between_0_and_1(coverage):
+    X, y, _ = data(30)
+    with pytest.raises(ValueError, match=r"must lie between 0 and 1"):
+        AsymmetricRidge().fit(X, y).predict_interval(X, coverage)
+
+
+def test_what_cannot_be_done_is_said():
+    X, y, _ = data(30)
+    with pytest.raises(ValueError, match=r"made no out-of-fold predictions.*alpha_positive"):
+        KreinRidge(alpha_positive=0.1, alpha_negative=0.1).fit(X, y).predict_interval(X)
+    with pytest.raises(ValueError, match=r"made no out-of-fold predictions.*validation_fraction"):
+        LABRegressor(5, validation_fraction=None, max_iter=2, kernel="gaussian").fit(X, y).predict_interval(X)
+    with pytest.raises(ValueError, match="one class only"):
+        AsymmetricRidgeClassifier().fit(X, np.zeros(30)).predict_set(X)
+    with pytest.raises(ValueError, match="needs at least 99 out-of-fold"):
+        AsymmetricRidge().fit(X, y).predict_interval(X, 0.99)
+    assert not hasattr(AsymmetricRidge(), "predict_set")
+    assert not hasattr(AsymmetricRidgeClassifier(), "predict_interval")
