@@ -4,6 +4,8 @@ Spectra have ties, zeros and both signs; scales run from 1e-150 to 1e150. A prob
 the same solution in other units, so the problem of unit size, solved by an independent route, is the oracle for all.
 """
 
+import os
+
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,22 +13,31 @@ from oracles.dank import dense_objective, random_feasible
 from oracles.hyper import squared_hinge_value
 from oracles.krein import dense_two_penalties, squared_hinge_objective
 from oracles.lab import evidence as dense_evidence
-from oracles.similarity import sparse_machine_dual, spectral_ridge
+from oracles.similarity import feature_ridge, sparse_machine_dual, spectral_ridge
 from scipy.optimize import minimize
 
 from mercerless.selection.similarity import Setting
 from mercerless.solvers.asymmetric import asymmetric_ridge
 from mercerless.solvers.dank import solve_dank
-from mercerless.solvers.hyper import ridge_exact
+from mercerless.solvers.hyper import NormalEquations, ridge_exact, ridge_nonnegative
 from mercerless.solvers.hyper_tensor import TensorProblem, item_basis
-from mercerless.solvers.krein import build_system, minimize_on_sphere, solve_system
-from mercerless.solvers.lab import evidence, least_squares
+from mercerless.solvers.krein import (
+    augmented_rows,
+    build_low_rank_system,
+    build_system,
+    minimize_on_sphere,
+    row_factor,
+    solve_system,
+)
+from mercerless.solvers.lab import evidence, interpolation, least_squares, shared_evidence
 from mercerless.solvers.linear import hinge_sums, squared_hinge
 from mercerless.solvers.quartic import Quartic, gap_scale, solve_quartic
-from mercerless.solvers.similarity import sparse_machine, spectral_path
-from mercerless.solvers.svm import squared_hinge_machine, stabilize
+from mercerless.solvers.similarity import feature_path, kernel_path, sparse_machine, spectral_path
+from mercerless.solvers.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
 
-few = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+# eight problems each, or a tenth of MERCERLESS_FUZZ: 200 in make test-all
+EXAMPLES = max(8, int(os.environ.get("MERCERLESS_FUZZ", 0)) // 10)
+few = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 seeds = st.integers(0, 2**32 - 1)
 scales = st.integers(-150, 150).map(lambda power: 10.0**power)
 sizes = [-3.0, -1.0, -1e-3, 0.0, 1e-6, 0.5, 1.0, 1.0, 2.0, 10.0]
@@ -270,3 +281,93 @@ def test_spectral_path(values, seed, scale, family):
     np.testing.assert_allclose(got, rows @ unit[0][:, 0] + unit[1][0], rtol=1e-6, atol=1e-6)
     if min(np.abs(values)) > 0.1:
         np.testing.assert_allclose(got, spectral_ridge(K, Y, family, 0.1, rows), rtol=1e-5, atol=1e-5)
+
+
+@few
+@given(eigenvalues, seeds, st.integers(-75, 75).map(lambda power: 10.0**power), st.booleans())
+def test_ridges_on_rows_and_kernels(values, seed, scale, standardize):
+    """A ridge relative to the size of the matrix does not know the unit of the similarities."""
+    K, rng = definite_of([max(abs(v), 0.1) for v in values], seed), np.random.default_rng(seed)
+    Y, rows = rng.normal(size=(len(K), 2)), rng.normal(size=(3, len(K)))
+    coef, intercept = feature_path(scale * K, Y, [0.1], standardize=standardize)
+    expected = feature_ridge(K, Y, 0.1, rows, standardize)
+    np.testing.assert_allclose(scale * rows @ coef[:, 0] + intercept[0], expected, rtol=1e-6, atol=1e-8)
+    coef, intercept = kernel_path(scale * K, Y, [0.1])
+    C = np.eye(len(K)) - 1 / len(K)
+    A = C @ K @ C
+    dual = C @ np.linalg.solve(A + 0.1 * np.linalg.norm(A) * np.eye(len(K)), C @ Y)
+    expected = Y.mean(axis=0) + (rows - K.mean(axis=0)) @ dual
+    np.testing.assert_allclose(scale * rows @ coef[:, 0] + intercept[0], expected, rtol=1e-6, atol=1e-8)
+
+
+@few
+@given(eigenvalues, seeds, st.integers(-100, 100).map(lambda power: 10.0**power))
+def test_machines_of_libsvm(values, seed, scale):
+    """The gap that we compute bounds what libsvm's answer is worse than the best of a dense search."""
+    K, rng = definite_of(values, seed), np.random.default_rng(seed)
+    n, sign = len(K), labels_of(len(K), rng)
+    machine = hinge_machines(scale * K, (sign > 0).astype(int), 2, 1.0 / scale, tol=1e-6)[0]
+    y = rng.normal(size=n)
+    tube = tube_machine(scale * K, y, 1.0 / scale, 0.1, tol=1e-6)
+
+    def loss(f, b, regression):
+        return np.maximum(0, np.abs(y - f - b) - 0.1) if regression else np.maximum(0, 1 - sign * (f + b))
+
+    for found, regression in ((machine, False), (tube, True)):
+        beta = scale * found.coef
+
+        def value(beta, b, regression=regression):
+            return beta @ K @ beta / 2 + loss(K @ beta, b, regression).sum()
+
+        reached = value(beta, found.intercept)
+        others = [
+            value(beta + 0.1 * step[:n], found.intercept + 0.1 * step[n]) for step in rng.normal(size=(300, n + 1))
+        ]
+        assert -1e-9 <= found.gap < 1e-4
+        assert reached - min(others) <= (found.gap + 1e-7) * abs(reached) + 1e-9
+
+
+@few
+@given(eigenvalues, seeds, st.integers(-70, 70).map(lambda power: 10.0**power))
+def test_landmark_system_with_all_items_is_exact(values, seed, scale):
+    K, rng = matrix_of([v for v in values if abs(v) > 0.1] or [1.0, -1.0], seed), np.random.default_rng(seed)
+    Y = rng.normal(size=(len(K), 1))
+    s, V = np.linalg.eigh(scale * K)
+    rows = augmented_rows(V * np.sqrt(np.abs(s)), Y)
+    system = build_low_rank_system(row_factor([rows], rows.shape[1]), np.sign(s))
+    exact = build_system(scale * K, Y)
+    np.testing.assert_allclose(
+        np.sort(system.values), np.sort(exact.values), atol=1e-8 * scale * np.abs(s / scale).max()
+    )
+    np.testing.assert_allclose(system.offset, exact.offset, atol=1e-10)
+    np.testing.assert_allclose(np.sum(system.target**2), np.sum(exact.target**2), rtol=1e-8, atol=1e-10)
+
+
+@few
+@given(eigenvalues, seeds, scales)
+def test_nonnegative_hyper_ridge(values, seed, scale):
+    H, rng = definite_of(values, seed), np.random.default_rng(seed)
+    r = rng.normal(size=len(H))
+    found = ridge_nonnegative(NormalEquations(scale * H, scale * r, 1.0, 1.0), scale * np.eye(len(H)), 0.1)
+    A = H + 0.1 * np.eye(len(H))
+    gradient = A @ found.coef - r
+    assert np.all(found.coef >= 0) and found.certificate < 1e-8
+    assert gradient.min() > -1e-7 and np.all(np.abs(gradient[found.coef > 0]) < 1e-7)
+
+
+@few
+@given(seeds, scales, st.integers(5, 12))
+def test_lab_interpolation_and_shared_evidence(seed, scale, n):
+    rng = np.random.default_rng(seed)
+    X, Y = rng.normal(size=(n, 2)), rng.normal(size=(n, 1))
+    K = np.exp(-np.square(X[:, None] - X).sum(axis=2))
+    support = np.arange(3)
+    unit = interpolation(K[:, :3], np.zeros((n, 0)), Y, 0.1, support=support)
+    found = interpolation(scale * K[:, :3], np.zeros((n, 0)), Y, 0.1 * scale, support=support)
+    coef = np.linalg.solve(K[:3, :3] + 0.1 * np.eye(3), Y[:3])
+    np.testing.assert_allclose(unit.value, np.mean(np.sum((K[3:, :3] @ coef - Y[3:]) ** 2, axis=1)), rtol=1e-8)
+    np.testing.assert_allclose(found.value, unit.value, rtol=1e-7)
+    shared, other = shared_evidence(K, Y, 0.1), shared_evidence(scale * K, Y, 0.1 * scale)
+    A = K + 0.1 * np.eye(n)
+    expected = np.log(np.sum(Y * np.linalg.solve(A, Y)) / n) + np.linalg.slogdet(A)[1] / n
+    np.testing.assert_allclose([shared.value, other.value], expected, rtol=1e-8, atol=1e-7)

@@ -115,9 +115,10 @@ def hinge_machines(
     """
     present = np.unique(labels)
     w = np.ones(len(K)) if weight is None else weight
-    model = SVC(kernel="precomputed", C=C, tol=tol, max_iter=max_iter)
+    unit = _unit(K)
+    model = SVC(kernel="precomputed", C=C * unit, tol=tol, max_iter=max_iter)
     if len(present) > 1:
-        model.fit(K, labels, sample_weight=weight)
+        model.fit(K / unit, labels, sample_weight=weight)
     numbers = {pair: k for k, pair in enumerate(combinations(present.tolist(), 2))}
     flip = 1.0 if len(present) == 2 else -1.0  # with two classes scikit-learn has turned the signs already
     machines = []
@@ -127,13 +128,18 @@ def hinge_machines(
             for one, other in ((i, j), (j, i)):  # libsvm keeps one row of coefficients per rival
                 mine = labels[model.support_] == one
                 rival = int(np.searchsorted(present, other)) - (other > one)
-                beta[model.support_[mine]] = flip * model.dual_coef_[rival, mine]
+                beta[model.support_[mine]] = flip * model.dual_coef_[rival, mine] / unit
             b, n_iter = flip * float(model.intercept_[numbers[i, j]]), int(model.n_iter_[numbers[i, j]])
             rows = np.flatnonzero((labels == i) | (labels == j))
             sign = np.where(labels[rows] == j, 1.0, -1.0)
             gap = _hinge_gap(K[np.ix_(rows, rows)], sign, beta[rows], b, C * w[rows])
         machines.append(Machine(beta, b, gap, n_iter))
     return machines
+
+
+def _unit(K: NDArray) -> float:
+    """A power of two near the largest entry: libsvm keeps matrices in single precision, from 1e-38 to 1e38."""
+    return float(np.ldexp(1.0, np.frexp(np.abs(K).max(initial=0.0))[1])) if np.any(K) else 1.0
 
 
 def _hinge_gap(K: NDArray, sign: NDArray, beta: NDArray, b: float, cost: NDArray) -> float:
@@ -155,9 +161,11 @@ def tube_machine(
 ) -> Machine:
     """Minimize ``coef' K coef / 2 + C sum(weight * max(0, |y - f| - epsilon))`` for a positive semi-definite `K`."""
     w = np.ones(len(K)) if weight is None else weight
-    model = SVR(kernel="precomputed", C=C, epsilon=epsilon, tol=tol, max_iter=max_iter).fit(K, y, sample_weight=weight)
+    unit = _unit(K)
+    model = SVR(kernel="precomputed", C=C * unit, epsilon=epsilon, tol=tol, max_iter=max_iter)
+    model.fit(K / unit, y, sample_weight=weight)
     beta = np.zeros(len(K))
-    beta[model.support_] = model.dual_coef_[0]
+    beta[model.support_] = model.dual_coef_[0] / unit
     b = float(model.intercept_[0])
     Kb = K @ beta
     norm, loss = float(beta @ Kb), np.maximum(0.0, np.abs(y - Kb - b) - epsilon)
