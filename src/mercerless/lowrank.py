@@ -158,9 +158,11 @@ class Landmarks(BaseEstimator):
     ----------
     number : int, default=1000
         How many; all rows where there are fewer.
-    method : {"uniform", "kmeans", "pivoted"}, default="uniform"
+    method : {"uniform", "kmeans", "pivoted", "pursuit"}, default="uniform"
         How they are chosen, see `select_landmarks`. Pairs of items, the landmarks of `HyperRidge`, are chosen by
-        "uniform", "kmeans" or "leverage".
+        "uniform", "kmeans" or "leverage"; those of `SimilarityClassifierCV` by "uniform", "kmeans" or "pursuit": items
+        are compared with twice as many as are kept, and those whose comparisons say most about the targets, one after
+        another, are.
 
     See Also
     --------

@@ -50,16 +50,17 @@ class KernelEstimator(FittedEstimator):
     _streams = False  # whether fit takes Dask arrays, block by block
     _numeric_items = False  # whether a function kernel was trained on rows of numbers
 
-    def _train_items(self, X: Any, weight: NDArray | None = None) -> tuple[Kernel, Any]:
+    def _train_items(self, X: Any, weight: NDArray | None = None, try_pairs: bool = True) -> tuple[Kernel, Any]:
         """The resolved kernel and all validated training items; sets ``n_features_in_`` but keeps nothing else.
 
-        Rows of weight 0 have no say in the kernel's default parameters.
+        Rows of weight 0 have no say in the kernel's default parameters. Without `try_pairs` a function is not called to
+        find out whether it is symmetric.
         """
-        if _takes_objects(self.kernel):
+        if takes_objects(self.kernel):
             items = _check_items(self, X, reset=True)
             check_consistent_length(items, weight)
             kernel = as_kernel(self.kernel, n_jobs=getattr(self, "n_jobs", None))
-            if isinstance(kernel, PairFunction):
+            if try_pairs and isinstance(kernel, PairFunction):
                 kernel = kernel.checked(items[used_rows(weight, len(items))])
             return kernel, items
         if is_dask(X):
@@ -79,7 +80,7 @@ class KernelEstimator(FittedEstimator):
     def _test_items(self, X: Any) -> Any:
         """Validated new items; rows of similarities to the training items for a precomputed kernel."""
         check_is_fitted(self)
-        if _takes_objects(self.kernel):
+        if takes_objects(self.kernel):
             return _check_items(self, X, reset=False)
         if is_dask(X):
             X = check_rows(X)
@@ -168,7 +169,7 @@ def in_both_directions(kernel: Kernel, given: Any) -> Kernel:
     return kernel
 
 
-def _takes_objects(kernel: Any) -> bool:
+def takes_objects(kernel: Any) -> bool:
     """Whether items go to a function one by one, so that they may be any objects."""
     parts = [kernel, *kernel.get_params().values()] if isinstance(kernel, Kernel) else [as_kernel(kernel)]
     return any(isinstance(part, PairFunction) for part in parts)

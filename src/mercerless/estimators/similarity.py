@@ -1,5 +1,6 @@
 """Learners for any similarity or distance: the automatic stack, similarities as features, and a sparse machine."""
 
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from numbers import Integral, Real
@@ -13,15 +14,17 @@ from sklearn.base import (
     ClassNamePrefixFeaturesOutMixin,
     RegressorMixin,
     TransformerMixin,
+    clone,
     is_classifier,
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._memory import check_memory, memory_budget, row_blocks
+from mercerless._blocks import blockwise, is_dask, take_rows
+from mercerless._memory import check_memory, format_bytes, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_labels,
@@ -36,14 +39,28 @@ from mercerless._validation import (
     warn_if_useless,
 )
 from mercerless.estimators.base import KernelEstimator, Progress, in_both_directions, used_items, used_rows
+from mercerless.estimators.comparisons import (
+    METHODS,
+    Compared,
+    as_new_similarities,
+    check_positions,
+    compare_items,
+    read_comparisons,
+)
 from mercerless.estimators.conformal import ConformalMixin
-from mercerless.kernels import Kernel, Precomputed
+from mercerless.estimators.several import Several, fit_several, named_kernels
+from mercerless.kernels import Kernel, PairFunction, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.folds import fold_numbers, splits_of
-from mercerless.selection.similarity import Stack, fit_stack
+from mercerless.selection.landmarks import LandmarkStack, fit_landmark_stack
+from mercerless.selection.similarity import Average, Block, Stack, fit_stack, important_items
 from mercerless.solvers.similarity import SparseMachine, sparse_machine
 from mercerless.spectra import KINDS, as_similarities, check_kind, symmetrize
+
+_AUTO_LANDMARKS = 400
+_ALL_ITEMS = 5000  # above, "auto" compares with landmarks only
+_ALL_SECONDS = 600.0  # that all calls of a function may take, else "auto" compares with landmarks only
 
 
 class _SimilarityStack(ConformalMixin, KernelEstimator):
@@ -54,6 +71,7 @@ class _SimilarityStack(ConformalMixin, KernelEstimator):
         kernel: Any = "gaussian",
         *,
         input: str = "auto",
+        n_landmarks: int | str | Landmarks | ArrayLike | None = "auto",
         symmetrize: bool = False,
         cv: Any = 5,
         n_jobs: int | None = None,
@@ -61,6 +79,7 @@ class _SimilarityStack(ConformalMixin, KernelEstimator):
     ):
         self.kernel = kernel
         self.input = input
+        self.n_landmarks = n_landmarks
         self.symmetrize = symmetrize
         self.cv = cv
         self.n_jobs = n_jobs
@@ -70,27 +89,38 @@ class _SimilarityStack(ConformalMixin, KernelEstimator):
         return hasattr(self, "stack_")
 
     def _check_parameters(self) -> None:
-        if self.input not in ("auto", *KINDS):
-            raise ValueError(f"input must be one of 'auto', {', '.join(map(repr, KINDS))}, got {self.input!r}.")
+        for kind in self.input.values() if isinstance(self.input, dict) else [self.input]:
+            if kind not in ("auto", *KINDS):
+                raise ValueError(f"input must be one of 'auto', {', '.join(map(repr, KINDS))}, got {kind!r}.")
         if isinstance(self.cv, Integral) and self.cv < 2:
             raise ValueError(f"cv must be at least 2, got {self.cv}.")
 
-    def _train_matrix(self, X: Any, y: NDArray, weight: NDArray | None) -> tuple[NDArray, dict[str, Any]]:
-        """The square matrix of the items that carry weight, and the attributes that say what they are."""
-        kernel, items = self._train_items(X, weight)
-        check_consistent_length(items, y)
-        kernel = in_both_directions(kernel, self.kernel) if self.symmetrize else kernel
-        precomputed, used = isinstance(kernel, Precomputed), used_rows(weight, len(y))
-        items = used_items(kernel, items, used)
-        # the matrix, and in every worker a fold's part of it with an eigendecomposition's work space
+    def _full_need(self, n: int) -> float:
+        """Bytes: the matrix, and in every worker a fold's part of it with an eigendecomposition's work space."""
         workers = min(effective_n_jobs(self.n_jobs), self.cv if isinstance(self.cv, Integral) else 5)
-        need, what = 8.0 * len(items) ** 2 * (1 + 7 * workers), f"The stack on {len(items)} items"
-        check_memory(need, what, remedy="use fewer rows, or KreinRidge or KreinRidgeClassifier")
+        return 8.0 * n**2 * (1 + 7 * workers)
+
+    def _train_matrix(
+        self, kernel: Kernel, items: Any, weight: NDArray | None, n: int
+    ) -> tuple[NDArray, dict[str, Any]]:
+        """The square matrix of the items that carry weight, and the attributes that say what they are."""
+        kernel = in_both_directions(kernel, self.kernel) if self.symmetrize else kernel
+        precomputed, used = isinstance(kernel, Precomputed), used_rows(weight, n)
+        if precomputed and items.shape[0] != items.shape[1]:
+            raise ValueError(
+                f"X must be square (one row and one column per training item), not of shape {items.shape}; set "
+                "n_landmarks if its columns are comparisons with landmarks only."
+            )
+        items = used_items(kernel, items, used)
+        if isinstance(kernel, PairFunction):
+            kernel = kernel.checked(items)
+        remedy = "set n_landmarks or use fewer rows"
+        check_memory(self._full_need(len(items)), f"The stack on {len(items)} items", remedy=remedy)
         matrix = check_square(kernel(items), "X" if precomputed else "the kernel matrix")
         # of a precomputed matrix only the number of items is needed later, and n_features_in_ holds it
-        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items}
+        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items, "landmarks_": None}
         # columns of rows without weight stay in a precomputed test matrix
-        return matrix, attributes | {"used_": used if precomputed and len(used) < len(y) else slice(None)}
+        return matrix, attributes | {"used_": used if precomputed and len(used) < n else slice(None)}
 
     def _similarities(self, matrix: NDArray, name: str) -> tuple[NDArray, dict[str, Any], bool]:
         """Symmetric float64 similarities, attributes, and whether the matrix was directed."""
@@ -108,7 +138,28 @@ class _SimilarityStack(ConformalMixin, KernelEstimator):
         """All attributes; `encode` gives the targets of the items that carry weight, and attributes of theirs."""
         self._check_parameters()
         weight = check_weight(sample_weight, len(y))
-        given, attributes = self._train_matrix(X, y, weight)
+        kernels = named_kernels(self.kernel, X)
+        if kernels is None:
+            return self._fit_one(X, y, weight, encode)[0]
+        with self._progress() as progress:
+            several, attributes, judged = fit_several(self, kernels, X, y, weight, encode)
+            progress.step({"stage": "weights"})
+        attributes["out_of_fold_"] = OutOfFold(judged, several.mixture.out_of_fold, y[judged])
+        mixture = several.mixture
+        told = {"weights_": mixture.weights, "similarity_scores_": mixture.scores, "certificate_": mixture.residual}
+        return attributes | told | {"similarities_": several.models, "stack_": several}
+
+    def _fit_one(
+        self, X: Any, y: NDArray, weight: NDArray | None, encode: Callable, candidates: NDArray | None = None
+    ) -> tuple[dict[str, Any], Callable[[], Block], NDArray | None]:
+        """All attributes for one similarity, what gives its comparisons, and the landmarks' rows."""
+        self._single = y.ndim == 1
+        kernel, items = self._train_items(X, weight, try_pairs=False)
+        check_consistent_length(items, y)
+        wanted = self._wanted_landmarks(kernel, items, len(used_rows(weight, len(y))))
+        if wanted is not None:
+            return self._fit_landmarks(kernel, items, y, weight, wanted, encode, candidates)
+        given, attributes = self._train_matrix(kernel, items, weight, len(y))
         precomputed, classify = attributes["X_fit_"] is None, is_classifier(self)
         K, kind, directed = self._similarities(given, "X" if precomputed else "the kernel matrix")
         used = used_rows(weight, len(y))
@@ -122,14 +173,118 @@ class _SimilarityStack(ConformalMixin, KernelEstimator):
         one_way = _fit_one_way(fit, K, given, **kind) if directed and precomputed else None
         with self._progress(len(splits) + 1) as progress:
             stack = fit(K, run=partial(_run, progress, self.n_jobs))
-        average = stack.average
+        self._warn(stack.average, Y, weight)
+        own = np.diagonal(K)
+        held = OutOfFold(used, stack.average.out_of_fold, y[used])
+        attributes |= kind | encoding | _told(stack)
+        attributes |= {"stack_": stack, "one_way_": one_way, "out_of_fold_": held}
+        return attributes, partial(Block, K, own, own), None
+
+    def _warn(self, average: Average, Y: NDArray, weight: NDArray) -> None:
+        """Warn of a stack that is worse than a constant, or that was not solved."""
         warn_if_useless(average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight)
         if not average.certificate <= 1e-6:
             message = f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
             warn(message, ConvergenceWarning)
-        held = OutOfFold(used, average.out_of_fold, y[used])
-        found = {"stack_": stack, "one_way_": one_way, "out_of_fold_": held}
-        return attributes | kind | encoding | _told(stack) | found
+
+    @property
+    def _streams(self) -> bool:  # type: ignore[override]
+        return self.n_landmarks is not None
+
+    def _wanted_landmarks(self, kernel: Kernel, items: Any, n: int) -> Landmarks | NDArray | None:
+        """How many landmarks and how chosen, their positions, or None for all items; "auto" says when it uses them."""
+        if self.n_landmarks is None:
+            return None
+        if not isinstance(self.n_landmarks, str):
+            if isinstance(self.n_landmarks, (list, tuple, np.ndarray)):
+                return check_positions(self.n_landmarks, len(items))
+            return as_landmarks(self.n_landmarks, METHODS)
+        if self.n_landmarks != "auto":
+            raise ValueError(f"n_landmarks must be a number, Landmarks, 'auto' or None, got {self.n_landmarks!r}.")
+        reason = self._too_much(kernel, items, n)
+        if reason is None:
+            return None
+        number = min(_AUTO_LANDMARKS, max(1, n // 3))
+        warn(
+            f"{type(self).__name__} compares the {n} items with {number} landmarks only: {reason}. Set n_landmarks to "
+            "a number to choose it yourself, or to None for all comparisons.",
+            UserWarning,
+        )
+        return Landmarks(number)
+
+    def _too_much(self, kernel: Kernel, items: Any, n: int) -> str | None:
+        """Why comparing all items with each other is too much, in words; None where it is not."""
+        directed = isinstance(kernel, Precomputed) and (self.symmetrize or items.shape[0] != items.shape[1])
+        if directed:
+            return None
+        if is_dask(items):
+            return "they are not in memory"
+        if n > _ALL_ITEMS:
+            return f"the stack on all comparisons is for up to {_ALL_ITEMS} items"
+        need, budget = self._full_need(n), memory_budget()
+        if need > budget >= 200.0 * _AUTO_LANDMARKS * min(n, _AUTO_LANDMARKS):
+            return f"all comparisons would need {format_bytes(need)} of memory and the budget is {format_bytes(budget)}"
+        if isinstance(kernel, PairFunction) and n > 2 * _AUTO_LANDMARKS:
+            start = time.perf_counter()
+            kernel(items[:3], items[-3:])
+            seconds = (time.perf_counter() - start) / 9 * n**2 / 2
+            if seconds > _ALL_SECONDS:
+                return f"all comparisons would take about {seconds / 60:.0f} minutes"
+        return None
+
+    def _fit_landmarks(
+        self,
+        kernel: Kernel,
+        items: Any,
+        y: NDArray,
+        weight: NDArray | None,
+        wanted: Any,
+        encode: Callable,
+        candidates: NDArray | None,
+    ) -> tuple[dict[str, Any], Callable[[], Block], NDArray]:
+        """All attributes of a stack on comparisons with landmarks."""
+        used, n = used_rows(weight, len(y)), len(y)
+        classify, random = is_classifier(self), check_random_state(self.random_state)
+        fold_of = fold_numbers(self.cv, items, y, classify=classify, used=used, random_state=self.random_state)
+        items = items if len(used) == n else items[used]
+        weight = np.ones(len(used)) if weight is None else weight[used] * (len(used) / weight[used].sum())
+        Y, encoding = encode(y[used], weight)
+        if isinstance(wanted, np.ndarray):
+            wanted = _used_positions(wanted, used)
+        compare = partial(_averaged, kernel) if self.symmetrize else kernel
+        if isinstance(kernel, Precomputed):
+            compared = self._given_comparisons(items, wanted, Y, weight, random)
+        else:
+            compared = compare_items(kernel, compare, items, wanted, self.input, Y, weight, random, candidates)
+        data, rows = compared.data, compared.data.landmarks
+        with self._progress(int(fold_of.max()) + 2) as progress:
+            run = partial(_run, progress, self.n_jobs)
+            stack = fit_landmark_stack(data, Y, weight, fold_of, classify, random, run)
+        self._warn(stack.average, Y[stack.judged], weight[stack.judged])
+        precomputed = isinstance(kernel, Precomputed)
+        attributes = {
+            "kernel_": kernel,
+            "X_fit_": None if precomputed else take_rows(items, rows),
+            "landmarks_": compared.columns if precomputed else used[rows],
+            "used_": slice(None),
+            "input_": compared.kind,
+            "diagonal_": compared.diagonal,
+            "one_way_": None,
+        }
+        held = OutOfFold(used[stack.judged], stack.average.out_of_fold, y[used[stack.judged]])
+        attributes |= encoding | _told(stack) | {"stack_": stack, "out_of_fold_": held}
+        return attributes | {"landmark_curve_": stack.curve}, partial(data.block, data.X, data.own), rows
+
+    def _given_comparisons(
+        self, C: Any, wanted: Any, Y: NDArray, weight: NDArray, random: np.random.RandomState
+    ) -> Compared:
+        """Precomputed comparisons with landmarks, the columns."""
+        if self.symmetrize:
+            raise ValueError(
+                "symmetrize=True with n_landmarks is for kernels and functions, which can be asked for both "
+                "directions; average X with mercerless.spectra.symmetrize first."
+            )
+        return read_comparisons(C, wanted, self.input, Y, weight, random)
 
     def _check_reverse(self, X: Any, reverse: ArrayLike | None) -> NDArray | None:
         """The other direction of new rows, checked; a warning where it is missing and would be needed."""
@@ -152,8 +307,13 @@ class _SimilarityStack(ConformalMixin, KernelEstimator):
 
     def _predict(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None) -> NDArray:
         """The stack's predictions for new items, block by block."""
+        check_is_fitted(self)
+        if isinstance(self.stack_, Several):
+            if reverse is not None:
+                raise ValueError("reverse is for one precomputed similarity with symmetrize=True.")
+            return self.stack_(X, diag)
         both = self._check_reverse(X, reverse)
-        items = self._test_items(X)
+        items = self._test_rows(X)
         own = None if diag is None else _check_diagonal(diag, len(items))
         # a matrix for every view of the similarities, and their sorted copies for neighbors
         n_bytes, budget = 80.0 * len(self.stack_.members.own), min(2**28, memory_budget() // 2)
@@ -166,19 +326,45 @@ class _SimilarityStack(ConformalMixin, KernelEstimator):
                 parts.append(self.stack_(K, self._own(items[rows], None if own is None else own[rows])))
         return np.concatenate(parts)
 
+    def _new_block(self, X: Any, diag: ArrayLike | None) -> Block:
+        """Comparisons of new items, all at once."""
+        items = self._test_rows(X)
+        own = None if diag is None else _check_diagonal(diag, len(items))
+        return Block(self._new_similarities(items, None), self._own(items, own), self.stack_.members.own)
+
+    def _test_rows(self, X: Any) -> Any:
+        """New items; of comparisons with all columns of the training rows those with landmarks."""
+        if self.landmarks_ is None or not isinstance(self.kernel_, Precomputed):
+            return self._test_items(X)
+        rows, m = check_real(X), len(self.landmarks_)
+        if rows.shape[1] == m:
+            return rows
+        if rows.shape[1] == self.n_features_in_:
+            return rows[:, self.landmarks_]
+        every = f", or the {self.n_features_in_} of the training rows" if self.n_features_in_ != m else ""
+        raise ValueError(
+            f"X has {rows.shape[1]} columns but the model compares with {m} landmarks; give one column for each of "
+            f"them, in the order of landmarks_{every}."
+        )
+
     def _new_similarities(self, items: Any, reverse: NDArray | None) -> NDArray:
         """Similarities of new items to the training items."""
         precomputed = isinstance(self.kernel_, Precomputed)
         matrix = self.kernel_(items) if precomputed else self.kernel_(items, self.X_fit_)
+        if not precomputed and self.landmarks_ is not None and self.symmetrize:
+            return as_new_similarities((matrix + self.kernel_(self.X_fit_, items).T) / 2.0, self.input_)
         if reverse is not None:
             matrix = (matrix + reverse) / 2.0
         elif self.symmetrize and not precomputed and not self.kernel_.symmetric:
             matrix = (matrix + self.kernel_(self.X_fit_, items).T) / 2.0
-        return _as_similarities(matrix[:, self.used_], self.input_)
+        return as_new_similarities(matrix[:, self.used_], self.input_)
 
     def _held_out(self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> OutOfFold:
         """The out-of-fold predictions of the stack that judges new items given in this way."""
-        held, average = super()._held_out(), self.stack_.average
+        held = super()._held_out()
+        if isinstance(self.stack_, Several):
+            return held
+        average = self.stack_.average
         if self.one_way_ is not None and reverse is None:
             return held._replace(prediction=self._decode(self.one_way_.stack.average.out_of_fold))
         known = self.input_ == "distance" or diag is not None or self.diagonal_ is not None
@@ -194,11 +380,63 @@ class _SimilarityStack(ConformalMixin, KernelEstimator):
         """The new items' own similarities, where they are given or known."""
         if self.input_ == "distance":
             return np.zeros(len(items))
+        if own is None and self.landmarks_ is not None and self.diagonal_ is not None:
+            return np.full(len(items), self.diagonal_)  # as was taken in training
         if own is None and not isinstance(self.kernel_, Precomputed):
             own = self.kernel_.diag(items)
         if own is not None:
             return as_similarities(own, self.input_)
         return None if self.diagonal_ is None else np.full(len(items), self.diagonal_)
+
+    def sparsify(self, n_landmarks: int, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+        """A model that compares new items with few of the training items only, those that matter.
+
+        A pursuit (see `mercerless.lowrank.Landmarks`) among all items of a precomputed matrix, else among four times as
+        many as are kept, those with the largest coefficients, and the stack on the comparisons with them.
+
+        Parameters
+        ----------
+        n_landmarks : int
+            How many items to keep.
+        X, y, sample_weight : array-like
+            What this model was fitted on.
+
+        Returns
+        -------
+        SimilarityClassifierCV or SimilarityRegressorCV
+            A new model; its `landmarks_` are the items that were kept.
+        """
+        check_is_fitted(self)
+        if isinstance(self.stack_, Several) or self.landmarks_ is not None:
+            raise ValueError("sparsify is for a model of one similarity that was fitted on all comparisons.")
+        classify = is_classifier(self)
+        y = check_labels(y, type(self).__name__) if classify else check_targets(y, type(self).__name__)
+        model = clone(self).set_params(n_landmarks=as_landmarks(Landmarks(n_landmarks, "pursuit"), METHODS))
+        candidates = None
+        if not isinstance(self.kernel_, Precomputed):
+            candidates = important_items(self.stack_, min(4 * n_landmarks, len(self.stack_.members.own)))
+        encode = _encode_classes if classify else _encode_numbers
+        return model._finish(model._fit_one(X, y, check_weight(sample_weight, len(y)), encode, candidates)[0])
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # columns of comparisons with landmarks are not the rows' items: cross-validation splits rows only
+        few = self.n_landmarks is not None and not isinstance(self.n_landmarks, str)
+        tags.input_tags.pairwise = tags.input_tags.pairwise and not few
+        return tags
+
+
+def _averaged(kernel: Kernel, X: Any, Y: Any) -> NDArray:
+    """The mean of both directions."""
+    return (kernel(X, Y) + kernel(Y, X).T) / 2.0
+
+
+def _used_positions(positions: NDArray, used: NDArray) -> NDArray:
+    """Positions among the items that carry weight."""
+    if not np.all(np.isin(positions, used)):
+        row = positions[~np.isin(positions, used)][0]
+        raise ValueError(f"n_landmarks names row {row}, which has the weight 0; landmarks must carry weight.")
+    return np.searchsorted(used, positions)
 
 
 def _run(progress: Progress, n_jobs: int | None, name: str, function: Callable, things: Sequence) -> list:
@@ -217,7 +455,7 @@ def _run_task(estimator: Any, task: Any, function: Callable, thing: Any) -> Any:
     return result
 
 
-def _told(stack: Stack) -> dict[str, Any]:
+def _told(stack: Stack | LandmarkStack) -> dict[str, Any]:
     """The attributes that tell what a stack found."""
     names = ("weights", "weights_without_own", "family_scores", "negative_spectrum", "certificate")
     told = {f"{name}_": getattr(stack.average, name) for name in names}
@@ -234,7 +472,7 @@ class OneWay(NamedTuple):
     def __call__(self, rows: NDArray, kind: str) -> NDArray:
         """Predictions for new rows."""
         if self.profiles is None:
-            K = _as_similarities(rows, kind)
+            K = as_new_similarities(rows, kind)
         else:
             mean, scale, profiles = self.profiles
             K = _profile_similarities((rows - mean) / scale, profiles)
@@ -259,13 +497,6 @@ def _fit_one_way(fit: Callable, K: NDArray, given: NDArray, input_: str, diagona
 def _profile_similarities(P: NDArray, Q: NDArray) -> NDArray:
     """``-|p - q|^2 / 2``, so that the stack's distances are those of the profiles."""
     return -0.5 * euclidean_distances(P, Q, squared=True)
-
-
-def _as_similarities(matrix: NDArray, kind: str) -> NDArray:
-    """Rows of new items as similarities; distances must not be negative."""
-    if kind == "distance" and matrix.min() < -1e-3 * abs(float(matrix.mean())):
-        raise ValueError(f"Distances must not be negative, but the smallest is {matrix.min():.3g}.")
-    return as_similarities(matrix, kind)
 
 
 def _check_diagonal(diag: ArrayLike, n: int) -> NDArray:
@@ -299,12 +530,24 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
 
     Parameters
     ----------
-    kernel : Kernel, str or callable, default="gaussian"
+    kernel : Kernel, str, callable, or list or dict of these, default="gaussian"
         A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items (strings,
-        series, graphs) that returns a similarity or a distance.
-    input : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
+        series, graphs) that returns a similarity or a distance. A list or dict of several compares the same items in
+        several ways: one stack for each and one for the sum of their squared distances, each divided by its median, are
+        averaged in turn. Several matrices are given as a list or dict X with ``"precomputed"``.
+    input : {"auto", "similarity", "distance", "dissimilarity"}, or dict of these, default="auto"
         What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities (which may be negative or
-        differ from 0 on the diagonal) ``-d``. ``"auto"`` asks `mercerless.spectra.matrix_kind`.
+        differ from 0 on the diagonal) ``-d``. ``"auto"`` asks `mercerless.spectra.matrix_kind`. A dict is for several
+        similarities that have names.
+    n_landmarks : int, Landmarks, array-like of int, None or "auto", default="auto"
+        Compare every item with this many landmarks only, in training and prediction. A number draws them at random;
+        ``Landmarks(number, "pursuit")`` compares with twice as many and keeps those that say most about the targets;
+        an array holds their row numbers. None compares all items. ``"auto"`` does so up to 5000 items, if memory and
+        (for a function of two items) ten minutes suffice, and else takes 400 landmarks and says so.
+
+        Precomputed X then has one column per landmark, for new items too. The landmarks need not be training items: the
+        rows of those that are, which more families can use, are found by themselves where a landmark is the nearest
+        to itself, or told by an array. A number below that of the columns keeps some of these.
     symmetrize : bool, default=False
         Whether to average the two directions of an asymmetric matrix; otherwise it is refused. For precomputed rows of
         new items pass the other direction as ``reverse`` to `predict`; without it they are judged, with a warning, by
@@ -333,8 +576,8 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
     negative_spectrum_ : NegativeSpectrum
         Whether the negative eigenvalues help: ``z``, ``verdict`` and ``sentence``.
     out_of_fold_ : OutOfFold
-        The average's probabilities for the training items of positive weight, none used for its own learners; `rows`,
-        `prediction` and `target` (the number of the class).
+        The average's probabilities for the training items of positive weight (with landmarks for some of many), none
+        used for its own learners; `rows`, `prediction` and `target` (the number of the class).
     calibration_ : Calibration
         Slopes and biases of the members.
     temperatures_ : tuple of float
@@ -348,9 +591,21 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
     kernel_ : Kernel
         The resolved kernel.
     X_fit_ : array-like or None
-        The training items; None for precomputed input.
-    stack_ : Members
+        The training items, or those that are landmarks; None for precomputed input.
+    stack_ : Stack
         The fitted learners.
+    landmarks_ : ndarray of shape (n_landmarks,) or None
+        Positions of the landmarks among the training items, or among the columns of precomputed X; None where all
+        items were compared.
+    landmark_curve_ : dict of int to float
+        Only with landmarks: the out-of-fold log-loss (of a small stack, on at most 2000 items) with a quarter, half,
+        and all of them. If it still falls, more landmarks would help.
+    similarities_ : dict of str to SimilarityClassifierCV
+        Only with several similarities: the fitted model of each, by its name or number. They hold the attributes that
+        describe one stack, such as `members_` and `family_scores_`.
+    similarity_scores_ : dict of str to dict
+        Only with several similarities: the out-of-fold ``"accuracy"`` and ``"log_loss"`` of each stack, of that on
+        the ``"sum"`` and of the average, ``"stack"``, and their ``"weight"``.
     used_ : ndarray or slice
         Which training items have a weight above 0.
     one_way_ : tuple or None
@@ -368,7 +623,11 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
 
     Notes
     -----
-    One eigendecomposition, three products of matrices and 16 Cholesky factorizations per fold. Distances come from
+    One eigendecomposition, three products of matrices and 16 Cholesky factorizations per fold. With m landmarks one
+    pass over the rows, ``O(n m^2)``, memory that does not grow with n but for X, and three further families:
+    ``"similarity_profiles"`` (profiles of similarities), ``"profile_neighbors"`` (neighbors by profiles) and
+    ``"embedding"`` (Gaussians in the positive axes of the landmarks' spectrum); X may be a memory map or a Dask array.
+    Distances come from
     similarities as ``k(x, x) + k(z, z) - 2 k(x, z)``, cut at 0. A new item's ``k(x, x)`` comes from the kernel; for
     precomputed rows it is taken from the training diagonal if that is constant, else it must be passed as ``diag`` to
     `predict`, or the four families that need it are left out, with weights chosen for that case.
@@ -402,7 +661,8 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features), (n_samples, n_samples), or sequence of items
-            Vectors, a precomputed matrix, or any objects the kernel function takes.
+            Vectors, a precomputed matrix (or its columns of landmarks), or any objects the kernel function takes; for
+            several similarities a dict may have what each compares.
         y : array-like of shape (n_samples,)
             Labels.
         sample_weight : array-like of shape (n_samples,) or None, default=None
@@ -414,19 +674,26 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
             Itself.
         """
         y = check_labels(y, type(self).__name__)
-        attributes = self._fit(X, y, sample_weight, _encode_classes)
-        average, held = attributes["stack_"].average, attributes["out_of_fold_"]
+        return self._finish(self._fit(X, y, sample_weight, _encode_classes))
+
+    def _finish(self, attributes: dict[str, Any]) -> "SimilarityClassifierCV":
+        stack, held = attributes["stack_"], attributes["out_of_fold_"]
         attributes["out_of_fold_"] = held._replace(target=np.searchsorted(attributes["classes_"], held.target))
-        self._set_fitted(**attributes, calibration_=average.calibration, temperatures_=average.temperatures)
+        if not isinstance(stack, Several):
+            average = stack.average
+            attributes |= {"calibration_": average.calibration, "temperatures_": average.temperatures}
+        self._set_fitted(**attributes)
         return self
 
+    @blockwise
     def predict_proba(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """Probabilities of the classes.
 
         Parameters
         ----------
         X : array-like or sequence of items
-            New items; for precomputed input their similarities (or distances) to the training items.
+            New items; for precomputed input their similarities (or distances) to the training items or landmarks. For
+            several similarities the same list or dict as in training.
         diag : array-like of shape (n_samples,), float or None, default=None
             For precomputed similarities whose training diagonal is not constant: the new items' own similarities
             ``k(x, x)``. Without them the families that need distances are left out.
@@ -441,6 +708,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         """
         return self._predict(X, diag, reverse)
 
+    @blockwise
     def decision_function(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """Log-odds of the second of two classes, or log-probabilities of more.
 
@@ -457,6 +725,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         logs = np.log(np.maximum(self.predict_proba(X, diag, reverse), np.finfo(float).tiny))
         return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
 
+    @blockwise
     def predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """The most probable class.
 
@@ -493,15 +762,18 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
 
     Parameters
     ----------
-    kernel, input, symmetrize, cv, n_jobs, random_state : object
+    kernel, input, n_landmarks, symmetrize, cv, n_jobs, random_state : object
         As for `SimilarityClassifierCV`.
 
     Attributes
     ----------
     members_, weights_, weights_without_own_, negative_spectrum_, stack_, one_way_
         As for `SimilarityClassifierCV`.
-    kernel_, X_fit_, input_, diagonal_, used_, n_features_in_
+    kernel_, X_fit_, input_, diagonal_, used_, landmarks_, n_features_in_
         As for `SimilarityClassifierCV`.
+    landmark_curve_, similarities_, similarity_scores_
+        As for `SimilarityClassifierCV`, only with landmarks or several similarities; squared errors relative to the
+        variance in place of the log-loss.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"r2"`` and ``"mse"`` (relative to the variance of each target) of its best
         setting, and the sum of its ``"weight"``. The key ``"stack"`` holds the average itself.
@@ -553,9 +825,12 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
             Itself.
         """
         y = check_targets(y, type(self).__name__)
-        attributes = self._fit(X, y, sample_weight, _encode_numbers)
         self._single = y.ndim == 1
-        self._set_fitted(**attributes, n_fenced_=attributes["stack_"].n_fenced)
+        return self._finish(self._fit(X, y, sample_weight, _encode_numbers))
+
+    def _finish(self, attributes: dict[str, Any]) -> "SimilarityRegressorCV":
+        stack = attributes["stack_"]
+        self._set_fitted(**attributes, n_fenced_=(stack.total if isinstance(stack, Several) else stack).n_fenced)
         self.out_of_fold_ = self.out_of_fold_._replace(prediction=self._decode(self.out_of_fold_.prediction))
         return self
 
@@ -563,6 +838,7 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
         values = values * self.scale_ + self.mean_
         return values[:, 0] if self._single else values
 
+    @blockwise
     def predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """Predicted numbers.
 

@@ -1,12 +1,14 @@
 """Weights of several models from their out-of-fold predictions, and the test of one against another."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
+
+from mercerless.selection.calibration import fit_temperature, sharpen
 
 # a further model is worth its size only when validation gives it at least this weight
 _SMALLEST_WEIGHT = 0.15
@@ -79,6 +81,64 @@ def stack_weights(
         total = solution.sum()
         solution = solution / total if total > 0.0 else np.full(n_members, 1.0 / n_members)
     return Weights(solution, residual)
+
+
+class Mixture(NamedTuple):
+    """A weighted average of several stacks' predictions."""
+
+    weights: NDArray  # (n_stacks,)
+    temperature: float | None  # the power of averaged probabilities; None for numbers
+    scores: dict[str, dict[str, float]]  # of every stack and of the average, out of fold
+    out_of_fold: NDArray  # (n, q)
+    residual: float
+
+    def __call__(self, predictions: NDArray) -> NDArray:
+        """The average of predictions (n_stacks, n, q)."""
+        averaged = np.tensordot(self.weights, predictions, 1)
+        return averaged if self.temperature is None else sharpen(averaged, self.temperature)
+
+
+def mix(
+    predictions: NDArray,
+    Y: NDArray,
+    weight: NDArray,
+    names: Sequence[str],
+    classify: bool,
+    splits: Sequence[tuple[NDArray, NDArray]] = (),
+    pull: float = 0.1,
+) -> Mixture:
+    """Weigh stacks by their out-of-fold predictions: `stack_weights`, and a temperature for probabilities.
+
+    Targets Y are +-1 per class, or standardized numbers. The average's own out-of-fold predictions have weights from
+    the other folds.
+    """
+    target = (Y > 0.0).astype(float) if classify else Y
+
+    def weigh(rows: Any) -> tuple[Weights, float | None, NDArray]:
+        found = stack_weights(predictions[:, rows], target[rows], weight[rows], pull, classify)
+        averaged = np.tensordot(found.weights, predictions, 1)
+        if not classify:
+            return found, None, averaged
+        temperature = fit_temperature(averaged[rows], target[rows], weight[rows])
+        return found, temperature, sharpen(averaged, temperature)
+
+    found, temperature, averaged = weigh(slice(None))
+    for train, test in splits if len(splits) > 1 else ():
+        averaged[test] = weigh(train)[2][test]
+    scores: dict[str, dict[str, float]] = {}
+    shares = [*found.weights, float(found.weights.sum())]
+    for name, values, share in zip([*names, "stack"], [*predictions, averaged], shares):
+        if classify:
+            right = np.maximum((values * target).sum(axis=1), np.finfo(float).tiny)
+            hits = values.argmax(axis=1) == target.argmax(axis=1)
+            figures = {"accuracy": hits @ weight, "log_loss": -np.log(right) @ weight}
+        else:
+            figures = {"mse": ((values - target) ** 2).mean(axis=1) @ weight}
+        scores[name] = {key: float(value / weight.sum()) for key, value in figures.items()}
+        if not classify:
+            scores[name]["r2"] = 1.0 - scores[name]["mse"]
+        scores[name]["weight"] = float(share)
+    return Mixture(found.weights, temperature, scores, averaged, found.residual)
 
 
 def paired_z(losses: NDArray, others: NDArray, weight: NDArray | None = None) -> float:

@@ -39,7 +39,9 @@ SPECTRAL = ("clip", "flip", "square")
 # Families that need the new item's own similarity k(x, x); the ranking of its neighbors does not.
 NEED_OWN = ("features", "gaussian", "profiles", "class_distances")
 FAMILIES = (*SPECTRAL, "neighbors", *NEED_OWN)
+_NEED_DISTANCES = (*NEED_OWN, "profile_neighbors")  # with the families of landmarks
 N_BEST = 3  # settings of every family that are averaged
+PULL = 0.1  # of the weights towards each other
 
 
 class Setting(NamedTuple):
@@ -132,8 +134,9 @@ class NegativeSpectrum(NamedTuple):
         By how many standard errors the out-of-fold loss is lower when the negative part is kept with its sign flipped
         than when it is cut off. About normal if it makes no difference.
     verdict : str
-        ``"useful"`` (z > 2), ``"harmful"`` (z < -2), ``"undecided"``, or ``"absent"`` when there are no negative
-        eigenvalues, so that no setting of the two differs.
+        ``"useful"`` (z > 2), ``"harmful"`` (z < -2), ``"undecided"``, ``"absent"`` when there are no negative
+        eigenvalues, so that no setting of the two differs, or ``"unknown"`` where items are compared with landmarks
+        that are not among them.
     sentence : str
         The same in words.
     """
@@ -360,6 +363,17 @@ def fit_stack(
     return Stack(average, members, int(np.sum(targets != Y)))
 
 
+def important_items(stack: Stack, number: int) -> NDArray:
+    """Training items with the largest shares of their members' coefficients, weighed as the members are."""
+    shares = np.zeros(len(stack.members.own))
+    for view in stack.members.views:
+        sizes = np.linalg.norm(view.coef, axis=2)
+        shares += (
+            sizes / np.maximum(sizes.sum(axis=0), np.finfo(float).tiny) @ np.abs(stack.average.weights[view.positions])
+        )
+    return np.sort(np.argsort(-shares, kind="stable")[:number])
+
+
 def fence(Y: NDArray, weight: NDArray) -> NDArray | None:
     """Targets cut at three interquartile ranges beyond the quartiles; None where none is."""
     weights = np.broadcast_to(weight[:, None], Y.shape)
@@ -378,7 +392,9 @@ def select_settings(settings: Sequence[Setting], loss: NDArray) -> NDArray:
     return np.array(sorted(chosen))
 
 
-def average_classes(scores: NDArray, Y: NDArray, weight: NDArray, settings: Sequence[Setting]) -> Average:
+def average_classes(
+    scores: NDArray, Y: NDArray, weight: NDArray, settings: Sequence[Setting], pull: float = PULL
+) -> Average:
     """Calibrate out-of-fold scores of targets +-1, weigh the best of every family by the Brier score, and sharpen."""
     onehot = (Y > 0.0).astype(float)
     calibration = calibrate(scores, onehot, weight)
@@ -386,7 +402,7 @@ def average_classes(scores: NDArray, Y: NDArray, weight: NDArray, settings: Sequ
     losses, hits = _log_loss(proba, onehot), proba.argmax(axis=2) == onehot.argmax(axis=1)
     figures = {"accuracy": hits @ weight / weight.sum(), "log_loss": losses @ weight / weight.sum()}
     chosen = select_settings(settings, figures["log_loss"])
-    average = _average(settings, chosen, scores, proba, onehot, weight, losses, figures)
+    average = _average(settings, chosen, scores, proba, onehot, weight, losses, figures, pull)
     kept = [settings.index(setting) for setting in average.settings]
     averaged = [np.tensordot(weights, proba[kept], 1) for weights in (average.weights, average.weights_without_own)]
     first, second = (fit_temperature(p, onehot, weight) for p in averaged)
@@ -407,7 +423,13 @@ def average_classes(scores: NDArray, Y: NDArray, weight: NDArray, settings: Sequ
 
 
 def average_numbers(
-    scores: NDArray, Y: NDArray, weight: NDArray, settings: Sequence[Setting], truth: NDArray, robust: bool = False
+    scores: NDArray,
+    Y: NDArray,
+    weight: NDArray,
+    settings: Sequence[Setting],
+    truth: NDArray,
+    robust: bool = False,
+    pull: float = PULL,
 ) -> Average:
     """Weigh the best of every family by the squared error; figures and losses are those of the `truth`.
 
@@ -419,7 +441,7 @@ def average_numbers(
     mse = errors @ weight / weight.sum()
     height = np.abs(np.concatenate([Y[None], scores[chosen]])).max(axis=(0, 2)) if robust else np.zeros(len(Y))
     light = weight / np.maximum(1.0, height / 3.0) ** 2
-    average = _average(settings, chosen, scores, scores, Y, light, errors, {"r2": 1.0 - mse, "mse": mse}, False)
+    average = _average(settings, chosen, scores, scores, Y, light, errors, {"r2": 1.0 - mse, "mse": mse}, pull, False)
     losses = ((average.out_of_fold - truth) ** 2).sum(axis=1)
     loss = float(losses @ weight / weight.sum() / Y.shape[1])
     average.family_scores["stack"] |= {"r2": 1.0 - loss, "mse": loss}
@@ -427,7 +449,12 @@ def average_numbers(
 
 
 def choose_targets(
-    scores: NDArray, Y: NDArray, fenced: NDArray | None, weight: NDArray, settings: Sequence[Setting]
+    scores: NDArray,
+    Y: NDArray,
+    fenced: NDArray | None,
+    weight: NDArray,
+    settings: Sequence[Setting],
+    pull: float = PULL,
 ) -> tuple[Average, NDArray]:
     """The average of members fitted on the targets or, where some are extreme, on fenced ones, and these targets.
 
@@ -436,10 +463,10 @@ def choose_targets(
     k <= 2.
     """
     q = Y.shape[1]
-    as_given = average_numbers(scores[:, :, :q], Y, weight, settings, Y, robust=fenced is not None)
+    as_given = average_numbers(scores[:, :, :q], Y, weight, settings, Y, fenced is not None, pull)
     if fenced is None:
         return as_given, Y
-    cut = average_numbers(scores[:, :, q:], fenced, weight, settings, Y)
+    cut = average_numbers(scores[:, :, q:], fenced, weight, settings, Y, pull=pull)
     return (as_given, Y) if paired_z(as_given.losses, cut.losses, weight) > 1.5 else (cut, fenced)
 
 
@@ -452,12 +479,13 @@ def _average(
     weight: NDArray,
     losses: NDArray,
     figures: dict[str, NDArray],
+    pull: float,
     normalize: bool = True,
 ) -> Average:
     """The weighted average of the chosen settings' predictions, and what is told about the families."""
-    full = stack_weights(predictions[chosen], target, weight, normalize=normalize)
-    free = np.array([settings[i].family not in NEED_OWN for i in chosen])
-    part = stack_weights(predictions[chosen[free]], target, weight, normalize=normalize)
+    full = stack_weights(predictions[chosen], target, weight, pull, normalize)
+    free = np.array([settings[i].family not in _NEED_DISTANCES for i in chosen])
+    part = stack_weights(predictions[chosen[free]], target, weight, pull, normalize)
     reduced = np.zeros(len(chosen))
     reduced[free] = part.weights
     families = dict.fromkeys(setting.family for setting in settings)
@@ -468,7 +496,6 @@ def _average(
         of_family = [settings[i].family == family for i in chosen]
         table[family]["weight"] = float(full.weights[of_family].sum())
     table["stack"] = {"weight": float(full.weights.sum())}
-    z = paired_z(losses[best["flip"]], losses[best["clip"]], weight)
     kept = (full.weights > 0.0) | (reduced > 0.0)
     return Average(
         settings=tuple(settings[i] for i in chosen[kept]),
@@ -477,7 +504,7 @@ def _average(
         calibration=None,
         temperatures=(1.0, 1.0),
         family_scores=table,
-        negative_spectrum=_judge_negative_spectrum(z, _never_differ(settings, scores)),
+        negative_spectrum=_judge_negative_spectrum(settings, best, scores, losses, weight),
         out_of_fold=np.tensordot(full.weights, predictions[chosen], 1),
         out_of_fold_without_own=np.tensordot(reduced, predictions[chosen], 1),
         losses=losses[chosen[0]],
@@ -486,7 +513,13 @@ def _average(
 
 
 def cross_fit(
-    average: Average, scores: NDArray, targets: NDArray, truth: NDArray, weight: NDArray, splits: Sequence[Split]
+    average: Average,
+    scores: NDArray,
+    targets: NDArray,
+    truth: NDArray,
+    weight: NDArray,
+    splits: Sequence[Split],
+    pull: float = PULL,
 ) -> Average:
     """The same average with out-of-fold predictions whose calibration and weights come from the other folds.
 
@@ -501,7 +534,8 @@ def cross_fit(
         if average.calibration is not None:
             predictions = calibrate(scores[:, train], (truth[train] > 0.0).astype(float), weight[train])(scores)
         for part, weights in zip(out, (average.weights, average.weights_without_own)):
-            part[test] = _weigh_again(predictions[weights > 0.0], average, targets[train], weight[train], train)[test]
+            kept = predictions[weights > 0.0]
+            part[test] = _weigh_again(kept, average, targets[train], weight[train], train, pull)[test]
     figures = average.family_scores["stack"]
     if average.calibration is None:
         loss = float(((out[0] - truth) ** 2).mean(axis=1) @ weight / weight.sum())
@@ -514,13 +548,15 @@ def cross_fit(
     return average._replace(out_of_fold=out[0], out_of_fold_without_own=out[1])
 
 
-def _weigh_again(predictions: NDArray, average: Average, targets: NDArray, weight: NDArray, train: NDArray) -> NDArray:
+def _weigh_again(
+    predictions: NDArray, average: Average, targets: NDArray, weight: NDArray, train: NDArray, pull: float
+) -> NDArray:
     """Predictions (n, q) of an average whose weights and temperature come from some items."""
     if len(predictions) == 0:
         return np.zeros(predictions.shape[1:])
     classify = average.calibration is not None
     targets = (targets > 0.0).astype(float) if classify else targets
-    weights = stack_weights(predictions[:, train], targets, weight, normalize=classify).weights
+    weights = stack_weights(predictions[:, train], targets, weight, pull, classify).weights
     averaged = np.tensordot(weights, predictions, 1)
     return sharpen(averaged, fit_temperature(averaged[train], targets, weight)) if classify else averaged
 
@@ -542,9 +578,14 @@ def _never_differ(settings: Sequence[Setting], scores: NDArray) -> bool:
     return bool(np.abs(flip - clip).max() <= 1e-8 * np.abs(clip).max())
 
 
-def _judge_negative_spectrum(z: float, absent: bool) -> NegativeSpectrum:
+def _judge_negative_spectrum(
+    settings: Sequence[Setting], best: dict[str, int], scores: NDArray, losses: NDArray, weight: NDArray
+) -> NegativeSpectrum:
     """Put the z of flip against clip into words."""
-    if absent:
+    if "flip" not in best:
+        return NegativeSpectrum(0.0, "unknown", "The spectrum is not known: no two items' both comparisons are.")
+    z = paired_z(losses[best["flip"]], losses[best["clip"]], weight)
+    if _never_differ(settings, scores):
         return NegativeSpectrum(0.0, "absent", "There is no negative spectrum to speak of: flip and clip agree.")
     amount = f"{abs(z):.1f} standard errors"
     if z > 2.0:

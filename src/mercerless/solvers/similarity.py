@@ -75,16 +75,44 @@ def spectral_path(
     values, vectors = values[kept], vectors[:, kept]
     mean = (root**2 * Y).mean(axis=0)
     target = vectors.T @ (root * (Y - mean))
+    coef = root[:, :, None] * np.tensordot(vectors, _filtered(values, target, settings), 1)
+    return coef, mean - np.tensordot(column_mean, coef, 1)
+
+
+def _filtered(values: NDArray, target: NDArray, settings: Sequence[tuple]) -> NDArray:
+    """Coefficients (rank, n_settings, q) of eigenvectors: ``(t/s) / (t + penalty max t)`` times the target."""
     transforms = {"clip": np.maximum(values, 0.0), "flip": np.abs(values), "square": values**2}
     filters = np.empty((len(values), len(settings)))
     for column, (name, penalty, *_) in enumerate(settings):
         transformed = transforms[name]
         largest = transformed.max(initial=0.0)
-        # (t/s) / (t + penalty max t); s is never zero, and t = 0 gives 0 unless nothing is kept at all
+        # s is never zero, and t = 0 gives 0 unless nothing is kept at all
         filters[:, column] = transformed / values / (transformed + penalty * (largest or 1.0))
-    filtered = (filters[:, :, None] * target[:, None, :]).reshape(len(values), len(settings) * Y.shape[1])
-    coef = (root * (vectors @ filtered)).reshape(len(K), len(settings), Y.shape[1])
-    return coef, mean - np.tensordot(column_mean, coef, 1)
+    return filters[:, :, None] * target[:, None, :]
+
+
+def landmark_path(gram: NDArray, cross: NDArray, values: NDArray, settings: Sequence[tuple]) -> NDArray:
+    """`spectral_path` for the matrix ``F diag(1 / values) F^T`` of low rank, from sums of products of rows.
+
+    F (n, rank) are centered similarities to landmarks times the eigenvectors of the landmarks' own centered matrix,
+    which has these eigenvalues; ``gram = F^T F`` and ``cross = F^T (Y - mean)``. Coefficients (rank, n_settings, q) of
+    a row of F.
+
+    Notes
+    -----
+    With ``F^T F = E diag(g) E^T`` and ``R = diag(g)^(1/2) E^T``, ``F = Q R`` for orthonormal columns Q, so that the
+    eigenvalues of the matrix are those of ``R diag(1 / values) R^T``.
+    """
+    if not len(gram):
+        return np.empty((0, len(settings), cross.shape[1]))
+    sizes, axes = eigh(gram, driver="evd", check_finite=False)
+    kept = sizes > 1e-14 * sizes.max()
+    R = np.sqrt(sizes[kept])[:, None] * axes[:, kept].T
+    spectrum, vectors = eigh((R / values) @ R.T, driver="evd", check_finite=False)
+    kept_too = np.abs(spectrum) > 1e-8 * np.abs(spectrum).max(initial=0.0)
+    spectrum, vectors = spectrum[kept_too], vectors[:, kept_too]
+    target = vectors.T @ ((axes[:, kept].T @ cross) / np.sqrt(sizes[kept])[:, None])
+    return np.tensordot((R / values).T @ vectors, _filtered(spectrum, target, settings), 1)
 
 
 def _center(K: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray, NDArray]:
@@ -121,7 +149,7 @@ def feature_path(
     inverse = np.where(constant, 0.0, 1.0 / np.where(constant | (not standardize), 1.0, spread))
     features *= inverse
     mean = weight @ Y / n
-    dual = _ridge_path(features @ features.T, root * (Y - mean), penalties)
+    dual = ridge_path(features @ features.T, root * (Y - mean), penalties)
     coef = (inverse[:, None] * root)[:, :, None] * np.tensordot(features.T, dual, 1)
     return coef, mean - np.tensordot(column_mean, coef, 1)
 
@@ -136,14 +164,16 @@ def kernel_path(
     """
     root, column_mean, centered = _center(K, weight)
     mean = (root**2 * Y).mean(axis=0)
-    coef = root[:, :, None] * _ridge_path(centered, root * (Y - mean), penalties)
+    coef = root[:, :, None] * ridge_path(centered, root * (Y - mean), penalties)
     return coef, mean - np.tensordot(column_mean, coef, 1)
 
 
-def _ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArray:
+def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArray:
     """``(A + penalty |A|_F I)^-1 target`` for every penalty, of shape (n, n_penalties, q); A is overwritten."""
     norm, diagonal = np.linalg.norm(A) or 1.0, np.diagonal(A).copy()
     solutions = np.empty((len(A), len(penalties), target.shape[1]))
+    if not len(A):
+        return solutions
     for position, penalty in enumerate(penalties):
         np.fill_diagonal(A, diagonal + penalty * norm)
         solutions[:, position] = cho_solve(cho_factor(A, check_finite=False), target, check_finite=False)

@@ -1,0 +1,231 @@
+"""Comparisons of items with landmarks: computed, or read from a given rectangle whose landmarks are looked for."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mercerless._blocks import is_dask, map_rows, take_rows
+from mercerless._memory import check_memory, memory_budget
+from mercerless._validation import check_real, check_symmetric, is_rounding, relative_asymmetry
+from mercerless.estimators.base import takes_objects
+from mercerless.kernels import Kernel
+from mercerless.lowrank import Landmarks, select_landmarks
+from mercerless.selection.landmarks import Rows, n_judged, pursue_landmarks
+from mercerless.selection.similarity import Block
+from mercerless.spectra import as_similarities, check_kind
+
+METHODS = ("uniform", "kmeans", "pursuit")
+_CANDIDATES = 2  # comparisons per landmark that the pursuit starts from
+
+
+class Compared(NamedTuple):
+    """Items compared with landmarks."""
+
+    data: Rows
+    kind: str
+    diagonal: float | None  # the items' own similarity where it is the same for all
+    columns: NDArray  # of what was given or compared: those that are landmarks
+
+
+def compare_items(
+    kernel: Kernel,
+    compare: Callable[[Any, Any], NDArray],
+    items: Any,
+    wanted: Landmarks | NDArray,
+    kind: str,
+    Y: NDArray,
+    weight: NDArray,
+    random: np.random.RandomState,
+    candidates: NDArray | None = None,
+) -> Compared:
+    """Compare items with some of them, by a kernel or function; nothing else is ever compared.
+
+    `compare` gives both directions' mean where that is wanted; the pursuit starts from `candidates`, or twice as many
+    items as landmarks at random. Where own similarities of landmarks differ, each item is
+    compared with itself too.
+    """
+    n = len(items)
+    pursued = isinstance(wanted, Landmarks) and wanted.method == "pursuit"
+    if candidates is not None:
+        rows = candidates
+    elif isinstance(wanted, Landmarks):
+        number = min(wanted.number, n)
+        number = min(n, _CANDIDATES * number) if pursued else number
+        rows = select_landmarks(kernel, items, number, "uniform" if pursued else wanted.method, random)
+    else:
+        rows = wanted
+    others = take_rows(items, rows)
+    W = compare(others, others) if is_dask(items) else None
+    streams = W is not None or (16.0 * n * len(rows) > memory_budget() / 2 and not takes_objects(kernel))
+    if streams:
+        W = compare(others, others) if W is None else W
+        X: Any = items
+        step: Callable | None = partial(_against, compare, others)
+    else:
+        check_memory(16.0 * n * len(rows), f"{n} items compared with {len(rows)} landmarks", remedy="use fewer")
+        X, step = compare(items, others), None
+        W = X[rows]
+    W = check_symmetric(W, "the kernel matrix")
+    kind = check_kind(W, kind, "the kernel matrix")
+    own = as_similarities(np.diagonal(W), kind) if kind != "distance" else np.zeros(len(W))
+    diagonal = _same(own)
+    each = None if diagonal is not None else as_similarities(_own_of(kernel, items), kind)
+    data = Rows(X, each, partial(read_block, None, step, kind, own, diagonal), rows)
+    compared = Compared(data, kind, diagonal, np.arange(len(rows)))
+    return _pursue(compared, min(wanted.number, n), Y, weight) if pursued else compared
+
+
+def _against(compare: Callable[[Any, Any], NDArray], landmarks: Any, rows: Any) -> NDArray:
+    return compare(rows, landmarks)
+
+
+def _own_of(kernel: Kernel, items: Any) -> NDArray:
+    """Own similarities of all items."""
+    if is_dask(items):
+        return np.asarray(map_rows(kernel.diag, items, 16.0 * items.shape[1]).compute())
+    return kernel.diag(items)
+
+
+def read_block(
+    columns: NDArray | None,
+    compare: Callable[[Any], NDArray] | None,
+    kind: str,
+    own_columns: NDArray,
+    diagonal: float | None,
+    X: Any,
+    own: NDArray | None,
+) -> Block:
+    """Rows of comparisons, or of items to be compared, as similarities."""
+    C = X if compare is None else compare(X)
+    C = C if columns is None else C[:, columns]
+    if own is None and diagonal is not None:
+        own = np.full(len(C), diagonal)
+    return Block(as_new_similarities(C, kind), own, own_columns)
+
+
+def as_new_similarities(matrix: NDArray, kind: str) -> NDArray:
+    """Rows of items as similarities; distances must not be negative."""
+    if kind == "distance" and matrix.min() < -1e-3 * abs(float(matrix.mean())):
+        raise ValueError(f"Distances must not be negative, but the smallest is {matrix.min():.3g}.")
+    return as_similarities(matrix, kind)
+
+
+def _same(own: NDArray) -> float | None:
+    """The value that all have, up to rounding, or None."""
+    return float(own.mean()) if np.ptp(own) <= 1e-8 * np.abs(own).max() else None
+
+
+def read_comparisons(
+    C: Any, wanted: Landmarks | NDArray, kind: str, Y: NDArray, weight: NDArray, random: np.random.RandomState
+) -> Compared:
+    """Comparisons that are given: every column is a landmark, a training item or not.
+
+    The landmarks' rows are told as positions, or looked for (see `find_rows`). A smaller number keeps some columns.
+    """
+    n, width = C.shape
+    if isinstance(wanted, Landmarks):
+        kind, rows = find_rows(C, kind)
+    else:
+        kind, rows = _told_rows(C, kind, wanted)
+    known = np.flatnonzero(rows >= 0)
+    own, diagonal = np.zeros(width), 0.0 if kind == "distance" else None
+    each = None
+    if kind != "distance" and len(known):
+        own[known] = as_similarities(np.array([take_rows(C, rows[[j]])[0, j] for j in known]), kind)
+        diagonal = _same(own[known])
+        own[rows < 0] = 0.0 if diagonal is None else diagonal
+        if diagonal is None and width == n and np.array_equal(rows, np.arange(n)):
+            each = own
+    data = Rows(C, each, partial(read_block, None, None, kind, own, diagonal), rows)
+    compared = Compared(data, kind, diagonal, np.arange(width))
+    if not isinstance(wanted, Landmarks) or wanted.number >= width:
+        return compared
+    if wanted.method == "pursuit":
+        return _pursue(compared, wanted.number, Y, weight)
+    return _keep(compared, np.sort(random.permutation(width)[: wanted.number]))
+
+
+def _told_rows(C: Any, kind: str, rows: NDArray) -> tuple[str, NDArray]:
+    """The kind of comparisons whose landmarks are told, where the rows told bear this out."""
+    if len(rows) != C.shape[1]:
+        raise ValueError(
+            f"n_landmarks names {len(rows)} landmarks but X has {C.shape[1]} columns; every column is the comparison "
+            "with one landmark."
+        )
+    W = take_rows(C, rows)
+    if not is_rounding(relative_asymmetry(W), W.dtype):
+        i, j = np.unravel_index(np.argmax(np.abs(W - W.T)), W.shape)
+        raise ValueError(
+            f"The columns of X do not match n_landmarks: row {rows[i]} has {W[i, j]:.6g} in column {j}, but row "
+            f"{rows[j]}, the landmark of that column, has {W[j, i]:.6g} in column {i}."
+        )
+    return check_kind(W, kind), rows
+
+
+def find_rows(C: Any, kind: str = "auto") -> tuple[str, NDArray]:
+    """The kind of comparisons, and the rows of items that the columns are comparisons with; -1 where there is none.
+
+    A landmark's row is nearest to its own column (distance 0, or the greatest similarity), and the landmarks' own part
+    is symmetric; that cannot come about by chance. Where it does not tell, the kind must be said.
+    """
+    if C.shape[0] == C.shape[1]:
+        K = check_real(C.compute() if is_dask(C) else C)
+        if is_rounding(relative_asymmetry(K), K.dtype):
+            return check_kind(K, kind), np.arange(len(K))
+    for guess in ("distance", "similarity") if kind == "auto" else (kind,):
+        nearest = np.asarray((C.argmax if guess == "similarity" else C.argmin)(axis=0))
+        rows = _consistent(take_rows(C, nearest), nearest, guess)
+        known = np.flatnonzero(rows >= 0)
+        if kind != "auto":
+            return kind, rows
+        if len(known) > 3:
+            return check_kind(take_rows(C, rows[known])[:, known], "auto"), rows
+    raise ValueError(
+        f"Whether X of shape {C.shape} holds similarities or distances is not told by comparisons with landmarks that "
+        "are not among its rows; say which with input='similarity', 'distance' or 'dissimilarity'."
+    )
+
+
+def _consistent(W: NDArray, rows: NDArray, kind: str) -> NDArray:
+    """Rows of landmarks without those that contradict the others; all are -1 where contradictions are left."""
+    size = float(np.abs(W).max()) or 1.0
+    rows = np.where(np.diagonal(W) > 1e-8 * size, -1, rows) if kind == "distance" else rows.copy()
+    wrong = np.abs(W - W.T) > (1e-5 if W.dtype == np.float32 else 1e-8) * size
+    known = rows >= 0
+    known &= wrong[:, known].sum(axis=1) * 2 <= known.sum()
+    rows[~known] = -1
+    if wrong[np.ix_(known, known)].any():
+        rows[:] = -1
+    return rows
+
+
+def _keep(compared: Compared, columns: NDArray) -> Compared:
+    """Some of the landmarks only."""
+    data = compared.data
+    _, compare, kind, own, diagonal = data.block.args  # type: ignore[attr-defined]
+    block = partial(read_block, columns, compare, kind, own[columns], diagonal)
+    return Compared(Rows(data.X, data.own, block, data.landmarks[columns]), kind, diagonal, columns)
+
+
+def _pursue(compared: Compared, number: int, Y: NDArray, weight: NDArray) -> Compared:
+    """The landmarks that say most about the targets, see `pursue_landmarks`, in some rows of many."""
+    n = len(Y)
+    rows = np.unique(np.linspace(0, n - 1, n_judged(n, Y.shape[1])).astype(int))
+    chosen = pursue_landmarks(compared.data.take(rows), Y[rows], weight[rows], number)
+    return _keep(compared, np.sort(chosen))
+
+
+def check_positions(positions: ArrayLike, n: int) -> NDArray:
+    """Distinct row numbers."""
+    rows = np.asarray(positions)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+        raise ValueError("n_landmarks as a list must hold the landmarks' row numbers among the training items.")
+    if rows.min() < 0 or rows.max() >= n:
+        raise ValueError(f"n_landmarks names row {rows.max() if rows.max() >= n else rows.min()} of {n} items.")
+    if len(np.unique(rows)) < len(rows):
+        row = np.flatnonzero(np.bincount(rows) > 1)[0]
+        raise ValueError(f"n_landmarks names row {row} twice; landmarks must be different items.")
+    return rows

@@ -1,0 +1,195 @@
+"""Several similarities of the same items: a stack for each, one for their normalized sum, and weights over these."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+from sklearn.utils import check_random_state
+
+from mercerless.estimators.base import used_rows
+from mercerless.estimators.comparisons import check_positions, read_block
+from mercerless.kernels import Precomputed
+from mercerless.lowrank import Landmarks, as_landmarks
+from mercerless.selection.averaging import Mixture, mix
+from mercerless.selection.folds import fold_numbers, splits_of
+from mercerless.selection.landmarks import LandmarkStack, Rows, fit_landmark_stack
+from mercerless.selection.similarity import Stack, fit_stack
+
+SUM = "sum"
+
+
+class Several(NamedTuple):
+    """Fitted stacks of several similarities."""
+
+    models: dict[str, Any]  # an estimator of one similarity each
+    units: dict[str, float]  # their median squared distances
+    total: Stack | LandmarkStack  # on the sum
+    mixture: Mixture
+
+    def __call__(self, X: Any, diag: Any) -> NDArray:
+        """Probabilities or standardized numbers of new items."""
+        given, own = items_of(X, self.models), _own_of(diag, self.models)
+        predictions, total = [], None
+        for name, model in self.models.items():
+            block = model._new_block(given[name], own[name])
+            if block.own_rows is None:
+                raise ValueError(
+                    f"The new items' own similarities k(x, x) of similarity {name!r} are needed and differ in the "
+                    "training items; pass them as diag, a dict or list as X."
+                )
+            predictions.append(model.stack_(block.similarities, block.own_rows))
+            squares = block.squares() / self.units[name]
+            if total is not None and total.shape != squares.shape:
+                raise ValueError(
+                    f"The similarities disagree in size: {name!r} has {len(squares)} new items, those before "
+                    f"{len(total)}."
+                )
+            total = squares if total is None else total + squares
+        assert total is not None
+        predictions.append(self.total(-0.5 * total, np.zeros(len(total))))
+        return self.mixture(np.stack(predictions))
+
+
+def named_kernels(kernel: Any, X: Any) -> dict[str, Any] | None:
+    """Kernels by name where there are several; None for one. Matrices may be given as a list or dict X."""
+    if isinstance(kernel, dict):
+        kernels = {str(name): one for name, one in kernel.items()}
+    elif isinstance(kernel, (list, tuple)):
+        kernels = {str(i): one for i, one in enumerate(kernel)}
+    elif _is_precomputed(kernel) and isinstance(X, dict):
+        kernels = {str(name): kernel for name in X}
+    elif _is_precomputed(kernel) and _are_matrices(X):
+        kernels = {str(i): kernel for i in range(len(X))}
+    else:
+        return None
+    if not kernels or SUM in kernels:
+        raise ValueError(f"kernel must name at least one similarity, and none of them {SUM!r}.")
+    return kernels
+
+
+def _is_precomputed(kernel: Any) -> bool:
+    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
+
+
+def _are_matrices(X: Any) -> bool:
+    """Whether X is a list of matrices, and not a matrix."""
+    return (isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(part) == 2 for part in X)) or (
+        isinstance(X, np.ndarray) and X.ndim == 3
+    )
+
+
+def items_of(X: Any, names: Any) -> dict[str, Any]:
+    """What each similarity compares: its own entry of a dict, its own matrix of a list, or all the same items."""
+    kernels = list(names)
+    if isinstance(X, dict):
+        given = {str(name): part for name, part in X.items()}
+        missing = [name for name in kernels if name not in given]
+        if missing:
+            known = ", ".join(map(repr, given)) or "nothing"
+            raise ValueError(
+                f"Similarity {missing[0]!r} is missing from X, which has {known}; give all that were fitted."
+            )
+        return {name: given[name] for name in kernels}
+    one = next(iter(names.values())) if isinstance(names, dict) else None
+    if _are_matrices(X) and _is_precomputed(getattr(one, "kernel", one)):
+        if len(X) != len(kernels):
+            raise ValueError(f"X has {len(X)} matrices but there are {len(kernels)} similarities; give one for each.")
+        return dict(zip(kernels, X))
+    return {name: X for name in kernels}
+
+
+def _own_of(diag: Any, names: Any) -> dict[str, Any]:
+    """Own similarities by name."""
+    if diag is None or (np.ndim(diag) == 0 and not isinstance(diag, dict)):
+        return dict.fromkeys(names, diag)
+    if isinstance(diag, dict):
+        return {name: diag.get(name) for name in names}
+    if len(diag) != len(names):
+        raise ValueError(f"diag has {len(diag)} entries but there are {len(names)} similarities; give a dict or None.")
+    return dict(zip(names, diag))
+
+
+def fit_several(
+    estimator: Any, kernels: dict[str, Any], X: Any, y: NDArray, weight: NDArray | None, encode: Callable
+) -> tuple[Several, dict[str, Any], NDArray]:
+    """Fit a stack for each similarity, one for their sum, and the weights over these, on the same folds.
+
+    Also attributes of the targets, and the items with out-of-fold predictions.
+    """
+    given = items_of(X, kernels)
+    _check_sizes(given, len(y))
+    if estimator.symmetrize and any(map(_is_precomputed, kernels.values())):
+        raise ValueError(
+            "Average the matrices with mercerless.spectra.symmetrize first; several take no symmetrize=True."
+        )
+    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
+    used, classify = used_rows(weight, len(y)), is_classifier(estimator)
+    first = next(iter(kernels))
+    matrix = _is_precomputed(kernels[first])
+    items = np.asarray(given[first]) if matrix else given[first]
+    fold_of = fold_numbers(estimator.cv, items, y, classify=classify, precomputed=matrix, used=used, random_state=seed)
+    inner = np.full(len(y), -1)
+    inner[used] = fold_of
+    folds = [(np.flatnonzero((inner >= 0) & (inner != k)), np.flatnonzero(inner == k)) for k in np.unique(fold_of)]
+    options = {"cv": folds, "random_state": seed, "n_landmarks": _same_landmarks(estimator, len(y), used, seed)}
+    models, units, squares, rows = {}, {}, None, None
+    for name, kernel in kernels.items():
+        # parameters as they are: a clone would copy matrices and functions
+        parameters = (
+            estimator.get_params(deep=False) | options | {"kernel": kernel, "input": _of(estimator.input, name)}
+        )
+        model = type(estimator)(**parameters)
+        try:
+            attributes, block, rows = model._fit_one(given[name], y, weight, encode)
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"Similarity {name!r}: {error}") from error
+        model._finish(attributes)
+        models[name] = model
+        part = block().squares()
+        units[name] = float(np.median(part[part > 0.0])) if np.any(part > 0.0) else 1.0
+        squares = part / units[name] if squares is None else squares + part / units[name]
+    weight = np.ones(len(used)) if weight is None else weight[used] * (len(used) / weight[used].sum())
+    Y, encoding = encode(y[used], weight)
+    total = _fit_sum(squares, rows, Y, weight, fold_of, classify, seed)
+    stacks = [*(model.stack_ for model in models.values()), total]
+    judged = getattr(total, "judged", np.arange(len(used)))
+    predictions = np.stack([stack.average.out_of_fold for stack in stacks])
+    mixture = mix(predictions, Y[judged], weight[judged], [*models, SUM], classify, splits_of(fold_of[judged]))
+    return Several(models, units, total, mixture), encoding, used[judged]
+
+
+def _of(value: Any, name: str) -> Any:
+    """The value for one similarity, of a dict or for all."""
+    return value.get(name, "auto") if isinstance(value, dict) else value
+
+
+def _check_sizes(given: dict[str, Any], n: int) -> None:
+    for name, part in given.items():
+        size = part.shape[0] if hasattr(part, "shape") else len(part)
+        if size != n:
+            raise ValueError(f"The similarities disagree in size: {name!r} has {size} items but y has {n} labels.")
+
+
+def _same_landmarks(estimator: Any, n: int, used: NDArray, seed: int) -> Any:
+    """Landmarks that all similarities share, as positions."""
+    wanted = estimator.n_landmarks
+    if wanted is None or isinstance(wanted, str):
+        return None
+    if isinstance(wanted, (list, tuple, np.ndarray)):
+        return check_positions(wanted, n)
+    landmarks: Landmarks = as_landmarks(wanted, ("uniform",))
+    return np.sort(used[np.random.RandomState(seed).permutation(len(used))[: landmarks.number]])
+
+
+def _fit_sum(
+    squares: NDArray, rows: NDArray | None, Y: NDArray, weight: NDArray, fold_of: NDArray, classify: bool, seed: int
+) -> Stack | LandmarkStack:
+    """The stack on the sum of squared distances, to all items or to landmarks at these rows."""
+    K, own = -0.5 * squares, np.zeros(squares.shape[1])
+    if rows is None:
+        return fit_stack(K, Y, weight, splits_of(fold_of) if len(Y) > 1 else [], classify)
+    block = partial(read_block, None, None, "similarity", own, 0.0)
+    return fit_landmark_stack(Rows(K, None, block, rows), Y, weight, fold_of, classify, seed)

@@ -1,0 +1,390 @@
+"""The stack on few comparisons: against the full families, dense formulas, and what is given or counted."""
+
+import pickle
+
+import numpy as np
+import pytest
+from oracles.similarity import feature_ridge
+from sklearn.datasets import make_classification
+from sklearn.model_selection import cross_val_score
+
+from mercerless import SimilarityClassifierCV, SimilarityRegressorCV, config_context
+from mercerless.estimators import similarity as estimators
+from mercerless.estimators.comparisons import find_rows
+from mercerless.kernels import TL1, PairFunction
+from mercerless.lowrank import Landmarks
+from mercerless.selection import landmarks as few
+from mercerless.selection.landmarks import Rows, fit_frame, landmark_scores, pursue_landmarks
+from mercerless.selection.similarity import Block, Setting, fit_members, member_scores
+from mercerless.solvers.similarity import landmark_path, spectral_path
+
+N, M = 120, 30
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_classification(160, 5, n_informative=4, n_redundant=0, n_classes=3, random_state=0)
+    X.flags.writeable = False
+    return X, y
+
+
+@pytest.fixture(scope="module")
+def distances(data):
+    D = np.abs(data[0][:, None] - data[0]).sum(axis=2)
+    D.flags.writeable = False
+    return D
+
+
+@pytest.fixture(scope="module")
+def columns():
+    return np.sort(np.random.default_rng(3).permutation(N)[:M])
+
+
+def classifier(**parameters):
+    return SimilarityClassifierCV(**({"kernel": "precomputed", "n_landmarks": M, "random_state": 0} | parameters))
+
+
+@pytest.fixture(scope="module")
+def model(data, distances, columns):
+    return classifier().fit(distances[:N, columns], data[1][:N])
+
+
+def problem_of(K, Y, landmarks, settings, fold_of=None):
+    """The sums of a problem on all rows as judged ones and as points."""
+    n, own = len(K), np.zeros(len(landmarks))
+    rows = Rows(K[:, landmarks], None, lambda C, _: Block(C, np.zeros(len(C)), own), landmarks)
+    frame = fit_frame(rows.take(np.arange(n)), np.ones(n), np.arange(n), landmarks, np.arange(n))
+    return few._sum(rows, frame, landmarks, Y, np.ones(n), np.zeros(n, int) if fold_of is None else fold_of, settings)
+
+
+# ---- mathematics ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family, width", [("profiles", 0.1), ("profiles", 1.0), ("features", 0.0), ("gaussian", 3.0)])
+def test_all_items_as_landmarks_give_the_family_of_all_comparisons(data, distances, family, width):
+    K, Y = -0.5 * distances**2, np.eye(3)[data[1]]
+    settings = [Setting(family, penalty, width) for penalty in (1e-4, 1e-2)]
+    new = Block(K[N:, :N], np.zeros(40), np.zeros(N))
+    members = fit_members(Block(K[:N, :N], np.zeros(N), np.zeros(N)), Y[:N], settings)
+    found = landmark_scores(problem_of(K[:N, :N], Y[:N], np.arange(N), settings).members(settings), new)
+    np.testing.assert_allclose(found, member_scores(members, new), atol=1e-6)
+
+
+def test_landmark_path_of_all_items_is_the_spectral_path():
+    random = np.random.RandomState(0)
+    A, Y = random.normal(size=(25, 25)), random.normal(size=(25, 2))
+    K, new = A + A.T, random.normal(size=(6, 25))
+    settings = [(name, penalty) for name in ("clip", "flip", "square") for penalty in (1e-4, 1.0)]
+    coef, intercept = spectral_path(K, Y, settings)
+    H = np.eye(25) - 1 / 25
+    values, vectors = np.linalg.eigh(H @ K @ H)
+    kept = np.abs(values) > 1e-8
+    values, vectors = values[kept], vectors[:, kept]
+    F, rows = (K - K.mean(axis=0)) @ H @ vectors, (new - K.mean(axis=0)) @ H @ vectors
+    found = landmark_path(F.T @ F, F.T @ (Y - Y.mean(axis=0)), values, settings)
+    expected = np.tensordot(new, coef, 1) + intercept
+    np.testing.assert_allclose(np.tensordot(rows, found, 1) + Y.mean(axis=0), expected, rtol=1e-7, atol=1e-7)
+    assert landmark_path(np.empty((0, 0)), np.empty((0, 2)), np.empty(0), settings).shape == (0, 6, 2)
+
+
+def test_sums_without_a_fold_are_the_ridge_of_the_other_rows(data, distances, columns):
+    K, Y = -0.5 * distances[:N, :N] ** 2, np.eye(3)[data[1][:N]]
+    fold_of = np.arange(N) % 4
+    settings = [Setting("features", 1e-2)]
+    problem = problem_of(K, Y, columns, settings, fold_of)
+    rest = fold_of != 2
+    scaled = problem.frame.distances(np.sqrt(-2.0 * K[:, columns]))
+    expected = feature_ridge(scaled[rest], Y[rest], 1e-2, scaled[~rest], standardize=False)
+    block = Block(K[~rest][:, columns], np.zeros((~rest).sum()), np.zeros(M))
+    found = landmark_scores(problem.members(settings, left=2), block)
+    np.testing.assert_allclose(found[0], expected, rtol=1e-8, atol=1e-8)
+
+
+def test_the_held_out_fold_does_not_vote(data, distances, columns):
+    K, Y = -0.5 * distances[:N, :N] ** 2, np.eye(3)[data[1][:N]]
+    fold_of = np.arange(N) % 4
+    settings = [Setting("neighbors", 1), Setting("profile_neighbors", 1)]
+    problem = problem_of(K, Y, columns, settings, fold_of)
+    rows = np.flatnonzero(fold_of == 1)
+    block = Block(K[np.ix_(rows, columns)], np.zeros(len(rows)), np.zeros(M))
+    away, among = (landmark_scores(problem.members(settings, left=left), block) for left in (1, None))
+    mine = np.isin(rows, columns)
+    np.testing.assert_array_equal(among[0][mine], Y[rows[mine]])  # a landmark is its own nearest
+    nearest = columns[fold_of[columns] != 1]
+    expected = Y[nearest[distances[np.ix_(rows, nearest)].argmin(axis=1)]]
+    np.testing.assert_array_equal(away[0], expected)
+    assert not np.array_equal(away[1], Y[rows]) and np.array_equal(among[1], Y[rows])
+
+
+def test_pursuit_is_the_greedy_projection(data, distances, columns):
+    C, Y = distances[:N, columns], np.eye(3)[data[1][:N]]
+    block = Block(-0.5 * C**2, np.zeros(N), np.zeros(M))
+    found = pursue_landmarks(block, Y, np.ones(N), 6)
+    A, R, chosen = (C - C.mean(axis=0)) / C.std(axis=0), Y - Y.mean(axis=0), []
+    for _ in range(6):
+        gain = ((A.T @ R) ** 2).sum(axis=1) / np.maximum((A**2).sum(axis=0), 1e-9)
+        gain[chosen] = -1.0
+        chosen.append(int(gain.argmax()))
+        unit = A[:, chosen[-1]] / np.linalg.norm(A[:, chosen[-1]])
+        A, R = A - np.outer(unit, unit @ A), R - np.outer(unit, unit @ R)
+    assert found.tolist() == chosen
+    copies = Block(np.tile(block.similarities[:, :1], (1, 4)), np.zeros(N), np.zeros(4))
+    assert pursue_landmarks(copies, Y, np.ones(N), 3).tolist() == [0, 1, 2]  # copies follow when nothing is left
+
+
+# ---- identities -------------------------------------------------------------------------------------------------
+
+
+def test_the_order_of_landmarks_and_the_scale_do_not_matter(data, distances, columns, model):
+    y, expected = data[1], model.predict_proba(distances[N:, columns])
+    order = np.random.default_rng(0).permutation(columns)
+    turned = classifier().fit(distances[:N, order], y[:N]).predict_proba(distances[N:, order])
+    np.testing.assert_allclose(turned, expected, atol=1e-5)
+    large = classifier().fit(1e6 * distances[:N, columns], y[:N]).predict_proba(1e6 * distances[N:, columns])
+    np.testing.assert_allclose(large, expected, atol=1e-6)
+
+
+def test_rows_of_weight_zero_are_not_there(data, distances, columns, model):
+    y = data[1]
+    weight = (np.arange(160) < N).astype(float)
+    weighted = classifier().fit(distances[:, columns], y, sample_weight=weight)
+    np.testing.assert_allclose(
+        weighted.predict_proba(distances[N:, columns]), model.predict_proba(distances[N:, columns]), atol=1e-8
+    )
+
+
+def test_a_pickled_model_is_the_same(distances, columns, model):
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(
+        again.predict_proba(distances[N:, columns]), model.predict_proba(distances[N:, columns])
+    )
+
+
+# ---- functions --------------------------------------------------------------------------------------------------
+
+
+class Counted:
+    """A distance that counts its calls."""
+
+    def __init__(self, value=None):
+        self.calls, self.value = 0, value
+
+    def __call__(self, a, b):
+        self.calls += 1
+        return float(np.abs(a - b).sum()) if self.value is None else self.value(a, b)
+
+
+def test_a_function_is_called_for_landmarks_only_and_equals_the_rectangle(data, distances, model):
+    X, y = data
+    function = Counted()
+    direct = SimilarityClassifierCV(function, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+    assert function.calls == N * M and direct.input_ == "distance" and len(direct.X_fit_) == M
+    function.calls = 0
+    found = direct.predict_proba(list(X[N:]))
+    assert function.calls == 40 * M
+    rectangle = classifier(n_landmarks=direct.landmarks_).fit(distances[:N, direct.landmarks_], y[:N])
+    np.testing.assert_allclose(rectangle.predict_proba(distances[N:, direct.landmarks_]), found, atol=0.1)
+
+
+def test_own_similarities_are_asked_for_only_where_they_differ(data):
+    X, y = data
+    function = Counted(lambda a, b: float(a @ b))
+    model = SimilarityClassifierCV(function, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+    assert function.calls == N * M + N and model.diagonal_ is None
+    function.calls = 0
+    model.predict(list(X[N:]))
+    assert function.calls == 40 * M + 40
+
+
+def test_pursuit_compares_with_twice_as_many_and_keeps_the_best(data):
+    X, y = data
+    function = Counted()
+    wanted = Landmarks(15, "pursuit")
+    model = SimilarityClassifierCV(function, n_landmarks=wanted, random_state=0).fit(list(X[:N]), y[:N])
+    assert function.calls == 2 * N * 15 and len(model.landmarks_) == 15
+    function.calls = 0
+    model.predict(list(X[N:]))
+    assert function.calls == 40 * 15
+
+
+def test_a_directed_function_is_refused_or_asked_in_both_directions(data):
+    X, y = data
+    offset = Counted(lambda a, b: float(np.abs(a - b).sum() + (0.3 * (a[0] - b[0]) if a[0] > b[0] else 0.0)))
+    with pytest.raises(ValueError, match="not symmetric"):
+        SimilarityClassifierCV(offset, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+    both = SimilarityClassifierCV(offset, n_landmarks=M, symmetrize=True, random_state=0)
+    offset.calls = 0
+    both.fit(list(X[:N]), y[:N])
+    assert offset.calls == 2 * N * M
+    assert both.score(list(X[N:]), y[N:]) > 0.5
+
+
+def test_a_function_that_returns_nan_is_named(data):
+    X, y = data
+    broken = Counted(lambda a, b: np.nan if a[0] == X[7, 0] else float(np.abs(a - b).sum()))
+    with pytest.raises(ValueError, match=r"returned nan for items? 7"):
+        SimilarityClassifierCV(broken, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+
+
+# ---- given rectangles -------------------------------------------------------------------------------------------
+
+
+def test_landmark_rows_are_found_among_distances_and_similarities(distances, columns, data):
+    kind, rows = find_rows(distances[:N, columns])
+    assert kind == "distance" and rows.tolist() == columns.tolist()
+    kind, rows = find_rows(TL1(9.0)(data[0][:N])[:, columns])
+    assert kind == "similarity" and rows.tolist() == columns.tolist()
+    some = np.append(columns[:20], [130, 140, 150])  # three landmarks are not among the rows
+    for C in (distances[:N, some], np.exp(-distances[:N, some])):
+        found = find_rows(C)[1]
+        assert found[:20].tolist() == columns[:20].tolist() and np.all(found[20:] == -1)
+    kind, rows = find_rows(distances[:N, N:], "distance")
+    assert kind == "distance" and np.all(rows == -1)
+    with pytest.raises(ValueError, match=r"say which with input="):
+        find_rows(distances[:N, N:])
+
+
+def test_landmarks_need_not_be_training_items(data, distances):
+    y = data[1]
+    model = classifier(input="distance", n_landmarks=40).fit(distances[:N, N:], y[:N])
+    assert model.negative_spectrum_.verdict == "unknown" and "neighbors" not in model.family_scores_
+    assert model.score(distances[:N, N:], y[:N]) > 0.6
+
+
+def test_told_landmarks_equal_found_ones_and_must_match(data, distances, columns, model):
+    y, C = data[1], distances[:N, columns]
+    told = classifier(n_landmarks=columns).fit(C, y[:N])
+    rows = distances[N:, columns]
+    np.testing.assert_allclose(told.predict_proba(rows), model.predict_proba(rows), atol=1e-10)
+    with pytest.raises(ValueError, match=r"do not match n_landmarks: row \d+ has"):
+        classifier(n_landmarks=np.roll(columns, 1)).fit(C, y[:N])
+    with pytest.raises(ValueError, match=r"names 29 landmarks but X has 30 columns"):
+        classifier(n_landmarks=columns[1:]).fit(C, y[:N])
+    with pytest.raises(ValueError, match=r"names row 120 of 120 items"):
+        classifier(n_landmarks=[3, 120]).fit(C, y[:N])
+    with pytest.raises(ValueError, match=r"names row 3 twice"):
+        classifier(n_landmarks=[3, 3]).fit(C, y[:N])
+    with pytest.raises(ValueError, match=r"n_landmarks must be"):
+        classifier(n_landmarks="some").fit(C, y[:N])
+    with pytest.raises(ValueError, match=r"n_landmarks must be a positive whole number"):
+        classifier(n_landmarks=0).fit(C, y[:N])
+    with pytest.raises(ValueError, match=r"method='pivoted' is not known"):
+        classifier(n_landmarks=Landmarks(9, "pivoted")).fit(C, y[:N])
+    with pytest.raises(ValueError, match=r"which has the weight 0"):
+        classifier(n_landmarks=columns).fit(C, y[:N], sample_weight=np.arange(N) != columns[2])
+    with pytest.raises(ValueError, match=r"set n_landmarks if its columns"):
+        classifier(n_landmarks="auto").fit(C, y[:N])
+    with pytest.raises(ValueError, match=r"symmetrize=True with n_landmarks is for kernels"):
+        classifier(symmetrize=True).fit(C, y[:N])
+
+
+def test_new_rows_have_the_landmarks_or_all_columns(data, distances, model, columns):
+    y = data[1]
+    some = classifier(n_landmarks=10).fit(distances[:N, :N], y[:N])
+    assert len(some.landmarks_) == 10
+    np.testing.assert_array_equal(
+        some.predict_proba(distances[N:, :N]), some.predict_proba(distances[N:][:, some.landmarks_])
+    )
+    with pytest.raises(ValueError, match=r"X has 11 columns but the model compares with 10 landmarks.*120"):
+        some.predict(distances[N:, :11])
+    with pytest.raises(ValueError, match=r"X has 29 columns but the model compares with 30 landmarks"):
+        model.predict(distances[N:, columns[1:]])
+
+
+def test_rectangles_cross_validate(data, distances, columns):
+    scores = cross_val_score(classifier(cv=3), distances[:, columns], data[1], cv=3)
+    assert scores.mean() > 0.6
+
+
+# ---- streams ----------------------------------------------------------------------------------------------------
+
+
+def test_dask_arrays_and_memory_maps_give_the_same_model(data, distances, columns, model, tmp_path, monkeypatch):
+    da = pytest.importorskip("dask.array")
+    X, y = data
+    C, new = np.array(distances[:N, columns]), distances[N:, columns]
+    expected = model.predict_proba(new)
+    lazy = classifier().fit(da.from_array(C, chunks=(37, 11)), y[:N])
+    np.testing.assert_allclose(lazy.predict_proba(da.from_array(new, chunks=(13, M))).compute(), expected, atol=1e-8)
+    np.save(tmp_path / "C.npy", C)
+    mapped = classifier().fit(np.load(tmp_path / "C.npy", mmap_mode="r"), y[:N])
+    np.testing.assert_allclose(mapped.predict_proba(new), expected, atol=1e-8)
+    kernel = {"kernel": TL1(9.0)}
+    direct = classifier(**kernel).fit(X[:N], y[:N]).predict_proba(X[N:])
+    lazy = classifier(**kernel).fit(da.from_array(X[:N], chunks=(50, 5)), y[:N])
+    np.testing.assert_allclose(lazy.predict_proba(X[N:]), direct, atol=1e-8)
+    with pytest.raises(TypeError, match="needs its data in memory"):
+        classifier(n_landmarks=None, **kernel).fit(da.from_array(X[:N], chunks=(50, 5)), y[:N])
+
+
+def test_many_rows_are_judged_by_some(data, distances, columns, model, monkeypatch):
+    monkeypatch.setattr(few, "n_judged", lambda n, q: 80)
+    monkeypatch.setattr(few, "n_points", lambda n: 50)
+    some = classifier().fit(distances[:N, columns], data[1][:N])
+    assert len(some.out_of_fold_.rows) == 80 == len(some.out_of_fold_.prediction)
+    assert set(columns) <= set(some.out_of_fold_.rows)
+    assert some.score(distances[N:, columns], data[1][N:]) > model.score(distances[N:, columns], data[1][N:]) - 0.15
+
+
+# ---- automatic, sparse, told ------------------------------------------------------------------------------------
+
+
+def test_auto_turns_to_landmarks_and_says_so(data, monkeypatch):
+    X, y = data
+    auto = SimilarityClassifierCV(TL1(9.0), random_state=0)
+    assert auto.fit(X[:N], y[:N]).landmarks_ is None
+    monkeypatch.setattr(estimators, "_ALL_ITEMS", 100)
+    with pytest.warns(UserWarning, match=r"compares the 120 items with 40 landmarks only: .*up to 100 items"):
+        assert len(auto.fit(X[:N], y[:N]).landmarks_) == 40
+    monkeypatch.setattr(estimators, "_ALL_ITEMS", 5000)
+    monkeypatch.setattr(estimators, "_ALL_SECONDS", 0.0)
+    monkeypatch.setattr(estimators, "_AUTO_LANDMARKS", 30)
+    slow = SimilarityClassifierCV(lambda a, b: float(np.abs(a - b).sum()), random_state=0)
+    with pytest.warns(UserWarning, match=r"would take about \d+ minutes"):
+        assert len(slow.fit(list(X[:N]), y[:N]).landmarks_) == 30
+    with config_context(memory_limit="900kB"), pytest.warns(UserWarning, match=r"need .* of memory and the budget is"):
+        assert auto._too_much(auto.kernel, X[:N], N)
+        warnings_of = auto._wanted_landmarks(auto.kernel, X[:N], N)
+    assert warnings_of.number == 30
+
+
+def test_sparsify_keeps_few_items(data, distances):
+    X, y = data
+    for kernel, rows, new in (("precomputed", distances[:N, :N], distances[N:, :N]), (TL1(9.0), X[:N], X[N:])):
+        full = SimilarityClassifierCV(kernel, random_state=0).fit(rows, y[:N])
+        small = full.sparsify(20, rows, y[:N])
+        assert len(small.landmarks_) == 20 and full.landmarks_ is None
+        assert small.score(new, y[N:]) > full.score(new, y[N:]) - 0.15
+        with pytest.raises(ValueError, match="fitted on all comparisons"):
+            small.sparsify(5, rows, y[:N])
+    assert small.predict(X[N:]).shape == (40,)
+
+
+def test_numbers_and_what_more_landmarks_bring(data):
+    X = data[0]
+    y = np.sin(X[:, 0]) + X[:, 1]
+    model = SimilarityRegressorCV(TL1(9.0), n_landmarks=40, random_state=0).fit(X[:N], y[:N])
+    assert model.score(X[N:], y[N:]) > 0.7
+    assert list(model.landmark_curve_) == [10, 20, 40]
+    assert model.landmark_curve_[40] < model.landmark_curve_[10]
+    wild = y.copy()
+    wild[:2] += 100.0
+    fenced = SimilarityRegressorCV(TL1(9.0), n_landmarks=40, random_state=0).fit(X[:N], wild[:N])
+    assert fenced.n_fenced_ == 2
+    assert fenced.score(X[N:], y[N:]) > 0.6
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_hardly_any_landmarks_and_equal_columns(data, distances, m):
+    y = data[1]
+    model = classifier(input="distance", n_landmarks=m).fit(distances[:N, :m], y[:N])
+    assert np.all(np.isfinite(model.predict_proba(distances[N:, :m])))
+    flat = classifier(input="similarity", n_landmarks=3).fit(np.ones((N, 3)), y[:N])
+    np.testing.assert_allclose(flat.predict_proba(np.ones((2, 3))).sum(axis=1), 1.0)
+
+
+def test_a_pair_function_object_is_not_tried_on_pairs(data):
+    X, y = data
+    function = Counted()
+    SimilarityClassifierCV(PairFunction(function), n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+    assert function.calls == N * M

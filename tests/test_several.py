@@ -1,0 +1,143 @@
+"""Several similarities of the same items: weights over their stacks, the sum, inputs and errors."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.model_selection import cross_val_score
+
+from mercerless import SimilarityClassifierCV, SimilarityRegressorCV
+from mercerless.kernels import TL1, Gaussian
+from mercerless.selection.averaging import mix
+
+N = 90
+
+
+@pytest.fixture(scope="module")
+def data():
+    X, y = make_classification(120, 6, n_informative=5, n_redundant=0, n_classes=3, random_state=0)
+    random = np.random.default_rng(0)
+    noise = np.abs(random.normal(size=(120, 120)))
+    noise = noise + noise.T
+    np.fill_diagonal(noise, 0.0)
+    matrices = {
+        "first": np.abs(X[:, None, :3] - X[None, :, :3]).sum(axis=2),
+        "second": np.abs(X[:, None, 3:] - X[None, :, 3:]).sum(axis=2),
+        "noise": noise,
+    }
+    return X, y, matrices
+
+
+def part(matrices, rows, columns=slice(0, N)):
+    return {name: D[rows, columns] for name, D in matrices.items()}
+
+
+@pytest.fixture(scope="module")
+def model(data):
+    _, y, matrices = data
+    return SimilarityClassifierCV("precomputed", random_state=0).fit(part(matrices, slice(0, N)), y[:N])
+
+
+def test_weights_say_which_similarity_is_worth_computing(data, model):
+    _, y, matrices = data
+    scores = model.similarity_scores_
+    assert list(scores) == ["first", "second", "noise", "sum", "stack"]
+    np.testing.assert_allclose(model.weights_.sum(), 1.0)
+    assert scores["noise"]["weight"] < 0.2 and scores["noise"]["log_loss"] > scores["first"]["log_loss"]
+    assert scores["stack"]["log_loss"] <= min(row["log_loss"] for row in scores.values()) + 0.02
+    new = part(matrices, slice(N, None))
+    single = {name: model.similarities_[name].score(new[name], y[N:]) for name in matrices}
+    assert model.score(new, y[N:]) > max(single.values()) - 0.05
+    np.testing.assert_allclose(model.predict_proba(new).sum(axis=1), 1.0)
+    assert model.out_of_fold_.prediction.shape == (N, 3)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))
+
+
+def test_a_list_equals_a_dict_in_any_order(data, model):
+    _, y, matrices = data
+    expected = model.predict_proba(part(matrices, slice(N, None)))
+    names = list(matrices)
+    rows, new = (list(part(matrices, part_of).values()) for part_of in (slice(0, N), slice(N, None)))
+    listed = SimilarityClassifierCV("precomputed", random_state=0).fit(rows, y[:N])
+    np.testing.assert_allclose(listed.predict_proba(new), expected, atol=1e-10)
+    turned = {name: matrices[name] for name in ("second", "first", "noise")}
+    other = SimilarityClassifierCV("precomputed", random_state=0).fit(part(turned, slice(0, N)), y[:N])
+    np.testing.assert_allclose(other.predict_proba(part(matrices, slice(N, None))), expected, atol=1e-8)
+    assert names == ["first", "second", "noise"]
+
+
+def test_kernels_and_functions_of_the_same_items(data):
+    X, y, _ = data
+    kernels = {"tl1": TL1(9.0), "gaussian": Gaussian(2.0), "function": lambda a, b: float(np.abs(a - b).max())}
+    model = SimilarityClassifierCV(kernels, cv=3, random_state=0).fit(X[:N], y[:N])
+    given = {name: model.similarities_[name].kernel_ for name in kernels}
+    matrices = {name: kernel(X[:N]) for name, kernel in given.items()}
+    other = SimilarityClassifierCV("precomputed", cv=3, random_state=0).fit(matrices, y[:N])
+    new = {name: kernel(X[N:], X[:N]) for name, kernel in given.items()}
+    np.testing.assert_allclose(other.predict_proba(new), model.predict_proba(X[N:]), atol=1e-8)
+    assert model.similarities_["function"].input_ == "distance"
+    scores = cross_val_score(SimilarityClassifierCV([TL1(9.0), Gaussian(2.0)], cv=3, random_state=0), X, y, cv=3)
+    assert scores.mean() > 0.5
+
+
+def test_numbers_and_landmarks(data):
+    X, _, matrices = data
+    y = X[:, 0] + X[:, 4]
+    model = SimilarityRegressorCV("precomputed", random_state=0).fit(part(matrices, slice(0, N)), y[:N])
+    assert model.score(part(matrices, slice(N, None)), y[N:]) > 0.5
+    assert model.similarity_scores_["stack"]["r2"] > 0.5
+    kernels = [TL1(9.0), Gaussian(2.0)]
+    few = SimilarityRegressorCV(kernels, n_landmarks=30, random_state=0).fit(X[:N], y[:N])
+    first, second = few.similarities_.values()
+    np.testing.assert_array_equal(first.landmarks_, second.landmarks_)
+    assert len(first.landmarks_) == 30 and few.score(X[N:], y[N:]) > 0.5
+
+
+def test_bad_input_is_named(data, model):
+    _, y, matrices = data
+    auto = SimilarityClassifierCV("precomputed", random_state=0)
+    rows, new = part(matrices, slice(0, N)), part(matrices, slice(N, None))
+    with pytest.raises(ValueError, match=r"disagree in size: 'second' has 80 items but y has 90 labels"):
+        auto.fit(rows | {"second": rows["second"][:80, :80]}, y[:N])
+    with pytest.raises(ValueError, match=r"Similarity 'second' is missing from X, which has 'first', 'noise'"):
+        model.predict({"first": new["first"], "noise": new["noise"]})
+    with pytest.raises(ValueError, match=r"X has 2 matrices but there are 3 similarities"):
+        model.predict([new["first"], new["noise"]])
+    with pytest.raises(ValueError, match=r"disagree in size: 'second' has 10 new items, those before 30"):
+        model.predict(new | {"second": new["second"][:10]})
+    broken = rows["first"].copy()
+    broken[3, 4] = np.nan
+    with pytest.raises(ValueError, match=r"Similarity 'first':.*NaN"):
+        auto.fit(rows | {"first": broken}, y[:N])
+    with pytest.raises(ValueError, match=r"none of them 'sum'"):
+        auto.fit({"sum": rows["first"]}, y[:N])
+    with pytest.raises(ValueError, match="several take no symmetrize"):
+        SimilarityClassifierCV("precomputed", symmetrize=True).fit(rows, y[:N])
+    with pytest.raises(ValueError, match="reverse is for one"):
+        model.predict(new, reverse=new["first"])
+    with pytest.raises(ValueError, match="of one similarity"):
+        model.sparsify(5, rows, y[:N])
+
+
+def test_own_similarities_that_differ_must_be_given(data):
+    X, y, matrices = data
+    K = X @ X.T
+    model = SimilarityClassifierCV("precomputed", input={"dot": "similarity"}, cv=3, random_state=0)
+    model.fit({"dot": K[:N, :N], "first": matrices["first"][:N, :N]}, y[:N])
+    new = {"dot": K[N:, :N], "first": matrices["first"][N:, :N]}
+    with pytest.raises(ValueError, match=r"own similarities k\(x, x\) of similarity 'dot' are needed"):
+        model.predict(new)
+    assert model.predict(new, diag={"dot": np.diagonal(K)[N:]}).shape == (30,)
+
+
+def test_mixture_minimizes_the_pulled_brier_score():
+    random = np.random.default_rng(0)
+    Y = np.where(np.eye(3)[random.integers(3, size=60)] > 0, 1.0, -1.0)
+    P = random.dirichlet(np.ones(3), size=(4, 60))
+    P[1] = 0.6 * (Y > 0) + 0.4 * P[1]
+    found = mix(P, Y, np.ones(60), ["a", "b", "c", "d"], True)
+    assert found.weights.argmax() == 1 and found.temperature > 1.0
+    np.testing.assert_allclose(found(P), found.out_of_fold)
+    assert found.scores["stack"]["accuracy"] == pytest.approx(np.mean(found(P).argmax(1) == Y.argmax(1)))
