@@ -27,7 +27,7 @@ from mercerless.comparison.records import Record, Store, Task
 from mercerless.comparison.result import Comparison, compare, compare_problem
 from mercerless.comparison.schedule import Run, outer_folds, possible_parts, take_part
 from mercerless.comparison.words import parse_budget
-from mercerless.comparison.workers import Finished, Here
+from mercerless.comparison.workers import Finished, Here, Job, Processes, _read_results
 from mercerless.datasets import load_digit_shapes, make_balls3d
 from mercerless.spectra import DissimilarityKernel, indefiniteness
 
@@ -388,31 +388,31 @@ class Clock:
 class FakeWorkers(Here):
     """Workers whose jobs take seconds on a clock of their own, and are stopped at their limits."""
 
-    def __init__(self, clock, seconds):
+    def __init__(self, clock, seconds, growth):
         super().__init__(None)
-        self.clock, self.seconds = clock, seconds
+        self.clock, self.seconds, self.growth = clock, seconds, growth
 
     def start(self, job, limit=np.inf):
         if job.function is schedule.judge:
-            self.finished.append(Finished(job, None))
+            self.finished.append(Finished(job, []))
             return
         records = []
         for learner, task in job.arguments[0]:
-            cost = self.seconds[learner.name] * task.part**2
+            cost = self.seconds[learner.name] * task.part**self.growth
             record = Record(task, round(80 * task.part), {"accuracy": 0.5}, fit_time=cost, target=np.zeros(20))
             records.append(record)
         cost = sum(record.fit_time for record in records)
         self.clock.now += min(cost, limit)
-        self.finished.append(Finished(job, records if cost <= limit else None))
+        self.finished.append(Finished(job, records) if cost <= limit else Finished(job, [], "late"))
 
 
-def fake_run(monkeypatch, seconds, budget, **more):
-    """A run whose learners take the given seconds at full size, growing with the square of the training set."""
+def fake_run(monkeypatch, seconds, budget, growth=2.0, **more):
+    """A run whose learners take the given seconds at full size, growing with a power of the training set."""
     clock = Clock()
     problem = make_problem(SHAPES.D, SHAPES.target % 2)
     monkeypatch.setattr(schedule.time, "perf_counter", clock)
     learners = select_learners(problem, tuple(seconds))[0]
-    workers = FakeWorkers(clock, seconds)
+    workers = FakeWorkers(clock, seconds, growth)
     run = Run(Setting(problem, "accuracy"), learners, budget, workers=workers, started=0.0, **more)
     return run.go(), clock
 
@@ -621,7 +621,7 @@ def test_words_on_the_negative_part_do_not_contradict_each_other():
 def test_nothing_shared_stays_behind():
     problem = make_problem(SHAPES.D, SHAPES.target)
     learner = next(learner for learner in select_learners(problem)[0] if learner.name == "svm-flip")
-    records = schedule.run_batch(Setting(problem, "accuracy"), [(learner, Task("svm-flip", 0, 0))])
+    records = list(schedule.run_batch(Setting(problem, "accuracy"), [(learner, Task("svm-flip", 0, 0))]))
     assert records[0].scores and not learners._MEMORY.results
 
 
@@ -649,6 +649,42 @@ def test_a_learner_goes_on_to_the_largest_part_that_fits(monkeypatch):
     run, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 1.0, "krein-ridge": 1.0}, 1000.0, curves=False)
     parts = [task.part for task in run.store.records if task.learner == "krein-ridge" and task.repeat == 0]
     assert len(set(parts)) == 2 and parts.count(1.0) == 5
+
+
+def test_a_larger_part_that_costs_little_more_is_taken(monkeypatch):
+    """A search on a fixed number of items makes the cost flat: no share of the time argues for fewer items."""
+    run, clock = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 3.0, "krein-ridge": 4.0}, 80.0, growth=0.1)
+    assert clock.now < 80
+    assert all(Task(name, 0, fold) in run.store.records for name in ("neighbors", "krein-ridge") for fold in range(5))
+
+
+def test_where_time_is_short_all_learners_have_about_as_many_splits(monkeypatch):
+    seconds = {"dummy": 0.01, "neighbors": 9.0, "features": 10.0, "krein-ridge": 11.0, "stack": 12.0}
+    run, clock = fake_run(monkeypatch, seconds, 60.0, growth=1.0)
+    counts = [sum(task.learner == name for task in run.store.records) for name in seconds]
+    assert clock.now < 61 and max(counts[1:]) - min(counts[1:]) <= 1 and min(counts[1:]) >= 2
+
+
+def one_then_sleep(shared):
+    yield shared + 1
+    time.sleep(3600)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("limit", "end"), [(np.inf, "stopped"), (0.0, "late")])
+def test_what_a_stopped_job_has_finished_is_kept(limit, end):
+    workers = Processes(41, 1)
+    try:
+        while not workers.free:
+            workers.wait(1.0)
+        workers.start(Job("group", one_then_sleep))
+        while not _read_results(workers.slots[0].results):
+            time.sleep(0.05)
+        workers.slots[0].limit = limit
+        finished = workers.stop() if end == "stopped" else workers.wait(60.0)
+        assert [(job.results, job.end) for job in finished] == [([42], end)]
+    finally:
+        workers.close()
 
 
 def test_a_guess_alone_is_no_comparison():

@@ -31,6 +31,7 @@ from mercerless._blocks import reduce_rows
 from mercerless.comparison.learners import Setting
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.schedule import run_batch
+from mercerless.comparison.workers import _numbered
 from mercerless.kernels import TL1, Gaussian, GaussianHyper
 
 dask = pytest.importorskip("dask")
@@ -252,7 +253,7 @@ def test_data_travel_once(client, monkeypatch):
     setting, packed = Setting(make_problem(X, y), "accuracy"), []
     monkeypatch.setattr(Setting, "__getstate__", lambda self: packed.append(self) or vars(self), raising=False)
     with joblib.parallel_config(backend="dask"):
-        joblib.Parallel()(joblib.delayed(run_batch)(setting, []) for _ in range(12))
+        joblib.Parallel()(joblib.delayed(_numbered)(0, run_batch, setting, ([],)) for _ in range(12))
     assert 1 <= len(packed) <= 2
 
 

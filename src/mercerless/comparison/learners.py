@@ -41,8 +41,11 @@ from mercerless.spectra import Indefiniteness, SpectrumTransformer, decompose, i
 STEPS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
-#: Above this many training items learners have their forms for many, and searches run on one part of the items.
+#: Above this many training items (half as many of a matrix, which is decomposed again and again) learners have their
+#: forms for many, and searches run on one part of the items.
 LARGE = 2000
+#: Landmarks, and items in a part, of the learners' forms for many items.
+LANDMARKS, PART_ITEMS = 500, 1000
 #: Items that such a search trains on; twice as many test it.
 SEARCH_ITEMS = 1500
 #: The spectrum is that of at most this many items: it is computed before anything is run.
@@ -92,13 +95,9 @@ class Setting:
 
     @property
     def is_large(self) -> bool:
-        """Whether there are so many training items that learners have their forms for many."""
-        return self.n_items > LARGE
-
-    @property
-    def searches_parts(self) -> bool:
-        """Whether searches run on one part of the items: of large data also where few of its items train."""
-        return max(self.n_items, 0.8 * len(self.problem.y)) > LARGE
+        """Whether learners have their forms for many items: of large data also where few of its items train."""
+        most = LARGE // 2 if self.problem.is_matrix else LARGE
+        return max(self.n_items, 0.8 * len(self.problem.y)) > most
 
     @property
     def is_indefinite(self) -> bool:
@@ -123,9 +122,19 @@ class Setting:
         return float(_round(max(repaired.mean(), 1e-3 * np.abs(s).mean(), np.finfo(float).tiny)))
 
     @property
-    def spread(self) -> float:
-        """Standard deviation of numeric targets, the unit of their errors."""
-        return float(_round(np.std(self.problem.y)))
+    def unit(self) -> float:
+        """The unit of errors, and of penalties on them: the standard deviation of numeric targets, 1 for classes."""
+        return 1.0 if self.problem.is_classification else float(_round(np.std(self.problem.y)))
+
+    @property
+    def n_landmarks(self) -> int:
+        """How many landmarks stand for many items: fewer where only a part of them trains."""
+        return min(LANDMARKS, max(100, self.n_items // 4))
+
+    @property
+    def n_parts(self) -> int:
+        """How many parts of a thousand items the training items make."""
+        return -(-self.n_items // PART_ITEMS)
 
     def choose(self, classifier: Any, regressor: Any) -> Any:
         """Return the one for the task."""
@@ -139,9 +148,7 @@ class Setting:
         if isinstance(estimator, Pipeline):
             grid = {f"{estimator.steps[-1][0]}__{name}": values for name, values in grid.items()}
         train = min(SEARCH_ITEMS, self.n_items // 2)
-        return GridSearchCV(
-            estimator, grid, scoring=self.scoring, cv=self.hold_out(train) if self.searches_parts else 5
-        )
+        return GridSearchCV(estimator, grid, scoring=self.scoring, cv=self.hold_out(train) if self.is_large else 5)
 
     def hold_out(self, train: int) -> BaseShuffleSplit:
         """Return a random part to train on and another, of at most ``2 * SEARCH_ITEMS``, to test on."""
@@ -186,6 +193,8 @@ class Learner:
     complexity : int
         Of two learners with equal scores the simpler one is recommended: 0 a guess, neighbors or a linear model, 1 a
         kernel machine, 2 what adapts its kernel or combines many models.
+    growth : float
+        With what power of the number of items the time of its form for many grows, from a thousand on.
     """
 
     name: str
@@ -197,6 +206,7 @@ class Learner:
     takes: str = "symmetric"
     group: str = ""
     complexity: int = 1
+    growth: float = 1.0
 
     def build(self, setting: Setting) -> BaseEstimator:
         """Return the unfitted estimator, after the preprocessing that a table of more than numbers needs."""
@@ -259,16 +269,11 @@ def _machine(mode: str) -> Callable[[Setting], GridSearchCV]:
     """A support vector machine on the matrix with its spectrum repaired by `mode`."""
 
     def build(setting: Setting) -> GridSearchCV:
-        unit = 1.0 / setting.scale(mode)
-        if setting.problem.is_classification:
-            machine, grid = SVC(kernel="precomputed"), {"C": _listed(unit * np.logspace(-2, 3, 6))}
-        else:
-            machine = SVR(kernel="precomputed")
-            grid = {
-                "C": _listed(setting.spread * unit * np.logspace(-1, 3, 5)),
-                "epsilon": _listed(setting.spread * np.array([0.03, 0.1, 0.3])),
-            }
-        machine.set_params(max_iter=100_000)
+        machine = setting.choose(SVC, SVR)(kernel="precomputed", max_iter=100_000)
+        powers = setting.choose(np.logspace(-2, 3, 6), np.logspace(-1, 3, 5))
+        grid = {"C": _listed(setting.unit / setting.scale(mode) * powers)}
+        if not setting.problem.is_classification:
+            grid["epsilon"] = _listed(setting.unit * np.array([0.03, 0.1, 0.3]))
         repair = () if mode == "raw" else (SpectrumTransformer(mode),)
         return setting.search(_steps(setting, *repair, machine), grid)
 
@@ -282,11 +287,11 @@ def _linear(setting: Setting) -> GridSearchCV:
 
 
 def _vector_machine(setting: Setting) -> GridSearchCV:
-    gammas = _listed(np.array([0.03, 0.1, 0.3, 1.0, 3.0]) / setting.problem.n_features)
-    if setting.problem.is_classification:
-        return setting.search(_scaled(SVC()), {"C": [0.1, 1.0, 10.0, 100.0, 1000.0], "gamma": gammas})
-    grid = {"C": _listed(setting.spread * np.array([0.1, 1.0, 10.0, 100.0, 1000.0])), "gamma": gammas}
-    machine = SVR(epsilon=float(_round(0.03 * setting.spread)), max_iter=1_000_000)
+    """Exact also for many items: machines on parts, or landmarks, of 16,000 do no better than one of 4000 that takes as
+    long."""
+    machine = setting.choose(SVC(), SVR(epsilon=float(_round(0.03 * setting.unit)), max_iter=1_000_000))
+    strengths, widths = np.array([0.1, 1.0, 10.0, 100.0, 1000.0]), np.array([0.03, 0.1, 0.3, 1.0, 3.0])
+    grid = {"C": _listed(setting.unit * strengths), "gamma": _listed(widths / setting.problem.n_features)}
     return setting.search(_scaled(machine), grid)
 
 
@@ -298,7 +303,7 @@ def _kernel_ridge(kernel: str) -> Callable[[Setting], GridSearchCV]:
         alphas = [1e-4, 1e-3, 1e-2, 0.1, 1.0]
         if not setting.is_large:
             return setting.search(_scaled(KernelRidge(kernel=kernel)), {"alpha": alphas, "gamma": gammas})
-        landmarks = Nystroem(kernel, n_components=LANDMARKS, random_state=setting.random_state)
+        landmarks = Nystroem(kernel, n_components=setting.n_landmarks, random_state=setting.random_state)
         search = setting.search(make_pipeline(StandardScaler(), landmarks, Ridge()), {"alpha": alphas})
         return search.set_params(param_grid={**search.param_grid, "nystroem__gamma": gammas})
 
@@ -308,7 +313,7 @@ def _kernel_ridge(kernel: str) -> Callable[[Setting], GridSearchCV]:
 def _boosting(setting: Setting) -> GridSearchCV:
     boosting = setting.choose(HistGradientBoostingClassifier, HistGradientBoostingRegressor)
     grid: dict[str, list] = {"learning_rate": [0.05, 0.15], "max_leaf_nodes": [4, 12, 31]}
-    if setting.searches_parts:
+    if setting.is_large:
         return setting.search(boosting(max_iter=500, early_stopping=True, random_state=setting.random_state), grid)
     return setting.search(boosting(max_iter=150, random_state=setting.random_state), grid)
 
@@ -318,7 +323,7 @@ def _features(setting: Setting) -> GridSearchCV:
     linear = setting.choose(LogisticRegression(max_iter=1000), Ridge())
     grid = setting.choose({"C": [1e-4, 1e-3, 0.01, 0.1, 1.0]}, {"alpha": [1.0, 10.0, 100.0, 1e3, 1e4]})
     landmarks: dict[str, Any] = (
-        {"n_landmarks": LANDMARKS, "random_state": setting.random_state} if setting.is_large else {}
+        {"n_landmarks": setting.n_landmarks, "random_state": setting.random_state} if setting.is_large else {}
     )
     return setting.search(make_pipeline(SimilarityFeatures("precomputed", **landmarks), StandardScaler(), linear), grid)
 
@@ -329,13 +334,13 @@ def _krein_ridge(setting: Setting) -> BaseEstimator:
 
 
 def _krein_machine(setting: Setting) -> GridSearchCV:
-    unit = 1.0 / setting.scale("flip")
+    unit = setting.unit / setting.scale("flip")
     if setting.problem.is_classification:
-        machine, grid = KreinSVC("precomputed", max_iter=100_000), {"C": _listed(unit * np.logspace(-1, 2, 4))}
+        machine, powers = KreinSVC("precomputed", max_iter=100_000), np.logspace(-1, 2, 4)
     else:
-        machine = KreinSVR("precomputed", epsilon=float(_round(0.05 * setting.spread)), max_iter=100_000)
-        grid = {"C": _listed(setting.spread * unit * np.logspace(-1, 3, 5))}
-    return setting.search(_steps(setting, machine), {**grid, "negative_penalty": [1.0, 10.0]})
+        machine = KreinSVR("precomputed", epsilon=float(_round(0.05 * setting.unit)), max_iter=100_000)
+        powers = np.logspace(-1, 3, 5)
+    return setting.search(_steps(setting, machine), {"C": _listed(unit * powers), "negative_penalty": [1.0, 10.0]})
 
 
 def _stack(setting: Setting) -> BaseEstimator:
@@ -350,7 +355,9 @@ def _directed_ridge(setting: Setting) -> BaseEstimator:
 
 
 def _learned_kernel(setting: Setting) -> Pipeline:
-    return _scaled(setting.choose(HyperClassifier, HyperRegressor)(random_state=setting.random_state))
+    """A learned kernel; for many items learned from a thousand, chosen on two folds."""
+    few: dict[str, Any] = {"max_samples": PART_ITEMS, "n_components": 300, "cv": 2} if setting.is_large else {}
+    return _scaled(setting.choose(HyperClassifier, HyperRegressor)(random_state=setting.random_state, **few))
 
 
 def _indefinite_ridge(setting: Setting) -> GridSearchCV:
@@ -361,40 +368,36 @@ def _indefinite_ridge(setting: Setting) -> GridSearchCV:
 
 
 def _gaussian_ridge(setting: Setting) -> GridSearchCV:
-    widths = np.array([0.4, 0.7, 1.3, 2.2, 4.0]) * np.sqrt(setting.problem.n_features)
-    ridge = KreinRidgeClassifier(**_landmarks(setting))
-    return setting.search(_scaled(ridge), {"kernel": [Gaussian(width) for width in _listed(widths)]})
+    widths = np.array([0.4, 1.0, 2.5] if setting.is_large else [0.4, 0.7, 1.3, 2.2, 4.0])
+    kernels = [Gaussian(width) for width in _listed(widths * np.sqrt(setting.problem.n_features))]
+    return setting.search(_scaled(KreinRidgeClassifier(**_landmarks(setting))), {"kernel": kernels})
 
 
 def _landmarks(setting: Setting) -> dict[str, Any]:
     """The parameters of a Krein ridge: on landmarks for many items."""
-    return {"n_landmarks": LANDMARKS if setting.is_large else "auto", "random_state": setting.random_state}
+    return {"n_landmarks": setting.n_landmarks if setting.is_large else "auto", "random_state": setting.random_state}
 
 
 def _local(setting: Setting) -> Pipeline:
     """LAB; for many items with fewer support points, whose bandwidths are learned on blocks of the rows."""
-    few: dict[str, Any] = {"n_support": 50, "max_rows": LARGE, "max_iter": 50} if setting.searches_parts else {}
+    few: dict[str, Any] = {"n_support": 50, "max_rows": LARGE, "max_iter": 50} if setting.is_large else {}
     return _scaled(setting.choose(LABClassifier, LABRegressor)(random_state=setting.random_state, **few))
 
 
 def _adapted(setting: Setting) -> GridSearchCV:
     """DANK; for many items on parts of a thousand, whose width is chosen on one half of the items."""
-    unit = 1.0 if setting.problem.is_classification else setting.spread
     if setting.problem.is_classification:
         machine = DANKClassifier(random_state=setting.random_state)
     else:
-        machine = DANKRegressor(epsilon=float(_round(0.1 * setting.spread)), random_state=setting.random_state)
+        machine = DANKRegressor(epsilon=float(_round(0.1 * setting.unit)), random_state=setting.random_state)
     if not setting.is_large:
-        grid = {"C": _listed(unit * np.array([1.0, 10.0, 100.0])), "adaptivity": [0.1, 0.5]}
+        grid = {"C": _listed(setting.unit * np.array([1.0, 10.0, 100.0])), "adaptivity": [0.1, 0.5]}
         return setting.search(_scaled(machine), grid)
-    machine.set_params(C=float(_round(10.0 * unit)), n_parts=-(-setting.n_items // PART_ITEMS))
+    machine.set_params(C=float(_round(10.0 * setting.unit)), n_parts=setting.n_parts)
     widths = np.array([0.15, 0.4, 1.0]) * np.sqrt(setting.problem.n_features)
     search = setting.search(_scaled(machine), {"kernel": [Gaussian(width) for width in _listed(widths)]})
     return search.set_params(cv=setting.hold_out(setting.n_items // 2))
 
-
-#: Landmarks, and items in a part, of the learners' forms for many items.
-LANDMARKS, PART_ITEMS = 500, 1000
 
 #: Every competitor, cheap ones first: with a short budget the last ones have their turn last.
 LEARNERS: tuple[Learner, ...] = (
@@ -411,17 +414,29 @@ LEARNERS: tuple[Learner, ...] = (
     Learner("stack", "Automatic stack", "mercerless", _stack, complexity=2),
     Learner("asymmetric", "Asymmetric ridge", "mercerless", _directed_ridge, takes="directed"),
     Learner("dummy", "Constant guess", "baseline", _dummy, "table", complexity=0),
-    Learner("neighbors", "Nearest neighbors", "baseline", _neighbors, "table", complexity=0),
-    Learner("linear", "Linear model", "baseline", _linear, "table", complexity=0),
-    Learner("svm-gaussian", "SVM with Gaussian kernel", "baseline", _vector_machine, "table"),
-    Learner("ridge-gaussian", "Gaussian kernel ridge", "baseline", _kernel_ridge("rbf"), "table", "regression"),
-    Learner("ridge-laplace", "Laplace kernel ridge", "baseline", _kernel_ridge("laplacian"), "table", "regression"),
-    Learner("ridge-gaussian", "Gaussian kernel ridge", "baseline", _gaussian_ridge, "table", "classification"),
-    Learner("krein-ridge", "Krein ridge with TL1 kernel", "mercerless", _indefinite_ridge, "table"),
-    Learner("lab", "Locally adaptive bandwidths", "mercerless", _local, "table", complexity=2),
-    Learner("boosting", "Gradient boosting", "baseline", _boosting, "table", complexity=2),
+    Learner("neighbors", "Nearest neighbors", "baseline", _neighbors, "table", complexity=0, growth=0.6),
+    Learner("linear", "Linear model", "baseline", _linear, "table", complexity=0, growth=0.3),
+    Learner("svm-gaussian", "SVM with Gaussian kernel", "baseline", _vector_machine, "table", growth=1.4),
+    Learner(
+        "ridge-gaussian", "Gaussian kernel ridge", "baseline", _kernel_ridge("rbf"), "table", "regression", growth=0.3
+    ),
+    Learner(
+        "ridge-laplace",
+        "Laplace kernel ridge",
+        "baseline",
+        _kernel_ridge("laplacian"),
+        "table",
+        "regression",
+        growth=0.3,
+    ),
+    Learner(
+        "ridge-gaussian", "Gaussian kernel ridge", "baseline", _gaussian_ridge, "table", "classification", growth=0.3
+    ),
+    Learner("krein-ridge", "Krein ridge with TL1 kernel", "mercerless", _indefinite_ridge, "table", growth=0.3),
+    Learner("lab", "Locally adaptive bandwidths", "mercerless", _local, "table", complexity=2, growth=0.2),
+    Learner("boosting", "Gradient boosting", "baseline", _boosting, "table", complexity=2, growth=0.3),
     Learner("dank", "Data-adaptive kernel", "mercerless", _adapted, "table", complexity=2),
-    Learner("hyper", "Learned kernel", "mercerless", _learned_kernel, "table", complexity=2),
+    Learner("hyper", "Learned kernel", "mercerless", _learned_kernel, "table", complexity=2, growth=0.3),
 )
 
 

@@ -36,7 +36,7 @@ from mercerless.comparison.negative import NegativePart, judge_negative_part
 from mercerless.comparison.problem import Problem, take
 from mercerless.comparison.records import Record, Store, Task
 from mercerless.comparison.words import duration
-from mercerless.comparison.workers import Finished, Job, WorkerEnded, make_workers
+from mercerless.comparison.workers import Finished, Job, make_workers
 from mercerless.selection.folds import Split, make_folds
 
 N_FOLDS = 5
@@ -278,18 +278,18 @@ def _ranking_scores(estimator, X_test, y_test) -> dict[str, float]:
 # ------------------------------------------------------------------------------------------------- the schedule
 
 
-def run_batch(setting: Setting, work: list[tuple[Learner, Task]]) -> list[Record]:
+def run_batch(setting: Setting, work: list[tuple[Learner, Task]]) -> Iterator[Record]:
     """Run tasks that share decompositions; what they shared is of no use to others and must not pile up in a worker."""
     try:
-        return [run_task(setting, learner, task) for learner, task in work]
+        yield from (run_task(setting, learner, task) for learner, task in work)
     finally:
         forget_decompositions()
 
 
-def judge(setting: Setting) -> NegativePart:
+def judge(setting: Setting) -> Iterator[NegativePart]:
     """Judge the negative part of the spectrum."""
     problem = setting.problem
-    return judge_negative_part(problem.similarities, problem.y, problem.is_classification, setting.random_state)
+    yield judge_negative_part(problem.similarities, problem.y, problem.is_classification, setting.random_state)
 
 
 class Step(NamedTuple):
@@ -356,7 +356,7 @@ class Run:
         self.failed: dict[str, str] = {}
         self.too_slow: dict[str, tuple[float, str]] = {}  # group: the part that it could not train on, and why
         self.negative: NegativePart | None = None
-        self.interrupted = self.generous = False
+        self.interrupted = False
         self.running: dict[Step, float] = {}  # with their time limits
         self.costs: dict[tuple[str, float], list[float]] = {}
         for record in self.store.records.values():
@@ -405,10 +405,12 @@ class Run:
                 workers.start(self._job(step), self.running[step])
             if not workers.ready and (step := self._simple_step()) is not None:
                 job = self._job(step)
-                self._take(Finished(job, job.function(self.setting, *job.arguments)))
+                self._take(Finished(job, list(job.function(self.setting, *job.arguments))))
                 continue
             for finished in workers.wait(self.remaining):
                 self._take(finished)
+        for finished in workers.stop():
+            self._take(finished)
 
     def _job(self, step: Step) -> Job:
         if step == JUDGE:
@@ -418,20 +420,20 @@ class Run:
 
     def _take(self, finished: Finished) -> None:
         """Keep what a worker brings."""
-        step, result = finished.job.name, finished.result
+        step = finished.job.name
         limit = self.running.pop(step, np.inf)
-        if step == JUDGE:
-            self.negative = result
-        elif result is None:
+        for result in finished.results:
+            if isinstance(result, NegativePart):
+                self.negative = result
+                continue
+            self.store.put(result)
+            self._note_cost(result)
+            if result.error is not None and self._is_final(result.task):
+                self.failed.setdefault(result.task.learner, result.error)
+        if finished.end == "late":
             self._give_up(step, f"took more than {duration(limit)}")
-        elif isinstance(result, WorkerEnded):
+        elif finished.end == "died":
             self._give_up(step, "ended its process, most likely because memory ran out")
-        else:
-            for record in result:
-                self.store.put(record)
-                self._note_cost(record)
-                if record.error is not None and self._is_final(record.task):
-                    self.failed.setdefault(record.task.learner, record.error)
         self._tell(step)
 
     def _give_up(self, step: Step, reason: str) -> None:
@@ -517,14 +519,14 @@ class Run:
         """The step that is worth most now; None where a running one must be known first."""
         judged = not self.setting.is_indefinite
         while True:
+            if not judged and all(map(self._is_scored, self.groups)):
+                judged = True
+                yield JUDGE
             step = self._first_score()
             if step is None and not judged:
                 step, judged = JUDGE, True
             if step is None and not self.running:
-                if self.generous:
-                    break
-                self.generous = True  # what no share is enough for may have all that is left
-                continue
+                break
             yield step
         scored = {group: size for group in self.groups if (size := self._level(group)) is not None}
         if self.curves:
@@ -549,20 +551,57 @@ class Run:
             yield from sorted(steps, key=lambda step: -seconds[step])
 
     def _first_score(self) -> Step | None:
-        """The cheapest step towards five splits of every learner at the largest size that it can afford.
+        """The next step towards five splits of every learner at the size that is planned for it.
 
-        What costs little, or will soon be too much, goes first, then what was never run, in the order of the list.
+        What costs little at full size goes first, then the learners with fewest splits, of those the cheapest:
+        whenever time runs out, all of them have about as many.
         """
-        candidates = [step for group in self.groups if (step := self._next_of(group)) and step not in self.running]
-        seconds = {step: self._seconds(step.group, step.part) for step in candidates}
+        planned = (self._next_of(group, size) for group, size in self._plan().items())
+        candidates = [step for step in planned if step is not None]
+        seconds = {step: self._seconds(step.group, step.part) for step in candidates}  # 0 where nothing is known
         fitting = [step for step in candidates if seconds[step] < self.remaining]
-        known = [step for step in fitting if seconds[step]]
-        cheapest = min(known, key=lambda step: seconds[step], default=None)
-        if cheapest is not None:
-            need = self._need(cheapest.group, cheapest.part)
-            if seconds[cheapest] < 0.02 * self.remaining or need > 0.3 * self.remaining * self.n_workers:
-                return cheapest
-        return next((step for step in fitting if not seconds[step]), cheapest)
+        whole = [step for step in fitting if seconds[step] and step.part == self._sizes_of(step.group)[-1]]
+        cheap = [step for step in whole if seconds[step] < 0.02 * self.remaining]
+        if cheap:
+            return min(cheap, key=seconds.__getitem__)
+        return min(fitting, key=lambda step: (step.fold % (N_FOLDS + 1), seconds[step]), default=None)
+
+    def _plan(self) -> dict[str, float]:
+        """The size of every group: first the smallest for all, then, while time is left, the larger one that adds most.
+
+        What a larger size adds is the logarithm of the items, for what it costs more. A size with splits beyond the
+        first is finished before another is begun.
+        """
+        possible = {group: sizes for group in self.groups if (sizes := self._possible_sizes(group))}
+        plan = {group: self._floor(group, sizes) for group, sizes in possible.items()}
+        left = 0.9 * self.remaining * self.n_workers
+        unknown = [group for group in plan if not self._seconds(group, plan[group])]
+        left *= 1.0 - len(unknown) / max(1, len(plan))
+        left -= sum(self._need(group, size) for group, size in plan.items() if group not in unknown)
+        growing = [group for group in plan if group not in unknown and not self._is_begun(group, plan[group])]
+        while True:
+            options = {}
+            for group in growing:
+                for size in (size for size in possible[group] if size > plan[group]):
+                    more = self._need(group, size) - self._need(group, plan[group])
+                    if more <= left and self._seconds(group, size) < self.remaining:
+                        options[group, size] = np.log(size / plan[group]) / max(more, 1e-9), more
+            if not options:
+                return plan
+            group, size = max(options, key=lambda option: options[option][0])
+            left -= options[group, size][1]
+            plan[group] = size
+
+    def _floor(self, group: str, sizes: list[float]) -> float:
+        """The size that is begun, or else done; the smallest where none is."""
+        begun = [size for size in sizes if self._is_begun(group, size)]
+        return begun[-1] if begun else max(self._level(group) or 0.0, sizes[0])
+
+    def _is_begun(self, group: str, size: float) -> bool:
+        """Whether some splits beyond the first are done, or running, and others are not."""
+        done = [self._is_done(step) for step in self._splits(group, size)]
+        running = [step in self.running for step in self._splits(group, size)]
+        return (any(done[1:]) or any(running[1:])) and not all(done)
 
     def _simple_step(self) -> Step | None:
         """What can be scored here while processes are starting, which takes long on a busy machine: the simplest."""
@@ -570,39 +609,14 @@ class Run:
         steps = (step for group in simple for step in self._splits(group, self._sizes_of(group)[0]))
         return next((step for step in steps if not self._is_done(step)), None)
 
-    def _next_of(self, group: str) -> Step | None:
-        """Try the largest size that is affordable on the first split, then run the others of the largest that is."""
-        sizes = self._possible_sizes(group)
-        grown = [size for size in sizes if self._is_done(Step(group, 0, 0, size))]
-        if not grown:
-            return Step(group, 0, 0, sizes[0]) if sizes else None
-        larger = [size for size in sizes if size > grown[-1] and self._is_affordable(group, size)]
-        if larger:
-            return Step(group, 0, 0, larger[-1])
-        size = next((size for size in reversed(grown) if self._is_affordable(group, size)), grown[0])
+    def _next_of(self, group: str, size: float) -> Step | None:
+        """The first split of a size, which tells what it takes, then the others; None while the first is running."""
         steps = self._splits(group, size)
+        if not self._is_done(steps[0]):
+            return None if any(step.group == group for step in self.running) else steps[0]
         if self.problem.y_test is not None:
             steps.append(Step(group, 0, -1, size))
         return next((step for step in steps if not self._is_done(step) and step not in self.running), None)
-
-    def _is_affordable(self, group: str, part: float) -> bool:
-        """Whether all splits of a size fit into the group's share: what the cheaper ones leave is shared equally.
-
-        What was begun beyond the first split only has to fit into the time that is left.
-        """
-        if any(self._is_done(step) or step in self.running for step in self._splits(group, part)[1:]):
-            return self._need(group, part) <= self.remaining * self.n_workers
-        left = 0.9 * self.remaining * self.n_workers
-        if self.generous:
-            return self._need(group, part) <= left and self._seconds(group, part) <= self.remaining
-        needs = {other: self._need(other, sizes[-1]) for other in self.groups if (sizes := self._possible_sizes(other))}
-        waiting = sorted((other for other in needs if needs[other] > 0 or other == group), key=needs.__getitem__)
-        for position, other in enumerate(waiting):
-            share = left / (len(waiting) - position)
-            if other == group:
-                break
-            left -= min(needs[other], share)
-        return self._need(group, part) <= share and self._seconds(group, part) <= self.remaining
 
     def _possible_sizes(self, group: str) -> list[float]:
         """Sizes below the one that took too long."""
@@ -610,9 +624,8 @@ class Run:
         return [size for size in self._sizes_of(group) if size < slow]
 
     def _need(self, group: str, part: float) -> float:
-        """Seconds that the splits of a size will still take; infinitely many where nothing is known."""
-        missing = sum(not self._is_done(step) for step in self._splits(group, part))
-        return missing * (self._seconds(group, part) or np.inf) if missing else 0.0
+        """Seconds that the splits of a size will still take; 0 where nothing is known."""
+        return self._seconds(group, part) * sum(not self._is_done(step) for step in self._splits(group, part))
 
     def _level(self, group: str) -> float | None:
         """The largest size at which all splits are done."""
@@ -622,29 +635,29 @@ class Run:
     def _note_cost(self, record: Record) -> None:
         """Remember what a fit took."""
         if record.is_split:
-            seconds = record.fit_time + record.predict_time * len(record.target)
+            seconds = record.fit_time + 2 * record.predict_time * len(record.target)  # once more for the scores
             self.costs.setdefault((record.task.learner, record.task.part), []).append(seconds)
 
     def _seconds(self, group: str, part: float) -> float:
         """Expected seconds of one split for the learners of a group; 0 where nothing is known."""
-        return sum(self._seconds_of(learner.name, part) for learner in self.groups.get(group, ()))
+        return sum(self._seconds_of(learner, part) for learner in self.groups.get(group, ()))
 
-    def _seconds_of(self, name: str, part: float) -> float:
+    def _seconds_of(self, learner: Learner, part: float) -> float:
         """Expected seconds of one split: as it was on this part, or grown from smaller ones; 0 where nothing is known.
 
-        The exponent of the growth is that between the two largest sizes known. From a single one it is 1, or
-        3/4 from a very small part, much of which is constant overhead: one split of a larger size will tell.
+        The exponent of the growth is that between the two largest sizes known. From a single one it is that of the
+        learner's form for many items, or 1: one split of a larger size will tell.
         """
-        known = {size: float(np.mean(seconds)) for (own, size), seconds in self.costs.items() if own == name}
+        known = {size: float(np.mean(seconds)) for (own, size), seconds in self.costs.items() if own == learner.name}
         if part in known or not known:
             return known.get(part, 0.0)
         sizes = sorted(size for size in known if size < part)
         if not sizes:
             return min(known.values())
-        growth = 0.75 if sizes[-1] < 0.125 else 1.0
+        growth = learner.growth if self.setting.is_large else 1.0
         if len(sizes) > 1:
             small, large = sizes[-2:]
-            growth = np.clip(np.log(known[large] / known[small]) / np.log(large / small), 0.5, 3.0)
+            growth = np.clip(np.log(known[large] / known[small]) / np.log(large / small), 0.1, 3.0)
         return known[sizes[-1]] * (part / sizes[-1]) ** growth
 
     def _limit(self, step: Step) -> float:
@@ -652,7 +665,8 @@ class Run:
         if not self.is_timed or step == JUDGE:
             return np.inf
         known = self._seconds(step.group, step.part)
-        return max(10.0, 3.0 * known, (0.1 if known else 0.25) * self.remaining)
+        share = self.remaining * self.n_workers / (1 + sum(not self._is_scored(group) for group in self.groups))
+        return max(10.0, 3.0 * known, share)
 
     def reasons(self) -> dict[str, str]:
         """Why a learner has no score, or not all, by name."""

@@ -6,15 +6,17 @@ All three take work with `start` while `free`, hand back what is finished with `
 from __future__ import annotations
 
 import os
+import pickle
 import queue
 import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, wait
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 import joblib
 from joblib import Parallel, delayed, effective_n_jobs
@@ -23,22 +25,19 @@ from joblib.parallel import get_active_backend
 
 
 class Job(NamedTuple):
-    """A call ``function(shared, *arguments)``, where `shared` is what every job needs, and what the caller calls it."""
+    """A call ``function(shared, *arguments)`` that yields results, and what the caller calls it."""
 
     name: Any
-    function: Callable[..., Any]
+    function: Callable[..., Iterator[Any]]
     arguments: tuple = ()
 
 
 class Finished(NamedTuple):
-    """A job and its result: None where it was stopped at its time limit, `WorkerEnded` where its process died."""
+    """A job with its results; those there were where its `end` was "late", "stopped", or that its process "died"."""
 
     job: Job
-    result: Any
-
-
-class WorkerEnded:
-    """In place of a result: the process was ended from outside, most likely because memory ran out."""
+    results: list[Any]
+    end: str = "done"
 
 
 def make_workers(shared: Any, n_jobs: int | None, can_stop: bool) -> Here | Processes | Backend:
@@ -67,12 +66,16 @@ class Here:
 
     def start(self, job: Job, limit: float = float("inf")) -> None:
         """Run a job."""
-        self.finished.append(Finished(job, job.function(self.shared, *job.arguments)))
+        self.finished.append(Finished(job, list(job.function(self.shared, *job.arguments))))
 
     def wait(self, timeout: float = float("inf")) -> list[Finished]:
         """Return what is finished."""
         finished, self.finished = self.finished, []
         return finished
+
+    def stop(self) -> list[Finished]:
+        """Nothing is running."""
+        return []
 
     def close(self) -> None:
         """Nothing is running."""
@@ -85,6 +88,7 @@ class _Slot:
     """One process with at most one job; `begun` is when the job began, None while the process is starting."""
 
     def __init__(self, path: Path, threads: int):
+        self.results = path.parent / f"results-{uuid4().hex}"
         env = {f"{name}_NUM_THREADS": str(threads) for name in ("OMP", "OPENBLAS", "MKL")}
         self.executor = ProcessPoolExecutor(1, initializer=_load, initargs=(path,), env=env)
         self.job: Job | None = None
@@ -99,10 +103,17 @@ class _Slot:
     def start(self, job: Job, limit: float) -> None:
         self.begun = time.perf_counter()
         self.job, self.limit = job, limit
-        self.future = self.executor.submit(_call, job.function, job.arguments)
+        self.results.unlink(missing_ok=True)
+        self.future = self.executor.submit(_call, job.function, job.arguments, self.results)
 
     def overdue(self, now: float) -> bool:
         return self.job is not None and self.begun is not None and now - self.begun > self.limit
+
+    def take(self, end: str) -> Finished:
+        """Give back the job with all results that are complete."""
+        job, self.job = self.job, None
+        assert job is not None
+        return Finished(job, _read_results(self.results), end)
 
 
 class Processes:
@@ -157,14 +168,14 @@ class Processes:
                 if slot.future.done() and slot.future.exception() is not None:
                     raise MemoryError("A worker process could not start; use fewer jobs (n_jobs) or fewer items.")
             elif slot.future.done():
-                job, slot.job = slot.job, None
-                try:
-                    finished.append(Finished(job, slot.future.result()))
-                except BrokenExecutor:
-                    finished.append(Finished(job, WorkerEnded()))
+                died = isinstance(slot.future.exception(), BrokenExecutor)
+                if not died:
+                    slot.future.result()
+                finished.append(slot.take("died" if died else "done"))
+                if died:
                     self._renew(i)
             elif slot.overdue(now):
-                finished.append(Finished(slot.job, None))
+                finished.append(slot.take("late"))
                 self._renew(i)
         return finished
 
@@ -172,6 +183,10 @@ class Processes:
         """End a process and start another in its place."""
         self.slots[i].executor.shutdown(wait=True, kill_workers=True)
         self.slots[i] = _Slot(self._path, self.threads)
+
+    def stop(self) -> list[Finished]:
+        """Give back what the running jobs have so far."""
+        return [slot.take("stopped") for slot in self.slots if slot.job is not None]
 
     def close(self) -> None:
         """End all processes."""
@@ -196,8 +211,24 @@ def _warm() -> int:
     return os.getpid()
 
 
-def _call(function: Callable[..., Any], arguments: tuple) -> Any:
-    return function(_SHARED, *arguments)
+def _call(function: Callable[..., Iterator[Any]], arguments: tuple, path: Path) -> None:
+    """Write every result to a file as soon as there is one: it outlives the process."""
+    for result in function(_SHARED, *arguments):
+        with path.open("ab") as file:
+            pickle.dump(result, file)
+
+
+def _read_results(path: Path) -> list[Any]:
+    """Return the complete results in a file; the last one may be cut off."""
+    results: list[Any] = []
+    if path.exists():
+        with path.open("rb") as file:
+            try:
+                while True:
+                    results.append(pickle.load(file))
+            except (EOFError, pickle.UnpicklingError):
+                pass
+    return results
 
 
 # ------------------------------------------------------------------------------------------- a backend of joblib
@@ -249,10 +280,14 @@ class Backend:
         except BaseException as error:  # handed to the thread that waits
             self.results.put(error)
 
+    def stop(self) -> list[Finished]:
+        """Nothing is known of jobs that run elsewhere before they are finished."""
+        return []
+
     def close(self) -> None:
         """Start nothing more."""
         self.jobs = []
 
 
 def _numbered(i: int, function: Callable[..., Any], shared: Any, arguments: tuple) -> tuple[int, Any]:
-    return i, function(shared, *arguments)
+    return i, list(function(shared, *arguments))
