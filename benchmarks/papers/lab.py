@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVR
 
-from mercerless import Growth, LABClassifier, LABRegressor
+from mercerless import LABClassifier, LABRegressor, Support
 from mercerless.datasets import load, make_lab_function
 from mercerless.kernels import LocalGaussian
 
@@ -407,8 +407,9 @@ def selections(args, number, growth):
                 scores = []
                 for _, A, b, T, z in splits(name, args.splits, args.full):
                     m = SUPPORT[name]
-                    m = Growth(m, max_error=1e-3, max_support=2 * m) if growth else m
-                    model = LABRegressor(m, selection=selection, objective=objective, kernel="gaussian", random_state=0)
+                    more = {"max_error": 1e-3, "max_support": 2 * m} if growth else {}
+                    support = Support(m, selection=selection, **more)
+                    model = LABRegressor(support, objective=objective, kernel="gaussian", random_state=0)
                     scores.append(fit_and_score(model, A, b, T, z)[0])
                 row |= {objective: round(np.mean(scores), 4), f"{objective}_std": round(np.std(scores), 4)}
             row["paper"] = numbers.get((name, label[selection]), {}).get("r2", "")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.selection.dank import CenteringPenalty
     from mercerless.selection.descent import GradientSearch
     from mercerless.selection.krein import Ball, Sphere
-    from mercerless.selection.lab import Growth
+    from mercerless.selection.lab import Support
 
 __version__ = "0.1.0"
 
@@ -40,7 +40,6 @@ __all__ = [
     "DANKClassifier",
     "DANKRegressor",
     "GradientSearch",
-    "Growth",
     "HyperClassifier",
     "HyperRegressor",
     "HyperRidge",
@@ -56,6 +55,7 @@ __all__ = [
     "SimilarityRegressorCV",
     "SimilaritySVC",
     "Sphere",
+    "Support",
     "UselessModelWarning",
     "compare",
     "comparison",
@@ -83,7 +83,7 @@ _HOMES = {
     "selection.dank": "CenteringPenalty",
     "selection.descent": "GradientSearch",
     "selection.krein": "Ball Sphere",
-    "selection.lab": "Growth",
+    "selection.lab": "Support",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -1,6 +1,7 @@
 """Compact regressors and classifiers with learned local bandwidths."""
 
 from collections.abc import Callable
+from functools import partial
 from numbers import Integral, Real
 from typing import Any
 
@@ -11,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercerless._blocks import blockwise, check_rows, is_dask, map_rows
+from mercerless._blocks import blockwise, check_rows, is_dask, map_rows, take_rows
 from mercerless._memory import check_memory, memory_budget
 from mercerless._optional import with_callbacks
 from mercerless._validation import (
@@ -32,17 +33,27 @@ from mercerless.selection.lab import (
     FORMS,
     OBJECTIVES,
     SELECTIONS,
-    Growth,
     LABSolution,
     LocalForm,
     Plan,
     Settings,
+    Support,
     Table,
     fit_lab,
     learning_blocks,
     learning_rows,
     merge_rows,
     support_size,
+)
+from mercerless.selection.lab_members import Judge, extra_candidates, pool_weights
+from mercerless.selection.lab_table import (
+    Columns,
+    Encoding,
+    encode_table,
+    fit_encoding,
+    holds_more_than_numbers,
+    is_frame,
+    read_columns,
 )
 from mercerless.selection.scaling import BLOCK_BYTES, FeatureScaling, standard_scaling
 
@@ -55,36 +66,42 @@ class _LAB(ConformalMixin, FittedEstimator):
 
     def __init__(
         self,
-        n_support: int | float | str | Growth = "auto",
+        n_support: int | float | str | Support = "auto",
         *,
         kernel: str = "auto",
-        selection: str = "kmeans",
         objective: str = "evidence",
         alpha: float | None = None,
         validation_fraction: float | None = 0.2,
         max_iter: int = 150,
         max_rows: int | None = None,
+        categorical_features: Any = "from_dtype",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.n_support = n_support
         self.kernel = kernel
-        self.selection = selection
         self.objective = objective
         self.alpha = alpha
         self.validation_fraction = validation_fraction
         self.max_iter = max_iter
         self.max_rows = max_rows
+        self.categorical_features = categorical_features
         self.random_state = random_state
 
+    @property
+    def _support(self) -> Support:
+        return self.n_support if isinstance(self.n_support, Support) else Support(self.n_support)
+
     def _check_parameters(self, n: int) -> None:
-        for name, options in (("kernel", ("auto", *FORMS)), ("selection", SELECTIONS), ("objective", OBJECTIVES)):
+        support = self._support
+        for name, options in (("kernel", ("auto", *FORMS)), ("objective", OBJECTIVES)):
             if getattr(self, name) not in options:
                 raise ValueError(f"{name}={getattr(self, name)!r} is not known; use one of {', '.join(options)}.")
-        growth = self.n_support if isinstance(self.n_support, Growth) else None
-        _check_support(self.n_support if growth is None else growth.n_support, n)
-        if growth is not None:
-            _check_positive("max_error", growth.max_error)
-            _check_whole("max_support", growth.max_support)
+        if support.selection not in SELECTIONS:
+            raise ValueError(f"selection={support.selection!r} is not known; use one of {', '.join(SELECTIONS)}.")
+        _check_support(support.n_support, n)
+        if support.max_error is not None:
+            _check_positive("max_error", support.max_error)
+        _check_whole("max_support", support.max_support)
         if self.alpha is not None:
             _check_positive("alpha", self.alpha)
         if self.validation_fraction is not None and not 0 < self.validation_fraction < 1:
@@ -92,46 +109,84 @@ class _LAB(ConformalMixin, FittedEstimator):
         _check_whole("max_iter", self.max_iter)
         _check_whole("max_rows", self.max_rows)
 
-    def _train_rows(self, X: Any, y: Any, check: Callable, **options: Any) -> tuple[Any, NDArray]:
-        """Validated rows, of which a Dask array is checked as it is read, and targets in memory."""
-        if not is_dask(X):
-            return validate_data(self, X, y, dtype=[np.float64, np.float32], ensure_min_samples=2, **options)
-        X, y = check_rows(X), check(None if y is None else np.asarray(y), type(self).__name__)
-        check_consistent_length(X, y)
-        if len(X) < 2:
+    def _train_rows(self, X: Any, y: Any, check: Callable, **options: Any) -> tuple[Any, NDArray, Columns]:
+        """Validated rows of numbers and codes, targets in memory, and what the columns are.
+
+        A Dask array is checked as it is read.
+        """
+        words = holds_more_than_numbers(X)
+        if not (is_dask(X) or words):
+            rows, y = validate_data(
+                self,
+                X,
+                y,
+                dtype=[np.float64, np.float32],
+                ensure_min_samples=2,
+                ensure_all_finite="allow-nan",
+                **options,
+            )
+            columns = read_columns(X if is_frame(X) else rows, self.categorical_features)
+            return columns.numbers(X if columns.of_frame else rows), y, columns
+        if words:
+            validate_data(self, X, skip_check_array=True)
+            columns = read_columns(X, self.categorical_features)
+            rows = columns.numbers(X)
+        else:
+            rows, columns = check_rows(X), read_columns(X, None)
+            self.n_features_in_ = rows.shape[1]
+        y = check(None if y is None else np.asarray(y), type(self).__name__)
+        check_consistent_length(rows, y)
+        if len(rows) < 2:
             raise ValueError("X has one row; at least two are needed.")
-        self.n_features_in_ = X.shape[1]
-        return X, y
+        return rows, y, columns
+
+    def _encode(
+        self, X: Any, columns: Columns, Y: NDArray, weight: NDArray | None, groups: Any
+    ) -> tuple[Encoding, Any, np.random.RandomState]:
+        """The encoding of the table, its rows as numbers, and what draws the rest."""
+        self._check_parameters(len(X))
+        random = check_random_state(self.random_state)
+        names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])]))
+        if is_dask(X):
+            return fit_encoding(take_rows(X, np.arange(min(len(X), 2000))), columns, Y, weight, "", names), X, random
+        return *encode_table(X, columns, Y, weight, groups, names, random), random
 
     def _plan(self, shape: tuple[int, int], random: np.random.RandomState) -> Plan:
         """What to do with so many distinct rows and features."""
         n, d = shape
-        growth = self.n_support if isinstance(self.n_support, Growth) else None
-        m = support_size(self.n_support if growth is None else growth.n_support, n)
+        support = self._support
+        m = support_size(support.n_support, n)
         seed = random.randint(2**31 - 1)
         limit = learning_rows(m, d, memory_budget()) if self.max_rows is None else self.max_rows
         rows, more = learning_blocks(n, limit, random)
         settings = Settings(
             self.objective,
             min(m, len(rows)),
-            self.selection,
+            support.selection,
             self.alpha,
             self.max_iter,
-            None if growth is None else growth.max_error,
-            len(rows) if growth is None or growth.max_support is None else growth.max_support,
+            support.max_error,
+            len(rows) if support.max_support is None else support.max_support,
             seed,
             linear=d <= max(50, m),
         )
         defaults = isinstance(self.n_support, str) and settings.learns_ridge and self.validation_fraction is not None
         all_rows = defaults and 5 <= n <= ALL_ROWS
-        return Plan(settings, self.kernel, rows, more, all_rows, self.validation_fraction, d)
+        all_members = defaults and self.kernel == "auto"
+        return Plan(settings, self.kernel, rows, more, all_rows, self.validation_fraction, d, all_members)
 
     def _learn(
-        self, X: Any, Y: NDArray, weight: NDArray | None, groups: Any, labels: NDArray | None, progress: Progress
+        self,
+        X: Any,
+        Y: NDArray,
+        weight: NDArray | None,
+        groups: Any,
+        labels: NDArray | None,
+        random: np.random.RandomState,
+        progress: Progress,
     ) -> tuple[Table, LABSolution, int]:
-        """The solution for validated rows and standardized targets, and how many iterations it took."""
-        self._check_parameters(len(X))
-        random, n_iter = check_random_state(self.random_state), 0
+        """The solution for encoded rows and standardized targets, and how many iterations it took."""
+        n_iter = 0
         table = merge_rows(X, Y, weight, groups)
         plan = self._plan(table.shape, random)
         size = f"{plan.max_support} support points of {X.shape[1]} features"
@@ -144,11 +199,20 @@ class _LAB(ConformalMixin, FittedEstimator):
             n_iter += 1
             return progress.step(info)
 
-        solution = fit_lab(table, plan, labels, random, report)
+        classes = None if labels is None else labels[table.merged.first[plan.rows]]
+        extra = partial(extra_candidates, labels=classes) if plan.all_members else None
+        weigh = None if extra is None or classes is None else partial(_pooled, classes)
+        solution = fit_lab(table, plan, labels, random, report, extra, weigh)
         if len(solution.held):
             truth, weight = table.merged.Y[solution.held], table.merged.weights(solution.copy_correlation)
             weight = None if weight is None else weight[solution.held]
-            losses = ((solution.blend.predictions - truth) ** 2).sum(axis=1)
+            predictions = solution.blend.predictions
+            if weigh is not None and labels is not None:  # scores of any scale: what counts are their probabilities
+                classes = labels[table.merged.first[solution.held]]
+                scores = class_scores(predictions)
+                predictions = calibrate_scores(scores, classes, weight)(scores)
+                truth = np.eye(scores.shape[1])[classes]
+            losses = ((predictions - truth) ** 2).sum(axis=1)
             warn_if_useless(losses, leave_one_out_constant(truth, weight), type(self).__name__, weight)
         return table, solution, max(1, n_iter)
 
@@ -156,7 +220,7 @@ class _LAB(ConformalMixin, FittedEstimator):
         """Set everything together, so that an interrupted fit leaves nothing half done."""
         forms = [form.in_units(units.center, units.scale) for form in solution.forms]
         self._set_fitted(
-            **_stacked(forms),
+            **_stacked(forms, len(others["encoding_"].names), len(units.center)),
             loss_curve_=solution.blend.loss_curve,
             validation_curve_=solution.blend.curves,
             validation_errors_=solution.blend.errors,
@@ -165,26 +229,44 @@ class _LAB(ConformalMixin, FittedEstimator):
             copy_correlation_=solution.copy_correlation,
             **others,
         )
-        if isinstance(self.n_support, Growth) and self.max_error_ > self.n_support.max_error:
+        wanted = self._support.max_error
+        if wanted is not None and self.max_error_ > wanted:
             warn(
                 f"Growth ended at {self.n_support_} support points with a squared error of {self.max_error_:.3g}, more "
-                f"than max_error={self.n_support.max_error}; raise max_support or max_error.",
+                f"than max_error={wanted}; raise max_support or max_error.",
                 ConvergenceWarning,
             )
 
     def _scores(self, X: ArrayLike) -> NDArray:
         """The average of the forms, in row blocks, one column per function."""
-        check_is_fitted(self)
-        rows: Any = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        per_row = 24.0 * (rows.shape[1] + max(len(form.centers) for form in self.forms_))
+        rows = self._new_rows(X)
+        sizes = [len(form.centers) for form in self.forms_ if isinstance(form, LocalForm)]
+        per_row = 24.0 * (rows.shape[1] + max(sizes, default=1))
 
         def average(X: NDArray) -> NDArray:
             return np.sum([form.weight * form(X) for form in self.forms_], axis=0)
 
         return map_rows(average, rows, per_row, n_columns=len(self.dual_coef_), budget=BLOCK_BYTES)
 
+    def _new_rows(self, X: Any) -> NDArray:
+        """Rows as the forms see them."""
+        check_is_fitted(self)
+        columns = self.encoding_.columns
+        if columns.of_frame or holds_more_than_numbers(X):
+            if not is_frame(X):
+                raise ValueError("The model was fitted on a data frame with categories; pass a data frame.")
+            validate_data(self, X, reset=False, skip_check_array=True)
+            return self.encoding_(X)
+        dtypes = [np.float64, np.float32]
+        return self.encoding_(validate_data(self, X, dtype=dtypes, reset=False, ensure_all_finite="allow-nan"))
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forms_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
 
 class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
@@ -199,17 +281,16 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
 
     Parameters
     ----------
-    n_support : int, float, "auto" or Growth, default="auto"
+    n_support : int, float, "auto" or Support, default="auto"
         Support points: a number, a fraction of the rows, or ``min(200, n / 4)``. With "auto" and at most 1000 rows,
-        kernel ridge regression with all rows as centers is tried as well and enters where validation prefers it.
-        `Growth` adds support points where errors are large, as the paper does.
+        kernel ridge regression with all rows as centers is tried as well and enters where validation prefers it; above,
+        kernel machines on up to 3000 centers; from 100 rows on boosted trees. A number, or a named kernel, means the
+        local forms alone.
+        `Support` also says how they are chosen, and adds more where errors are large, as the paper does.
     kernel : {"auto", "gaussian", "laplace", "exponential"}, default="auto"
         The form. "auto" fits the Gaussian and the Laplace form on the same support points and weighs them by
         validation; often one remains. Where rows, support points and features multiply to more than 10^9, it is the
         Gaussian form, which is far faster there.
-    selection : {"kmeans", "y", "random", "extreme"}, default="kmeans"
-        How support points are chosen: rows nearest to k-means centers, evenly spaced in the order of the target, at
-        random, or (a bad example, for reproduction) the rows with the largest targets.
     objective : {"evidence", "least_squares", "interpolation"}, default="evidence"
         What the bandwidths minimize: the evidence, which also learns the ridge; the regularized squared error; or the
         paper's squared error off the support of the function that interpolates the support.
@@ -226,14 +307,18 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         refine the bandwidths, each kept only where validation improves. The coefficients always come from all rows,
         which are read block by block and may be a memory map or a Dask array. A fit needs about
         ``4.5 itemsize max_rows (n_support + n_features)`` bytes besides the data, see `mercerless.config_context`.
+    categorical_features : "from_dtype", None, or array-like of bool, int or str, default="from_dtype"
+        The columns that are categories: of a data frame those of words or of an unordered category type; or the
+        columns given by a mask, by numbers or by names. The places of ordered categories are numbers, as are dates.
     random_state : int, RandomState or None, default=None
         Makes the folds and the selection repeatable.
 
     Attributes
     ----------
-    forms_ : list of LocalForm
-        The model: predictions are the sum of ``form.weight * form(X)``. Each has ``name``, ``kernel``, ``support``,
-        ``support_vectors``, ``centers``, ``dual_coef``, ``coef``, ``intercept``, ``alpha``, ``weight`` and ``scaling``.
+    forms_ : list of LocalForm, and Trees where they have weight
+        The model: predictions are the sum of ``form.weight * form(encoding_(X))``. Each has ``name``, ``kernel``,
+        ``support``, ``support_vectors``, ``centers``, ``dual_coef``, ``coef``, ``intercept``, ``alpha``, ``weight``,
+        ``scaling`` and ``projection``; boosted trees have ``models``.
     support_ : ndarray of shape (n_terms,)
         The training row of every term, form after form; distinct within a form.
     support_vectors_ : ndarray of shape (n_terms, n_features)
@@ -244,10 +329,14 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         The coefficients of the terms in the average of the forms.
     alpha_ : ndarray of shape (n_forms,)
         The ridges.
+    encoding_ : Encoding
+        Turns a table into numbers without gaps, ``encoding_(X)``; its ``names`` are those of the columns that come out.
+        Missing numbers are the median, beside a column that marks them; categories are 0/1 columns, or the mean targets
+        of their rows (for training rows those of other folds), whichever has the smaller held-out error.
     scaling_ : callable
-        Scales features as the model sees them.
+        Scales the encoded features as the model sees them.
     n_support_, n_parameters_ : int
-        Distinct support points, and the size of the model: all numbers it needs to predict, besides the scaling.
+        Distinct support points, and the size of the model: all numbers it needs to predict, besides scaling and trees.
     n_iter_ : int
         All iterations of all descents.
     loss_curve_ : ndarray
@@ -260,7 +349,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         The projected gradient at the end of the heaviest form's descent relative to the start: 0 at a stationary point;
         early stopping leaves it positive.
     max_error_ : float
-        The largest squared error on a training row, standardized; what `Growth` bounds.
+        The largest squared error on a training row, standardized; what a `Support` that grows bounds.
     n_distinct_ : int
         Distinct training rows: equal rows are merged, with the mean of their targets.
     out_of_fold_ : OutOfFold or None
@@ -279,8 +368,8 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     Notes
     -----
     Beyond the paper: all rows, not only the support, determine the coefficients; the ridge is learned; there is a
-    linear part; bounds and a pull keep the bandwidths sane. ``objective="interpolation"``, ``selection="y"`` and
-    ``n_support=Growth(...)`` give the paper's method.
+    linear part; bounds and a pull keep the bandwidths sane. ``objective="interpolation"`` and
+    ``n_support=Support(..., selection="y", max_error=...)`` give the paper's method.
 
     References
     ----------
@@ -307,8 +396,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
 
         Parameters
         ----------
-        X : array-like or dask.array.Array of shape (n, n_features)
-            The rows; a float32 or float64 memory map, or a Dask array, is read block by block.
+        X : array-like, data frame or dask.array.Array of shape (n, n_features)
+            The rows, with NaN where a value is missing; a float32 or float64 memory map, or a Dask array (without
+            missing values), is read block by block.
         y : array-like of shape (n,) or (n, n_outputs)
             The targets.
         sample_weight : array-like of shape (n,) or None, default=None
@@ -321,15 +411,17 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         LABRegressor
             The fitted estimator.
         """
-        rows, target = self._train_rows(X, y, check_targets, multi_output=True, y_numeric=True)
+        rows, target, columns = self._train_rows(X, y, check_targets, multi_output=True, y_numeric=True)
         rows, target, weight, groups = _drop_weightless(rows, target, check_weight(sample_weight, len(rows)), groups)
         Y = np.asarray(target, dtype=np.float64).reshape(len(target), -1)
         units = standard_scaling(Y)
         with self._progress() as progress:
-            table, solution, n_iter = self._learn(rows, units(Y), weight, groups, None, progress)
+            encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
+            table, solution, n_iter = self._learn(rows, units(Y), weight, groups, None, random, progress)
             held = _held_out(table, solution, check_weight(sample_weight, len(y)), units, target.astype(np.float64))
-            others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "_one_output": target.ndim == 1}
-            self._finish(solution, units, out_of_fold_=held, **others)
+            others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "encoding_": encoding, "out_of_fold_": held}
+            others["_one_output"] = target.ndim == 1
+            self._finish(solution, units, **others)
         return self
 
     @blockwise
@@ -354,17 +446,17 @@ class LABClassifier(ClassifierMixin, _LAB):
     """Classification on few support points, each with its own learned bandwidth for every feature.
 
     Least squares on targets of plus and minus one (one column for two classes, one per class otherwise) with the model
-    and the objective of `LABRegressor`. Probabilities are ``softmax(slope * scores + bias)``, fitted on out-of-fold
-    scores.
+    and the objective of `LABRegressor`. Above 1000 rows coefficients of least log-loss compete for the wide machines.
+    By default the members are weighed by log-loss, which is then their error in ``validation_errors_``; with a number
+    of support points, or a named kernel, by squared error. Probabilities are ``softmax(slope * scores + bias)``, fitted
+    on out-of-fold scores.
 
     Parameters
     ----------
-    n_support : int, float, "auto" or Growth, default="auto"
+    n_support : int, float, "auto" or Support, default="auto"
         Support points, as in `LABRegressor`.
     kernel : {"auto", "gaussian", "laplace", "exponential"}, default="auto"
         The form, as in `LABRegressor`.
-    selection : {"kmeans", "y", "random", "extreme"}, default="kmeans"
-        How support points are chosen, as in `LABRegressor`.
     objective : {"evidence", "least_squares", "interpolation"}, default="evidence"
         What the bandwidths minimize, as in `LABRegressor`.
     alpha : float or None, default=None
@@ -376,6 +468,8 @@ class LABClassifier(ClassifierMixin, _LAB):
         Iterations of the local bandwidths.
     max_rows : int or None, default=None
         Rows on which bandwidths are learned at a time, as in `LABRegressor`.
+    categorical_features : "from_dtype", None, or array-like of bool, int or str, default="from_dtype"
+        The columns that are categories, as in `LABRegressor`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes, multiplied with the sample weights.
     random_state : int, RandomState or None, default=None
@@ -387,12 +481,14 @@ class LABClassifier(ClassifierMixin, _LAB):
         The classes.
     calibration_ : Calibration
         Slope and bias of the probabilities: ``calibration_(scores)``, where the scores are the sum of
-        ``form.weight * form(X)`` (f of two classes counts as -f / 2 and f / 2).
-    forms_ : list of LocalForm
+        ``form.weight * form(encoding_(X))`` (f of two classes counts as -f / 2 and f / 2).
+    forms_ : list of LocalForm, and Trees where they have weight
         The model, as in `LABRegressor`, with one function for two classes and one per class otherwise.
-    support_, support_vectors_, bandwidths_, dual_coef_, alpha_, scaling_, n_support_, n_parameters_
+    support_, support_vectors_, bandwidths_, dual_coef_, alpha_, n_support_, n_parameters_
         As in `LABRegressor`.
-    n_iter_, loss_curve_, validation_curve_, validation_errors_, certificate_, max_error_, n_distinct_
+    encoding_, scaling_, n_iter_, loss_curve_, validation_curve_, validation_errors_, certificate_, max_error_
+        As in `LABRegressor`.
+    n_distinct_ : int
         As in `LABRegressor`.
     out_of_fold_ : OutOfFold or None
         Probabilities of the rows that validation held out, as in `LABRegressor`; `target` is the number of the class.
@@ -425,27 +521,27 @@ class LABClassifier(ClassifierMixin, _LAB):
 
     def __init__(
         self,
-        n_support: int | float | str | Growth = "auto",
+        n_support: int | float | str | Support = "auto",
         *,
         kernel: str = "auto",
-        selection: str = "kmeans",
         objective: str = "evidence",
         alpha: float | None = None,
         validation_fraction: float | None = 0.2,
         max_iter: int = 150,
         max_rows: int | None = None,
+        categorical_features: Any = "from_dtype",
         class_weight: dict | str | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         super().__init__(
             n_support,
             kernel=kernel,
-            selection=selection,
             objective=objective,
             alpha=alpha,
             validation_fraction=validation_fraction,
             max_iter=max_iter,
             max_rows=max_rows,
+            categorical_features=categorical_features,
             random_state=random_state,
         )
         self.class_weight = class_weight
@@ -458,8 +554,9 @@ class LABClassifier(ClassifierMixin, _LAB):
 
         Parameters
         ----------
-        X : array-like or dask.array.Array of shape (n, n_features)
-            The rows; a float32 or float64 memory map, or a Dask array, is read block by block.
+        X : array-like, data frame or dask.array.Array of shape (n, n_features)
+            The rows, with NaN where a value is missing; a float32 or float64 memory map, or a Dask array (without
+            missing values), is read block by block.
         y : array-like of shape (n,)
             The labels.
         sample_weight : array-like of shape (n,) or None, default=None
@@ -472,20 +569,21 @@ class LABClassifier(ClassifierMixin, _LAB):
         LABClassifier
             The fitted estimator.
         """
-        rows, target = self._train_rows(X, y, check_labels)
+        rows, target, columns = self._train_rows(X, y, check_labels)
         weight, classes, labels = check_classes(target, sample_weight, self.class_weight, type(self).__name__)
         rows, labels, weight, groups = _drop_weightless(rows, labels, weight, groups)
         Y = signed_targets(labels, len(classes))
         mean = Y.mean(axis=0)  # and one scale for all, so that rare classes are not blown up
         units = standard_scaling(Y)._replace(center=mean, scale=np.full(len(mean), np.sqrt(np.mean((Y - mean) ** 2))))
         with self._progress() as progress:
-            table, solution, n_iter = self._learn(rows, units(Y), weight, groups, labels, progress)
+            encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
+            table, solution, n_iter = self._learn(rows, units(Y), weight, groups, labels, random, progress)
             predictions = solution.blend.predictions * units.scale + units.center
             calibration = _calibrate(table, solution.held, predictions, labels, weight, Y)
             held = _held_out(table, solution, check_weight(sample_weight, len(y)), units, labels)
             if held is not None:
                 held = held._replace(prediction=cross_calibrate(class_scores(held.prediction), held.target))
-            others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "out_of_fold_": held}
+            others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "encoding_": encoding, "out_of_fold_": held}
             self._finish(solution, units, classes_=classes, calibration_=calibration, **others)
         return self
 
@@ -541,20 +639,30 @@ class LABClassifier(ClassifierMixin, _LAB):
         return self.calibration_(class_scores(scores))
 
 
-def _stacked(forms: list[LocalForm]) -> dict[str, Any]:
-    """The attributes of all forms together."""
-    support = np.concatenate([form.support for form in forms])
+def _stacked(members: list[Any], n_features: int, n_functions: int) -> dict[str, Any]:
+    """The attributes of all kernel forms together."""
+    forms = [form for form in members if isinstance(form, LocalForm)]
+    support = np.concatenate([np.zeros(0, dtype=int), *(form.support for form in forms)])
+    fixed = n_functions * (1 + n_features) if forms else 0
     return {
-        "forms_": forms,
-        "scaling_": forms[0].scaling,
+        "forms_": members,
+        "scaling_": members[0].scaling,
         "support_": support,
-        "support_vectors_": np.vstack([form.support_vectors for form in forms]),
-        "bandwidths_": np.vstack([form.bandwidths for form in forms]),
-        "dual_coef_": np.hstack([form.weight * form.dual_coef for form in forms]),
+        "support_vectors_": np.vstack([np.zeros((0, n_features)), *(form.support_vectors for form in forms)]),
+        "bandwidths_": np.vstack([np.zeros((0, n_features)), *(form.bandwidths for form in forms)]),
+        "dual_coef_": np.hstack([np.zeros((n_functions, 0)), *(form.weight * form.dual_coef for form in forms)]),
         "alpha_": np.array([form.alpha for form in forms]),
         "n_support_": len(np.unique(support)),
-        "n_parameters_": sum(form.n_parameters for form in forms) + forms[0].coef.size + forms[0].intercept.size,
+        "n_parameters_": sum(form.n_parameters for form in forms) + fixed,
     }
+
+
+def _pooled(
+    labels: NDArray, predictions: list[NDArray], rows: NDArray, weight: NDArray | None, max_parts: int
+) -> tuple[NDArray, list[float]]:
+    """Weights of the members of a classifier, and the log-loss of each."""
+    judge = Judge(predictions[0], weight, labels[rows])
+    return pool_weights(predictions, labels[rows], weight, max_parts), [judge(p) for p in predictions]
 
 
 def _check_support(n_support: Any, n: int) -> None:
@@ -563,7 +671,7 @@ def _check_support(n_support: Any, n: int) -> None:
     fraction = not isinstance(n_support, Integral) and 0 < number <= 1
     if not (whole or fraction or n_support == "auto"):
         raise ValueError(
-            f"n_support={n_support!r} must be a positive whole number, a fraction of the rows, 'auto', or a Growth."
+            f"n_support={n_support!r} must be a positive whole number, a fraction of the rows, 'auto', or a Support."
         )
     if whole and number > n:
         raise ValueError(

@@ -90,13 +90,14 @@ class BandwidthDisplay(Display):
         if not 0 <= part < len(estimator.forms_):
             raise ValueError(f"part={part} does not exist: the model has {len(estimator.forms_)} form(s).")
         form = estimator.forms_[part]
-        widths, predict = form.bandwidths, getattr(estimator, "decision_function", estimator.predict)
-        scores = predict(form.support_vectors)
-        names = feature_names if feature_names is not None else getattr(estimator, "feature_names_in_", None)
-        names = [f"feature {i}" for i in range(widths.shape[1])] if names is None else list(names)
+        if not hasattr(form, "bandwidths"):
+            raise ValueError(f"part={part} is {form.name}, which has no bandwidths; choose another part.")
+        widths = form.bandwidths
+        scores = np.sum([one.weight * one(form.support_vectors) for one in estimator.forms_], axis=0)
+        names = list(estimator.encoding_.names if feature_names is None else feature_names)
         if len(names) != widths.shape[1]:
             raise ValueError(f"There are {len(names)} feature names for {widths.shape[1]} features.")
-        order = scores if np.ndim(scores) == 1 else np.asarray(scores)[:, 0]
+        order = scores[:, 0]
         display = cls(1 / widths, order=order, feature_names=names, form=form.name)
         return display.plot(max_features=max_features, ax=ax)
 

@@ -64,15 +64,19 @@ def _silent(info: dict) -> bool:
     return False
 
 
-class Growth(BaseEstimator):
-    """Support that grows, the dynamic strategy of the LAB paper: rows with a large error become support points.
+class Support(BaseEstimator):
+    """How the support of a local model is chosen, and whether it grows, the dynamic strategy of the LAB paper.
 
     Parameters
     ----------
     n_support : int, float or "auto", default="auto"
-        Where it begins, as in `LABRegressor`. Every round adds at most a tenth of it.
-    max_error : float, default=0.01
-        Growth ends when no training row has a larger squared error, in units of the standardized target.
+        The number, as in `LABRegressor`; where the support grows, the number at the start.
+    selection : {"kmeans", "y", "random", "extreme"}, default="kmeans"
+        The rows nearest to k-means centers, evenly spaced in the order of the target (the paper's choice), at random,
+        or (a bad example, for reproduction) the rows with the largest targets.
+    max_error : float or None, default=None
+        Rows with a larger squared error, in units of the standardized target, become support points, in every round at
+        most a tenth of the number at the start. None means no growth.
     max_support : int or None, default=None
         Growth ends at so many support points; None means all rows.
 
@@ -82,19 +86,25 @@ class Growth(BaseEstimator):
 
     Examples
     --------
-    >>> from mercerless import Growth, LABRegressor
+    >>> from mercerless import LABRegressor, Support
     >>> from mercerless.datasets import make_lab_function
     >>> X, y = make_lab_function(200, function="f1", random_state=0)
-    >>> paper = {"kernel": "gaussian", "selection": "y", "objective": "interpolation"}
-    >>> model = LABRegressor(Growth(20, max_error=0.5), max_iter=50, random_state=0, **paper)
-    >>> bool(model.fit(X, y).max_error_ <= 0.5)
+    >>> support = Support(20, selection="y", max_error=0.5)
+    >>> paper = LABRegressor(support, kernel="gaussian", objective="interpolation", max_iter=50, random_state=0)
+    >>> bool(paper.fit(X, y).max_error_ <= 0.5)
     True
     """
 
     def __init__(
-        self, n_support: int | float | str = "auto", *, max_error: float = 0.01, max_support: int | None = None
+        self,
+        n_support: int | float | str = "auto",
+        *,
+        selection: str = "kmeans",
+        max_error: float | None = None,
+        max_support: int | None = None,
     ) -> None:
         self.n_support = n_support
+        self.selection = selection
         self.max_error = max_error
         self.max_support = max_support
 
@@ -140,6 +150,22 @@ class Rows:
         return Rows(self.X[rows], self.Y[rows], None if self.weight is None else self.weight[rows])
 
 
+class Projected(NamedTuple):
+    """A kernel of linearly mapped rows."""
+
+    kernel: Any
+    projection: NDArray | None = None  # (d, r)
+
+    @property
+    def plain(self) -> Any:
+        """The kernel itself where nothing is mapped."""
+        return self.kernel if self.projection is None else self
+
+    def __call__(self, X: NDArray, S: NDArray) -> NDArray:
+        """``kernel(X A, S A)``, where mapped in float64."""
+        return self.kernel(X, S) if self.projection is None else self.kernel(X @ self.projection, S @ self.projection)
+
+
 class Expansion(NamedTuple):
     """One weighted sum of kernels, in scaled units."""
 
@@ -151,11 +177,12 @@ class Expansion(NamedTuple):
     coef: NDArray = np.zeros((0, 0))  # (m, n_outputs)
     linear: NDArray = np.zeros((0, 0))  # (1 + d, n_outputs): the intercept and the coefficients of the features
     weight: float = 1.0  # in the average
+    projection: NDArray | None = None  # (d, r), a linear map of the features that the kernel sees
 
     @property
     def kernel(self) -> Any:
         widths = np.exp(self.log_bandwidths)
-        return FORMS[self.form](widths if np.ndim(widths) else float(widths))
+        return Projected(FORMS[self.form](widths if np.ndim(widths) else float(widths)), self.projection).plain
 
     def predict(self, X: NDArray, source: NDArray) -> NDArray:
         """Predictions for X; `source` has the rows that `support` counts."""
@@ -174,10 +201,17 @@ class Candidate(NamedTuple):
     checkpoints: Mapping[int, NDArray] = {}  # predictions of the first fold's validation rows, by iteration
 
 
+class Extra(NamedTuple):
+    """What else competes: its out-of-fold predictions, and how it is fitted to all rows."""
+
+    predictions: NDArray  # (n_validation, n_outputs)
+    finish: Callable[..., Any]  # of `total` as in `with_coefficients`; gives an expansion, or any form
+
+
 class Blend(NamedTuple):
     """Several expansions and what their validation told."""
 
-    expansions: list[Expansion]  # their weights sum to one
+    expansions: list[Any]  # their weights sum to one; forms that are no expansions among them
     validation_rows: NDArray  # that were predicted out of fold
     predictions: NDArray  # of the blend for these, made without them
     curves: dict[str, NDArray]  # per form of a local model: iterations and mean squared validation errors
@@ -212,6 +246,8 @@ class LocalForm(NamedTuple):
         The weight in the average; all sum to one.
     scaling : callable
         Scales features.
+    projection : ndarray of shape (n_features, n_directions) or None
+        A linear map of the scaled features, of which the kernel is a function; None for the features themselves.
     """
 
     name: str
@@ -225,21 +261,26 @@ class LocalForm(NamedTuple):
     alpha: float
     weight: float
     scaling: FeatureScaling
+    projection: NDArray | None = None
 
     @property
     def bandwidths(self) -> NDArray:
-        """The bandwidths of every support point, (n_support, n_features)."""
-        return np.broadcast_to(self.kernel.bandwidths, self.centers.shape)
+        """The bandwidths of every support point, (n_support, n_features); of mapped features along each alone."""
+        if self.projection is None:
+            return np.broadcast_to(self.kernel.bandwidths, self.centers.shape)
+        return np.broadcast_to(self.kernel.bandwidths / np.linalg.norm(self.projection, axis=1), self.centers.shape)
 
     @property
     def n_parameters(self) -> int:
         """Numbers in the nonlinear part."""
-        return self.centers.size + np.size(self.kernel.bandwidths) + self.dual_coef.size
+        mapped = 0 if self.projection is None else self.projection.size
+        return self.centers.size + np.size(self.kernel.bandwidths) + self.dual_coef.size + mapped
 
     def __call__(self, X: NDArray) -> NDArray:
-        """``kernel(scaling(X), centers) @ dual_coef.T + intercept + scaling(X) @ coef.T``."""
+        """``kernel(Z A, centers A) @ dual_coef.T + intercept + Z @ coef.T`` with Z the scaled X, A the projection."""
         Z = self.scaling(X, X.dtype)
-        return self.kernel(Z, self.centers.astype(Z.dtype)) @ self.dual_coef.T + self.intercept + Z @ self.coef.T
+        K = Projected(self.kernel, self.projection)(Z, self.centers.astype(Z.dtype))
+        return K @ self.dual_coef.T + self.intercept + Z @ self.coef.T
 
     def in_units(self, center: NDArray, scale: NDArray) -> "LocalForm":
         """The form for targets that were standardized by these."""
@@ -370,6 +411,7 @@ class LocalLearner:
     form: str
     settings: Settings
     report: Report = _silent
+    shared: list[NDArray] = field(default_factory=list)  # the log bandwidths of the shared stages so far
 
     def problem(self, rows: Rows, support: NDArray, S: NDArray | None = None) -> LocalRegression:
         """What the local stage minimizes; S are the centers where they are not among the rows."""
@@ -406,6 +448,7 @@ class LocalLearner:
         """
         settings, watch, losses = self.settings, watch or Watch(self.report), []
         shared = self.learn_shared(rows, support)
+        self.shared.append(shared.log_bandwidths)
         state = self._tiled(shared, len(support))
         problem = self.problem(rows, support)
         if watch.start(problem, state):
@@ -659,22 +702,31 @@ def blend_forms(
     all_rows: bool = False,
     total: Total | None = None,
     more: Sequence[Callable[[], Rows]] = (),
+    extra: Callable[..., dict[str, Extra]] | None = None,
+    weigh: Callable[..., tuple[NDArray, list[float]]] | None = None,
     report: Report = _silent,
 ) -> Blend:
     """Fit models of the given forms and weigh them by their out-of-fold predictions.
 
     `folds` are folds or one hold-out; without any the form with the smallest objective is kept. `all_rows` also tries
     kernel ridge regression with all rows as centers. Where `rows` are only a part of the data, `total` is as in
-    `with_coefficients`, and each of `more` gives further rows on which to refine the bandwidths.
+    `with_coefficients`, and each of `more` gives further rows on which to refine the bandwidths. `extra`, called with
+    rows, folds and learners, gives what else competes; `weigh`, called with predictions, the numbers of held-out rows,
+    their weights and the most parts, gives weights and errors other than those of least squares.
     """
     learners = {form: LocalLearner(form, settings, report) for form in forms}
-    candidates = _candidates(learners, rows, settings, folds, all_rows)
+    candidates: dict[str, Any] = _candidates(learners, rows, settings, folds, all_rows)
+    if extra is not None and folds:
+        candidates |= extra(rows, folds, learners)
     held = np.concatenate([valid for _, valid in folds]) if folds else np.zeros(0, dtype=int)
-    share, errors = _weigh(candidates, rows.take(held), 3 if all_rows else 2)
+    share, errors = _weigh(candidates, rows.take(held), 2 + all_rows + (extra is not None), held, weigh)
     kept = [name for name in candidates if share[name] > 0]
     blocks = more if len(folds) == 1 and settings.objective != "interpolation" else ()
     expansions = []
     for name in kept:
+        if isinstance(candidates[name], Extra):
+            expansions.append(candidates[name].finish(total)._replace(weight=share[name]))
+            continue
         if name in learners:
             learned = learners[name].learn_again(candidates[name], rows)
             candidates[name] = learners[name].refine(learned, rows, blocks, held)
@@ -682,12 +734,17 @@ def blend_forms(
         assert model is not None
         model = with_coefficients(model, rows, settings, total if model.linear_weight is None else None)
         expansions.append(model._replace(weight=share[name]))
-    main = candidates[max(kept, key=lambda name: (name in learners, share[name]))]
-    residual = np.sum([e.weight * e.predict(rows.X, rows.X) for e in expansions], axis=0) - rows.Y
+    main = candidates[max(candidates, key=lambda name: (name in learners, share[name]))]
+    residual = np.sum([e.weight * _predict(e, rows.X) for e in expansions], axis=0) - rows.Y
     max_error = float(np.max(np.sum(residual**2, axis=1)))
     predictions = np.sum([share[name] * candidates[name].predictions for name in kept], axis=0)
-    curves = {name: np.array(candidate.curve) for name, candidate in candidates.items() if candidate.curve}
+    curves = {name: np.array(candidates[name].curve) for name in learners if candidates[name].curve}
     return Blend(expansions, held, predictions, curves, errors, main.loss, main.certificate, max_error)
+
+
+def _predict(part: Any, X: NDArray) -> NDArray:
+    """Predictions of an expansion or another form for its own rows, which are scaled."""
+    return part.predict(X, X) if isinstance(part, Expansion) else part(X)
 
 
 def _candidates(
@@ -710,12 +767,18 @@ def _candidates(
     return candidates
 
 
-def _weigh(candidates: Mapping[str, Candidate], held: Rows, max_parts: int) -> tuple[dict, dict]:
+def _weigh(
+    candidates: Mapping[str, Any], held: Rows, max_parts: int, numbers: NDArray, weigh: Callable | None
+) -> tuple[dict, dict]:
     """Weights and validation errors of the candidates; without validation rows the smallest objective has it all."""
     if len(held):
-        share = combine([c.predictions for c in candidates.values()], held.Y, held.weight, max_parts)
-        errors = {name: float(np.mean(np.sum((c.predictions - held.Y) ** 2, axis=1))) for name, c in candidates.items()}
-        return {name: float(w) for name, w in zip(candidates, share)}, errors
+        predictions = [c.predictions for c in candidates.values()]
+        if weigh is None:
+            share = combine(predictions, held.Y, held.weight, max_parts)
+            errors = [float(np.mean(np.sum((p - held.Y) ** 2, axis=1))) for p in predictions]
+        else:
+            share, errors = weigh(predictions, numbers, held.weight, max_parts)
+        return {name: float(w) for name, w in zip(candidates, share)}, dict(zip(candidates, errors))
     best = min(candidates, key=lambda name: candidates[name].loss[-1] if len(candidates[name].loss) else np.inf)
     return {name: float(name == best) for name in candidates}, {}
 
@@ -786,6 +849,7 @@ class Plan(NamedTuple):
     all_rows: bool  # whether kernel ridge regression with all rows as centers competes
     validation_fraction: float | None
     n_features: int
+    all_members: bool = False  # whether wide machines and trees compete
 
     @property
     def work(self) -> int:
@@ -812,7 +876,9 @@ class Plan(NamedTuple):
         """What a fit on n rows needs besides the data; measured, and asserted in the tests."""
         m, d = self.max_support, self.n_features
         learning = len(self.rows) * (4.5 * self.dtype.itemsize * (m + d) + 32 * n_outputs) + 400.0 * m * d
-        return learning + 64.0 * n * n_outputs + (80.0 * n * n if self.all_rows else 0.0) + 1.25 * BLOCK_BYTES
+        others = 40.0 * min(3000, len(self.rows)) ** 2 if self.all_members and not self.all_rows else 0.0
+        learning += (80.0 * n * n if self.all_rows else 0.0) + others
+        return learning + 64.0 * n * n_outputs + 1.25 * BLOCK_BYTES
 
 
 def support_size(n_support: Any, n: int) -> int:
@@ -845,7 +911,13 @@ class LABSolution(NamedTuple):
 
 
 def fit_lab(
-    table: Table, plan: Plan, labels: NDArray | None, random: np.random.RandomState, report: Report = _silent
+    table: Table,
+    plan: Plan,
+    labels: NDArray | None,
+    random: np.random.RandomState,
+    report: Report = _silent,
+    extra: Callable[..., dict[str, Extra]] | None = None,
+    weigh: Callable[..., tuple[NDArray, list[float]]] | None = None,
 ) -> LABSolution:
     """Choose a scaling, learn the bandwidths on some rows and the coefficients on all; labels are spread over folds."""
     scaled = ScaledTable(table, choose_scaling(table, plan), plan.dtype)
@@ -866,22 +938,30 @@ def fit_lab(
         all_rows=plan.all_rows,
         total=None if len(plan.rows) == table.shape[0] else partial(scaled.total, plan.settings.n_support),
         more=[partial(scaled.rows, block) for block in more if len(block)],
+        extra=extra,
+        weigh=weigh,
         report=report,
     )
     held = plan.rows[blend.validation_rows]
     # errors of merged rows are those of their means; what rows deviate from their means comes on top
     noise = float(np.mean(table.merged.deviations[held])) if len(held) else 0.0
     curves = {form: curve + [0, noise] for form, curve in blend.curves.items()}
-    blend = blend._replace(curves=curves, errors={name: error + noise for name, error in blend.errors.items()})
+    errors = {name: error + (noise if weigh is None else 0.0) for name, error in blend.errors.items()}
+    blend = blend._replace(curves=curves, errors=errors)
     forms = [_fitted_form(table, plan, rows, scaled.scaling, expansion) for expansion in blend.expansions]
     return LABSolution(forms, blend, held, correlation)
 
 
-def _fitted_form(table: Table, plan: Plan, rows: Rows, scaling: FeatureScaling, e: Expansion) -> LocalForm:
+def _fitted_form(table: Table, plan: Plan, rows: Rows, scaling: FeatureScaling, e: Any) -> Any:
+    if not isinstance(e, Expansion):
+        return e._replace(scaling=scaling)
     support = table.merged.first[plan.rows[e.support]]
     vectors, centers = take_rows(table.X, support).astype(np.float64), rows.X[e.support].astype(np.float64)
     coef, intercept, alpha = e.linear[1:].T, e.linear[0], float(np.exp(e.log_ridge))
-    return LocalForm(e.form, e.kernel, support, vectors, centers, e.coef.T, coef, intercept, alpha, e.weight, scaling)
+    kernel = e._replace(projection=None).kernel
+    return LocalForm(
+        e.form, kernel, support, vectors, centers, e.coef.T, coef, intercept, alpha, e.weight, scaling, e.projection
+    )
 
 
 def _split(table: Table, plan: Plan, rows: Rows, labels: NDArray | None, random: np.random.RandomState) -> list[Split]:

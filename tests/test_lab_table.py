@@ -1,0 +1,226 @@
+"""Tables as they are in LAB: missing values, words, dates, and what is decided about bad input."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mercerless import LABClassifier, LABRegressor, persistence
+from mercerless.selection.lab_table import Category, encode_table, fit_encoding, read_columns, training_statistics
+
+QUICK = {"n_support": 20, "kernel": "gaussian", "max_iter": 10, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    n = 400
+    frame = pd.DataFrame({
+        "number": rng.normal(size=n),
+        "gaps": rng.normal(size=n),
+        "word": rng.choice(["x", "y", "z"], n),
+        "place": pd.Categorical(rng.choice(["low", "mid", "high"], n), ["low", "mid", "high"], ordered=True),
+        "date": pd.date_range("2020-01-01", periods=n),
+    })  # fmt: skip
+    y = frame["number"] + 2 * (frame["word"] == "x") + frame["place"].cat.codes + 0.05 * rng.normal(size=n)
+    hidden = rng.uniform(size=n) < 0.3
+    y = y + 1.5 * hidden  # that a value is missing says something
+    frame.loc[hidden, "gaps"] = np.nan
+    frame.loc[rng.uniform(size=n) < 0.05, "word"] = None
+    return frame, y.to_numpy()
+
+
+def test_a_table_is_fitted_as_it_is(table):
+    X, y = table
+    model = LABRegressor(**QUICK).fit(X[:300], y[:300])
+    assert model.score(X[300:], y[300:]) > 0.85
+    assert model.encoding_.names[:5] == ["number", "gaps", "place", "date", "gaps is missing"]
+    assert model.n_features_in_ == 5 and model.bandwidths_.shape[1] == len(model.encoding_.names)
+    by_hand = sum(form.weight * form(model.encoding_(X[300:])) for form in model.forms_)
+    assert_allclose(model.predict(X[300:]), by_hand[:, 0])
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X[300:]), model.predict(X[300:]))
+    labels = np.where(y > np.median(y), "much", "little")
+    classifier = LABClassifier(**QUICK).fit(X[:300], labels[:300])
+    assert classifier.score(X[300:], labels[300:]) > 0.8
+
+
+def test_what_new_rows_may_hold(table):
+    X, y = table
+    model = LABRegressor(**QUICK).fit(X[:300], y[:300])
+    new = X[300:310].copy()
+    base = model.predict(new)
+    new.loc[300, "word"] = "never seen"
+    new.loc[301, "number"] = np.nan
+    changed = model.predict(new)
+    assert np.isfinite(changed).all()
+    assert_array_equal(changed[2:], base[2:])
+    numbers = new["number"].fillna(X["number"][:300].median())
+    assert_allclose(model.predict(new.assign(number=numbers)), changed)
+    with pytest.raises(ValueError, match="pass a data frame"):
+        model.predict(np.zeros((2, 5)))
+    with pytest.raises(ValueError, match="'number' of X has type"):
+        model.predict(new.assign(number="a word"))
+    with pytest.raises(ValueError, match="infinite"):
+        model.predict(new.assign(number=np.inf))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(new[["gaps", "number", "word", "place", "date"]])
+
+
+def test_gaps_are_filled_and_marked():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 4))
+    X[:6, 1] = X[:6, 2] = np.nan  # missing together: one mark
+    X[0, 0] = np.nan  # too few for a mark
+    columns = read_columns(X, None)
+    encoding = fit_encoding(X, columns, np.zeros((50, 1)), None, "", list("abcd"))
+    assert encoding.names == ["a", "b", "c", "d", "b is missing"]
+    Z = encoding(X)
+    assert_array_equal(Z[:, :4], np.where(np.isnan(X), np.nanmedian(X, axis=0), X))
+    assert_array_equal(Z[:, 4], np.arange(50) < 6)
+    whole = X[6:]
+    plain = fit_encoding(whole, columns, np.zeros((44, 1)), None, "", list("abcd"))
+    assert plain(whole) is whole  # nothing to do, nothing copied
+    assert_array_equal(plain(X[:1]), np.where(np.isnan(X[:1]), np.median(whole, axis=0), X[:1]))
+
+
+def test_a_column_that_is_missing_throughout_has_no_say(table):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=80)
+    without = LABRegressor(**QUICK).fit(X, y)
+    gap = LABRegressor(**QUICK).fit(np.column_stack([X, np.full(80, np.nan)]), y)
+    assert_allclose(gap.predict(np.column_stack([X, np.arange(80.0)])), without.predict(X))
+    with pytest.raises(ValueError, match="Every value of X is missing"):
+        LABRegressor(**QUICK).fit(np.full((80, 2), np.nan), y)
+
+
+def test_indicators_and_target_statistics_by_hand():
+    values = np.array([0.0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2])
+    X = values[:, None]
+    Y = np.repeat([[1.0], [0.0], [-1.0]], 5, axis=0) + [[0.3]]
+    columns = read_columns(X, [0])
+    indicators = fit_encoding(X, columns, Y, None, "indicators", ["c"])
+    assert_array_equal(indicators(X), values[:, None] == [0, 1, 2])
+    means = fit_encoding(X, columns, Y, None, "targets", ["c"])
+    expected = 0.3 + np.repeat([5 / 15, 0, -5 / 15], 5)  # pulled to the mean by ten rows
+    assert_allclose(means(X)[:, 0], expected)
+    assert_allclose(means(np.array([[7.0]])), [[0.3]])  # never seen: the mean of all
+    weight = np.where(values == 0, 2.0, 1.0)
+    heavy = fit_encoding(X, columns, Y, weight, "targets", ["c"])(X)[0, 0]
+    mean = np.average(Y[:, 0], weights=weight)
+    total = 10 * 15 / 20  # weights have mean one
+    assert_allclose(heavy, mean + (1.3 - mean) * total / (total + 10))
+
+
+def test_no_training_row_sees_its_own_target():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 8, size=(60, 1)).astype(float)
+    Y = rng.normal(size=(60, 1))
+    columns = read_columns(X, [0])
+    encoding = fit_encoding(X, columns, Y, None, "targets", ["c"])
+    together = np.arange(60) // 2  # pairs of copies
+    base = training_statistics(encoding, X, Y, None, together, seed=0)[0]
+    for i in range(0, 60, 7):
+        other = Y.copy()
+        other[i] += 100
+        changed = training_statistics(encoding, X, other, None, together, seed=0)[0]
+        same = together == together[i]
+        assert_array_equal(changed[same], base[same])
+        assert not np.array_equal(changed, base)
+    assert_array_equal(base[::2][X[::2] == X[1::2]], base[1::2][X[::2] == X[1::2]])
+
+
+def test_a_number_of_the_row_is_not_learned_from_noise():
+    rng = np.random.default_rng(0)
+    n = 300
+    X = np.column_stack([rng.normal(size=n), rng.integers(0, 100, size=n)])
+    y = X[:, 0] + rng.normal(size=n)  # the category says nothing
+    model = LABRegressor(**QUICK, categorical_features=[1]).fit(X[:200], y[:200])
+    assert model.encoding_.names == ["x0", "x1, mean target"]
+    plain = LABRegressor(**QUICK).fit(X[:200, :1], y[:200])
+    assert model.score(X[200:], y[200:]) > plain.score(X[200:, :1], y[200:]) - 0.1
+
+
+def test_target_statistics_win_where_categories_are_many_and_ordered_by_the_target():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 25, size=500).astype(float) for _ in range(2)])
+    effect = rng.normal(size=25)
+    Y = np.sin(3 * (effect[X[:, 0].astype(int)] + effect[X[:, 1].astype(int)]))[:, None]
+    Y = (Y + 0.3 * rng.normal(size=Y.shape)) / Y.std()
+    encoding, Z = encode_table(X, read_columns(X, [0, 1]), Y, None, None, ["a", "b"], np.random.RandomState(0))
+    assert len(encoding.names) == Z.shape[1]
+    assert {type(category) for category in encoding.categories} == {Category}
+
+
+def test_categories_of_an_array_are_those_of_a_frame():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, size=120)
+    X = np.column_stack([rng.normal(size=120), codes])
+    y = X[:, 0] + np.array([0.0, 2, -1, 1])[codes]
+    frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(codes)})
+    models = [
+        LABRegressor(**QUICK, categorical_features=[1]).fit(X, y),
+        LABRegressor(**QUICK, categorical_features=[False, True]).fit(X, y),
+        LABRegressor(**QUICK).fit(frame, y),
+        LABRegressor(**QUICK, categorical_features=["b"]).fit(frame.astype({"b": float}), y),
+    ]
+    rows = [X, X, frame, frame]
+    for model, given in zip(models, rows):
+        assert_allclose(model.predict(given), models[0].predict(X))
+    assert_allclose(models[2].predict(frame.astype({"b": float})), models[0].predict(X))  # 1.0 is 1
+
+
+@pytest.mark.parametrize("given, message", [
+    ("words", "is not known; use 'from_dtype'"),
+    ([5], "must be columns of X, which has 2"),
+    ([-1], "must be columns of X"),
+    ([0.5], "must be columns of X"),
+    (["c"], "names 'c', which is no column"),
+])  # fmt: skip
+def test_bad_categories(given, message):
+    frame = pd.DataFrame({"a": [1.0, 2, 3], "b": [1.0, 2, 3]})
+    with pytest.raises(ValueError, match=message):
+        LABRegressor(categorical_features=given).fit(frame, [1.0, 2, 3])
+
+
+def test_bad_targets():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = X[:, 0].copy()
+    y[3] = np.inf
+    for rows in (X, pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 20})):
+        with pytest.raises(ValueError, match="y contains infinity"):
+            LABRegressor(**QUICK).fit(rows, y)
+    infinite = np.where(X > 2, np.inf, X)
+    with pytest.raises(ValueError, match="infinity"):
+        LABRegressor(**QUICK).fit(infinite, X[:, 0])
+    frame = pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 20})
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        LABRegressor(**QUICK).fit(frame, X[:-1, 0])
+    with pytest.raises(ValueError, match="requires y"):
+        LABRegressor(**QUICK).fit(frame, None)
+    with pytest.raises(ValueError, match="one row"):
+        LABRegressor(**QUICK).fit(frame[:1], X[:1, 0])
+
+
+def test_one_row_per_group_and_more_features_than_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 60))
+    y = X[:, 0] + 0.1 * rng.normal(size=30)
+    settings = {"n_support": 5, "kernel": "gaussian", "max_iter": 5, "random_state": 0}
+    alone = LABRegressor(**settings).fit(X, y, groups=np.arange(30))
+    assert np.isfinite(alone.predict(X)).all()
+
+
+@pytest.mark.parametrize("classes", [False, True])
+def test_a_saved_table_model_is_the_same(table, tmp_path, classes):
+    pytest.importorskip("skops")
+    X, y = table
+    target = (y > np.median(y)).astype(int) if classes else y
+    model = (LABClassifier if classes else LABRegressor)(max_iter=5, random_state=0).fit(X[:150], target[:150])
+    assert "boosted trees" in model.validation_errors_
+    persistence.save(model, tmp_path / "model.skops")
+    again = persistence.load(tmp_path / "model.skops")
+    method = "predict_proba" if classes else "predict"
+    assert_allclose(getattr(again, method)(X[150:]), getattr(model, method)(X[150:]), rtol=1e-12)

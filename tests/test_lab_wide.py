@@ -1,0 +1,166 @@
+"""Wide machines and trees beside the local forms of LAB: oracles, slopes, weights, whole fits."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import log_softmax
+from sklearn.datasets import make_friedman1
+from sklearn.kernel_ridge import KernelRidge
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+
+from mercerless import LABClassifier, LABRegressor
+from mercerless.kernels import LocalExponential
+from mercerless.selection.lab import LocalForm, Rows
+from mercerless.selection.lab_members import Trees, Wide, WideLearner, pool_weights, tree_candidate
+from mercerless.solvers.lab import Moments, moments
+from mercerless.solvers.lab_wide import norm_penalty, slope_map, slopes, solve_logistic, solve_wide
+
+RNG = np.random.default_rng(0)
+
+
+def exponential(X, Y):
+    return np.exp(-np.sqrt(np.maximum(((X[:, None] - Y[None]) ** 2).sum(axis=2), 0)))
+
+
+def nothing(X):
+    return np.zeros((len(X), 0))
+
+
+def test_all_rows_as_centers_are_kernel_ridge_regression():
+    X, Y = RNG.normal(size=(60, 3)), RNG.normal(size=(60, 2))
+    sums = moments(X, Y, None, kernel=exponential, S=X, fixed=nothing)
+    K = exponential(X, X)
+    for ridge, coef in zip([0.1, 1.0], solve_wide(sums, norm_penalty(K, 0), [0.1, 1.0])):
+        peer = KernelRidge(kernel="precomputed", alpha=ridge).fit(K, Y)
+        assert_allclose(K @ coef, peer.predict(K), atol=1e-4)
+
+
+def test_fixed_columns_are_penalized_little_and_weights_count_rows():
+    X, Y = RNG.normal(size=(40, 2)), RNG.normal(size=(40, 1))
+    S, w = X[:7], RNG.integers(1, 4, size=40).astype(float)
+    ones = lambda X: np.ones((len(X), 1))  # noqa: E731
+    weighted = moments(X, Y, w, kernel=exponential, S=S, fixed=ones)
+    again = np.repeat(np.arange(40), w.astype(int))
+    repeated = moments(X[again], Y[again], None, kernel=exponential, S=S, fixed=ones)
+    P = norm_penalty(exponential(S, S), 1)
+    assert P[7, 7] == pytest.approx(0.1) and not P[7, :7].any()
+    assert_allclose(solve_wide(weighted, P, [0.3])[0], solve_wide(repeated, P, [0.3])[0], rtol=1e-8)
+
+
+def test_a_singular_penalty_is_raised_until_it_factors():
+    K = np.ones((5, 5)) - 1e-3 * np.eye(5)  # indefinite by a little, as single precision may leave it
+    coef = solve_wide(Moments(np.zeros((5, 5)), np.ones((5, 1)), 1.0), norm_penalty(K, 0), [1.0])[0]
+    assert np.isfinite(coef).all()
+
+
+def test_slopes_are_those_of_differences():
+    Z, S, coef = RNG.normal(size=(9, 3)), RNG.normal(size=(6, 3)), RNG.normal(size=(6, 2))
+    Z[0] = S[0]  # no slope at its own center from that center
+    exact = slopes(Z, S, exponential(Z, S), coef)
+    h = 1e-6
+    for k in range(3):
+        step = h * np.eye(3)[k]
+        numeric = (exponential(Z + step, S) - exponential(Z - step, S)) @ coef / (2 * h)
+        assert_allclose(exact[:, :, k].T[1:], numeric[1:], rtol=1e-6, atol=1e-8)
+        other = (exponential(Z[:1] + step, S[1:]) - exponential(Z[:1] - step, S[1:])) @ coef[1:] / (2 * h)
+        assert_allclose(exact[:, 0, k], other[0], rtol=1e-6, atol=1e-8)
+
+
+def test_the_map_shrinks_directions_in_which_nothing_changes():
+    direction = np.array([3.0, 4.0, 0.0]) / 5
+    gradients = RNG.normal(size=(1, 50, 1)) * direction
+    A = slope_map(gradients)
+    assert np.linalg.norm(direction @ A) == pytest.approx(1.0)
+    assert np.linalg.norm(np.array([0, 0, 1.0]) @ A) == pytest.approx(1e-2, rel=1e-6)
+    G = np.cov(RNG.normal(size=(3, 500)) * [[3.0], [2.0], [1.0]], bias=True)
+    L = np.linalg.cholesky(G).T[None]
+    B = slope_map(L)  # gradients whose outer products sum to G
+    root = B @ B.T
+    assert_allclose(root @ root / np.linalg.eigvalsh(root @ root)[-1], G / np.linalg.eigvalsh(G)[-1], atol=1e-8)
+    assert_array_equal(slope_map(np.zeros((1, 4, 2))), np.eye(2))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_logistic_is_logistic_regression(n_classes):
+    Phi = RNG.normal(size=(120, 4))
+    labels = (Phi[:, 0] + RNG.normal(size=120) > 0).astype(int) + (n_classes == 3) * (Phi[:, 1] > 0.8)
+    weight = RNG.uniform(0.5, 2, size=120)
+    q = 1 if n_classes == 2 else 3
+    gram = (Phi * weight[:, None]).T @ Phi
+    found = solve_logistic(Phi, labels, weight, np.eye(4), 2.0, gram, q, max_iter=500)
+    peer = LogisticRegression(C=0.5, fit_intercept=False, tol=1e-8).fit(Phi, labels, weight)
+    assert_allclose(found.coef.T, peer.coef_, atol=2e-3)
+    assert found.certificate < 1e-2
+
+
+def test_pooled_scores_are_no_worse_than_the_best():
+    n = 500
+    truth = RNG.normal(size=(n, 1))
+    labels = (truth[:, 0] + 0.3 * RNG.normal(size=n) > 0).astype(int)
+    members = [truth + RNG.normal(size=(n, 1)), truth + RNG.normal(size=(n, 1)), RNG.normal(size=(n, 1))]
+    share = pool_weights(members, labels, None)
+    assert share.sum() == pytest.approx(1.0) and np.all(share[:2] > 0.3) and share[2] == 0
+    assert_allclose(pool_weights(members[::-1], labels, None)[::-1], share, atol=1e-4)
+    assert_allclose(pool_weights(members, labels, np.full(n, 3.0)), share, atol=1e-6)
+    assert len(np.flatnonzero(pool_weights(members, labels, None, max_parts=1))) == 1
+
+
+def test_trees_do_not_see_the_rows_they_are_judged_on():
+    X, Y = RNG.normal(size=(300, 4)), RNG.normal(size=(300, 1))  # noise
+    folds = [(np.arange(200), np.arange(200, 300)), (np.arange(100, 300), np.arange(100))]
+    found = tree_candidate(Rows(X, Y), folds, None, seed=0)
+    held = np.concatenate([valid for _, valid in folds])
+    assert np.mean((found.predictions - Y[held]) ** 2) > 0.9 * np.var(Y[held])
+    assert tree_candidate(Rows(X, Y), folds, (np.arange(300) >= 200).astype(int), seed=0) is None
+
+
+def test_a_learned_map_finds_the_direction():
+    X = RNG.normal(size=(900, 6))
+    Y = np.sin(3 * (X[:, :1] + X[:, 1:2]) / np.sqrt(2))
+    learner = WideLearner(Rows(X, Y), np.arange(600), np.arange(600, 900), linear=True)
+    first = learner.search(Wide("exponential", np.full(6, 0.5)))
+    turned = learner.turned(first)
+    assert turned.loss < 0.7 * first.loss
+    A = turned.wide.projection
+    along = np.linalg.norm(np.array([1, 1, 0, 0, 0, 0]) / np.sqrt(2) @ A)
+    assert along > 2 * np.linalg.norm(np.array([0, 0, 1, 0, 0, 0]) @ A)
+
+
+def by_the_attributes(model, T):
+    """The sum of the forms, with the kernel of a mapped form written out."""
+    total = 0.0
+    for form in model.forms_:
+        if isinstance(form, Trees):
+            total = total + form.weight * form(T)
+            continue
+        Z = form.scaling(T)
+        A = np.eye(T.shape[1]) if form.projection is None else form.projection
+        K = form.kernel(Z @ A, form.centers @ A)
+        if form.projection is not None:
+            assert isinstance(form.kernel, LocalExponential)
+        total = total + form.weight * (K @ form.dual_coef.T + form.intercept + Z @ form.coef.T)
+    return total
+
+
+@pytest.mark.slow
+def test_many_rows_have_wide_members():
+    X, y = make_friedman1(1600, n_features=6, noise=1.0, random_state=0)
+    X, T, y, z = X[:1100], X[1100:], y[:1100], y[1100:]
+    model = LABRegressor(random_state=0).fit(X, y)
+    few = LABRegressor(100, random_state=0).fit(X, y)
+    tried = {"gaussian", "laplace", "laplace, many centers", "exponential, learned map", "boosted trees"}
+    assert set(model.validation_errors_) == tried and set(few.validation_errors_) == {"gaussian", "laplace"}
+    assert model.score(T, z) > few.score(T, z) - 0.005
+    assert_allclose(sum(form.weight for form in model.forms_), 1)
+    assert_allclose(by_the_attributes(model, T)[:, 0], model.predict(T), rtol=1e-8)
+    labels = np.digitize(y, np.quantile(y, [0.3, 0.7]))
+    of_test = np.digitize(z, np.quantile(y, [0.3, 0.7]))
+    classifier = LABClassifier(random_state=0).fit(X, labels)
+    scores = by_the_attributes(classifier, T)
+    calibration = classifier.calibration_
+    logs = log_softmax(calibration.slope * scores + calibration.bias, axis=1)
+    assert_allclose(np.log(classifier.predict_proba(T)), logs, rtol=1e-6)
+    few = LABClassifier(100, random_state=0).fit(X, labels)
+    assert log_loss(of_test, classifier.predict_proba(T)) < log_loss(of_test, few.predict_proba(T)) + 0.01
+    assert any(isinstance(form, LocalForm) for form in model.forms_)
