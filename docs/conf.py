@@ -2,12 +2,15 @@
 
 import logging
 import re
+import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 import matplotlib
 
 matplotlib.use("Agg")
 
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 project = "mercerless"
 author = "The mercerless developers"
 copyright = "2026, The mercerless developers"
@@ -17,7 +20,7 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
+    "mathml",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
@@ -38,6 +41,7 @@ autosummary_imported_members = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = "mercerless"
 html_theme_options = {"source_directory": "docs/"}

@@ -110,7 +110,12 @@ BUGS = [
         "np.where(values < 0, plus[..., None], minus[..., None])",
         f"{KREIN} -k dense",
     ),
-    Bug("krein-center-grand-mean", "        Kt += grand\n", "        Kt -= grand\n", f"{KREIN} -k dense"),
+    Bug(
+        "krein-center-grand-mean",
+        "        Kt += grand\n",
+        "        Kt -= grand\n",
+        "test_solver_properties.py -k landmark",
+    ),
     Bug(
         "krein-weights-not-roots",
         "root = None if sample_weight is None else np.sqrt(sample_weight).astype(K.dtype)",
@@ -397,7 +402,7 @@ BUGS = [
         "hyper-block-weights",
         "yield left, right, 1.0 if same and a == b else 2.0",
         "yield left, right, 1.0",
-        f"{HYPER} -k landmark_ridge",
+        f"{HYPER} -k sum_of_their_blocks",
     ),
     Bug(
         "hyper-intercept",
@@ -455,7 +460,7 @@ BUGS = [
         "np.bincount(column).argmax()",
         f"{VOTE} -k 'combine or hand'",
     ),
-    Bug("vote-all-repeats", "if other[0] == split[0] and other", "if other", f"{VOTE} -k chosen"),
+    Bug("vote-all-repeats", "if other[0] == split[0] and other", "if other", f"{VOTE} -k tested_split"),
 ]
 
 

@@ -190,6 +190,21 @@ def test_landmark_ridge_is_equation_nine(hyper, naive, scale):
     np.testing.assert_allclose(B @ cg.coef, B @ expected[1], rtol=1e-6, atol=1e-7 * scale)
 
 
+def test_normal_equations_are_the_sum_of_their_blocks():
+    """A block beside the diagonal stands for its mirror image too."""
+    X, hyper = items(12), GaussianHyper()
+    centers = choose_centers(hyper, X, 8, "uniform", np.random.RandomState(0))
+    design, target = make_design(hyper, X, centers), PairTarget("similarity", similarity(X))
+    whole = normal_equations(design, target)
+    first, second = slice(0, 5), slice(5, 12)
+    parts = [
+        normal_equations(design, target, rows=a, columns=b) for a, b in ((first,) * 2, (second,) * 2, (first, second))
+    ]
+    assert [part.n_pairs for part in parts] == [25, 49, 70]
+    np.testing.assert_allclose(sum(part.gram for part in parts), whole.gram, rtol=1e-10)
+    np.testing.assert_allclose(sum(part.rhs for part in parts), whole.rhs, rtol=1e-10)
+
+
 def test_landmark_ridge_with_intercept_and_missing_entries():
     X = items(15)
     Y = similarity(X) + 2.0
