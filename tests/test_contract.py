@@ -156,6 +156,16 @@ class TestFitted:
             assert_allclose(many.mean(axis=1), model.predict(Z), rtol=1e-9, atol=1e-12)
             assert np.all(np.diff(many) > np.diff(few)) and np.all(np.diff(few) > 0)
 
+    def test_gives_reasons(self, cls):
+        """Whoever says how sure it is also says why, and the shares add up."""
+        model = fitted(cls)
+        assert hasattr(model, "explain") == hasattr(cls, "_held_out")
+        if hasattr(model, "explain"):
+            reasons = model.explain(Z, 4)
+            total = reasons.base + reasons.shares.sum(axis=1) + reasons.rest
+            assert_allclose(total, reasons.score, rtol=1e-10, atol=1e-10)
+            assert reasons.items.max() < len(X) and reasons.items.min() >= -1
+
     def test_pickled_and_refitted_models_are_the_same(self, cls):
         model = fitted(cls)
         assert_array_equal(output(pickle.loads(pickle.dumps(model)), Z), output(model, Z))

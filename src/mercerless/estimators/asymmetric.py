@@ -1,14 +1,14 @@
 """Ridge regression and classification with asymmetric kernels and directed similarities."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
-from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted
 
 from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
@@ -24,15 +24,17 @@ from mercerless._validation import (
 )
 from mercerless.estimators.base import KernelEstimator, class_scores, in_both_directions, used_items, used_rows
 from mercerless.estimators.conformal import ConformalMixin
+from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.kernels import Precomputed
 from mercerless.selection.asymmetric import ALPHAS, SIDES, AsymmetricChoice, choose_asymmetric_ridge
 from mercerless.selection.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.selection.conformal import OutOfFold
-from mercerless.solvers.asymmetric import largest_singular_value
+from mercerless.selection.reasons import Explained, Term, explain_targets
+from mercerless.solvers.asymmetric import asymmetric_ridge, largest_singular_value
 from mercerless.spectra import check_kind
 
 
-class _Asymmetric(ConformalMixin, KernelEstimator):
+class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
     """What the regressor and the classifier share."""
 
     def __init__(
@@ -104,6 +106,8 @@ class _Asymmetric(ConformalMixin, KernelEstimator):
             coef[:, used] = [*choice.coef, choice.one_way.left]
         alphas = np.array(sorted({alpha for alpha, _ in choice.errors}))
         return attributes | {
+            "_basis_rows": used,
+            "_train_targets": (Y[used], None if weight is None else weight[used], choice.one_way.alpha),
             "alpha_": choice.solution.alpha,
             "side_": choice.side,
             "dual_coef_": np.concatenate(coef[:2]).T,
@@ -120,24 +124,52 @@ class _Asymmetric(ConformalMixin, KernelEstimator):
 
     def _scores(self, X: Any, reverse: ArrayLike | None) -> NDArray:
         """Values of the functions for new items, block by block."""
-        check_is_fitted(self)
+        left, right, intercept = *np.split(self.dual_coef_.T, 2), self.intercept_
+        if self._lacks_reverse(reverse):
+            left, intercept = self.one_way_[0].T, self.one_way_[1]
+        parts = []
+        for to, back in self._directions(X, reverse):
+            values = intercept if to is None else to @ left + intercept
+            parts.append(values if back is None else values + back @ right)
+        return np.concatenate(parts)
+
+    def _directions(self, X: Any, reverse: ArrayLike | None) -> Iterator[tuple[NDArray | None, NDArray | None]]:
+        """Similarities to and from the training items in blocks of new items, as far as they are used."""
         items = self._test_items(X)
         precomputed = isinstance(self.kernel_, Precomputed)
         other = None if reverse is None else self._check_reverse(reverse, items.shape)
-        left, right = np.split(self.dual_coef_.T, 2)
-        intercept, use_left, use_right = self.intercept_, self.side_ != "right", self.side_ != "left"
+        use_left, use_right = self.side_ != "right", self.side_ != "left"
         if self._lacks_reverse(reverse):
-            left, intercept, use_left, use_right = self.one_way_[0].T, self.one_way_[1], True, False
+            use_left, use_right = True, False
             self._warn_one_way()
-        out = np.tile(intercept, (len(items), 1))
-        for rows in row_blocks(len(items), 24.0 * len(left), min(2**27, memory_budget() // 2)):
-            block = items[rows]
+        for rows in row_blocks(len(items), 12.0 * self.dual_coef_.shape[1], min(2**27, memory_budget() // 2)):
+            block, to, back = items[rows], None, None
             if use_left:
-                out[rows] += _affinities(block if precomputed else self.kernel_(block, self.X_fit_), self.decay_) @ left
+                to = _affinities(block if precomputed else self.kernel_(block, self.X_fit_), self.decay_)
             if use_right:
                 values = other[rows] if other is not None else self.kernel_(self.X_fit_, block).T
-                out[rows] += _affinities(values, self.decay_) @ right
-        return out
+                back = _affinities(values, self.decay_)
+            yield to, back
+
+    def _explain_blocks(
+        self, X: Any, reverse: ArrayLike | None = None, train: ArrayLike | None = None
+    ) -> Iterator[Explained]:
+        Y, weight, one_way_alpha = self._train_targets
+        lacks = self._lacks_reverse(reverse)
+        K = _affinities(self._train_again(train), self.decay_)
+        alpha = one_way_alpha if lacks else self.alpha_
+        solution = asymmetric_ridge(K, np.eye(len(Y)), alpha, weight, self.fit_intercept)
+        used = self._basis_rows if self.X_fit_ is None else slice(None)
+        share = 0.5 if self.side_ == "mean" and not lacks else 1.0
+        calibration = self._calibration_for(reverse) if is_classifier(self) else None
+        for to, back in self._directions(X, reverse):
+            terms = []
+            if to is not None:
+                terms.append(Term("to training items", share * (to[:, used] @ solution.left + solution.intercept_left)))
+            if back is not None:
+                right = back[:, used] @ solution.right + solution.intercept_right
+                terms.append(Term("from training items", share * right))
+            yield explain_targets(terms, Y, weight, calibration)
 
     def _check_reverse(self, reverse: ArrayLike, shape: tuple[int, ...]) -> NDArray:
         if not isinstance(self.kernel_, Precomputed):

@@ -1,6 +1,7 @@
 """Least squares and support vector machines in reproducing kernel Krein spaces."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from numbers import Real
 from typing import Any, Self
 
@@ -34,6 +35,7 @@ from mercerless.estimators.base import (
     used_rows,
 )
 from mercerless.estimators.conformal import ConformalMixin
+from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 from mercerless.selection.calibration import Calibration, cross_calibrate
@@ -55,7 +57,8 @@ from mercerless.selection.krein import (
     squared_errors,
     tune_by_gradient,
 )
-from mercerless.solvers.krein import REGULARIZERS, KreinSolution, KreinSystem, part_coef, solve_system
+from mercerless.selection.reasons import Explained, Term, explain_centers, explain_targets
+from mercerless.solvers.krein import REGULARIZERS, KreinSolution, KreinSystem, build_system, part_coef, solve_system
 from mercerless.solvers.svm import Machine, Stabilized, pair_machines, stabilize, tube_machine
 
 _EXACT_ROWS = 4000  # above, "auto" uses landmarks
@@ -127,22 +130,25 @@ class _KreinModel(KernelEstimator):
 
     def _evaluate(self, X: Any, *names: str) -> list[NDArray]:
         """``k(X, basis) @ coef.T`` for the attributes named, in blocks of rows so that no large matrix is kept."""
+        coefs = [getattr(self, name) for name in names]
+        parts = [[K @ coef.T for coef in coefs] for K in self._comparisons(X)]
+        return [np.concatenate(pieces) for pieces in zip(*parts)]
+
+    def _comparisons(self, X: Any) -> Iterator[NDArray]:
+        """``k(X, basis)`` in blocks of rows."""
         X = self._test_items(X)
-        coefs, parts = [getattr(self, name) for name in names], []
-        for rows in row_blocks(len(X), 24.0 * coefs[0].shape[1], min(2**27, memory_budget() // 2)):
+        for rows in row_blocks(len(X), 24.0 * self.dual_coef_.shape[1], min(2**27, memory_budget() // 2)):
             if isinstance(self.kernel_, Precomputed):
                 K = self.kernel_(X[rows])
-                K = K if self.landmarks_ is None else K[:, self.landmarks_]
+                yield K if self.landmarks_ is None else K[:, self.landmarks_]
             else:
-                K = self.kernel_(X[rows], self.X_fit_)
-            parts.append([K @ coef.T for coef in coefs])
-        return [np.concatenate(pieces) for pieces in zip(*parts)]
+                yield self.kernel_(X[rows], self.X_fit_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
 
 
-class _KreinLeastSquares(ConformalMixin, _KreinModel):
+class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
     """What the regressor and the classifier share; how they choose among candidates differs."""
 
     _streams = True
@@ -328,6 +334,8 @@ class _KreinLeastSquares(ConformalMixin, _KreinModel):
         return {
             "kernel_": rows.kernel,
             "X_fit_": None if precomputed else basis,
+            "_basis_rows": rows.used if landmarks is None else landmarks,
+            "_train_targets": (rows.Y, rows.weight),
             "landmarks_": landmarks,
             **dict(zip(("dual_coef_", "dual_coef_positive_", "dual_coef_negative_"), coefs)),
             "intercept_": _shaped(solution.intercept, shape),
@@ -342,6 +350,27 @@ class _KreinLeastSquares(ConformalMixin, _KreinModel):
             "certificate_": max(solution.constraint_error, solution.stationarity),
             "is_minimum_": bool(np.all(spectral.is_minimum)),
         }
+
+    def _explain_blocks(self, X: Any, train: ArrayLike | None = None) -> Iterator[Explained]:
+        """Shares by the targets of the training rows or, with landmarks, by the landmarks' coefficients."""
+        calibration = getattr(self, "calibration_", None)
+        if self.landmarks_ is not None:
+            parts = {"positive": self.dual_coef_positive_, "negative": self.dual_coef_negative_}
+            for K in self._comparisons(X):
+                terms = [Term(name, K, coef) for name, coef in parts.items()]
+                yield explain_centers(terms, np.atleast_1d(self.intercept_), calibration)
+            return
+        if self.radius_ is not None:
+            raise ValueError("A constraint makes the model nonlinear in the targets; explain needs constraint=None.")
+        Y, weight = self._train_targets
+        used = self._basis_rows if self.X_fit_ is None else slice(None)
+        system = build_system(self._train_again(train), np.eye(len(Y)), weight, intercept=self.fit_intercept)
+        solution = solve_system(system, self.alpha_positive_, self.alpha_negative_, regularizer=self.regularizer)
+        parts = {"positive": part_coef(system, solution, 1), "negative": part_coef(system, solution, -1)}
+        for K in self._comparisons(X):
+            terms = [Term(name, K[:, used] @ coef) for name, coef in parts.items()]
+            terms.append(Term("mean", np.tile(solution.intercept, (len(K), 1))))
+            yield explain_targets(terms, Y, weight, calibration)
 
     def predict_parts(self, X: Any) -> tuple[NDArray, NDArray]:
         """The parts f+ and f- at new items, which with `intercept_` add to f.

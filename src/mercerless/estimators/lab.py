@@ -1,6 +1,6 @@
 """Compact regressors and classifiers with learned local bandwidths."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -13,7 +13,7 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import blockwise, check_rows, is_dask, map_rows, take_rows
-from mercerless._memory import check_memory, memory_budget
+from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_classes,
@@ -26,6 +26,7 @@ from mercerless._validation import (
 )
 from mercerless.estimators.base import FittedEstimator, Progress, class_scores, signed_targets
 from mercerless.estimators.conformal import ConformalMixin
+from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.selection.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.lab import (
@@ -36,6 +37,7 @@ from mercerless.selection.lab import (
     LABSolution,
     LocalForm,
     Plan,
+    Projected,
     Settings,
     Support,
     Table,
@@ -55,10 +57,11 @@ from mercerless.selection.lab_table import (
     is_frame,
     read_columns,
 )
+from mercerless.selection.reasons import Explained, Term, explain_centers
 from mercerless.selection.scaling import BLOCK_BYTES, FeatureScaling, standard_scaling
 
 
-class _LAB(ConformalMixin, FittedEstimator):
+class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
     """What the regressor and the classifier share: everything but the targets."""
 
     forms_: list[LocalForm]
@@ -259,6 +262,30 @@ class _LAB(ConformalMixin, FittedEstimator):
             return self.encoding_(X)
         dtypes = [np.float64, np.float32]
         return self.encoding_(validate_data(self, X, dtype=dtypes, reset=False, ensure_all_finite="allow-nan"))
+
+    def _explain_blocks(self, X: ArrayLike) -> Iterator[Explained]:
+        """Shares of the support points, form by form; linear parts, and trees, belong to the base."""
+        rows, items, calibration = self._new_rows(X), self._explained_items(), getattr(self, "calibration_", None)
+        forms = [form for form in self.forms_ if isinstance(form, LocalForm)]
+        if not forms:
+            raise ValueError("Validation preferred boosted trees alone, which are no sums over training rows.")
+        for some in row_blocks(len(rows), 24.0 * len(forms) * len(items), BLOCK_BYTES):
+            terms, relevance = [], np.zeros((len(rows[some]), rows.shape[1]))
+            base = np.sum([form.weight * form(rows[some]) for form in self.forms_], axis=0)
+            for form in forms:
+                Z, coef = form.scaling(rows[some]), np.zeros((len(self.dual_coef_), len(items)))
+                places, matrix = np.searchsorted(items, form.support), np.zeros((len(Z), len(items)))
+                matrix[:, places] = Projected(form.kernel, form.projection)(Z, form.centers)
+                coef[:, places] = form.weight * form.dual_coef
+                terms.append(Term(form.name, matrix, coef))
+                base -= matrix @ coef.T
+                relevance += matrix[:, places] * np.abs(coef[:, places]).sum(axis=0) @ (1.0 / form.bandwidths)
+            total = relevance.sum(axis=1, keepdims=True)
+            explained = explain_centers(terms, base, calibration)
+            yield explained._replace(relevance=relevance / np.where(total > 0, total, 1.0))
+
+    def _explained_items(self) -> NDArray:
+        return np.unique(self.support_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "forms_")

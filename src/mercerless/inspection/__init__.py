@@ -4,6 +4,7 @@ from mercerless.inspection.dank import AdaptationDisplay, DANKConvergenceDisplay
 from mercerless.inspection.hyper import KernelLineDisplay, LearnedKernelDisplay
 from mercerless.inspection.krein import KreinPartsDisplay, SecularCurveDisplay, ValidationSurfaceDisplay
 from mercerless.inspection.lab import BandwidthDisplay, DescentDisplay, LocalFitDisplay
+from mercerless.inspection.reasons import ReasonsDisplay
 from mercerless.inspection.similarity import StackDisplay
 from mercerless.inspection.spectra import KernelMatrixDisplay, SpectrumDisplay
 
@@ -17,6 +18,7 @@ __all__ = [
     "KreinPartsDisplay",
     "LearnedKernelDisplay",
     "LocalFitDisplay",
+    "ReasonsDisplay",
     "SecularCurveDisplay",
     "SpectrumDisplay",
     "StackDisplay",

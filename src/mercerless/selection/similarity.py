@@ -268,11 +268,6 @@ def _features(base: NDArray, factor: float) -> NDArray:
     return np.exp(features, out=features)
 
 
-def view_features(members: Members, block: Block, view: View) -> NDArray:
-    """What a view's coefficients multiply, for new rows."""
-    return _features(_base(block, view.kind, members.profiles), view.factor)
-
-
 def member_scores(members: Members, block: Block) -> NDArray:
     """Every learner's scores (n_settings, m, q) for new rows; 0 from what needs their unknown own similarities."""
     m, n_outputs = len(block.similarities), members.targets.shape[1]

@@ -219,6 +219,23 @@ def neighbor_means(
     return {count: (means[count] + 1e-3 * means[1]) / 1.001 for count in counts}
 
 
+def nearest_of_classes(distances: NDArray, onehot: NDArray, count: int, log: bool = False) -> NDArray:
+    """What every item (m, n) adds to `class_distances` of its class, or to their logarithm (of at least 1e-3).
+
+    A logarithm belongs to the nearest items together, and is split evenly.
+    """
+    parts = np.zeros(distances.shape)
+    for members in (np.flatnonzero(column > 0.0) for column in onehot.T):
+        size = min(count, len(members))
+        if size:
+            nearest = members[np.argpartition(distances[:, members], size - 1, axis=1)[:, :size]]
+            values = np.take_along_axis(distances, nearest, axis=1) / size
+            if log:
+                values[:] = np.log(np.maximum(values.sum(axis=1, keepdims=True), 1e-3)) / size
+            np.put_along_axis(parts, nearest, values, axis=1)
+    return parts
+
+
 def class_distances(distances: NDArray, onehot: NDArray, count: int) -> NDArray:
     """The mean distance (m, n_classes) to the `count` nearest items of every class; to all of a smaller class.
 

@@ -1,0 +1,180 @@
+"""Do prediction sets and intervals hold what they state, how wide are they, and are wrong labels found?
+
+    python benchmarks/papers/see.py coverage [--sets heart,mpg] [--items 30,100] [--repeats 10] [--models krein]
+    python benchmarks/papers/see.py width [--sets mpg,housing] [--items 150] [--repeats 3]
+    python benchmarks/papers/see.py suspects [--sets heart,ionosphere] [--repeats 5]
+
+`coverage`: on random training items of a real set, how often sets and intervals stated to hold 90 % of new items do, on
+the rest of the set. `width`: intervals of KreinRidge beside those of MAPIE (CV+ and jackknife-like) on the same model,
+those of LAB beside a Gaussian process and quantile boosting. `suspects`: 5 % of the labels are flipped; how many of the
+flipped are found, and how many of the found are flipped, beside cleanlab. Reads the sets from $MERCERLESS_DATA, writes
+results/see_*.csv beside itself after every set, in place of the same rows. `width` and `suspects` need mapie and
+cleanlab.
+"""
+
+import argparse
+import csv
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+import mercerless
+from mercerless.datasets import load
+
+RESULTS = Path(__file__).parent / "results"
+COVERAGE = 0.9
+NUMBERS = ["airfoil", "bodyfat", "cps_85_wages", "housing", "mg", "mpg", "pm10", "pyrim", "yacht"]
+CLASSES = ["australian", "breastcancer", "diabetic", "heart", "ionosphere", "monks1", "pima", "sonar", "wine"]
+MATRICES = ["amp_edit", "dtw_ecg200"]
+MODELS = {
+    "krein": (mercerless.KreinRidge, mercerless.KreinRidgeClassifier),
+    "similarity": (mercerless.SimilarityRegressorCV, mercerless.SimilarityClassifierCV),
+    "asymmetric": (mercerless.AsymmetricRidge, mercerless.AsymmetricRidgeClassifier),
+    "lab": (mercerless.LABRegressor, mercerless.LABClassifier),
+}
+
+
+def draws(name, n, repeats):
+    """Yield training rows and targets, test rows and targets, and whether rows are similarities."""
+    data = load(name)
+    matrix = name in MATRICES
+    whole = (data.K if name == "amp_edit" else data.D) if matrix else np.asarray(data.data, dtype=float)
+    target = data.target
+    if len(target) < n + 20:  # too few are left to see a share of 90 %
+        return
+    for seed in range(repeats):
+        order = np.random.RandomState(seed).permutation(len(target))
+        train, test = order[:n], order[n : n + 1000]
+        if matrix:
+            yield whole[np.ix_(train, train)], target[train], whole[np.ix_(test, train)], target[test]
+            continue
+        mean, scale = whole[train].mean(axis=0), whole[train].std(axis=0)
+        scaled = (whole - mean) / np.where(scale > 0, scale, 1.0)
+        yield scaled[train], target[train], scaled[test], target[test]
+
+
+def model_of(name, classify, matrix):
+    """An estimator with its defaults."""
+    cls = MODELS[name][classify]
+    options = {"kernel": "precomputed"} if matrix else {}
+    return cls(**options) if name == "asymmetric" else cls(random_state=0, **options)
+
+
+def covered(model, X, y):
+    """How often, and the mean size of a set or half the width of an interval."""
+    if is_classifier(model):
+        sets = model.predict_set(X, COVERAGE, allow_empty=True)
+        return sets[np.arange(len(y)), np.searchsorted(model.classes_, y)].mean(), sets.sum(axis=1).mean()
+    low, high = model.predict_interval(X, COVERAGE).T
+    return np.mean((low <= y) & (y <= high)), np.mean(high - low) / 2.0
+
+
+def coverage(arguments):
+    """Coverage of every set, model and number of training items."""
+    for name in arguments.sets or NUMBERS + CLASSES + MATRICES:
+        rows = []
+        for which in arguments.models:
+            if which == "lab" and name in MATRICES:
+                continue
+            for n in arguments.items:
+                hits, sizes, start = [], [], time.perf_counter()
+                for X, y, X_new, y_new in draws(name, n, arguments.repeats):
+                    if name not in NUMBERS and len(np.unique(y)) < 2:
+                        continue
+                    model = model_of(which, name not in NUMBERS, name in MATRICES).fit(X, y)
+                    hit, size = covered(model, X_new, y_new)
+                    hits.append(hit)
+                    sizes.append(size / (np.std(y_new) if name in NUMBERS else 1.0))
+                if hits:
+                    error = np.std(hits, ddof=1) / np.sqrt(len(hits)) if len(hits) > 1 else np.nan
+                    rows.append(
+                        {"set": name, "model": which, "items": n, "repeats": len(hits), "stated": COVERAGE,
+                         "covered": f"{np.mean(hits):.4f}", "standard_error": f"{error:.4f}",
+                         "size": f"{np.mean(sizes):.3f}", "seconds": f"{time.perf_counter() - start:.1f}"}
+                    )  # fmt: skip
+                    print(rows[-1], flush=True)
+        merge("see_coverage.csv", rows, ("set", "model", "items"))
+
+
+def intervals_of(X, y, X_new):
+    """Yield the name of a method and its intervals for new rows."""
+    from mapie.regression import CrossConformalRegressor
+
+    krein = mercerless.KreinRidge(random_state=0)
+    yield "KreinRidge.predict_interval", krein.fit(X, y).predict_interval(X_new, COVERAGE)
+    for method in ("plus", "base"):
+        rival = CrossConformalRegressor(krein, confidence_level=COVERAGE, cv=5, method=method, random_state=0)
+        yield f"MAPIE on KreinRidge, {method}", rival.fit_conformalize(X, y).predict_interval(X_new)[1][:, :, 0]
+    lab = mercerless.LABRegressor(random_state=0).fit(X, y)
+    yield "LABRegressor.predict_interval", lab.predict_interval(X_new, COVERAGE)
+    if hasattr(lab, "predict_std"):
+        yield "LABRegressor, posterior", normal(lab.predict(X_new), lab.predict_std(X_new))
+    kernel = ConstantKernel() * RBF(np.ones(X.shape[1]), (1e-2, 1e4)) + WhiteKernel()
+    process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=0).fit(X, y)
+    yield "Gaussian process", normal(*process.predict(X_new, return_std=True))
+    ends = [HistGradientBoostingRegressor(loss="quantile", quantile=q, random_state=0) for q in (0.05, 0.95)]
+    yield "quantile boosting", np.column_stack([end.fit(X, y).predict(X_new) for end in ends])
+
+
+def normal(mean, std):
+    """Central intervals of normal distributions."""
+    return np.column_stack([mean - 1.6448536 * std, mean + 1.6448536 * std])
+
+
+def width(arguments):
+    """Coverage and width of intervals beside those of others."""
+    for name in arguments.sets or ["bodyfat", "housing", "mpg", "yacht"]:
+        found = {}
+        for X, y, X_new, y_new in draws(name, arguments.items[0], arguments.repeats):
+            for method, intervals in intervals_of(X, y, X_new):
+                low, high = intervals.T
+                entry = found.setdefault(method, ([], []))
+                entry[0].append(np.mean((low <= y_new) & (y_new <= high)))
+                entry[1].append(np.mean(high - low) / np.std(y_new))
+        rows = [
+            {"set": name, "method": method, "items": arguments.items[0], "repeats": arguments.repeats,
+             "stated": COVERAGE, "covered": f"{np.mean(hits):.4f}", "width": f"{np.mean(widths):.4f}"}
+            for method, (hits, widths) in found.items()
+        ]  # fmt: skip
+        for row in rows:
+            print(row, flush=True)
+        merge("see_width.csv", rows, ("set", "method", "items"))
+
+
+def merge(file, rows, keys):
+    """Write rows in place of those with the same keys."""
+    if not rows:
+        return
+    path, old = RESULTS / file, []
+    if path.exists():
+        with path.open(newline="") as stream:
+            old = list(csv.DictReader(stream))
+    new = {tuple(str(row[key]) for key in keys) for row in rows}
+    kept = [row for row in old if tuple(row[key] for key in keys) not in new]
+    everything = sorted([*kept, *rows], key=lambda row: tuple(str(row[key]) for key in keys))
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(everything)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("coverage", "width"))
+    parser.add_argument("--sets", type=lambda text: text.split(","))
+    parser.add_argument("--items", type=lambda text: [int(part) for part in text.split(",")], default=[30, 100])
+    parser.add_argument("--models", type=lambda text: text.split(","), default=list(MODELS))
+    parser.add_argument("--repeats", type=int, default=10)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    {"coverage": coverage, "width": width}[arguments.what](arguments)
+
+
+if __name__ == "__main__":
+    main()

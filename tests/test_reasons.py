@@ -1,0 +1,174 @@
+"""Reasons: shares of training items that add up to the score, by labels and by centers."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from mercerless import (
+    AsymmetricRidge,
+    AsymmetricRidgeClassifier,
+    KreinRidge,
+    KreinRidgeClassifier,
+    LABClassifier,
+    LABRegressor,
+    SimilarityClassifierCV,
+    SimilarityRegressorCV,
+    Sphere,
+)
+from mercerless.kernels import TL1, Gaussian
+from mercerless.selection.reasons import pick
+from mercerless.solvers.similarity import class_distances, nearest_of_classes
+
+RNG = np.random.RandomState(0)
+X = RNG.normal(size=(90, 3))
+NUMBERS = np.sin(2 * X[:, 0]) + X[:, 1] + 0.2 * RNG.normal(size=90)
+THREE = np.digitize(NUMBERS, [-0.5, 0.5])
+TWO = np.where(NUMBERS > 0, "b", "a")
+TRAIN, NEW = slice(0, 60), slice(60, 90)
+MODELS = {
+    "krein": (KreinRidge(TL1(3.0), random_state=0), NUMBERS),
+    "krein, classes": (KreinRidgeClassifier(TL1(3.0), random_state=0), THREE),
+    "krein, two classes": (KreinRidgeClassifier(random_state=0), TWO),
+    "krein, landmarks": (KreinRidge(TL1(3.0), n_landmarks=15, random_state=0), NUMBERS),
+    "asymmetric": (AsymmetricRidge(side="mean"), NUMBERS),
+    "asymmetric, two classes": (AsymmetricRidgeClassifier(), TWO),
+    "stack": (SimilarityRegressorCV(TL1(3.0), random_state=0), NUMBERS),
+    "stack, classes": (SimilarityClassifierCV(TL1(3.0), random_state=0), THREE),
+    "stack, two classes": (SimilarityClassifierCV(random_state=0), TWO),
+    "lab": (LABRegressor(8, max_iter=20, random_state=0), NUMBERS),
+    "lab, classes": (LABClassifier(8, max_iter=20, random_state=0), THREE),
+}
+
+
+def score_of(model, rows):
+    if not hasattr(model, "predict_proba"):
+        return model.predict(rows)
+    proba = np.sort(model.predict_proba(rows), axis=1)
+    return np.log(proba[:, -1] / proba[:, -2])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_shares_add_up_to_the_score(name):
+    model, y = MODELS[name]
+    reasons = model.fit(X[TRAIN], y[TRAIN]).explain(X[NEW], 3)
+    assert_allclose(reasons.score, score_of(model, X[NEW]), rtol=1e-7, atol=1e-8)
+    assert_allclose(reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, rtol=1e-10, atol=1e-10)
+    assert_allclose(reasons.base + sum(reasons.families.values()), reasons.score, rtol=1e-10, atol=1e-10)
+    assert reasons.items.shape == reasons.shares.shape == (30, 6)
+    assert np.all(reasons.shares[:, :3] >= 0) and np.all(reasons.shares[:, 3:] <= 0)
+    assert np.all(reasons.shares[reasons.items < 0] == 0)
+    if reasons.label is not None:
+        assert_array_equal(reasons.label, model.predict(X[NEW]))
+    assert all(words in reasons.text(0) for words in ("item", "without any item"))
+
+
+@pytest.mark.parametrize("name", ["krein", "krein, classes", "asymmetric", "stack"])
+def test_a_share_is_what_the_target_of_an_item_does(name):
+    """By brute force: the same model with this item's target at the mean of all loses exactly its share."""
+    model, y = MODELS[name]
+    model.fit(X[TRAIN], y[TRAIN])
+    reasons = model.explain(X[NEW], 60)
+    row, item = 4, int(reasons.items[4, 0])
+    if name == "stack":
+        stack = model.stack_
+        targets = stack.members.targets.copy()
+        targets[item] = np.average(targets, axis=0, weights=stack.members.weight)
+        from mercerless.selection.similarity import Block, fit_members, member_scores
+
+        K = TL1(3.0)(X[TRAIN])
+        own = np.diagonal(K)
+        members = fit_members(Block(K, own, own), targets, stack.members.settings, stack.members.weight)
+        k = TL1(3.0)(X[NEW][row : row + 1], X[TRAIN])
+        scores = member_scores(members, Block(k, np.diagonal(TL1(3.0)(X[NEW]))[:1], own))
+        without = float((stack.average.weights @ scores[:, 0, 0]) * model.scale_[0] + model.mean_[0])
+    else:
+        Y = model._train_targets[0]
+        moved = Y.copy()
+        moved[item] = Y.mean(axis=0)
+        if name == "asymmetric":
+            fixed = AsymmetricRidge(side="mean", alpha=model.alpha_).fit(X[TRAIN], moved)
+        else:
+            alphas = {"alpha_positive": model.alpha_positive_, "alpha_negative": model.alpha_negative_}
+            fixed = KreinRidge(TL1(3.0), **alphas).fit(X[TRAIN], moved)
+        f = fixed.predict(X[NEW][row : row + 1]).reshape(1, -1)
+        without = float(f[0, 0])
+        if name == "krein, classes":
+            logits = model.calibration_.logits(f)[0]
+            without = float(logits[reasons.label[row]] - logits[reasons.rival[row]])
+    assert_allclose(reasons.score[row] - without, reasons.shares[row, 0], rtol=1e-6, atol=1e-8)
+
+
+def test_a_copy_of_a_training_item_is_its_own_best_reason():
+    model = SimilarityClassifierCV(random_state=0).fit(X[TRAIN], TWO[TRAIN])
+    reasons = model.explain(X[TRAIN], 5)
+    right = reasons.label == TWO[TRAIN]
+    named = np.any(reasons.items[:, :5] == np.arange(60)[:, None], axis=1)
+    assert named[right].mean() > 0.8
+    assert_array_equal(reasons.given[0, reasons.items[0] >= 0], TWO[reasons.items[0][reasons.items[0] >= 0]])
+
+
+def test_a_precomputed_model_needs_its_matrix_again():
+    K, L = Gaussian(1.5)(X[TRAIN]), Gaussian(1.5)(X[NEW], X[TRAIN])
+    weight = np.repeat([1.0, 0.0], [50, 10])
+    for cls, y in ((KreinRidge, NUMBERS), (SimilarityClassifierCV, TWO), (AsymmetricRidgeClassifier, TWO)):
+        options = {} if "Asymmetric" in cls.__name__ else {"random_state": 0}
+        model = cls(kernel="precomputed", **options).fit(K, y[TRAIN], sample_weight=weight)
+        with pytest.raises(ValueError, match="pass the matrix it was fitted on as train"):
+            model.explain(L)
+        with pytest.raises(ValueError, match="train has 3 items but the model was fitted on 60"):
+            model.explain(L, train=np.eye(3))
+        reasons = model.explain(L, train=K)
+        vectors = cls(kernel=Gaussian(1.5), **options).fit(X[TRAIN], y[TRAIN], sample_weight=weight)
+        same = vectors.explain(X[NEW])
+        assert_allclose(reasons.shares, same.shares, rtol=1e-5, atol=1e-6)
+        assert reasons.items.max() < 50
+        assert_allclose(reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-10)
+
+
+def test_what_cannot_be_explained_is_said():
+    with pytest.raises(ValueError, match="one output"):
+        KreinRidge(random_state=0).fit(X, np.column_stack([NUMBERS, NUMBERS])).explain(X)
+    with pytest.raises(ValueError, match="k=0 must be"):
+        AsymmetricRidge().fit(X, NUMBERS).explain(X, 0)
+    with pytest.raises(ValueError, match="constraint=None"):
+        KreinRidge(constraint=Sphere(0.5), random_state=0).fit(X, NUMBERS).explain(X)
+    with pytest.raises(ValueError, match="train is for a precomputed kernel"):
+        AsymmetricRidge().fit(X, NUMBERS).explain(X, train=np.eye(90))
+    with pytest.raises(ValueError, match="one class only"):
+        SimilarityClassifierCV().fit(X, np.zeros(90)).explain(X)
+
+
+def test_pick_takes_the_strongest_of_either_sign():
+    items, shares, rest = pick(np.array([[0.5, -2.0, 3.0, 0.0, -1.0], [1.0, 2.0, 3.0, 4.0, 5.0]]), 2)
+    assert_array_equal(items, [[2, 0, 1, 4], [4, 3, -1, -1]])
+    assert_allclose(shares, [[3.0, 0.5, -2.0, -1.0], [5.0, 4.0, 0.0, 0.0]])
+    assert_allclose(rest, [0.0, 6.0])
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_nearest_of_classes_sums_to_class_distances(log):
+    distances, labels = RNG.uniform(size=(7, 20)), RNG.randint(3, size=20)
+    onehot = np.where(labels[:, None] == np.arange(3), 1.0, -1.0)
+    parts = nearest_of_classes(distances, onehot, 3, log)
+    expected = class_distances(distances, onehot, 3)
+    assert_allclose(parts @ (onehot > 0), np.log(np.maximum(expected, 1e-3)) if log else expected, rtol=1e-12)
+    assert np.all((parts != 0).sum(axis=1) == 9)
+
+
+def test_display_draws_all_shares():
+    pytest.importorskip("matplotlib").use("Agg")
+    from mercerless.inspection import ReasonsDisplay
+
+    model = AsymmetricRidgeClassifier().fit(X[TRAIN], TWO[TRAIN])
+    display = ReasonsDisplay.from_estimator(model, X[NEW], index=2, k=3, item_names=[f"row {i}" for i in range(60)])
+    reasons = model.explain(X[NEW], 3)
+    assert_allclose(display.shares.sum(), reasons.score[2])
+    labels = [text.get_text() for text in display.ax_.get_yticklabels()]
+    assert labels[0].startswith("row ") and labels[-1] == "without any item"
+    assert "rather than" in display.ax_.get_title(loc="left")
+    again = ReasonsDisplay.from_predictions(reasons, index=2, ax=display.ax_)
+    assert again.ax_ is display.ax_ and again.figure_ is display.figure_
+    with pytest.raises(ValueError, match="no explain"):
+        ReasonsDisplay.from_estimator(object(), X)
+    with pytest.raises(ValueError, match="index=99"):
+        ReasonsDisplay.from_predictions(reasons, index=99)
