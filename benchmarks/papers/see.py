@@ -147,6 +147,36 @@ def width(arguments):
         merge("see_width.csv", rows, ("set", "method", "items"))
 
 
+def suspects(arguments):
+    """Flip 5 % of the labels of at most 500 items; what is found, and what is found that was not flipped."""
+    from cleanlab.filter import find_label_issues
+
+    for name in arguments.sets or [*CLASSES, "dtw_ecg200"]:
+        counts = {"suspects_": np.zeros(3), "cleanlab": np.zeros(3)}
+        n = 180 if name == "dtw_ecg200" else min(500, len(load(name).target) - 20)
+        for seed, (X, y, _, _) in enumerate(draws(name, n, arguments.repeats)):
+            rng, classes = np.random.RandomState(seed), np.unique(y)
+            flipped = rng.choice(n, max(1, round(0.05 * n)), replace=False)
+            codes = np.searchsorted(classes, y)
+            codes[flipped] = (codes[flipped] + rng.randint(1, len(classes), len(flipped))) % len(classes)
+            model = model_of("krein", True, False) if name not in MATRICES else model_of("similarity", True, True)
+            model.fit(X, classes[codes])
+            held = model.out_of_fold_
+            order = np.argsort(held.rows)
+            issues = find_label_issues(held.target[order], held.prediction[order], n_jobs=1)
+            for method, found in (("suspects_", model.suspects_.items), ("cleanlab", np.flatnonzero(issues))):
+                counts[method] += [np.isin(found, flipped).sum(), len(found), len(flipped)]
+        rows = [
+            {"set": name, "method": method, "items": n, "repeats": arguments.repeats, "flipped": int(total),
+             "found": int(found), "precision": f"{hits / max(found, 1):.3f}", "recall": f"{hits / total:.3f}",
+             "false_alarms": f"{(found - hits) / (n * arguments.repeats - total):.4f}"}
+            for method, (hits, found, total) in counts.items()
+        ]  # fmt: skip
+        for row in rows:
+            print(row, flush=True)
+        merge("see_suspects.csv", rows, ("set", "method"))
+
+
 def merge(file, rows, keys):
     """Write rows in place of those with the same keys."""
     if not rows:
@@ -166,14 +196,14 @@ def merge(file, rows, keys):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("coverage", "width"))
+    parser.add_argument("what", choices=("coverage", "width", "suspects"))
     parser.add_argument("--sets", type=lambda text: text.split(","))
     parser.add_argument("--items", type=lambda text: [int(part) for part in text.split(",")], default=[30, 100])
     parser.add_argument("--models", type=lambda text: text.split(","), default=list(MODELS))
     parser.add_argument("--repeats", type=int, default=10)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    {"coverage": coverage, "width": width}[arguments.what](arguments)
+    {"coverage": coverage, "width": width, "suspects": suspects}[arguments.what](arguments)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import blockwise
 from mercerless.selection.conformal import OutOfFold, check_coverage, interval_radius, set_thresholds
+from mercerless.selection.suspects import Suspects, suspect_labels
 
 
 class ConformalMixin:
@@ -83,6 +84,13 @@ class ConformalMixin:
         radius = interval_radius(self._held_out(**new), check_coverage(coverage))
         prediction = self.predict(X, **new)
         return np.stack([prediction - radius, prediction + radius], axis=-1)
+
+    @property
+    def suspects_(self) -> Suspects:
+        """Training items whose given label looks wrong to models that have not seen them; classifiers only."""
+        if not is_classifier(self):
+            raise AttributeError(f"{type(self).__name__} has no labels, so that none is suspect.")
+        return suspect_labels(self._held_out(), self.classes_)
 
     def _held_out(self, **new: Any) -> OutOfFold:
         """The out-of-fold predictions that stand for new items given in this way."""

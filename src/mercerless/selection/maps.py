@@ -1,0 +1,61 @@
+"""A map: items as points of a plane, so that near ones stay near."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from sklearn.manifold import TSNE
+
+_NEIGHBORS = 10
+_FEWEST = 12  # items; with fewer, neighborhoods say nothing
+
+
+class Map(NamedTuple):
+    """Points of a plane, how they were found, and what became of the items' neighborhoods."""
+
+    points: NDArray  # (n, 2)
+    method: str
+    preserved: dict[str, float]  # by method: the mean share of an item's ten nearest that are so on the map
+
+
+def draw_map(D: NDArray, random_state: int = 0) -> Map:
+    """Place items in a plane by their distances: by the two largest directions, or by neighborhoods (t-SNE).
+
+    Whichever keeps more of the items' ten nearest neighbors; of equals the first, whose distances mean something.
+    """
+    plain = principal_plane(D)
+    found = {"principal directions": plain}
+    if len(D) >= _FEWEST:
+        start = 1e-4 * plain / (plain.std(axis=0).max() or 1.0)
+        start = start + 1e-6 * np.random.RandomState(random_state).normal(size=start.shape)
+        perplexity = min(30.0, (len(D) - 1) / 3.0)
+        tsne = TSNE(metric="precomputed", init=start, perplexity=perplexity, random_state=random_state)
+        found["neighborhoods"] = tsne.fit_transform(np.maximum(D, 0.0)).astype(float)
+    preserved = {name: kept_neighbors(D, points) for name, points in found.items()}
+    best = max(preserved, key=lambda name: (round(preserved[name], 2), name == "principal directions"))
+    return Map(found[best], best, preserved)
+
+
+def principal_plane(D: NDArray) -> NDArray:
+    """Coordinates (n, 2) of the two largest positive eigenvalues of the centered ``-D^2 / 2``."""
+    n = len(D)
+    squares = -0.5 * D**2
+    squares = squares - squares.mean(axis=0)
+    squares = squares - squares.mean(axis=1, keepdims=True)
+    if n < 2:
+        return np.zeros((n, 2))
+    values, vectors = eigh((squares + squares.T) / 2.0, subset_by_index=(max(0, n - 2), n - 1))
+    points = vectors[:, ::-1] * np.sqrt(np.maximum(values[::-1], 0.0))
+    return points * np.sign(points[np.abs(points).argmax(axis=0), [0, 1]] + 1e-300)
+
+
+def kept_neighbors(D: NDArray, points: NDArray) -> float:
+    """The mean share of an item's ten nearest (by D) that are among its ten nearest points."""
+    k = min(_NEIGHBORS, len(D) - 1)
+    if k < 1:
+        return 1.0
+    away = np.where(np.eye(len(D), dtype=bool), np.inf, 0.0)
+    plane = ((points[:, None] - points) ** 2).sum(axis=2)
+    near, drawn = (np.argsort(matrix + away, axis=1, kind="stable")[:, :k] for matrix in (D, plane))
+    return float(np.mean([len(np.intersect1d(*pair)) / k for pair in zip(near, drawn)]))
