@@ -563,17 +563,16 @@ def test_validation_errors_are_those_of_refits():
     whitening, alphas = whiten(hyper.gram(centers)), np.array([1e-9, 1e-5, 1e-2])
     design = make_design(hyper, X, centers)
     got = ridge_validation(fold_equations(design, target, folds, whitening=whitening), hyper.gram(centers), alphas)
-    expected, square, T = np.zeros(3), 0.0, target(EVERYTHING, EVERYTHING)
-    for fold in folds:
+    expected, T = np.zeros((3, 3)), target(EVERYTHING, EVERYTHING)
+    for number, fold in enumerate(folds):
         rest = np.delete(np.arange(50), fold)
         part = make_design(hyper, X[rest], centers)
         held = np.ones((50, 50), dtype=bool)
         held[np.ix_(rest, rest)] = False
-        square += np.sum(T[held] ** 2)
         solutions = ridge_path(normal_equations(part, target.take(rest), whitening=whitening), whitening, alphas)
         for k, s in enumerate(solutions):
-            expected[k] += np.sum((HyperExpansion(hyper, centers, s.coef)(X) - T)[held] ** 2)
-    np.testing.assert_allclose(got, expected / square, rtol=1e-6)
+            expected[k, number] = np.sum((HyperExpansion(hyper, centers, s.coef)(X) - T)[held] ** 2)
+    np.testing.assert_allclose(got, expected, rtol=1e-6)
 
 
 def test_targets():

@@ -386,6 +386,12 @@ def test_a_directed_function_is_called_in_both_directions():
     assert_array_equal(SimilarityFeatures(directed).fit_transform(X), expected)
 
 
+def test_workers_of_a_function_live_on_its_kernel_and_not_on_the_estimator():
+    X, y = words(12)
+    assert mercerless.DANKClassifier(common, n_jobs=2).fit(X, y).kernel_.n_jobs is None
+    assert mercerless.DANKClassifier(PairFunction(common, n_jobs=2)).fit(X, y).kernel_.n_jobs == 2
+
+
 @pytest.mark.parametrize("n", [2, 10, 40])
 def test_finding_out_whether_a_function_is_symmetric_takes_few_calls_and_always_the_same(n):
     X, _ = words(n)

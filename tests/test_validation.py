@@ -6,9 +6,20 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from mercerless import KreinRidge, UselessModelWarning, _memory, config_context
+from mercerless import (
+    GradientSearch,
+    HyperClassifier,
+    HyperRegressor,
+    HyperRidge,
+    KreinRidge,
+    KreinRidgeClassifier,
+    UselessModelWarning,
+    _memory,
+    config_context,
+)
 from mercerless import _validation as v
 from mercerless._validation import leave_one_out_constant, warn_if_folds_are_useless, warn_if_useless
+from mercerless.kernels import Gaussian
 
 
 class TestSquareAndSymmetric:
@@ -107,6 +118,10 @@ def test_the_context_sets_the_limit_inside_of_it_only():
     _memory.check_memory(1001, "This")
 
 
+SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("hyper classifier", "hyper regressor")]
+VALIDATED = ["classifier", "gradient", "hyper ridge", *SLOW]
+
+
 class TestUselessModels:
     """A warning for learners that are clearly worse than a constant, and for no others."""
 
@@ -151,3 +166,35 @@ class TestUselessModels:
         y = rng.normal(size=60)
         with pytest.warns(UselessModelWarning, match="KreinRidge is worse"):
             KreinRidge("precomputed", alpha_positive=1e-9).fit(G + G.T, y)
+
+    @pytest.mark.parametrize("name", VALIDATED)
+    def test_every_learner_that_validates_itself_says_so(self, name):
+        """Pairs of close points with opposite labels: who is left out looks like the other one."""
+        rng = np.random.default_rng(3)
+        X = np.repeat(rng.normal(size=(60, 3)), 2, axis=0) + 1e-3 * rng.normal(size=(120, 3))
+        model, y = self.learner(name), np.tile([1.0, -1.0], 60)
+        if name == "hyper ridge":  # a kernel that falls with the distance cannot be nearly constant
+            X, y = 10 * X[::2], 1 + 0.01 * X[::2] @ X[::2].T
+        with pytest.warns(UselessModelWarning, match=f"^{type(model).__name__} is worse than a constant"):
+            model.fit(X, y)
+
+    @pytest.mark.parametrize("name", VALIDATED)
+    def test_no_learner_takes_noise_for_uselessness(self, name):
+        rng = np.random.default_rng(4)
+        X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
+        model = self.learner(name)
+        if hasattr(model, "C"):
+            model.set_params(C=None)  # the machine of the other test is meant to overfit
+        model.fit(X, np.sign(y) if "classifier" in name else y)
+
+    @staticmethod
+    def learner(name):
+        fixed = {"alpha_positive": 1e-6, "alpha_negative": 1e-6, "random_state": 0}
+        first = HyperRidge("gaussian", alpha=1e-6, n_landmarks=30)
+        return {
+            "classifier": KreinRidgeClassifier(Gaussian(0.3), **fixed),
+            "gradient": KreinRidge(Gaussian(0.3), search=GradientSearch(1, 1), **fixed),
+            "hyper ridge": HyperRidge("gaussian", n_landmarks=60, random_state=0),
+            "hyper classifier": HyperClassifier(first, C=1e4, cv=10, random_state=0),
+            "hyper regressor": HyperRegressor(first, C=1e4, cv=3, random_state=0),
+        }[name]

@@ -59,7 +59,7 @@ class KernelEstimator(FittedEstimator):
         if takes_objects(self.kernel):
             items = _check_items(self, X, reset=True)
             check_consistent_length(items, weight)
-            kernel = as_kernel(self.kernel, n_jobs=getattr(self, "n_jobs", None))
+            kernel = as_kernel(self.kernel)
             if try_pairs and isinstance(kernel, PairFunction):
                 kernel = kernel.checked(items[used_rows(weight, len(items))])
             return kernel, items

@@ -454,7 +454,7 @@ class DANKClassifier(ClassifierMixin, _DANK):
     max_iter : int, default=50
         Limit on the outer steps.
     n_jobs : int or None, default=None
-        Workers for the parts, the grid, and a kernel that is a function.
+        Workers for the parts and the grid.
     random_state : int, RandomState or None, default=None
         For the clusters, the folds and the restarts.
 
@@ -653,7 +653,7 @@ class DANKRegressor(RegressorMixin, _DANK):
     max_iter : int, default=50
         Limit on the outer steps.
     n_jobs : int or None, default=None
-        Workers for the parts, the grid, and a kernel that is a function.
+        Workers for the parts and the grid.
     random_state : int, RandomState or None, default=None
         For the clusters, the folds and the restarts.
 

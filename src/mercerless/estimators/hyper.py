@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
 from mercerless._memory import check_memory
 from mercerless._optional import with_callbacks
-from mercerless._validation import check_classes, warn
+from mercerless._validation import check_classes, warn, warn_if_folds_are_useless, warn_if_useless
 from mercerless.estimators.base import FittedEstimator, Progress
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier
 from mercerless.kernels.hyper import TensorHyper
@@ -87,7 +87,9 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         random = check_random_state(self.random_state)
         with self._progress() as progress:
             report = partial(_report, progress)
-            task, results = choose_regression(task, items, target, self.cv, random, report)
+            task, results, against_constant = choose_regression(task, items, target, self.cv, random, report)
+            if against_constant is not None:
+                warn_if_folds_are_useless(against_constant, type(self).__name__)
             _check_memory(task, items, target)
             kernel, solution = learn_kernel(task, items, target, random, report)
             self._warn(solution.certificate)
@@ -553,9 +555,11 @@ class _TwoStage(FittedEstimator):
         few = some_rows(len(X), _TUNE_ROWS if isinstance(stage, LinearStage) else _TUNE_ITEMS, random)
         task = _regression(clone(learner).set_params(n_parts=1), len(few), learner.target)
         folds = [cv_of_rows(one, few, len(X), y, classify=moments is None) for one in (learner.cv, cv)]
-        task, C, results = choose_stages(
+        task, C, results, choice = choose_stages(
             stage, task, learner.target, take_rows(X, few), y[few], folds, random, learner.random_state
         )
+        if choice is not None:
+            warn_if_useless(choice.losses, choice.constant, type(self).__name__)
         rows = some_rows(len(X), self.max_samples, random)
         learner = _finished(learner, task, len(rows), len(X))
         learner.fit(X if len(rows) == len(X) else take_rows(X, rows), y[rows])

@@ -24,6 +24,7 @@ from mercerless._validation import (
     leave_one_out_constant,
     warn,
     warn_if_folds_are_useless,
+    warn_if_useless,
 )
 from mercerless.estimators.base import (
     KernelEstimator,
@@ -293,7 +294,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
 
     def _choose(self, problem, rows: Rows, family: Family, candidates: Candidates, labels, progress: Progress):
         """The candidate of least mean squared held-out error, and what is known about all."""
-        if candidates.size == 1 or rows.n_folds < 2:
+        if (candidates.size == 1 and self.search is None) or rows.n_folds < 2:
             return 0, {"out_of_fold_": None}
         predictions: list[NDArray] = []
         with progress.task("cross-validation") as task:
@@ -303,6 +304,8 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         best = least(error)
         if np.any(leave_one_out_constant(rows.Y)):
             warn_if_folds_are_useless(errors[:, best], type(self).__name__)
+        if candidates.size == 1:  # the end of a gradient search, validated as the winner of a grid is
+            return 0, {"out_of_fold_": None}
         places, predicted = problem.chosen(predictions, best, candidates, family)
         held = OutOfFold(rows.used[places], predicted, rows.Y[places])
         return best, {
@@ -624,6 +627,8 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         best = least(losses)
         given, (weight,) = labels[rows.used][places], rows.weights(places)
         proba = cross_calibrate(class_scores(scores[best]), given, weight, rows.folds[places])
+        constant = given != np.bincount(given, weight).argmax()
+        warn_if_useless((proba.argmax(axis=1) != given) * 1.0, constant * 1.0, type(self).__name__, weight)
         held = OutOfFold(rows.used[places], proba, given)
         chosen: dict[str, Any] = {"calibration_": calibrations[best], "out_of_fold_": held}
         if candidates.size > 1:

@@ -1053,7 +1053,7 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
     class_weight : dict, "balanced" or None, default=None
         Factors of C per class.
     n_jobs : int or None, default=None
-        Workers for a kernel that is a function of two items, and for the classes.
+        Workers for the classes.
 
     Attributes
     ----------

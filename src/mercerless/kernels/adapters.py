@@ -349,7 +349,7 @@ def _same_function(metric: str, n_features: int) -> Kernel:
     return Sigmoid(np.sqrt(n_features), 1.0) if metric == "sigmoid" else Metric(metric)
 
 
-def as_kernel(kernel: Any, X: NDArray | None = None, n_jobs: int | None = None) -> Kernel:
+def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
     """Turn what users pass as ``kernel=`` into a `Kernel`.
 
     Parameters
@@ -363,11 +363,9 @@ def as_kernel(kernel: Any, X: NDArray | None = None, n_jobs: int | None = None) 
           ``"laplacian"``, ``"poly"``, ``"polynomial"`` and ``"sigmoid"``, whose rate is ``1 / n_features``, the same
           function as `Gaussian`, `Laplace`, `Polynomial` or `Sigmoid` where X is given, else as `Metric`;
         - a Gaussian process kernel of scikit-learn;
-        - a function of two items.
+        - a function of two items; `PairFunction` has workers for it.
     X : ndarray or None, default=None
         The training rows, for the kernels whose parameters depend on them.
-    n_jobs : int or None, default=None
-        The `joblib` workers of a function of two items.
 
     Returns
     -------
@@ -402,5 +400,5 @@ def as_kernel(kernel: Any, X: NDArray | None = None, n_jobs: int | None = None) 
     if isinstance(kernel, type):
         raise TypeError(f"kernel={kernel.__name__} is a class; pass an instance, {kernel.__name__}().")
     if callable(kernel):
-        return PairFunction(kernel, n_jobs=n_jobs)
+        return PairFunction(kernel)
     raise TypeError(f"kernel must be a kernel object, a name, or a function of two items, not {type(kernel).__name__}.")

@@ -1,6 +1,6 @@
 """Stage 1 of the hyper-kernel estimators: targets on pairs, the kernel learned from them, and its parameters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
@@ -343,13 +343,18 @@ def spread_of(X: Any) -> float:
     return float(np.sqrt(rows.var(axis=0).sum())) or 1.0
 
 
+class RegressionChoice(NamedTuple):
+    """The task with its hyper-kernel and its penalty, and the relative error of every candidate."""
+
+    task: Regression
+    results: list[dict]
+    against_constant: NDArray | None = None  # squared errors per fold of what was chosen, relative to a constant's
+
+
 def choose_regression(
     task: Regression, X: Any, target: PairTarget, cv: Any, random, report: Report | None = None
-) -> tuple[Regression, list[dict]]:
-    """The task with its hyper-kernel and its penalty, and the relative error of every candidate.
-
-    Chosen by leaving items out: every pair that touches a left-out item is left out.
-    """
+) -> RegressionChoice:
+    """Choose by leaving items out: every pair that touches a left-out item is left out."""
     candidates = hyper_candidates(task.hyper_kernel, X)
     if isinstance(candidates[0], TensorHyper):
         return _search_tensor(task, X, target(slice(None), slice(None)), candidates, cv, random, report)
@@ -357,17 +362,17 @@ def choose_regression(
         return _search_ridge(task, X, target, candidates, cv, random, report)
     # the squared loss ranks hyper-kernels alike, and is far faster
     squared = task._replace(alpha=None if len(candidates) > 1 else 1e-4, fit_intercept=True)
-    chosen, results = _search_ridge(squared, X, target, candidates, cv, random, report)
+    chosen, results, _ = _search_ridge(squared, X, target, candidates, cv, random, report)
     task = task._replace(hyper_kernel=chosen.hyper_kernel, alpha=chosen.alpha)
     if task.C is not None or len(X) < 3:
-        return task, results
-    alpha, more = _search_loss_weight(task, X, target, min(cv, 3) if isinstance(cv, Integral) else cv, random)
-    return task._replace(alpha=alpha), results + more
+        return RegressionChoice(task, results)
+    choice = _search_loss_weight(task, X, target, min(cv, 3) if isinstance(cv, Integral) else cv, random)
+    return choice._replace(results=results + choice.results)
 
 
 def _search_ridge(
     task: Regression, X: Any, target: PairTarget, candidates: list, cv: Any, random, report: Report | None
-) -> tuple[Regression, list[dict]]:
+) -> RegressionChoice:
     """Hyper-kernel and penalty on at most 300 items and 150 centers.
 
     All folds and penalties share one pass over the pairs per hyper-kernel.
@@ -375,22 +380,27 @@ def _search_ridge(
     alphas = ALPHAS if task.alpha is None else np.array([task.alpha])
     if len(candidates) * len(alphas) == 1 or len(X) < 3:
         middle = candidates[len(candidates) // 2]
-        return task._replace(hyper_kernel=middle, alpha=float(alphas[len(alphas) // 2])), []
+        return RegressionChoice(task._replace(hyper_kernel=middle, alpha=float(alphas[len(alphas) // 2])), [])
     X, target, folds = _folded_sample(X, target, SEARCH_ITEMS, cv, random)
     pairs = random_pairs(X, SEARCH_CENTERS, random)
+    T = target(slice(None), slice(None))
+    squares, constant = _fold_squares(T, folds) @ [2.0, 1.0], _constant_squares(T, folds) @ [2.0, 1.0]
     results: list[dict] = []
+    by_fold: list[NDArray] = []
     for hyper in candidates:
         centers = hyper.centers_of(pairs)
         gram = hyper.gram(centers)
         # coefficients that cannot be negative cannot cancel either, so they need no whitening
         whitening = None if task.nonnegative else whiten(gram)
         equations = fold_equations(make_design(hyper, X, centers), target, folds, task.fit_intercept, whitening)
-        errors = np.sqrt(ridge_validation(equations, gram, alphas, task.nonnegative))
+        by_fold += list(ridge_validation(equations, gram, alphas, task.nonnegative))
+        errors = np.sqrt(np.sum(by_fold[-len(alphas) :], axis=1) / max(squares.sum(), np.finfo(float).tiny))
         results += [{"hyper_kernel": hyper, "alpha": float(a), "error": float(e)} for a, e in zip(alphas, errors)]
         if report is not None and report({"stage": "search", "error": float(errors.min())}):
             break
-    best = _best(results)
-    return task._replace(hyper_kernel=best["hyper_kernel"], alpha=best["alpha"]), results
+    best = int(np.argmin([row["error"] for row in results]))
+    task = task._replace(hyper_kernel=results[best]["hyper_kernel"], alpha=results[best]["alpha"])
+    return RegressionChoice(task, results, _relative(by_fold[best], constant))
 
 
 def _folded_sample(X: Any, target: PairTarget, most: int, cv: Any, random) -> tuple[NDArray, PairTarget, list[slice]]:
@@ -407,28 +417,35 @@ def _best(results: list[dict]) -> dict:
     return min(results, key=lambda row: row["error"])
 
 
-def _search_loss_weight(task: Regression, X: Any, target: PairTarget, cv: Any, random) -> tuple[float, list[dict]]:
+def _relative(errors: NDArray, constant: NDArray) -> NDArray | None:
+    """Errors per fold relative to those of a constant kernel; None where that makes none."""
+    return errors / constant if np.all(constant > 0) else None
+
+
+def _search_loss_weight(task: Regression, X: Any, target: PairTarget, cv: Any, random) -> RegressionChoice:
     """The loss's weight, as the alpha it belongs to, on at most 75 items and all their pairs."""
     X, target, folds = _folded_sample(X, target, SEARCH_ITEMS_SVR, cv, random)
     everything = np.arange(len(X))
     T = target(everything, everything)
-    errors, square = np.zeros(len(SVR_ALPHAS)), np.finfo(float).tiny
-    for fold in folds:
+    errors = np.zeros((len(SVR_ALPHAS), len(folds)))
+    for f, fold in enumerate(folds):
         held, rest = everything[fold], np.delete(everything, fold)
-        square += float(np.nansum(T[held] ** 2))
         for k, alpha in enumerate(SVR_ALPHAS):
             kernel, _ = _learn_all_pairs(task._replace(alpha=float(alpha)), X[rest], target.take(rest))
-            errors[k] += float(np.nansum((kernel(X[held], X) - T[held]) ** 2))
+            errors[k, f] = float(np.nansum((kernel(X[held], X) - T[held]) ** 2))
+    totals = errors.sum(axis=1) / max(_fold_squares(T, folds).sum(), np.finfo(float).tiny)
     results = []
-    for alpha, error in zip(SVR_ALPHAS.tolist(), np.sqrt(errors / square).tolist()):
+    for alpha, error in zip(SVR_ALPHAS.tolist(), np.sqrt(totals).tolist()):
         C = task._replace(alpha=alpha).loss_weight(len(X))
         results.append({"hyper_kernel": task.hyper_kernel, "alpha": alpha, "C": C, "error": error})
-    return float(SVR_ALPHAS[int(np.argmin(errors))]), results
+    best = int(np.argmin(totals))
+    constant = _constant_squares(T, folds).sum(axis=1)
+    return RegressionChoice(task._replace(alpha=SVR_ALPHAS.tolist()[best]), results, _relative(errors[best], constant))
 
 
 def _search_tensor(
     task: Regression, X: Any, S: NDArray, candidates: list, cv: Any, random, report: Report | None
-) -> tuple[Regression, list[dict]]:
+) -> RegressionChoice:
     """The tensor hyper-kernel, its noise where it has a name, and the penalty, on at most 500 items.
 
     Scales, noise and trend are compared at ``alpha = 0`` without refits; then the penalty, with refits. Missing
@@ -437,7 +454,7 @@ def _search_tensor(
     middle = candidates[2] if len(candidates) > 2 else candidates[0]
     named = isinstance(task.hyper_kernel, str)
     if len(X) < 3 or (not named and task.alpha is not None):
-        return task._replace(hyper_kernel=middle, alpha=0.0 if task.alpha is None else task.alpha), []
+        return RegressionChoice(task._replace(hyper_kernel=middle, alpha=task.alpha or 0.0), [])
     index = random.permutation(len(X))[:SEARCH_ITEMS_TENSOR]
     cv, X, S = cv_of_rows(cv, index, len(X)), X[index], S[np.ix_(index, index)]
     used = ~np.isnan(S)
@@ -450,12 +467,14 @@ def _search_tensor(
         ranked = sorted(results, key=lambda row: row["error"])
         scales = list(dict.fromkeys(float(row["hyper_kernel"].length_scale) for row in ranked))[:2]
         results += comparison.compare([_changed(middle, length_scale=scale, trend="features") for scale in scales])
-    best = _best(results)
-    if task.alpha is None:
-        penalties = comparison.compare_penalties(best["hyper_kernel"])
-        results, best = results + penalties, _best(penalties)
-    alpha = best["alpha"] if task.alpha is None else task.alpha
-    return task._replace(hyper_kernel=best["hyper_kernel"], alpha=alpha), results
+    hyper = _best(results)["hyper_kernel"]
+    if task.alpha is not None:
+        return RegressionChoice(task._replace(hyper_kernel=hyper), results)
+    penalties, errors = comparison.compare_penalties(hyper)
+    task = task._replace(hyper_kernel=hyper, alpha=_best(penalties)["alpha"])
+    constant = _constant_squares(np.where(used, S, np.nan), folds).sum(axis=1)
+    best = int(np.argmin([row["error"] for row in penalties]))
+    return RegressionChoice(task, results + penalties, _relative(errors[best].sum(axis=1), constant))
 
 
 class _TensorComparison:
@@ -463,7 +482,7 @@ class _TensorComparison:
 
     def __init__(self, X: NDArray, S: NDArray, used: NDArray, folds: list[NDArray], noises: Any, report: Report | None):
         self.X, self.S, self.used, self.folds, self.noises, self.report = X, S, used, folds, noises, report
-        self.squares = _fold_squares(S, folds, used)
+        self.squares = np.maximum(_fold_squares(np.where(used, S, 0.0), folds).sum(axis=0), np.finfo(float).tiny)
         self.bases: dict[bytes, Any] = {}
 
     def compare(self, hypers: list[TensorHyper]) -> list[dict]:
@@ -482,10 +501,10 @@ class _TensorComparison:
                 break
         return rows
 
-    def compare_penalties(self, hyper: TensorHyper) -> list[dict]:
-        """All penalties, refitting without each fold."""
-        X, S, errors = self.X, self.S, np.zeros((len(TENSOR_ALPHAS), 2))
-        for fold in self.folds:
+    def compare_penalties(self, hyper: TensorHyper) -> tuple[list[dict], NDArray]:
+        """All penalties, refitting without each fold; also the squared errors of every penalty, fold and kind."""
+        X, S, errors = self.X, self.S, np.zeros((len(TENSOR_ALPHAS), len(self.folds), 2))
+        for f, fold in enumerate(self.folds):
             rest = np.setdiff1d(np.arange(len(X)), fold)
             basis = item_basis(hyper.items(X[rest]))
             problem = TensorProblem(S[np.ix_(rest, rest)], basis, tensor_trends(hyper, X[rest]))
@@ -499,9 +518,10 @@ class _TensorComparison:
                         same = fold[:, None] == columns
                         values = values + hyper.trend_values(X[fold], X[columns], knots, solution.trend_coef, same)
                     block = np.ix_(fold, columns)
-                    errors[k, part] += float(np.sum(np.where(self.used[block], values - S[block], 0.0) ** 2))
-        totals = np.sqrt(np.mean(errors / self.squares, axis=1))
-        return [{"hyper_kernel": hyper, "alpha": float(a), "error": float(e)} for a, e in zip(TENSOR_ALPHAS, totals)]
+                    errors[k, f, part] = float(np.sum(np.where(self.used[block], values - S[block], 0.0) ** 2))
+        totals = np.sqrt(np.mean(errors.sum(axis=1) / self.squares, axis=1))
+        rows = [{"hyper_kernel": hyper, "alpha": float(a), "error": float(e)} for a, e in zip(TENSOR_ALPHAS, totals)]
+        return rows, errors
 
 
 def _changed(hyper: TensorHyper, **changes) -> TensorHyper:
@@ -516,14 +536,21 @@ def _fill(X: NDArray, S: NDArray, hyper: TensorHyper) -> NDArray:
     return np.where(np.isnan(S), solution.item_values, S)
 
 
-def _fold_squares(S: NDArray, folds: list[NDArray], used: NDArray) -> NDArray:
-    """Squares of the entries whose errors count: fold x rest and fold x fold."""
-    square = np.where(used, S, 0.0) ** 2
-    whole, within = 0.0, 0.0
+def _fold_squares(S: NDArray, folds: Sequence[NDArray | slice]) -> NDArray:
+    """Sums of squares over fold x rest and over fold x fold, for every fold; NaN counts as 0."""
+    square = np.nan_to_num(S) ** 2
+    whole, within = (np.array(part) for part in zip(*((square[f].sum(), square[f][:, f].sum()) for f in folds)))
+    return np.column_stack([whole - within, within])
+
+
+def _constant_squares(S: NDArray, folds: Sequence[NDArray | slice]) -> NDArray:
+    """The squared errors of the mean of all pairs of other items, of the same shape as `_fold_squares`."""
+    rows = []
     for fold in folds:
-        whole += float(square[fold].sum())
-        within += float(square[np.ix_(fold, fold)].sum())
-    return np.maximum([whole - within, within], np.finfo(float).tiny)
+        rest = np.delete(np.delete(S, fold, axis=0), fold, axis=1)
+        known = rest[~np.isnan(rest)]
+        rows.append(_fold_squares(S - (known.mean() if len(known) else 0.0), [fold])[0])
+    return np.array(rows)
 
 
 def tensor_trends(hyper: TensorHyper, X: NDArray) -> list[NDArray]:
@@ -549,21 +576,20 @@ def fold_equations(
 def ridge_validation(
     equations: dict[tuple[int, int], NormalEquations], gram: NDArray, alphas: NDArray, nonnegative: bool = False
 ) -> NDArray:
-    """Squared errors on pairs that touch a left-out fold, summed over folds, relative to the target's square.
+    """Squared errors on pairs that touch a left-out fold, of shape (n_alphas, n_folds).
 
     The equations are whitened, unless coefficients must not be negative.
     """
     n_folds = 1 + max(g for _, g in equations)
-    errors, square = np.zeros(len(alphas)), np.finfo(float).tiny
+    errors = np.zeros((len(alphas), n_folds))
     for fold in range(n_folds):
         inside = [value for key, value in equations.items() if fold not in key]
         outside = [value for key, value in equations.items() if fold in key]
         train, held = (reduce(add, parts) for parts in (inside, outside))
-        square += held.square
         if nonnegative:
             path = [ridge_nonnegative(train, gram, alpha)[:2] for alpha in alphas]
         else:
             path = [(u, b) for u, b, _ in whitened_path(train, len(gram), alphas)]
         for k, (c, b) in enumerate(path):
-            errors[k] += held.error(np.append(c, b) if len(held.rhs) > len(c) else c)
-    return errors / square
+            errors[k, fold] = held.error(np.append(c, b) if len(held.rhs) > len(c) else c)
+    return errors

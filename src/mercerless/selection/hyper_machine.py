@@ -50,7 +50,7 @@ class Stage:
     C: float | None
     certificate: float = 0.0  # the relative optimality gap, where the machine does not warn itself
     moments: tuple[float, float] | None = None  # mean and standard deviation of values; None: labels
-    refines = False  # whether `scores` asks a cheaper machine, so that C has to be chosen by exact ones
+    refines = False  # whether `losses` asks a cheaper machine, so that C has to be chosen by exact ones
 
     def fit(self, kernel: Kernel, X: Any, y: NDArray, C: float | None) -> "Stage":
         """Fit the machine; None as C where it chooses that itself."""
@@ -63,13 +63,16 @@ class Stage:
         values = self._evaluate(method, X)
         return values if self.moments is None else values * self.moments[1] + self.moments[0]
 
-    def scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray, *, exact: bool = False) -> NDArray:
-        """Right predictions, or squared errors times -1, on held-out rows Z, for the whole grid.
+    def losses(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray, *, exact: bool = False) -> NDArray:
+        """Wrong labels, or squared errors, of held-out rows Z for the whole grid, of shape (n_held, n_values).
 
         Unless `exact`, the machine may be a cheaper one that ranks kernels alike.
         """
-        scores = (self._exact_scores if exact else self._scores)(kernel, X, self._standard(y), Z, self._standard(z))
-        return scores if self.moments is None else scores * self.moments[1] ** 2
+        decide = self._exact_values if exact else self._values
+        values = decide(kernel, X, self._standard(y), Z)
+        if self.moments is None:
+            return np.not_equal(values, z[:, None]).astype(float)
+        return (values - self._standard(z)[:, None]) ** 2 * self.moments[1] ** 2
 
     def _standard(self, y: NDArray) -> NDArray:
         return y if self.moments is None else (y - self.moments[0]) / self.moments[1]
@@ -80,10 +83,11 @@ class Stage:
     def _evaluate(self, method: str, X: Any) -> NDArray:
         raise NotImplementedError
 
-    def _scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+    def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
+        """Predictions for Z of machines trained on X with every loss weight of the grid."""
         raise NotImplementedError
 
-    _exact_scores = _scores
+    _exact_values = _values
 
 
 class KernelStage(Stage):
@@ -109,24 +113,21 @@ class KernelStage(Stage):
         ]
         return np.concatenate(values)
 
-    def _scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+    def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
         # of a regression: kernel ridge regression, whose whole path costs one eigendecomposition
         if self.moments is None:
-            return self._exact_scores(kernel, X, y, Z, z)
+            return self._exact_values(kernel, X, y, Z)
         s, V = eigh(kernel(X))
         mean = y.mean()
         path = (V * np.where(s < 0, -1.0, 1.0)) @ ((V.T @ (y - mean))[:, None] / (np.abs(s)[:, None] + 1 / self.grid))
-        return -np.sum((kernel(Z, X) @ path + mean - z[:, None]) ** 2, axis=0)
+        return kernel(Z, X) @ path + mean
 
-    def _exact_scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+    def _exact_values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
         if self.moments is None and np.all(y == y[0]):
-            return np.full(len(self.grid), float(np.sum(z == y[0])))
+            return np.full((len(Z), len(self.grid)), y[0])
         K, projector = _flipped(kernel, X)
         K_new = _projected(kernel(Z, X), projector)
-        return np.array([self._score(self._machine(C).fit(K, y).predict(K_new), z) for C in self.grid])
-
-    def _score(self, values: NDArray, truth: NDArray) -> float:
-        return float(np.sum(values == truth) if self.moments is None else -np.sum((values - truth) ** 2))
+        return np.column_stack([self._machine(C).fit(K, y).predict(K_new) for C in self.grid])
 
     def _machine(self, C: float | None) -> SVC | SVR:
         options = {"kernel": "precomputed", "C": C, "cache_size": 500}
@@ -193,22 +194,22 @@ class LinearStage(Stage):
         values = values[:, 0] if values.shape[1] == 1 else values
         return _labels(values, self.classes) if self.moments is None and method == "predict" else values
 
-    def _scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+    def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
         # fewer features tell the same candidates apart
         features = self._features(kernel, X, min(self.n_components, 400), check_random_state(self.random_state))
         F, F_new = features(X), features(Z)
         if self.moments is not None:
             path = ridge_path_of_moments(moment_sums(F, y, np.zeros(len(y), dtype=int), 1)[0], self.grid)
-            return -np.sum((F_new @ path[:-1] + path[-1] - z[:, None]) ** 2, axis=0)
+            return F_new @ path[:-1] + path[-1]
         classes, signs = _signs(y)
-        right, start = [], None
+        columns, start = [], None
         for C in self.grid:
             run = partial(hinge_sums, F, signs)
             solution = squared_hinge(run, F.shape[1], np.full(signs.shape[1], C), start=start, tol=1e-6)
             values = F_new @ solution.coef + solution.intercept
-            right.append(np.sum(_labels(values[:, 0] if values.shape[1] == 1 else values, classes) == z))
+            columns.append(_labels(values[:, 0] if values.shape[1] == 1 else values, classes))
             start = np.vstack([solution.coef, solution.intercept])
-        return np.array(right, dtype=float)
+        return np.column_stack(columns)
 
     @property
     def _block(self) -> int:
@@ -256,9 +257,9 @@ class KreinStage(Stage):
     def __init__(self, estimator: BaseEstimator, judge: KernelStage):
         self.estimator, self.judge, self.grid, self.moments = estimator, judge, judge.grid, judge.moments
 
-    def _scores(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray) -> NDArray:
+    def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
         self.judge.grid = self.grid
-        return self.judge._scores(kernel, X, y, Z, z)
+        return self.judge._values(kernel, X, y, Z)
 
     def _fit(self, X: Any, y: NDArray) -> None:
         self.model = self.estimator.set_params(kernel=self.kernel).fit(X, y)
@@ -272,7 +273,9 @@ class StageChoice(NamedTuple):
 
     candidate: int
     C: float
-    scores: NDArray  # (n_candidates, n_values) on all held-out rows
+    totals: NDArray  # (n_candidates, n_values): losses of all held-out rows
+    losses: NDArray  # (n_held,) of what was chosen
+    constant: NDArray  # (n_held,) of the training rows' mean or most frequent label
 
 
 def compare_stages(
@@ -291,36 +294,50 @@ def compare_stages(
     has fewer errors by more than the square root of the base kernel's errors, about one standard deviation: counts of
     errors are noisy, and the best of many learned kernels is lucky.
     """
-    scores = np.zeros((n_candidates, len(stage.grid)))
-    for train, held in splits:
-        for i in range(n_candidates):
-            scores[i] += stage.scores(learn(i, train), X[train], y[train], X[held], y[held])
-    eligible = scores
+
+    def losses_of(i: int, train: NDArray, held: NDArray, **options: bool) -> NDArray:
+        return stage.losses(learn(i, train), X[train], y[train], X[held], y[held], **options)
+
+    losses = np.hstack([[losses_of(i, *split) for i in range(n_candidates)] for split in splits])
+    totals = losses.sum(axis=1)
+    eligible = totals
     if stage.moments is None and n_base:
-        best = scores[:n_base].max()
-        if scores.max() - best <= np.sqrt(sum(len(held) for _, held in splits) - best):
-            eligible = scores[:n_base]
-    i, k = (int(j) for j in np.unravel_index(int(np.argmax(eligible)), eligible.shape))
+        least = totals[:n_base].min()
+        if least - totals.min() <= np.sqrt(least):
+            eligible = totals[:n_base]
+    i, k = (int(j) for j in np.unravel_index(int(np.argmin(eligible)), eligible.shape))
+    chosen = losses[i]
     if stage.refines and len(stage.grid) > 1:  # C of the chosen kernel, by the machine itself
-        refined = [
-            stage.scores(learn(i, train), X[train], y[train], X[held], y[held], exact=True) for train, held in splits
-        ]
-        k = int(np.argmax(np.sum(refined, axis=0)))
-    return StageChoice(i, float(stage.grid[k]), scores)
+        chosen = np.vstack([losses_of(i, *split, exact=True) for split in splits])
+        k = int(np.argmin(chosen.sum(axis=0)))
+    return StageChoice(i, float(stage.grid[k]), totals, chosen[:, k], _constant_losses(y, splits, stage.moments))
+
+
+def _constant_losses(y: NDArray, splits: list[Split], moments: tuple[float, float] | None) -> NDArray:
+    """The losses of held-out rows where the training rows' mean, or most frequent label, is all that is known."""
+    parts = []
+    for train, held in splits:
+        if moments is None:
+            classes, counts = np.unique(y[train], return_counts=True)
+            parts.append((y[held] != classes[counts.argmax()]).astype(float))
+        else:
+            parts.append((y[held] - y[train].mean()) ** 2)
+    return np.concatenate(parts)
 
 
 def choose_stages(
     stage: Stage, task: Regression, kind: str, X: NDArray, y: NDArray, folds: list, random, random_state: Any
-) -> tuple[Regression, float | None, list[dict]]:
-    """Stage 1 with its hyper-kernel and penalty, stage 2's loss weight, and the scores of all candidates.
+) -> tuple[Regression, float | None, list[dict], StageChoice | None]:
+    """Stage 1 with its hyper-kernel and penalty, stage 2's loss weight, the scores of all candidates, the comparison.
 
     ``kind`` is that of the `PairTarget`; ``folds`` are the ``cv`` of stage 1 and of both; ``random_state`` draws the
     centers of every kernel that is compared. A regression on features gets None as its loss weight: it will choose.
     """
     items, target = X.astype(float, copy=False), encode_target(y, len(X), kind)[0]
-    candidates, n_base = _candidates(task, *choose_regression(task, items, target, folds[0], random), X)
+    chosen, results, _ = choose_regression(task, items, target, folds[0], random)
+    candidates, n_base = _candidates(task, chosen, results, X)
     if len(X) < _FEWEST or len(candidates) * len(stage.grid) == 1:
-        return candidates[0], float(stage.grid[0]) if len(stage.grid) == 1 else 1.0, []
+        return candidates[0], float(stage.grid[0]) if len(stage.grid) == 1 else 1.0, [], None
     n_landmarks = _TUNE_LANDMARKS if task.n_landmarks is None else min(task.n_landmarks, _TUNE_LANDMARKS)
 
     def learn(index: int, rows: NDArray) -> Kernel:
@@ -333,12 +350,13 @@ def choose_stages(
 
     splits = first_until(make_folds(folds[1], X, y, classify=stage.moments is None, random_state=random), _HELD_ROWS)
     choice = compare_stages(stage, learn, len(candidates), X, y, splits, n_base)
+    perfect = len(choice.losses) if stage.moments is None else 0.0
     results = [
-        {"hyper_kernel": one.hyper_kernel, "alpha": one.alpha, "score": float(score)}
-        for one, score in zip(candidates, choice.scores.max(axis=1))
+        {"hyper_kernel": one.hyper_kernel, "alpha": one.alpha, "score": float(perfect - total)}
+        for one, total in zip(candidates, choice.totals.min(axis=1))
     ]
     free = isinstance(stage, LinearStage) and stage.moments is not None and len(stage.grid) > 1
-    return candidates[choice.candidate], None if free else choice.C, results
+    return candidates[choice.candidate], None if free else choice.C, results, choice
 
 
 def _candidates(task: Regression, chosen: Regression, results: list[dict], X: NDArray) -> tuple[list[Regression], int]:

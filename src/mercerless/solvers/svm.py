@@ -7,17 +7,16 @@ machine times the projector are coefficients for the original kernel, and new it
 """
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
+from scipy.linalg import eigh, lu_factor, lu_solve
+from scipy.optimize import brentq
 from sklearn.svm import SVC, SVR
 
 from mercerless.solvers.krein import center_kernel, kept
-from mercerless.solvers.linear import hinge_sums, squared_hinge
 
 
 class Stabilized(NamedTuple):
@@ -174,25 +173,54 @@ def tube_machine(
 
 
 def squared_hinge_machine(
-    K: NDArray, sign: NDArray, C: float = 1.0, weight: NDArray | None = None, *, max_iter: int = 1000
+    K: NDArray, sign: NDArray, C: float = 1.0, weight: NDArray | None = None, *, max_iter: int = 100
 ) -> Machine:
     """Minimize ``coef' K coef / 2 + C sum(weight * max(0, 1 - sign * f)^2)`` for a positive semi-definite `K`.
 
-    The linear machine of `squared_hinge` on the features of an eigendecomposition; at its optimum
-    ``coef = 2 C weight * sign * max(0, 1 - sign * f)``. Certificate: the duality gap, which bounds what is missing also
-    where it has not converged. Rows of weight zero and a single class (f = sign) are allowed.
+    Newton's method on the rows A inside the margin, where ``coef = 2 C weight (sign - f)`` and ``sum(coef) = 0``: one
+    bordered system of the size of A, O(|A|^3), and an exact line search per step. Strictly convex in f, so the optimum
+    is global and reached after finitely many steps (about ten). Certificate: the duality gap, which bounds what is
+    missing also where it has not converged. Rows of weight zero and a single class (f = sign) are allowed.
     """
-    w = np.ones(len(K)) if weight is None else weight
-    values, Z = eigh(K, driver="evd")
-    Z *= np.sqrt(np.maximum(values, 0.0))
-    run = partial(hinge_sums, Z, (sign * np.sqrt(w))[:, None])
-    solution = squared_hinge(run, Z.shape[1], np.array([C]), tol=1e-20, max_iter=max_iter)
-    b = float(solution.intercept[0])
-    loss = np.maximum(0.0, 1.0 - sign * (Z @ solution.coef[:, 0] + b))
-    beta = 2.0 * C * w * sign * loss
-    Kb = K @ beta
-    primal = float(beta @ Kb) / 2 + C * float(w @ np.maximum(0.0, 1.0 - sign * (Kb + b)) ** 2)
-    return Machine(beta, b, _relative(primal, _squared_hinge_dual(K, sign, beta, C * w)), solution.n_iter)
+    cost = 2.0 * C * (np.ones(len(K)) if weight is None else weight)
+    used = cost > 0
+    if np.all(sign[used] == sign[used][0]):
+        return Machine(np.zeros(len(K)), float(sign[used][0]), 0.0, 0)
+    beta, Kb, b = np.zeros(len(K)), np.zeros(len(K)), 0.0
+    active, step, done = used, 0, False
+    while not done and step < max_iter:
+        step += 1
+        A = np.flatnonzero(active)
+        system = np.ones((len(A) + 1, len(A) + 1))
+        system[:-1, :-1] = K[np.ix_(A, A)]
+        system[np.diag_indices_from(system)] += np.append(1.0 / cost[A], -1.0)
+        solution = lu_solve(lu_factor(system, overwrite_a=True), np.append(sign[A], 0.0))
+        change = -beta
+        change[A] += solution[:-1]
+        along = K @ change
+        t = _newton_length(beta, change, Kb, along, b, solution[-1] - b, sign, cost)
+        beta, Kb, b = beta + t * change, Kb + t * along, b + t * (solution[-1] - b)
+        inside = used & (sign * (Kb + b) < 1.0)
+        done = t == 1.0 and np.array_equal(inside, active)
+        active = inside if inside.any() else used  # none: f separates with margin, only on the way
+    loss = np.maximum(0.0, 1.0 - sign * (Kb + b))
+    primal, dual = (beta @ Kb + cost @ loss**2) / 2, _squared_hinge_dual(K, sign, cost * sign * loss, cost / 2)
+    return Machine(beta, float(b), _relative(primal, dual), step)
+
+
+def _newton_length(
+    beta: NDArray, change: NDArray, Kb: NDArray, along: NDArray, b: float, db: float, sign: NDArray, cost: NDArray
+) -> float:
+    """The length in (0, 1] of the step that minimizes the convex objective along it, 1 where it still falls there."""
+    f, df = Kb + b, along + db
+
+    def slope(t: float) -> float:
+        return float(change @ (Kb + t * along) - (cost * sign * df) @ np.maximum(0.0, 1.0 - sign * (f + t * df)))
+
+    at_start = slope(0.0)
+    if slope(1.0) <= 1e-12 * abs(at_start) or at_start >= 0.0:
+        return 1.0
+    return float(brentq(slope, 0.0, 1.0, xtol=1e-15))
 
 
 def _squared_hinge_dual(K: NDArray, sign: NDArray, beta: NDArray, cost: NDArray) -> float:
