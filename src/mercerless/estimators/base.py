@@ -3,19 +3,20 @@
 And what classifiers share: targets for classes, one column of scores per class, votes of pairs.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import check_rows, is_dask
-from mercerless._optional import CallbackSupportMixin
+from mercerless._optional import CallbackSupportMixin, with_callbacks
 from mercerless._validation import as_items
 from mercerless.kernels import Kernel, PairFunction, Precomputed, as_kernel
 
@@ -95,6 +96,54 @@ class KernelEstimator(FittedEstimator):
             isinstance(self.kernel, str) and self.kernel == "precomputed"
         )
         return tags
+
+
+class KernelPredictor(KernelEstimator):
+    """A kernel estimator with targets: what `fit` and `predict` take and give is said here, `_learn` does the work."""
+
+    @with_callbacks
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
+            The training items.
+        y : array-like of shape (n,), or (n, n_outputs) where the estimator takes several
+            The targets, or the classes.
+        sample_weight : array-like of shape (n,) or None, default=None
+            A weight w counts like w repetitions of the row; 0 leaves it out.
+
+        Returns
+        -------
+        self : estimator
+            The fitted model.
+        """
+        self._learn(X, y, sample_weight)
+        return self
+
+    def predict(self, X: Any) -> NDArray:
+        """Predict the targets, or the classes, of new items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The new items.
+
+        Returns
+        -------
+        y : ndarray of shape (n,), or (n, n_outputs) where several were learned
+            The predictions.
+        """
+        return self._predict(X)
+
+    @abstractmethod
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        """Check the targets and fit."""
+
+    @abstractmethod
+    def _predict(self, X: Any) -> NDArray:
+        """The predictions, for rows that are in memory."""
 
 
 _VALIDATED = ("n_features_in_", "feature_names_in_")  # which validation sets before the fit

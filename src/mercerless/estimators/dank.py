@@ -15,12 +15,10 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_scalar, column_or_1d
-from sklearn.utils.validation import check_is_fitted
 
 from mercerless._memory import check_memory, memory_budget, row_blocks
-from mercerless._optional import with_callbacks
 from mercerless._validation import check_classes, check_symmetric, check_targets, check_weight, warn, warn_if_useless
-from mercerless.estimators.base import KernelEstimator, Progress, class_scores, pair_votes, used_items, used_rows
+from mercerless.estimators.base import KernelPredictor, Progress, class_scores, pair_votes, used_items, used_rows
 from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
 from mercerless.selection.dank import CenteringPenalty, Choice, choose, cluster
@@ -182,7 +180,7 @@ def _refuse_indefinite(K: NDArray) -> None:
         ) from None
 
 
-class _DANK(KernelEstimator):
+class _DANK(KernelPredictor):
     """What the classifier and the regressor share."""
 
     def _check_parameters(self) -> None:
@@ -554,24 +552,7 @@ class DANKClassifier(ClassifierMixin, _DANK):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "DANKClassifier":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
-            The training items.
-        y : array-like of shape (n,)
-            The classes.
-        sample_weight : array-like of shape (n,) or None, default=None
-            A weight w counts like w repetitions of the row; 0 leaves it out.
-
-        Returns
-        -------
-        DANKClassifier
-            The fitted estimator.
-        """
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
         kernel, items = self._begin(X, labels, weight)
         used = used_rows(weight, len(labels))
@@ -582,7 +563,6 @@ class DANKClassifier(ClassifierMixin, _DANK):
             rows = used[np.isin(labels[used], pair)]
             tasks.append(Task(rows, np.where(labels[rows] == pair[1], 1.0, -1.0), weight[rows], 0.0, True))
         self._set_fitted(classes_=classes[present], **self._fit(kernel, items, labels, tasks))
-        return self
 
     def decision_function(self, X: Any) -> NDArray:
         """Scores of new items.
@@ -601,21 +581,9 @@ class DANKClassifier(ClassifierMixin, _DANK):
         values = self._values(X)
         return values[:, 0] if len(self.classes_) == 2 else pair_votes(values, len(self.classes_))
 
-    def predict(self, X: Any) -> NDArray:
-        """Classes of new items.
-
-        Parameters
-        ----------
-        X : as for `decision_function`
-            The items.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The classes.
-        """
-        check_is_fitted(self)
-        return self.classes_[np.argmax(class_scores(self.decision_function(X)), axis=1)]
+    def _predict(self, X: Any) -> NDArray:
+        scores = class_scores(self.decision_function(X))
+        return self.classes_[scores.argmax(axis=1)]
 
 
 class DANKRegressor(RegressorMixin, _DANK):
@@ -723,24 +691,7 @@ class DANKRegressor(RegressorMixin, _DANK):
         self.n_jobs = n_jobs
         self.random_state = random_state
 
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "DANKRegressor":
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
-            The training items.
-        y : array-like of shape (n,)
-            The targets.
-        sample_weight : array-like of shape (n,) or None, default=None
-            A weight w counts like w repetitions of the row; 0 leaves it out.
-
-        Returns
-        -------
-        DANKRegressor
-            The fitted estimator.
-        """
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         check_scalar(self.epsilon, "epsilon", Real, min_val=0)
         target = column_or_1d(check_targets(y, type(self).__name__), warn=True)
         weight = check_weight(sample_weight, len(target))
@@ -749,19 +700,6 @@ class DANKRegressor(RegressorMixin, _DANK):
         weight = np.ones(len(target)) if weight is None else weight
         task = Task(used, target[used], weight[used], float(self.epsilon), False)
         self._set_fitted(**self._fit(kernel, items, target, [task]))
-        return self
 
-    def predict(self, X: Any) -> NDArray:
-        """Predict the targets of new items.
-
-        Parameters
-        ----------
-        X : as for `fit`; shape (n, n_train) for a precomputed kernel
-            The items.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            The predictions.
-        """
+    def _predict(self, X: Any) -> NDArray:
         return self._values(X)[:, 0]

@@ -1,5 +1,6 @@
 """Learn a kernel from labels or extend a similarity to new items: estimators in a hyper-RKHS."""
 
+from abc import abstractmethod
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, Self
@@ -545,6 +546,44 @@ class _TwoStage(FittedEstimator):
     random_state: Any
     _targets: tuple[str, ...]  # the kinds of target that stage 1 may have, the default first
 
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn the kernel and the machine.
+
+        Parameters
+        ----------
+        X : array-like or dask.array.Array of shape (n_samples, n_features)
+            The items; of a Dask array or a memory map only blocks and samples are read.
+        y : array-like of shape (n_samples,)
+            The labels, or the values.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._learn(X, y)
+        return self
+
+    @blockwise
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class, or the value, of every item.
+
+        Parameters
+        ----------
+        X : array-like or dask.array.Array of shape (n, n_features)
+            The items.
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,)
+            The classes or values.
+        """
+        return self._evaluate("predict", X)
+
+    @abstractmethod
+    def _learn(self, X: ArrayLike, y: ArrayLike) -> None:
+        """Check the targets and fit both stages."""
+
     def _fit_stages(self, X: Any, y: NDArray, moments: tuple[float, float] | None = None) -> None:
         """Choose both stages on some rows, learn the kernel on at most max_samples, fit the machine on all."""
         if is_dask(X) and len(X) <= _LARGE:
@@ -750,26 +789,11 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> "HyperClassifier":
-        """Learn the kernel and the classifier.
-
-        Parameters
-        ----------
-        X : array-like or dask.array.Array of shape (n_samples, n_features)
-            The items; of a Dask array or a memory map only blocks and samples are read.
-        y : array-like of shape (n_samples,)
-            The labels.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
+    def _learn(self, X: ArrayLike, y: ArrayLike) -> None:
         X, y = self._training_data(X, y)
         _, classes, _ = check_classes(y, None, None, type(self).__name__)
         self._fit_stages(X, y)
         self.classes_ = classes
-        return self
 
     @blockwise
     def decision_function(self, X: ArrayLike) -> NDArray:
@@ -786,22 +810,6 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
             The values.
         """
         return self._evaluate("decision_function", X)
-
-    @blockwise
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The class of every item.
-
-        Parameters
-        ----------
-        X : array-like or dask.array.Array of shape (n, n_features)
-            The items.
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,)
-            The classes.
-        """
-        return self._evaluate("predict", X)
 
 
 class HyperRegressor(RegressorMixin, _TwoStage):
@@ -899,38 +907,7 @@ class HyperRegressor(RegressorMixin, _TwoStage):
         self.cv = cv
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> "HyperRegressor":
-        """Learn the kernel and the regression.
-
-        Parameters
-        ----------
-        X : array-like or dask.array.Array of shape (n_samples, n_features)
-            The items; of a Dask array or a memory map only blocks and samples are read.
-        y : array-like of shape (n_samples,)
-            The values.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
+    def _learn(self, X: ArrayLike, y: ArrayLike) -> None:
         X, y = self._training_data(X, y, y_numeric=True)
         y = y.astype(float)
         self._fit_stages(X, y, moments=(float(y.mean()), float(y.std()) or 1.0))
-        return self
-
-    @blockwise
-    def predict(self, X: ArrayLike) -> NDArray:
-        """The value of every item.
-
-        Parameters
-        ----------
-        X : array-like or dask.array.Array of shape (n, n_features)
-            The items.
-
-        Returns
-        -------
-        ndarray or dask.array.Array of shape (n,)
-            The values.
-        """
-        return self._evaluate("predict", X)

@@ -1,9 +1,8 @@
 """Least squares and support vector machines in reproducing kernel Krein spaces."""
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from numbers import Real
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +13,6 @@ from sklearn.utils import check_consistent_length, check_random_state, column_or
 
 from mercerless._blocks import blockwise, is_dask
 from mercerless._memory import check_memory, format_bytes, memory_budget, row_blocks
-from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_classes,
     check_symmetric,
@@ -27,7 +25,7 @@ from mercerless._validation import (
     warn_if_useless,
 )
 from mercerless.estimators.base import (
-    KernelEstimator,
+    KernelPredictor,
     Progress,
     class_scores,
     pair_votes,
@@ -73,7 +71,7 @@ _BLOCK_BYTES = 2**28  # what a block of rows may need on the way to its factor, 
 _SCORED_ROWS = 4000  # per fold; more do not change a choice or a calibration
 
 
-class _KreinModel(KernelEstimator):
+class _KreinModel(KernelPredictor):
     """What all Krein models share: coefficients of similarities to the training rows, or to landmarks."""
 
     landmarks_: NDArray | None = None
@@ -81,50 +79,7 @@ class _KreinModel(KernelEstimator):
     X_fit_: Any
     dual_coef_: NDArray
 
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
-            The training items.
-        y : array-like of shape (n,), or (n, n_outputs) for `KreinRidge`
-            The targets.
-        sample_weight : array-like of shape (n,), optional
-            A weight w counts like w repetitions of the row; 0 leaves it out.
-
-        Returns
-        -------
-        self : estimator
-            The fitted model.
-        """
-        self._learn(X, y, sample_weight)
-        return self
-
-    @blockwise
-    def predict(self, X: Any) -> NDArray:
-        """Predict the targets, or the classes, of new items.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
-            The new items.
-
-        Returns
-        -------
-        y : ndarray of shape (n,), or (n, n_outputs) for `KreinRidge`
-            The predictions.
-        """
-        return self._predict(X)
-
-    @abstractmethod
-    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        """Check the targets and fit."""
-
-    @abstractmethod
-    def _predict(self, X: Any) -> NDArray:
-        """The predictions for a block of rows that is in memory."""
+    predict = blockwise(KernelPredictor.predict)
 
     def _matrix(self, kernel: Kernel, items: Any) -> NDArray:
         return check_symmetric(kernel(items), "X" if isinstance(kernel, Precomputed) else "the kernel matrix")
