@@ -59,13 +59,7 @@ class LandmarkMap(NamedTuple):
 
     @property
     def bytes_per_row(self) -> float:
-        """What the features of one row need on the way.
-
-        Returns
-        -------
-        float
-            Bytes: the similarities, their copy and the features.
-        """
+        """What the features of one row need on the way: the similarities, their copy and the features."""
         return 16.0 * sum(self.weights.shape)
 
     def __call__(self, rows: Any) -> NDArray:
@@ -121,13 +115,7 @@ class LowRank(NamedTuple):
 
     @property
     def signs(self) -> NDArray:
-        """The sign of each feature in the approximate kernel; all are 1 for a positive semi-definite kernel.
-
-        Returns
-        -------
-        ndarray of shape (rank,)
-            1 and -1.
-        """
+        """The sign of each feature in the approximate kernel; all are 1 for a positive semi-definite kernel."""
         return np.sign(self.values)
 
     def feature_map(self, kernel: Kernel, X: Any) -> LandmarkMap:

@@ -52,13 +52,7 @@ class Spectrum(NamedTuple):
 
     @property
     def inertia(self) -> tuple[int, int, int]:
-        """The numbers of positive, negative and dropped eigenvalues.
-
-        Returns
-        -------
-        tuple of int
-            The three counts.
-        """
+        """The numbers of positive, negative and dropped eigenvalues."""
         return int((self.values > 0).sum()), int((self.values < 0).sum()), self.n_dropped
 
 

@@ -374,13 +374,7 @@ class EigenvalueGrowth(NamedTuple):
 
     @property
     def exponent(self) -> float:
-        """Eta, the smaller of the two, for `krein_exponent`.
-
-        Returns
-        -------
-        float
-            min(eta1, eta2).
-        """
+        """Eta, the smaller of the two, for `krein_exponent`."""
         return float(np.min([self.positive, self.negative]))
 
 

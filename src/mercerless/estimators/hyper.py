@@ -254,10 +254,6 @@ class HyperRidge(_HyperLearner):
         Iterations, 1 for direct solvers.
     X_fit_ : ndarray of shape (n_samples, n_features)
         The training items.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, when X has them.
 
     See Also
     --------
@@ -355,32 +351,14 @@ class HyperSVR(_HyperLearner):
 
     Attributes
     ----------
-    kernel_ : HyperExpansion
-        The learned kernel.
-    hyper_kernel_ : HyperKernel
-        The hyper-kernel used.
     alpha_ : float
         The ridge penalty with which the hyper-kernel was chosen.
     C_ : float
         The loss's weight used.
-    cv_results_ : list of dict
-        Relative validation errors of all candidates.
-    target_kind_ : str
-        How y was understood.
-    classes_ : ndarray or None
-        The classes when y held labels.
-    moments_ : tuple of float or None
-        Mean and standard deviation when y held values.
     certificate_ : float
         Relative duality gap (libsvm) or the larger relative residual (ADMM).
-    n_iter_ : int
-        Iterations.
-    X_fit_ : ndarray of shape (n_samples, n_features)
-        The training items.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, when X has them.
+    kernel_, hyper_kernel_, cv_results_, target_kind_, classes_, moments_, n_iter_, X_fit_ : object
+        As of `HyperRidge`.
 
     See Also
     --------
@@ -738,12 +716,8 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
     certificate_ : float
         The larger of stage 1's certificate and the relative optimality gap of a linear machine.
     cv_results_ : list of dict
-        Hyper-kernel, alpha and score (right predictions, or squared errors times -1) of the candidates compared with
-        both stages; empty when there was one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, when X has them.
+        Hyper-kernel, alpha and score (right predictions) of the candidates compared with both stages; empty when there
+        was one.
 
     See Also
     --------
@@ -823,10 +797,7 @@ class HyperRegressor(RegressorMixin, _TwoStage):
     Parameters
     ----------
     learner : HyperRidge, HyperSVR or None, default=None
-        Stage 1, with all its options. Where its hyper-kernel is a name, its scales and alpha are chosen together with
-        C; the candidates of "gaussian" include ``pair_scale=inf``, the plain Gaussian kernel, which is chosen where
-        learning does not help. Its ``n_parts`` are parts of all rows, proportionally fewer of a sample. None:
-        ``HyperRidge("gaussian", n_parts="auto")`` with ``target="gaussian"``.
+        Stage 1, see `HyperClassifier`. None: ``HyperRidge("gaussian", n_parts="auto", target="gaussian")``.
     C : float or None, default=None
         Stage 2's loss weight; None: by cross-validation with the kernel learned anew in every fold.
     epsilon : float, default=0.05
@@ -834,36 +805,13 @@ class HyperRegressor(RegressorMixin, _TwoStage):
     machine : {"auto", "svm", "linear", "krein"}, default="auto"
         Stage 2: `SVR` or ridge regression on low-rank features, both with the kernel's negative directions flipped, or
         `KreinRidge`. "auto" is "svm" up to 3000 items, then "linear".
-    max_samples : int or None, default=10000
-        Rows that stage 1 learns from at most, drawn at random; None: all. Stage 2 always uses all.
-    n_components : int, default=500
-        Rank of stage 2's low-rank features.
-    cv : int, splitter or iterable, default=5
-        Folds on which both stages are compared, and of the default learner.
-    random_state : int, RandomState or None, default=None
-        The seed, also of a learner that has none.
+    max_samples, n_components, cv, random_state : object
+        See `HyperClassifier`.
 
     Attributes
     ----------
-    kernel_ : Kernel
-        The learned kernel, scaled.
-    hyper_kernel_ : HyperKernel
-        The hyper-kernel used.
-    learner_ : HyperRidge or HyperSVR
-        Stage 1.
-    C_ : float or None
-        Stage 2's loss weight.
-    machine_ : object
-        Stage 2.
-    certificate_ : float
-        The larger of stage 1's certificate and the relative optimality gap of a linear machine.
-    cv_results_ : list of dict
-        Hyper-kernel, alpha and score (right predictions, or squared errors times -1) of the candidates compared with
-        both stages; empty when there was one.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : ndarray of str
-        Names of the features, when X has them.
+    kernel_, hyper_kernel_, learner_, C_, machine_, certificate_, cv_results_ : object
+        As of `HyperClassifier`; scores are squared errors times -1.
 
     See Also
     --------

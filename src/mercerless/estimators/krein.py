@@ -840,16 +840,8 @@ class KreinSVR(RegressorMixin, _KreinMachine):
     dual_coef_ : ndarray of shape (1, n)
         Coefficients for the original kernel.
     intercept_ : ndarray of shape (1,)
-    support_ : ndarray
-        Rows that support the machine on the flipped matrix.
-    certificate_ : float
-        The relative duality gap.
-    n_negative_ : int
-        Negative eigenvalues of the kernel matrix.
-    kernel_ : Kernel
-        The kernel that was used.
-    X_fit_ : ndarray or None
-        The training items that new ones are compared with; None for a precomputed matrix.
+    support_, certificate_, n_negative_, kernel_, X_fit_ : object
+        As of `KreinSVC`.
 
     See Also
     --------

@@ -21,12 +21,8 @@ class DANKConvergenceDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where gap and objective were drawn.
     rank_ax_ : matplotlib Axes
         Where the rank was drawn.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
 
     See Also
     --------
@@ -98,13 +94,6 @@ class AdaptationDisplay(Display):
         The eigenvalues of the whole F.
     boundaries : ndarray or None, default=None
         Rows at which groups (such as classes) end.
-
-    Attributes
-    ----------
-    axes_ : ndarray of 2 matplotlib Axes
-        Heat map and spectrum.
-    figure_ : matplotlib Figure
-        Their figure.
 
     See Also
     --------

@@ -24,13 +24,6 @@ class LearnedKernelDisplay(Display):
     order : ndarray of shape (n,)
         The order in which items are shown.
 
-    Attributes
-    ----------
-    axes_ : ndarray of matplotlib Axes of shape (3,)
-        Target, learned kernel, spectra.
-    figure_ : matplotlib Figure
-        The figure.
-
     See Also
     --------
     KernelLineDisplay : The kernel's values along a line.
@@ -121,13 +114,6 @@ class KernelLineDisplay(Display):
         Position on the line, 0 at the start and 1 at the end.
     to_start, to_end, to_itself : ndarray of shape (n_points,)
         The kernel's values.
-
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        The axes.
-    figure_ : matplotlib Figure
-        The figure.
 
     See Also
     --------

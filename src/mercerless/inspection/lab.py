@@ -29,13 +29,6 @@ class BandwidthDisplay(Display):
     form : str
         The kernel form, for the title.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
-
     See Also
     --------
     DescentDisplay : How the bandwidths were learned.
@@ -124,13 +117,6 @@ class DescentDisplay(Display):
     validation : dict of str to ndarray of shape (n_checkpoints, 2)
         Per form: iterations and validation errors.
 
-    Attributes
-    ----------
-    axes_ : ndarray of matplotlib Axes
-        Objective and validation error.
-    figure_ : matplotlib Figure
-        Their figure.
-
     See Also
     --------
     BandwidthDisplay : What was learned.
@@ -199,13 +185,6 @@ class LocalFitDisplay(Display):
         Where the function was evaluated, and its values.
     centers, widths : ndarray of shape (n_terms,)
         Support points and their bandwidths in units of X.
-
-    Attributes
-    ----------
-    axes_ : ndarray of matplotlib Axes
-        The fit, and the bandwidths.
-    figure_ : matplotlib Figure
-        Their figure.
 
     See Also
     --------

@@ -26,13 +26,6 @@ class StackDisplay(Display):
     sentence : str, default=""
         The verdict on the negative spectrum.
 
-    Attributes
-    ----------
-    axes_ : ndarray of two matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        Their figure.
-
     See Also
     --------
     SpectrumDisplay : The eigenvalues the verdict is about.

@@ -41,13 +41,6 @@ class SpectrumDisplay(Display):
     name : str or None, default=None
         What the matrix is called in the title.
 
-    Attributes
-    ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
-
     See Also
     --------
     KernelMatrixDisplay : The entries of the matrix.
@@ -158,10 +151,6 @@ class KernelMatrixDisplay(Display):
 
     Attributes
     ----------
-    ax_ : matplotlib Axes
-        Where it was drawn.
-    figure_ : matplotlib Figure
-        The figure of `ax_`.
     image_ : matplotlib AxesImage
         The picture.
 

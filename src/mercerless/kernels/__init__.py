@@ -3,7 +3,7 @@
 from mercerless.kernels.adapters import Covariance, GaussianProcessKernel, Metric, PairFunction, Precomputed, as_kernel
 from mercerless.kernels.base import Constant, Difference, Kernel, Parameter, Product, Scale, Sum
 from mercerless.kernels.dot_product import Polynomial, Sigmoid, SphericalPolynomial
-from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper, WishartHyper
+from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.kernels.stationary import TL1, DeltaGauss, Epanechnikov, Exponential, Gaussian, Laplace, Log
@@ -20,7 +20,6 @@ __all__ = [
     "GaussianHyper",
     "GaussianProcessKernel",
     "HyperExpansion",
-    "HyperKernel",
     "Kernel",
     "Laplace",
     "LocalExponential",

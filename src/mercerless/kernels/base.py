@@ -160,13 +160,7 @@ class Kernel(BaseEstimator):
 
     @property
     def theta(self) -> NDArray:
-        """The tunable parameters as one vector, positive ones as logarithms.
-
-        Returns
-        -------
-        ndarray of shape (n_theta,)
-            The vector that `with_theta` takes and `pullback` differentiates in.
-        """
+        """The tunable parameters as one vector, positive ones as logarithms; `pullback` differentiates in it."""
         values = [np.atleast_1d(np.asarray(getattr(self, p.name), dtype=float)) for p in self.parameters]
         return np.concatenate(
             [np.log(v) if p.scale == "log" else v for p, v in zip(self.parameters, values)] or [np.zeros(0)]
@@ -174,13 +168,7 @@ class Kernel(BaseEstimator):
 
     @property
     def bounds(self) -> NDArray:
-        """The range of every entry of `theta`.
-
-        Returns
-        -------
-        ndarray of shape (n_theta, 2)
-            Lower and upper bounds, as ``scipy.optimize.minimize`` takes them.
-        """
+        """The range of every entry of `theta`, of shape (n_theta, 2), as ``scipy.optimize.minimize`` takes it."""
         rows = []
         for p in self.parameters:
             low, high = np.log([p.low, p.high]) if p.scale == "log" else (p.low, p.high)

@@ -88,49 +88,25 @@ class HyperKernel(BaseEstimator):
         return values
 
     def centers_of(self, pairs: NDArray) -> NDArray:
-        """What stands for a pair in an expansion.
-
-        Parameters
-        ----------
-        pairs : ndarray of shape (n_pairs, 2, n_features)
-            The pairs.
-
-        Returns
-        -------
-        ndarray
-            One center per pair.
-        """
+        """What stands for each of the pairs in an expansion: one center per pair."""
         raise NotImplementedError
 
     def center_scale(self, pairs: NDArray) -> NDArray:
-        """The factor between a pair's own section and the section of its center.
-
-        Parameters
-        ----------
-        pairs : ndarray of shape (n_pairs, 2, n_features)
-            The pairs.
-
-        Returns
-        -------
-        ndarray of shape (n_pairs,)
-            ``kappa(pair, .) = center_scale * section(center, .)``.
-        """
+        """The factors in ``kappa(pair, .) = center_scale * section(center, .)``, one per pair."""
         raise NotImplementedError
 
     def gram(self, centers: NDArray) -> NDArray:
-        """Inner products of the centers' sections: ``|sum_p c_p section_p|^2 = c @ gram @ c``.
-
-        Parameters
-        ----------
-        centers : ndarray
-            The centers.
-
-        Returns
-        -------
-        ndarray of shape (n_centers, n_centers)
-            A positive semi-definite matrix with unit or smaller diagonal.
-        """
+        """Inner products of sections: ``|sum_p c_p section_p|^2 = c @ gram @ c``, positive semi-definite."""
         raise NotImplementedError
+
+    def blocks(self, X: NDArray, Y: NDArray, centers: NDArray) -> NDArray:
+        """All sections at all pairs of rows of X and Y, of shape (n, m, n_centers)."""
+        raise NotImplementedError
+
+    @property
+    def constant(self) -> bool:
+        """Whether all sections are equal."""
+        return False
 
     def _sections(self, A: NDArray, B: NDArray, centers: NDArray) -> NDArray:
         """Sections at the pairs (A[i], B[i]): shape (n, n_centers)."""
@@ -222,13 +198,6 @@ class GaussianHyper(HyperKernel):
 
     @property
     def constant(self) -> bool:
-        """Whether all sections are equal.
-
-        Returns
-        -------
-        bool
-            True for an infinite pair scale.
-        """
         return np.ndim(self.pair_scale) == 0 and float(self.pair_scale) == np.inf
 
     def centers_of(self, pairs: NDArray) -> NDArray:
@@ -393,29 +362,84 @@ class WishartHyper(HyperKernel):
         return np.exp(-(float(self.degrees) + 3.0) / 2.0 * log_det)
 
     def blocks(self, X: NDArray, Y: NDArray, centers: NDArray) -> NDArray:
-        """All sections at all pairs of rows.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-            The first items.
-        Y : ndarray of shape (m, n_features)
-            The second items.
-        centers : ndarray of shape (n_centers, 2, n_features)
-            The centers.
-
-        Returns
-        -------
-        ndarray of shape (n, m, n_centers)
-            The values.
-        """
         to_x, along_x, square, white_x = self._parts(X, centers)
         to_y, along_y, _, white_y = self._parts(Y, centers)
         apart = euclidean_distances(white_x, white_y, squared=True)[:, :, None]
         return self._combine(to_x[:, None], along_x[:, None], to_y[None], along_y[None], apart, square)
 
 
-class TensorHyper(BaseEstimator):
+class PairTrends(BaseEstimator):
+    """What the solvers ask of the tensor hyper-kernel: its item kernel, and the functions of its trend."""
+
+    length_scale: ArrayLike
+    trend: str | None
+    n_knots: int
+
+    def items(self, X: NDArray, Y: NDArray | None = None) -> NDArray:
+        """The item kernel without the noise: ``exp(-|x - y|^2 / (2 length_scale^2))``."""
+        values = _scaled_distances(X, Y, self.length_scale)
+        values *= -0.5
+        return np.exp(values, out=values)
+
+    def knots(self, X: NDArray) -> NDArray:
+        """Quantiles of the distances between rows, where the trend's hats sit, from 0 on; none without a trend."""
+        if self.trend is None:
+            return np.zeros(0)
+        rows = X[:: max(1, len(X) // 500)]
+        distances = euclidean_distances(rows)[np.triu_indices(len(rows), 1)]
+        if not len(distances) or distances.max() == 0:
+            return np.zeros(0)
+        return np.unique(np.append(0.0, np.quantile(distances, np.linspace(0, 1, self.n_knots)[1:])))
+
+    def n_trends(self, n_features: int, knots: NDArray) -> int:
+        """How many matrices `trends` yields for so many features and these knots."""
+        if self.trend is None:
+            return 0
+        return 2 + max(0, len(knots) - 1) + (2 * n_features if self.trend == "features" else 0)
+
+    def trends(self, X: NDArray, Y: NDArray, knots: NDArray, same: NDArray) -> Iterator[NDArray]:
+        """The trend functions of rows X and columns Y, one matrix at a time; ``same`` is where both are one item.
+
+        They are 1; whether both are one item; the hat functions (the first is left out: together they sum to 1); with
+        ``trend="features"`` also ``|x_j - y_j|`` and ``(x_j - y_j)**2``.
+        """
+        if self.trend is None:
+            return
+        origin = Y.mean(axis=0)
+        distance = euclidean_distances(X - origin, Y - origin)
+        distance[same] = 0.0
+        yield np.ones_like(distance)
+        yield same.astype(distance.dtype)
+        if len(knots) > 1:
+            position = np.interp(distance, knots, np.arange(len(knots)))
+            for k in range(1, len(knots)):
+                hat = np.abs(position - k)
+                np.subtract(1.0, hat, out=hat)
+                yield np.maximum(hat, 0.0, out=hat)
+        if self.trend == "features":
+            for j in range(X.shape[1]):
+                apart = np.abs(X[:, j][:, None] - Y[:, j])
+                yield apart
+                yield apart**2
+
+    def trend_values(self, X: NDArray, Y: NDArray, knots: NDArray, coef: NDArray, same: NDArray) -> NDArray:
+        """The trend ``sum_l coef_l F_l`` of `trends`, its distance part as one piecewise linear function."""
+        hats = max(0, len(knots) - 1)
+        values = np.full((len(X), len(Y)), coef[0], dtype=float)
+        values += coef[1] * same
+        if hats:
+            origin = Y.mean(axis=0)
+            distance = euclidean_distances(X - origin, Y - origin)
+            distance[same] = 0.0
+            values += np.interp(distance, knots, np.append(0.0, coef[2 : 2 + hats]))
+        if self.trend == "features":
+            for j, (first, second) in enumerate(coef[2 + hats :].reshape(-1, 2)):
+                apart = np.abs(X[:, j][:, None] - Y[:, j])
+                values += first * apart + second * apart**2
+        return values
+
+
+class TensorHyper(PairTrends):
     r"""The tensor hyper-kernel with a pair trend, for extending a similarity to new items.
 
     ``kappa((a, b), (c, d)) = (G(a, c) G(b, d) + G(a, d) G(b, c)) / 2 + rho * sum_l F_l(a, b) F_l(c, d)``
@@ -437,7 +461,7 @@ class TensorHyper(BaseEstimator):
         Hat functions of the distance, at quantiles of the training distances.
     remember_items : bool, default=True
         Whether a training item keeps what is known of it and no other item (its noise component). The learned kernel
-        then recognises training items by equality of all features, is exact where the data are, and stores the
+        then recognizes training items by equality of all features, is exact where the data are, and stores the
         training items; otherwise it is a continuous function with ``n_landmarks**2`` coefficients.
 
     See Also
@@ -473,139 +497,6 @@ class TensorHyper(BaseEstimator):
             raise ValueError(f"trend must be 'distance', 'features' or None, not {self.trend!r}.")
         if self.n_knots < 2:
             raise ValueError(f"n_knots must be at least 2, not {self.n_knots}.")
-
-    def items(self, X: NDArray, Y: NDArray | None = None) -> NDArray:
-        """The item kernel without the noise: ``exp(-|x - y|^2 / (2 length_scale^2))``.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-            The rows.
-        Y : ndarray of shape (m, n_features) or None, default=None
-            The columns; None means X.
-
-        Returns
-        -------
-        ndarray of shape (n, m)
-            The matrix.
-        """
-        values = _scaled_distances(X, Y, self.length_scale)
-        values *= -0.5
-        return np.exp(values, out=values)
-
-    def knots(self, X: NDArray) -> NDArray:
-        """Quantiles of the distances between rows, where the trend's hat functions sit.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-            The training items.
-
-        Returns
-        -------
-        ndarray of shape (n_knots,) or smaller
-            Increasing knots, the first 0; none when there is no trend.
-        """
-        if self.trend is None:
-            return np.zeros(0)
-        rows = X[:: max(1, len(X) // 500)]
-        distances = euclidean_distances(rows)[np.triu_indices(len(rows), 1)]
-        if not len(distances) or distances.max() == 0:
-            return np.zeros(0)
-        return np.unique(np.append(0.0, np.quantile(distances, np.linspace(0, 1, self.n_knots)[1:])))
-
-    def n_trends(self, n_features: int, knots: NDArray) -> int:
-        """How many trend functions there are.
-
-        Parameters
-        ----------
-        n_features : int
-            The number of features.
-        knots : ndarray
-            What `knots` returned.
-
-        Returns
-        -------
-        int
-            The number of matrices that `trends` yields.
-        """
-        if self.trend is None:
-            return 0
-        return 2 + max(0, len(knots) - 1) + (2 * n_features if self.trend == "features" else 0)
-
-    def trends(self, X: NDArray, Y: NDArray, knots: NDArray, same: NDArray) -> Iterator[NDArray]:
-        """The trend functions, one matrix at a time.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-            The rows.
-        Y : ndarray of shape (m, n_features)
-            The columns.
-        knots : ndarray
-            What `knots` returned for the training items.
-        same : ndarray of shape (n, m) of bool
-            Where a row and a column are one item.
-
-        Yields
-        ------
-        ndarray of shape (n, m)
-            1; whether both are one item; the hat functions (the first is left out: together they sum to 1); with
-            ``trend="features"`` also ``|x_j - y_j|`` and ``(x_j - y_j)**2``.
-        """
-        if self.trend is None:
-            return
-        origin = Y.mean(axis=0)
-        distance = euclidean_distances(X - origin, Y - origin)
-        distance[same] = 0.0
-        yield np.ones_like(distance)
-        yield same.astype(distance.dtype)
-        if len(knots) > 1:
-            position = np.interp(distance, knots, np.arange(len(knots)))
-            for k in range(1, len(knots)):
-                hat = np.abs(position - k)
-                np.subtract(1.0, hat, out=hat)
-                yield np.maximum(hat, 0.0, out=hat)
-        if self.trend == "features":
-            for j in range(X.shape[1]):
-                apart = np.abs(X[:, j][:, None] - Y[:, j])
-                yield apart
-                yield apart**2
-
-    def trend_values(self, X: NDArray, Y: NDArray, knots: NDArray, coef: NDArray, same: NDArray) -> NDArray:
-        """The trend ``sum_l coef_l F_l``, its distance part as one piecewise linear function.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n, n_features)
-            The rows.
-        Y : ndarray of shape (m, n_features)
-            The columns.
-        knots : ndarray
-            What `knots` returned for the training items.
-        coef : ndarray of shape (n_trends,)
-            The coefficients, in the order of `trends`.
-        same : ndarray of shape (n, m) of bool
-            Where a row and a column are one item.
-
-        Returns
-        -------
-        ndarray of shape (n, m)
-            The values.
-        """
-        hats = max(0, len(knots) - 1)
-        values = np.full((len(X), len(Y)), coef[0], dtype=float)
-        values += coef[1] * same
-        if hats:
-            origin = Y.mean(axis=0)
-            distance = euclidean_distances(X - origin, Y - origin)
-            distance[same] = 0.0
-            values += np.interp(distance, knots, np.append(0.0, coef[2 : 2 + hats]))
-        if self.trend == "features":
-            for j, (first, second) in enumerate(coef[2 + hats :].reshape(-1, 2)):
-                apart = np.abs(X[:, j][:, None] - Y[:, j])
-                values += first * apart + second * apart**2
-        return values
 
 
 def _scaled_distances(X: NDArray, Y: NDArray | None, length_scale: ArrayLike) -> NDArray:

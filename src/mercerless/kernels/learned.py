@@ -68,13 +68,7 @@ class HyperExpansion(_LearnedKernel):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
-        """Whether all its matrices are positive semi-definite.
-
-        Returns
-        -------
-        bool or None
-            See the class's attributes.
-        """
+        """Whether every matrix is positive semi-definite; None where that is not known."""
         if np.all(np.asarray(self.coef) >= 0) and self.intercept >= 0:
             return True
         items = self.centers if self.centers.ndim == 2 else self.centers.reshape(-1, self.centers.shape[2])
@@ -177,13 +171,7 @@ class TensorExpansion(_LearnedKernel):
 
     @property
     def definite(self) -> bool | None:  # type: ignore[override]
-        """Whether all its matrices are positive semi-definite.
-
-        Returns
-        -------
-        bool or None
-            See the class's attributes.
-        """
+        """Whether every matrix is positive semi-definite; None where that is not known."""
         if self.item_values is not None:
             return False if _has_negative(self.item_values) else None
         if len(self.trend_coef):

@@ -14,24 +14,12 @@ _BIAS_PRECISION = 0.5
 
 
 class Calibration(NamedTuple):
-    """Scores to probabilities: ``softmax(slope * scores + bias)``, for one setting or for several at once.
+    """Scores to probabilities: ``softmax(slope * scores + bias)``, for one setting or for several at once."""
 
-    Attributes
-    ----------
-    slope : float, or ndarray of shape (n_settings,)
-        The common factor of all scores.
-    bias : ndarray of shape (n_classes,) or (n_settings, n_classes)
-        What is added per class.
-    loss : float, or ndarray of shape (n_settings,)
-        The mean negative log-likelihood of the scores it was fitted on.
-    gradient : float
-        The certificate: the largest entry of the projected gradient relative to the sum of weights.
-    """
-
-    slope: Any
-    bias: NDArray
-    loss: Any
-    gradient: float
+    slope: Any  # the common factor of all scores: a float, or (n_settings,)
+    bias: NDArray  # what is added per class: (n_classes,) or (n_settings, n_classes)
+    loss: Any  # mean negative log-likelihood of the scores it was fitted on: a float, or (n_settings,)
+    gradient: float  # the certificate: the largest entry of the projected gradient relative to the sum of weights
 
     def logits(self, scores: NDArray) -> NDArray:
         """``slope * scores + bias`` for scores of shape (..., n, n_classes)."""

@@ -24,18 +24,6 @@ def find_copies(items: Any, *, precomputed: bool = False) -> NDArray:
     included, up to rounding: 1e-10 of the largest entry, 1e-5 in single precision); objects where they are equal and
     can be hashed, or are arrays or lists of such. Other objects, and rows that are not in memory as one array (Dask),
     all count as distinct.
-
-    Parameters
-    ----------
-    items : array-like of shape (n, ...), or sequence of objects
-        Vectors, a square matrix, or objects.
-    precomputed : bool, default=False
-        Whether `items` is a matrix of similarities or distances.
-
-    Returns
-    -------
-    ndarray of int of shape (n,)
-        The number of every item.
     """
     if precomputed:
         return _equal_matrix_rows(np.asarray(items))
@@ -106,21 +94,8 @@ def assign_folds(
 ) -> NDArray:
     """Deal items to folds at random, each class evenly, and the folds' sizes as equal as may be.
 
-    Parameters
-    ----------
-    n_folds, n : int
-        Folds, at most as many as there are sets of items, and items.
-    labels : array-like of shape (n,) or None, default=None
-        Classes to spread evenly. A class with fewer items than folds is missing in some test parts.
-    together : ndarray of int of shape (n,) or None, default=None
-        Items with the same number stay in one fold.
-    random_state : int, RandomState or None, default=None
-        Deals.
-
-    Returns
-    -------
-    ndarray of int of shape (n,)
-        The fold of every item. Without sets, sizes differ by at most one, also within each class.
+    Items with the same number in `together` stay in one fold; without such sets, sizes differ by at most one, also
+    within each class. A class with fewer items than folds is missing in some test parts.
     """
     random = check_random_state(random_state)
     classes = np.zeros(n, dtype=int) if labels is None else np.unique(labels, return_inverse=True)[1]
@@ -174,37 +149,13 @@ def fold_numbers(
     used: NDArray | None = None,
     random_state: Any = None,
 ) -> NDArray:
-    """The fold that leaves out each item; every item is left out once.
+    """The fold that leaves out each item, as numbers from 0; every item is left out once.
 
-    Parameters
-    ----------
-    cv : int, splitter, iterable of (train, test), or None
-        A number of folds (None: 5) is dealt by `assign_folds`, shuffled, with copies (`find_copies`) and groups kept
-        together; fewer where there are fewer items or groups. A splitter or an iterable is used as it is.
-    items : array-like or sequence
-        The items, or only those that are used; see `find_copies`.
-    y : array-like of shape (n,) or None, default=None
-        The targets, which splitters may need.
-    classify : bool, default=False
-        Whether y are classes, to be spread evenly.
-    groups : array-like of shape (n,) or None, default=None
-        Items that belong together.
-    precomputed : bool, default=False
-        Whether `items` is a matrix.
-    used : ndarray of int or None, default=None
-        The items that count, those with a positive weight; None for all.
-    random_state : int, RandomState or None, default=None
-        Deals the folds.
-
-    Returns
-    -------
-    ndarray of int of shape (n_used,)
-        Numbers from 0.
-
-    Notes
-    -----
-    Where there are fewer than two distinct items per fold (a table of few categories), equal rows are no copies but
-    the nature of the data, and are dealt like any other.
+    A number as `cv` (None: 5) is dealt by `assign_folds`, shuffled, with copies (`find_copies`) and groups kept
+    together; fewer where there are fewer items or groups. A splitter or an iterable of (train, test) is used as it is.
+    `classify` spreads y's classes evenly, `used` are the items that count (those with a positive weight); `items` may
+    be only those. Where there are fewer than two distinct items per fold (a table of few categories), equal rows are no
+    copies but the nature of the data, and are dealt like any other.
     """
     target = np.zeros(len(items)) if y is None else np.asarray(y)
     n = len(target)
@@ -272,17 +223,7 @@ def hold_out(
 ) -> Split:
     """Training and held-out items: about `fraction` of the items and of each class, copies and groups on one side.
 
-    Parameters
-    ----------
-    fraction : float
-        The part to hold out.
-    items, y, classify, groups, random_state
-        As for `fold_numbers`.
-
-    Returns
-    -------
-    tuple of ndarray
-        Two sorted arrays of item numbers, neither of them empty where there are two items or groups.
+    Two sorted arrays of item numbers, neither of them empty where there are two items or groups.
     """
     copies = find_copies(items)
     together = _together(copies, None if groups is None else np.asarray(groups), 2)
