@@ -72,7 +72,7 @@ def test_a_similarity_matrix_with_text_labels(tmp_path, capsys):
 
 def write_table(path):
     rows = [f"{a:.4f},{b:.4f},{'red' if c > 0 else 'blue'},{a + 2 * b:.4f}" for a, b, c in X]
-    path.write_text("\n".join(["a,b,colour,price", *rows]))
+    path.write_text("\n".join(["a,b,color,price", *rows]))
 
 
 def test_a_table(tmp_path, capsys):
@@ -145,7 +145,7 @@ BAD = [
     (["D.csv", "--labels", "y.txt", "--output", "report.pdf"], "must have a name that ends in .html"),
     (["D.csv", "--labels", "y.txt", "--output", "nowhere/report.html"], "There is no folder 'nowhere'"),
     (["D.csv", "--labels", "y.txt", "--metric", "r2"], "metric='r2' does not suit classification"),
-    (["D.csv", "--labels", "y.txt", "--drop", "colour"], "has no column 'colour' to drop"),
+    (["D.csv", "--labels", "y.txt", "--drop", "color"], "has no column 'color' to drop"),
 ]
 
 

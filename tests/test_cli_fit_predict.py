@@ -51,8 +51,8 @@ def test_the_recommended_learner_is_the_default(capsys):
 
 
 def write_table(path, rows, target=True):
-    header = "a,colour,b" + (",y" if target else "")
-    lines = [f"{a},{colour},{b}" + (f",{a - b}" if target else "") for a, colour, b in rows]
+    header = "a,color,b" + (",y" if target else "")
+    lines = [f"{a},{color},{b}" + (f",{a - b}" if target else "") for a, color, b in rows]
     Path(path).write_text("\n".join([header, *lines]))
 
 
@@ -70,7 +70,7 @@ def test_a_table_with_words(capsys):
     assert np.isfinite(float(read_predictions()[0]["prediction"]))
     Path("predictions.csv").unlink()
     assert main(["predict", "model.skops", "shorter.csv"]) == 2
-    assert "has no column 'colour'; it has a, b" in capsys.readouterr().err
+    assert "has no column 'color'; it has a, b" in capsys.readouterr().err
     assert not Path("predictions.csv").exists()
 
 

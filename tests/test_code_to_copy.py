@@ -42,7 +42,7 @@ from mercerless.comparison.schedule import outer_folds
 
 pytestmark = pytest.mark.slow
 
-MIXED = TABLE.assign(colour=RNG.choice(["red", "blue"], N), a=TABLE["a"].where(np.arange(N) % 7 > 0))
+MIXED = TABLE.assign(color=RNG.choice(["red", "blue"], N), a=TABLE["a"].where(np.arange(N) % 7 > 0))
 INPUTS = {
     "npz": ("D.npz", arrays(np.savez, D=D, y=Y), {}),
     "distances": ("D.csv", text(lines(D)), FILE),

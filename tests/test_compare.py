@@ -180,8 +180,8 @@ def test_dissimilarities_are_neither_squared_nor_turned_round_twice():
     problem = make_problem(soft, SHAPES.target % 2)
     assert problem.kind == "dissimilarity"
     np.testing.assert_allclose(matrix_for(problem, "distances"), SHAPES.D**2)
-    centred = DissimilarityKernel().fit_transform(SHAPES.D)
-    np.testing.assert_allclose(problem.similarities, centred, atol=1e-10 * np.abs(centred).max())
+    centered = DissimilarityKernel().fit_transform(SHAPES.D)
+    np.testing.assert_allclose(problem.similarities, centered, atol=1e-10 * np.abs(centered).max())
     found = compare_problem(problem, learners=["neighbors", "svm-flip"], repeats=1)
     assert all(row["score"] > 0.7 for row in found.table)
     assert "X = X - X.min()" in code_for(problem, select_learners(problem, ("neighbors",))[0][0], DummyClassifier())
@@ -206,7 +206,7 @@ def test_the_spectrum_is_computed_once(monkeypatch, tmp_path):
     "kind, task",
     [("matrix", "classification"), ("matrix", "regression"), ("table", "classification"), ("table", "regression")],
 )
-def test_what_a_sceptic_would_ask_for_is_there(kind, task):
+def test_what_a_skeptic_would_ask_for_is_there(kind, task):
     names = {learner.name for learner in LEARNERS if learner.kind == kind and learner.task in (None, task)}
     ours = {learner.name for learner in LEARNERS if learner.kind == kind and learner.family == "mercerless"}
     if kind == "matrix":

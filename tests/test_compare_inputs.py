@@ -63,9 +63,9 @@ def test_a_square_csv_with_a_label_column(tmp_path):
     np.testing.assert_allclose(problem.X, D)
 
 
-def write_table(path, extra=(), header="a,b,colour,site", n=40):
-    colours = ["red", "green", "blue"]
-    rows = [f"{X[i, 0]},{X[i, 1]},{colours[i % 3]},{'north' if i % 2 else 'south'}" for i in range(n)]
+def write_table(path, extra=(), header="a,b,color,site", n=40):
+    colors = ["red", "green", "blue"]
+    rows = [f"{X[i, 0]},{X[i, 1]},{colors[i % 3]},{'north' if i % 2 else 'south'}" for i in range(n)]
     columns = {name: values for name, values in extra}
     lines = [",".join([header, *columns])]
     lines += [",".join([row, *(str(values[i]) for values in columns.values())]) for i, row in enumerate(rows)]
@@ -80,10 +80,10 @@ def test_a_table_with_words_groups_and_split(tmp_path):
     assert guessed(problem)["labels"] == "column 'price'"
     assert guessed(problem)["split"] == "10 test items"
     assert problem.X.shape == (30, 4) and problem.X_test.shape == (10, 4) and problem.n_features == 2 + 3 + 2
-    assert problem.roles == {"a": "number", "b": "number", "colour": "category", "site": "category"}
+    assert problem.roles == {"a": "number", "b": "number", "color": "category", "site": "category"}
     np.testing.assert_allclose(problem.y_test, X[30:, 2].round(3))
     assert len(np.unique(problem.groups)) == 8
-    whole = read_problem(tmp_path / "t.csv", use_split=False, groups="none", drop=["colour", "group"])
+    whole = read_problem(tmp_path / "t.csv", use_split=False, groups="none", drop=["color", "group"])
     assert whole.X.shape == (40, 3) and whole.y_test is None and whole.groups is None
 
 

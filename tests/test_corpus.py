@@ -295,14 +295,14 @@ def test_standard_input(monkeypatch):
 def test_what_is_missing_dated_or_in_words(tmp_path):
     dates = pd.date_range("2020-01-31", periods=N, freq="36h")
     table = TABLE.assign(
-        colour=RNG.choice(["red", "blue", "none"], N), date=dates, note=[f"text {i} {w}" for i, w in enumerate(WORDS)]
+        color=RNG.choice(["red", "blue", "none"], N), date=dates, note=[f"text {i} {w}" for i, w in enumerate(WORDS)]
     )
-    table.loc[3, "a"], table.loc[4, "colour"], table.loc[5, "date"] = np.nan, None, pd.NaT
+    table.loc[3, "a"], table.loc[4, "color"], table.loc[5, "date"] = np.nan, None, pd.NaT
     table.to_csv(tmp_path / "t.csv", index=False)
     table.to_parquet(tmp_path / "t.parquet")
     for name in ("t.csv", "t.parquet"):
         problem = read_problem(tmp_path / name, labels="target")
-        assert problem.roles == {"a": "number", "b": "number", "c": "number", "colour": "category", "date": "date"}
+        assert problem.roles == {"a": "number", "b": "number", "c": "number", "color": "category", "date": "date"}
         numbers = problem.preprocessor.fit_transform(problem.X)
         assert np.isfinite(numbers).all() and problem.n_features == numbers.shape[1] == 4 + 4 + 4
         assert numbers[3, 0] == np.nanmedian(table["a"]) and numbers[3, 3] == 1.0

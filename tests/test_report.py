@@ -1,4 +1,4 @@
-"""The report: complete in one file, escaped, readable without sight or colour, and shown to a real browser."""
+"""The report: complete in one file, escaped, readable without sight or color, and shown to a real browser."""
 
 import json
 import re
@@ -96,8 +96,8 @@ def test_accessible(reports):
     assert levels[0] == 1 and levels.count(1) == 1 and max(np.diff(levels)) <= 1
 
 
-def luminance(colour):
-    values = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+def luminance(color):
+    values = np.array([int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)])
     linear = np.where(values <= 0.03928, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])
 
@@ -107,10 +107,10 @@ def test_contrast_of_text_in_both_modes(reports):
     blocks = re.findall(r":root \{.*?\}", style, re.S)[:2]
     modes = [dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", block)) for block in blocks]
     assert len(modes) == 2 and modes[0]["ground"] != modes[1]["ground"]
-    for colours in modes:
+    for colors in modes:
         for ink in ("ink", "soft", "accent", "good"):
             for ground in ("ground", "panel"):
-                low, high = sorted((luminance(colours[ink]), luminance(colours[ground])))
+                low, high = sorted((luminance(colors[ink]), luminance(colors[ground])))
                 assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, ground)
 
 

@@ -1,7 +1,5 @@
 """An estimator as code to copy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from sklearn.base import BaseEstimator
@@ -12,22 +10,7 @@ from mercerless.comparison.problem import Problem
 
 
 def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> str:
-    """Return a program that loads the data, fits `estimator` and predicts.
-
-    Parameters
-    ----------
-    problem : Problem
-        The data.
-    learner : Learner
-        The learner, which says in what form it takes the data.
-    estimator : BaseEstimator
-        The unfitted estimator.
-
-    Returns
-    -------
-    str
-        Python code.
-    """
+    """Return a program that loads the data, in the form that `learner` takes, fits `estimator` and predicts."""
     loading, preparation = problem.loading, []
     if problem.items is not None and "read_problem(" not in loading:
         similarity = problem.similarity

@@ -1,9 +1,7 @@
 """What the columns of a table are, and the preprocessing that every learner on them begins with."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,12 +38,12 @@ class Columns(NamedTuple):
 class DateFeatures(TransformerMixin, BaseEstimator):
     """Dates as numbers: days since 1970, month, day of the week and hour; NaN where a date is missing."""
 
-    def fit(self, X: DataFrame, y: Any = None) -> DateFeatures:
+    def fit(self, X: "DataFrame", y: Any = None) -> Self:
         """Count the columns; nothing else is learned."""
         self.n_features_in_ = X.shape[1]
         return self
 
-    def transform(self, X: DataFrame) -> NDArray:
+    def transform(self, X: "DataFrame") -> NDArray:
         """Return four numbers per column."""
         pd = import_optional("pandas", "table", "Reading dates")
         numbers = []
@@ -56,13 +54,13 @@ class DateFeatures(TransformerMixin, BaseEstimator):
         return np.column_stack([values.to_numpy(np.float64) for values in numbers])
 
 
-def as_dates(column: Series) -> Series:
+def as_dates(column: "Series") -> "Series":
     """Return a column as dates; what is none becomes missing."""
     pd = import_optional("pandas", "table", "Reading dates")
     return pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
 
 
-def find_columns(frame: DataFrame) -> Columns:
+def find_columns(frame: "DataFrame") -> Columns:
     """Find out what the columns of a table are.
 
     Numbers are kept, missing ones imputed by the median beside a column that marks them; words become 0/1 columns,
@@ -85,7 +83,7 @@ def find_columns(frame: DataFrame) -> Columns:
     return Columns(X, roles, make_preprocessor(roles), left_out)
 
 
-def _role(name: str, column: Series) -> tuple[str, str]:
+def _role(name: str, column: "Series") -> tuple[str, str]:
     """Return what a column is, and why it is to be left out, or ''."""
     present = column.dropna()
     distinct = present.nunique()
@@ -107,7 +105,7 @@ def _role(name: str, column: Series) -> tuple[str, str]:
     return "category", ""
 
 
-def coerce(frame: DataFrame, roles: Mapping[str, str]) -> DataFrame:
+def coerce(frame: "DataFrame", roles: Mapping[str, str]) -> "DataFrame":
     """Return the columns in `roles`, in that order, each of the type of its role."""
     pd = import_optional("pandas", "table", "Reading tables")
     columns = {}

@@ -4,8 +4,6 @@ Every problem is one sentence that names the file, what is wrong and what to do,
 or ``MemoryError`` before any work is done.
 """
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

@@ -5,13 +5,11 @@ code. Searches are of comparable effort: five-fold validation over some 5 to 30 
 grids (``C`` relative to the mean self-similarity, ``gamma`` to the number of features), not into the data.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,10 +71,7 @@ def spectrum_of(problem: Problem, random_state: int = 0) -> MatrixSpectrum:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a builder needs to know: the problem, the score that searches maximise, the seed, and how many items train.
-
-    ``spectrum`` is None for tables.
-    """
+    """What a builder needs to know: the data, the score of searches, the seed, how many items train, the spectrum."""
 
     problem: Problem
     scoring: str
@@ -89,7 +84,7 @@ class Setting:
             object.__setattr__(self, "spectrum", spectrum_of(self.problem, self.random_state))
         object.__setattr__(self, "n_items", self.n_items or len(self.problem.y))
 
-    def for_items(self, n_items: int) -> Setting:
+    def for_items(self, n_items: int) -> Self:
         """The same for another number of training items."""
         return replace(self, n_items=n_items)
 
@@ -141,10 +136,7 @@ class Setting:
         return classifier if self.problem.is_classification else regressor
 
     def search(self, estimator: BaseEstimator, grid: dict[str, list]) -> GridSearchCV:
-        """Return `estimator` with a search over `grid`, whose names belong to the last step.
-
-        Five folds; of many items one random part, for the best settings hardly depend on more.
-        """
+        """A search over `grid`, whose names belong to the last step: on five folds, or on one part of many items."""
         if isinstance(estimator, Pipeline):
             grid = {f"{estimator.steps[-1][0]}__{name}": values for name, values in grid.items()}
         train = min(SEARCH_ITEMS, self.n_items // 2)
@@ -168,45 +160,18 @@ def _listed(values) -> list[float]:
 
 @dataclass(frozen=True)
 class Learner:
-    """One competitor.
+    """One competitor."""
 
-    Parameters
-    ----------
-    name : str
-        What a user types.
-    title : str
-        What a reader sees.
-    family : {"baseline", "raw", "repair", "mercerless", "vote", "yours"}
-        Ordinary baseline, kernel machine on the matrix as it is or on a repaired spectrum, one of this library's own,
-        their vote, or an estimator that the user brought.
-    make : callable of Setting
-        Returns the unfitted estimator, which takes numbers.
-    kind : {"matrix", "table"}
-        What it learns from.
-    task : str or None
-        The only task it does; None does both.
-    takes : {"symmetric", "given", "directed", "distances"}
-        For matrices: the symmetric part, the entries as given (``"directed"``: only if the directions differ), or
-        distances.
-    group : str
-        Learners of one group run in one task, because they share decompositions.
-    complexity : int
-        Of two learners with equal scores the simpler one is recommended: 0 a guess, neighbors or a linear model, 1 a
-        kernel machine, 2 what adapts its kernel or combines many models.
-    growth : float
-        With what power of the number of items the time of its form for many grows, from a thousand on.
-    """
-
-    name: str
-    title: str
-    family: str
-    make: Callable[[Setting], BaseEstimator]
-    kind: str = "matrix"
-    task: str | None = None
-    takes: str = "symmetric"
-    group: str = ""
-    complexity: int = 1
-    growth: float = 1.0
+    name: str  # what a user types
+    title: str  # what a reader sees
+    family: str  # a key of `mercerless.comparison.words.FAMILIES`
+    make: Callable[[Setting], BaseEstimator]  # the unfitted estimator, which takes numbers
+    kind: str = "matrix"  # or "table"
+    task: str | None = None  # the only task it does
+    takes: str = "symmetric"  # of a matrix; or "given", "distances", or "directed": as given where directions differ
+    group: str = ""  # learners that share decompositions run in one task
+    complexity: int = 1  # 0 a guess, neighbors, a linear model; 1 a kernel machine; 2 what adapts or combines
+    growth: float = 1.0  # with what power of the items the time of its form for many grows, from a thousand on
 
     def build(self, setting: Setting) -> BaseEstimator:
         """Return the unfitted estimator, after the preprocessing that a table of more than numbers needs."""
@@ -444,22 +409,9 @@ Wanted = Sequence["str | BaseEstimator | tuple[str, BaseEstimator]"] | Mapping[s
 
 
 def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[list[Learner], dict[str, float]]:
-    """Return the learners to run.
+    """Return the learners to run, in their order, and the parts of the training sets that were asked for.
 
-    Parameters
-    ----------
-    problem : Problem
-        The data.
-    wanted : sequence of str, estimators or pairs of both, mapping of str to estimators, or None, default=None
-        Names (``"lab@0.25"`` trains on that part of the training sets) and estimators; a mapping has estimators that
-        are run beside all that apply; None for all that apply.
-
-    Returns
-    -------
-    chosen : list of Learner
-        In the order in which they are run.
-    parts : dict of str to float
-        The parts of the training sets that were asked for.
+    ``wanted`` is as in `compare`: None for all that apply.
     """
     possible = {learner.name: learner for learner in LEARNERS if learner.applies(problem)}
     if wanted is None:
@@ -519,10 +471,9 @@ def count_settings(estimator: BaseEstimator) -> int:
 
 
 class SharedSpectrum(SpectrumTransformer):
-    """`SpectrumTransformer` that remembers what it computed for the same matrix, whoever asked for it.
+    """`SpectrumTransformer` that remembers what it computed for the same matrix, known by its contents.
 
-    All learners see the same splits, so the matrix of one fold comes back for every mode and every C. It is known
-    by its contents, so sharing cannot change a result.
+    All learners see the same splits, so the matrix of one fold comes back for every mode and every C.
     """
 
     def fit(self, X, y=None):

@@ -1,7 +1,5 @@
 """Is the negative part of a similarity matrix information or noise? Asked of held-out labels, not of its size."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -20,32 +18,18 @@ N_FOLDS = 5
 class NegativePart(NamedTuple):
     """What held-out labels say about the negative eigenvalues.
 
-    Attributes
-    ----------
-    flip_loss, clip_loss : float
-        Out-of-fold squared error of a ridge that uses the negative part (flip) or leaves it out (clip), relative to
-        that of the mean.
-    z : float
-        By how many standard errors the calibrated out-of-fold loss is lower with the negative part, as the automatic
-        stack judges it (`SimilarityClassifierCV.negative_spectrum_`); positive when the negative part helps.
-    p_value : float
-        How often the negative part helps as much when its items are shuffled.
-    n_permutations, n_items : int
-        How many shuffles, of how many items.
-    verdict : {"informative", "noise", "undecided"}
-        ``z`` beyond 2 either way, else undecided.
-    loss : str
-        What z is measured in; the shuffles are compared by squared error.
+    ``z`` is by how many standard errors the calibrated out-of-fold loss is lower with the negative part, as the
+    automatic stack judges it (`SimilarityClassifierCV.negative_spectrum_`).
     """
 
-    flip_loss: float
-    clip_loss: float
+    flip_loss: float  # out-of-fold squared error of a ridge that uses the negative part, relative to that of the mean
+    clip_loss: float  # of one that leaves it out
     z: float
-    p_value: float
+    p_value: float  # how often it helps as much when its items are shuffled, by squared error
     n_permutations: int
     n_items: int
-    verdict: str
-    loss: str = "log-loss"
+    verdict: str  # "informative" or "noise" where z is beyond 2, else "undecided"
+    loss: str = "log-loss"  # what z is measured in
 
 
 @threadpool_limits.wrap(limits=1)  # many small decompositions: threads would only wait for each other
@@ -60,25 +44,7 @@ def judge_negative_part(
 ) -> NegativePart:
     """Compare flip with clip out of fold, and the negative part with shuffled copies of itself.
 
-    Parameters
-    ----------
-    K : ndarray of shape (n, n)
-        Symmetric similarities.
-    y : ndarray of shape (n,)
-        Labels.
-    classification : bool
-        Whether they are classes.
-    random_state : int, default=0
-        Seed of the folds, of the shuffles, and of the items taken where there are too many.
-    n_permutations : int, default=39
-        How many shuffles.
-    max_items, max_shuffled : int
-        At most this many items are used for flip against clip, and for the shuffles.
-
-    Returns
-    -------
-    NegativePart
-        The numbers and the verdict.
+    At most `max_items` are used for flip against clip, and `max_shuffled` for the shuffles.
     """
     rng = check_random_state(random_state)
     targets = (y[:, None] == np.unique(y)).astype(float) if classification else y[:, None].astype(float)
@@ -95,12 +61,12 @@ def judge_negative_part(
     s, V, _ = decompose(K)
     negative = (V * np.minimum(s, 0.0)) @ V.T
     positive = K - negative
-    found = _out_of_fold(K, targets, folds, ("flip",))[0].mean()
+    loss = _out_of_fold(K, targets, folds, ("flip",))[0].mean()
     as_good = 1
     for _ in range(n_permutations):
         order = rng.permutation(len(K))
         shuffled = positive + negative[np.ix_(order, order)]
-        as_good += bool(_out_of_fold(shuffled, targets, folds, ("flip",))[0].mean() <= found)
+        as_good += bool(_out_of_fold(shuffled, targets, folds, ("flip",))[0].mean() <= loss)
     verdict = "informative" if z > 2 else "noise" if z < -2 else "undecided"
     return NegativePart(
         float(flip.mean() / base),

@@ -1,7 +1,5 @@
 """From a file, or arrays, to a learning problem: every guess is written down with its reason and its override."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import sys
@@ -98,7 +96,7 @@ class Problem:
 
     @property
     def similarities(self) -> NDArray:
-        """The symmetric similarities whose spectrum is looked at; distances and dissimilarities are centred."""
+        """The symmetric similarities whose spectrum is looked at; distances and dissimilarities are centered."""
         K = symmetrize(self.X) if self.asymmetry else self.X
         return conversion(self.kind).fit_transform(K) if self.small_is_like else K
 
@@ -158,36 +156,9 @@ def make_problem(
     name: str = "data",
     guesses: Iterable[Guess] = (),
 ) -> Problem:
-    """Check arrays, a DataFrame or items and make them a problem.
+    """Check arrays, a DataFrame or items and make them a problem; arguments are those of `compare`.
 
-    Parameters
-    ----------
-    X : array-like, DataFrame or sequence
-        A square matrix of similarities or distances, a table, or items to be compared: strings, or whatever
-        `similarity` takes.
-    y : array-like of shape (n,)
-        Classes or numbers.
-    kind, task : str or None, default=None
-        What X and y are; None finds out.
-    groups : array-like of shape (n,) or None, default=None
-        Items of one group are never split between training and test.
-    X_test, y_test : array-like or None, default=None
-        A given test set; for matrices, rows against the training items.
-    test : ndarray of bool or None, default=None
-        Which items of X are the given test set instead.
-    similarity : str, callable or None, default=None
-        How items are compared: a name of `STRING_SIMILARITIES`, "module:function", or a function of two items.
-    ids : sequence of str or None, default=None
-        The names of the items.
-    name : str, default="data"
-        What to call it.
-    guesses : iterable of Guess, default=()
-        What was guessed before.
-
-    Returns
-    -------
-    Problem
-        The checked problem.
+    ``test`` marks the items of X that are the given test set, ``guesses`` is what was found out before.
     """
     guesses = list(guesses)
     if kind not in (None, *KINDS):
@@ -430,20 +401,7 @@ def as_distances(rows: NDArray, kind: str, smallest: float, largest: float) -> N
 
 
 def item_similarities(rows: Sequence, columns: Sequence, similarity: str | Callable = "levenshtein") -> NDArray:
-    """Compare every row's item with every column's.
-
-    Parameters
-    ----------
-    rows, columns : sequence
-        Strings, or whatever `similarity` takes.
-    similarity : str or callable, default="levenshtein"
-        A name of `STRING_SIMILARITIES` (1 for equal strings), "module:function", or a function of two items.
-
-    Returns
-    -------
-    ndarray of shape (n_rows, n_columns)
-        What the similarity gives.
-    """
+    """Compare rows with columns by a name of `STRING_SIMILARITIES`, "module:function", or a function of two items."""
     check_memory(8.0 * len(rows) * len(columns), f"The similarities of {len(rows)} x {len(columns)} items")
     if isinstance(similarity, str) and similarity in STRING_SIMILARITIES:
         distance = import_optional("rapidfuzz.distance", "strings", "Comparing strings")

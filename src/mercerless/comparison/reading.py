@@ -1,7 +1,5 @@
 """From a file to a learning problem: what it holds is found out, noted and can be said otherwise."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,14 +1,12 @@
 """What a comparison keeps of every fit: typed in memory, JSON only in files."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import warnings
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +63,7 @@ class Record:
         return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in plain.items()}
 
     @classmethod
-    def from_plain(cls, plain: dict[str, Any]) -> Record:
+    def from_plain(cls, plain: dict[str, Any]) -> Self:
         """The record that `to_plain` wrote; KeyError or TypeError where it is none."""
         task = Task(*(plain.pop(name) for name in Task._fields))
         if plain.keys() != {own.name for own in fields(cls)} - {"task"}:

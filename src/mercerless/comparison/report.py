@@ -1,7 +1,5 @@
 """A comparison as one self-contained HTML page: no script, no network, for screens of any size and for print."""
 
-from __future__ import annotations
-
 import struct
 import zlib
 from base64 import b64encode
@@ -29,8 +27,8 @@ __all__ = ["render", "render_short"]
 
 #: At most this many items are drawn in the ordered matrix.
 MAX_DRAWN = 320
-#: How many learning curves get a colour of their own.
-N_COLOURED = 5
+#: How many learning curves get a color of their own.
+N_COLORED = 5
 FAMILIES = {
     "baseline": "ordinary baseline",
     "raw": "matrix as it is",
@@ -41,20 +39,10 @@ FAMILIES = {
 }
 
 
-def render(comparison: Comparison, command: str | None = None) -> str:
-    """Return the page.
+def render(comparison: "Comparison", command: str | None = None) -> str:
+    """Return the page, HTML that needs nothing else; `command` reproduces it, None means the call in Python.
 
-    Parameters
-    ----------
-    comparison : Comparison
-        What to show.
-    command : str or None, default=None
-        What reproduces it; None means the call in Python.
-
-    Returns
-    -------
-    str
-        HTML that needs nothing else. Every name that came from outside is escaped.
+    Every name that came from outside is escaped.
     """
     sections = [
         _head(comparison),
@@ -77,19 +65,8 @@ def render(comparison: Comparison, command: str | None = None) -> str:
     )
 
 
-def render_short(comparison: Comparison) -> str:
-    """Return the verdict and the scores as a small piece of HTML, for notebooks.
-
-    Parameters
-    ----------
-    comparison : Comparison
-        What to show.
-
-    Returns
-    -------
-    str
-        Paragraphs and a table without style of their own. Every name that came from outside is escaped.
-    """
+def render_short(comparison: "Comparison") -> str:
+    """Return the verdict and the scores as a small piece of HTML without a style of its own, for notebooks."""
     header = ("learner", metric_words(comparison.metric), "difference", "interval", "fit", "verdict")
     rows = []
     for row in comparison.table:
@@ -107,7 +84,7 @@ def render_short(comparison: Comparison) -> str:
 # -------------------------------------------------------------------------------------------------------- words
 
 
-def _head(comparison: Comparison) -> str:
+def _head(comparison: "Comparison") -> str:
     problem = comparison.problem
     what = {
         "similarity": "similarities between {} items",
@@ -134,14 +111,14 @@ def _head(comparison: Comparison) -> str:
     )
 
 
-def _recommended(comparison: Comparison) -> str:
+def _recommended(comparison: "Comparison") -> str:
     return (
         "<section><h2>Use this</h2>\n<p>The recommended learner with the search it was scored with. One click selects "
         f"the code.</p>\n<pre tabindex=0><code>{escape(comparison.code())}</code></pre></section>"
     )
 
 
-def _not_compared(comparison: Comparison) -> str:
+def _not_compared(comparison: "Comparison") -> str:
     rows = [(name, reason) for name, reason in comparison.left_out.items()]
     rows += [(name, f"failed: {error}") for name, error in comparison.failed.items()]
     unsettled = [row["title"] for row in comparison.table if not row["converged"]]
@@ -155,7 +132,7 @@ def _not_compared(comparison: Comparison) -> str:
     return f"<section><h2>Left out, or with a caveat</h2><dl>{listed}</dl></section>"
 
 
-def _data(comparison: Comparison) -> str:
+def _data(comparison: "Comparison") -> str:
     problem = comparison.problem
     facts = [("kind", problem.kind), ("items", f"{len(problem.y):,}"), ("task", problem.task)]
     if problem.is_classification:
@@ -182,7 +159,7 @@ def _data(comparison: Comparison) -> str:
     return f"<section><h2>The data</h2><dl>{listed}</dl>{guesses}</section>"
 
 
-def _reproduce(comparison: Comparison, command: str) -> str:
+def _reproduce(comparison: "Comparison", command: str) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in comparison.versions().items())
     return (
         "<section><h2>Repeat it</h2>\n<p>The same splits and seeds, and so the same scores:</p>\n"
@@ -194,7 +171,7 @@ def _reproduce(comparison: Comparison, command: str) -> str:
     )
 
 
-def _method(comparison: Comparison) -> str:
+def _method(comparison: "Comparison") -> str:
     if comparison.metric not in OF_ITEMS:
         return (
             "The variance of a difference is that between the splits, corrected for overlapping training sets (Nadeau "
@@ -210,7 +187,7 @@ def _method(comparison: Comparison) -> str:
 # ---------------------------------------------------------------------------------------------- dots and intervals
 
 
-def _plot(comparison: Comparison) -> str:
+def _plot(comparison: "Comparison") -> str:
     rows = comparison.table
     if len(rows) < 2:
         return ""
@@ -222,14 +199,14 @@ def _plot(comparison: Comparison) -> str:
 
     lines = []
     for i, row in enumerate(rows):
-        centre, left, right = (factor * row[key] for key in ("difference", "difference_low", "difference_high"))
+        center, left, right = (factor * row[key] for key in ("difference", "difference_low", "difference_high"))
         state = "best" if i == 0 else "tie" if row["verdict"] == "not distinguishable" else "worse"
         marks = f'<i class=zero style="left:{place(0):.2f}%"></i>'
-        if i and centre >= low:
+        if i and center >= low:
             begin = max(0.0, place(left))
             marks += f'<i class=bar style="left:{begin:.2f}%;width:{min(100.0, place(right)) - begin:.2f}%"></i>'
-        if centre >= low:
-            marks += f'<i class=dot style="left:{place(centre):.2f}%"></i>'
+        if center >= low:
+            marks += f'<i class=dot style="left:{place(center):.2f}%"></i>'
         else:
             marks += f"<i class=off>&#9664; {_minus(comparison.points(row['difference']))}</i>"
         bounds = (_minus(comparison.points(row[key])) for key in ("difference_low", "difference_high"))
@@ -255,7 +232,7 @@ def _plot(comparison: Comparison) -> str:
     )
 
 
-def _caption(comparison: Comparison, row: dict[str, Any]) -> str:
+def _caption(comparison: "Comparison", row: dict[str, Any]) -> str:
     """What kind of learner a row is, and how many items it was trained on where that is not all."""
     small = f", trained on {row['n_train']:,} items" if row["part"] < 1.0 else ""
     return FAMILIES[row["family"]] + small
@@ -292,7 +269,7 @@ def _tick(value: float, step: float) -> str:
     return "0" if not float(text) else _minus(text)
 
 
-def _table(comparison: Comparison) -> str:
+def _table(comparison: "Comparison") -> str:
     rows = comparison.table
     others = [name for name in WORDS if name != comparison.metric and any(name in row for row in rows)]
     has_test = any(row["test_score"] is not None for row in rows)
@@ -315,7 +292,7 @@ def _table(comparison: Comparison) -> str:
     )
 
 
-def _table_row(comparison: Comparison, row: dict[str, Any], others: list[str], has_test: bool) -> str:
+def _table_row(comparison: "Comparison", row: dict[str, Any], others: list[str], has_test: bool) -> str:
     half = comparison.format((row["high"] - row["low"]) / 2)
     verdict = {"recommended": "recommended", "not distinguishable": "not distinguishable", "worse": ""}[row["verdict"]]
     difference = f"{_minus(comparison.points(row['difference']))}<small>{verdict}</small>"
@@ -339,7 +316,7 @@ def _table_row(comparison: Comparison, row: dict[str, Any], others: list[str], h
 # ------------------------------------------------------------------------------------------------------- pictures
 
 
-def _spectrum(comparison: Comparison, spectrum: MatrixSpectrum) -> str:
+def _spectrum(comparison: "Comparison", spectrum: MatrixSpectrum) -> str:
     found, values = spectrum.indefiniteness, spectrum.eigenvalues[::-1]
     n_items = len(comparison.problem.y)
     part = "" if spectrum.n_items == n_items else f"Of {spectrum.n_items:,} of the {n_items:,} items: "
@@ -354,8 +331,8 @@ def _spectrum(comparison: Comparison, spectrum: MatrixSpectrum) -> str:
             "order the clipped and the flipped spectrum otherwise.</p>"
         )
     kind = {
-        "distance": "Distances become similarities &minus;d²/2, centred. ",
-        "dissimilarity": "Dissimilarities become similarities &minus;d/2, centred. ",
+        "distance": "Distances become similarities &minus;d²/2, centered. ",
+        "dissimilarity": "Dissimilarities become similarities &minus;d/2, centered. ",
     }.get(comparison.problem.kind, "")
     return (
         f"<section><h2>The matrix</h2>\n{words}\n<div class=pair><figure>{_spectrum_svg(values)}"
@@ -387,14 +364,14 @@ def _spectrum_svg(values: NDArray) -> str:
     if bottom < 0 and abs(bottom) * unit > 16:
         ticks.append((height - 12, ends[1]))
     texts = "".join(f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{text}</text>' for y, text in ticks)
-    label = f"Eigenvalues from {values[0]:.3g} down to {values[-1]:.3g}, negative ones in another colour"
+    label = f"Eigenvalues from {values[0]:.3g} down to {values[-1]:.3g}, negative ones in another color"
     return (
         f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">{paths}'
         f'<path d="M{left} {zero:.1f}H{width}" stroke="var(--soft)" fill="none"/>{texts}</svg>'
     )
 
 
-def _matrix_svg(comparison: Comparison) -> str:
+def _matrix_svg(comparison: "Comparison") -> str:
     """The matrix with its items ordered by class and likeness (or by target), thinned where it is large."""
     problem = comparison.problem
     X = symmetrize(problem.X) if problem.asymmetry else problem.X
@@ -437,18 +414,7 @@ _PALETTE = np.array([[33, 20, 66], [44, 62, 118], [38, 108, 131], [51, 153, 125]
 
 
 def encode_png(pixels: NDArray) -> bytes:
-    """Encode numbers from 0 to 255 as a PNG with a palette from dark to light.
-
-    Parameters
-    ----------
-    pixels : ndarray of uint8 of shape (height, width)
-        The picture.
-
-    Returns
-    -------
-    bytes
-        The file.
-    """
+    """Encode numbers from 0 to 255 as a PNG with a palette from dark to light."""
     positions = np.linspace(0, len(_PALETTE) - 1, 256)
     palette = np.column_stack([np.interp(positions, np.arange(len(_PALETTE)), channel) for channel in _PALETTE.T])
 
@@ -469,14 +435,14 @@ def encode_png(pixels: NDArray) -> bytes:
 _DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 2 1 2")
 
 
-def _curves(comparison: Comparison) -> str:
-    """Learning curves: the best learners in colour, the others grey."""
+def _curves(comparison: "Comparison") -> str:
+    """Learning curves: the best learners in color, the others gray."""
     curves = {name: points for name, points in comparison.curves.items() if len(points) > 1}
     if not curves:
         return ""
-    coloured = list(curves)[:N_COLOURED]
+    colored = list(curves)[:N_COLORED]
     sizes = sorted({size for points in curves.values() for size, _ in points})
-    shown = [score for name in coloured for _, score in curves[name]]
+    shown = [score for name in colored for _, score in curves[name]]
     low, high = min(shown), max(shown)
     low, high = low - 0.06 * (high - low) - 1e-9, high + 0.06 * (high - low) + 1e-9
     width, height, left, base = 720, 300, 86, 268  # room for large labels on narrow screens
@@ -487,7 +453,7 @@ def _curves(comparison: Comparison) -> str:
 
     lines = []
     for name in reversed(list(curves)):
-        rank = coloured.index(name) if name in coloured else None
+        rank = colored.index(name) if name in colored else None
         look = 'stroke="var(--line)" stroke-width="1.5"'
         if rank is not None:
             dash = f' stroke-dasharray="{_DASHES[rank]}"' if _DASHES[rank] else ""
@@ -506,9 +472,9 @@ def _curves(comparison: Comparison) -> str:
     legend = "".join(
         f'<li><svg viewBox="0 0 30 8" aria-hidden="true"><path d="M0 4H30" stroke="var(--c{i})" stroke-width="3"'
         f"{dashes[i]}/></svg>{escape(comparison.title(name))}</li>"
-        for i, name in enumerate(coloured)
+        for i, name in enumerate(colored)
     )
-    rest = "; the others in grey, where they are in sight" if len(curves) > len(coloured) else ""
+    rest = "; the others in gray, where they are in sight" if len(curves) > len(colored) else ""
     over = f"Mean {metric_words(comparison.metric)} of the {N_FOLDS} splits of the first repeat"
     if len(comparison.curve_folds) < N_FOLDS:
         over = f"{_capital(metric_words(comparison.metric))} on the first split alone (the table has means of all)"

@@ -1,7 +1,5 @@
 """The comparison of all learners on one data set, by nested cross-validation, with honest statistics."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform
@@ -62,7 +60,7 @@ def compare(
     name: str = "data",
     resume: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
-) -> Comparison:
+) -> "Comparison":
     """Compare every applicable learner on one data set and recommend one.
 
     All learners are scored on the same repeated five-fold splits, and each searches its own parameters inside every
@@ -159,7 +157,7 @@ def compare_problem(
     random_state: int = 0,
     resume: bool = False,
     progress: Callable[[str, int, int], None] | None = None,
-) -> Comparison:
+) -> "Comparison":
     """Compare learners on a problem; see `compare`."""
     started = time.perf_counter()
     metric = check_metric(metric, problem.task)

@@ -6,14 +6,12 @@ parts of the training sets where they are too large for it, before anything is r
 deadline is stopped. With a given number of repeats everything is run at full size.
 """
 
-from __future__ import annotations
-
 import pickle
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +44,7 @@ PARTS = (1 / 1024, 1 / 256, 1 / 64, 1 / 16, 0.125, 0.25, 0.5)
 #: The smallest training set that a part may leave; of very small parts, the smallest that tells the cost of larger.
 SMALLEST, SMALLEST_PILOT = 40, 500
 #: At most this many items of a split are tested: more would not narrow an interval by anything that matters.
-MAX_TEST = 20_000
+MAX_TEST = 5000
 
 
 def outer_folds(problem: Problem, repeat: int, random_state: int) -> list[Split]:
@@ -307,41 +305,17 @@ END = Step("end", -1, -1)
 
 @dataclass
 class Run:
-    """One run of a comparison: what is done, what it cost, what was left out.
-
-    Parameters
-    ----------
-    setting : Setting
-        The problem, the score that counts and the seed.
-    learners : list of Learner
-        What is compared.
-    budget : float or None
-        Seconds; None for no limit.
-    repeats : int or None
-        How many repeats exactly, whatever they cost; None for as many as fit.
-    n_jobs : int
-        Tasks at the same time.
-    curves : bool
-        Whether learning curves are wanted.
-    store : Store
-        Finished tasks.
-    progress : callable of (text, done, total)
-        Told after every task: counts of tasks or, with a budget, seconds.
-    parts : dict of str to float
-        Learners that are to be trained on a part of every training set, whatever the budget.
-    workers : object or None
-        Where tasks run; None chooses.
-    """
+    """One run of a comparison: what is done, what it cost, what was left out."""
 
     setting: Setting
     learners: list[Learner]
-    budget: float | None = None
-    repeats: int | None = None
+    budget: float | None = None  # seconds
+    repeats: int | None = None  # exactly so many, whatever they cost; None for as many as fit
     n_jobs: int | None = None
     curves: bool = True
     store: Store = field(default_factory=Store)
-    progress: Callable[[str, int, int], None] = lambda text, done, total: None
-    parts: dict[str, float] = field(default_factory=dict)
+    progress: Callable[[str, int, int], None] = lambda text, done, total: None  # counts tasks or, timed, seconds
+    parts: dict[str, float] = field(default_factory=dict)  # of learners for which one was asked for
     workers: Any = None
     started: float = field(default_factory=time.perf_counter)
 
@@ -379,7 +353,7 @@ class Run:
         """Seconds left."""
         return self.budget - self.elapsed if self.is_timed and self.budget is not None else np.inf
 
-    def go(self) -> Run:
+    def go(self) -> Self:
         """Run until everything is done, the budget is spent, or the user interrupts."""
         workers = self.workers or make_workers(self.setting, self.n_jobs, can_stop=self.is_timed)
         self.n_workers = workers.n_jobs
@@ -551,7 +525,7 @@ class Run:
             yield from sorted(steps, key=lambda step: -seconds[step])
 
     def _first_score(self) -> Step | None:
-        """The next step towards five splits of every learner at the size that is planned for it.
+        """The next step toward five splits of every learner at the size that is planned for it.
 
         What costs little at full size goes first, then the learners with fewest splits, of those the cheapest:
         whenever time runs out, all of them have about as many.

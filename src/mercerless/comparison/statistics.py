@@ -22,8 +22,6 @@ References
 .. [2] J. W. Tukey (1953). "The problem of multiple comparisons".
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -34,53 +32,27 @@ from scipy import stats
 
 
 class Split(NamedTuple):
-    """What all learners did on the test items of one split.
+    """What all learners did on the test items of one split."""
 
-    Parameters
-    ----------
-    repeat : int
-        The repeat it belongs to; the splits of one repeat test different items.
-    units : ndarray of int of shape (n_test,)
-        The item, or the group of items, that every row is of.
-    strata : ndarray of shape (n_test,)
-        What the splits were balanced by, such as the class.
-    contributions : ndarray of shape (n_test, n_learners)
-        What every test item adds to the score of every learner: their mean is the score.
-    """
-
-    repeat: int
-    units: NDArray
-    strata: NDArray
-    contributions: NDArray
+    repeat: int  # the splits of one repeat test different items
+    units: NDArray  # the item, or the group of items, that every row is of
+    strata: NDArray  # what the splits were balanced by, such as the class
+    contributions: NDArray  # of every test item to the score of every learner: their mean is the score
 
 
 class Differences(NamedTuple):
-    """All pairwise differences of L learners; entry ``[i, j]`` is learner i minus learner j.
+    """All pairwise differences of L learners; entry ``[i, j]`` is learner i minus learner j."""
 
-    Parameters
-    ----------
-    mean : ndarray of shape (L,)
-        The mean score of each learner.
-    half_width : ndarray of shape (L,)
-        Half the width of each learner's own interval, for itself alone.
-    difference : ndarray of shape (L, L)
-        Mean differences.
-    standard_error : ndarray of shape (L, L)
-        Their standard errors.
-    critical : float
-        How many standard errors make a difference, over all pairs together.
-    """
-
-    mean: NDArray
-    half_width: NDArray
+    mean: NDArray  # score of each learner
+    half_width: NDArray  # of each learner's own interval, for itself alone
     difference: NDArray
     standard_error: NDArray
-    critical: float
+    critical: float  # how many standard errors make a difference, over all pairs together
 
     def interval(self, i: int, j: int) -> tuple[float, float]:
         """The simultaneous interval of learner i minus learner j."""
-        centre, width = self.difference[i, j], self.critical * self.standard_error[i, j]
-        return float(centre - width), float(centre + width)
+        center, width = self.difference[i, j], self.critical * self.standard_error[i, j]
+        return float(center - width), float(center + width)
 
     def better(self, i: int, j: int) -> bool:
         """Tell whether i is better than j beyond doubt: the interval of the difference is above zero."""
@@ -88,21 +60,9 @@ class Differences(NamedTuple):
 
 
 def compare_splits(splits: Sequence[Split], n_folds: int, level: float = 0.95) -> Differences:
-    """All pairwise differences of learners that were scored on the same splits.
+    """All pairwise differences of learners that were scored on the same splits; a repeat may lack some of them.
 
-    Parameters
-    ----------
-    splits : sequence of Split
-        What all learners did; a repeat may lack some of its splits.
-    n_folds : int
-        How many splits a complete repeat has.
-    level : float, default=0.95
-        Confidence, over all pairs together.
-
-    Returns
-    -------
-    Differences
-        Means, differences, standard errors and the critical value.
+    ``n_folds`` is how many splits a complete repeat has, ``level`` the confidence over all pairs together.
     """
     ratio = 1.0 / (n_folds - 1)
     scores = np.array([split.contributions.mean(axis=0) for split in splits])
@@ -117,20 +77,6 @@ def compare_scores(scores: NDArray, n_folds: int, level: float = 0.95) -> Differ
 
     The corrected resampled test of Nadeau and Bengio [1]_: the scatter of the splits' differences times ``1/J + r``,
     with J - 1 degrees of freedom. With five splits its intervals are wide; repeats narrow them.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_splits, n_learners)
-        The scores.
-    n_folds : int
-        How many splits a complete repeat has.
-    level : float, default=0.95
-        Confidence, over all pairs together.
-
-    Returns
-    -------
-    Differences
-        Means, differences, standard errors and the critical value.
     """
     n_splits, n_learners = scores.shape
     df = max(1, n_splits - 1)
@@ -193,8 +139,8 @@ def _training_variance(splits: Sequence[Split], scores: NDArray) -> NDArray:
     repeats = np.array([split.repeat for split in splits])
     between, df = np.zeros((scores.shape[1],) * 2), 0
     for repeat in np.unique(repeats):
-        centred = scores[repeats == repeat] - scores[repeats == repeat].mean(axis=0)
-        between, df = between + centred.T @ centred, df + len(centred) - 1
+        centered = scores[repeats == repeat] - scores[repeats == repeat].mean(axis=0)
+        between, df = between + centered.T @ centered, df + len(centered) - 1
     if df == 0:
         return between
     explained = _of_pairs(np.mean([_split_covariance(split) for split in splits], axis=0))

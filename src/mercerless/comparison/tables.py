@@ -3,8 +3,6 @@
 pandas takes tables apart; here it is found out what the first line and the first column are.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import os
@@ -13,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,7 +64,7 @@ class Table:
     """
 
     path: Path
-    frame: DataFrame
+    frame: "DataFrame"
     ids: tuple[str, ...] | None = None
     named: bool = True
     ragged: str = ""
@@ -90,7 +88,7 @@ class Table:
         column = self.frame[name]
         return ["" if gone else str(cell) for cell, gone in zip(column, column.isna())]
 
-    def without(self, names: Iterable[str | None]) -> Table:
+    def without(self, names: Iterable[str | None]) -> Self:
         """Return the table without some of its columns."""
         return replace(self, frame=self.frame.drop(columns=[name for name in names if name in self.frame.columns]))
 
@@ -98,6 +96,13 @@ class Table:
         """Say where a cell is."""
         line = self.lines[row] if len(self.lines) else row + 1
         return f"{self.what}: line {line}, column {name!r}"
+
+
+class Items(NamedTuple):
+    """Items that are texts, and their names."""
+
+    ids: tuple[str, ...]
+    items: tuple[str, ...]
 
 
 def pandas() -> Any:
@@ -182,7 +187,7 @@ def _read_frame(file: BinaryIO, suffix: str, path: Path) -> Table:
     return _with_ids(Table(path, frame.apply(_plain), ids))
 
 
-def _plain(column: Series) -> Series:
+def _plain(column: "Series") -> "Series":
     """Return a column as floats, integers, booleans, dates or text of NumPy's and pandas' own types."""
     pd = pandas()
     if pd.api.types.is_datetime64_any_dtype(column.dtype):
@@ -229,7 +234,7 @@ def parse_table(text: str, path: Path) -> Table:
     check_memory(16.0 * width * len(rows), f"Reading {what}", remedy="use a part of the rows, or save it as .npy")
     content = "\n".join(rows).encode()
 
-    def read(**options: Any) -> DataFrame:
+    def read(**options: Any) -> "DataFrame":
         try:
             return pd.read_csv(
                 io.BytesIO(content),
@@ -362,11 +367,11 @@ def _is_header(first: list[str], others: list[list[str]], n_rows: int) -> bool:
     return counted and len(first) > 2 and (n_rows == len(first) + 1 or (first[0] == "0" and n_rows != len(first)))
 
 
-def _is_key(column: Series) -> bool:
+def _is_key(column: "Series") -> bool:
     return bool(column.is_unique and not column.isna().any() and column.dtype.kind != "f")
 
 
-def _names_rows(frame: DataFrame, named: bool) -> bool:
+def _names_rows(frame: "DataFrame", named: bool) -> bool:
     """Tell whether the first column says what the rows are called."""
     name, first = str(frame.columns[0]), frame.iloc[:, 0]
     if frame.shape[1] < 2 or not _is_key(first):
@@ -376,13 +381,6 @@ def _names_rows(frame: DataFrame, named: bool) -> bool:
     words = first.dtype.kind == "O"
     others = all(dtype.kind in "biuf" for dtype in frame.dtypes[1:])
     return words and others and (not named or frame.shape[1] - 1 in (len(frame), len(frame) - 1))
-
-
-class Items(NamedTuple):
-    """Items that are texts, and their names."""
-
-    ids: tuple[str, ...]
-    items: tuple[str, ...]
 
 
 def parse_fasta(text: str, path: Path) -> Items:
@@ -402,21 +400,7 @@ def parse_fasta(text: str, path: Path) -> Items:
 def as_matrix(table: Table, n_items: int | None = None, gaps: bool = False) -> tuple[NDArray, tuple[str, ...] | None]:
     """Return the numbers of a table and the names of its rows; a triangle becomes the whole symmetric matrix.
 
-    Parameters
-    ----------
-    table : Table
-        What the file holds.
-    n_items : int or None, default=None
-        How many items there are, where that is known from the labels.
-    gaps : bool, default=False
-        Whether a square matrix may lack some entries, which are NaN; else they are refused.
-
-    Returns
-    -------
-    values : ndarray of shape (n_rows, n_columns)
-        Numbers. The columns of a square matrix are in the order of its rows, by their names.
-    ids : tuple of str or None
-        The names of the rows.
+    Columns are put into the order of the rows by their names; `gaps` allows entries of a square matrix to be missing.
     """
     check_numbers(table)
     values, ids = table.frame.to_numpy(np.float64), table.ids
@@ -538,22 +522,9 @@ def check_labels(values: NDArray, what: str) -> NDArray:
 
 
 def read_labels(path: str | os.PathLike, n_items: int | None = None, ids: Sequence[str] | None = None) -> NDArray:
-    """Read one label per item.
+    """Read one label per item: an array, one label per line, or a table of names and labels in whatever order.
 
-    Parameters
-    ----------
-    path : path-like
-        A 1-D array; a text file with one label per line, with or without a header; or a table with the items' names
-        and labels.
-    n_items : int or None, default=None
-        How many there must be, which tells a header from a label.
-    ids : sequence of str or None, default=None
-        The items' names. Where the file has them too, in whatever order, labels are found by name.
-
-    Returns
-    -------
-    ndarray of shape (n_items,)
-        Numbers or text.
+    ``n_items`` tells a header from a label; labels are found by name where the file has the `ids`.
     """
     path = existing_file(path)
     if format_of(path) in ARRAY_SUFFIXES:

@@ -5,8 +5,6 @@ three of them depends less on that chance. It costs nothing: its predictions fol
 since the members for a split are chosen by the other splits of the same repeat.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

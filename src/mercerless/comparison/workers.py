@@ -3,8 +3,6 @@
 All three take work with `start` while `free`, hand back what is finished with `wait`, and stop at once with `close`.
 """
 
-from __future__ import annotations
-
 import os
 import pickle
 import queue
@@ -40,7 +38,7 @@ class Finished(NamedTuple):
     end: str = "done"
 
 
-def make_workers(shared: Any, n_jobs: int | None, can_stop: bool) -> Here | Processes | Backend:
+def make_workers(shared: Any, n_jobs: int | None, can_stop: bool) -> "Here | Processes | Backend":
     """Return workers for `n_jobs` jobs at the same time; `can_stop` where they must be able to stop a running job."""
     kind = type(get_active_backend()[0]).__name__
     if kind not in ("LokyBackend", "SequentialBackend"):
