@@ -134,7 +134,9 @@ def _hessian_product(problem: Quartic, point: _Point, d: NDArray) -> NDArray:
 
 def _hessian_diagonal(problem: Quartic, point: _Point) -> NDArray:
     diagonal = problem.K.diagonal() + problem.curvature * (point.q + 2 * point.v**2 * problem.A.diagonal())
-    return np.maximum(diagonal, 1e-12 * (diagonal.max() or 1.0))
+    # a matrix of zeros has no unit of its own: the box and the linear term give one
+    unit = diagonal.max() or np.abs(problem.p).max() / (problem.hi - problem.lo).max() or 1.0
+    return np.maximum(diagonal, 1e-12 * unit)
 
 
 def _hessian_block(problem: Quartic, point: _Point, rows: NDArray) -> NDArray:
@@ -266,7 +268,7 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
     """Primal-dual interior point method with Mehrotra's predictor and corrector, started near ``v``.
 
     With a tube the variable is split, ``v = x_1 - x_2``, so that every block is a smooth box problem. The
-    answer is moved onto the bounds whose multipliers dominate their slacks.
+    answer is moved onto the bounds whose multipliers dominate their slacks, unless that is much worse.
     """
     lo, hi, epsilon = problem.lo, problem.hi, problem.epsilon
     signs, low, high, x = np.ones((1, 1)), lo[None], hi[None], v[None]
@@ -308,10 +310,13 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
         z = z + 0.995 * _longest_step(z, dz) * dz
         point = _point(problem, (signs * x).sum(0))
         gradient = _gradient(problem, point)
+    # where no multiplier is active, the typical one is rounding, and bounds seem near that are not
     typical = max(float(np.abs(signs * (gradient - b) - epsilon).max()), np.finfo(float).tiny)
-    x = np.where((x - low) * typical < z[0] * width, low, x)
-    x = np.where((high - x) * typical < z[1] * width, high, x)
-    return project((signs * x).sum(0), lo, hi), iteration + 1
+    on_bounds = np.where((x - low) * typical < z[0] * width, low, x)
+    on_bounds = np.where((high - x) * typical < z[1] * width, high, on_bounds)
+    ends = [project((signs * end).sum(0), lo, hi) for end in (on_bounds, x)]
+    gaps = [duality_gap(_gradient(problem, _point(problem, end)), end, lo, hi, epsilon)[0] for end in ends]
+    return ends[int(gaps[1] < 0.1 * gaps[0])], iteration + 1
 
 
 def _longest_step(value: NDArray, change: NDArray) -> float:
