@@ -352,8 +352,10 @@ class TestPairFunction:
         assert not kernel.symmetric
 
     def test_bad_values_are_named(self):
-        with pytest.raises(ValueError, match="items 0 and 0"):
+        with pytest.raises(ValueError, match="items 0 and 1"):
             PairFunction(lambda a, b: np.nan)(self.words)
+        with pytest.raises(ValueError, match="items 0 and 0"):
+            PairFunction(lambda a, b: np.nan, symmetric=False)(self.words)
         with pytest.raises(ValueError, match="no items"):
             PairFunction(self.common)([])
 

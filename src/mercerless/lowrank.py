@@ -13,7 +13,8 @@ from sklearn.utils import check_random_state
 from mercerless._blocks import is_dask, map_rows, take_rows
 from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._validation import as_items, check_real
-from mercerless.kernels import Kernel, PairFunction, Precomputed
+from mercerless.kernels import Kernel, Precomputed
+from mercerless.kernels.items import takes_objects
 
 __all__ = ["LandmarkMap", "Landmarks", "LowRank", "PivotedCholesky", "nystroem", "pivoted_cholesky", "select_landmarks"]
 
@@ -438,7 +439,7 @@ def _indexable(kernel: Kernel, X: Any) -> Any:
     """Arrays, Dask arrays and the like as they are; lists, series and frames as rows or items by position."""
     if hasattr(X, "ndim") and not hasattr(X, "iloc"):
         return X
-    return as_items(X) if isinstance(kernel, PairFunction) else check_real(X)
+    return as_items(X) if takes_objects(kernel) else check_real(X)
 
 
 def _entries(kernel: Kernel, X: Any, rows: Any, columns: Any) -> NDArray:

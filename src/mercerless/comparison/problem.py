@@ -16,24 +16,16 @@ from sklearn.compose import ColumnTransformer
 
 from mercerless._memory import check_memory
 from mercerless._optional import import_optional
-from mercerless._validation import check_real, check_square, guess_task, is_rounding, relative_asymmetry
+from mercerless._validation import as_items, check_real, check_square, guess_task, is_rounding, relative_asymmetry
 from mercerless.comparison.columns import coerce, find_columns
 from mercerless.comparison.gaps import fill_gaps
+from mercerless.kernels import as_kernel
+from mercerless.kernels.items import STRING_SIMILARITIES
 from mercerless.spectra import KINDS as MATRIX_KINDS
 from mercerless.spectra import DissimilarityKernel, check_kind, matrix_kind, symmetrize
 
 KINDS = (*MATRIX_KINDS, "table", "strings")
 TASKS = ("classification", "regression")
-#: Similarities of strings by name: rapidfuzz's classes, whose normalized similarity is 1 for equal strings.
-STRING_SIMILARITIES = {
-    "levenshtein": "Levenshtein",
-    "jaro": "Jaro",
-    "jaro_winkler": "JaroWinkler",
-    "indel": "Indel",
-    "hamming": "Hamming",
-    "osa": "OSA",
-    "lcs": "LCSseq",
-}
 
 
 class Guess(NamedTuple):
@@ -403,13 +395,10 @@ def as_distances(rows: NDArray, kind: str, smallest: float, largest: float) -> N
 def item_similarities(rows: Sequence, columns: Sequence, similarity: str | Callable = "levenshtein") -> NDArray:
     """Compare rows with columns by a name of `STRING_SIMILARITIES`, "module:function", or a function of two items."""
     check_memory(8.0 * len(rows) * len(columns), f"The similarities of {len(rows)} x {len(columns)} items")
-    if isinstance(similarity, str) and similarity in STRING_SIMILARITIES:
-        distance = import_optional("rapidfuzz.distance", "strings", "Comparing strings")
-        process = import_optional("rapidfuzz.process", "strings", "Comparing strings")
-        scorer = getattr(distance, STRING_SIMILARITIES[similarity]).normalized_similarity
-        return process.cdist(rows, columns, scorer=scorer, dtype=np.float64)
-    function = find_function(similarity) if isinstance(similarity, str) else similarity
-    return np.array([[function(row, column) for column in columns] for row in rows], dtype=np.float64)
+    if isinstance(similarity, str) and similarity not in STRING_SIMILARITIES:
+        similarity = find_function(similarity)
+    kernel = as_kernel(similarity, as_items(columns))
+    return kernel(rows) if rows is columns else kernel(rows, columns)
 
 
 def find_function(name: str) -> Callable:

@@ -18,7 +18,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercerless._blocks import check_rows, is_dask
 from mercerless._optional import CallbackSupportMixin, with_callbacks
 from mercerless._validation import as_items
-from mercerless.kernels import Kernel, PairFunction, Precomputed, as_kernel
+from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed, as_kernel
+from mercerless.kernels.items import recognize
+from mercerless.kernels.items import takes_objects as of_objects
 
 
 class FittedEstimator(CallbackSupportMixin, BaseEstimator):
@@ -50,19 +52,23 @@ class KernelEstimator(FittedEstimator):
     kernel: Any
     _streams = False  # whether fit takes Dask arrays, block by block
     _numeric_items = False  # whether a function kernel was trained on rows of numbers
+    _directed = False  # whether both directions of a function are asked for, as with symmetrize=True
 
     def _train_items(self, X: Any, weight: NDArray | None = None, try_pairs: bool = True) -> tuple[Kernel, Any]:
         """The resolved kernel and all validated training items; sets ``n_features_in_`` but keeps nothing else.
 
         Rows of weight 0 have no say in the kernel's default parameters. Without `try_pairs` a function is not called to
-        find out whether it is symmetric.
+        find out what it takes and whether it is symmetric.
         """
         if takes_objects(self.kernel):
             items = _check_items(self, X, reset=True)
             check_consistent_length(items, weight)
-            kernel = as_kernel(self.kernel)
-            if try_pairs and isinstance(kernel, PairFunction):
-                kernel = kernel.checked(items[used_rows(weight, len(items))])
+            used = items[used_rows(weight, len(items))]
+            kernel = as_kernel(self.kernel, used if try_pairs else None)
+            if self._directed or getattr(self, "symmetrize", False):
+                kernel = in_both_directions(kernel, self.kernel)
+            if try_pairs and isinstance(kernel, (PairFunction, MatrixFunction)):
+                kernel = kernel.checked(used)
             return kernel, items
         if is_dask(X):
             X = check_rows(X)
@@ -213,15 +219,22 @@ def used_items(kernel: Kernel, items: Any, used: NDArray) -> Any:
 
 def in_both_directions(kernel: Kernel, given: Any) -> Kernel:
     """A plain function as a kernel that is called in both directions; what is a kernel already says itself."""
-    if isinstance(kernel, PairFunction) and not isinstance(given, PairFunction):
-        return PairFunction(kernel.function, symmetric=False, n_jobs=kernel.n_jobs)
+    if isinstance(kernel, (PairFunction, MatrixFunction)) and not isinstance(given, (Kernel, str)):
+        return type(kernel)(**kernel.get_params(deep=False) | {"symmetric": False})
     return kernel
 
 
+def recognized(kernel: Kernel, given: Any, items: Any) -> Kernel:
+    """A plain function, taken for one of two items, as what it is: perhaps one of two lists."""
+    if isinstance(given, (Kernel, str)) or not isinstance(kernel, PairFunction):
+        return kernel
+    found = recognize(kernel.function, items)
+    return type(found)(**found.get_params(deep=False) | {"symmetric": kernel.symmetric})
+
+
 def takes_objects(kernel: Any) -> bool:
-    """Whether items go to a function one by one, so that they may be any objects."""
-    parts = [kernel, *kernel.get_params().values()] if isinstance(kernel, Kernel) else [as_kernel(kernel)]
-    return any(isinstance(part, PairFunction) for part in parts)
+    """Whether items may be any objects."""
+    return of_objects(as_kernel(kernel))
 
 
 def _check_items(estimator: "KernelEstimator", X: Any, reset: bool) -> NDArray:

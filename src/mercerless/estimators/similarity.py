@@ -38,7 +38,7 @@ from mercerless._validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.estimators.base import KernelEstimator, Progress, in_both_directions, used_items, used_rows
+from mercerless.estimators.base import KernelEstimator, Progress, in_both_directions, recognized, used_items, used_rows
 from mercerless.estimators.comparisons import (
     METHODS,
     Compared,
@@ -50,7 +50,7 @@ from mercerless.estimators.comparisons import (
 from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.estimators.several import Several, fit_several, named_kernels
-from mercerless.kernels import Kernel, PairFunction, Precomputed
+from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.folds import fold_numbers, splits_of
@@ -114,7 +114,7 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
                 "n_landmarks if its columns are comparisons with landmarks only."
             )
         items = used_items(kernel, items, used)
-        if isinstance(kernel, PairFunction):
+        if isinstance(kernel, (PairFunction, MatrixFunction)):
             kernel = kernel.checked(items)
         remedy = "set n_landmarks or use fewer rows"
         check_memory(self._full_need(len(items)), f"The stack on {len(items)} items", remedy=remedy)
@@ -158,6 +158,8 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
         self._single = y.ndim == 1
         kernel, items = self._train_items(X, weight, try_pairs=False)
         check_consistent_length(items, y)
+        if self.n_landmarks is None or isinstance(self.n_landmarks, str):
+            kernel = recognized(kernel, self.kernel, items)
         wanted = self._wanted_landmarks(kernel, items, len(used_rows(weight, len(y))))
         if wanted is not None:
             return self._fit_landmarks(kernel, items, y, weight, wanted, encode, candidates)
@@ -226,7 +228,7 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
         need, budget = self._full_need(n), memory_budget()
         if need > budget >= 200.0 * _AUTO_LANDMARKS * min(n, _AUTO_LANDMARKS):
             return f"all comparisons would need {format_bytes(need)} of memory and the budget is {format_bytes(budget)}"
-        if isinstance(kernel, PairFunction) and n > 2 * _AUTO_LANDMARKS:
+        if isinstance(kernel, (PairFunction, MatrixFunction)) and n > 2 * _AUTO_LANDMARKS:
             start = time.perf_counter()
             kernel(items[:3], items[-3:])
             seconds = (time.perf_counter() - start) / 9 * n**2 / 2

@@ -1,10 +1,8 @@
-"""Everything else that can serve as a kernel: a matrix, a metric's name, scikit-learn's kernels, any function."""
+"""Everything else that can serve as a kernel: a matrix, a metric's name, scikit-learn's kernels."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.gaussian_process.kernels import Hyperparameter, PairwiseKernel
@@ -12,9 +10,10 @@ from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from mercerless._memory import check_memory
-from mercerless._validation import SYMMETRY_RTOL, as_items, check_real
+from mercerless._validation import check_real
 from mercerless.kernels.base import Kernel, _check_cotangent, _check_pair, _check_theta
 from mercerless.kernels.dot_product import Polynomial, Sigmoid
+from mercerless.kernels.items import STRING_SIMILARITIES, PairFunction, Strings, recognize, takes_objects
 from mercerless.kernels.stationary import Gaussian, Laplace, _Cityblock, _SquaredDistance
 
 # scikit-learn's kernels that are positive semi-definite whatever their data, with their default parameters.
@@ -218,7 +217,7 @@ class Covariance(GaussianProcessKernelBase):
 
     @property
     def requires_vector_input(self) -> bool:
-        return not isinstance(self.kernel, PairFunction)
+        return not takes_objects(self.kernel)
 
     @property
     def hyperparameters(self) -> list[Hyperparameter]:
@@ -245,99 +244,6 @@ class Covariance(GaussianProcessKernelBase):
         return f"Covariance({self.kernel!r})"
 
 
-class PairFunction(Kernel):
-    """A kernel from any function of two items: rows, strings, series, graphs.
-
-    Parameters
-    ----------
-    function : callable
-        Takes two items and returns a number.
-    symmetric : bool or None, default=None
-        Whether ``function(a, b) == function(b, a)``; then a square matrix costs half the calls. None tries up to 100
-        pairs in both directions, always the same ones, and calls the function for both directions of all pairs where
-        any differ by more than rounding. True calls a function with random noise once per pair.
-    n_jobs : int or None, default=None
-        How many `joblib` workers call the function.
-
-    Examples
-    --------
-    >>> from mercerless.kernels import PairFunction
-    >>> common = PairFunction(lambda a, b: len(set(a) & set(b)))
-    >>> common(["cat", "dog", "coat"])
-    array([[3., 0., 3.],
-           [0., 3., 1.],
-           [3., 1., 4.]])
-    """
-
-    def __init__(self, function: Callable[[Any, Any], float], symmetric: bool | None = None, n_jobs: int | None = None):
-        self.function = function
-        self.symmetric = symmetric  # type: ignore[assignment]
-        self.n_jobs = n_jobs
-
-    def __call__(self, X: Any, Y: Any = None) -> NDArray:
-        same = Y is None or Y is X
-        X, columns = as_items(X), as_items(X if Y is None else Y)
-        half = same and self.checked(X).symmetric
-        # rows dealt out in turn, so that the triangle's long and short rows are shared fairly
-        n_tasks = min(len(X), 4 * effective_n_jobs(self.n_jobs)) if effective_n_jobs(self.n_jobs) > 1 else 1
-        tasks = [range(start, len(X), n_tasks) for start in range(n_tasks)]
-        results = Parallel(n_jobs=self.n_jobs)(
-            delayed(_rows_of)(self.function, [X[i] for i in task], columns, list(task) if half else None)
-            for task in tasks
-        )
-        K = np.zeros((len(X), len(columns)))
-        for task, rows in zip(tasks, results):
-            for i, row in zip(task, rows):
-                K[i, len(columns) - len(row) :] = row
-        if half:
-            K += np.triu(K, 1).T
-        if not np.all(np.isfinite(K)):
-            i, j = np.argwhere(~np.isfinite(K))[0]
-            raise ValueError(
-                f"The kernel function returned {K[i, j]} for items {i} and {j}; it must return finite numbers."
-            )
-        return K
-
-    def checked(self, X: Any) -> "PairFunction":
-        """This kernel with `symmetric` known.
-
-        Parameters
-        ----------
-        X : sequence
-            The items to try the function on.
-
-        Returns
-        -------
-        PairFunction
-            Itself where `symmetric` is given, else a copy that says what was found.
-        """
-        if self.symmetric is not None:
-            return self
-        X = as_items(X)
-        pairs = np.column_stack(np.triu_indices(len(X), 1)) if len(X) <= 14 else _some_pairs(len(X))
-        both = [(X[i], X[j]) for i, j in pairs] + [(X[j], X[i]) for i, j in pairs]
-        values = Parallel(n_jobs=self.n_jobs)(delayed(self.function)(a, b) for a, b in both)
-        there, back = np.array(values, dtype=float).reshape(2, -1)
-        agree = np.abs(there - back) <= SYMMETRY_RTOL * np.abs(values).max(initial=0.0)
-        return PairFunction(self.function, bool(np.all(agree)), self.n_jobs)
-
-    def diag(self, X: Any) -> NDArray:
-        return np.array([float(self.function(x, x)) for x in as_items(X)])
-
-
-def _some_pairs(n: int) -> NDArray:
-    """At most 100 pairs of different items, the same for every call."""
-    i = np.linspace(0, n - 1, 100).astype(int)
-    return np.column_stack([i, (i + np.random.default_rng(n).integers(1, n, size=100)) % n])
-
-
-def _rows_of(function, items, columns, starts):
-    """Rows of the matrix; with ``starts``, each only from its diagonal entry on."""
-    if starts is None:
-        return [[float(function(x, y)) for y in columns] for x in items]
-    return [[float(function(x, columns[j])) for j in range(i, len(columns))] for i, x in zip(starts, items)]
-
-
 def _same_function(metric: str, n_features: int) -> Kernel:
     """The kernel of this library that is scikit-learn's, which is faster and can be tuned; its own where none is."""
     if metric == "rbf":
@@ -362,10 +268,12 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
         - a name of `sklearn.metrics.pairwise.pairwise_kernels`, with its default parameters: for ``"rbf"``,
           ``"laplacian"``, ``"poly"``, ``"polynomial"`` and ``"sigmoid"``, whose rate is ``1 / n_features``, the same
           function as `Gaussian`, `Laplace`, `Polynomial` or `Sigmoid` where X is given, else as `Metric`;
+        - ``"levenshtein"``, ``"jaro_winkler"``, ``"indel"``, ``"hamming"`` or another name of `Strings`;
         - a Gaussian process kernel of scikit-learn;
-        - a function of two items; `PairFunction` has workers for it.
+        - a function of two items, or of two lists of items that returns the matrix: which of them is tried on the first
+          items of X. It is taken for the former where X is not given, or both work; `PairFunction` has workers for it.
     X : ndarray or None, default=None
-        The training rows, for the kernels whose parameters depend on them.
+        The training items, for the kernels that depend on them.
 
     Returns
     -------
@@ -393,12 +301,14 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
             return Gaussian(length_scale=np.sqrt(n_features * variance / 2) if variance > 0 else 1.0)
         if kernel in PAIRWISE_KERNEL_FUNCTIONS:
             return Metric(kernel) if X is None else _same_function(kernel, X.shape[1])
-        names = ", ".join(sorted(["precomputed", "gaussian", *PAIRWISE_KERNEL_FUNCTIONS]))
+        if kernel in STRING_SIMILARITIES:
+            return Strings(kernel)
+        names = ", ".join(sorted(["precomputed", "gaussian", *PAIRWISE_KERNEL_FUNCTIONS, *STRING_SIMILARITIES]))
         raise ValueError(
             f"kernel={kernel!r} is not known; use one of {names}, a kernel object, or a function of two items."
         )
     if isinstance(kernel, type):
         raise TypeError(f"kernel={kernel.__name__} is a class; pass an instance, {kernel.__name__}().")
     if callable(kernel):
-        return PairFunction(kernel)
+        return PairFunction(kernel) if X is None else recognize(kernel, X)
     raise TypeError(f"kernel must be a kernel object, a name, or a function of two items, not {type(kernel).__name__}.")

@@ -54,10 +54,14 @@ class Kernel(BaseEstimator):
         Whether ``k(x, y) == k(y, x)``.
     definite : bool or None
         True: every matrix ``k(X, X)`` is positive semi-definite. False: some are not. None: not known.
+    takes_objects : bool
+        Whether items may be anything. Then a subclass implements ``__call__(X, Y=None)`` itself and gets what the user
+        passed, one-dimensional arrays of objects, or a table where all items are equally long rows of numbers.
     """
 
     symmetric: bool = True
     definite: bool | None = None
+    takes_objects: bool = False
     parameters: tuple[Parameter, ...] = ()
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
