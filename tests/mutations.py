@@ -47,6 +47,7 @@ DANK, DANK_S, DANK_T = "test_dank.py", "test_dank_solver.py", "test_dank_tuning.
 SIM, LAB, HYPER = "test_similarity_solvers.py", "test_lab_solver.py", "test_hyper.py"
 STAT, VOTE, SPECTRA = "test_compare_statistics.py", "test_compare_vote.py", "test_spectra.py"
 LOW, ASYM = "test_lowrank.py", "test_asymmetric.py"
+ITEMS, EMBED, DIRECTED = "test_functions.py", "test_embedding.py", "test_directed.py"
 
 BUGS = [
     # the eight that survived the first planting
@@ -209,8 +210,8 @@ BUGS = [
     Bug("asymmetric-intercept-scale", "border * coef[n:].sum(axis=0)", "coef[n:].sum(axis=0)", f"{ASYM} -k intercept"),
     Bug(
         "asymmetric-choice",
-        "by_side[side] < (1 - 1e-9) * best[0]",
-        "by_side[side] > (1 - 1e-9) * best[0]",
+        "error_of_side < (1 - 1e-9) * best[0]",
+        "error_of_side > (1 - 1e-9) * best[0]",
         f"{ASYM} -k chosen",
     ),
     Bug(
@@ -461,6 +462,47 @@ BUGS = [
         f"{VOTE} -k 'combine or hand'",
     ),
     Bug("vote-all-repeats", "if other[0] == split[0] and other", "if other", f"{VOTE} -k tested_split"),
+    # functions of items, the embedding, both directions
+    Bug(
+        "store-mixes-directions",
+        "key = (symmetric, _function_key(function))",
+        "key = (True, _function_key(function))",
+        f"{ITEMS} -k directed_values",
+    ),
+    Bug(
+        "store-forgets-the-change",
+        "            store.clear()\n",
+        "            pass\n",
+        f"{ITEMS} -k something_that_changed",
+    ),
+    Bug(
+        "store-keeps-evicted-values",
+        "self.values[place] = self.values[:, place] = np.nan",
+        "self.values[place] = np.nan",
+        f"{ITEMS} -k bounded",
+    ),
+    Bug(
+        "embedding-forgets-signs",
+        "scale = np.divide(np.sign(values), np.sqrt(np.abs(values))",
+        "scale = np.divide(1.0, np.sqrt(np.abs(values))",
+        f"{EMBED} -k signed",
+    ),
+    Bug("embedding-center", "mean @ projection, float", "0.0 * mean @ projection, float", f"{EMBED} -k scaling"),
+    Bug(
+        "shares-swapped",
+        "np.sum(right * apart, axis=1)",
+        "np.sum(left * apart, axis=1)",
+        f"{ASYM} -k weights_of_both_sides",
+    ),
+    Bug(
+        "directed-right-is-left", 'like.out if kind == "left" else like.out.T', "like.out", f"{DIRECTED} -k transposing"
+    ),
+    Bug(
+        "directed-profile-unit",
+        "unit, views = _median(products.squares), []",
+        "unit, views = 1.0, []",
+        f"{DIRECTED} -k textbook",
+    ),
 ]
 
 

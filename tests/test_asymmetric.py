@@ -15,7 +15,7 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_
 from mercerless import UselessModelWarning
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.kernels.local import LocalGaussian
-from mercerless.selection.asymmetric import choose_asymmetric_ridge, leave_one_out_errors
+from mercerless.selection.asymmetric import best_shares, choose_asymmetric_ridge, leave_one_out_error
 from mercerless.solvers.asymmetric import asymmetric_ridge, largest_singular_value
 
 
@@ -47,8 +47,22 @@ def test_leave_one_out_is_exact(intercept):
     left, right = asymmetric_ridge_loo(K, Y, 0.05, intercept)
     assert_allclose(Y - solution.loo_left, left, rtol=1e-6, atol=1e-9)
     assert_allclose(Y - solution.loo_right, right, rtol=1e-6, atol=1e-9)
-    errors = leave_one_out_errors(solution)
-    assert_allclose(errors["mean"], np.mean(np.sum((Y - (left + right) / 2) ** 2, axis=1)), rtol=1e-6)
+    for share in (0.5, 0.2):
+        error = leave_one_out_error(solution, (share, 1.0 - share))
+        expected = np.mean(np.sum((Y - share * left - (1.0 - share) * right) ** 2, axis=1))
+        assert_allclose(error, expected, rtol=1e-6)
+
+
+def test_the_weights_of_both_sides_have_the_least_leave_one_out_error():
+    K, _, _, Y = problem(outputs=2)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, len(Y))
+    for alpha in (0.01, 0.1, 1.0):
+        solution = asymmetric_ridge(K, Y, alpha, weight)
+        shares = best_shares(solution, weight)
+        assert shares.min() >= 0.0 and shares.sum() == 1.0
+        others = [leave_one_out_error(solution, (w, 1.0 - w), weight) for w in np.linspace(0.0, 1.0, 101)]
+        assert leave_one_out_error(solution, shares, weight) <= min(others) * (1 + 1e-12)
+        assert abs(shares[0] - np.argmin(others) / 100) <= 0.01
 
 
 def test_leave_one_out_without_a_row_that_the_others_need_is_infinite():
@@ -57,7 +71,8 @@ def test_leave_one_out_without_a_row_that_the_others_need_is_infinite():
     solution = asymmetric_ridge(K, np.array([[1.0], [2.0]]), 0.5)
     assert np.isinf(solution.loo_left[0, 0]) and np.isinf(solution.loo_right[0, 0])
     assert np.isfinite(solution.loo_left[1, 0]) and np.isfinite(solution.loo_right[1, 0])
-    assert all(np.isinf(error) for error in leave_one_out_errors(solution).values())
+    assert all(np.isinf(leave_one_out_error(solution, shares)) for shares in ((1.0, 0.0), (0.0, 1.0), (0.5, 0.5)))
+    np.testing.assert_array_equal(best_shares(solution), [0.5, 0.5])
     assert choose_asymmetric_ridge(K, np.array([[1.0], [2.0]]), [0.5, 2.0], ("left", "right"))[0].alpha == 2.0
 
 
@@ -123,9 +138,9 @@ def test_side_is_chosen_by_leave_one_out_and_finds_the_informative_direction():
     train, test = np.arange(40), np.arange(40, 60)
     model = AsymmetricRidge(kernel="precomputed").fit(K[np.ix_(train, train)], y[train])
     errors = {side: np.nanmin(values) for side, values in model.loo_errors_.items()}
-    assert set(errors) == {"left", "right", "mean"}
+    assert set(errors) == {"left", "right", "weighted"}
     assert errors[model.side_] == min(errors.values())
-    assert model.side_ == "right"
+    assert model.side_ in ("right", "weighted") and model.side_weights_[1] > 0.9
     X_new, reverse = K[np.ix_(test, train)], K[np.ix_(train, test)].T
     assert model.score is not None and np.mean((model.predict(X_new, reverse) - y[test]) ** 2) < 0.05 * np.var(y[test])
     with pytest.warns(UserWarning, match="Pass them as reverse"):

@@ -4,8 +4,8 @@
 
 Counts the calls of a fit, of 5-fold cross-validation and of a grid of four candidates and five folds on 200 words, in
 units of one matrix (a value per pair, 20,100), with and without the store of known values: results/items.csv. With
-``--time``, one matrix with one and with two workers instead, for a function that waits two milliseconds and for one that
-takes a microsecond: results/items_workers.csv.
+``--time``, one matrix with one and with two workers instead, for a function that waits two milliseconds and for one
+that takes a microsecond: results/items_workers.csv.
 """
 
 import argparse

@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.comparison import Comparison, compare
     from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
     from mercerless.estimators.dank import DANKClassifier, DANKRegressor
+    from mercerless.estimators.directed import DirectedClassifierCV, DirectedRegressorCV
+    from mercerless.estimators.embedding import KreinEmbedding
     from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
     from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
     from mercerless.estimators.lab import LABClassifier, LABRegressor
@@ -39,11 +41,14 @@ __all__ = [
     "Comparison",
     "DANKClassifier",
     "DANKRegressor",
+    "DirectedClassifierCV",
+    "DirectedRegressorCV",
     "GradientSearch",
     "HyperClassifier",
     "HyperRegressor",
     "HyperRidge",
     "HyperSVR",
+    "KreinEmbedding",
     "KreinRidge",
     "KreinRidgeClassifier",
     "KreinSVC",
@@ -76,6 +81,8 @@ _HOMES = {
     "comparison": "Comparison compare",
     "estimators.asymmetric": "AsymmetricRidge AsymmetricRidgeClassifier",
     "estimators.dank": "DANKClassifier DANKRegressor",
+    "estimators.directed": "DirectedClassifierCV DirectedRegressorCV",
+    "estimators.embedding": "KreinEmbedding",
     "estimators.hyper": "HyperClassifier HyperRegressor HyperRidge HyperSVR",
     "estimators.krein": "KreinRidge KreinRidgeClassifier KreinSVC KreinSVR",
     "estimators.lab": "LABClassifier LABRegressor",

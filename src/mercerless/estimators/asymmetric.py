@@ -22,13 +22,14 @@ from mercerless._validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.estimators.base import KernelEstimator, class_scores, in_both_directions, used_items, used_rows
+from mercerless.estimators.base import KernelEstimator, class_scores, used_items, used_rows
 from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.kernels import Precomputed
 from mercerless.selection.asymmetric import ALPHAS, SIDES, AsymmetricChoice, choose_asymmetric_ridge
 from mercerless.selection.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.selection.conformal import OutOfFold
+from mercerless.selection.directed import affinities, decay_of
 from mercerless.selection.reasons import Explained, Term, explain_targets
 from mercerless.solvers.asymmetric import asymmetric_ridge, largest_singular_value
 from mercerless.spectra import check_kind
@@ -36,6 +37,8 @@ from mercerless.spectra import check_kind
 
 class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
     """What the regressor and the classifier share."""
+
+    _directed = True
 
     def __init__(
         self,
@@ -65,7 +68,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
     def _affinities(self, X: Any, Y: NDArray, weight: NDArray | None) -> tuple[NDArray, dict[str, Any]]:
         """The matrix of the items that carry weight, dissimilarities turned round, and what is kept of them."""
         kernel, items = self._train_items(X, weight)
-        kernel, precomputed = in_both_directions(kernel, self.kernel), isinstance(kernel, Precomputed)
+        precomputed = isinstance(kernel, Precomputed)
         check_consistent_length(items, Y)
         remedy = "use fewer rows or KreinRidge"
         check_memory(50.0 * len(items) ** 2, f"Ridge regression on {len(items)} items", remedy=remedy)
@@ -73,14 +76,14 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
         name = "X" if precomputed else "the kernel matrix"
         K = check_square(kernel(items), name)
         kind = check_kind(K, self.input, name)
-        decay = None if kind == "similarity" else _decay(K, kind)
+        decay = decay_of(K, kind)
         attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items, "input_": kind, "decay_": decay}
-        return _affinities(K, decay), attributes
+        return affinities(K, decay), attributes
 
     def _choose(self, K: NDArray, Y: NDArray, weight: NDArray | None) -> AsymmetricChoice:
         """Ridge and side; warnings where the systems are badly solved, or the model is worse than a constant."""
         alphas = [self.alpha] if self.alpha is not None else ALPHAS * (largest_singular_value(K) or 1.0)
-        sides = SIDES if self.side == "auto" else (self.side,)
+        sides = ("left", "right", "weighted") if self.side == "auto" else (self.side,)
         try:
             choice = choose_asymmetric_ridge(K, Y, alphas, sides, weight, self.fit_intercept)
         except np.linalg.LinAlgError as error:
@@ -110,6 +113,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
             "_train_targets": (Y[used], None if weight is None else weight[used], choice.one_way.alpha),
             "alpha_": choice.solution.alpha,
             "side_": choice.side,
+            "side_weights_": choice.shares,
             "dual_coef_": np.concatenate(coef[:2]).T,
             "intercept_": choice.intercept,
             "out_of_fold_": OutOfFold(used, Y[used] - choice.residuals, Y[used]),
@@ -145,10 +149,10 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
         for rows in row_blocks(len(items), 12.0 * self.dual_coef_.shape[1], min(2**27, memory_budget() // 2)):
             block, to, back = items[rows], None, None
             if use_left:
-                to = _affinities(block if precomputed else self.kernel_(block, self.X_fit_), self.decay_)
+                to = affinities(block if precomputed else self.kernel_(block, self.X_fit_), self.decay_)
             if use_right:
                 values = other[rows] if other is not None else self.kernel_(self.X_fit_, block).T
-                back = _affinities(values, self.decay_)
+                back = affinities(values, self.decay_)
             yield to, back
 
     def _explain_blocks(
@@ -156,19 +160,19 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
     ) -> Iterator[Explained]:
         Y, weight, one_way_alpha = self._train_targets
         lacks = self._lacks_reverse(reverse)
-        K = _affinities(self._train_again(train), self.decay_)
+        K = affinities(self._train_again(train), self.decay_)
         alpha = one_way_alpha if lacks else self.alpha_
         solution = asymmetric_ridge(K, np.eye(len(Y)), alpha, weight, self.fit_intercept)
         used = self._basis_rows if self.X_fit_ is None else slice(None)
-        share = 0.5 if self.side_ == "mean" and not lacks else 1.0
+        left, right = (1.0, 0.0) if lacks else self.side_weights_
         calibration = self._calibration_for(reverse) if is_classifier(self) else None
         for to, back in self._directions(X, reverse):
             terms = []
             if to is not None:
-                terms.append(Term("to training items", share * (to[:, used] @ solution.left + solution.intercept_left)))
+                terms.append(Term("to training items", left * (to[:, used] @ solution.left + solution.intercept_left)))
             if back is not None:
-                right = back[:, used] @ solution.right + solution.intercept_right
-                terms.append(Term("from training items", share * right))
+                values = back[:, used] @ solution.right + solution.intercept_right
+                terms.append(Term("from training items", right * values))
             yield explain_targets(terms, Y, weight, calibration)
 
     def _check_reverse(self, reverse: ArrayLike, shape: tuple[int, ...]) -> NDArray:
@@ -199,25 +203,13 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
         warn(message, UserWarning)
 
 
-def _decay(D: NDArray, kind: str) -> tuple[float, float]:
-    """Offset and unit of ``exp(-(d - offset) / unit)``: the smallest dissimilarity (0 for distances) and the median."""
-    others = D[~np.eye(len(D), dtype=bool)] if len(D) > 1 else D.ravel()
-    offset = 0.0 if kind == "distance" else float(D.min())
-    return offset, float(np.median(others) - offset) or float(np.mean(others) - offset) or 1.0
-
-
-def _affinities(values: NDArray, decay: tuple[float, float] | None) -> NDArray:
-    """Similarities as they are, dissimilarities as ``exp(-(d - offset) / unit)``."""
-    return values if decay is None else np.exp((decay[0] - values) / decay[1])
-
-
 class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     """Ridge regression with a kernel, or a matrix of directed similarities, that need not be symmetric.
 
     An asymmetric kernel ``k(t, x)`` has two regressors: ``f1(t) = k(t, X) a + c`` with ``(K + alpha I) a + c = y``, and
-    ``f2(t) = k(X, t)^T b + d`` with ``(K + alpha I)^T b + d = y``; a and b sum to zero. Which one is better, or their
-    mean, is a matter of the data and is decided, like alpha, by the exact leave-one-out error. A symmetric kernel
-    without intercept gives kernel ridge regression.
+    ``f2(t) = k(X, t)^T b + d`` with ``(K + alpha I)^T b + d = y``; a and b sum to zero. What each is worth is a matter
+    of the data: their weights, like alpha, minimize the exact leave-one-out error. A symmetric kernel without intercept
+    gives kernel ridge regression.
 
     Parameters
     ----------
@@ -229,7 +221,7 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     alpha : float or None, default=None
         The ridge; None chooses one of 1e-8 to 1 times the spectral norm of the centered matrix.
     side : {"auto", "left", "right", "mean"}, default="auto"
-        f1, f2, their mean, or the best of the three.
+        f1, f2, their mean, or their mean with the weights of least leave-one-out error.
     fit_intercept : bool, default=True
         Whether there is an intercept; it is not penalized.
 
@@ -238,7 +230,9 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     alpha_ : float
         The ridge used.
     side_ : str
-        The side used.
+        The side used; ``"weighted"`` for weights that were chosen, if one side alone is not as good.
+    side_weights_ : ndarray of shape (2,)
+        The weights of f1 and f2.
     dual_coef_ : ndarray of shape (n_outputs, 2 n)
         Coefficients of ``k(t, x_j)`` and then of ``k(x_j, t)``; zero where a direction is not used.
     intercept_ : ndarray of shape (n_outputs,)
@@ -349,7 +343,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
     ----------
     classes_ : ndarray of shape (n_classes,)
         The classes.
-    alpha_, side_, dual_coef_, intercept_, alphas_, loo_errors_, certificate_
+    alpha_, side_, side_weights_, dual_coef_, intercept_, alphas_, loo_errors_, certificate_
         As in `AsymmetricRidge`.
     out_of_fold_ : OutOfFold
         Probabilities of every training row without it: `rows`, `prediction` and `target` (the number of the class).

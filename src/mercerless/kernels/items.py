@@ -1,7 +1,6 @@
 """Kernels of any objects: a function of two items, a function of two lists, similarities of strings by name."""
 
 import sys
-import warnings
 from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Self
@@ -11,7 +10,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from mercerless._optional import import_optional
-from mercerless._validation import SYMMETRY_RTOL, as_items
+from mercerless._validation import SYMMETRY_RTOL, as_items, warn
 from mercerless.kernels.base import Kernel
 from mercerless.kernels.memo import Store, item_keys, kept_items, most_items, store_of
 
@@ -96,12 +95,10 @@ class _OfItems(Kernel):
         if gap > 1.5 * noise:
             return False
         k = int(np.argmax(np.abs(again - there[:30])))
-        warnings.warn(
+        warn(
             f"The kernel function is noisy: for items {pairs[k, 0]} and {pairs[k, 1]} it returned {there[k]:.6g} and "
             f"then {again[k]:.6g}. Every pair is compared once, for both directions; symmetrize=True, where the "
-            "estimator has it, averages two comparisons.",
-            UserWarning,
-            stacklevel=2,
+            "estimator has it, averages two comparisons."
         )
         return True
 

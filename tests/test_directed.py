@@ -1,0 +1,241 @@
+"""Directed learners: both directions count, one is a fallback that says so, and invariances hold."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+from mercerless import AsymmetricRidgeClassifier, DirectedClassifierCV, DirectedRegressorCV, SimilarityClassifierCV
+from mercerless.selection.directed import Rows, decay_of, directed_scores, directed_settings, fit_directed_members
+from mercerless.selection.similarity import Setting
+from mercerless.solvers.asymmetric import asymmetric_ridge, largest_singular_value, two_sided_path
+
+
+def citations(n=120, classes=3, seed=0):
+    """A graph in which every class points to the next; the classes within a pair look alike from one side."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % classes
+    A = (rng.uniform(size=(n, n)) < np.where((y[:, None] + 1) % classes == y, 0.25, 0.03)).astype(float)
+    np.fill_diagonal(A, 0.0)
+    return A, y
+
+
+def hausdorff(n=90, seed=0):
+    """Directed distances between sets of points on a short or a long line."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 2
+    sets = [rng.normal(size=(rng.integers(4, 9), 2)) * [1.0 + 1.5 * c, 1.0] for c in y]
+    D = np.array([[np.sqrt(((a[:, None] - b) ** 2).sum(axis=2)).min(axis=1).max() for b in sets] for a in sets])
+    np.fill_diagonal(D, 0.0)
+    return D, y
+
+
+def halves(K, n_train):
+    return K[:n_train, :n_train], K[n_train:, :n_train], K[:n_train, n_train:].T
+
+
+# -------------------------------------------------------------------------------------------------------- learners
+
+
+def test_both_sides_are_those_of_asymmetric_ridge():
+    rng = np.random.default_rng(0)
+    K, Y, weight = rng.normal(size=(30, 30)), rng.normal(size=(30, 2)), rng.uniform(0.5, 2.0, 30)
+    weight /= weight.mean()
+    left, intercept = two_sided_path(K, Y, (0.3, 1.0), weight)
+    right, other = two_sided_path(K.T, Y, (0.3, 1.0), weight)
+    for i, penalty in enumerate((0.3, 1.0)):
+        expected = asymmetric_ridge(K, Y, penalty * largest_singular_value(K), weight, fit_intercept=True)
+        assert_allclose(left[:, i], expected.left, atol=1e-8)
+        assert_allclose(intercept[i], expected.intercept_left, atol=1e-8)
+        # the norm of the transpose is found by other iterations, to a few per cent
+        again = asymmetric_ridge(K, Y, penalty * largest_singular_value(K.T), weight, fit_intercept=True)
+        assert_allclose(right[:, i], again.right, atol=1e-8)
+        assert_allclose(other[i], again.intercept_right, atol=1e-8)
+    coef, mean = two_sided_path(np.zeros((30, 30)), Y, (0.3,), weight)
+    assert_allclose(coef.sum(axis=0), 0.0, atol=1e-8)
+    assert_allclose(mean[0], weight @ Y / 30, atol=1e-8)
+
+
+def test_rows_are_ridges_by_their_textbook_formulas():
+    rng = np.random.default_rng(1)
+    K, Y, new = (
+        rng.normal(size=(20, 20)),
+        rng.normal(size=(20, 1)),
+        (rng.normal(size=(5, 20)), rng.normal(size=(5, 20))),
+    )
+    settings = [Setting("row_features", 0.1), Setting("row_profiles", 1e-3, 1.0), Setting("row_cosines", 0.01)]
+    settings += [Setting("left", 0.3), Setting("right", 0.3)]
+    members = fit_directed_members(Rows(K, K.T, None), Y, settings, np.ones(20))
+    found = directed_scores(members, Rows(*new, None))
+    R, T = np.hstack([K, K.T]), np.hstack(new)
+    P, Q = (R - R.mean(axis=0)) / R.std(axis=0), (T - R.mean(axis=0)) / R.std(axis=0)
+
+    def ridge(train, test, penalty):
+        J = np.eye(20) - 1 / 20
+        centered = J @ train @ J
+        a = np.linalg.solve(centered + penalty * np.linalg.norm(centered) * np.eye(20), Y - Y.mean())
+        return Y.mean() + (test - train.mean(axis=0)) @ (J @ a)
+
+    squares = ((P[:, None] - P) ** 2).sum(axis=2)
+    unit = np.median(squares[np.triu_indices(20, 1)])
+    assert_allclose(found[0], ridge(P @ P.T, Q @ P.T, 0.1), atol=1e-8)
+    away = ((Q[:, None] - P) ** 2).sum(axis=2)
+    assert_allclose(found[1], ridge(np.exp(-squares / unit), np.exp(-away / unit), 1e-3), atol=1e-8)
+    R, T = (A / np.linalg.norm(A, axis=1, keepdims=True) for A in (R, T))
+    assert_allclose(found[2], ridge(R @ R.T, T @ R.T, 0.01), atol=1e-8)
+    for values, train, test in ((found[3], K, new[0]), (found[4], K.T, new[1])):
+        coef, intercept = two_sided_path(train, Y, (0.3,))
+        assert_allclose(values, test @ coef[:, 0] + intercept, atol=1e-8)
+
+
+@pytest.mark.parametrize("both", [True, False])
+def test_weights_equal_repeated_items(both):
+    rng = np.random.default_rng(2)
+    K, Y, new = rng.normal(size=(15, 15)), rng.normal(size=(15, 1)), rng.normal(size=(2, 4, 15))
+    counts = np.arange(15) % 3 + 1
+    rows = np.repeat(np.arange(15), counts)
+    settings = [s for s in directed_settings(both) if "neighbors" not in s.family and s.family not in ("left", "right")]
+
+    def scores(K, Y, weight, new):
+        members = fit_directed_members(Rows(K, K.T if both else None, None), Y, settings, weight)
+        # the median distance between profiles counts items once
+        unit = {view.kind: view.factor for view in members.views}
+        return directed_scores(members, Rows(new[0], new[1] if both else None, None)), unit
+
+    weighted, unit = scores(K, Y, counts.astype(float), new)
+    repeated, other = scores(K[np.ix_(rows, rows)], Y[rows], np.ones(len(rows)), new[:, :, rows])
+    linear = [i for i, s in enumerate(settings) if s.family != "row_profiles"]
+    assert_allclose(weighted[linear], repeated[linear], atol=1e-8)
+    # with weights of mean one there are half as many columns, so that squared distances are half as large
+    assert unit["row_profiles"] == pytest.approx(len(rows) / 15 * other["row_profiles"], rel=0.15)
+
+
+# ------------------------------------------------------------------------------------------------------ the estimators
+
+
+def test_what_only_the_direction_says_is_learned():
+    A, y = citations()
+    train, out, back = halves(A, 90)
+    model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(train, y[:90])
+    mean = SimilarityClassifierCV("precomputed", input="similarity", symmetrize=True, random_state=0).fit(train, y[:90])
+    hits, averaged = (np.mean(m.predict(out, reverse=back) == y[90:]) for m in (model, mean))
+    assert hits > 0.85 and hits >= averaged
+    assert model.asymmetry_ == 1.0 and model.weights_.sum() == pytest.approx(1.0)
+    assert sum(model.family_scores_[name]["weight"] for name in ("row_cosines", "row_profiles", "left", "right")) > 0.05
+
+
+@pytest.mark.parametrize("make", [citations, hausdorff])
+def test_transposing_and_swapping_changes_nothing_and_neither_does_scale(make):
+    K, y = make()
+    kind = "similarity" if make is citations else "distance"
+    train, out, back = halves(K, 70)
+    model = DirectedClassifierCV("precomputed", input=kind, random_state=0)
+    expected = clone(model).fit(train, y[:70]).predict_proba(out, reverse=back)
+    swapped = clone(model).fit(train.T, y[:70]).predict_proba(back, reverse=out)
+    # all is the same but for the order of members in the average and the iterations for the norm
+    assert_allclose(swapped, expected, atol=2e-3)
+    scaled = clone(model).fit(1e6 * train, y[:70]).predict_proba(1e6 * out, reverse=1e6 * back)
+    assert_allclose(scaled, expected, atol=1e-5)
+
+
+def test_a_function_is_called_in_both_directions_and_agrees_with_the_matrix():
+    K, y = citations(90)
+
+    def cites(a, b):
+        return K[a, b]
+
+    items = list(range(90))
+    by_function = DirectedClassifierCV(cites, input="similarity", random_state=0).fit(items[:70], y[:70])
+    train, out, back = halves(K, 70)
+    by_matrix = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(train, y[:70])
+    assert_allclose(by_function.predict_proba(items[70:]), by_matrix.predict_proba(out, reverse=back), atol=1e-10)
+    assert by_function.one_way_ is None
+
+
+@pytest.mark.parametrize("make", [citations, hausdorff])
+def test_one_direction_is_a_warned_fallback(make):
+    K, y = make()
+    train, out, back = halves(K, 70)
+    kind = "similarity" if make is citations else "distance"
+    model = DirectedClassifierCV("precomputed", input=kind, random_state=0).fit(train, y[:70])
+    with pytest.warns(UserWarning, match="only one direction of the new rows is given"):
+        alone = model.predict(out)
+    assert np.mean(alone == y[70:]) > 0.55
+    with pytest.warns(UserWarning, match="only one direction"):
+        scores = cross_val_score(model, K, y, cv=3)
+    assert scores.mean() > 0.55
+    values = model.decision_function(out, reverse=back)
+    best = (values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)
+    assert_array_equal(model.predict(out, reverse=back), model.classes_[best])
+
+
+def test_a_symmetric_matrix_needs_no_other_direction():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = (X[:, 0] > 0).astype(int)
+    D = np.linalg.norm(X[:, None] - X, axis=2)
+    model = DirectedClassifierCV("precomputed", random_state=0).fit(D[:60, :60], y[:60])
+    assert model.one_way_ is None
+    proba = model.predict_proba(D[60:, :60])
+    assert_allclose(proba, model.predict_proba(D[60:, :60], reverse=D[60:, :60]), atol=1e-12)
+    assert np.mean(model.predict(D[60:, :60]) == y[60:]) > 0.8
+
+
+def test_numbers_are_predicted_from_both_directions():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, size=100)
+    K = np.exp(-(np.subtract.outer(x, x) ** 2) * rng.uniform(0.3, 3.0, 100)) + 0.3 * np.sign(np.subtract.outer(x, x))
+    y = np.sin(2 * x) + 0.05 * rng.normal(size=100)
+    train, out, back = halves(K, 70)
+    model = DirectedRegressorCV("precomputed", input="similarity", random_state=0).fit(train, y[:70])
+    error = np.mean((model.predict(out, reverse=back) - y[70:]) ** 2) / np.var(y[70:])
+    assert error < 0.1
+    two = DirectedRegressorCV("precomputed", input="similarity", random_state=0).fit(train, np.c_[y[:70], -y[:70]])
+    assert two.predict(out, reverse=back).shape == (30, 2)
+    assert_allclose(two.out_of_fold_.prediction[:, 0], -two.out_of_fold_.prediction[:, 1], atol=1e-8)
+
+
+@pytest.mark.slow
+def test_at_least_as_good_as_the_stack_on_the_mean_and_the_ridge():
+    for make, kind in ((citations, "similarity"), (hausdorff, "distance")):
+        scores = {}
+        for seed in range(4):
+            K, y = make(seed=seed)
+            train, out, back = halves(K, 60)
+            models = {
+                "both": DirectedClassifierCV("precomputed", input=kind, random_state=0),
+                "mean": SimilarityClassifierCV("precomputed", input=kind, symmetrize=True, random_state=0),
+                "ridge": AsymmetricRidgeClassifier("precomputed", input=kind),
+            }
+            for name, model in models.items():
+                hits = model.fit(train, y[:60]).predict(out, reverse=back) == y[60:]
+                scores.setdefault(name, []).append(np.mean(hits))
+        means = {name: np.mean(values) for name, values in scores.items()}
+        assert means["both"] >= max(means.values()) - 0.02, means
+
+
+def test_affinities_of_distances_decay_with_the_median():
+    D = np.array([[0.0, 1.0], [3.0, 0.0]])
+    assert decay_of(D, "distance") == (0.0, 2.0) and decay_of(D, "similarity") is None
+    assert decay_of(D - 1.0, "dissimilarity") == (-1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    "parameters, text", [({"cv": 1}, "cv must be at least 2"), ({"input": "x"}, "input must be one of")]
+)
+def test_bad_parameters_are_one_sentence(parameters, text):
+    K, y = citations(30)
+    with pytest.raises(ValueError, match=text):
+        DirectedClassifierCV("precomputed", **parameters).fit(K, y)
+
+
+def test_bad_directions_are_one_sentence():
+    K, y = citations(60)
+    train, out, back = halves(K, 45)
+    model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(train, y[:45])
+    with pytest.raises(ValueError, match=r"reverse has shape \(45, 15\) but X \(15, 45\); give one row per new item"):
+        model.predict(out, reverse=back.T)
+    by_function = DirectedClassifierCV(lambda a, b: K[a, b], input="similarity", random_state=0)
+    with pytest.raises(ValueError, match="reverse is for a precomputed matrix"):
+        by_function.fit(list(range(45)), y[:45]).predict([50], reverse=back[:1])
