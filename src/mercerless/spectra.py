@@ -5,9 +5,10 @@ The transformers here work on precomputed matrices: ``fit`` takes the square mat
 it did in training.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
 from hashlib import blake2b
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -456,7 +457,39 @@ def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean"
 
 
 class _PairwiseTransformer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """What the transformers of precomputed matrices share: the tags and the checks."""
+    """What the transformers of precomputed matrices share: what they take and give, the tags and the checks."""
+
+    @abstractmethod
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Learn the transformation from the matrix of the training items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n)
+            The symmetric matrix of similarities, or distances, between the training items.
+        y : object, default=None
+            Ignored.
+
+        Returns
+        -------
+        self
+            The fitted transformer.
+        """
+
+    @abstractmethod
+    def transform(self, X: ArrayLike) -> NDArray:
+        """Transform rows of similarities, or distances, to the training items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n)
+            Those of any items to the training items.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n)
+            The similarities that come of them.
+        """
 
     def _check_train(self, X) -> NDArray:
         X = validate_data(self, X, dtype=[np.float64, np.float32])
@@ -525,21 +558,7 @@ class SpectrumTransformer(_PairwiseTransformer):
         self.mode = mode
         self.rtol = rtol
 
-    def fit(self, X: ArrayLike, y: object = None) -> "SpectrumTransformer":
-        """Decompose the training matrix.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n)
-            The symmetric matrix of the training items.
-        y : object, default=None
-            Ignored.
-
-        Returns
-        -------
-        SpectrumTransformer
-            The fitted transformer.
-        """
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         if self.mode not in ("clip", "flip", "square", "shift"):
             raise ValueError(f"mode={self.mode!r} is not known; use 'clip', 'flip', 'square' or 'shift'.")
         K = self._check_train(X)
@@ -557,18 +576,6 @@ class SpectrumTransformer(_PairwiseTransformer):
         return self
 
     def transform(self, X: ArrayLike) -> NDArray:
-        """Transform rows of similarities to the training items.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n)
-            Similarities of any items to the training items.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n)
-            Transformed similarities.
-        """
         K = self._check_test(X)
         if self.map_ is not None:
             return K @ self.map_
@@ -627,21 +634,7 @@ class DissimilarityKernel(_PairwiseTransformer):
         self.gamma = gamma
         self.power = power
 
-    def fit(self, X: ArrayLike, y: object = None) -> "DissimilarityKernel":
-        """Learn the training means or the rate.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n)
-            The symmetric matrix of distances between the training items.
-        y : object, default=None
-            Ignored.
-
-        Returns
-        -------
-        DissimilarityKernel
-            The fitted transformer.
-        """
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
         if self.method not in ("centering", "exponential"):
             raise ValueError(f"method={self.method!r} is not known; use 'centering' or 'exponential'.")
         if not self.power > 0 or (self.gamma is not None and not self.gamma > 0):
@@ -653,18 +646,6 @@ class DissimilarityKernel(_PairwiseTransformer):
         return self
 
     def transform(self, X: ArrayLike) -> NDArray:
-        """Turn rows of distances to the training items into rows of similarities.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n)
-            Distances of any items to the training items.
-
-        Returns
-        -------
-        ndarray of shape (n_rows, n)
-            Similarities.
-        """
         powers = self._powers(self._check_test(X))
         if self.method == "exponential":
             return np.exp(-self.gamma_ * powers)

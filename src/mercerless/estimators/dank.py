@@ -600,46 +600,31 @@ class DANKRegressor(RegressorMixin, _DANK):
     Parameters
     ----------
     kernel : str, Kernel or callable, default="gaussian"
-        The base kernel, positive semi-definite: a kernel object, ``"precomputed"``, one of scikit-learn's metric
-        names, or a function of two items. With a Gaussian the full matrix is never formed.
+        The base kernel, positive semi-definite, see `DANKClassifier`.
     C : float, default=1.0
         Bound on the dual coefficients, as in `sklearn.svm.SVR`.
     epsilon : float, default=0.1
         Half width of the tube in which errors cost nothing.
     adaptivity : float or CenteringPenalty, default=0.25
         The mean squared change of F that is aimed at, free of scale, or eta itself, see `DANKClassifier`.
-    rank_penalty : float, default=0.01
-        Weight of the trace of F (the paper's tau); the rank is at most ``1 + 2 adaptivity / rank_penalty``.
-    out_of_sample : {"inductive", "nearest", "reciprocal", "hyper"}, default="inductive"
-        How F continues to new points, see `DANKClassifier`.
+    rank_penalty, out_of_sample : object
+        See `DANKClassifier`.
     search : GradientSearch or None, default=None
         A `GradientSearch` chooses the length scales, C, eta and epsilon, see `DANKClassifier`.
-    n_parts : int, default=1
-        Solve on that many k-means clusters independently, see `DANKClassifier`.
-    tol : float, default=1e-4
-        Relative duality gap to reach.
-    max_iter : int, default=50
-        Limit on the outer steps.
-    n_jobs : int or None, default=None
-        Workers for the parts and the grid.
-    random_state : int, RandomState or None, default=None
-        For the clusters, the folds and the restarts.
+    n_parts, tol, max_iter, n_jobs, random_state : object
+        See `DANKClassifier`.
 
     Attributes
     ----------
     certificate_ : float
         Relative duality gap, the largest over the parts: bounds how far the objective is from its optimum.
-    support_ : ndarray of shape (n_support,)
-        Training rows with a nonzero dual coefficient.
-    support_vectors_ : ndarray of shape (n_support, n_features), list or None
-        Those rows; None for a precomputed kernel.
     dual_coef_ : ndarray of shape (1, n_support)
         Coefficients of the inductive predictor: ``k(x, support_vectors_) @ dual_coef_.T + intercept_``.
     intercept_ : ndarray of shape (1,) or (1, n_parts)
         Intercept.
     adaptation_, rank_, dual_solution_, centering_penalty_, clusters_, support_part_, n_iter_, n_evaluations_ :
         As of the classifier, which has one per pair of classes where this has one.
-    history_, kernel_, extension_, C_, epsilon_, tuning_, n_features_in_ :
+    support_, support_vectors_, history_, kernel_, extension_, C_, epsilon_, tuning_, n_features_in_ :
         As of the classifier; the extension with ``out_of_sample="hyper"``, the tuned values with a search.
 
     See Also

@@ -107,6 +107,7 @@ class _KreinModel(KernelPredictor):
 class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
     """What the regressor and the classifier share; how they choose among candidates differs."""
 
+    out_of_fold_: OutOfFold | None
     _streams = True
     _ratios = RATIOS
     _without_out_of_fold = "leave alpha_positive at None, or give several, so that cross-validation chooses"
@@ -185,9 +186,6 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             solution = solve_system(system, *used, regularizer=self.regularizer, constraint=family.constraint)
             self._warn(solution)
             fitted = self._attributes(problem, system, solution, used, Y)
-            if Y.ndim == 1 and labels is None and chosen["out_of_fold_"] is not None:
-                rows_of, predicted, target = chosen["out_of_fold_"]
-                chosen["out_of_fold_"] = OutOfFold(rows_of, predicted[:, 0], target[:, 0])
             self._set_fitted(**fitted, **chosen, **known)
 
     def _rows(self, kernel: Kernel, items: Any, Y: NDArray, weight: NDArray | None, labels: NDArray | None) -> Rows:
@@ -281,14 +279,13 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
     def _attributes(
         self, problem: ExactProblem | LandmarkProblem, system: KreinSystem, solution: KreinSolution, used: tuple, Y
     ) -> dict[str, Any]:
-        rows, spectral = problem.rows, solution.spectral
+        rows = problem.rows
         coefs = [problem.dual(c).T for c in (solution.coef, *(part_coef(system, solution, s) for s in (1, -1)))]
         precomputed, landmarks, basis = isinstance(rows.kernel, Precomputed), None, rows.items
         if isinstance(problem, LandmarkProblem):
             landmarks, basis = rows.used[problem.landmarks], problem.features.landmarks
         elif precomputed:
             coefs = [_spread(coef, rows.used, len(Y)) for coef in coefs]
-        shape = Y.shape[1:]  # of single targets: none
         return {
             "kernel_": rows.kernel,
             "X_fit_": None if precomputed else basis,
@@ -296,17 +293,10 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             "_train_targets": (rows.Y, rows.weight),
             "landmarks_": landmarks,
             **dict(zip(("dual_coef_", "dual_coef_positive_", "dual_coef_negative_"), coefs)),
-            "intercept_": _shaped(solution.intercept, shape),
             "alpha_positive_": float(used[0]),
             "alpha_negative_": float(used[1]),
-            "radius_": None if used[2] is None else _shaped(used[2], shape),
-            "eigenvalues_": system.values,
-            "spectral_target_": system.target.reshape(-1, *shape),
-            "total_weight_": system.n,
-            "multiplier_": _shaped(1.0 + spectral.multiplier, shape),
-            "n_iter_": max(1, spectral.n_iter),
-            "certificate_": max(solution.constraint_error, solution.stationarity),
-            "is_minimum_": bool(np.all(spectral.is_minimum)),
+            "radius_": None if used[2] is None else _shaped(used[2], Y.shape[1:]),
+            **_spectral_attributes(system, solution, Y.shape[1:]),
         }
 
     def _explain_blocks(self, X: Any, train: ArrayLike | None = None) -> Iterator[Explained]:
@@ -353,6 +343,21 @@ def _spread(coef: NDArray, used: NDArray, n: int) -> NDArray:
     full = np.zeros((len(coef), n), dtype=coef.dtype)
     full[:, used] = coef
     return full
+
+
+def _spectral_attributes(system: KreinSystem, solution: KreinSolution, shape: tuple[int, ...]) -> dict[str, Any]:
+    """What the solution is in the basis of eigenvectors, and its certificates; single targets have the shape ()."""
+    spectral = solution.spectral
+    return {
+        "intercept_": _shaped(solution.intercept, shape),
+        "eigenvalues_": system.values,
+        "spectral_target_": system.target.reshape(-1, *shape),
+        "total_weight_": system.n,
+        "multiplier_": _shaped(1.0 + spectral.multiplier, shape),
+        "n_iter_": max(1, spectral.n_iter),
+        "certificate_": max(solution.constraint_error, solution.stationarity),
+        "is_minimum_": bool(np.all(spectral.is_minimum)),
+    }
 
 
 def _shaped(values: NDArray, shape: tuple[int, ...]) -> Any:
@@ -459,6 +464,9 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         Y = check_targets(y, type(self).__name__)
         self._fit(X, Y, check_weight(sample_weight, len(Y)))
+        if Y.ndim == 1 and self.out_of_fold_ is not None:
+            rows, predicted, target = self.out_of_fold_
+            self.out_of_fold_ = OutOfFold(rows, predicted[:, 0], target[:, 0])
 
     def _predict(self, X: Any) -> NDArray:
         f = self._evaluate(X, "dual_coef_")[0]
@@ -826,14 +834,8 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         Inverse strength of the penalty.
     epsilon : float, default=0.1
         Half the width of the tube without loss.
-    negative_penalty : float, default=1.0
-        Penalty of f- relative to that of f+; inf clips the spectrum.
-    center : bool, default=False
-        Whether to center the kernel matrix first.
-    tol : float, default=1e-3
-        libsvm's tolerance.
-    max_iter : int, default=-1
-        libsvm's limit of iterations; -1 for none.
+    negative_penalty, center, tol, max_iter : object
+        See `KreinSVC`.
 
     Attributes
     ----------

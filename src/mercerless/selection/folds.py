@@ -112,9 +112,9 @@ def assign_folds(
     members, ends = np.argsort(sets, kind="stable"), np.cumsum(sizes)
     for number in large:
         mine = members[ends[number] - sizes[number] : ends[number]]
-        own = np.bincount(classes[mine], minlength=len(totals))
-        fold = np.lexsort((counts.sum(axis=1), counts @ (own / totals)))[0]
-        counts[fold] += own
+        of_class = np.bincount(classes[mine], minlength=len(totals))
+        fold = np.lexsort((counts.sum(axis=1), counts @ (of_class / totals)))[0]
+        counts[fold] += of_class
         fold_of_set[number] = fold
     # then single items, class by class, wherever the class is scarcest and, among these, the fold smallest
     single = order[sizes[order] == 1]

@@ -123,16 +123,7 @@ def _secular(p: NDArray, t: NDArray, R: NDArray, max_iter: int = 60):
     t = t / np.where(zero, 1.0, R)[:, None]
     delta = np.maximum((np.abs(t) - gap).max(axis=1), 0.0)
     delta = np.maximum(delta, np.linalg.norm(np.where(lowest, t, 0.0), axis=1))
-
-    def evaluate(delta, gap, t):
-        inverse = gap + delta[:, None]
-        if not delta.all():
-            inverse[inverse == 0.0] = np.inf
-        np.divide(1.0, inverse, out=inverse)
-        u = t * inverse
-        return inverse, u, np.sqrt(np.einsum("ij,ij->i", u, u))
-
-    inverse, u, norm = evaluate(delta, gap, t)
+    inverse, u, norm = _on_curve(delta, gap, t)
     hard = (delta == 0.0) & (norm <= 1.0)
     steps, rows = 0, np.flatnonzero(~hard & ~zero)
     part = (inverse[rows], u[rows], norm[rows], gap[rows], t[rows])
@@ -147,12 +138,13 @@ def _secular(p: NDArray, t: NDArray, R: NDArray, max_iter: int = 60):
         if not len(rows):
             break
         delta[rows] = new
-        inverse_, u_, norm_ = evaluate(new, gap_, t_)
+        inverse_, u_, norm_ = _on_curve(new, gap_, t_)
         u[rows] = u_
         steps += 1
         going = norm_ > 1.0 + 2e-16
         if not going.all():
-            rows, inverse_, u_, norm_, gap_, t_ = (x[going] for x in (rows, inverse_, u_, norm_, gap_, t_))
+            rows = rows[going]
+            inverse_, u_, norm_, gap_, t_ = (x[going] for x in (inverse_, u_, norm_, gap_, t_))
         part = (inverse_, u_, norm_, gap_, t_)
     slack = gap + delta[:, None]
     if hard.any():
@@ -163,6 +155,16 @@ def _secular(p: NDArray, t: NDArray, R: NDArray, max_iter: int = 60):
     if zero.any():
         u[zero], slack[zero], delta[zero] = 0.0, np.inf, np.inf
     return u, slack, smallest - delta, hard, steps
+
+
+def _on_curve(delta: NDArray, gap: NDArray, t: NDArray) -> tuple[NDArray, NDArray, NDArray]:
+    """``1 / slack``, ``u = t / slack`` and its norm at ``slack = gap + delta``; 0 where the slack is."""
+    inverse = gap + delta[:, None]
+    if not delta.all():
+        inverse[inverse == 0.0] = np.inf
+    np.divide(1.0, inverse, out=inverse)
+    u = t * inverse
+    return inverse, u, np.sqrt(np.einsum("ij,ij->i", u, u))
 
 
 class SpherePullback(NamedTuple):
@@ -469,21 +471,28 @@ def validation_loss(
         return LossPullback(loss, d_plus, d_minus, radius_bar, None, None)
 
     kappa = np.zeros_like(back.radius) if R is None else np.where(solution.active, back.radius / R, 0.0)
-    inner = np.zeros_like(V)
-    outside = np.flatnonzero(~keep)
-    drop = slice(outside[0], outside[-1] + 1) if len(outside) else slice(np.sum(s < 0), np.sum(s < 0))
-    nu, h = np.zeros(len(V)), np.zeros(len(V))
-    for j in range(len(yh)):  # the multiplier differs between outputs, so do the divided differences
-        h[keep] = 1.0 / (s * solution.slack[j])
-        nu[keep] = 0.0 if regularizer == "covariance" else s * p
-        mu = solution.multiplier[j] - (alpha_positive if regularizer == "covariance" else 0.0)
-        inner += _spectral_cotangent(s_all, drop, h, mu, nu, kappa[j], th[j], yh[j])
-    G = (V @ inner) @ V.T
+    nu, shift = (np.zeros_like(s), alpha_positive) if regularizer == "covariance" else (s * p, 0.0)
+    G = (V @ _eigen_cotangent(s_all, keep, solution, nu, shift, kappa, th, yh)) @ V.T
     train = _center_matrix_cotangent(G, root, n, intercept)
     if intercept:
         weights = np.full(len(K), 1.0 / n) if root is None else root**2 / n
         train -= np.outer(weights, coef @ g.sum(axis=0))
     return LossPullback(loss, d_plus, d_minus, radius_bar, train, g @ coef.T)
+
+
+def _eigen_cotangent(
+    values: NDArray, keep: NDArray, solution: SphereSolution, nu: NDArray, shift: float, kappa: NDArray, th: NDArray, yh
+) -> NDArray:
+    """The cotangent of Kt in its eigenbasis; the multiplier differs between outputs, so do the divided differences."""
+    s, outside = values[keep].astype(float), np.flatnonzero(~keep)
+    drop = slice(outside[0], outside[-1] + 1) if len(outside) else slice(np.sum(s < 0), np.sum(s < 0))
+    all_nu, h = np.zeros((2, len(values)))
+    all_nu[keep] = nu
+    inner = np.zeros((len(values), len(values)), dtype=values.dtype)
+    for j in range(len(yh)):
+        h[keep] = 1.0 / (s * solution.slack[j])
+        inner += _spectral_cotangent(values, drop, h, solution.multiplier[j] - shift, all_nu, kappa[j], th[j], yh[j])
+    return inner
 
 
 def _uncenter(at, root, n, intercept):
