@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.base import clone
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict, train_test_split
 from sklearn.pipeline import make_pipeline
 
@@ -37,7 +37,6 @@ from mercerless.comparison.problem import make_problem
 from mercerless.kernels import Gaussian, PairFunction
 from mercerless.lowrank import nystroem, pivoted_cholesky, select_landmarks
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
-from mercerless.theory import learning_curve
 
 CLASSIFIERS = [
     AsymmetricRidgeClassifier(),
@@ -221,15 +220,8 @@ def test_low_rank_maps_take_lists_series_and_frames_by_position():
         assert_array_equal(pivoted_cholesky(Gaussian(1.0), given, 5, random_state=0).factor, expected.factor)
 
 
-def test_learning_curves_and_comparisons_read_frames_and_series_by_position():
-    pandas = pytest.importorskip("pandas")
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    frame = pandas.DataFrame(X, index=np.arange(60)[::-1])
-    plain, framed = (
-        learning_curve(LinearRegression(), given, X[:, 0] ** 2, X, X[:, 0] ** 2, [10, 20, 40], random_state=0)
-        for given in (X, frame)
-    )
-    assert_array_equal(plain.errors, framed.errors)
+def test_comparisons_read_series_by_position():
+    pytest.importorskip("pandas")
     pytest.importorskip("rapidfuzz")
     strings, y = words(20)
     assert make_problem(shuffled(strings), shuffled(y)).items == tuple(strings)

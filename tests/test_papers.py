@@ -8,10 +8,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import datasets as oracle
 from sklearn.datasets import load_iris
+from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.svm import SVC
 
 from mercerless import HyperRidge
-from mercerless.kernels import Gaussian
+from mercerless.kernels import Gaussian, Log
 from mercerless.kernels.hyper import TensorHyper
 
 
@@ -23,7 +24,7 @@ def module(name):
     return loaded
 
 
-generators, rivals = module("generators"), module("hyper_rivals")
+generators, rates, rivals = (module(name) for name in ("generators", "rates", "hyper_rivals"))
 
 
 def test_step_equals_the_printed_formula_and_has_steps():
@@ -127,3 +128,53 @@ def test_alignment_classifier_is_an_svm_with_the_combination():
     by_hand = SVC(kernel="precomputed", C=2.0).fit(K[::2, ::2], y[::2])
     assert_array_equal(model.predict(X[1::2]), by_hand.predict(K[1::2, ::2]))
     assert rivals.AlignmentClassifier().fit(X[::2], y[::2]).score(X[1::2], y[1::2]) > 0.9
+
+
+def test_fit_rate_recovers_a_power_law():
+    sizes = np.array([10, 30, 100, 300])
+    rate = rates.fit_rate(sizes, 2.5 * sizes**-0.37)
+    assert_allclose((rate.exponent, rate.constant), (0.37, 2.5), rtol=1e-10)
+    assert rate.standard_error < 1e-10
+    with pytest.raises(ValueError, match="positive errors"):
+        rates.fit_rate(sizes, [1, 0, 1, 1])
+
+
+def test_eigenvalue_growth_of_known_kernels():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 2))
+    log = rates.eigenvalue_growth(Log(), X, [40, 80, 160], n_repeats=4, random_state=0)
+    assert_allclose(log.negative, 1.0, atol=0.05)  # the one negative eigenvalue is minus the sum of the others
+    gauss = rates.eigenvalue_growth(Gaussian(0.5), X, [40, 80, 160], n_repeats=4, random_state=0)
+    assert_allclose(gauss.positive, 1.0, atol=0.05)
+    assert np.isnan(gauss.negative)
+    same = rates.eigenvalue_growth("precomputed", Log()(X), [40, 80, 160], n_repeats=4, random_state=0)
+    assert_allclose(same.largest, log.largest, rtol=1e-8)
+    with pytest.raises(ValueError, match="at least two"):
+        rates.eigenvalue_growth(Log(), X, [40])
+
+
+def test_learning_curve_of_ordinary_least_squares():
+    """The excess risk of d coefficients is d sigma^2 / (n - d - 1) for Gaussian rows: an oracle for curve and rate."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((3000, 4))
+    y = X[:, 0] + rng.standard_normal(3000)
+    test = rng.standard_normal((4000, 4))
+    curve = rates.learning_curve(
+        LinearRegression(fit_intercept=False), X, y, test, test[:, 0], [50, 200, 800], n_repeats=40, random_state=0
+    )
+    expected = 4 / (curve.sizes - 5)
+    assert_allclose(curve.errors.mean(axis=1), expected, rtol=0.25)
+    assert_allclose(curve.rate.exponent, 1.0, atol=0.15)
+
+
+def test_learning_curve_options():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 2))
+    y = 5 * X[:, 0]
+    settings = {"clip": 1.0, "n_repeats": 2, "random_state": 0}
+    curve = rates.learning_curve(lambda n: Ridge(alpha=1 / n), X, y, X, y, [20, 50], **settings)
+    assert curve.errors.min() > np.mean((np.clip(y, -1, 1) - y) ** 2) - 1e-9
+    again = rates.learning_curve(lambda n: Ridge(alpha=1 / n), X, y, X, y, [20, 50], **settings)
+    assert_allclose(curve.errors, again.errors)
+    with pytest.raises(ValueError, match="sizes must lie"):
+        rates.learning_curve(Ridge(), X, y, X, y, [20, 500])

@@ -23,6 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from generators import make_krein_matrix
+from rates import eigenvalue_growth, learning_curve
 from scipy.linalg import eigvalsh
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, StratifiedKFold
@@ -33,7 +34,6 @@ from mercerless import Ball, GradientSearch, KreinRidge, KreinRidgeClassifier, S
 from mercerless.datasets import load
 from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Log, Sigmoid, SphericalPolynomial
 from mercerless.spectra import SpectrumTransformer, indefiniteness
-from mercerless.theory import eigenvalue_growth, learning_curve
 
 HERE = Path(__file__).parent
 CLASSIFICATION = ("ionosphere", "breastcancer", "australian", "pima")

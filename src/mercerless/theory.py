@@ -1,4 +1,4 @@
-"""Learning rates: the exponents that the papers prove, and their counterparts observed on data.
+"""Learning rates: the exponents that the papers prove.
 
 An exponent e of a theorem means: with the stated choice of the penalty, and up to constants and logarithms, the error
 of a sample of size n is at most ``n**-e`` with high probability. The functions check the theorems' conditions and
@@ -15,33 +15,23 @@ LAB: F. He, M. He, L. Shi, X. Huang and J. Suykens, "Learning analysis of kernel
 kernel learning", 2024.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.linalg import eigvalsh
 from scipy.optimize import minimize_scalar
-from scipy.stats import linregress
-from sklearn.base import BaseEstimator, clone
-from sklearn.utils import check_random_state
 
-from mercerless._validation import as_items, check_symmetric
-from mercerless.kernels import as_kernel
+from mercerless._validation import check_symmetric
 
 __all__ = [
-    "EigenvalueGrowth",
     "LabRate",
-    "LearningCurve",
-    "Rate",
     "best_decay",
-    "eigenvalue_growth",
-    "fit_rate",
     "hyper_ridge_exponent",
     "hyper_svr_exponent",
     "krein_exponent",
     "lab_exponent",
-    "learning_curve",
     "rademacher_bound",
 ]
 
@@ -301,216 +291,6 @@ def rademacher_bound(K: ArrayLike, radius: float = 1.0) -> float:
     """
     K = check_symmetric(K)
     return float(radius * np.sqrt(np.abs(eigvalsh(K)).sum()) / len(K))  # the trace of |K|
-
-
-class Rate(NamedTuple):
-    """A power law ``constant * size**-exponent`` fitted to observed errors.
-
-    Attributes
-    ----------
-    exponent : float
-        The fitted exponent; negative when the values grow.
-    constant : float
-        The fitted factor.
-    standard_error : float
-        Of the exponent, from the scatter around the line.
-    """
-
-    exponent: float
-    constant: float
-    standard_error: float
-
-
-def fit_rate(sizes: ArrayLike, errors: ArrayLike) -> Rate:
-    """Fit ``constant * size**-exponent`` by least squares on logarithms.
-
-    Parameters
-    ----------
-    sizes : array-like of shape (n_sizes,)
-        Sample sizes.
-    errors : array-like of shape (n_sizes,) or (n_sizes, n_repeats)
-        Positive errors; repeats are averaged first.
-
-    Returns
-    -------
-    Rate
-        Exponent, constant and standard error.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercerless.theory import fit_rate
-    >>> sizes = np.array([10, 100, 1000])
-    >>> round(fit_rate(sizes, 3 / np.sqrt(sizes)).exponent, 6)
-    0.5
-    """
-    sizes, errors = np.asarray(sizes, dtype=float), np.asarray(errors, dtype=float)
-    errors = errors.mean(axis=1) if errors.ndim == 2 else errors
-    if len(sizes) < 2 or not (np.all(sizes > 0) and np.all(errors > 0)):
-        raise ValueError("a rate needs at least two sizes and positive errors.")
-    line = linregress(np.log(sizes), np.log(errors))
-    return Rate(float(-line.slope), float(np.exp(line.intercept)), float(line.stderr))
-
-
-class EigenvalueGrowth(NamedTuple):
-    """How the extreme eigenvalues of a kernel matrix grow with the sample.
-
-    Attributes
-    ----------
-    sizes : ndarray of shape (n_sizes,)
-        Sample sizes.
-    largest, smallest : ndarray of shape (n_sizes, n_repeats)
-        The extreme eigenvalues.
-    positive, negative : float
-        Fitted exponents eta1 and eta2 of ``largest`` and of ``-smallest``; NaN where an eigenvalue has not the sign
-        that Assumption 4 of Liu et al. asks for.
-    """
-
-    sizes: NDArray
-    largest: NDArray
-    smallest: NDArray
-    positive: float
-    negative: float
-
-    @property
-    def exponent(self) -> float:
-        """Eta, the smaller of the two, for `krein_exponent`."""
-        return float(np.min([self.positive, self.negative]))
-
-
-def eigenvalue_growth(
-    kernel: Any, X: Any, sizes: Sequence[int], n_repeats: int = 10, random_state: Any = None
-) -> EigenvalueGrowth:
-    """Estimate eta1 and eta2: exponents of the growth of the extreme eigenvalues with the sample size.
-
-    Parameters
-    ----------
-    kernel : str, Kernel or callable
-        The kernel; for ``"precomputed"`` X is its matrix.
-    X : array-like of shape (n, n_features) or (n, n)
-        The pool of rows.
-    sizes : sequence of int
-        Sizes of random subsets, at least two.
-    n_repeats : int, default=10
-        Subsets per size.
-    random_state : int, RandomState or None, default=None
-        Their seed.
-
-    Returns
-    -------
-    EigenvalueGrowth
-        The eigenvalues and the fitted exponents.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercerless.kernels import Log
-    >>> from mercerless.theory import eigenvalue_growth
-    >>> X = np.random.default_rng(0).normal(size=(200, 3))
-    >>> growth = eigenvalue_growth(Log(), X, [25, 50, 100], random_state=0)
-    >>> bool(0.9 < growth.negative < 1.1)
-    True
-    """
-    rng = check_random_state(random_state)
-    X = np.asarray(X)
-    if len(sizes) < 2 or max(sizes) > len(X) or min(sizes) < 1:
-        raise ValueError(f"sizes must be at least two numbers between 1 and the {len(X)} rows, got {list(sizes)}.")
-    precomputed = isinstance(kernel, str) and kernel == "precomputed"
-    function = as_kernel(kernel, None if precomputed or X.ndim < 2 else X)
-    largest, smallest = np.empty((2, len(sizes), n_repeats))
-    for i, size in enumerate(sizes):
-        for j in range(n_repeats):
-            rows = rng.permutation(len(X))[:size]
-            K = X[np.ix_(rows, rows)] if precomputed else function(X[rows])
-            values = eigvalsh(check_symmetric(K, "the kernel matrix"))
-            largest[i, j], smallest[i, j] = values[-1], values[0]
-    up = -fit_rate(sizes, largest).exponent if np.all(largest.mean(axis=1) > 0) else np.nan
-    # below rounding of the largest eigenvalue a negative one is none
-    down = np.all(-smallest.mean(axis=1) > 1e-10 * np.abs(largest).mean(axis=1))
-    return EigenvalueGrowth(
-        np.asarray(sizes), largest, smallest, up, -fit_rate(sizes, -smallest).exponent if down else np.nan
-    )
-
-
-class LearningCurve(NamedTuple):
-    """Observed errors against sample size.
-
-    Attributes
-    ----------
-    sizes : ndarray of shape (n_sizes,)
-        Training sizes.
-    errors : ndarray of shape (n_sizes, n_repeats)
-        Mean squared error against the true values, one column per random subset.
-    rate : Rate
-        The power law fitted to their means.
-    """
-
-    sizes: NDArray
-    errors: NDArray
-    rate: Rate
-
-
-def learning_curve(
-    estimator: BaseEstimator | Callable[[int], BaseEstimator],
-    X: Any,
-    y: ArrayLike,
-    X_test: Any,
-    truth: ArrayLike,
-    sizes: Sequence[int],
-    *,
-    n_repeats: int = 10,
-    clip: float | None = None,
-    random_state: Any = None,
-) -> LearningCurve:
-    """The excess risk of an estimator on growing random subsets, and its fitted rate.
-
-    Parameters
-    ----------
-    estimator : estimator or callable
-        The regressor, or a function from the sample size to one, for penalties that fall with it.
-    X, y : array-like
-        The pool of training rows.
-    X_test, truth : array-like
-        Test rows and the values of the target function there, without noise.
-    sizes : sequence of int
-        Training sizes.
-    n_repeats : int, default=10
-        Random subsets per size.
-    clip : float or None, default=None
-        Predictions are cut at -clip and clip first, the papers' projection.
-    random_state : int, RandomState or None, default=None
-        The seed of the subsets.
-
-    Returns
-    -------
-    LearningCurve
-        Sizes, errors and the fitted rate.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from sklearn.linear_model import LinearRegression
-    >>> from mercerless.theory import learning_curve
-    >>> rng = np.random.default_rng(0)
-    >>> X, noise = rng.normal(size=(2000, 3)), rng.normal(size=2000)
-    >>> curve = learning_curve(LinearRegression(), X, X[:, 0] + noise, X, X[:, 0], [50, 200, 800], random_state=0)
-    >>> bool(0.7 < curve.rate.exponent < 1.3)
-    True
-    """
-    rng = check_random_state(random_state)
-    X = as_items(X) if hasattr(X, "iloc") else X  # by position, whatever the labels
-    y, truth = np.asarray(y, dtype=float), np.asarray(truth, dtype=float)
-    if min(sizes) < 1 or max(sizes) > len(y):
-        raise ValueError(f"sizes must lie between 1 and the {len(y)} training rows, got {list(sizes)}.")
-    errors = np.empty((len(sizes), n_repeats))
-    for i, size in enumerate(sizes):
-        model = clone(estimator) if hasattr(estimator, "fit") else estimator(size)
-        for j in range(n_repeats):
-            rows = rng.permutation(len(y))[:size]
-            predicted = clone(model).fit(X[rows], y[rows]).predict(X_test)
-            predicted = predicted if clip is None else np.clip(predicted, -clip, clip)
-            errors[i, j] = np.mean((predicted - truth) ** 2)
-    return LearningCurve(np.asarray(sizes), errors, fit_rate(sizes, errors))
 
 
 def _check_parameters(approximation: float, capacity: float = 1.0, decay: float = 1.0) -> None:

@@ -1,0 +1,85 @@
+"""Rates as the papers' figures observe them: power laws, the growth of extreme eigenvalues, learning curves."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigvalsh
+from scipy.stats import linregress
+from sklearn.base import clone
+from sklearn.utils import check_random_state
+
+from mercerless.kernels import as_kernel
+
+
+class Rate(NamedTuple):
+    """A power law ``constant * size**-exponent`` fitted to observed errors."""
+
+    exponent: float  # negative when the values grow
+    constant: float
+    standard_error: float  # of the exponent, from the scatter around the line
+
+
+def fit_rate(sizes, errors):
+    """Fit ``constant * size**-exponent`` by least squares on logarithms; repeats, in columns, are averaged first."""
+    sizes, errors = np.asarray(sizes, dtype=float), np.asarray(errors, dtype=float)
+    errors = errors.mean(axis=1) if errors.ndim == 2 else errors
+    if len(sizes) < 2 or not (np.all(sizes > 0) and np.all(errors > 0)):
+        raise ValueError("a rate needs at least two sizes and positive errors.")
+    line = linregress(np.log(sizes), np.log(errors))
+    return Rate(float(-line.slope), float(np.exp(line.intercept)), float(line.stderr))
+
+
+class EigenvalueGrowth(NamedTuple):
+    """How the extreme eigenvalues of a kernel matrix grow with the sample; NaN where one has the wrong sign."""
+
+    largest: np.ndarray  # (n_sizes, n_repeats)
+    smallest: np.ndarray
+    positive: float  # the exponent eta1 of the largest
+    negative: float  # the exponent eta2 of minus the smallest, as Assumption 4 of Liu et al. asks for
+
+
+def eigenvalue_growth(kernel, X, sizes, n_repeats=10, random_state=None):
+    """Exponents of the growth of the extreme eigenvalues, on random subsets of X, a matrix if precomputed."""
+    rng = check_random_state(random_state)
+    if len(sizes) < 2 or max(sizes) > len(X) or min(sizes) < 1:
+        raise ValueError(f"sizes must be at least two numbers between 1 and the {len(X)} rows, got {list(sizes)}.")
+    precomputed = isinstance(kernel, str) and kernel == "precomputed"
+    function = as_kernel(kernel, None if precomputed else X)
+    largest, smallest = np.empty((2, len(sizes), n_repeats))
+    for i, size in enumerate(sizes):
+        for j in range(n_repeats):
+            rows = rng.permutation(len(X))[:size]
+            values = eigvalsh(X[np.ix_(rows, rows)] if precomputed else function(X[rows]))
+            largest[i, j], smallest[i, j] = values[-1], values[0]
+    up = -fit_rate(sizes, largest).exponent if np.all(largest.mean(axis=1) > 0) else np.nan
+    # below rounding of the largest eigenvalue a negative one is none
+    down = np.all(-smallest.mean(axis=1) > 1e-10 * np.abs(largest).mean(axis=1))
+    return EigenvalueGrowth(largest, smallest, up, -fit_rate(sizes, -smallest).exponent if down else np.nan)
+
+
+class LearningCurve(NamedTuple):
+    """Mean squared errors against the true values, one column per random subset, and the power law of their means."""
+
+    sizes: np.ndarray
+    errors: np.ndarray
+    rate: Rate
+
+
+def learning_curve(estimator, X, y, X_test, truth, sizes, *, n_repeats=10, clip=None, random_state=None):
+    """The excess risk on growing random subsets of an estimator, or of what a function makes of the size.
+
+    ``truth`` is the target function at the test rows, without noise; predictions are cut at -clip and clip first, the
+    papers' projection.
+    """
+    rng = check_random_state(random_state)
+    if min(sizes) < 1 or max(sizes) > len(y):
+        raise ValueError(f"sizes must lie between 1 and the {len(y)} training rows, got {list(sizes)}.")
+    errors = np.empty((len(sizes), n_repeats))
+    for i, size in enumerate(sizes):
+        model = clone(estimator) if hasattr(estimator, "fit") else estimator(size)
+        for j in range(n_repeats):
+            rows = rng.permutation(len(y))[:size]
+            predicted = clone(model).fit(X[rows], y[rows]).predict(X_test)
+            predicted = predicted if clip is None else np.clip(predicted, -clip, clip)
+            errors[i, j] = np.mean((predicted - truth) ** 2)
+    return LearningCurve(np.asarray(sizes), errors, fit_rate(sizes, errors))
