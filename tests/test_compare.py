@@ -26,7 +26,7 @@ from mercerless.comparison.problem import make_problem
 from mercerless.comparison.records import Record, Store, Task
 from mercerless.comparison.result import Comparison, compare, compare_problem
 from mercerless.comparison.schedule import Run, outer_folds, possible_parts, take_part
-from mercerless.comparison.words import parse_budget
+from mercerless.comparison.words import format_score, parse_budget
 from mercerless.comparison.workers import Finished, Here, Job, Processes, _read_results
 from mercerless.datasets import load_digit_shapes, make_balls3d
 from mercerless.spectra import DissimilarityKernel, indefiniteness
@@ -258,7 +258,7 @@ def test_own_estimators_are_compared_with_the_others():
     expected = [mine.fit(X_TABLE[a], y[a]).score(X_TABLE[b], y[b]) for a, b in outer_folds(found.problem, 0, 0)]
     row = next(row for row in found.table if row["learner"] == "LogisticRegression")
     assert row["score"] == pytest.approx(np.mean(expected)) and row["family"] == "yours"
-    assert "('LogisticRegression', LogisticRegression(C=3.0))" in found.python_command()
+    assert "('LogisticRegression', LogisticRegression(C=3.0))" in found.python_command
     names = [learner.name for learner in select_learners(found.problem, {"mine": mine})[0]]
     assert names[-1] == "mine" and "boosting" in names
 
@@ -283,19 +283,19 @@ def test_a_part_that_was_asked_for():
     row = next(row for row in found.table if row["learner"] == "linear")
     assert row["part"] == 0.5 and row["n_train"] == 32
     assert "1 of 2 learners was trained on less than the 64 items of a training set: Linear model (32)" in str(found)
-    assert "'linear@0.5'" in found.python_command()
+    assert "'linear@0.5'" in found.python_command
 
 
 def test_the_call_that_repeats_a_comparison_of_own_estimators_can_be_typed():
     y = (X_TABLE[:, 0] > 0).astype(int)
     own = [("mine", LogisticRegression(C=3.0)), ("other@0.5", LogisticRegression(C=0.1))]
     found = compare(X_TABLE, y, learners=["dummy", *own], repeats=1, curves=False)
-    again = eval(found.python_command(), {"mercerless": mercerless, "X": X_TABLE, "y": y, **globals()})
+    again = eval(found.python_command, {"mercerless": mercerless, "X": X_TABLE, "y": y, **globals()})
     assert [row["score"] for row in again.table] == [row["score"] for row in found.table]
     assert again.parts == found.parts and found.parts["other"] == 0.5
     odd = make_pipeline(FunctionTransformer(np.sin), LogisticRegression())
     found = compare(X_TABLE, y, learners=["dummy", ("mine", odd)], repeats=1, curves=False)
-    assert "('mine', mine)" in found.python_command() and "# mine: Pipeline(" in found.python_command()
+    assert "('mine', mine)" in found.python_command and "# mine: Pipeline(" in found.python_command
 
 
 def test_a_score_of_probabilities_leaves_out_who_gives_none(monkeypatch):
@@ -323,7 +323,7 @@ def test_scores_that_are_no_means_over_items(metric):
     difference = scores[:, 0] - scores[:, 1]
     expected = np.sqrt((1 / 10 + 1 / 4) * difference.var(ddof=1))
     assert found.differences.standard_error[0, 1] == pytest.approx(expected)
-    assert found.names[-1] == "dummy" and found.format(0.5) == "50.0 %"
+    assert found.names[-1] == "dummy" and format_score(found.metric, 0.5) == "50.0 %"
 
 
 def test_errors_count_as_scores():

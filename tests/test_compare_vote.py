@@ -102,7 +102,7 @@ def test_it_is_recommended_where_no_single_learner_wins(found):
     assert not result.has_winner and result.recommended == "vote" == result.names[0] == result.table[0]["learner"]
     assert "of the single learners" in result.verdict[0] and "there is no winner" in result.verdict[0]
     assert result.verdict[1].startswith("Recommended is the vote of the three best, ")
-    assert "vote" not in result.python_command() and "vote" not in result.curves
+    assert "vote" not in result.python_command and "vote" not in result.curves
     assert "Vote of the three best" in str(result)
 
 

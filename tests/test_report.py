@@ -16,6 +16,7 @@ from mercerless.comparison import schedule
 from mercerless.comparison.learners import LEARNERS
 from mercerless.comparison.report import FAMILIES, _axis, _spectrum_svg, encode_png, render
 from mercerless.comparison.result import compare
+from mercerless.comparison.words import format_score
 from mercerless.datasets import load_digit_shapes
 
 HOSTILE = "<script>alert(1)</script>\"'&"
@@ -118,9 +119,9 @@ def test_every_number_of_the_table_is_there(reports):
     comparison = reports["matrix"]
     text = render(comparison)
     for row in comparison.table:
-        assert comparison.format(row["score"]) in text and row["title"] in text
-    assert all(version in text for version in comparison.versions().values())
-    assert comparison.python_command()[:40] in text.replace("&#x27;", "'").replace("&quot;", '"')
+        assert format_score(comparison.metric, row["score"]) in text and row["title"] in text
+    assert all(version in text for version in comparison.versions.values())
+    assert comparison.python_command[:40] in text.replace("&#x27;", "'").replace("&quot;", '"')
     assert "negative part of the spectrum" in text
 
 

@@ -58,26 +58,30 @@ def judge_negative_part(
     z = float(model.fit(K, y).negative_spectrum_.z)
     K, y, targets = _thin(K, y, targets, max_shuffled, rng)
     folds = make_folds(N_FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state)
-    s, V, _ = decompose(K)
-    negative = (V * np.minimum(s, 0.0)) @ V.T
-    positive = K - negative
-    loss = _out_of_fold(K, targets, folds, ("flip",))[0].mean()
-    as_good = 1
-    for _ in range(n_permutations):
-        order = rng.permutation(len(K))
-        shuffled = positive + negative[np.ix_(order, order)]
-        as_good += bool(_out_of_fold(shuffled, targets, folds, ("flip",))[0].mean() <= loss)
+    as_good = _count_as_good(K, targets, folds, n_permutations, rng)
     verdict = "informative" if z > 2 else "noise" if z < -2 else "undecided"
     return NegativePart(
         float(flip.mean() / base),
         float(clip.mean() / base),
         z,
-        as_good / (n_permutations + 1),
+        (1 + as_good) / (n_permutations + 1),
         n_permutations,
         n_items,
         verdict,
         "log-loss" if classification else "squared error",
     )
+
+
+def _count_as_good(K: NDArray, targets: NDArray, folds: list[Split], n_permutations: int, rng) -> int:
+    """How many copies of the negative part that were shuffled among the items predict as well as it does."""
+    s, V, _ = decompose(K)
+    negative = (V * np.minimum(s, 0.0)) @ V.T
+    loss, as_good = _out_of_fold(K, targets, folds, ("flip",))[0].mean(), 0
+    for _ in range(n_permutations):
+        order = rng.permutation(len(K))
+        shuffled = K - negative + negative[np.ix_(order, order)]
+        as_good += bool(_out_of_fold(shuffled, targets, folds, ("flip",))[0].mean() <= loss)
+    return as_good
 
 
 def _thin(K, y, targets, most: int, rng):

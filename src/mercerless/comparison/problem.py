@@ -153,10 +153,9 @@ def make_problem(
     ``test`` marks the items of X that are the given test set, ``guesses`` is what was found out before.
     """
     guesses = list(guesses)
-    if kind not in (None, *KINDS):
-        raise ValueError(f"kind={kind!r} is not known; use {', '.join(KINDS)}.")
-    if task not in (None, *TASKS):
-        raise ValueError(f"task={task!r} is not known; use {', '.join(TASKS)}.")
+    for what, said, known in (("kind", kind, KINDS), ("task", task, TASKS)):
+        if said not in (None, *known):
+            raise ValueError(f"{what}={said!r} is not known; use {', '.join(known)}.")
     more: dict[str, Any] = {"ids": None if ids is None else tuple(map(str, ids))}
     if kind == "strings" or similarity is not None or (kind is None and _are_strings(X)):
         X, X_test, kind, more["items"], more["similarity"] = _compare_items(X, X_test, kind, similarity, guesses)

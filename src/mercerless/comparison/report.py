@@ -17,7 +17,7 @@ from mercerless._memory import format_bytes
 from mercerless.comparison.learners import MatrixSpectrum
 from mercerless.comparison.negative import negative_sentences
 from mercerless.comparison.schedule import MAX_TEST, N_FOLDS, OF_ITEMS
-from mercerless.comparison.words import WORDS, duration, is_share, metric_words
+from mercerless.comparison.words import WORDS, duration, format_difference, format_score, is_share, metric_words
 from mercerless.spectra import as_similarities, symmetrize
 
 if TYPE_CHECKING:
@@ -53,14 +53,14 @@ def render(comparison: "Comparison", command: str | None = None) -> str:
         _table(comparison),
         _not_compared(comparison),
         _data(comparison),
-        _reproduce(comparison, command or comparison.python_command()),
+        _reproduce(comparison, command or comparison.python_command),
     ]
     page = files("mercerless.comparison")
     return Template(page.joinpath("report.html").read_text(encoding="utf-8")).substitute(
         title=escape(f"{comparison.problem.name}: what works"),
         style=page.joinpath("report.css").read_text(encoding="utf-8"),
         sections="\n".join(filter(None, sections)),
-        version=escape(comparison.versions()["mercerless"]),
+        version=escape(comparison.versions["mercerless"]),
         finished=escape(comparison.finished),
     )
 
@@ -70,10 +70,10 @@ def render_short(comparison: "Comparison") -> str:
     header = ("learner", metric_words(comparison.metric), "difference", "interval", "fit", "verdict")
     rows = []
     for row in comparison.table:
-        bounds = " to ".join(_minus(comparison.points(row[key])) for key in ("difference_low", "difference_high"))
+        bounds = " to ".join(_points(comparison, row[key]) for key in ("difference_low", "difference_high"))
         own = row["verdict"] == "recommended"
-        difference = "" if own else _minus(comparison.points(row["difference"]))
-        cells = (_minus(comparison.format(row["score"])), difference, "" if own else bounds, duration(row["fit_time"]))
+        difference = "" if own else _points(comparison, row["difference"])
+        cells = (_score(comparison, row["score"]), difference, "" if own else bounds, duration(row["fit_time"]))
         listed = "".join(f"<td>{cell}</td>" for cell in (*cells, escape(row["verdict"])))
         rows.append(f"<tr><th scope=row>{escape(row['title'])}</th>{listed}</tr>")
     head = "".join(f"<th scope=col>{escape(name)}</th>" for name in header)
@@ -124,7 +124,9 @@ def _not_compared(comparison: "Comparison") -> str:
     unsettled = [row["title"] for row in comparison.table if not row["converged"]]
     if not rows and not unsettled:
         return ""
-    listed = "".join(f"<dt>{escape(comparison.title(name))}</dt><dd>{escape(reason)}</dd>" for name, reason in rows)
+    listed = "".join(
+        f"<dt>{escape(comparison.learner(name).title)}</dt><dd>{escape(reason)}</dd>" for name, reason in rows
+    )
     listed += "".join(
         f"<dt>{escape(title)}</dt><dd>scored, but its solver stopped before it converged in some fits</dd>"
         for title in unsettled
@@ -160,7 +162,7 @@ def _data(comparison: "Comparison") -> str:
 
 
 def _reproduce(comparison: "Comparison", command: str) -> str:
-    versions = ", ".join(f"{name} {number}" for name, number in comparison.versions().items())
+    versions = ", ".join(f"{name} {number}" for name, number in comparison.versions.items())
     return (
         "<section><h2>Repeat it</h2>\n<p>The same splits and seeds, and so the same scores:</p>\n"
         f"<pre tabindex=0><code>{escape(command)}</code></pre>\n"
@@ -194,30 +196,9 @@ def _plot(comparison: "Comparison") -> str:
     factor = 100.0 if is_share(comparison.metric) else 1.0
     low, high, step = _axis([(row["difference_low"] * factor, row["difference_high"] * factor) for row in rows[1:]])
 
-    def place(value: float) -> float:
-        return 100.0 * (value - low) / (high - low)
-
-    lines = []
-    for i, row in enumerate(rows):
-        center, left, right = (factor * row[key] for key in ("difference", "difference_low", "difference_high"))
-        state = "best" if i == 0 else "tie" if row["verdict"] == "not distinguishable" else "worse"
-        marks = f'<i class=zero style="left:{place(0):.2f}%"></i>'
-        if i and center >= low:
-            begin = max(0.0, place(left))
-            marks += f'<i class=bar style="left:{begin:.2f}%;width:{min(100.0, place(right)) - begin:.2f}%"></i>'
-        if center >= low:
-            marks += f'<i class=dot style="left:{place(center):.2f}%"></i>'
-        else:
-            marks += f"<i class=off>&#9664; {_minus(comparison.points(row['difference']))}</i>"
-        bounds = (_minus(comparison.points(row[key])) for key in ("difference_low", "difference_high"))
-        interval = " to ".join(bounds) if i else "recommended"
-        lines.append(
-            f'<div class="row {state}"><div class=name>{escape(row["title"])}'
-            f"<small>{_caption(comparison, row)}</small></div><div class=track aria-hidden=true>{marks}</div>"
-            f"<div class=value>{_minus(comparison.format(row['score']))}<small>{interval}</small></div></div>"
-        )
+    lines = "".join(_line(comparison, row, low, high) for row in rows)
     ticks = "".join(
-        f'<span style="left:{place(tick):.2f}%">{_tick(tick, step)}</span>'
+        f'<span style="left:{100.0 * (tick - low) / (high - low):.2f}%">{_tick(tick, step)}</span>'
         for tick in step * np.arange(np.ceil(low / step), np.floor(high / step) + 1)
     )
     title = escape(_capital(metric_words(comparison.metric)))
@@ -227,8 +208,34 @@ def _plot(comparison: "Comparison") -> str:
         f"<p>Dots are mean differences in {escape(unit)}; bars are intervals that hold for all learners together. A "
         "bar that reaches the dashed line (filled dot): not distinguishable from the recommended one.</p>\n"
         f'<figure class=plot aria-label="Scores and differences of all learners, also in the table below">'
-        f'<div class=lines>{"".join(lines)}</div><div class="row ticks-row" style="border:0"><div></div>'
+        f'<div class=lines>{lines}</div><div class="row ticks-row" style="border:0"><div></div>'
         f'<div class="ticks axis" aria-hidden=true>{ticks}</div><div></div></div></figure></section>'
+    )
+
+
+def _line(comparison: "Comparison", row: dict[str, Any], low: float, high: float) -> str:
+    """A learner's name, its dot and interval between the ends of the axis, and its score."""
+    factor = 100.0 if is_share(comparison.metric) else 1.0
+    zero, center, left, right = (
+        100.0 * (factor * value - low) / (high - low)
+        for value in (0.0, row["difference"], row["difference_low"], row["difference_high"])
+    )
+    best = row["verdict"] == "recommended"
+    state = "best" if best else "tie" if row["verdict"] == "not distinguishable" else "worse"
+    marks = f'<i class=zero style="left:{zero:.2f}%"></i>'
+    if not best and center >= 0:
+        begin = max(0.0, left)
+        marks += f'<i class=bar style="left:{begin:.2f}%;width:{min(100.0, right) - begin:.2f}%"></i>'
+    if center >= 0:
+        marks += f'<i class=dot style="left:{center:.2f}%"></i>'
+    else:
+        marks += f"<i class=off>&#9664; {_points(comparison, row['difference'])}</i>"
+    interval = " to ".join(_points(comparison, row[key]) for key in ("difference_low", "difference_high"))
+    return (
+        f'<div class="row {state}"><div class=name>{escape(row["title"])}'
+        f"<small>{_caption(comparison, row)}</small></div><div class=track aria-hidden=true>{marks}</div>"
+        f"<div class=value>{_score(comparison, row['score'])}<small>{'recommended' if best else interval}</small>"
+        "</div></div>"
     )
 
 
@@ -253,6 +260,14 @@ def _round_step(low: float, high: float) -> float:
     rough = (high - low) / 5
     size = 10.0 ** np.floor(np.log10(rough))
     return float(next(factor * size for factor in (1, 2, 5, 10) if factor * size >= rough))
+
+
+def _score(comparison: "Comparison", score: float) -> str:
+    return _minus(format_score(comparison.metric, score))
+
+
+def _points(comparison: "Comparison", difference: float) -> str:
+    return _minus(format_difference(comparison.metric, difference))
 
 
 def _capital(text: str) -> str:
@@ -293,14 +308,14 @@ def _table(comparison: "Comparison") -> str:
 
 
 def _table_row(comparison: "Comparison", row: dict[str, Any], others: list[str], has_test: bool) -> str:
-    half = comparison.format((row["high"] - row["low"]) / 2)
+    half = _score(comparison, (row["high"] - row["low"]) / 2)
     verdict = {"recommended": "recommended", "not distinguishable": "not distinguishable", "worse": ""}[row["verdict"]]
-    difference = f"{_minus(comparison.points(row['difference']))}<small>{verdict}</small>"
+    difference = f"{_points(comparison, row['difference'])}<small>{verdict}</small>"
     if row["verdict"] == "recommended":
         difference = f"<span class=mark>{verdict}</span>"
-    cells = [f"<td>{_minus(comparison.format(row['score']))}<small>±{half}</small></td>", f"<td>{difference}</td>"]
+    cells = [f"<td>{_score(comparison, row['score'])}<small>±{half}</small></td>", f"<td>{difference}</td>"]
     if has_test:
-        test = "" if row["test_score"] is None else _minus(comparison.format(row["test_score"]))
+        test = "" if row["test_score"] is None else _score(comparison, row["test_score"])
         cells.append(f"<td>{test}</td>")
     cells.append(f"<td>{duration(row['fit_time'])}</td><td>{duration(1000 * row['predict_time'])}</td>")
     for name in others:
@@ -441,6 +456,29 @@ def _curves(comparison: "Comparison") -> str:
     if not curves:
         return ""
     colored = list(curves)[:N_COLORED]
+    legend = "".join(
+        f'<li><svg viewBox="0 0 30 8" aria-hidden="true"><path d="M0 4H30" {_look(i, 3)}/></svg>'
+        f"{escape(comparison.learner(name).title)}</li>"
+        for i, name in enumerate(colored)
+    )
+    rest = "; the others in gray, where they are in sight" if len(curves) > len(colored) else ""
+    over = f"Mean {metric_words(comparison.metric)} of the {N_FOLDS} splits of the first repeat"
+    if len(comparison.curve_folds) < N_FOLDS:
+        over = f"{_capital(metric_words(comparison.metric))} on the first split alone (the table has means of all)"
+    return (
+        f"<section><h2>What more data would bring</h2>\n<figure>{_curves_svg(comparison, curves, colored)}"
+        f"<ul class=legend>{legend}</ul>"
+        f"<figcaption>{escape(over)} by the number of training items{rest}.</figcaption></figure></section>"
+    )
+
+
+def _look(rank: int, width: float) -> str:
+    """How the curve of a learner among the best is drawn."""
+    dash = f' stroke-dasharray="{_DASHES[rank]}"' if _DASHES[rank] else ""
+    return f'stroke="var(--c{rank})" stroke-width="{width}"{dash}'
+
+
+def _curves_svg(comparison: "Comparison", curves: dict[str, list[tuple[int, float]]], colored: list[str]) -> str:
     sizes = sorted({size for points in curves.values() for size, _ in points})
     shown = [score for name in colored for _, score in curves[name]]
     low, high = min(shown), max(shown)
@@ -453,36 +491,21 @@ def _curves(comparison: "Comparison") -> str:
 
     lines = []
     for name in reversed(list(curves)):
-        rank = colored.index(name) if name in colored else None
         look = 'stroke="var(--line)" stroke-width="1.5"'
-        if rank is not None:
-            dash = f' stroke-dasharray="{_DASHES[rank]}"' if _DASHES[rank] else ""
-            look = f'stroke="var(--c{rank})" stroke-width="{3 if rank == 0 else 2}"{dash}'
+        if name in colored:
+            look = _look(colored.index(name), 2 + (name == colored[0]))
         lines.append(f'<path d="M{"L".join(place(*point) for point in curves[name])}" fill="none" {look}/>')
-    step = _round_step(low, high)
-    rules = ""
+    step, rules = _round_step(low, high), ""
     for score in step * np.arange(np.ceil(low / step), np.floor(high / step) + 1):
         y = place(sizes[0], score).split()[1]
         rules += f'<path d="M{left} {y}H{width - 14}" stroke="var(--line)" stroke-width=".6"/>'
-        rules += f'<text x="{left - 6}" y="{float(y) + 4:.1f}" text-anchor="end">{comparison.format(score)}</text>'
+        rules += f'<text x="{left - 6}" y="{float(y) + 4:.1f}" text-anchor="end">{_score(comparison, score)}</text>'
     labels = "".join(
         f'<text x="{place(size, low).split()[0]}" y="{base + 17}" text-anchor="middle">{size}</text>' for size in sizes
     )
-    dashes = [f' stroke-dasharray="{dash}"' if dash else "" for dash in _DASHES]
-    legend = "".join(
-        f'<li><svg viewBox="0 0 30 8" aria-hidden="true"><path d="M0 4H30" stroke="var(--c{i})" stroke-width="3"'
-        f"{dashes[i]}/></svg>{escape(comparison.title(name))}</li>"
-        for i, name in enumerate(colored)
-    )
-    rest = "; the others in gray, where they are in sight" if len(curves) > len(colored) else ""
-    over = f"Mean {metric_words(comparison.metric)} of the {N_FOLDS} splits of the first repeat"
-    if len(comparison.curve_folds) < N_FOLDS:
-        over = f"{_capital(metric_words(comparison.metric))} on the first split alone (the table has means of all)"
     return (
-        "<section><h2>What more data would bring</h2>\n<figure>"
         f'<svg class=curves viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="Learning curves of {len(curves)} learners">'
         f'<clipPath id="inside"><rect x="{left}" y="0" width="{width}" height="{base}"/></clipPath>{rules}'
-        f'<g clip-path="url(#inside)">{"".join(lines)}</g>{labels}</svg><ul class=legend>{legend}</ul>'
-        f"<figcaption>{escape(over)} by the number of training items{rest}.</figcaption></figure></section>"
+        f'<g clip-path="url(#inside)">{"".join(lines)}</g>{labels}</svg>'
     )

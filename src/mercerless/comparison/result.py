@@ -30,7 +30,8 @@ from mercerless.comparison.vote import VOTE, Records, best_three, vote_learner, 
 from mercerless.comparison.words import (
     check_metric,
     duration,
-    is_share,
+    format_difference,
+    format_score,
     metric_words,
     needs_probabilities,
     parse_budget,
@@ -173,15 +174,9 @@ def compare_problem(
     if resume:
         progress(f"resumed with {len(store.records)} finished fits", 0, 1)
     run = Run(setting, scored, seconds, repeats, n_jobs, curves, store, progress, parts, started=started).go()
+    records, reasons = list(run.store.records.values()), {**run.reasons(), **mute}
     comparison = Comparison(
-        setting=setting,
-        learners=chosen,
-        records=list(run.store.records.values()),
-        negative=run.negative,
-        reasons={**run.reasons(), **mute},
-        failed=run.failed,
-        interrupted=run.interrupted,
-        budget=seconds,
+        setting, chosen, records, run.negative, reasons, run.failed, run.interrupted, budget=seconds
     )
     comparison.check_comparable()
     if not run.interrupted:
@@ -459,20 +454,14 @@ class Comparison:
         """Whether the recommended learner is better than every other single one beyond doubt."""
         return len(self.names) > 1 and not set(self.ties) - {VOTE}  # a vote that the winner leads is no rival
 
-    def title(self, name: str) -> str:
-        """A learner's title.
-
-        Parameters
-        ----------
-        name : str
-            Its name.
-
-        Returns
-        -------
-        str
-            What a reader sees.
-        """
+    def _title(self, name: str) -> str:
         return self.learner(name).title
+
+    def _format(self, score: float) -> str:
+        return format_score(self.metric, score)
+
+    def _points(self, difference: float) -> str:
+        return format_difference(self.metric, difference)
 
     @cached_property
     def table(self) -> list[dict[str, Any]]:
@@ -533,7 +522,7 @@ class Comparison:
         """The outcome in sentences: a winner only where there is one."""
         best = next(row for row in self.table if row["learner"] != VOTE or self.has_winner)
         among = " of the single learners" if self.recommended == VOTE and best is not self.table[0] else ""
-        first = f"{best['title']} has the best mean {metric_words(self.metric)}{among}, {self.format(best['score'])}"
+        first = f"{best['title']} has the best mean {metric_words(self.metric)}{among}, {self._format(best['score'])}"
         if len(self.names) == 1:
             sentences = [f"{first}; there is nothing to compare it with."]
         elif self.has_winner:
@@ -552,10 +541,10 @@ class Comparison:
         """Say what was not run, what failed, and what was trained on less than the others."""
         total, sentences = len(self.learners), []
         if self.left_out:
-            names, were = _and([self.title(name) for name in self.left_out]), _were(self.left_out)
+            names, were = _and([self._title(name) for name in self.left_out]), _were(self.left_out)
             sentences.append(f"{len(self.left_out)} of {total} learners {were} not run to the end: {names}.")
         if self.failed:
-            names, have = _and([self.title(name) for name in self.failed]), "has" if len(self.failed) == 1 else "have"
+            names, have = _and([self._title(name) for name in self.failed]), "has" if len(self.failed) == 1 else "have"
             sentences.append(f"{len(self.failed)} of {total} learners {have} failed: {names}.")
         small = {row["title"]: row["n_train"] for row in self.table if row["part"] < 1.0 and row["learner"] != VOTE}
         if small:
@@ -576,13 +565,13 @@ class Comparison:
             for name in self.names
             if name in single and not self.differences.better(position, self.names.index(name))
         ]
-        titles = [self.title(name) for name in tied]
+        titles = [self._title(name) for name in tied]
         listed = f"{len(titles)} other learners are" if len(titles) > 3 else _are(titles)
         sentences = [f"{first}, but there is no winner: {listed} not distinguishable from it."]
         if self.recommended == VOTE:
             sentences.append(
-                f"Recommended is the vote of the three best, {_and([self.title(name) for name in self.members])}: "
-                f"{self.format(self.table[0]['score'])}, with members chosen by other splits than the one that scores "
+                f"Recommended is the vote of the three best, {_and([self._title(name) for name in self.members])}: "
+                f"{self._format(self.table[0]['score'])}, with members chosen by other splits than the one that scores "
                 "them. Which of several such learners comes first is chance, and its own score is too good."
             )
         rows = [row for row in self.table if row["learner"] in {best["learner"], *tied} - {"dummy"}]
@@ -591,40 +580,6 @@ class Comparison:
             ratio = chosen["fit_time"] / fastest["fit_time"]
             sentences.append(f"Among these, {fastest['title']} is {ratio:.0f} times faster to fit.")
         return sentences
-
-    def format(self, score: float) -> str:
-        """A score for people: accuracies as percentages.
-
-        Parameters
-        ----------
-        score : float
-            The score.
-
-        Returns
-        -------
-        str
-            Such as ``"96.0 %"``.
-        """
-        if is_share(self.metric):
-            return f"{100 * score:z.1f} %"
-        return f"{score:z.3f}" if self.metric == "r2" else f"{score:z.4g}"
-
-    def points(self, difference: float) -> str:
-        """A difference of scores for people: accuracies in percentage points.
-
-        Parameters
-        ----------
-        difference : float
-            The difference.
-
-        Returns
-        -------
-        str
-            Such as ``"-0.5"``.
-        """
-        if is_share(self.metric):
-            return f"{100 * difference:+.1f}"
-        return f"{difference:+.3f}" if self.metric == "r2" else f"{difference:+.3g}"
 
     @property
     def spectrum(self) -> Indefiniteness | None:
@@ -706,14 +661,9 @@ class Comparison:
         names = [learner.name for learner in self.learners if learner.name in self.names]
         return [name if self.parts[name] == 1.0 else f"{name}@{self.parts[name]:g}" for name in names]
 
+    @property
     def python_command(self) -> str:
-        """The call that repeats this comparison exactly.
-
-        Returns
-        -------
-        str
-            Python code.
-        """
+        """The call that repeats this comparison exactly."""
         own = {learner.name: learner for learner in self.learners if learner.family == "yours"}
         wanted, unsaid = [], []
         for text in self.specification:
@@ -732,14 +682,9 @@ class Comparison:
             + "".join(unsaid)
         )
 
+    @property
     def versions(self) -> dict[str, str]:
-        """Versions of everything the numbers depend on.
-
-        Returns
-        -------
-        dict of str to str
-            By name.
-        """
+        """Versions of everything the numbers depend on, by name."""
         packages = ("mercerless", "scikit-learn", "scipy", "numpy", "joblib")
         return {"python": platform.python_version(), **{name: version(name) for name in packages}}
 
@@ -776,10 +721,10 @@ class Comparison:
             "failed": self.failed,
             "interrupted": self.interrupted,
             "splits": len(self.splits),
-            "versions": self.versions(),
+            "versions": self.versions,
             "guesses": [guess._asdict() for guess in self.problem.guesses],
             "negative": None if self.negative is None else self.negative._asdict(),
-            "command": self.python_command(),
+            "command": self.python_command,
             "code": self.code(),
             "records": [record.to_plain() for record in self.records],
         }
@@ -815,14 +760,14 @@ class Comparison:
         rows = [["learner", metric_words(self.metric), *["given test"] * has_test, "difference", "interval", "fit", ""]]
         for row in self.table:
             behind = row["verdict"] != "recommended"
-            interval = f"{self.points(row['difference_low'])} to {self.points(row['difference_high'])}"
-            test = "" if row["test_score"] is None else self.format(row["test_score"])
+            interval = f"{self._points(row['difference_low'])} to {self._points(row['difference_high'])}"
+            test = "" if row["test_score"] is None else self._format(row["test_score"])
             rows.append(
                 [
                     row["title"],
-                    self.format(row["score"]),
+                    self._format(row["score"]),
                     *[test] * has_test,
-                    self.points(row["difference"]) * behind,
+                    self._points(row["difference"]) * behind,
                     interval * behind,
                     duration(row["fit_time"]),
                     row["verdict"] if row["verdict"] != "worse" else "",
@@ -831,8 +776,8 @@ class Comparison:
         widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
         sides = "<" + ">" * (len(widths) - 2) + "<"
         lines = ["  ".join(f"{c:{side}{w}}" for c, side, w in zip(row, sides, widths)).rstrip() for row in rows]
-        notes = [f"left out: {self.title(name)} ({reason})" for name, reason in self.left_out.items()]
-        notes += [f"failed: {self.title(name)} ({error})" for name, error in self.failed.items()]
+        notes = [f"left out: {self._title(name)} ({reason})" for name, reason in self.left_out.items()]
+        notes += [f"failed: {self._title(name)} ({error})" for name, error in self.failed.items()]
         matrix = [] if self.spectrum is None else negative_sentences(self.spectrum, self.negative)[:1]
         return "\n".join([*lines, *notes, "", *self.verdict, *matrix])
 

@@ -580,7 +580,10 @@ class Run:
     def _simple_step(self) -> Step | None:
         """What can be scored here while processes are starting, which takes long on a busy machine: the simplest."""
         simple = [group for group, learners in self.groups.items() if not any(own.complexity for own in learners)]
-        steps = (step for group in simple for step in self._splits(group, self._sizes_of(group)[0]))
+        smallest = [(group, self._sizes_of(group)[0]) for group in simple]
+        largest = [(group, self._sizes_of(group)[-1]) for group in simple]
+        cheap = [which for which in largest if self._seconds(*which) < 0.02 * self.remaining]
+        steps = (step for which in (*smallest, *cheap) for step in self._splits(*which))
         return next((step for step in steps if not self._is_done(step)), None)
 
     def _next_of(self, group: str, size: float) -> Step | None:

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
@@ -217,46 +218,19 @@ SPACES = r"\s+"
 def parse_table(text: str, path: Path) -> Table:
     """Parse a table: pandas takes the lines apart, here it is found out what the first line and column are."""
     pd, what = pandas(), name_of(path)
-    numbered = [
-        (number, line)
-        for number, line in enumerate(text.split("\n"), start=1)
-        if line.strip() and not line.lstrip().startswith("#")
-    ]
-    numbered = _without_count(numbered)
-    if not numbered:
+    lines, rows = _numbered_rows(text)
+    if not rows:
         raise ValueError(f"{what} has no rows.")
-    lines, rows = [number for number, _ in numbered], [line for _, line in numbered]
     separator, decimal = _dialect(rows[:100])
     lengths = [_count(row, separator) for row in rows]
     if any(row.count('"') % 2 for row in rows):  # a quoted cell goes over several lines
         lines, lengths = [], [max(lengths)]
     width = max(lengths)
     check_memory(16.0 * width * len(rows), f"Reading {what}", remedy="use a part of the rows, or save it as .npy")
-    content = "\n".join(rows).encode()
-
-    def read(**options: Any) -> "DataFrame":
-        try:
-            return pd.read_csv(
-                io.BytesIO(content),
-                sep=separator,
-                names=range(width),
-                index_col=False,
-                skipinitialspace=True,
-                **options,
-            )
-        except MemoryError:
-            raise
-        except Exception as error:  # unbalanced quotes and whatever else a damaged file brings
-            reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise ValueError(f"{what} is not a table that pandas can read: {reason}") from None
-
-    as_text = {"dtype": str, "na_filter": False}
+    read = partial(_read_cells, "\n".join(rows).encode(), what, sep=separator, names=range(width))
+    as_text: dict[str, Any] = {"dtype": str, "na_filter": False}
     head = [[str(cell).strip() for cell in row] for row in read(header=None, nrows=200, **as_text).to_numpy()]
-    first, others = head[0], head[1:]
-    shifted = width > 1 and len(others) > 1 and first[-1] == "" and first[0] != "" and all(row[-1] for row in others)
-    shifted = shifted and (len(lengths) == 1 or (lengths[0] == width - 1 and set(lengths[1:]) == {width}))
-    if shifted:  # R's write.table: no name above the names of the rows
-        first = ["", *first[:-1]]
+    first, others = _without_shift(head[0], head[1:], lengths, width), head[1:]
     named = _is_header(first, others, len(rows))
     if named and len(rows) == 1:
         raise ValueError(f"{what} has a header but no rows.")
@@ -279,6 +253,31 @@ def parse_table(text: str, path: Path) -> Table:
         odd = next(i for i, length in enumerate(lengths) if length != lengths[0])
         ragged = f"{what}: line {lines[odd]} has {lengths[odd]} entries, the lines before {lengths[0]}"
     return _with_ids(Table(path, frame, None, named, ragged, lines, reread))
+
+
+def _numbered_rows(text: str) -> tuple[list[int], list[str]]:
+    """Return the rows that are neither empty nor comments, and the numbers of their lines."""
+    lines = enumerate(text.split("\n"), start=1)
+    kept = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+    numbered = _without_count(kept)
+    return [number for number, _ in numbered], [line for _, line in numbered]
+
+
+def _read_cells(content: bytes, what: str, **options: Any) -> "DataFrame":
+    try:
+        return pandas().read_csv(io.BytesIO(content), index_col=False, skipinitialspace=True, **options)
+    except MemoryError:
+        raise
+    except Exception as error:  # unbalanced quotes and whatever else a damaged file brings
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise ValueError(f"{what} is not a table that pandas can read: {reason}") from None
+
+
+def _without_shift(first: list[str], others: list[list[str]], lengths: list[int], width: int) -> list[str]:
+    """Return the first line above its columns: R's write.table has no name above the names of the rows."""
+    shifted = width > 1 and len(others) > 1 and first[-1] == "" and first[0] != "" and all(row[-1] for row in others)
+    shifted = shifted and (len(lengths) == 1 or (lengths[0] == width - 1 and set(lengths[1:]) == {width}))
+    return ["", *first[:-1]] if shifted else first
 
 
 def _with_ids(table: Table) -> Table:

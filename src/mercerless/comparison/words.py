@@ -59,6 +59,20 @@ def is_share(metric: str) -> bool:
     return _SHARES.fullmatch(metric) is not None
 
 
+def format_score(metric: str, score: float) -> str:
+    """A score for people, such as "96.0 %": accuracies as percentages."""
+    if is_share(metric):
+        return f"{100 * score:z.1f} %"
+    return f"{score:z.3f}" if metric == "r2" else f"{score:z.4g}"
+
+
+def format_difference(metric: str, difference: float) -> str:
+    """A difference of scores for people, such as "-0.5": accuracies in percentage points."""
+    if is_share(metric):
+        return f"{100 * difference:+.1f}"
+    return f"{difference:+.3f}" if metric == "r2" else f"{difference:+.3g}"
+
+
 def parse_budget(budget: float | str | None) -> float | None:
     """Seconds of a budget such as 90, "90s", "2m", "1.5h"; None means no limit."""
     if budget is None or isinstance(budget, (int, float)):
