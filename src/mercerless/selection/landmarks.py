@@ -324,17 +324,17 @@ def _sum_rows(
     """The sums over some rows."""
     comparisons = block(X, own)
     folds = [np.flatnonzero(fold_of == k) for k in range(n_folds)]
-    weighted, sums = Y * weight[:, None], []
+    root = np.sqrt(weight)[:, None]
+    targets, sums = Y * root, []
     for kind, views in groupby(groups, key=itemgetter(0)):
         base = frame.base(comparisons, kind)
         for _, width in views:
-            F = frame.orthonormal(frame.features(base, kind, width), kind, width)
-            G = F * weight[:, None]
-            first = np.stack([G[rows].sum(axis=0) for rows in folds])
-            second = np.stack([F[rows].T @ G[rows] for rows in folds])
-            sums.append((first, second, np.stack([F[rows].T @ weighted[rows] for rows in folds])))
+            F = frame.orthonormal(frame.features(base, kind, width), kind, width) * root
+            parts = [(F[rows], root[rows, 0], targets[rows]) for rows in folds]
+            first = np.stack([H.T @ w for H, w, _ in parts])
+            sums.append((first, np.stack([H.T @ H for H, _, _ in parts]), np.stack([H.T @ Z for H, _, Z in parts])))
     total = np.bincount(fold_of, weights=weight, minlength=n_folds)
-    return Sums(total, np.stack([weighted[rows].sum(axis=0) for rows in folds]), tuple(sums))
+    return Sums(total, np.stack([root[rows, 0] @ targets[rows] for rows in folds]), tuple(sums))
 
 
 def _add(first: Sums, second: Sums) -> Sums:
@@ -449,7 +449,7 @@ class _Problem(NamedTuple):
 
 def n_points(n: int) -> int:
     """At how many rows Gaussians are placed: all of few, so that nothing is lost; 500 of many."""
-    return min(n, 1000 if n <= 10_000 else 500)
+    return min(n, 1000 if n <= 3000 else 500)
 
 
 def n_judged(n: int, n_outputs: int) -> int:
