@@ -48,12 +48,12 @@ def compare_items(
     compared with itself too.
     """
     n = len(items)
+    final = min(wanted.number, n) if isinstance(wanted, Landmarks) else len(wanted)
     pursued = isinstance(wanted, Landmarks) and wanted.method == "pursuit"
     if candidates is not None:
         rows = candidates
     elif isinstance(wanted, Landmarks):
-        number = min(wanted.number, n)
-        number = min(n, _CANDIDATES * number) if pursued else number
+        number = min(n, _CANDIDATES * final) if pursued else final
         rows = select_landmarks(kernel, items, number, "uniform" if pursued else wanted.method, random)
     else:
         rows = wanted
@@ -75,7 +75,7 @@ def compare_items(
     each = None if diagonal is not None else as_similarities(_own_of(kernel, items), kind)
     data = Rows(X, each, partial(read_block, None, step, kind, own, diagonal), rows)
     compared = Compared(data, kind, diagonal, np.arange(len(rows)))
-    return _pursue(compared, min(wanted.number, n), Y, weight) if pursued else compared
+    return _pursue(compared, final, Y, weight) if pursued else compared
 
 
 def _against(compare: Callable[[Any, Any], NDArray], landmarks: Any, rows: Any) -> NDArray:

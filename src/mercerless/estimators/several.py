@@ -135,7 +135,10 @@ def fit_several(
     inner[used] = fold_of
     folds = [(np.flatnonzero((inner >= 0) & (inner != k)), np.flatnonzero(inner == k)) for k in np.unique(fold_of)]
     options = {"cv": folds, "random_state": seed, "n_landmarks": _same_landmarks(estimator, len(y), used, seed)}
-    models, units, squares, rows = {}, {}, None, None
+    models: dict[str, Any] = {}
+    units: dict[str, float] = {}
+    squares: Any = None
+    rows = None
     for name, kernel in kernels.items():
         # parameters as they are: a clone would copy matrices and functions
         parameters = (

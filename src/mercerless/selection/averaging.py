@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import nnls
+from scipy.special import softmax
 
-from mercerless.selection.calibration import fit_temperature, sharpen
+from mercerless.selection.calibration import fit_temperature
 
 # a further model is worth its size only when validation gives it at least this weight
 _SMALLEST_WEIGHT = 0.15
@@ -93,9 +94,16 @@ class Mixture(NamedTuple):
     residual: float
 
     def __call__(self, predictions: NDArray) -> NDArray:
-        """The average of predictions (n_stacks, n, q)."""
-        averaged = np.tensordot(self.weights, predictions, 1)
-        return averaged if self.temperature is None else sharpen(averaged, self.temperature)
+        """The average of predictions (n_stacks, n, q), of probabilities the geometric one."""
+        return _pool(self.weights, predictions, self.temperature)
+
+
+def _pool(weights: NDArray, predictions: NDArray, temperature: float | None) -> NDArray:
+    """``sum_m w_m p_m``, or for probabilities ``prod_m p_m^(w_m b)`` with sum 1."""
+    if temperature is None:
+        return np.tensordot(weights, predictions, 1)
+    logs = np.tensordot(weights, np.log(np.maximum(predictions, np.finfo(float).tiny)), 1)
+    return softmax(temperature * logs, axis=-1)
 
 
 def mix(
@@ -109,18 +117,19 @@ def mix(
 ) -> Mixture:
     """Weigh stacks by their out-of-fold predictions: `stack_weights`, and a temperature for probabilities.
 
-    Targets Y are +-1 per class, or standardized numbers. The average's own out-of-fold predictions have weights from
-    the other folds.
+    Probabilities of different similarities err in different ways, so that their geometric mean, in which a stack that
+    is sure has the say, is better than the arithmetic one. Targets Y are +-1 per class, or standardized numbers. The
+    average's own out-of-fold predictions have weights from the other folds.
     """
     target = (Y > 0.0).astype(float) if classify else Y
 
     def weigh(rows: Any) -> tuple[Weights, float | None, NDArray]:
         found = stack_weights(predictions[:, rows], target[rows], weight[rows], pull, classify)
-        averaged = np.tensordot(found.weights, predictions, 1)
+        pooled = _pool(found.weights, predictions, 1.0 if classify else None)
         if not classify:
-            return found, None, averaged
-        temperature = fit_temperature(averaged[rows], target[rows], weight[rows])
-        return found, temperature, sharpen(averaged, temperature)
+            return found, None, pooled
+        temperature = fit_temperature(pooled[rows], target[rows], weight[rows])
+        return found, temperature, _pool(found.weights, predictions, temperature)
 
     found, temperature, averaged = weigh(slice(None))
     for train, test in splits if len(splits) > 1 else ():
