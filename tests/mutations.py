@@ -46,7 +46,7 @@ KREIN, KREIN_E = "test_krein.py", "test_krein_estimators.py"
 DANK, DANK_S, DANK_T = "test_dank.py", "test_dank_solver.py", "test_dank_tuning.py"
 SIM, LAB, HYPER = "test_similarity_solvers.py", "test_lab_solver.py", "test_hyper.py"
 STAT, VOTE, SPECTRA = "test_compare_statistics.py", "test_compare_vote.py", "test_spectra.py"
-LOW, ASYM = "test_lowrank.py", "test_asymmetric.py"
+LOW, ASYM, WIDE = "test_lowrank.py", "test_asymmetric.py", "test_lab_wide.py"
 ITEMS, EMBED, DIRECTED = "test_functions.py", "test_embedding.py", "test_directed.py"
 
 BUGS = [
@@ -398,6 +398,27 @@ BUGS = [
         f"{LAB} -k evidence",
     ),
     Bug("lab-grid-start", "shifted = e + ridge * n\n", "shifted = e + ridge\n", f"{LAB} -k grid"),
+    Bug("lab-blind-start", "best = min(best, (blind, value,", "best = min(best, (False, value,", f"{LAB} -k see"),
+    Bug(
+        "lab-slope-sign",
+        "(H * c) @ S - Z * (H @ c)[:, None]",
+        "Z * (H @ c)[:, None] - (H * c) @ S",
+        f"{WIDE} -k slopes",
+    ),
+    Bug("lab-map-root", "V * np.sqrt(np.maximum(np.sqrt(", "V * (np.maximum(np.sqrt(", f"{WIDE} -k map_shrinks"),
+    Bug("lab-logistic-ridge", "astype(np.float64) + ridge * PC", "astype(np.float64) + PC", f"{WIDE} -k logistic"),
+    Bug(
+        "lab-statistics-leak",
+        "others, here = fold != k, fold == k",
+        "others, here = fold >= 0, fold == k",
+        "test_lab_table.py -k own_target",
+    ),
+    Bug(
+        "lab-unseen-category",
+        "np.where(np.isin(values, self.codes), place, len(self.codes))",
+        "np.minimum(place, len(self.codes) - 1)",
+        "test_lab_table.py -k by_hand",
+    ),
     # hyper
     Bug(
         "hyper-block-weights",

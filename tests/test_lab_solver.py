@@ -9,6 +9,7 @@ from contract import central_difference
 from numpy.testing import assert_allclose, assert_array_equal
 from oracles import lab as oracle
 from scipy.optimize import minimize
+from sklearn.datasets import make_classification
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold
 
@@ -348,3 +349,18 @@ def test_a_given_ridge_is_kept_where_validation_chooses_no_iterations(settings):
     model = LocalLearner("gaussian", settings).learn_again(unlearned, Rows(X, Y)).expansion
     assert_allclose(np.exp(model.log_ridge), 1e-5 if settings.ridge is None else settings.ridge)
     assert_array_equal(model.log_bandwidths, np.tile(model.log_bandwidths[0], (8, 1)))
+
+
+def test_grid_start_is_where_centers_see_other_rows():
+    X, labels = make_classification(
+        800, 50, n_informative=5, n_redundant=0, class_sep=0.7, n_clusters_per_class=4, random_state=0
+    )
+    X, Y = (X - X.mean(axis=0)) / X.std(axis=0), 2.0 * labels[:, None] - 1
+    S = X[:50]
+    regression = LocalRegression(LocalGaussian, evidence, X, S, Y - Y.mean(), fixed_columns)
+    widths = np.sqrt(50) * 2.0 ** np.arange(-4, 6)
+    _, log_width, _ = initial_state(regression, widths, np.logspace(-7, 0.5, 16))
+    K = LocalGaussian(np.exp(log_width))(X, S)
+    assert np.median(K.sum(axis=0)) > 1.5  # where the evidence alone would start, it is 1: the row of the center
+    only = initial_state(regression, widths[:1], [1e-3])
+    assert_allclose(only[1], np.log(widths[0]))  # none sees any: the best there is

@@ -13,6 +13,7 @@ from mercerless import LABClassifier, LABRegressor
 from mercerless.kernels import LocalExponential
 from mercerless.selection.lab import LocalForm, Rows
 from mercerless.selection.lab_members import Trees, Wide, WideLearner, pool_weights, tree_candidate
+from mercerless.selection.lab_outliers import outlier_weights
 from mercerless.solvers.lab import Moments, moments
 from mercerless.solvers.lab_wide import norm_penalty, slope_map, slopes, solve_logistic, solve_wide
 
@@ -164,3 +165,26 @@ def test_many_rows_have_wide_members():
     few = LABClassifier(100, random_state=0).fit(X, labels)
     assert log_loss(of_test, classifier.predict_proba(T)) < log_loss(of_test, few.predict_proba(T)) + 0.01
     assert any(isinstance(form, LocalForm) for form in model.forms_)
+
+
+def test_gross_errors_lose_their_weight_and_hard_rows_keep_it():
+    random = np.random.RandomState(0)
+    X = random.normal(size=(400, 3))
+    f = np.sin(2 * X[:, :1]) + X[:, 1:2]
+    Y = f + 0.1 * random.normal(size=(400, 1))
+    alone = np.arange(400)
+    assert outlier_weights(X, Y, None, alone, seed=0) is None
+    moved = random.permutation(400)[:8]
+    wrong = Y.copy()
+    wrong[moved] += 10 * random.choice([-1, 1], size=(8, 1))
+    weight = outlier_weights(X, wrong, None, alone, seed=0)
+    assert np.all(weight[moved] < 0.1) and np.mean(weight[np.delete(alone, moved)] == 1) > 0.9
+    # rare large values that the features foretell are no errors
+    steep = np.exp(3 * X[:, :1])
+    found = outlier_weights(X, steep / steep.std(), None, alone, seed=0)
+    assert found is None or np.sum(found < 0.5) < 8
+    model = LABRegressor(max_iter=20, random_state=0).fit(X[:300], wrong[:300, 0])
+    assert set(moved[moved < 300]) <= set(model.outliers_)
+    clean = LABRegressor(max_iter=20, random_state=0).fit(X[:300], Y[:300, 0])
+    assert len(clean.outliers_) == 0
+    assert model.score(X[300:], f[300:, 0]) > clean.score(X[300:], f[300:, 0]) - 0.02

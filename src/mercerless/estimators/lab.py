@@ -29,6 +29,7 @@ from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.selection.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.selection.conformal import OutOfFold
+from mercerless.selection.folds import find_copies
 from mercerless.selection.lab import (
     ALL_ROWS,
     FORMS,
@@ -48,6 +49,7 @@ from mercerless.selection.lab import (
     support_size,
 )
 from mercerless.selection.lab_members import Judge, extra_candidates, pool_weights
+from mercerless.selection.lab_outliers import outlier_weights
 from mercerless.selection.lab_table import (
     Columns,
     Encoding,
@@ -59,6 +61,8 @@ from mercerless.selection.lab_table import (
 )
 from mercerless.selection.reasons import Explained, Term, explain_centers
 from mercerless.selection.scaling import BLOCK_BYTES, FeatureScaling, standard_scaling
+
+_FEWEST_FOR_OUTLIERS = 100
 
 
 class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
@@ -93,6 +97,12 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
     @property
     def _support(self) -> Support:
         return self.n_support if isinstance(self.n_support, Support) else Support(self.n_support)
+
+    @property
+    def _has_defaults(self) -> bool:
+        """Whether nothing says that the local forms are wanted alone."""
+        chosen = (self.n_support, self.kernel, self.objective, self.alpha)
+        return chosen == ("auto", "auto", "evidence", None) and self.validation_fraction is not None
 
     def _check_parameters(self, n: int) -> None:
         support = self._support
@@ -175,7 +185,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         )
         defaults = isinstance(self.n_support, str) and settings.learns_ridge and self.validation_fraction is not None
         all_rows = defaults and 5 <= n <= ALL_ROWS
-        all_members = defaults and self.kernel == "auto"
+        all_members = self._has_defaults
         return Plan(settings, self.kernel, rows, more, all_rows, self.validation_fraction, d, all_members)
 
     def _learn(
@@ -303,8 +313,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     the Laplace form ``exp(-sum_f |x_f - s_jf| / h_jf)``. The bandwidths minimize the evidence of the coefficients given
     all rows, which also learns the ridge; first one bandwidth per feature, then one per feature and support point,
     pulled towards the shared one. Validation stops the descent and weighs the forms. Features and targets are
-    standardized (features with tails through asinh, features in the same units by one scale, where the evidence prefers
-    that), so none of this needs tuning. With more than 50 features and fewer support points there is no linear part.
+    standardized (features with tails through asinh, features in the same units by one scale, where held-out rows ask
+    for that), so none of this needs tuning. With more than 50 features and fewer support points there is no
+    linear part.
 
     Parameters
     ----------
@@ -382,6 +393,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     out_of_fold_ : OutOfFold or None
         Predictions of the rows that validation held out (all of them up to 1300, else a part): `rows`, `prediction`
         and `target`; None without validation.
+    outliers_ : ndarray of int
+        Training rows (of those with weight) taken for gross errors, far off the function, whose weight was lowered to
+        less than half; none with a given number of support points or kernel.
     copy_correlation_ : float
         The assumed correlation r of the errors of equal rows; k of them count as ``k / (1 + (k - 1) r)`` rows.
     n_features_in_ : int
@@ -444,12 +458,23 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         units = standard_scaling(Y)
         with self._progress() as progress:
             encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
+            weight, outliers = self._without_outliers(rows, units(Y), weight)
             table, solution, n_iter = self._learn(rows, units(Y), weight, groups, None, random, progress)
             held = _held_out(table, solution, check_weight(sample_weight, len(y)), units, target.astype(np.float64))
             others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "encoding_": encoding, "out_of_fold_": held}
-            others["_one_output"] = target.ndim == 1
+            others |= {"_one_output": target.ndim == 1, "outliers_": outliers}
             self._finish(solution, units, **others)
         return self
+
+    def _without_outliers(self, X: Any, Y: NDArray, weight: NDArray | None) -> tuple[NDArray | None, NDArray]:
+        """The weights of rows, those of gross errors lowered, and these rows."""
+        found = None
+        if self._has_defaults and not is_dask(X) and len(X) >= _FEWEST_FOR_OUTLIERS:
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            found = outlier_weights(X, Y, weight, find_copies(X), seed)
+        if found is None:
+            return weight, np.zeros(0, dtype=int)
+        return found if weight is None else weight * found, np.flatnonzero(found < 0.5)
 
     @blockwise
     def predict(self, X: ArrayLike) -> NDArray:

@@ -54,6 +54,12 @@ def as_scores(predictions: NDArray) -> NDArray:
     return np.hstack([-predictions, predictions]) / 2 if predictions.shape[1] == 1 else predictions
 
 
+def blocked_moments(X: NDArray, Y: NDArray, weight: NDArray | None, **options: Any) -> Moments:
+    """`moments` of a block of rows in smaller ones, as many centers need."""
+    per_row = 24.0 * (len(options["S"]) + X.shape[1])
+    return reduce_rows(partial(moments, **options), Moments.merge, [X, Y, weight], per_row, BLOCK_BYTES)
+
+
 class Wide(NamedTuple):
     """A kernel with one shared bandwidth per feature, or one for all after a linear map."""
 
@@ -92,9 +98,8 @@ class WideLearner:
 
     def sums(self, rows: Rows, wide: Wide, S: NDArray) -> Moments:
         """The moments of some rows, block by block."""
-        function = partial(moments, kernel=wide.kernel, S=S, fixed=partial(fixed_columns, linear=self.linear))
-        per_row = 24.0 * (len(S) + S.shape[1])
-        return reduce_rows(function, Moments.merge, [rows.X, rows.Y, rows.weight], per_row, BLOCK_BYTES)
+        fixed = partial(fixed_columns, linear=self.linear)
+        return blocked_moments(rows.X, rows.Y, rows.weight, kernel=wide.kernel, S=S, fixed=fixed)
 
     def predict(self, X: NDArray, wide: Wide, S: NDArray, coef: NDArray) -> NDArray:
         m = len(S)
@@ -233,7 +238,7 @@ class WideLearner:
         if total is not None:
             S = self.rows.X[model.support]
             fixed = partial(fixed_columns, linear=self.linear)
-            sums = total(partial(moments, kernel=model.kernel, S=S, fixed=fixed))
+            sums = total(partial(blocked_moments, kernel=model.kernel, S=S, fixed=fixed))
         return self._with(model, solve_wide(sums, P, [float(np.exp(model.log_ridge))])[0])
 
     def _with(self, model: Expansion, coef: NDArray) -> Expansion:

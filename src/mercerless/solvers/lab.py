@@ -26,6 +26,7 @@ _CAST_BYTES = 2**21  # blocks in double precision that stay in the cache
 # system, which for the many temporary matrices of a descent takes as long as computing them. Harmless elsewhere; glibc
 # learns from nothing larger than this.
 _LARGEST_KEPT = 2**25 - 2**14
+_FEWEST_SEEN = 0.5  # the sum of the kernel over rows besides the nearest, below which a center sees none
 _TINY = 1e-300  # what is left of constant targets
 
 
@@ -200,13 +201,16 @@ def initial_state(
 ) -> tuple[float, float, float]:
     """The smallest `evidence` of a grid of shared bandwidths and ridges, and its logarithms of both, without weights.
 
-    One eigendecomposition per width serves all ridges.
+    One eigendecomposition per width serves all ridges. A width at which centers see no row but their own is not taken
+    while another is there: the evidence can be smallest there (the linear part alone), but it has no slope.
     """
     X, Y, n = problem.X, problem.Y, len(problem.X)
     total = np.sum(np.square(Y))
-    best = (np.inf, np.log(widths[0]), np.log(ridges[0]))
+    best = (True, np.inf, np.log(widths[0]), np.log(ridges[0]))
     for width in widths:
-        Phi = np.hstack([problem.kernel(width)(X, problem.S), problem.F.astype(X.dtype, copy=False)])
+        K = problem.kernel(width)(X, problem.S)
+        blind = bool(np.median(K.sum(axis=0) - K.max(axis=0)) < _FEWEST_SEEN)
+        Phi = np.hstack([K, problem.F.astype(X.dtype, copy=False)])
         A, B = gram(Phi, Y)
         e, V = eigh(A, overwrite_a=True, check_finite=False)
         e = np.maximum(e, 0)
@@ -215,9 +219,8 @@ def initial_state(
             shifted = e + ridge * n
             Q = max((total - np.sum(q / shifted)) / n, _TINY)
             value = np.log(Q) + np.sum(np.log(shifted / (ridge * n))) / n
-            if value < best[0]:
-                best = (value, np.log(width), np.log(ridge))
-    return best
+            best = min(best, (blind, value, np.log(width), np.log(ridge)))
+    return best[1:]
 
 
 def descend(

@@ -1,0 +1,74 @@
+"""Weights of rows whose targets are gross errors."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.selection.averaging import paired_z
+from mercerless.selection.folds import assign_folds
+from mercerless.selection.lab import Expansion, LocalLearner, Rows, Settings, with_coefficients
+from mercerless.selection.scaling import robust_scaling
+
+_ROWS = 3000  # on which small models look for outliers
+_CENTERS = 100
+_FOLDS = 3
+_FAR, _FEWEST = 6.0, 3  # so many robust standard deviations, in so many rows, make a search worthwhile
+_CUT = 4.0  # residuals up to so many standard deviations have weight one
+_SURE = 1.5  # standard errors by which the held-out error must fall
+
+
+def outlier_weights(X: NDArray, Y: NDArray, weight: NDArray | None, together: NDArray, seed: int) -> NDArray | None:
+    """Weights ``min(1, (4 s / |r|)^2)`` of all rows for their residuals r; None where they do not help.
+
+    Small models with shared bandwidths are learned without and with these weights (two steps of iterated weights), s is
+    the residuals' median absolute deviation as a standard deviation. They are taken where the weighted models have the
+    smaller squared error on all held-out rows, outliers included, by 1.5 standard errors: errors far off the function
+    are noise to both, while rows that are merely hard to predict count in full. `together` numbers sets of copies.
+    """
+    if np.sum(_deviations(Y - np.median(Y, axis=0)) > _FAR) < _FEWEST:
+        return None
+    few = np.sort(np.random.RandomState(seed).permutation(len(X))[:_ROWS])
+    scaling = robust_scaling(X[few])
+    rows = Rows(scaling(X[few]), Y[few], None if weight is None else weight[few] / weight[few].mean())
+    fold = assign_folds(_FOLDS, len(few), together=together[few], random_state=seed)
+    plain = _out_of_fold(rows, rows.weight, fold, seed)
+    residual = plain - rows.Y
+    if np.sum(_deviations(residual) > _FAR) < _FEWEST:
+        return None
+    guess = _weights(residual)
+    base = np.ones(len(few)) if rows.weight is None else rows.weight
+    robust = _out_of_fold(rows, base * guess, fold, seed)
+    losses = [np.sum((p - rows.Y) ** 2, axis=1) for p in (robust, plain)]
+    if paired_z(losses[0], losses[1], rows.weight) < _SURE:
+        return None
+    if len(few) == len(X):
+        return _weights(robust - rows.Y)
+    last = _small_model(Rows(rows.X, rows.Y, base * guess), seed)
+    residual = last.predict(scaling(X), rows.X) - Y
+    residual[few] = robust - rows.Y  # of rows that made the model, those of other folds
+    return _weights(residual)
+
+
+def _deviations(residual: NDArray) -> NDArray:
+    """Of every row the largest residual in robust standard deviations of its output."""
+    scale = 1.4826 * np.median(np.abs(residual), axis=0)
+    return np.max(np.abs(residual) / np.where(scale > 0, scale, np.inf), axis=1)
+
+
+def _weights(residual: NDArray) -> NDArray:
+    return 1 / np.maximum(_deviations(residual) / _CUT, 1) ** 2
+
+
+def _small_model(rows: Rows, seed: int) -> Expansion:
+    settings = Settings(seed=seed, linear=rows.X.shape[1] <= max(50, _CENTERS))
+    support = np.random.RandomState(seed).permutation(len(rows))[:_CENTERS]
+    state = LocalLearner("gaussian", settings).learn_shared(rows, support, max_iter=30)
+    return with_coefficients(Expansion("gaussian", support, state.log_bandwidths, state.log_ridge), rows, settings)
+
+
+def _out_of_fold(rows: Rows, weight: NDArray | None, fold: NDArray, seed: int) -> NDArray:
+    out = np.empty_like(rows.Y)
+    for k in np.unique(fold):
+        train = np.flatnonzero(fold != k)
+        part = Rows(rows.X[train], rows.Y[train], None if weight is None else weight[train] / weight[train].mean())
+        out[fold == k] = _small_model(part, seed).predict(rows.X[fold == k], part.X)
+    return out
