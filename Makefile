@@ -6,7 +6,7 @@ OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
 
-.PHONY: demo test test-all test-portable test-oldest format lint docs clean
+.PHONY: demo test test-all test-portable test-oldest format lint docs build clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "mercerless needs Python 3.11 or newer"'
@@ -49,9 +49,25 @@ format: $(VENV)/.test
 lint: format
 	$(BIN)/mypy
 
-docs: $(VENV)/.test
+# The report that the first pages link to.
+docs/_extra/sample-report.html: $(VENV)/.demo
+	mkdir -p docs/_extra
+	$(BIN)/mercerless compare --budget 90s --output $@
+
+docs: $(VENV)/.test docs/_extra/sample-report.html
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
 
+# Wheel and sdist, and the tests of the sdist on the installed wheel in an environment of its own.
+build: $(VENV)/.test
+	rm -rf dist .venv-wheel
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[test]"
+	mkdir dist/tested && tar -xzf dist/*.tar.gz -C dist/tested --strip-components 1 && rm -r dist/tested/src
+	cd dist/tested && OMP_NUM_THREADS=1 ../../.venv-wheel/bin/python -m pytest -n 2 -q -m "not slow" tests
+	rm -r dist/tested
+
 clean:
-	rm -rf $(VENV) $(OLDEST) docs/_build docs/gallery
+	rm -rf $(VENV) $(OLDEST) .venv-wheel dist docs/_build docs/_extra docs/gallery

@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import tomllib
 from pathlib import Path
 
 import numpydoc.validate
@@ -254,6 +255,25 @@ def test_sdist_has_every_tracked_file_that_is_not_hidden(tmp_path):
         packed = {name.partition("/")[2] for name in archive.getnames()}
     wanted = {name for name in tracked.stdout.split() if not name.startswith(".") and (ROOT / name).exists()}
     assert wanted <= packed
+
+
+def test_the_version_is_said_alike():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    citation = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.M)[1]
+    assert mercerless.__version__ == project == citation
+    assert f"## {project}" in (ROOT / "CHANGES.md").read_text(encoding="utf-8")
+
+
+def test_every_runtime_package_has_a_license_and_a_reason():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    lines = [*project["dependencies"]]
+    for extra in ("plot", "cli", "strings", "table", "dask", "skops"):
+        lines += project["optional-dependencies"][extra]
+    names = {Requirement(line).name for line in lines} - {"mercerless"} | {"package"}  # the head of the table
+    rows = re.findall(
+        r"^\| ([\w, -]+) \| \w* ?\| [\w.-]+ \|", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.M
+    )
+    assert names == {name for row in rows for name in row.split(", ")}
 
 
 @pytest.mark.skipif("MERCERLESS_OLDEST" not in os.environ, reason="only for make test-oldest")
