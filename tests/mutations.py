@@ -193,7 +193,13 @@ BUGS = [
         "flip = -1.0 if len(present) == 2 else 1.0",
         f"{KREIN} -k pairs",
     ),
-    Bug("svm-squared-cost", "beta = 2.0 * C * w * sign * loss", "beta = C * w * sign * loss", f"{KREIN} -k squared"),
+    Bug("svm-squared-cost", "cost = 2.0 * C * (", "cost = C * (", f"{KREIN} -k squared"),
+    Bug(
+        "svm-squared-gap-of-an-infeasible-point",
+        "_squared_hinge_dual(K, sign, cost * sign * loss, cost / 2)",
+        "_squared_hinge_dual(K, sign, beta, cost / 2)",
+        f"{KREIN} -k missing_before",
+    ),
     # asymmetric ridge
     Bug(
         "asymmetric-no-transpose",
@@ -444,6 +450,12 @@ BUGS = [
         "rows[folds == k].T @ rows[folds == k] for k",
         "rows[folds != k].T @ rows[folds != k] for k",
         "test_hyper_machine.py",
+    ),
+    Bug(
+        "hyper-constant-knows-the-fold",
+        "known = rest[~np.isnan(rest)]",
+        "known = S[~np.isnan(S)]",
+        f"{HYPER} -k constant_kernel",
     ),
     # statistics and votes
     Bug(

@@ -25,7 +25,14 @@ from mercerless.estimators.hyper import HyperRidge, HyperSVR
 from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper, pair_index, random_pairs, take_pairs
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.lowrank import Landmarks
-from mercerless.selection.hyper import PairTarget, choose_centers, fold_equations, make_design, ridge_validation
+from mercerless.selection.hyper import (
+    PairTarget,
+    choose_centers,
+    constant_squares,
+    fold_equations,
+    make_design,
+    ridge_validation,
+)
 from mercerless.solvers.hyper import (
     normal_equations,
     ridge_cg,
@@ -552,6 +559,18 @@ def test_search_is_split_by_items_and_finds_the_scale():
     signal = HyperRidge("gaussian", n_landmarks=50, random_state=0).fit(X + 6 * y[:, None], y)
     assert min(row["error"] for row in signal.cv_results_) < 0.6
     assert signal.alpha_ == min(signal.cv_results_, key=lambda row: row["error"])["alpha"]
+
+
+def test_a_constant_kernel_is_judged_by_what_it_cannot_know():
+    """The mean of known pairs of other items, on pairs of a left-out item with others, and of two left-out ones."""
+    S = np.arange(25.0).reshape(5, 5)
+    S = (S + S.T) / 2
+    S[0, 1] = S[1, 0] = np.nan
+    held, others = [0, 3], [1, 2, 4]
+    mean = np.mean([S[i, j] for i in others for j in others])
+    crossed = sum((S[i, j] - mean) ** 2 for i in held for j in others if (i, j) != (0, 1))
+    inside = sum((S[i, j] - mean) ** 2 for i in held for j in held)
+    np.testing.assert_allclose(constant_squares(S, [np.array(held)]), [[crossed, inside]], rtol=1e-10)
 
 
 def test_validation_errors_are_those_of_refits():

@@ -55,8 +55,8 @@ def krein_exponent(
         Gamma in (0, 1]: the penalty is ``n**-gamma``.
     growth : float or None, default=None
         Eta = min(eta1, eta2) > 0: the largest and the smallest eigenvalue of the kernel matrix grow at least like
-        ``n**eta`` in size; see `eigenvalue_growth`. From 1 on the exponent is that of a Hilbert space, and so it is for
-        None, a nonnegative penalty.
+        ``n**eta`` in size. From 1 on the exponent is that of a Hilbert space, and so it is for None, a nonnegative
+        penalty.
     epsilon : float, default=0.0
         The theorem's slack, which may be arbitrarily small; 0 is the supremum.
 

@@ -12,27 +12,13 @@ _START_ITER = 20
 
 
 class Descent(NamedTuple):
-    """The best point found, and the work done.
-
-    Attributes
-    ----------
-    x : ndarray of shape (n_parameters,)
-        The point.
-    value : float
-        The function there.
-    gradient : float
-        The certificate: the largest entry of the projected gradient, divided by the value where that exceeds one.
-    n_evaluations : int
-        How often the function was evaluated.
-    values : ndarray of shape (n_starts,)
-        The values after the short runs.
-    """
+    """The best point, and the work done."""
 
     x: NDArray
-    value: float
-    gradient: float
+    value: float  # the function there
+    gradient: float  # the certificate: largest entry of the projected gradient, divided by a value above one
     n_evaluations: int
-    values: NDArray
+    values: NDArray  # (n_starts,), after the short runs
 
 
 class GradientSearch(BaseEstimator):

@@ -384,7 +384,7 @@ def _search_ridge(
     X, target, folds = _folded_sample(X, target, SEARCH_ITEMS, cv, random)
     pairs = random_pairs(X, SEARCH_CENTERS, random)
     T = target(slice(None), slice(None))
-    squares, constant = _fold_squares(T, folds) @ [2.0, 1.0], _constant_squares(T, folds) @ [2.0, 1.0]
+    squares, constant = fold_squares(T, folds) @ [2.0, 1.0], constant_squares(T, folds) @ [2.0, 1.0]
     results: list[dict] = []
     by_fold: list[NDArray] = []
     for hyper in candidates:
@@ -433,13 +433,13 @@ def _search_loss_weight(task: Regression, X: Any, target: PairTarget, cv: Any, r
         for k, alpha in enumerate(SVR_ALPHAS):
             kernel, _ = _learn_all_pairs(task._replace(alpha=float(alpha)), X[rest], target.take(rest))
             errors[k, f] = float(np.nansum((kernel(X[held], X) - T[held]) ** 2))
-    totals = errors.sum(axis=1) / max(_fold_squares(T, folds).sum(), np.finfo(float).tiny)
+    totals = errors.sum(axis=1) / max(fold_squares(T, folds).sum(), np.finfo(float).tiny)
     results = []
     for alpha, error in zip(SVR_ALPHAS.tolist(), np.sqrt(totals).tolist()):
         C = task._replace(alpha=alpha).loss_weight(len(X))
         results.append({"hyper_kernel": task.hyper_kernel, "alpha": alpha, "C": C, "error": error})
     best = int(np.argmin(totals))
-    constant = _constant_squares(T, folds).sum(axis=1)
+    constant = constant_squares(T, folds).sum(axis=1)
     return RegressionChoice(task._replace(alpha=SVR_ALPHAS.tolist()[best]), results, _relative(errors[best], constant))
 
 
@@ -472,7 +472,7 @@ def _search_tensor(
         return RegressionChoice(task._replace(hyper_kernel=hyper), results)
     penalties, errors = comparison.compare_penalties(hyper)
     task = task._replace(hyper_kernel=hyper, alpha=_best(penalties)["alpha"])
-    constant = _constant_squares(np.where(used, S, np.nan), folds).sum(axis=1)
+    constant = constant_squares(np.where(used, S, np.nan), folds).sum(axis=1)
     best = int(np.argmin([row["error"] for row in penalties]))
     return RegressionChoice(task, results + penalties, _relative(errors[best].sum(axis=1), constant))
 
@@ -482,7 +482,7 @@ class _TensorComparison:
 
     def __init__(self, X: NDArray, S: NDArray, used: NDArray, folds: list[NDArray], noises: Any, report: Report | None):
         self.X, self.S, self.used, self.folds, self.noises, self.report = X, S, used, folds, noises, report
-        self.squares = np.maximum(_fold_squares(np.where(used, S, 0.0), folds).sum(axis=0), np.finfo(float).tiny)
+        self.squares = np.maximum(fold_squares(np.where(used, S, 0.0), folds).sum(axis=0), np.finfo(float).tiny)
         self.bases: dict[bytes, Any] = {}
 
     def compare(self, hypers: list[TensorHyper]) -> list[dict]:
@@ -536,20 +536,20 @@ def _fill(X: NDArray, S: NDArray, hyper: TensorHyper) -> NDArray:
     return np.where(np.isnan(S), solution.item_values, S)
 
 
-def _fold_squares(S: NDArray, folds: Sequence[NDArray | slice]) -> NDArray:
+def fold_squares(S: NDArray, folds: Sequence[NDArray | slice]) -> NDArray:
     """Sums of squares over fold x rest and over fold x fold, for every fold; NaN counts as 0."""
     square = np.nan_to_num(S) ** 2
     whole, within = (np.array(part) for part in zip(*((square[f].sum(), square[f][:, f].sum()) for f in folds)))
     return np.column_stack([whole - within, within])
 
 
-def _constant_squares(S: NDArray, folds: Sequence[NDArray | slice]) -> NDArray:
-    """The squared errors of the mean of all pairs of other items, of the same shape as `_fold_squares`."""
+def constant_squares(S: NDArray, folds: Sequence[NDArray | slice]) -> NDArray:
+    """The squared errors of the mean of all pairs of other items, of the same shape as `fold_squares`."""
     rows = []
     for fold in folds:
         rest = np.delete(np.delete(S, fold, axis=0), fold, axis=1)
         known = rest[~np.isnan(rest)]
-        rows.append(_fold_squares(S - (known.mean() if len(known) else 0.0), [fold])[0])
+        rows.append(fold_squares(S - (known.mean() if len(known) else 0.0), [fold])[0])
     return np.array(rows)
 
 

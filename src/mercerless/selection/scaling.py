@@ -16,25 +16,14 @@ class FeatureScaling(NamedTuple):
 
     Values far outside of what was seen are taken at the bound first, so that one strange value of a new row does not
     carry the linear part of a model away.
-
-    Attributes
-    ----------
-    robust : bool
-        Whether ``asinh`` is applied.
-    low, high : ndarray of shape (n_features,)
-        The bounds: the range of the training rows and a quarter of it on both sides.
-    center, scale : ndarray of shape (n_features,)
-        Mean and standard deviation, or median and scaled interquartile range.
-    second_center, second_scale : ndarray of shape (n_features,)
-        Mean and standard deviation of what comes out of ``asinh``.
     """
 
-    robust: bool
-    low: NDArray
+    robust: bool  # whether asinh is applied
+    low: NDArray  # the bounds: the range of the training rows and a quarter of it on both sides
     high: NDArray
-    center: NDArray
+    center: NDArray  # mean and standard deviation, or median and scaled interquartile range
     scale: NDArray
-    second_center: NDArray
+    second_center: NDArray  # mean and standard deviation of what comes out of asinh
     second_scale: NDArray
 
     def __call__(self, X: NDArray, dtype: Any = np.float64) -> NDArray:
