@@ -56,6 +56,7 @@ docs/_extra/sample-report.html: $(VENV)/.demo
 
 docs: $(VENV)/.test docs/_extra/sample-report.html
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	rm -rf docs/generated  # pages of names that are no more
 	$(BIN)/python -m sphinx -W -b html docs docs/_build/html
 
 # Wheel and sdist, and the tests of the sdist on the installed wheel in an environment of its own.
