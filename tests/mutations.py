@@ -383,6 +383,24 @@ BUGS = [
     Bug("stack-temperature-prior", "+ 3.0 * (b - 1.0))", "+ 1.5 * (b - 1.0))", f"{SIM} -k temperature"),
     Bug("stack-fence-decides", "> 1.5 else (cut, fenced)", "> 0.0 else (cut, fenced)", f"{SIM} -k two_rows"),
     Bug("stack-three-settings", 'kind="stable")[:N_BEST]]', 'kind="stable")[-N_BEST:]]', f"{SIM} -k selection"),
+    Bug(
+        "landmarks-fold-votes",
+        "labeled &= self.fold_of[items] != left",
+        "labeled &= True",
+        "test_landmarks.py -k held_out",
+    ),
+    Bug(
+        "landmarks-center-of-sums",
+        "cross[:, columns] - np.outer(first, mean)",
+        "cross[:, columns]",
+        "test_landmarks.py -k 'without_a_fold or family_of_all'",
+    ),
+    Bug(
+        "several-without-sum",
+        "total = squares if total is None else total + squares",
+        "total = squares",
+        "test_several.py -k any_order",
+    ),
     # LAB
     Bug(
         "lab-evidence-noise",
