@@ -118,8 +118,18 @@ def test_labels_from_a_file_and_from_the_npz(gram, folder, capsys):
     assert "SimilarityRegressorCV" in report["use next"]
 
 
+def test_a_matrix_with_gaps_is_completed_as_compare_does_and_said(gram, capsys):
+    K = gram.copy()
+    K[3, 4] = K[4, 3] = K[7, 9] = K[9, 7] = np.nan
+    np.save("gaps.npy", K)
+    assert main(["inspect", "gaps.npy"]) == 0
+    first, head = capsys.readouterr().out.splitlines()[:2]
+    assert first.startswith("missing entries: 4 of 900 completed (means of rows and columns")
+    assert "known entries that were held out" in first and head == "gaps.npy: 30 x 30 similarity matrix"
+
+
 def bad_inputs(folder, gram):
-    np.save("nan.npy", np.where(np.eye(30), np.nan, gram))
+    np.save("nan.npy", np.where(np.add.outer(np.arange(30), np.arange(30)) % 2, np.nan, gram))
     np.save("wide.npy", gram[:10])
     np.save("one.npy", gram[:1, :1])
     np.save("flat.npy", gram[0])
@@ -136,7 +146,7 @@ def bad_inputs(folder, gram):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["nan.npy"], "30 NaN"),
+        (["nan.npy"], "50% of the matrix is missing"),
         (["wide.npy"], "square"),
         (["one.npy"], "one row"),
         (["flat.npy"], "1-dimensional"),

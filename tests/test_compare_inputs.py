@@ -12,6 +12,21 @@ D = np.sqrt(((X[:, None] - X) ** 2).sum(-1))
 Y = np.repeat(["left", "right"], 20)
 
 
+@pytest.mark.parametrize(
+    "y", [[["a"], ["a", "b"]] * 20, [["a", "b"]] * 40, np.zeros((40, 2)), [{"a"}, {"a", "b"}] * 20]
+)
+def test_several_labels_of_one_item_are_refused_in_one_sentence(y):
+    with pytest.raises(ValueError, match="there must be one label per item; compare several targets one by one"):
+        make_problem(np.random.default_rng(0).normal(size=(40, 3)), y)
+
+
+def test_series_of_unequal_length_are_compared_by_a_function():
+    rng = np.random.default_rng(0)
+    series = [np.sin(np.arange(rng.integers(20, 40)) * (0.2 + 0.3 * (i % 2))) for i in range(40)]
+    problem = make_problem(series, np.arange(40) % 2, similarity=lambda a, b: float(a.std() * b.std()))
+    assert problem.is_matrix and problem.X.shape == (40, 40) and len(problem.items[1]) == len(series[1])
+
+
 def guessed(problem):
     return {guess.what: guess.value for guess in problem.guesses}
 

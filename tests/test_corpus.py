@@ -7,6 +7,7 @@ import lzma
 import re
 import sys
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy.io import savemat
 from scipy.spatial.distance import squareform
 
 from mercerless.comparison import read_problem
+from mercerless.comparison.columns import coerce
 from mercerless.comparison.tables import parse_table
 
 pd = pytest.importorskip("pandas")
@@ -308,6 +310,52 @@ def test_what_is_missing_dated_or_in_words(tmp_path):
         assert numbers[3, 0] == np.nanmedian(table["a"]) and numbers[3, 3] == 1.0
         left_out = {guess.value: guess.why for guess in problem.guesses if guess.what == "left out"}
         assert list(left_out) == ["column 'note'"]
+
+
+@pytest.mark.parametrize("form", ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%b %d, %Y", "%d-%b-%Y", "%d/%m/%Y %H:%M"])
+def test_dates_of_one_format_are_read_by_it_also_where_they_are_few(tmp_path, form):
+    """What a month is was learned from all rows: new ones, in which it could be a day too, are read alike."""
+    dates = pd.date_range("2020-01-31", periods=N, freq="36h")
+    TABLE.assign(when=dates.strftime(form)).to_csv(tmp_path / "t.csv", index=False)
+    problem = read_problem(tmp_path / "t.csv", labels="target")
+    assert problem.roles["when"] == f"date {form}"
+    days = problem.preprocessor.fit_transform(problem.X)[:, 3]
+    expected = (dates.normalize() if "%H" not in form else dates) - pd.Timestamp(0)
+    np.testing.assert_allclose(days, expected / pd.Timedelta(days=1))
+    few = coerce(pd.DataFrame({"when": dates[1:5].strftime(form)}), {"when": problem.roles["when"]})
+    assert (few["when"].dt.day == dates[1:5].day).all()
+
+
+def test_dates_that_may_begin_with_the_day_or_the_month_are_left_out_with_a_word(tmp_path):
+    dates = pd.to_datetime([f"2020-{1 + i % 9:02d}-{1 + i % 11:02d}" for i in range(N)])
+    TABLE.assign(when=dates.strftime("%d/%m/%Y")).to_csv(tmp_path / "t.csv", index=False)
+    problem = read_problem(tmp_path / "t.csv", labels="target")
+    assert "when" not in problem.roles
+    why = next(guess.why for guess in problem.guesses if guess.value == "column 'when'")
+    assert re.fullmatch(r"its dates, such as ../../2020, may begin with the day or the month; write them as .*", why)
+
+
+def test_pairs_without_a_number_are_completed_and_those_not_listed_are_the_farthest(tmp_path):
+    listed = [
+        (a, b, "" if (a, b) == (IDS[0], IDS[1]) else value) for a, b, value in pairs(D) if (a, b) != (IDS[2], IDS[3])
+    ]
+    with_labels(lines([("a", "b", "distance"), *listed]), BY_ID)(tmp_path, "p.csv")
+    problem = read_problem(tmp_path / "p.csv", labels=str(tmp_path / "y.csv"))
+    words = {guess.what: guess for guess in problem.guesses}
+    assert problem.X[2, 3] == problem.X[3, 2] == D[~np.isin(D, D[2, 3])].max()
+    assert "2 entries that it does not have are" in words["matrix"].why
+    assert words["missing entries"].value == f"2 of {N * N} completed" and problem.X[0, 1] != problem.X[2, 3]
+    assert abs(problem.X[0, 1] - D[0, 1]) < np.abs(D - D[0, 1]).max()
+
+
+def test_excel_needs_one_package_and_says_so(tmp_path):
+    if find_spec("openpyxl") is not None:
+        TABLE.to_excel(tmp_path / "t.xlsx", index=False)
+        np.testing.assert_allclose(read_problem(tmp_path / "t.xlsx", labels="target").X, X)
+        return
+    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    with pytest.raises(ImportError, match="Reading Excel files needs openpyxl; install it with: pip install openpyxl"):
+        read_problem(tmp_path / "t.xlsx", labels="target")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ import joblib
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV
 
 from mercerless import (
@@ -30,6 +31,7 @@ from mercerless import (
 from mercerless._blocks import reduce_rows
 from mercerless.comparison.learners import Setting
 from mercerless.comparison.problem import make_problem
+from mercerless.comparison.result import compare
 from mercerless.comparison.schedule import run_batch
 from mercerless.comparison.workers import _numbered
 from mercerless.kernels import TL1, Gaussian, GaussianHyper
@@ -255,6 +257,26 @@ def test_data_travel_once(client, monkeypatch):
     with joblib.parallel_config(backend="dask"):
         joblib.Parallel()(joblib.delayed(_numbered)(0, run_batch, setting, ([],)) for _ in range(12))
     assert 1 <= len(packed) <= 2
+
+
+class Sleeper(ClassifierMixin, BaseEstimator):
+    """An estimator that takes longer than anyone waits."""
+
+    def fit(self, X, y):
+        time.sleep(40)
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+def test_the_deadline_of_a_comparison_is_kept_on_a_cluster(client):
+    """Nobody waits for what still runs there; what was finished is reported, and what was not is named."""
+    X, y = classes()
+    start = time.perf_counter()
+    with joblib.parallel_config(backend="dask"):
+        found = compare(X, y, kind="table", learners=["linear", ("sleeper", Sleeper())], budget=12.0, n_jobs=-1)
+    assert time.perf_counter() - start < 22 and found.names == ["linear"]
+    assert found.left_out == {"sleeper": "the budget of 12 s ended before it had enough splits"}
 
 
 FIT = """

@@ -13,6 +13,7 @@ from mercerless._optional import import_optional
 from mercerless._validation import check_square, guess_task, is_rounding
 from mercerless.commands import _common
 from mercerless.comparison import files, tables
+from mercerless.comparison.gaps import fill_gaps
 from mercerless.comparison.problem import conversion, item_similarities
 from mercerless.datasets import load_digit_shapes
 from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
@@ -70,9 +71,13 @@ def read(args: argparse.Namespace) -> Matrix:
         values, name, labels, ids = shapes.D, "digit shapes", shapes.target, None
     else:
         values, name, labels, ids = read_matrix(args.file, args.array)
-    values = check_square(values, "The matrix")
+    values = check_square(values, "The matrix", allow_nan=True)
     if len(values) < 2:
         raise ValueError("The matrix has one row; there must be at least two items to compare.")
+    if np.isnan(values).any():
+        done = fill_gaps(values)
+        values = done.X
+        print(f"missing entries: {done.n_filled} of {values.size} completed ({done.how})")
     if args.labels is not None:
         labels = tables.read_labels(args.labels, len(values), ids)
         if len(labels) != len(values):
@@ -92,7 +97,7 @@ def read_matrix(file: str, array: str | None) -> tuple[np.ndarray, str, np.ndarr
             (str(column) for column in content.frame.columns if str(column).lower() in files.LABEL_NAMES), None
         )
         labels = None if label is None else tables.parse_labels(content.text(label), files.name_of(path))
-        values, ids = tables.as_matrix(content.without([label]))
+        values, ids = tables.as_matrix(content.without([label]), gaps=True)
         return values, name, labels, ids
     key = files.find_matrix(content, path, array)
     what = files.name_of(path) if len(content) == 1 else f"{key} in {files.name_of(path)}"

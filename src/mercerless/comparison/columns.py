@@ -20,19 +20,32 @@ if TYPE_CHECKING:
 MAX_CATEGORIES = 30
 #: Columns of these names, in which every row is different, number the rows.
 NUMBERING = ("", "id", "ids", "index", "unnamed: 0")
+#: Dates other than ISO's, each alone or before a time.
+DATE_FORMATS = (
+    "%d/%m/%Y",
+    "%m/%d/%Y",
+    "%d-%m-%Y",
+    "%m-%d-%Y",
+    "%d.%m.%Y",
+    "%Y/%m/%d",
+    "%Y.%m.%d",
+    "%d/%m/%y",
+    "%m/%d/%y",
+)
+DATE_FORMATS += ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%b %d %Y", "%d %B %Y", "%B %d, %Y", "%B %d %Y")
 
 
 class Columns(NamedTuple):
     """A table ready for learners.
 
     ``X`` is an array where every column is a number in every row, else a DataFrame that `preprocessor` turns into
-    numbers. ``roles`` says "number", "category" or "date" by column, ``left_out`` why other columns are not used.
+    numbers. ``roles`` says "number", "category" or "date", with its format, by column.
     """
 
     X: Any
     roles: dict[str, str]
     preprocessor: ColumnTransformer | None
-    left_out: dict[str, str]
+    left_out: dict[str, str]  # why other columns are not used
 
 
 class DateFeatures(TransformerMixin, BaseEstimator):
@@ -54,10 +67,31 @@ class DateFeatures(TransformerMixin, BaseEstimator):
         return np.column_stack([values.to_numpy(np.float64) for values in numbers])
 
 
-def as_dates(column: "Series") -> "Series":
+def as_dates(column: "Series", form: str = "ISO8601") -> "Series":
     """Return a column as dates; what is none becomes missing."""
     pd = import_optional("pandas", "table", "Reading dates")
-    return pd.to_datetime(column, errors="coerce", utc=True, format="ISO8601")
+    return pd.to_datetime(column, errors="coerce", utc=True, format=form)
+
+
+def date_role(texts: "Series") -> tuple[str, str]:
+    """Return "date", with its format where it is not ISO's, and why it cannot be read; '' twice for what is no date.
+
+    One format must suit all cells; where the day may come first or the month, and it matters, nobody can tell.
+    """
+    if texts.str.match(r"\d{4}-\d{2}(-\d{2})?").all() and not as_dates(texts).isna().any():
+        return "date", ""
+    if not texts.str.contains(r"\d[/. ,-]").all():
+        return "", ""
+    forms = [day + time for day in DATE_FORMATS for time in ("", " %H:%M", " %H:%M:%S")]
+    read = {form: as_dates(texts, form) for form in forms if not as_dates(texts.iloc[:1], form).isna().any()}
+    read = {form: dates for form, dates in read.items() if not dates.isna().any()}
+    if not read:
+        return "", ""
+    first, *others = read.values()
+    if any(not first.equals(other) for other in others):
+        example = texts.iloc[int((first != others[0]).to_numpy().argmax())]
+        return "", f"its dates, such as {example}, may begin with the day or the month; write them as 2020-12-31"
+    return f"date {next(iter(read))}", ""
 
 
 def find_columns(frame: "DataFrame") -> Columns:
@@ -97,9 +131,9 @@ def _role(name: str, column: "Series") -> tuple[str, str]:
         return "number", ""
     if column.dtype.kind == "M" or str(column.dtype).startswith("datetime"):
         return "date", ""
-    texts = present.astype(str)
-    if texts.str.match(r"\d{4}-\d{2}(-\d{2})?").all() and not as_dates(texts).isna().any():
-        return "date", ""
+    role, reason = date_role(present.astype(str))
+    if role or reason:
+        return role, reason
     if distinct > len(column) / 2 and (distinct > MAX_CATEGORIES or distinct == len(present) > 10):
         return "", f"it is text ({distinct} different in {len(column)} rows), which --kind strings would compare"
     return "category", ""
@@ -113,8 +147,9 @@ def coerce(frame: "DataFrame", roles: Mapping[str, str]) -> "DataFrame":
         column = frame[name]
         if role == "number":
             columns[name] = column.astype(np.float64)
-        elif role == "date":
-            columns[name] = as_dates(column)
+        elif role.startswith("date"):
+            form = role.removeprefix("date").strip() or "ISO8601"
+            columns[name] = column if column.dtype.kind == "M" else as_dates(column, form)
         else:
             columns[name] = column.astype(object).map(str, na_action="ignore")
     return pd.DataFrame(columns)
@@ -126,5 +161,5 @@ def make_preprocessor(roles: Mapping[str, str]) -> ColumnTransformer:
     words = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False)
     dates = make_pipeline(DateFeatures(), SimpleImputer(strategy="median", keep_empty_features=True))
     steps = {"number": numbers, "category": words, "date": dates}
-    named = {role: [name for name, own in roles.items() if own == role] for role in steps}
+    named = {role: [name for name, own in roles.items() if own.split()[0] == role] for role in steps}
     return ColumnTransformer([(role, steps[role], named[role]) for role in steps if named[role]])

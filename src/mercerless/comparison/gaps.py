@@ -21,6 +21,13 @@ class Completion(NamedTuple):
     rank: int
     r2: float
 
+    @property
+    def how(self) -> str:
+        """How the entries were found, and how good that is."""
+        rank = f" and a matrix of rank {self.rank}" if self.rank else ""
+        share = f"{max(0.0, self.r2):.0%} of the variance of known entries that were held out"
+        return f"means of rows and columns{rank}, which explain {share}"
+
 
 def fill_gaps(X: ArrayLike, random_state: int = 0) -> Completion:
     """Complete a square matrix with NaN: from the mirrored entry, else by the rank that foretells known pairs best.

@@ -28,6 +28,9 @@ KINDS = (*MATRIX_KINDS, "table", "strings")
 TASKS = ("classification", "regression")
 
 
+ONE_BY_ONE = "there must be one label per item; compare several targets one by one"
+
+
 class Guess(NamedTuple):
     """Something that was found out rather than said: what, the finding, why, and the option that overrides it."""
 
@@ -208,11 +211,7 @@ def _without_gaps(X: NDArray, kind: str | None, guesses: list[Guess]) -> NDArray
     if not np.isnan(X).any() or X.shape[0] != X.shape[1] or kind == "table":
         return check_real(X, "X")
     done = fill_gaps(X)
-    how = (
-        "means of rows and columns" if done.rank == 0 else f"means of rows and columns and a matrix of rank {done.rank}"
-    )
-    why = f"{how}, which explain {max(0.0, done.r2):.0%} of the variance of known entries that were held out"
-    guesses.append(Guess("missing entries", f"{done.n_filled} of {X.size} completed", why, "kind"))
+    guesses.append(Guess("missing entries", f"{done.n_filled} of {X.size} completed", done.how, "kind"))
     return done.X
 
 
@@ -247,7 +246,7 @@ def _from_frame(X, X_test, kind, guesses) -> tuple:
     for column, reason in found.left_out.items():
         guesses.append(Guess("left out", f"column {column!r}", reason, "drop"))
     for role, what in (("category", "words as 0/1 columns"), ("date", "dates as numbers")):
-        columns = [column for column, own in found.roles.items() if own == role]
+        columns = [column for column, own in found.roles.items() if own.split()[0] == role]
         if columns:
             guesses.append(Guess(what, listed(columns), "they are not numbers", "drop"))
     gaps = int(X[list(found.roles)].isna().to_numpy().sum())
@@ -337,7 +336,12 @@ def _are_strings(X) -> bool:
 
 def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tuple[NDArray, str]:
     """Return checked labels and the task."""
-    y = np.asarray(y)
+    try:
+        y = np.asarray(y)
+    except ValueError:  # lists of labels of unequal length
+        raise ValueError(f"The labels have several values for one item; {ONE_BY_ONE}.") from None
+    if y.dtype == object and any(isinstance(label, (list, tuple, set, np.ndarray)) for label in y.ravel()):
+        raise ValueError(f"The labels have several values for one item; {ONE_BY_ONE}.")
     if y.dtype == object:
         missing = sum(label is None or label != label for label in y.ravel())
         if missing:
@@ -347,9 +351,7 @@ def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tu
     if y.ndim == 2 and 1 in y.shape:
         y = y.ravel()
     if y.ndim != 1:
-        raise ValueError(
-            f"The labels have shape {y.shape}; there must be one label per item; compare several targets one by one."
-        )
+        raise ValueError(f"The labels have shape {y.shape}; {ONE_BY_ONE}.")
     if len(y) != n_items:
         raise ValueError(f"There are {len(y)} labels for {n_items} items; there must be one per item, in their order.")
     if y.dtype.kind == "f" and not np.isfinite(y).all():

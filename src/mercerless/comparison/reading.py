@@ -333,17 +333,21 @@ class _Source:
         return words and len(first & second) >= 0.5 * min(len(first), len(second)) and len(table.frame) > len(first)
 
     def _from_pairs(self, table: tables.Table) -> Problem:
-        """Make a list of pairs a matrix: a pair in one direction counts for both, missing pairs are the farthest."""
+        """Make a list of pairs a matrix: a pair in one direction counts for both.
+
+        Pairs that are not listed are the farthest, since lists mostly leave out what is unlike, as a search does; those
+        listed without a number are unknown, and completed.
+        """
         rows, columns, name = (str(name) for name in table.frame.columns)
         tables.check_numbers(table, [name])
         values = table.frame[name].to_numpy(np.float64)
-        if np.isnan(values).any():
-            raise ValueError(
-                f"{table.at(int(np.isnan(values).argmax()), name)} is missing; leave the pair out instead."
-            )
+        known = values[~np.isnan(values)]
+        if not len(known):
+            raise ValueError(f"{self.what} is a list of pairs, but column {name!r} has no number.")
         pairs = list(zip(table.text(rows), table.text(columns)))
         ids = sorted({item for pair in pairs for item in pair})
         kind = self.kind or self._kind_of_pairs(name, pairs, values)
+        unknown = np.zeros((len(ids), len(ids)), dtype=bool)
         place = {item: i for i, item in enumerate(ids)}
         X = np.full((len(ids), len(ids)), np.nan)
         for row, ((a, b), value) in enumerate(zip(pairs, values)):
@@ -352,14 +356,15 @@ class _Source:
                     f"{table.at(row, name)}: the pair {a}, {b} comes twice with different numbers; keep one."
                 )
             X[place[a], place[b]] = value
+            unknown[place[a], place[b]] = unknown[place[b], place[a]] = np.isnan(value)
         X = np.where(np.isnan(X), X.T, X)
-        near, far = (0.0, values.max()) if kind == "distance" else (values.max(), 0.0)
+        near, far = (0.0, known.max()) if kind == "distance" else (known.max(), 0.0)
         alone = np.isnan(np.diagonal(X))
         X[alone, alone] = near
-        gaps = int(np.isnan(X).sum())
-        X[np.isnan(X)] = far
+        gaps = np.isnan(X) & ~unknown
+        X[gaps] = far
         self.kind = kind
-        filled = f"; {gaps} missing entries are {far:g}" if gaps else ""
+        filled = f"; {gaps.sum()} entries that it does not have are {far:g}" if gaps.any() else ""
         self.guess("matrix", f"{len(ids)} x {len(ids)}", f"every row is a pair of items and a number{filled}", "kind")
         if alone.any():
             self.guess("diagonal", f"{near:g}", f"{alone.sum()} items are not compared with themselves", "kind")
@@ -373,13 +378,13 @@ class _Source:
         elif named.startswith(("sim", "score", "weight", "kernel", "identity", "corr")):
             kind, why = "similarity", f"the column is named {name!r}"
         else:
-            own = [value for (a, b), value in zip(pairs, values) if a == b]
+            own = [value for (a, b), value in zip(pairs, values) if a == b and not np.isnan(value)]
             if not own:
                 raise ValueError(
                     f"{self.what} is a list of pairs, but are its numbers similarities or distances? Say --kind "
                     "similarity or --kind distance."
                 )
-            kind, why = ("distance" if max(own) <= values.min() else "similarity"), "of the items with themselves"
+            kind, why = ("distance" if max(own) <= np.nanmin(values) else "similarity"), "of the items with themselves"
         self.guess("kind", kind, why, "kind")
         return kind
 

@@ -427,7 +427,8 @@ def as_matrix(table: Table, n_items: int | None = None, gaps: bool = False) -> t
 
 UNEVEN = (
     "this is neither a table nor a triangle: give every line the same number of cells (numbers with thousands "
-    "separators must be quoted or, better, written without them)."
+    "separators must be quoted or, better, written without them). Series of unequal length are compared in Python: "
+    "mercerless.compare(series, y, kernel=function)."
 )
 
 
