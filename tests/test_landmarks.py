@@ -222,9 +222,9 @@ def test_a_directed_function_is_refused_or_asked_in_both_directions(data):
 
 def test_a_function_that_returns_nan_is_named(data):
     X, y = data
-    broken = Counted(lambda a, b: np.nan if a[0] == X[7, 0] else float(np.abs(a - b).sum()))
-    with pytest.raises(ValueError, match=r"returned nan for items? 7"):
-        SimilarityClassifierCV(broken, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+    broken = Counted(lambda a, b: np.nan if a[0] == X[7, 0] and b[0] == X[90, 0] else float(np.abs(a - b).sum()))
+    with pytest.raises(ValueError, match=r"returned nan for items 7 and 90;"):
+        SimilarityClassifierCV(broken, n_landmarks=[3, 40, 90, 100], random_state=0).fit(list(X[:N]), y[:N])
 
 
 # ---- given rectangles -------------------------------------------------------------------------------------------

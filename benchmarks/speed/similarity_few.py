@@ -6,7 +6,7 @@ own; the peak counts the mapped pages too. ::
     python benchmarks/speed/similarity_few.py                  # 6250, 25,000 and 100,000 items
     python benchmarks/speed/similarity_few.py --items 6250 25000
 
-Writes results/similarity_few.csv beside this file.
+Rows are merged into results/similarity_few.csv beside this file, so that sizes may be run apart.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -60,19 +61,29 @@ def main():
     arguments = parser.parse_args()
     if arguments.one:
         return measure(arguments.one)
-    rows = []
     for n in arguments.items:
         command = [sys.executable, __file__, "--one", str(n)]
-        rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-        print(rows[-1], flush=True)
-    if len(rows) > 1:
-        ratio = np.log(rows[-1]["processor seconds"] / rows[-2]["processor seconds"])
-        print(f"exponent of the last step: {ratio / np.log(rows[-1]['items'] / rows[-2]['items']):.2f}")
+        merge(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout))
+
+
+def merge(row):
+    """Put a row into the table, in the place of an earlier one of as many items; exponents of growth at the end."""
     path = Path(__file__).parent / "results" / "similarity_few.csv"
+    rows = {}
+    if path.exists():
+        with open(path, newline="") as file:
+            rows = {int(old["items"]): old for old in csv.DictReader(file)}
+    rows[row["items"]] = {key: round(value, 3) for key, value in row.items()}
+    table = [rows[n] for n in sorted(rows)]
     with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]))
+        writer = csv.DictWriter(file, list(row))
         writer.writeheader()
-        writer.writerows({key: round(value, 3) for key, value in row.items()} for row in rows)
+        writer.writerows(table)
+    for less, more in pairwise(table):
+        growth = np.log(float(more["processor seconds"]) / float(less["processor seconds"]))
+        exponent = growth / np.log(int(more["items"]) / int(less["items"]))
+        print(f"from {less['items']} to {more['items']} items: exponent {exponent:.2f}")
+    print(table[-1], flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Comparisons of items with landmarks: computed, or read from a given rectangle whose landmarks are looked for."""
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -66,7 +67,7 @@ def compare_items(
         step: Callable | None = partial(_against, compare, others)
     else:
         check_memory(16.0 * n * len(rows), f"{n} items compared with {len(rows)} landmarks", remedy="use fewer")
-        X, step = compare(items, others), None
+        X, step = _compare_all(kernel, compare, items, others, rows), None
         W = X[rows]
     W = check_symmetric(W, "the kernel matrix")
     kind = check_kind(W, kind, "the kernel matrix")
@@ -76,6 +77,17 @@ def compare_items(
     data = Rows(X, each, partial(read_block, None, step, kind, own, diagonal), rows)
     compared = Compared(data, kind, diagonal, np.arange(len(rows)))
     return _pursue(compared, final, Y, weight) if pursued else compared
+
+
+def _compare_all(kernel: Kernel, compare: Callable, items: Any, others: Any, rows: NDArray) -> NDArray:
+    """All comparisons; where a function fails, the second item is told by its number among all, not among landmarks."""
+    try:
+        return compare(items, others)
+    except ValueError as error:
+        pair = re.search(r"for items (\d+) and (\d+)", str(error))
+        if pair is None or compare is not kernel:
+            raise
+        raise ValueError(str(error).replace(pair[0], f"for items {pair[1]} and {rows[int(pair[2])]}")) from error
 
 
 def _against(compare: Callable[[Any, Any], NDArray], landmarks: Any, rows: Any) -> NDArray:
