@@ -91,8 +91,13 @@ class Setting:
     @property
     def is_large(self) -> bool:
         """Whether learners have their forms for many items: of large data also where few of its items train."""
-        most = LARGE // 2 if self.problem.is_matrix else LARGE
-        return max(self.n_items, 0.8 * len(self.problem.y)) > most
+        return max(self.n_items, 0.8 * len(self.problem.y)) > (LARGE // 2 if self.problem.is_matrix else LARGE)
+
+    @property
+    def landmarks(self) -> dict[str, Any]:
+        """The parameters of an estimator that works on landmarks where there are very many items, and its seed."""
+        few = max(self.n_items, 0.8 * len(self.problem.y)) > LARGE
+        return {"n_landmarks": self.n_landmarks if few else "auto", "random_state": self.random_state}
 
     @property
     def is_indefinite(self) -> bool:
@@ -295,7 +300,7 @@ def _features(setting: Setting) -> GridSearchCV:
 
 def _krein_ridge(setting: Setting) -> BaseEstimator:
     ridge = setting.choose(KreinRidgeClassifier, KreinRidge)
-    return _steps(setting, ridge("precomputed", random_state=setting.random_state))
+    return _steps(setting, ridge("precomputed", **setting.landmarks))
 
 
 def _krein_machine(setting: Setting) -> GridSearchCV:
@@ -311,7 +316,7 @@ def _krein_machine(setting: Setting) -> GridSearchCV:
 def _stack(setting: Setting) -> BaseEstimator:
     kind = setting.problem.kind if setting.problem.small_is_like else "similarity"
     stack = setting.choose(SimilarityClassifierCV, SimilarityRegressorCV)
-    return stack("precomputed", input=kind, random_state=setting.random_state)
+    return stack("precomputed", input=kind, **setting.landmarks)
 
 
 def _directed_ridge(setting: Setting) -> BaseEstimator:
@@ -328,19 +333,14 @@ def _learned_kernel(setting: Setting) -> Pipeline:
 def _indefinite_ridge(setting: Setting) -> GridSearchCV:
     """Krein ridge with a truncated distance: an indefinite kernel that is linear in pieces."""
     widths = np.array([0.3, 0.7, 1.5]) * setting.problem.n_features
-    ridge = setting.choose(KreinRidgeClassifier, KreinRidge)(**_landmarks(setting))
+    ridge = setting.choose(KreinRidgeClassifier, KreinRidge)(**setting.landmarks)
     return setting.search(_scaled(ridge), {"kernel": [TL1(width) for width in _listed(widths)]})
 
 
 def _gaussian_ridge(setting: Setting) -> GridSearchCV:
     widths = np.array([0.4, 1.0, 2.5] if setting.is_large else [0.4, 0.7, 1.3, 2.2, 4.0])
     kernels = [Gaussian(width) for width in _listed(widths * np.sqrt(setting.problem.n_features))]
-    return setting.search(_scaled(KreinRidgeClassifier(**_landmarks(setting))), {"kernel": kernels})
-
-
-def _landmarks(setting: Setting) -> dict[str, Any]:
-    """The parameters of a Krein ridge: on landmarks for many items."""
-    return {"n_landmarks": setting.n_landmarks if setting.is_large else "auto", "random_state": setting.random_state}
+    return setting.search(_scaled(KreinRidgeClassifier(**setting.landmarks)), {"kernel": kernels})
 
 
 def _local(setting: Setting) -> Pipeline:
