@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mercerless import LABClassifier, LABRegressor, persistence
+from mercerless.selection.lab import Expansion, Rows, with_coefficients
 from mercerless.selection.lab_table import Category, encode_table, fit_encoding, read_columns, training_statistics
 
 QUICK = {"n_support": 20, "kernel": "gaussian", "max_iter": 10, "random_state": 0}
@@ -224,3 +225,13 @@ def test_a_saved_table_model_is_the_same(table, tmp_path, classes):
     again = persistence.load(tmp_path / "model.skops")
     method = "predict_proba" if classes else "predict"
     assert_allclose(getattr(again, method)(X[150:]), getattr(model, method)(X[150:]), rtol=1e-12)
+
+
+def test_a_matrix_that_rounding_made_indefinite_still_factors():
+    # equal but for rounding in single precision, many columns, hardly any ridge
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(30, 3)), 10, axis=0).astype(np.float32)
+    X += 1e-7 * rng.normal(size=X.shape).astype(np.float32)
+    model = Expansion("gaussian", np.arange(300), np.array(1.0), float(np.log(1e-16)), 1.0)
+    fitted = with_coefficients(model, Rows(X, X[:, :1].astype(float)))
+    assert np.isfinite(fitted.predict(X.astype(float), X.astype(float))).all()

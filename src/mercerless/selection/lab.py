@@ -652,11 +652,19 @@ def _ridge_descent(
 
 
 def _ridge_factor(model: Expansion, rows: Rows) -> Any:
-    """The factorization of the matrix of a kernel ridge model with all rows as centers."""
-    K = model.kernel(rows.X, rows.X)
-    A = (K + K.T) / 2 + model.linear_weight * (rows.X @ rows.X.T / rows.X.shape[1] + 1)
+    """The factorization of the matrix of a kernel ridge model with all rows as centers, in double precision.
+
+    A matrix that rounding has made indefinite is shifted until it is not.
+    """
+    X, shift = np.asarray(rows.X, dtype=np.float64), 0.0
+    K = model.kernel(X, X)
+    A = (K + K.T) / 2 + model.linear_weight * (X @ X.T / X.shape[1] + 1)
     A[np.diag_indices(len(A))] += np.exp(model.log_ridge) * noise_variances(rows.weight, len(rows))
-    return cho_factor(A, lower=True, check_finite=False)
+    while True:
+        try:
+            return cho_factor(A + shift * np.eye(len(A)), lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            shift = max(100 * shift, 1e-12 * float(np.trace(A)) / len(A))
 
 
 def _exact_folds(model: Expansion, rows: Rows, folds: Sequence[Split]) -> NDArray:
