@@ -1,5 +1,7 @@
 """Wide machines and trees beside the local forms of LAB: oracles, slopes, weights, whole fits."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -11,9 +13,10 @@ from sklearn.metrics import log_loss
 
 from mercerless import LABClassifier, LABRegressor
 from mercerless.kernels import LocalExponential
-from mercerless.selection.lab import LocalForm, Rows
+from mercerless.selection.lab import LocalForm, Rows, center_count
 from mercerless.selection.lab_members import Trees, Wide, WideLearner, pool_weights, tree_candidate
 from mercerless.selection.lab_outliers import outlier_weights
+from mercerless.selection.scaling import BLOCK_BYTES
 from mercerless.solvers.lab import Moments, moments
 from mercerless.solvers.lab_wide import norm_penalty, slope_map, slopes, solve_logistic, solve_wide
 
@@ -188,3 +191,20 @@ def test_gross_errors_lose_their_weight_and_hard_rows_keep_it():
     clean = LABRegressor(max_iter=20, random_state=0).fit(X[:300], Y[:300, 0])
     assert len(clean.outliers_) == 0
     assert model.score(X[300:], f[300:, 0]) > clean.score(X[300:], f[300:, 0]) - 0.02
+
+
+def test_wide_machines_need_the_memory_they_are_planned_with():
+    assert center_count(1000, 1e12) == 0  # all rows are centers of another candidate
+    assert center_count(1001, 1e12) == 1001 and center_count(10**6, 1e12) == 3000
+    assert center_count(10**6, 1e9) < 1600 and center_count(10**6, 1e7) == 0
+    X, Y, m = RNG.normal(size=(1500, 3)), RNG.normal(size=(1500, 1)), 1200
+    labels = (Y[:, 0] > 0).astype(int)
+    for of_rows in (None, labels):
+        learner = WideLearner(Rows(X, Y), np.arange(1200), np.arange(1200, 1500), True, of_rows, n_centers=m)
+        best = learner.trial(Wide("exponential", np.zeros(3)))
+        tracemalloc.start()
+        kept = [learner.candidate(best) for _ in range(2)]  # as many as a fit has
+        kept[0][0].finish(None)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 100.0 * m**2 + 1.25 * BLOCK_BYTES

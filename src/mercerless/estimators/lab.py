@@ -42,6 +42,7 @@ from mercerless.selection.lab import (
     Settings,
     Support,
     Table,
+    center_count,
     fit_lab,
     learning_blocks,
     learning_rows,
@@ -185,8 +186,9 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         )
         defaults = isinstance(self.n_support, str) and settings.learns_ridge and self.validation_fraction is not None
         all_rows = defaults and 5 <= n <= ALL_ROWS
-        all_members = self._has_defaults
-        return Plan(settings, self.kernel, rows, more, all_rows, self.validation_fraction, d, all_members)
+        members = {"all_members": True, "n_centers": center_count(len(rows), memory_budget())}
+        given = (settings, self.kernel, rows, more, all_rows, self.validation_fraction, d)
+        return Plan(*given, **members) if self._has_defaults else Plan(*given)
 
     def _learn(
         self,
@@ -213,7 +215,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
             return progress.step(info)
 
         classes = None if labels is None else labels[table.merged.first[plan.rows]]
-        extra = partial(extra_candidates, labels=classes) if plan.all_members else None
+        extra = partial(extra_candidates, labels=classes, n_centers=plan.n_centers) if plan.all_members else None
         weigh = None if extra is None or classes is None else partial(_pooled, classes)
         solution = fit_lab(table, plan, labels, random, report, extra, weigh)
         if len(solution.held):

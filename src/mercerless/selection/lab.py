@@ -49,6 +49,8 @@ _ROWS_PER_POINT = 20  # of a support point
 _BANDWIDTHS_PER_ROW = 8  # many features mean many bandwidths, which need more rows
 _LAPLACE_WORK = 1e9  # rows x support points x features above which "auto" leaves out the form without matrix products
 _MORE_BLOCKS = 3
+_WIDE_CENTERS, _FEWEST_CENTERS = 3000, 500
+_WIDE_BYTES = 100.0  # times the square of the centers: about a dozen matrices at once
 _FEWEST_DISTINCT = 10  # with fewer, equal rows are the nature of the data (see `folds`) and are not merged
 _SINGLE = 2**21  # entries times features above which kernels are learned in single precision
 _SHARED_ITERATIONS = 60
@@ -858,7 +860,8 @@ class Plan(NamedTuple):
     all_rows: bool  # whether kernel ridge regression with all rows as centers competes
     validation_fraction: float | None
     n_features: int
-    all_members: bool = False  # whether wide machines and trees compete
+    all_members: bool = False  # whether trees and, from some thousand rows on, wide machines compete
+    n_centers: int = 0  # of wide machines, as many as a quarter of the memory holds
 
     @property
     def work(self) -> int:
@@ -885,9 +888,15 @@ class Plan(NamedTuple):
         """What a fit on n rows needs besides the data; measured, and asserted in the tests."""
         m, d = self.max_support, self.n_features
         learning = len(self.rows) * (4.5 * self.dtype.itemsize * (m + d) + 32 * n_outputs) + 400.0 * m * d
-        others = 40.0 * min(3000, len(self.rows)) ** 2 if self.all_members and not self.all_rows else 0.0
+        others = _WIDE_BYTES * self.n_centers**2 + 16.0 * len(self.rows) * d if self.all_members else 0.0
         learning += (80.0 * n * n if self.all_rows else 0.0) + others
         return learning + 64.0 * n * n_outputs + 1.25 * BLOCK_BYTES
+
+
+def center_count(n: int, budget: float) -> int:
+    """Centers of wide machines for n rows: at most 3000, and no more than a quarter of the memory holds; 0 for none."""
+    most = int(min(_WIDE_CENTERS, n, np.sqrt(budget / 4 / _WIDE_BYTES)))
+    return most if n > ALL_ROWS and most >= _FEWEST_CENTERS else 0
 
 
 def support_size(n_support: Any, n: int) -> int:

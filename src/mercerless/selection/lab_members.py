@@ -20,9 +20,7 @@ from mercerless.selection.scaling import BLOCK_BYTES
 from mercerless.solvers.lab import Moments, moments
 from mercerless.solvers.lab_wide import norm_penalty, slope_map, slopes, solve_logistic, solve_wide
 
-FEWEST_WIDE = 1000  # distinct rows above which wide machines compete; below, all rows are centers anyway
 _FEWEST_TREES = 100
-_CENTERS = 3000
 _TRIAL_CENTERS, _TRIAL_ROWS, _TRIAL_HELD = 1000, 3000, 2000  # on which bandwidth and map are chosen
 _SLOPE_ROWS = 1500
 _RIDGES = np.array([1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
@@ -95,6 +93,7 @@ class WideLearner:
     linear: bool
     labels: NDArray | None = None  # of the rows
     seed: int = 0
+    n_centers: int = 3000
 
     def sums(self, rows: Rows, wide: Wide, S: NDArray) -> Moments:
         """The moments of some rows, block by block."""
@@ -169,7 +168,7 @@ class WideLearner:
 
         With it the expansion without coefficients, and whether they minimize the log-loss.
         """
-        wide, support = best.wide, self._few(self.train, _CENTERS)
+        wide, support = best.wide, self._few(self.train, self.n_centers)
         S, held, judge = self.rows.X[support], self.rows.take(self.valid), self.judge(self.valid)
         sums = self.sums(self.rows.take(self.train), wide, S)
         P = norm_penalty(wide.kernel(S, S), fixed_columns(S[:1], self.linear).shape[1])
@@ -188,7 +187,7 @@ class WideLearner:
 
     def refit(self, model: Expansion, logistic: bool, total: Total | None) -> Expansion:
         """A machine of the same kernel and ridge on all training rows."""
-        model = model._replace(support=self._few(self.train, _CENTERS))
+        model = model._replace(support=self._few(self.train, self.n_centers))
         wide, S = Wide(model.form, model.log_bandwidths, model.projection), self.rows.X[model.support]
         P = norm_penalty(wide.kernel(S, S), fixed_columns(S[:1], self.linear).shape[1])
         sums = self.sums(self.rows, wide, S)
@@ -260,7 +259,7 @@ def wide_candidates(
     """
     n, d = len(learners[0].train), learners[0].rows.X.shape[1]
     starts = shared.get("laplace", next(iter(shared.values())))
-    if "laplace" in shared and n * min(n, _CENTERS) * d <= _LAPLACE_WORK:
+    if "laplace" in shared and n * min(n, everything.n_centers) * d <= _LAPLACE_WORK:
         first = "laplace, many centers"
         trials = [learner.search(Wide("laplace", start)) for learner, start in zip(learners, starts)]
     else:
@@ -427,13 +426,17 @@ def _pool(logs: NDArray, labels: NDArray, weight: NDArray) -> NDArray:
 
 
 def extra_candidates(
-    rows: Rows, folds: Sequence[Split], learners: Mapping[str, LocalLearner], labels: NDArray | None
+    rows: Rows, folds: Sequence[Split], learners: Mapping[str, LocalLearner], *, labels: NDArray | None, n_centers: int
 ) -> dict[str, Extra]:
-    """Everything that competes with the local forms; `labels` are the classes of the rows."""
+    """Everything that competes with the local forms; `labels` are the classes of the rows.
+
+    Without centers there are no wide machines: up to 1000 rows all rows are centers of another candidate anyway.
+    """
     settings = next(iter(learners.values())).settings
     out: dict[str, Extra] = {}
-    if len(rows) > FEWEST_WIDE:
-        wide = [WideLearner(rows, train, valid, settings.linear, labels, settings.seed) for train, valid in folds]
+    if n_centers:
+        options = (settings.linear, labels, settings.seed, n_centers)
+        wide = [WideLearner(rows, train, valid, *options) for train, valid in folds]
         shared = {form: of.shared for form, of in learners.items()}
         every = np.arange(len(rows))
         out |= wide_candidates(wide, shared, replace(wide[0], train=every))
