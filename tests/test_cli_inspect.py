@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from mercerless import AsymmetricRidgeClassifier, SimilarityClassifierCV, UselessModelWarning
+from mercerless import AsymmetricRidgeClassifier, DirectedClassifierCV, SimilarityClassifierCV, UselessModelWarning
 from mercerless.cli import main
 from mercerless.commands.inspect import is_classes
 from mercerless.comparison.problem import make_problem
@@ -94,7 +94,7 @@ def test_asymmetry_is_named_and_measured(gram, capsys):
     assert "symmetrize" in report["use next"]
     np.save("K.npy", np.triu(gram))
     assert main(["inspect", "K.npy"]) == 0
-    assert "AsymmetricRidge" in lines(capsys)["use next"]
+    assert "Directed" in lines(capsys)["use next"]
 
 
 def test_asymmetry_of_rounding_in_float32_is_none(gram, capsys):
@@ -268,6 +268,7 @@ def test_one_rule_for_the_kind(capsys):
             warnings.simplefilter("ignore", UselessModelWarning)
             assert SimilarityClassifierCV("precomputed").fit(matrix, labels).input_ == kind
             assert AsymmetricRidgeClassifier("precomputed").fit(matrix, labels).input_ == kind
+            assert DirectedClassifierCV("precomputed", random_state=0).fit(matrix, labels).input_ == kind
     np.save("matrix.npy", filled)
     assert main(["inspect", "matrix.npy"]) != 0
     assert "say which with --kind='similarity', 'distance' or 'dissimilarity'" in capsys.readouterr().err

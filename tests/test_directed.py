@@ -215,6 +215,12 @@ def test_at_least_as_good_as_the_stack_on_the_mean_and_the_ridge():
         assert means["both"] >= max(means.values()) - 0.02, means
 
 
+def test_a_matrix_of_rank_one_has_rows_of_one_direction_only():
+    x = np.linspace(0.1, 3.0, 30)
+    model = DirectedRegressorCV("precomputed", input="similarity", random_state=0).fit(np.outer(x, x), x)
+    assert_allclose(model.predict(np.outer([0.5, 2.0], x)), [0.5, 2.0], atol=0.05)
+
+
 def test_affinities_of_distances_decay_with_the_median():
     D = np.array([[0.0, 1.0], [3.0, 0.0]])
     assert decay_of(D, "distance") == (0.0, 2.0) and decay_of(D, "similarity") is None

@@ -163,8 +163,8 @@ def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> tuple[str, st
     """Return one concrete suggestion and its reason."""
     classify = matrix.labels is None or is_classes(matrix.labels)
     if directions.norm > 0.1:
-        name = "AsymmetricRidgeClassifier" if classify else "AsymmetricRidge"
-        return f'mercerless.{name}(kernel="precomputed", input="{matrix.kind}")', "it keeps the two directions apart"
+        name = "DirectedClassifierCV" if classify else "DirectedRegressorCV"
+        return f'mercerless.{name}(kernel="precomputed", input="{matrix.kind}")', "it learns from both directions"
     if is_psd:
         model = f'{"SVC" if classify else "SVR"}(kernel="precomputed")'
         if matrix.kind != "similarity":

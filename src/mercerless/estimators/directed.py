@@ -381,7 +381,8 @@ class DirectedClassifierCV(ClassifierMixin, _Directed):
         ndarray of shape (n_samples,)
             Labels.
         """
-        return self.classes_[self._predict(X, diag, reverse).argmax(axis=1)]
+        proba = self._predict(X, diag, reverse)
+        return self.classes_[proba.argmax(axis=1)]
 
 
 class DirectedRegressorCV(RegressorMixin, _Directed):

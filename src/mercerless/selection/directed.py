@@ -35,8 +35,8 @@ from mercerless.selection.similarity import (
 from mercerless.solvers.asymmetric import two_sided_path
 from mercerless.solvers.similarity import kernel_path, neighbor_means, squared_distances
 
-# Relative to the spectral norm of the centered similarities; far smaller ones give chance level on graphs.
-SIDE_PENALTIES = (0.03, 0.1, 0.3, 1.0)
+# Relative to the spectral norm of the centered similarities: large ones for graphs, small ones for smooth kernels.
+SIDE_PENALTIES = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
 SIDES = ("left", "right")
 
 
@@ -170,10 +170,11 @@ class _Products(NamedTuple):
     cosines: NDArray
 
     def kernel(self, kind: str, factor: float) -> NDArray:
-        """What a family is linear in."""
+        """What a family is linear in; all zero where it is constant up to rounding: centering must leave nothing."""
         if kind == "row_profiles":
             return np.exp(-factor * self.squares)
-        return self.inner if kind == "row_features" else self.cosines
+        values = self.inner if kind == "row_features" else self.cosines
+        return values if np.ptp(values) > 1e-10 * np.abs(values).max() else np.zeros_like(values)
 
 
 def _products(members: DirectedMembers, rows: Rows) -> _Products:
