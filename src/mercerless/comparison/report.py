@@ -14,6 +14,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from mercerless._memory import format_bytes
+from mercerless.comparison.items import answer, render_card, render_items
 from mercerless.comparison.learners import MatrixSpectrum
 from mercerless.comparison.negative import negative_sentences
 from mercerless.comparison.schedule import MAX_TEST, N_FOLDS, OF_ITEMS
@@ -46,6 +47,7 @@ def render(comparison: "Comparison", command: str | None = None) -> str:
     """
     sections = [
         _head(comparison),
+        render_items(comparison),
         _recommended(comparison),
         _plot(comparison),
         "" if comparison.setting.spectrum is None else _spectrum(comparison, comparison.setting.spectrum),
@@ -54,6 +56,7 @@ def render(comparison: "Comparison", command: str | None = None) -> str:
         _not_compared(comparison),
         _data(comparison),
         _reproduce(comparison, command or comparison.python_command),
+        render_card(comparison),
     ]
     page = files("mercerless.comparison")
     return Template(page.joinpath("report.html").read_text(encoding="utf-8")).substitute(
@@ -99,7 +102,7 @@ def _head(comparison: "Comparison") -> str:
     if problem.is_classification:
         target = f"{len(np.unique(problem.y))} classes"
     tested = f"each split tested on {MAX_TEST:,} items; " if len(problem.y) > N_FOLDS * MAX_TEST else ""
-    lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in comparison.verdict)
+    lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in (answer(comparison), *comparison.verdict))
     if comparison.interrupted:
         lines += "<p>The run was interrupted: this is what was finished by then.</p>"
     return (

@@ -1,0 +1,410 @@
+"""The items of a comparison: a map of them, what the recommended learner takes for what, and what looks odd."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.preprocessing import StandardScaler
+
+from mercerless._memory import format_bytes
+from mercerless.comparison.schedule import N_FOLDS
+from mercerless.comparison.words import duration, metric_words
+from mercerless.selection.calibration import cross_calibrate
+from mercerless.selection.conformal import OutOfFold
+from mercerless.selection.folds import find_copies
+from mercerless.selection.maps import Map, draw_map
+from mercerless.selection.suspects import (
+    OddPair,
+    Suspects,
+    disagreeing_copies,
+    far_items,
+    most_asymmetric,
+    suspect_labels,
+    suspect_numbers,
+    worst_triangles,
+)
+from mercerless.spectra import as_similarities, symmetrize
+
+if TYPE_CHECKING:
+    from mercerless.comparison.problem import Problem
+    from mercerless.comparison.result import Comparison
+
+#: At most this many items are on the map and in the search for odd pairs.
+MAX_POINTS = 320
+_LISTED = 8
+_MOST_CLASSES = 12  # of a confusion matrix
+_COLORS = 5
+_SIZE = 480
+# circle, square, triangle, diamond, cross: classes can be told apart without their colours
+_SHAPES = (
+    "M{x:.1f} {y:.1f}m-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0 -7.2 0",
+    "M{x:.1f} {y:.1f}m-3.2 -3.2h6.4v6.4h-6.4z",
+    "M{x:.1f} {y:.1f}m0 -4.2l4 7h-8z",
+    "M{x:.1f} {y:.1f}m0 -4.4l4 4.4l-4 4.4l-4 -4.4z",
+    "M{x:.1f} {y:.1f}m-1.3 -4h2.6v2.7h2.7v2.6h-2.7v2.7h-2.6v-2.7h-2.7v-2.6h2.7z",
+)
+
+
+class Predicted(NamedTuple):
+    """Out-of-fold predictions of the recommended learner: items, targets and predictions (classes by number)."""
+
+    rows: NDArray
+    target: NDArray
+    predicted: NDArray
+
+
+def out_of_fold(comparison: Comparison, name: str) -> Predicted:
+    """What a learner predicted for the items of the first repeat's test parts."""
+    first = [split for split in comparison.splits if split[0] == comparison.splits[0][0]]
+    records = [comparison._results[name][split] for split in first]
+    rows = np.concatenate([comparison._tests[split] for split in first])
+    target, predicted = (np.concatenate([getattr(r, part) for r in records]) for part in ("target", "predicted"))
+    return Predicted(rows, target, predicted)
+
+
+def find_suspects(comparison: Comparison) -> Suspects | None:
+    """Items whose label the better half of the learners (at most five) did not predict, calibrated out of fold."""
+    problem = comparison.problem
+    classes = np.unique(problem.y)
+    names = [name for name in comparison.names if name != "dummy"]
+    names = names[: max(1, min(5, (len(names) + 1) // 2))]
+    votes = np.zeros((len(problem.y), len(classes)))
+    for split in comparison.splits:
+        for name in names:
+            votes[comparison._tests[split], comparison._results[name][split].predicted.astype(int)] += 1.0
+    seen = np.flatnonzero(votes.sum(axis=1) > 0.0)
+    if len(seen) < 20 or len(classes) < 2:
+        return None
+    shares = (votes[seen] + 0.5 / len(classes)) / (votes[seen].sum(axis=1, keepdims=True) + 0.5)
+    labels = np.searchsorted(classes, problem.y[seen])
+    proba = cross_calibrate(np.log(shares), labels)
+    return suspect_labels(OutOfFold(seen, proba, labels), classes)
+
+
+def render_items(comparison: Comparison) -> str:
+    """The sections on the items, for the report; nothing where predictions were not kept."""
+    problem = comparison.problem
+    found = out_of_fold(comparison, comparison.recommended)
+    if len(found.target) == 0 or len(found.target) != len(found.rows):
+        return _map_section(problem, None, None)
+    if not problem.is_classification:
+        odd = suspect_numbers(OutOfFold(*found[:1], found.predicted, found.target))
+        marked = [int(item) for item in odd.items[:_LISTED]]
+        listed = [
+            (item, f"{given:.4g}", f"{guess:.4g}", f"{size:.1f} usual errors off")
+            for item, given, guess, size in zip(*(part[:_LISTED] for part in odd))
+        ]
+        told = "Their numbers are more than five usual errors away from what the recommended learner predicts."
+        odd_section = _odd_section(problem, listed, told)
+        return _map_section(problem, found, marked) + _scatter_section(found) + odd_section
+    suspects = find_suspects(comparison)
+    listed, told, marked = [], "", []
+    if suspects is not None and len(suspects.items):
+        marked = [int(item) for item in suspects.items[:_LISTED]]
+        listed = [
+            (item, given, guess, f"{probability:.1%}")
+            for item, given, guess, probability in zip(*(part[:_LISTED] for part in suspects[:4]))
+        ]
+        more = "" if len(suspects.items) <= _LISTED else f" The {_LISTED} most improbable:"
+        told = f"{suspects} Learners that had not seen these items call the given label improbable.{more}"
+    return (
+        _map_section(problem, found, marked) + _confusion_section(found, problem) + _odd_section(problem, listed, told)
+    )
+
+
+def answer(comparison: Comparison) -> str:
+    """What to use and how good it will be, in one sentence."""
+    best = comparison.table[0]
+    low, high = (comparison.format(best[end]) for end in ("low", "high"))
+    return (
+        f"Use {best['title']}: on new items like these expect {metric_words(comparison.metric)} of "
+        f"{comparison.format(best['score'])} (95 % interval {low} to {high})."
+    )
+
+
+def render_card(comparison: Comparison) -> str:
+    """The model card: what the recommended model is, what it learned from, how good it is and where it ends."""
+    problem, best = comparison.problem, comparison.table[0]
+    how = f"{comparison.n_repeats} times {N_FOLDS}-fold cross-validation with the search inside every training part"
+    facts = [
+        ("model", best["title"]),
+        ("learned from", f"{len(problem.y):,} items of {problem.name}, {problem.kind}, {problem.task}"),
+        ("expected", answer(comparison).split(": ", 1)[1].removeprefix("on new items like these expect ").rstrip(".")),
+        ("measured by", how),
+        ("meant for", "new items from where these came from; other items are judged without a word"),
+        ("not known", "how it treats people or groups, and what happens when the data change over time"),
+        ("time and size", f"{duration(best['fit_time'])} to fit, {format_bytes(best['size'])} saved"),
+    ]
+    if problem.groups is None:
+        facts[-2] = (facts[-2][0], facts[-2][1] + "; items were taken to be independent of each other")
+    listed = "".join(f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in facts)
+    return f"<section><h2>Model card</h2><dl>{listed}</dl></section>"
+
+
+def item_names(problem: Problem) -> Sequence[str]:
+    """What items are called: their names, or where they stand, counted from 1."""
+    return problem.ids if problem.ids is not None else [f"item {i + 1}" for i in range(len(problem.y))]
+
+
+def some_items(n: int, wanted: Sequence[int]) -> NDArray:
+    """At most 320 items, evenly spread, with those that are wanted."""
+    return np.union1d(np.linspace(0, n - 1, min(n, MAX_POINTS)).round().astype(int), np.array(wanted, dtype=int))
+
+
+def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> NDArray:
+    """Distances between some items: of a table by its standardized columns, of similarities as they imply them."""
+    if kind == "table":
+        numbers = X if preprocessor is None else clone(preprocessor).fit_transform(X)
+        scaled = StandardScaler().fit_transform(np.nan_to_num(np.asarray(numbers, dtype=float)))
+        return euclidean_distances(scaled[rows])
+    part = symmetrize(np.asarray(X[np.ix_(rows, rows)], dtype=float))
+    if kind in ("distance", "dissimilarity"):
+        part = part - min(0.0, float(part.min()))
+        np.fill_diagonal(part, 0.0)
+        return part
+    K = as_similarities(part, "similarity")
+    squares = np.diagonal(K)[:, None] + np.diagonal(K) - 2.0 * K
+    return np.sqrt(np.maximum(squares, 0.0))
+
+
+# ------------------------------------------------------------------------------------------------------- pictures
+
+
+def _map_section(problem: Problem, found: Predicted | None, marked: Sequence[int] | None) -> str:
+    rows = some_items(len(problem.y), marked or ())
+    D = distances_of(problem.X, problem.kind, rows, problem.preprocessor)
+    guess = None
+    if found is not None:
+        guess = dict(zip(found.rows.tolist(), found.predicted.tolist()))
+    svg = map_svg(draw_map(D), problem.y, item_names(problem), rows, problem.is_classification, guess, marked or ())
+    return f"<section><h2>The items</h2>\n{svg}</section>"
+
+
+def map_svg(
+    drawn: Map, y: NDArray | None, names: Sequence[str], rows: NDArray, classify: bool, guess: dict | None,
+    marked: Sequence[int],
+) -> str:  # fmt: skip
+    """The map as a figure: shapes and colours of classes, or shades of numbers; wrong and suspect items are ringed."""
+    low, high = drawn.points.min(axis=0), drawn.points.max(axis=0)
+    spread = float(np.max(high - low)) or 1.0
+    places = 16.0 + (_SIZE - 32.0) * (drawn.points - (low + high) / 2.0 + spread / 2.0) / spread
+    height = float(np.ptp(places[:, 1])) + 32.0
+    places[:, 1] -= places[:, 1].min() - 16.0
+    classes = np.unique(y) if classify and y is not None else np.zeros(0)
+    ranks = None if y is None or classify else np.argsort(np.argsort(y[rows], kind="stable")) / max(1, len(rows) - 1)
+    marks, wrong = [], False
+    for place, item in enumerate(rows.tolist()):
+        x, top = places[place]
+        code = int(np.searchsorted(classes, y[item])) if len(classes) and y is not None else 0
+        missed = bool(len(classes)) and guess is not None and item in guess and int(guess[item]) != code
+        wrong |= missed
+        style = f'fill="var(--c{code % _COLORS})"'
+        if ranks is not None:
+            style = f'fill="var(--c0)" fill-opacity="{0.12 + 0.88 * ranks[place]:.2f}" stroke="var(--c0)"'
+        title = _title(item, names, y, classes, guess)
+        ring = f'<circle class=miss cx="{x:.1f}" cy="{top:.1f}" r="6.5"/>' if missed else ""
+        if item in marked:
+            ring += f'<circle class=odd cx="{x:.1f}" cy="{top:.1f}" r="9.5"/>'
+        shape = _shape(code).format(x=x, y=top)
+        marks.append(f'<g><title>{escape(title)}</title><path d="{shape}" {style}/>{ring}</g>')
+    caption = _map_caption(drawn, len(rows), None if y is None else len(y), wrong, bool(marked))
+    legend = _legend(classes, y is not None and not classify)
+    return (
+        f'<figure class=map>{legend}<svg viewBox="0 0 {_SIZE} {height:.0f}" role="img" '
+        f'aria-label="Map of {len(rows)} items; near ones are alike">{"".join(marks)}</svg>'
+        f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def _shape(code: int) -> str:
+    """The shape of a class: colours repeat after five, with other shapes."""
+    return _SHAPES[(code + code // _COLORS) % len(_SHAPES)]
+
+
+def _title(item: int, names: Sequence[str], y: NDArray | None, classes: NDArray, guess: dict | None) -> str:
+    words = str(names[item])
+    if y is not None:
+        words += f": {y[item]:.4g}" if y.dtype.kind == "f" and not len(classes) else f": {y[item]}"
+    if guess is not None and item in guess:
+        value = classes[int(guess[item])] if len(classes) else f"{guess[item]:.4g}"
+        words += f", predicted {value}"
+    return words
+
+
+def _map_caption(drawn: Map, n_drawn: int, n: int | None, wrong: bool, marked: bool) -> str:
+    how = (
+        "distances on it are the two largest directions of the distances between the items"
+        if drawn.method == "principal directions"
+        else "only who is near whom means something on it (t-SNE), not how far clusters are apart"
+    )
+    kept = f"{drawn.preserved[drawn.method]:.0%}"
+    part = "" if n is None or n == n_drawn else f"{n_drawn:,} of {n:,} items. "
+    rings = " Thin rings: predicted wrongly by the recommended learner, out of fold." if wrong else ""
+    rings += " Thick rings: listed below as odd." if marked else ""
+    return (
+        f"{part}Items that are alike are near each other: the map keeps {kept} of the ten nearest of everyone; {how}. "
+        f"Point at an item for its name.{rings}"
+    )
+
+
+def _legend(classes: NDArray, numbers: bool) -> str:
+    if numbers:
+        return "<p class=soft>Pale: small numbers; full: large ones.</p>"
+    if len(classes) < 2:
+        return ""
+    entries = "".join(
+        f'<li><svg viewBox="0 0 12 12" aria-hidden=true><path d="{_shape(i).format(x=6, y=6)}" '
+        f'fill="var(--c{i % _COLORS})"/></svg>{escape(str(label))}</li>'
+        for i, label in enumerate(classes[:_MOST_CLASSES])
+    )
+    more = f"<li>and {len(classes) - _MOST_CLASSES} more</li>" if len(classes) > _MOST_CLASSES else ""
+    return f'<ul class="legend shapes">{entries}{more}</ul>'
+
+
+def _confusion_section(found: Predicted, problem: Problem) -> str:
+    classes = np.unique(problem.y)
+    counts = np.zeros((len(classes), len(classes)), dtype=int)
+    np.add.at(counts, (found.target.astype(int), found.predicted.astype(int)), 1)
+    words = f"<p>{escape(hard_classes(counts, classes))}</p>"
+    if len(classes) > _MOST_CLASSES:
+        return f"<section><h2>What is taken for what</h2>\n{words}</section>"
+    totals = np.maximum(counts.sum(axis=1), 1)
+    head = "".join(f"<th scope=col>{escape(str(label))}</th>" for label in classes)
+    body = ""
+    for i, label in enumerate(classes):
+        shares = 100.0 * counts[i] / totals[i]
+        cells = "".join(
+            f'<td style="--share:{share:.0f}%"{" class=right" if i == j else ""}>{count or "&middot;"}</td>'
+            for j, (count, share) in enumerate(zip(counts[i], shares))
+        )
+        body += f"<tr><th scope=row>{escape(str(label))}</th>{cells}<td>{shares[i]:.0f} %</td></tr>"
+    return (
+        f"<section><h2>What is taken for what</h2>\n{words}\n<div class=scroll tabindex=0 role=region "
+        'aria-label="Confusion matrix"><table class=confusion><thead><tr>'
+        f"<th scope=col>given &darr; predicted &rarr;</th>{head}<th scope=col>right</th></tr></thead>"
+        f"<tbody>{body}</tbody></table></div>\n"
+        "<p class=soft>The recommended learner on items it had not seen; rows are the given classes.</p></section>"
+    )
+
+
+def hard_classes(counts: NDArray, classes: NDArray) -> str:
+    """The class that is recognized least, and what it is taken for, in a sentence."""
+    totals = counts.sum(axis=1)
+    recall = np.where(totals > 0, np.diagonal(counts) / np.maximum(totals, 1), np.nan)
+    worst = int(np.nanargmin(recall))
+    if recall[worst] == 1.0:
+        return "Every item was recognized."
+    others = counts[worst].copy()
+    others[worst] = 0
+    rival = int(others.argmax())
+    even = np.nanmax(recall) - recall[worst] < 0.05
+    begin = "No class is much harder than the others" if even else f"The hardest class is {classes[worst]}"
+    what = f"the worst, {classes[worst]}," if even else "its items"
+    taken = f"{others[rival]} of {totals[worst]} are taken for {classes[rival]}"
+    return f"{begin}: {recall[worst]:.0%} of {what} are recognized, and {taken}."
+
+
+def _scatter_section(found: Predicted) -> str:
+    kept = np.linspace(0, len(found.rows) - 1, min(len(found.rows), 600)).round().astype(int)
+    truth, guess = found.target[kept].astype(float), found.predicted[kept].astype(float)
+    low, high = float(min(truth.min(), guess.min())), float(max(truth.max(), guess.max()))
+    unit, left = (_SIZE - 60.0) / ((high - low) or 1.0), 48.0
+    dots = "".join(
+        f'<circle cx="{left + (t - low) * unit:.1f}" cy="{_SIZE - 36 - (g - low) * unit:.1f}" r="3"/>'
+        for t, g in zip(truth, guess)
+    )
+    bottom, right = _SIZE - 36.0, left + (high - low) * unit
+    texts = (
+        f'<text x="{left}" y="{_SIZE - 18}">{low:.4g}</text>'
+        f'<text x="{right:.0f}" y="{_SIZE - 18}" text-anchor=end>{high:.4g}</text>'
+        f'<text x="{(left + right) / 2:.0f}" y="{_SIZE - 4}" text-anchor=middle>given</text>'
+        f'<text x="{left - 6}" y="{bottom:.0f}" text-anchor=end>{low:.4g}</text>'
+        f'<text x="{left - 6}" y="{bottom - (high - low) * unit + 8:.0f}" text-anchor=end>{high:.4g}</text>'
+    )
+    errors = np.abs(found.target - found.predicted)
+    half, most = np.quantile(errors, [0.5, 0.9])
+    return (
+        "<section><h2>Predicted and given</h2>\n"
+        f"<p>Half of the predictions are within {half:.3g} of the given number, nine of ten within {most:.3g}.</p>\n"
+        f'<figure class=map><svg viewBox="0 0 {_SIZE} {_SIZE}" role="img" aria-label="Predicted against given numbers">'
+        f'<path d="M{left} {bottom}L{right:.1f} {bottom - (right - left):.1f}" stroke="var(--soft)" fill="none" '
+        f'stroke-dasharray="4 4"/><g fill="var(--c0)" fill-opacity=".6">{dots}</g>{texts}</svg>'
+        "<figcaption>The recommended learner on items it had not seen; upwards what it predicted. On the dashed line "
+        "both are equal.</figcaption></figure></section>"
+    )
+
+
+# ---------------------------------------------------------------------------------------------------- what is odd
+
+
+def _odd_section(problem: Problem, listed: list[tuple], told: str) -> str:
+    names = item_names(problem)
+    parts = []
+    if listed:
+        last = "probability of the given" if problem.is_classification else "distance"
+        head = "".join(f"<th scope=col>{name}</th>" for name in ("item", "given", "looks like", last))
+        rows = "".join(
+            f"<tr><th scope=row>{escape(str(names[item]))}</th>"
+            + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
+            + "</tr>"
+            for item, *cells in listed
+        )
+        parts.append(
+            f'<p>{escape(told)}</p><div class=scroll tabindex=0 role=region aria-label="Odd items"><table><thead><tr>'
+            f"{head}</tr></thead><tbody>{rows}</tbody></table></div>"
+        )
+    copies = find_copies(problem.X if problem.is_matrix else problem.numbered, precomputed=problem.is_matrix)
+    if problem.is_classification:
+        parts += [f"<p>{escape(line)}</p>" for line in copy_sentences(copies, problem.y, names)]
+    parts += [f"<p>{escape(line)}</p>" for line in odd_sentences(problem.X, problem.kind, names, problem.preprocessor)]
+    if not parts:
+        return ""
+    return f"<section><h2>Worth a look</h2>\n{''.join(parts)}</section>"
+
+
+def copy_sentences(copies: NDArray, labels: NDArray, names: Sequence[str]) -> list[str]:
+    """Equal items with different labels, in words."""
+    groups = disagreeing_copies(copies, labels)
+    if not groups:
+        return []
+    shown = "; ".join(", ".join(f"{names[i]} ({labels[i]})" for i in group[:4]) for group in groups[:3])
+    more = " and others" if len(groups) > 3 else ""
+    sets = "set of equal items has" if len(groups) == 1 else "sets of equal items have"
+    return [f"{len(groups)} {sets} different labels: {shown}{more}."]
+
+
+def odd_sentences(X: Any, kind: str, names: Sequence[str], preprocessor: Any = None) -> list[str]:
+    """Items far from all others, and pairs that break symmetry or the triangle most, in words."""
+    rows = some_items(len(X), ())
+    D, lines = distances_of(X, kind, rows, preprocessor), []
+    far = far_items(D)
+    if len(far):
+        shown = ", ".join(str(names[rows[i]]) for i in far[:5])
+        plural = "s are" if len(far) > 1 else " is"
+        lines.append(f"{len(far)} item{plural} far from all others: {shown}{' and more' if len(far) > 5 else ''}.")
+    if kind == "table":
+        return lines
+    part = np.asarray(X[np.ix_(rows, rows)], dtype=float)
+    if pairs := most_asymmetric(part, 3):
+        lines.append(f"The two directions differ most for {_pairs(pairs, rows, names)}.")
+    if kind == "distance" and (pairs := worst_triangles(D, 3)):
+        lines.append(
+            f"The triangle inequality is broken most by {_pairs(pairs, rows, names)}: they are farther apart than a "
+            "way through the item named last."
+        )
+    return lines
+
+
+def _pairs(pairs: Sequence[OddPair], rows: NDArray, names: Sequence[str]) -> str:
+    return "; ".join(
+        f"{names[rows[pair.first]]} and {names[rows[pair.second]]} (by {pair.amount:.1%} of the largest entry"
+        + ("" if pair.through is None else f", through {names[rows[pair.through]]}")
+        + ")"
+        for pair in pairs
+    )
