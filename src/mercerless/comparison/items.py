@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercerless._memory import format_bytes
 from mercerless.comparison.schedule import N_FOLDS
-from mercerless.comparison.words import duration, metric_words
+from mercerless.comparison.words import duration, format_score, metric_words
 from mercerless.selection.calibration import cross_calibrate
 from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.folds import find_copies
@@ -121,11 +121,9 @@ def render_items(comparison: Comparison) -> str:
 def answer(comparison: Comparison) -> str:
     """What to use and how good it will be, in one sentence."""
     best = comparison.table[0]
-    low, high = (comparison.format(best[end]) for end in ("low", "high"))
-    return (
-        f"Use {best['title']}: on new items like these expect {metric_words(comparison.metric)} of "
-        f"{comparison.format(best['score'])} (95 % interval {low} to {high})."
-    )
+    score, low, high = (format_score(comparison.metric, best[name]) for name in ("score", "low", "high"))
+    expected = f"{metric_words(comparison.metric)} of {score} (95 % interval {low} to {high})"
+    return f"Use {best['title']}: on new items like these expect {expected}."
 
 
 def render_card(comparison: Comparison) -> str:

@@ -1,0 +1,97 @@
+"""The items in the report: suspects, confusion, map, odd pairs, for labels and for numbers."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from mercerless import compare
+from mercerless.comparison import items
+from mercerless.datasets import load_digit_shapes
+
+
+@pytest.fixture(scope="module")
+def shapes():
+    data = load_digit_shapes(120)
+    y = np.array([f"<{label}>" for label in data.target])  # names from outside are escaped
+    y[[3, 40]] = [y[0], y[1]] if y[0] != y[3] else [y[1], y[0]]
+    learners = ["dummy", "neighbors", "features"]
+    return compare(data.D, y, learners=learners, repeats=1, curves=False, name="shapes")
+
+
+class Checked(HTMLParser):
+    """Counts what is opened and closed."""
+
+    def __init__(self):
+        super().__init__()
+        self.titles, self.depth = 0, 0
+
+    def handle_starttag(self, tag, attrs):
+        self.titles += tag == "title"
+        self.depth += tag in ("section", "figure", "svg", "g", "table", "div")
+
+    def handle_endtag(self, tag):
+        self.depth -= tag in ("section", "figure", "svg", "g", "table", "div")
+
+
+def test_the_page_begins_with_the_answer_and_ends_with_the_card(shapes, tmp_path):
+    shapes.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    order = [
+        "Use Nearest",
+        "The items",
+        "What is taken for what",
+        "Worth a look",
+        "Use this",
+        "All numbers",
+        "Model card",
+    ]
+    places = [page.index(words) for words in order if words != "Use Nearest"]
+    assert places == sorted(places) and "on new items like these expect accuracy of" in page[: places[0]]
+    assert "<script" not in page and "<0>" not in page and "&lt;0&gt;" in page
+
+
+def test_sections_are_whole_and_every_item_has_a_title(shapes):
+    checked = Checked()
+    checked.feed(items.render_items(shapes))
+    assert checked.depth == 0 and checked.titles == 120
+
+
+def test_planted_labels_are_listed(shapes):
+    found = items.find_suspects(shapes)
+    assert {3, 40} & set(found.items.tolist()) and found.false_alarms <= 0.05
+    counts = np.array([[8, 2], [0, 9]])
+    assert items.hard_classes(counts, np.array(["a", "b"])).startswith("The hardest class is a: 80%")
+    assert items.hard_classes(np.diag([3, 4]), np.array(["a", "b"])) == "Every item was recognized."
+
+
+def test_numbers_have_a_scatter_and_odd_ones(tmp_path):
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(60, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    y[9] += 40.0
+    page = items.render_items(compare(X, y, learners=["dummy", "linear"], repeats=1, curves=False))
+    assert "Predicted and given" in page and "item 10" in page.split("Worth a look")[1]
+
+
+def test_classes_have_shapes_and_colours_of_their_own():
+    drawn = {(items._shape(code), code % 5) for code in range(25)}
+    assert len(drawn) == 25
+
+
+def test_odd_sentences_name_pairs_and_far_items():
+    rng = np.random.RandomState(0)
+    P = np.vstack([rng.normal(size=(30, 2)), [[90.0, 0.0]]])
+    D = np.sqrt(((P[:, None] - P) ** 2).sum(2))
+    names = [f"n{i}" for i in range(31)]
+    assert items.odd_sentences(D, "distance", names) == ["1 item is far from all others: n30."]
+    D[2, 5] = D[5, 2] = 200.0
+    D[7, 8] += 1.0
+    said = " ".join(items.odd_sentences(D, "distance", names))
+    assert "differ most for n7 and n8" in said and re.search(
+        r"broken most by n2 and n5 \(by [\d.]+% .*through n\d+", said
+    )
+    assert items.copy_sentences(np.array([0, 0, 1]), np.array(["a", "b", "a"]), names) == [
+        "1 set of equal items has different labels: n0 (a), n1 (b)."
+    ]
