@@ -141,3 +141,11 @@ def test_mixture_minimizes_the_pulled_brier_score():
     assert found.weights.argmax() == 1 and found.temperature > 1.0
     np.testing.assert_allclose(found(P), found.out_of_fold)
     assert found.scores["stack"]["accuracy"] == pytest.approx(np.mean(found(P).argmax(1) == Y.argmax(1)))
+
+
+def test_the_display_draws_the_similarities(model):
+    pytest.importorskip("matplotlib")
+    from mercerless.inspection import StackDisplay
+
+    display = StackDisplay.from_estimator(model)
+    assert [label.get_text() for label in display.axes_[0].get_yticklabels()] == ["first", "second", "noise", "sum"]
