@@ -6,6 +6,7 @@ import shutil
 import struct
 import subprocess
 import zlib
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 
@@ -39,6 +40,13 @@ def reports(tmp_path_factory):
     matrix.reasons["features"] = HOSTILE
     matrix.learners.append(next(own for own in LEARNERS if own.name == "features"))
     return {"matrix": matrix, "table": table}
+
+
+def test_splits_that_were_not_finished_are_said(reports):
+    whole = reports["matrix"]
+    part = replace(whole, records=[record for record in whole.records if record.task.fold != 4])
+    assert "on the same 5 splits (1 &times; 5-fold)" in render(whole)
+    assert "on the same 4 splits (of 1 &times; 5-fold)" in render(part)
 
 
 class Page(HTMLParser):

@@ -108,10 +108,17 @@ def _head(comparison: "Comparison") -> str:
     return (
         f"<header><h1>{escape(problem.name)}</h1>\n<p class=soft>{escape(what)}, {escape(target)}. "
         f"{len(comparison.names)} learners on the same {len(comparison.splits)} splits "
-        f"({comparison.n_repeats} &times; {N_FOLDS}-fold), each searching its own parameters inside every training "
+        f"({_folds(comparison)}), each searching its own parameters inside every training "
         f"part; {tested}{escape(duration(comparison.elapsed))} in all.</p></header>\n"
         f'<section class=verdict aria-label="Verdict">{lines}</section>'
     )
+
+
+def _folds(comparison: "Comparison") -> str:
+    """How many repeats of how many folds the splits are; with a word where some are missing."""
+    repeats = len({repeat for repeat, _ in comparison.splits})
+    part = "" if len(comparison.splits) == N_FOLDS * repeats else "of "
+    return f"{part}{repeats} &times; {N_FOLDS}-fold"
 
 
 def _recommended(comparison: "Comparison") -> str:
