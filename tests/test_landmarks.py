@@ -11,7 +11,7 @@ from sklearn.model_selection import cross_val_score
 from mercerless import SimilarityClassifierCV, SimilarityRegressorCV, config_context
 from mercerless.estimators import similarity as estimators
 from mercerless.estimators.comparisons import find_rows
-from mercerless.kernels import TL1, PairFunction
+from mercerless.kernels import TL1, MatrixFunction, PairFunction
 from mercerless.lowrank import Landmarks
 from mercerless.selection import landmarks as few
 from mercerless.selection.landmarks import Rows, fit_frame, landmark_scores, pursue_landmarks
@@ -300,6 +300,7 @@ def test_rectangles_cross_validate(data, distances, columns):
 # ---- streams ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_dask_arrays_and_memory_maps_give_the_same_model(data, distances, columns, model, tmp_path, monkeypatch):
     da = pytest.importorskip("dask.array")
     X, y = data
@@ -330,6 +331,7 @@ def test_many_rows_are_judged_by_some(data, distances, columns, model, monkeypat
 # ---- automatic, sparse, told ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_auto_turns_to_landmarks_and_says_so(data, monkeypatch):
     X, y = data
     auto = SimilarityClassifierCV(TL1(9.0), random_state=0)
@@ -349,6 +351,7 @@ def test_auto_turns_to_landmarks_and_says_so(data, monkeypatch):
     assert warnings_of.number == 30
 
 
+@pytest.mark.slow
 def test_sparsify_keeps_few_items(data, distances):
     X, y = data
     for kernel, rows, new in (("precomputed", distances[:N, :N], distances[N:, :N]), (TL1(9.0), X[:N], X[N:])):
@@ -361,6 +364,7 @@ def test_sparsify_keeps_few_items(data, distances):
     assert small.predict(X[N:]).shape == (40,)
 
 
+@pytest.mark.slow
 def test_numbers_and_what_more_landmarks_bring(data):
     X = data[0]
     y = np.sin(X[:, 0]) + X[:, 1]
@@ -389,3 +393,23 @@ def test_a_pair_function_object_is_not_tried_on_pairs(data):
     function = Counted()
     SimilarityClassifierCV(PairFunction(function), n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
     assert function.calls == N * M
+
+
+def test_saved_models_and_prediction_sets(data, distances, columns, model, tmp_path):
+    pytest.importorskip("skops")
+    from mercerless import persistence
+
+    persistence.save(model, tmp_path / "model.skops")
+    again, new = persistence.load(tmp_path / "model.skops"), distances[N:, columns]
+    np.testing.assert_array_equal(again.predict_proba(new), model.predict_proba(new))
+    sets = model.predict_set(new, 0.9)
+    assert sets.shape == (40, 3) and sets[np.arange(40), data[1][N:]].mean() > 0.75
+
+
+def test_a_function_of_two_lists_compares_with_landmarks(data):
+    X, y = data
+    direct = SimilarityClassifierCV(lambda a, b: float(np.abs(a - b).sum()), n_landmarks=M, random_state=0)
+    lists = MatrixFunction(lambda A, B: np.array([[float(np.abs(a - b).sum()) for b in B] for a in A]))
+    found = SimilarityClassifierCV(lists, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+    expected = direct.fit(list(X[:N]), y[:N]).predict_proba(list(X[N:]))
+    np.testing.assert_allclose(found.predict_proba(list(X[N:])), expected, atol=1e-10)

@@ -68,6 +68,7 @@ def test_a_list_equals_a_dict_in_any_order(data, model):
     assert names == ["first", "second", "noise"]
 
 
+@pytest.mark.slow
 def test_kernels_and_functions_of_the_same_items(data):
     X, y, _ = data
     kernels = {"tl1": TL1(9.0), "gaussian": Gaussian(2.0), "function": lambda a, b: float(np.abs(a - b).max())}
@@ -82,6 +83,7 @@ def test_kernels_and_functions_of_the_same_items(data):
     assert scores.mean() > 0.5
 
 
+@pytest.mark.slow
 def test_numbers_and_landmarks(data):
     X, _, matrices = data
     y = X[:, 0] + X[:, 4]
