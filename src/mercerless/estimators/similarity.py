@@ -54,7 +54,7 @@ from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.folds import fold_numbers, splits_of
-from mercerless.selection.landmarks import LandmarkStack, fit_landmark_stack
+from mercerless.selection.landmarks import LandmarkStack, fit_landmark_stack, landmark_need
 from mercerless.selection.reasons import Explained, stack_shares
 from mercerless.selection.similarity import Average, Block, Stack, fit_stack, important_items
 from mercerless.solvers.similarity import SparseMachine, sparse_machine
@@ -226,7 +226,7 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
         if n > _ALL_ITEMS:
             return f"the stack on all comparisons is for up to {_ALL_ITEMS} items"
         need, budget = self._full_need(n), memory_budget()
-        if need > budget >= 200.0 * _AUTO_LANDMARKS * min(n, _AUTO_LANDMARKS):
+        if need > budget >= landmark_need(n, min(_AUTO_LANDMARKS, max(1, n // 3))):
             return f"all comparisons would need {format_bytes(need)} of memory and the budget is {format_bytes(budget)}"
         if isinstance(kernel, (PairFunction, MatrixFunction)) and n > 2 * _AUTO_LANDMARKS:
             start = time.perf_counter()

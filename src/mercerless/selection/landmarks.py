@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dpstrf
 from sklearn.utils import check_random_state
 
 from mercerless._blocks import reduce_rows, take_rows
-from mercerless._memory import check_memory, row_blocks
+from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless.selection.folds import splits_of
 from mercerless.selection.similarity import (
     CLASS_NEIGHBORS,
@@ -47,6 +47,8 @@ WIDTHS = {
 }
 POINTS = ("profiles", "similarity_profiles", "embedding")  # Gaussians at some of the rows
 _NEGLIGIBLE = 1e-2  # eigenvalues of the landmarks' matrix, relative to the largest, that are not inverted
+_FOLD_BYTES = 88.0  # for a number in the sums of five folds, twice, and of all rows
+_JUDGED_BYTES = 6000.0  # for an out-of-fold prediction by a hundred settings, with the work space of their calibration
 _RESIDUAL = 1e-8  # of a Gaussian's own value 1, by which some of its rows may fail to span the others
 
 
@@ -448,13 +450,19 @@ class _Problem(NamedTuple):
 
 
 def n_points(n: int) -> int:
-    """At how many rows Gaussians are placed: all of few, so that nothing is lost; 500 of many."""
-    return min(n, 1000 if n <= 3000 else 500)
+    """At how many rows Gaussians are placed: all of few, so that nothing is lost, 500 of many, or what fits."""
+    return min(n, 1000 if n <= 3000 else 500, max(20, int(np.sqrt(memory_budget() / 2 / (9 * _FOLD_BYTES)))))
+
+
+def landmark_need(n: int, m: int) -> float:
+    """Bytes for the sums of five folds with m landmarks: of six views of these and nine of Gaussians at points."""
+    return _FOLD_BYTES * (6 * m**2 + 9 * n_points(n) ** 2)
 
 
 def n_judged(n: int, n_outputs: int) -> int:
-    """How many rows have out-of-fold predictions: as many as decide, and as their scores fit in some 100 MB."""
-    return min(n, max(6_000, min(20_000, 100_000 // n_outputs)))
+    """How many rows have out-of-fold predictions: as many as decide, and as their scores fit in the memory."""
+    most = max(6_000, min(20_000, 100_000 // n_outputs))
+    return min(n, most, max(500, int(memory_budget() // (_JUDGED_BYTES * n_outputs))))
 
 
 def fit_landmark_stack(
