@@ -14,7 +14,7 @@ from sklearn.metrics import log_loss
 from mercerless import LABClassifier, LABRegressor
 from mercerless.kernels import LocalExponential
 from mercerless.selection.lab import LocalForm, Rows, center_count
-from mercerless.selection.lab_members import Trees, Wide, WideLearner, pool_weights, tree_candidate
+from mercerless.selection.lab_members import Labeled, Trees, Wide, WideLearner, pool_weights, tree_candidate
 from mercerless.selection.lab_outliers import outlier_weights
 from mercerless.selection.scaling import BLOCK_BYTES
 from mercerless.solvers.lab import Moments, moments
@@ -117,6 +117,19 @@ def test_trees_do_not_see_the_rows_they_are_judged_on():
     held = np.concatenate([valid for _, valid in folds])
     assert np.mean((found.predictions - Y[held]) ** 2) > 0.9 * np.var(Y[held])
     assert tree_candidate(Rows(X, Y), folds, (np.arange(300) >= 200).astype(int), seed=0) is None
+    wide = Rows(np.zeros((3000, 3000), dtype=np.float32), np.zeros((3000, 10)))
+    assert tree_candidate(wide, folds[:1], None, seed=0) is None  # would take too long
+
+
+def test_trees_learn_from_all_rows_of_larger_data():
+    X = RNG.uniform(size=(2000, 2))
+    Y = np.sign(X[:, :1] - 0.5) * np.sign(X[:, 1:] - 0.5) + 0.3 * RNG.normal(size=(2000, 1))
+    rows, folds = Rows(X[:300], Y[:300]), [(np.arange(200), np.arange(200, 300))]
+    few = tree_candidate(rows, folds, None, seed=0)
+    more = tree_candidate(rows, folds, None, seed=0, further=Labeled(Rows(X[300:], Y[300:]), None))
+    few_error, error = (np.mean((c.predictions - Y[200:300]) ** 2) for c in (few, more))
+    assert error < few_error
+    assert_allclose(more.finish(None)(X[200:300]), more.predictions)
 
 
 def test_a_learned_map_finds_the_direction():

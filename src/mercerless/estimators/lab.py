@@ -42,6 +42,7 @@ from mercerless.selection.lab import (
     Settings,
     Support,
     Table,
+    boosting_rows,
     center_count,
     fit_lab,
     learning_blocks,
@@ -186,9 +187,14 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         )
         defaults = isinstance(self.n_support, str) and settings.learns_ridge and self.validation_fraction is not None
         all_rows = defaults and 5 <= n <= ALL_ROWS
-        members = {"all_members": True, "n_centers": center_count(len(rows), memory_budget())}
-        given = (settings, self.kernel, rows, more, all_rows, self.validation_fraction, d)
-        return Plan(*given, **members) if self._has_defaults else Plan(*given)
+        plan = Plan(settings, self.kernel, rows, more, all_rows, self.validation_fraction, d)
+        if not self._has_defaults:
+            return plan
+        sizes = {
+            "n_centers": center_count(len(rows), memory_budget()),
+            "n_boosting": boosting_rows(n, d, memory_budget()),
+        }
+        return plan._replace(all_members=True, **sizes)
 
     def _learn(
         self,
@@ -214,9 +220,10 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
             n_iter += 1
             return progress.step(info)
 
-        classes = None if labels is None else labels[table.merged.first[plan.rows]]
-        extra = partial(extra_candidates, labels=classes, n_centers=plan.n_centers) if plan.all_members else None
-        weigh = None if extra is None or classes is None else partial(_pooled, classes)
+        classes, extra = None if labels is None else labels[table.merged.first], None
+        if plan.all_members:
+            extra = partial(extra_candidates, numbers=plan.rows, labels=classes, n_centers=plan.n_centers)
+        weigh = None if extra is None or classes is None else partial(_pooled, classes[plan.rows])
         solution = fit_lab(table, plan, labels, random, report, extra, weigh)
         if len(solution.held):
             truth, weight = table.merged.Y[solution.held], table.merged.weights(solution.copy_correlation)

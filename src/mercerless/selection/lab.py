@@ -13,7 +13,7 @@ from scipy.optimize import minimize
 from sklearn.base import BaseEstimator
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
-from mercerless._blocks import reduce_rows, take_rows
+from mercerless._blocks import is_dask, reduce_rows, take_rows
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.selection.averaging import combine
 from mercerless.selection.copies import MergedRows, merge_copies
@@ -50,6 +50,7 @@ _BANDWIDTHS_PER_ROW = 8  # many features mean many bandwidths, which need more r
 _LAPLACE_WORK = 1e9  # rows x support points x features above which "auto" leaves out the form without matrix products
 _MORE_BLOCKS = 3
 _WIDE_CENTERS, _FEWEST_CENTERS = 3000, 500
+_TREE_ROWS, _TREE_BYTES = 200_000, 20.0  # at most so many rows; bytes per value: in single and double precision, bins
 _WIDE_BYTES = 100.0  # times the square of the centers: about a dozen matrices at once
 _FEWEST_DISTINCT = 10  # with fewer, equal rows are the nature of the data (see `folds`) and are not merged
 _SINGLE = 2**21  # entries times features above which kernels are learned in single precision
@@ -862,6 +863,7 @@ class Plan(NamedTuple):
     n_features: int
     all_members: bool = False  # whether trees and, from some thousand rows on, wide machines compete
     n_centers: int = 0  # of wide machines, as many as a quarter of the memory holds
+    n_boosting: int = 0  # rows from which trees are learned, likewise
 
     @property
     def work(self) -> int:
@@ -888,7 +890,7 @@ class Plan(NamedTuple):
         """What a fit on n rows needs besides the data; measured, and asserted in the tests."""
         m, d = self.max_support, self.n_features
         learning = len(self.rows) * (4.5 * self.dtype.itemsize * (m + d) + 32 * n_outputs) + 400.0 * m * d
-        others = _WIDE_BYTES * self.n_centers**2 + 16.0 * len(self.rows) * d if self.all_members else 0.0
+        others = _WIDE_BYTES * self.n_centers**2 + _TREE_BYTES * self.n_boosting * d if self.all_members else 0.0
         learning += (80.0 * n * n if self.all_rows else 0.0) + others
         return learning + 64.0 * n * n_outputs + 1.25 * BLOCK_BYTES
 
@@ -897,6 +899,11 @@ def center_count(n: int, budget: float) -> int:
     """Centers of wide machines for n rows: at most 3000, and no more than a quarter of the memory holds; 0 for none."""
     most = int(min(_WIDE_CENTERS, n, np.sqrt(budget / 4 / _WIDE_BYTES)))
     return most if n > ALL_ROWS and most >= _FEWEST_CENTERS else 0
+
+
+def boosting_rows(n: int, d: int, budget: float) -> int:
+    """Rows from which trees are learned: at most 200,000, and no more than a quarter of the memory holds."""
+    return int(min(n, _TREE_ROWS, budget / 4 / (_TREE_BYTES * d)))
 
 
 def support_size(n_support: Any, n: int) -> int:
@@ -944,10 +951,14 @@ def fit_lab(
     scaled = replace(scaled, weight=table.merged.weights(correlation))
     rows = replace(rows, weight=scaled.weights(plan.rows))
     folds = _split(table, plan, rows, labels, random)
-    more = plan.more
+    more, rest = plan.more, np.setdiff1d(np.arange(table.shape[0]), plan.rows)
     if table.groups is not None and len(folds) == 1:  # further rows must not know the held-out groups
         held = table.groups[plan.rows[folds[0][1]]]
-        more = [block[~np.isin(table.groups[block], held)] for block in more]
+        more, (rest,) = ([block[~np.isin(table.groups[block], held)] for block in blocks] for blocks in (more, [rest]))
+    room = plan.n_boosting - len(plan.rows)
+    if extra is not None and len(rest) and room > 0 and not is_dask(table.X):
+        rest = rest if len(rest) <= room else np.sort(random.permutation(rest)[:room])
+        extra = partial(extra, further=partial(_numbered_rows, scaled, rest))
     blend = blend_forms(
         plan.forms,
         rows,
@@ -968,6 +979,10 @@ def fit_lab(
     blend = blend._replace(curves=curves, errors=errors)
     forms = [_fitted_form(table, plan, rows, scaled.scaling, expansion) for expansion in blend.expansions]
     return LABSolution(forms, blend, held, correlation)
+
+
+def _numbered_rows(scaled: ScaledTable, numbers: NDArray) -> tuple[Rows, NDArray]:
+    return scaled.rows(numbers), numbers
 
 
 def _fitted_form(table: Table, plan: Plan, rows: Rows, scaling: FeatureScaling, e: Any) -> Any:

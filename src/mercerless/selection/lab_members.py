@@ -1,6 +1,6 @@
 """What competes with the local forms of LAB from some thousand rows on: wide kernel machines, and boosted trees."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -28,7 +28,7 @@ _ROUNDS = 2
 _LOGISTIC_FACTORS = (1.0, 0.3, 0.1, 0.03)  # of the ridge of least squares
 _LAPLACE_WORK = 2e9  # rows x centers x features
 _BOOSTING = {"learning_rate": 0.06, "l2_regularization": 1.0, "early_stopping": False}
-_BOOSTING_WORK = 4e7  # rows x classes x iterations at most
+_BOOSTING_WORK, _BOOSTING_CELLS = 4e7, 1e9  # rows x classes x iterations at most, and times the features
 _BOOSTING_STEP = 50
 _SMALLEST_SHARE = 0.1
 
@@ -332,8 +332,31 @@ def _all_classes(scores: NDArray, classes: NDArray, n_functions: int) -> NDArray
     return out
 
 
-def boost(rows: Rows, labels: NDArray | None, n_iter: int, seed: int, models: Sequence[Any] | None = None) -> list:
+class Labeled(NamedTuple):
+    """Rows and, for classification, their classes."""
+
+    rows: Rows
+    labels: NDArray | None
+
+    def take(self, numbers: NDArray) -> "Labeled":
+        return Labeled(self.rows.take(numbers), None if self.labels is None else self.labels[numbers])
+
+    def joined(self, other: "Labeled | None") -> "Labeled":
+        """With the rows of another."""
+        if other is None:
+            return self
+        a, b = self.rows, other.rows
+        weight = None if a.weight is None or b.weight is None else np.concatenate([a.weight, b.weight])
+        labels = None if self.labels is None or other.labels is None else np.concatenate([self.labels, other.labels])
+        return Labeled(Rows(np.vstack([a.X, b.X]), np.vstack([a.Y, b.Y]), weight), labels)
+
+    def judge(self, predictions: NDArray) -> float:
+        return Judge(self.rows.Y, self.rows.weight, self.labels)(predictions)
+
+
+def boost(given: Labeled, n_iter: int, seed: int, models: Sequence[Any] | None = None) -> list:
     """Boosted trees with so many iterations, continued where models are given."""
+    rows, labels = given
     kind = HistGradientBoostingRegressor if labels is None else HistGradientBoostingClassifier
     targets = rows.Y.T if labels is None else [labels]
     leaf = 20 if len(rows) >= 2000 else 10
@@ -353,36 +376,50 @@ def _stages(models: Sequence[Any], X: NDArray, n_functions: int) -> list[NDArray
     return [np.stack(stage, axis=1) for stage in zip(*columns)]
 
 
-def tree_candidate(rows: Rows, folds: Sequence[Split], labels: NDArray | None, seed: int) -> Extra | None:
-    """Boosted trees whose number of iterations is chosen on the held-out rows; None where a fold has one class."""
-    q = rows.Y.shape[1]
-    held = np.concatenate([valid for _, valid in folds])
-    part = rows.take(held)
-    judge = Judge(part.Y, part.weight, None if labels is None else labels[held])
-    if labels is not None and any(len(np.unique(labels[train])) < 2 for train, _ in folds):
+def tree_candidate(
+    rows: Rows, folds: Sequence[Split], labels: NDArray | None, seed: int, further: Labeled | None = None
+) -> Extra | None:
+    """Boosted trees whose number of iterations is chosen on the held-out rows.
+
+    `further` are more rows to learn from, beside those of one hold-out: the trees are then not fitted again. None where
+    a fold has one class, or many features and classes would take too long.
+    """
+    q, every = rows.Y.shape[1], Labeled(rows, labels)
+    most = _most_iterations(rows, further, q)
+    if most == 0 or any(len(np.unique(every.take(train).labels)) < 2 for train, _ in folds if labels is not None):
         return None
-    most = int(np.clip(_BOOSTING_WORK / (len(rows) * q), 60, 600)) // 10 * 10
-    n_iter, stages = 0, []
+    n_iter, stages, models = 0, [], None
     for number, (train, valid) in enumerate(folds):
-        models, of_train = None, None if labels is None else labels[train]
+        part, held = every.take(train).joined(further), every.take(valid)
+        models = None if number == 0 else boost(part, n_iter, seed)
         while number == 0 and n_iter < most:
             n_iter = min(most, n_iter + _BOOSTING_STEP)
-            models = boost(rows.take(train), of_train, n_iter, seed, models)
-            first = rows.take(valid)
-            loss = Judge(first.Y, first.weight, None if labels is None else labels[valid])
-            losses = [loss(p) for p in _stages(models, first.X, q)]
+            models = boost(part, n_iter, seed, models)
+            losses = [held.judge(p) for p in _stages(models, held.rows.X, q)]
             if np.argmin(losses) < 0.7 * len(losses):
                 break
-        models = models or boost(rows.take(train), of_train, n_iter, seed)
-        stages.append(_stages(models, rows.X[valid], q))
+        stages.append(_stages(models, held.rows.X, q))
     predictions = [np.concatenate(stage) for stage in zip(*stages)]
+    if further is not None:
+        return Extra(predictions[-1], partial(_as_trees, models, q))
+    judge = every.take(np.concatenate([valid for _, valid in folds])).judge
     best = int(np.argmin([judge(p) for p in predictions]))
-    return Extra(predictions[best], partial(_finish_trees, rows, labels, 10 * (best + 1), seed))
+    return Extra(predictions[best], partial(_finish_trees, every, 10 * (best + 1), seed))
 
 
-def _finish_trees(rows: Rows, labels: NDArray | None, n_iter: int, seed: int, total: Total | None) -> Trees:
-    q = rows.Y.shape[1]
-    return Trees("boosted trees", boost(rows, labels, n_iter, seed), np.zeros(q), np.ones(q), 1.0, None)
+def _most_iterations(rows: Rows, further: Labeled | None, q: int) -> int:
+    """A multiple of ten that the work allows; 0 where that is too few."""
+    n = len(rows) + (0 if further is None else len(further.rows))
+    most = min(_BOOSTING_WORK / (n * q), _BOOSTING_CELLS / (n * q * rows.X.shape[1]))
+    return 0 if most < 12 else int(np.clip(most, 60, 600)) // 10 * 10
+
+
+def _as_trees(models: list, q: int, total: Total | None) -> Trees:
+    return Trees("boosted trees", models, np.zeros(q), np.ones(q), 1.0, None)
+
+
+def _finish_trees(every: Labeled, n_iter: int, seed: int, total: Total | None) -> Trees:
+    return _as_trees(boost(every, n_iter, seed), every.rows.Y.shape[1], total)
 
 
 def pool_weights(
@@ -426,21 +463,35 @@ def _pool(logs: NDArray, labels: NDArray, weight: NDArray) -> NDArray:
 
 
 def extra_candidates(
-    rows: Rows, folds: Sequence[Split], learners: Mapping[str, LocalLearner], *, labels: NDArray | None, n_centers: int
+    rows: Rows,
+    folds: Sequence[Split],
+    learners: Mapping[str, LocalLearner],
+    *,
+    numbers: NDArray,
+    labels: NDArray | None,
+    n_centers: int,
+    further: Callable[[], tuple[Rows, NDArray]] | None = None,
 ) -> dict[str, Extra]:
-    """Everything that competes with the local forms; `labels` are the classes of the rows.
+    """Everything that competes with the local forms.
 
+    `numbers` are those of the rows in the table, `labels` the classes of the whole table; `further` gives more rows to
+    learn from, and their numbers.
     Without centers there are no wide machines: up to 1000 rows all rows are centers of another candidate anyway.
     """
     settings = next(iter(learners.values())).settings
     out: dict[str, Extra] = {}
+    of_rows = None if labels is None else labels[numbers]
     if n_centers:
-        options = (settings.linear, labels, settings.seed, n_centers)
+        options = (settings.linear, of_rows, settings.seed, n_centers)
         wide = [WideLearner(rows, train, valid, *options) for train, valid in folds]
         shared = {form: of.shared for form, of in learners.items()}
         every = np.arange(len(rows))
         out |= wide_candidates(wide, shared, replace(wide[0], train=every))
     if len(rows) >= _FEWEST_TREES:
-        trees = tree_candidate(rows, folds, labels, settings.seed)
+        more = None
+        if further is not None and len(folds) == 1:
+            others, places = further()
+            more = Labeled(others, None if labels is None else labels[places])
+        trees = tree_candidate(rows, folds, of_rows, settings.seed, more)
         out |= {} if trees is None else {"boosted trees": trees}
     return out
