@@ -515,14 +515,26 @@ def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:
 class _TwoStage(FittedEstimator):
     """A kernel learned from y, then a kernel machine: what the classifier and the regressor share."""
 
-    learner: Any
-    C: float | None
-    machine: str
-    max_samples: int | None
-    n_components: int
-    cv: Any
-    random_state: Any
     _targets: tuple[str, ...]  # the kinds of target that stage 1 may have, the default first
+
+    def __init__(
+        self,
+        learner: HyperRidge | HyperSVR | None = None,
+        *,
+        C: float | None = None,
+        machine: str = "auto",
+        max_samples: int | None = 10_000,
+        n_components: int = 500,
+        cv: Any = 5,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.learner = learner
+        self.C = C
+        self.machine = machine
+        self.max_samples = max_samples
+        self.n_components = n_components
+        self.cv = cv
+        self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the kernel and the machine.
@@ -744,25 +756,6 @@ class HyperClassifier(ClassifierMixin, _TwoStage):
 
     _targets = ("classes",)
 
-    def __init__(
-        self,
-        learner: HyperRidge | HyperSVR | None = None,
-        *,
-        C: float | None = None,
-        machine: str = "auto",
-        max_samples: int | None = 10_000,
-        n_components: int = 500,
-        cv: Any = 5,
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        self.learner = learner
-        self.C = C
-        self.machine = machine
-        self.max_samples = max_samples
-        self.n_components = n_components
-        self.cv = cv
-        self.random_state = random_state
-
     def _learn(self, X: ArrayLike, y: ArrayLike) -> None:
         X, y = self._training_data(X, y)
         _, classes, _ = check_classes(y, None, None, type(self).__name__)
@@ -846,14 +839,11 @@ class HyperRegressor(RegressorMixin, _TwoStage):
         cv: Any = 5,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.learner = learner
-        self.C = C
+        super().__init__(
+            learner, C=C, machine=machine, max_samples=max_samples, n_components=n_components, cv=cv,
+            random_state=random_state,
+        )  # fmt: skip
         self.epsilon = epsilon
-        self.machine = machine
-        self.max_samples = max_samples
-        self.n_components = n_components
-        self.cv = cv
-        self.random_state = random_state
 
     def _learn(self, X: ArrayLike, y: ArrayLike) -> None:
         X, y = self._training_data(X, y, y_numeric=True)

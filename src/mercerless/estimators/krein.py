@@ -10,6 +10,7 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import blockwise, is_dask
 from mercerless._memory import check_memory, format_bytes, memory_budget, row_blocks
@@ -86,6 +87,7 @@ class _KreinModel(KernelPredictor):
 
     def _evaluate(self, X: Any, *names: str) -> list[NDArray]:
         """``k(X, basis) @ coef.T`` for the attributes named, in blocks of rows so that no large matrix is kept."""
+        check_is_fitted(self)
         coefs = [getattr(self, name) for name in names]
         parts = [[K @ coef.T for coef in coefs] for K in self._comparisons(X)]
         return [np.concatenate(pieces) for pieces in zip(*parts)]

@@ -14,7 +14,7 @@ from mercerless._validation import check_real
 from mercerless.kernels.base import Kernel, _check_cotangent, _check_pair, _check_theta
 from mercerless.kernels.dot_product import Polynomial, Sigmoid
 from mercerless.kernels.items import STRING_SIMILARITIES, PairFunction, Strings, recognize, takes_objects
-from mercerless.kernels.stationary import Gaussian, Laplace, _Cityblock, _SquaredDistance
+from mercerless.kernels.stationary import Gaussian, Laplace, Stationary
 
 # scikit-learn's kernels that are positive semi-definite whatever their data, with their default parameters.
 _DEFINITE_METRICS = {"rbf", "laplacian", "linear", "polynomial", "poly", "cosine", "chi2"}
@@ -127,24 +127,7 @@ class GaussianProcessKernel(Kernel):
         return GaussianProcessKernel(self.kernel.clone_with_theta(_check_theta(theta, len(self.theta))))
 
     def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
-        """The gradient of ``sum(G * k(X, Y))`` in `theta`, from scikit-learn's tensor of derivatives.
-
-        scikit-learn differentiates square matrices only, so a rectangle is cut out of the square of all rows.
-
-        Parameters
-        ----------
-        X : array-like of shape (n, n_features)
-            The rows.
-        Y : array-like of shape (m, n_features) or None
-            The columns; None means X.
-        G : array-like of shape (n, m)
-            The cotangent.
-
-        Returns
-        -------
-        ndarray of shape (n_theta,)
-            The gradient.
-        """
+        # scikit-learn differentiates square matrices only, so a rectangle is cut out of the square of all rows
         X, Y, G, same = _check_cotangent(X, Y, G)
         if not len(self.theta):
             return np.zeros(0)
@@ -213,7 +196,7 @@ class Covariance(GaussianProcessKernelBase):
         return self.kernel.diag(X)
 
     def is_stationary(self) -> bool:
-        return isinstance(self.kernel, (_SquaredDistance, _Cityblock))
+        return isinstance(self.kernel, Stationary)
 
     @property
     def requires_vector_input(self) -> bool:

@@ -8,11 +8,8 @@ from mercerless._validation import check_real
 from mercerless.kernels.base import Kernel, Parameter
 
 
-class _SquaredDistance(Kernel):
-    """Kernels ``profile(q)`` of ``q = sum(((x - y) / length_scale)**2)``, one matrix product per block.
-
-    A subclass gives ``_profile(q)``, in place, and ``_slope(q)``, its derivative in q.
-    """
+class Stationary(Kernel):
+    """Kernels of a distance: a subclass gives ``_profile``, in place, and ``_slope``."""
 
     parameters: tuple[Parameter, ...] = (Parameter("length_scale"),)
 
@@ -23,6 +20,16 @@ class _SquaredDistance(Kernel):
         X = check_real(X)
         self._check_features(X.shape[1])
         return self._profile(np.zeros(len(X), dtype=X.dtype))
+
+    def _profile(self, distance: NDArray) -> NDArray:
+        raise NotImplementedError
+
+    def _slope(self, distance: NDArray) -> NDArray:
+        raise NotImplementedError
+
+
+class _SquaredDistance(Stationary):
+    """Kernels of ``q = sum(((x - y) / length_scale)**2)``, one matrix product per block; ``_slope`` is in q."""
 
     def _scales(self) -> NDArray:
         return np.asarray(self.length_scale, dtype=float)
@@ -69,12 +76,6 @@ class _SquaredDistance(Kernel):
         )
         gradient = -2 * squares / self._scales()
         return gradient if self._scales().ndim else gradient.sum(keepdims=True)
-
-    def _profile(self, q: NDArray) -> NDArray:
-        raise NotImplementedError
-
-    def _slope(self, q: NDArray) -> NDArray:
-        raise NotImplementedError
 
 
 class Gaussian(_SquaredDistance):
@@ -265,23 +266,18 @@ class Log(_SquaredDistance):
         return -1 / (2 * root * (1 + root))
 
 
-class _Cityblock(Kernel):
-    """Kernels of the l1 distance, one length scale."""
+class _Cityblock(Stationary):
+    """Kernels of the l1 distance, one length scale; ``_slope`` is in the length scale."""
 
-    parameters: tuple[Parameter, ...] = (Parameter("length_scale"),)
+    length_scale: float
 
     def __init__(self, length_scale: float = 1.0):
-        self.length_scale = length_scale
+        super().__init__(length_scale)
 
     def _check_features(self, n_features):
         super()._check_features(n_features)
         if np.ndim(self.length_scale):
             raise ValueError(f"{type(self).__name__} takes one length_scale, not one per feature.")
-
-    def diag(self, X: ArrayLike) -> NDArray:
-        X = check_real(X)
-        self._check_features(X.shape[1])
-        return self._profile(np.zeros(len(X), dtype=X.dtype))
 
     def _prepare(self, X, Y):
         # SciPy works in float64: convert the columns once, not in every block
@@ -296,13 +292,6 @@ class _Cityblock(Kernel):
 
     def _pull(self, X, Y, G, prepared, rows):
         return np.array([np.vdot(G, self._slope(cdist(X, prepared, "cityblock")))])
-
-    def _profile(self, distance: NDArray) -> NDArray:
-        raise NotImplementedError
-
-    def _slope(self, distance: NDArray) -> NDArray:
-        """The derivative in length_scale."""
-        raise NotImplementedError
 
 
 class Laplace(_Cityblock):
