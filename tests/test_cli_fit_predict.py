@@ -237,3 +237,23 @@ def test_forged_descriptions_of_a_model(model, change, capsys):
     np.save("new.npy", D[80:, :80])
     assert main(["predict", "model.skops", "new.npy"]) == 2
     assert "was not written by 'mercerless fit'" in capsys.readouterr().err
+
+
+def test_how_sure_and_why(capsys):
+    X = RNG.normal(size=(80, 2)).round(4)
+    table = np.column_stack([X, (X[:, 0] > 0).astype(int)])
+    np.savetxt("train.csv", table, delimiter=",", header="a,b,y", comments="")
+    np.savetxt("new.csv", X[:5], delimiter=",", header="a,b", comments="")
+    assert main(["fit", "train.csv", "--learner", "krein-ridge"]) == 0
+    assert main(["predict", "model.skops", "new.csv", "--coverage", "0.9", "--reasons", "2"]) == 0
+    rows = read_predictions()
+    assert all(row["prediction"] in row["set at 0.9"].split(" | ") for row in rows)
+    assert all(row["reasons"].startswith("for") and "item" in row["reasons"] for row in rows)
+    capsys.readouterr()
+    assert main(["predict", "model.skops", "new.csv", "--coverage", "1.5"]) == 2
+    assert "must lie between 0 and 1" in capsys.readouterr().err
+    assert main(["fit", "train.csv", "--learner", "neighbors"]) == 0
+    assert main(["predict", "model.skops", "new.csv", "--coverage", "0.9"]) == 2
+    assert "gives no sets or intervals; leave out --coverage" in capsys.readouterr().err
+    assert main(["predict", "model.skops", "new.csv", "--reasons", "3"]) == 2
+    assert "gives no reasons" in capsys.readouterr().err

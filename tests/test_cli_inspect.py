@@ -275,3 +275,13 @@ def test_one_rule_for_the_kind(capsys):
     with pytest.raises(ValueError, match="say which with kind="):
         make_problem(filled, np.arange(40) % 2)
     assert main(["inspect", "matrix.npy", "--kind", "dissimilarity"]) == 0
+
+
+@pytest.mark.parametrize("labels", [False, True])
+def test_a_page_with_a_map_of_the_items(folder, gram, labels, capsys):
+    np.savez("data.npz", K=gram, **({"y": np.repeat(["<a>", "b"], 15)} if labels else {}))
+    assert main(["inspect", "data.npz", "--array", "K", "--output", "page.html"]) == 0
+    assert "page.html" in capsys.readouterr().out
+    page = (folder / "page.html").read_text(encoding="utf-8")
+    assert page.count("<title>item ") == 30 and "The eigenvalues" in page and "<script" not in page
+    assert ("&lt;a&gt;" in page) == labels and "<a>" not in page

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mercerless._files import replacing
+from mercerless._files import replacing, write_text
 from mercerless._memory import check_memory
 from mercerless._optional import import_optional
 from mercerless._validation import check_square, guess_task, is_rounding
@@ -15,6 +15,7 @@ from mercerless.commands import _common
 from mercerless.comparison import files, tables
 from mercerless.comparison.gaps import fill_gaps
 from mercerless.comparison.problem import conversion, item_similarities
+from mercerless.comparison.report import render_matrix
 from mercerless.datasets import load_digit_shapes
 from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
 from mercerless.spectra import KINDS, Asymmetry, Indefiniteness, asymmetry, check_kind, indefiniteness, symmetrize
@@ -28,7 +29,8 @@ examples:
   mercerless inspect                             the built-in digit shapes
   mercerless inspect scores.csv                  a square matrix of similarities
   mercerless inspect D.npy --labels classes.txt  distances, drawn class by class
-  mercerless inspect data.npz --array K_train    one of several arrays"""
+  mercerless inspect data.npz --array K_train    one of several arrays
+  mercerless inspect D.npy --output page.html    a page with a map of the items"""
 
 
 class Matrix(NamedTuple):
@@ -46,22 +48,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file to look at")
     parser.add_argument("--labels", metavar="FILE", help="one label per row; an .npz file's own y is found")
     parser.add_argument("--kind", choices=KINDS, help="what the entries are (guessed)")
-    parser.add_argument("--output", metavar="PNG", default="mercerless-inspect.png", help="the picture (%(default)s)")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        default="mercerless-inspect.png",
+        help="the picture, or a page with a map of the items where it ends in .html (%(default)s)",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
     """Read, describe, draw."""
-    output = _common.check_output(args.output, ".png")
+    as_page = Path(args.output).suffix.lower() == ".html"
+    output = _common.check_output(args.output, ".html" if as_page else ".png")
     matrix = read(args)
     n = len(matrix.values)
     # the matrix, its symmetric part, the kernel, and LAPACK's copy for the eigenvalues
     check_memory(4 * matrix.values.nbytes, f"Inspecting a {n} x {n} matrix", remedy="inspect a part of its rows")
+    if as_page:
+        write_page(matrix, output)
+        return
     try:
         report, picture = draw(matrix, output), str(output)
     except ImportError as error:
         report, picture = indefiniteness(similarities(matrix)), f"none: {error}"
     print("\n".join(describe(matrix, report)))
     print(f"picture          {picture}")
+
+
+def write_page(matrix: Matrix, output: Path) -> None:
+    """Write what the matrix is, a map of its items, what is odd and its eigenvalues as one page."""
+    K = similarities(matrix)
+    facts = describe(matrix, indefiniteness(K))
+    classify = matrix.labels is not None and is_classes(matrix.labels)
+    values = np.linalg.eigvalsh(K)[::-1]
+    write_text(output, render_matrix(matrix.values, matrix.kind, matrix.name, matrix.labels, classify, facts, values))
+    print("\n".join(facts))
+    print(f"page             {output}")
 
 
 def read(args: argparse.Namespace) -> Matrix:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
 
 from mercerless import persistence
 from mercerless._files import write_text
@@ -30,6 +31,7 @@ EXAMPLES = """\
 examples:
   mercerless predict model.skops new-rows.npy
   mercerless predict model.skops new-table.csv --probabilities --output predictions.csv
+  mercerless predict model.skops new-table.csv --coverage 0.9 --reasons 3
 
 exit codes: 0 done, 2 something is wrong with the input"""
 
@@ -46,6 +48,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file")
     parser.add_argument("--similarity", metavar="MODULE:FUNCTION", help="yours that the model was fitted with, if any")
     parser.add_argument("--probabilities", action="store_true", help="also write the probability of every class")
+    parser.add_argument(
+        "--coverage", type=float, metavar="SHARE", help="also write sets or intervals that hold this share, as 0.9"
+    )
+    parser.add_argument(
+        "--reasons", type=int, metavar="K", help="also write the K training items most for and against each prediction"
+    )
     parser.add_argument("--output", metavar="CSV", default="predictions.csv", help="where they go (%(default)s)")
 
 
@@ -62,6 +70,9 @@ def run(args: argparse.Namespace) -> int:
         if args.probabilities and not hasattr(estimator, "predict_proba"):
             raise ValueError(f"it ({description['learner']}) gives no probabilities; leave out --probabilities")
         probabilities = estimator.predict_proba(rows).T if args.probabilities else ()
+        further = {} if args.coverage is None else sure_columns(estimator, rows, args.coverage, description)
+        if args.reasons is not None:
+            further |= {"reasons": reasons_column(estimator, rows, args.reasons, description)}
     except MemoryError:
         raise
     except Exception as error:  # a forged model can fail anywhere
@@ -71,6 +82,7 @@ def run(args: argparse.Namespace) -> int:
     columns["prediction"] = predicted
     for label, values in zip(estimator.classes_ if args.probabilities else (), probabilities):
         columns[f"probability of {label}"] = values
+    columns |= further
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -78,6 +90,42 @@ def run(args: argparse.Namespace) -> int:
     write_text(output, text.getvalue())
     print(f"{len(predicted)} predictions\n{output}")
     return 0
+
+
+def innermost(estimator: Any, rows: Any) -> tuple[Any, Any]:
+    """The model inside searches and pipelines, and the rows as it takes them."""
+    while True:
+        if hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, Pipeline):
+            rows, estimator = estimator[:-1].transform(rows), estimator[-1]
+        else:
+            return estimator, rows
+
+
+def sure_columns(estimator: Any, rows: Any, coverage: float, description: dict) -> dict[str, Any]:
+    """Sets of classes, or both ends of intervals, of a stated coverage."""
+    model, rows = innermost(estimator, rows)
+    if hasattr(model, "predict_set"):
+        sets = model.predict_set(rows, coverage)
+        return {f"set at {coverage:g}": [" | ".join(map(str, model.classes_[one])) for one in sets]}
+    if not hasattr(model, "predict_interval"):
+        raise ValueError(f"it ({description['learner']}) gives no sets or intervals; leave out --coverage")
+    low, high = model.predict_interval(rows, coverage).T
+    return {f"lower at {coverage:g}": low, f"upper at {coverage:g}": high}
+
+
+def reasons_column(estimator: Any, rows: Any, k: int, description: dict) -> list[str]:
+    """The training items that speak for and against every prediction, in words."""
+    model, rows = innermost(estimator, rows)
+    if not hasattr(model, "explain"):
+        raise ValueError(f"it ({description['learner']}) gives no reasons; leave out --reasons")
+    new = {}
+    if description["items"] is not None:
+        new["train"] = item_similarities(description["items"], description["items"], description["similarity"])
+    reasons = model.explain(rows, k, **new)
+    return ["; ".join(part.strip() for part in reasons.text(i, description["ids"]).splitlines()[1:-1])
+            for i in range(len(reasons.score))]  # fmt: skip
 
 
 def harmless(cell: object) -> object:

@@ -1,9 +1,11 @@
 """A comparison as one self-contained HTML page: no script, no network, for screens of any size and for print."""
 
 import struct
+import time
 import zlib
 from base64 import b64encode
 from html import escape
+from importlib.metadata import version
 from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -14,17 +16,28 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
 from mercerless._memory import format_bytes
-from mercerless.comparison.items import answer, render_card, render_items
+from mercerless.comparison.items import (
+    answer,
+    copy_sentences,
+    distances_of,
+    map_svg,
+    odd_sentences,
+    render_card,
+    render_items,
+    some_items,
+)
 from mercerless.comparison.learners import MatrixSpectrum
 from mercerless.comparison.negative import negative_sentences
 from mercerless.comparison.schedule import MAX_TEST, N_FOLDS, OF_ITEMS
 from mercerless.comparison.words import WORDS, duration, format_difference, format_score, is_share, metric_words
+from mercerless.selection.folds import find_copies
+from mercerless.selection.maps import draw_map
 from mercerless.spectra import as_similarities, symmetrize
 
 if TYPE_CHECKING:
     from mercerless.comparison.result import Comparison
 
-__all__ = ["render", "render_short"]
+__all__ = ["render", "render_matrix", "render_short"]
 
 #: At most this many items are drawn in the ordered matrix.
 MAX_DRAWN = 320
@@ -58,14 +71,66 @@ def render(comparison: "Comparison", command: str | None = None) -> str:
         _reproduce(comparison, command or comparison.python_command),
         render_card(comparison),
     ]
+    title = f"{comparison.problem.name}: what works"
+    return _fill(title, sections, comparison.versions["mercerless"], comparison.finished)
+
+
+def _fill(title: str, sections: list[str], number: str, finished: str) -> str:
+    """The page of some sections."""
     page = files("mercerless.comparison")
     return Template(page.joinpath("report.html").read_text(encoding="utf-8")).substitute(
-        title=escape(f"{comparison.problem.name}: what works"),
+        title=escape(title),
         style=page.joinpath("report.css").read_text(encoding="utf-8"),
         sections="\n".join(filter(None, sections)),
-        version=escape(comparison.versions["mercerless"]),
-        finished=escape(comparison.finished),
+        version=escape(number),
+        finished=escape(finished),
     )
+
+
+def render_matrix(
+    X: NDArray, kind: str, name: str, y: NDArray | None, classify: bool, facts: list[str], eigenvalues: NDArray
+) -> str:
+    """Return the page on a matrix, with or without labels.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n)
+        Similarities, distances or dissimilarities.
+    kind : str
+        Which of these.
+    name : str
+        What the matrix is called.
+    y : ndarray of shape (n,) or None
+        Labels or numbers, if any.
+    classify : bool
+        Whether they are labels.
+    facts : list of str
+        What the matrix is, line by line: a few words, then what they are said of from the 18th character on.
+    eigenvalues : ndarray of shape (n,)
+        Of its symmetric similarities, descending.
+
+    Returns
+    -------
+    str
+        HTML that needs nothing else. Every name that came from outside is escaped.
+    """
+    names = [f"item {i + 1}" for i in range(len(X))]
+    rows = some_items(len(X), ())
+    drawn = draw_map(distances_of(X, kind, rows))
+    listed = "".join(f"<dt>{escape(line[:17].strip())}</dt><dd>{escape(line[17:])}</dd>" for line in facts[1:])
+    odd = odd_sentences(X, kind, names)
+    if y is not None and classify:
+        odd += copy_sentences(find_copies(X, precomputed=True), y, names)
+    words = "".join(f"<p>{escape(line)}</p>" for line in odd)
+    sections = [
+        f"<header><h1>{escape(name)}</h1>\n<p class=soft>{escape(facts[0])}</p></header>",
+        f'<section class=verdict aria-label="What it is"><dl>{listed}</dl></section>',
+        f"<section><h2>The items</h2>\n{map_svg(drawn, y, names, rows, classify, None, ())}</section>",
+        f"<section><h2>Worth a look</h2>\n{words}</section>" if odd else "",
+        f"<section><h2>The eigenvalues</h2>\n<figure class=map>{_spectrum_svg(eigenvalues)}"
+        "<figcaption>Heights are square roots of sizes.</figcaption></figure></section>",
+    ]
+    return _fill(f"{name}: what it is", sections, version("mercerless"), time.strftime("%Y-%m-%d %H:%M %Z"))
 
 
 def render_short(comparison: "Comparison") -> str:
