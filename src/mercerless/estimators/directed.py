@@ -111,16 +111,17 @@ class _Directed(ConformalMixin, KernelEstimator):
             np.fill_diagonal(K, 0.0)
         own = np.diagonal(K)
         constant = np.ptp(own) <= 1e-8 * np.abs(own).max()
+        decay = decay_of(V, kind)
         attributes = {
             "kernel_": kernel,
             "X_fit_": None if precomputed else items,
             "input_": kind,
-            "decay_": decay_of(V, kind),
+            "decay_": decay,
             "diagonal_": float(own.mean()) if constant else None,
             "asymmetry_": relative_asymmetry(V),
             "used_": used if precomputed and len(used) < len(y) else slice(None),
         }
-        return K, Rows(V, V.T, attributes["decay_"]), attributes
+        return K, Rows(V, V.T, decay), attributes
 
     def _fit(self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable) -> dict[str, Any]:
         """All attributes; `encode` gives the targets of the items that carry weight, and attributes of theirs."""
@@ -192,7 +193,9 @@ class _Directed(ConformalMixin, KernelEstimator):
             raise ValueError(f"reverse has shape {reverse.shape} but X {np.shape(items)}; give one row per new item.")
         return reverse
 
-    def _held_out(self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> OutOfFold:
+    def _held_out(  # type: ignore[override]
+        self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> OutOfFold:
         """The out-of-fold predictions of the stack that judges new items given in this way."""
         held, average = super()._held_out(), self.stack_.average
         if self.one_way_ is not None and reverse is None:
@@ -450,7 +453,8 @@ class DirectedRegressorCV(RegressorMixin, _Directed):
         attributes = self._fit(X, y, sample_weight, _encode_numbers)
         self._single = y.ndim == 1
         self._set_fitted(**attributes, n_fenced_=attributes["stack_"].n_fenced)
-        self.out_of_fold_ = self.out_of_fold_._replace(prediction=self._decode(self.out_of_fold_.prediction))
+        held: OutOfFold = attributes["out_of_fold_"]
+        self.out_of_fold_ = held._replace(prediction=self._decode(held.prediction))
         return self
 
     def _decode(self, values: NDArray) -> NDArray:

@@ -136,10 +136,10 @@ class _OfItems(Kernel):
                 gaps = np.isnan(K)
                 K[gaps] = K.T[gaps]
             if store is not None and todo.any():
-                items = kept_items([*keys[0], *keys[1]], [*rows, *columns])
-                store.write(*keys, K, items)
+                first, second = keys
+                store.write(first, second, K, [*kept_items(first, rows), *kept_items(second, columns)])
                 if symmetric and not same:
-                    store.write(*keys[::-1], K.T)
+                    store.write(second, first, K.T)
         return K
 
     def _store(self, rows: NDArray, columns: NDArray, symmetric: bool) -> tuple[Store | None, list]:

@@ -1,0 +1,198 @@
+"""
+Recipes: strings, series, proteins, molecules, graphs, distributions, circuits, citations
+=========================================================================================
+
+Three lines for every kind of object, with the trap that costs people a day, and where another tool is better. The
+learner is the same everywhere: any function of two items, or of two lists, is a kernel. Where a package is not
+installed, a few lines of NumPy stand in for it, so that everything on this page was run.
+"""
+
+# %%
+import numpy as np
+from sklearn.model_selection import cross_val_score
+
+from mercerless import DirectedClassifierCV, SimilarityClassifierCV
+from mercerless.kernels import MatrixFunction, PairFunction
+
+rng = np.random.default_rng(0)
+y = np.arange(60) % 3
+
+
+def show(model, items, labels=y):
+    print(f"{cross_val_score(model, items, labels, cv=3).mean():.2f} correct")
+
+
+# %%
+# Strings
+# -------
+# By name, with rapidfuzz. **Trap:** edit distance counts length; the names stand for similarities divided by it, 1 for
+# equal strings. **Another tool:** for texts of many words, tf-idf and a linear model.
+prototypes = ["".join(rng.choice(list("abcdefgh"), 12)) for _ in range(3)]
+names = ["".join(c if rng.uniform() > 0.3 else rng.choice(list("abcdefgh")) for c in prototypes[k]) for k in y]
+
+show(SimilarityClassifierCV("jaro_winkler", random_state=0), names)
+
+# %%
+# Series of unequal length
+# ------------------------
+# A list of arrays. **Trap:** dynamic time warping without a window matches a spike with anything; give it one, and
+# scale every series first. **Another tool:** for series of equal length MiniRocket (aeon) is better and far faster.
+times = [np.linspace(0, 6 + k, rng.integers(25, 40)) for k in y]
+waves = [np.sin(t) + 0.3 * rng.normal(size=len(t)) for t in times]
+try:
+    from aeon.distances import dtw_distance
+except ImportError:
+
+    def dtw_distance(a, b, window=0.2):
+        cost = np.full((len(a) + 1, len(b) + 1), np.inf)
+        cost[0, 0] = 0.0
+        for i in range(1, len(a) + 1):
+            for j in range(1, len(b) + 1):
+                if abs(i / len(a) - j / len(b)) <= window:
+                    best = min(cost[i - 1, j], cost[i, j - 1], cost[i - 1, j - 1])
+                    cost[i, j] = (a[i - 1] - b[j - 1]) ** 2 + best
+        return cost[-1, -1]
+
+
+def warped(a, b):
+    return np.sqrt(dtw_distance((a - a.mean()) / a.std(), (b - b.mean()) / b.std(), window=0.2))
+
+
+show(SimilarityClassifierCV(warped, random_state=0), waves)
+
+# %%
+# Proteins
+# --------
+# Alignment scores. **Trap:** a score grows with length, and the score of a protein with itself differs from one to the
+# next; divide by both. The matrix is indefinite all the same, and that is fine here.
+amino = list("ACDEFGHIKLMNPQRSTVWY")
+ancestors = ["".join(rng.choice(amino, 25)) for _ in range(3)]
+proteins = [
+    "".join(c if rng.uniform() > 0.5 else rng.choice(amino) for c in ancestors[k])[rng.integers(5) :] for k in y
+]
+try:
+    from Bio.Align import PairwiseAligner, substitution_matrices
+
+    aligner = PairwiseAligner(open_gap_score=-10, extend_gap_score=-0.5)
+    aligner.substitution_matrix = substitution_matrices.load("BLOSUM62")
+    score = aligner.score
+except ImportError:
+
+    def score(a, b):
+        """Needleman and Wunsch: 2 for a match, -1 for a mismatch or a gap."""
+        row = -np.arange(len(b) + 1.0)
+        for i, c in enumerate(a, 1):
+            above, row = row, np.full(len(b) + 1, -float(i))
+            for j, d in enumerate(b, 1):
+                row[j] = max(above[j - 1] + (2.0 if c == d else -1.0), above[j] - 1.0, row[j - 1] - 1.0)
+        return row[-1]
+
+
+own = {p: score(p, p) for p in proteins}
+show(SimilarityClassifierCV(lambda a, b: score(a, b) / np.sqrt(own[a] * own[b]), random_state=0), proteins)
+
+# %%
+# Molecules
+# ---------
+# Tanimoto similarity of fingerprints, a list at a time. **Trap:** ``BulkTanimotoSimilarity`` takes one molecule and a
+# list, so say that the function is one of lists. **Another tool:** Tanimoto is positive definite, so an SVM or a
+# Gaussian process is sound too, and gradient boosting on the fingerprints is hard to beat when there are thousands.
+parts = rng.uniform(size=(3, 128)) < 0.2
+bits = np.array([parts[k] ^ (rng.uniform(size=128) < 0.15) for k in y])
+try:
+    from rdkit import DataStructs
+
+    prints = [DataStructs.CreateFromBitString("".join("01"[int(b)] for b in row)) for row in bits]
+
+    def tanimoto(A, B):
+        return np.array([DataStructs.BulkTanimotoSimilarity(a, B) for a in A])
+except ImportError:
+    prints = list(bits)
+
+    def tanimoto(A, B):
+        A, B = np.array(A, dtype=float), np.array(B, dtype=float)
+        both = A @ B.T
+        return both / (A.sum(axis=1)[:, None] + B.sum(axis=1) - both)
+
+
+show(SimilarityClassifierCV(MatrixFunction(tanimoto), random_state=0), prints)
+
+# %%
+# Graphs
+# ------
+# Any object reaches the function as it is. **Trap:** graph edit distance takes exponential time; compare what nodes
+# look like instead. Below, counts of nodes by degree and neighbors' degrees (one round of Weisfeiler and Lehman),
+# shared ones over all. **Another tool:** on thousands of graphs with node features, a graph neural network.
+from collections import Counter
+
+
+def random_graph(p, n=14):
+    A = np.triu(rng.uniform(size=(n, n)) < p, 1)
+    edges = [(int(i), int(j)) for i, j in np.argwhere(A)]
+    try:
+        import networkx
+
+        return networkx.Graph(edges)
+    except ImportError:
+        neighbors = {i: set() for edge in edges for i in edge}
+        for i, j in edges:
+            neighbors[i].add(j)
+            neighbors[j].add(i)
+        return neighbors
+
+
+graphs = [random_graph(0.15 + 0.12 * k) for k in y]
+
+
+def looks(graph):
+    return Counter((len(graph[v]), *sorted(len(graph[w]) for w in graph[v])[:2]) for v in graph)
+
+
+show(SimilarityClassifierCV(lambda g, h: (looks(g) & looks(h)).total() / (looks(g) | looks(h)).total()), graphs)
+
+# %%
+# Distributions
+# -------------
+# Samples of unequal size under the Wasserstein distance (in one dimension SciPy has it, in more use POT's
+# ``ot.emd2``). **Trap:** POT returns the *squared* distance for its default cost; take the root before it is squared
+# again.
+from scipy.stats import wasserstein_distance
+
+samples = [rng.normal(0.4 * k, 1.0 + 0.5 * k, rng.integers(20, 60)) for k in y]
+show(SimilarityClassifierCV(wasserstein_distance, random_state=0), samples)
+
+# %%
+# Quantum kernels with shot noise
+# -------------------------------
+# A fidelity that is estimated from 200 shots is another number every time. **Trap:** measured twice, the matrix is
+# neither symmetric nor definite, and an SVM's optimum is none. Here a warning says that the function is noisy, every
+# pair is measured once, and the negative part of the spectrum is judged, not removed. Simulated exactly, the same
+# kernel is an inner product, and any kernel machine will do.
+import warnings
+
+angles = rng.uniform(0, np.pi, size=(60, 3)) * 0.3 + 0.5 * y[:, None]
+states = np.array(
+    [[np.prod(np.where([b >> i & 1 for i in range(3)], np.sin(a), np.cos(a))) for b in range(8)] for a in angles]
+)
+
+
+def fidelity(a, b, shots=200):
+    return rng.binomial(shots, min(1.0, float(a @ b) ** 2)) / shots
+
+
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    model = SimilarityClassifierCV(PairFunction(fidelity), input="similarity", random_state=0).fit(states[::2], y[::2])
+print(told[0].message)
+print(f"{model.score(states[1::2], y[1::2]):.2f} correct. {model.negative_spectrum_}")
+
+# %%
+# Citations
+# ---------
+# Who cites whom is directed. **Trap:** the mean of both directions forgets who cited; scikit-learn's cross-validation
+# hands over one direction of a matrix only. Give the numbers of the papers as items and a function that looks up the
+# matrix: then both directions of new ones are known. **Another tool:** with text or features at the nodes, use those
+# too.
+cites = (rng.uniform(size=(60, 60)) < np.where((y[:, None] + 1) % 3 == y, 0.35, 0.05)).astype(float)
+
+show(DirectedClassifierCV(lambda i, j: cites[i, j], input="similarity", random_state=0), list(range(60)))
