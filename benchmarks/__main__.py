@@ -1,0 +1,5 @@
+import sys
+
+from benchmarks.pages import rewrite
+
+print(rewrite(check="--check" in sys.argv))

@@ -1,0 +1,750 @@
+"""The tables and figures that pages show, each made from rows of ``benchmarks/**/results/*.csv`` by one small function.
+
+The function `krein_table1` makes ``<!-- table: krein_table1 -->``; the numbers within sentences are the entries of
+`figures`. ``python -m benchmarks pages`` writes both into the pages.
+"""
+
+import importlib.util
+import re
+import sys
+from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from scipy.stats import rankdata, wilcoxon
+from scipy.stats import t as student
+
+HERE = Path(__file__).parent
+
+
+def results(name):
+    """The rows of ``papers/krein_table1``, say."""
+    group, file = name.split("/")
+    path = HERE / group / "results" / f"{file}.csv"
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is not there: run what writes it, see python -m benchmarks list")
+    return pd.read_csv(path)
+
+
+def paper(stem):
+    return pd.read_csv(HERE / "papers" / f"{stem}_paper.csv", dtype={"table": str})
+
+
+def cell(rows, column, **where):
+    """The one value of a column in the row where the other columns have these values."""
+    for key, value in where.items():
+        rows = rows[rows[key] == value]
+    if len(rows) != 1:
+        raise LookupError(f"{len(rows)} rows have {where}, not one")
+    return rows[column].iloc[0]
+
+
+def markdown(header, rows):
+    """A Markdown table; the cells are words already."""
+    lines = [list(header), ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
+
+
+def number(value, digits):
+    """Rounded as people do, 76.25 to 76.3; empty for a missing value."""
+    if pd.isna(value):
+        return ""
+    return str(Decimal(str(value)).quantize(Decimal(10) ** -digits, rounding=ROUND_HALF_UP))
+
+
+def short(value, digits):
+    """``.9983`` for 0.9983."""
+    return re.sub(r"^(-?)0\.", r"\1.", number(value, digits))
+
+
+def beside(ours, theirs, digits=1):
+    """``8.6 (9.0)``: ours, and the paper's in brackets where it has one."""
+    return number(ours, digits) + ("" if pd.isna(ours) or pd.isna(theirs) else f" ({number(theirs, digits)})")
+
+
+# ---------------------------------------------------------------------------------------------------- krein
+def krein_table1():
+    rows = results("papers/krein_table1")
+    methods = ["krein", "flip", "clip", "shift", "square", "omcs"]
+    lines = []
+    for kernel in ("gaussian", "sigmoid", "ard_sigmoid"):
+        for n, group in rows[rows.kernel == kernel].groupby("n"):
+            group = group.set_index("method").loc[methods]
+            name = f"{kernel}, n = {n}" + (" (one draw)" if group.draws.iloc[0] == 1 else "")
+            lines.append([name, *map(beside, group.rmse, group.paper)])
+    return markdown(["matrix", *methods], lines)
+
+
+def krein_table3():
+    rows = results("papers/krein_table3")
+    kernels = ["sigmoid", "rl-sigmoid", "delta-gauss", "epanechnikov", "gauss", "rl-gauss"]
+    sets = ["ionosphere", "breastcancer", "australian", "pima", "yacht", "pm10", "cps_85_wages", "airfoil"]
+    lines = []
+    for name in [*sets, *sorted(set(rows["set"]) - set(sets))]:
+        group = rows[rows["set"] == name].set_index("kernel").loc[kernels]
+        lines.append([f"{name} ({group.n.iloc[0]})", *map(beside, group.error, group.paper)])
+    return markdown(["set (rows used)", *kernels], lines)
+
+
+def krein_eigenvalues():
+    rows = results("papers/krein_figures").query("part == 'figure 1'")
+    header = ["kernel", "largest eigenvalue", "smallest", "positive", "negative", "eta1", "eta2"]
+    formats = ["{}", "{:g}", "{:g}", "{:.0f}", "{:.0f}", "{:.2f}", "{:.2f}"]
+    return markdown(header, [[f.format(v) for f, v in zip(formats, row[1:])] for row in rows.values.tolist()])
+
+
+def krein_rates():
+    rows = results("papers/krein_figures").query("part == 'figure 2'")
+    words = {"<f, f>": ", `<f, f>`", "||f||^2": ", nonnegative penalty"}
+    lines = []
+    for _, kernel, exponent, error, _, _, theirs, _ in rows.values.tolist():
+        for old, new in words.items():
+            kernel = kernel.replace(f" {old}", new)
+        lines.append([kernel, f"{exponent:.3f} ± {error:.3f}", f"{theirs:.2f}"])
+    return markdown(["kernel and penalty, alpha = 1/n", "observed exponent", "paper"], lines)
+
+
+def krein_landmarks():
+    rows = results("speed/krein").set_index("measure").value
+    many = sorted({int(m[1]) for name in rows.index if (m := re.search(r", (\d+) landmarks", name))})
+    lines = []
+    for m in many:
+        seconds, memory, error = (
+            rows[f"n = 50000, {m} landmarks: {what}"] for what in ("CPU seconds", "peak memory in GB", "test error")
+        )
+        lines.append([m, f"{seconds:.1f}", f"{memory:.2f}", f"{error:.3f}"])
+    return markdown(["landmarks", "CPU seconds", "peak memory in GB", "test error (noise 0.1)"], lines)
+
+
+def krein_figures():
+    speed = results("speed/krein").set_index("measure").value
+    rows = results("papers/krein_table3")
+    theirs = paper("krein").query("table == '3'").set_index(["row", "column"])
+    raw = results("papers/krein_figures_raw")
+    deviation = np.array([theirs.deviation.get(key, np.nan) for key in zip(rows["set"], rows.kernel)])
+    return {
+        "krein_settings": f"{speed['510 settings / one eigh per fold']:.2f}",
+        "krein_search": f"{speed['GridSearchCV(KernelRidge), 510 settings / one eigh per fold']:.0f}",
+        "krein_gradient": f"{speed['gradient, no constraint / eigh']:.2f}",
+        "krein_gradient_sphere": f"{speed['gradient, sphere / eigh']:.2f}",
+        "krein_cells": f"{len(rows)}",
+        "krein_cells_within": f"{np.sum(rows.error <= rows.paper + deviation)}",
+        "krein_cells_below": f"{np.sum(rows.error <= rows.paper)}",
+        "krein_rate_raw": f"{cell(raw, 'largest | exponent', kernel='delta-gauss ||f||^2'):.2f}",
+        "krein_eta": f"{cell(results('papers/krein_figures'), 'eta2', part='figure 1', kernel='delta-gauss'):.2f}",
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- dank
+@cache
+def dank_script():
+    """papers/dank.py, which says what its sets are."""
+    sys.path.insert(0, str(HERE / "papers"))
+    try:
+        spec = importlib.util.spec_from_file_location("papers_dank", HERE / "papers" / "dank.py")
+        script = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(script)
+    finally:
+        sys.path.remove(str(HERE / "papers"))
+    return script
+
+
+BEYOND = ["plain", "adapted", "scaled plain", "hyper"]
+
+
+def dank_ratios(column, against, names=None):
+    """Logarithms of the ratios of two methods' mean errors over sets, errors below 0.001 taken as that."""
+    means = results("papers/dank_beyond").groupby(["set", "method"]).error.mean().unstack().clip(lower=1e-3)
+    means = means if names is None else means.loc[[n for n in means.index if n in names]]
+    return np.log(means[column] / means[against])
+
+
+def dank_beyond():
+    script, lines = dank_script(), []
+    for name, group in results("papers/dank_beyond").groupby("set"):
+        table = group.pivot(index="split", columns="method", values="error")[BEYOND]
+        difference = (table.adapted - table.plain).to_numpy()
+        wins = f"{np.sum(difference < 0)}-{np.sum(difference > 0)}"
+        ratio = f"{np.exp(dank_ratios('adapted', 'plain')[name]):.2f}"
+        means = [f"{value:.4f}" for value in table.mean()]
+        lines.append([name, *means, ratio, wins, f"{script.corrected_t(difference):.3f}"])
+    names = ["plain, tuned", "DANK, searched", "scaled plain", "hyper"]
+    return markdown(["set", *names, "ratio", "wins-losses", "p"], lines)
+
+
+def dank_groups():
+    """Names of the sets, by group of the summary."""
+    script, names = dank_script(), sorted(set(results("papers/dank_beyond")["set"]))
+    return {
+        "all": names,
+        "classification": [n for n in names if n in script.ALL_CLASSIFICATION],
+        "regression": [n for n in names if n in script.ALL_REGRESSION],
+        "never tried": [n for n in names if n not in script.SEEN + script.TRIED],
+    }
+
+
+def dank_summary():
+    groups = dank_groups()
+    pairs = {
+        "DANK against plain": ("adapted", "plain"),
+        "hyper against plain": ("hyper", "plain"),
+        "scaled plain against plain": ("scaled plain", "plain"),
+        "DANK against scaled plain": ("adapted", "scaled plain"),
+    }
+    lines = []
+    for words, pair in pairs.items():
+        cells = []
+        for names in groups.values():
+            ratio = dank_ratios(*pair, names)
+            p = wilcoxon(ratio).pvalue
+            p = f"{p:.2f}" if p >= 0.01 else f"{p:.1g}"
+            cells.append(f"{np.exp(ratio.mean()):.2f}, {np.sum(ratio < 0)}-{np.sum(ratio > 0)}, {p}")
+        lines.append([words, *cells])
+    columns = [f"all {len(groups['all'])}", *(f"{len(v)} {k}" for k, v in groups.items() if k != "all")]
+    return markdown(["over sets: geometric mean ratio, better-worse, Wilcoxon's p", *columns], lines)
+
+
+DANK_SETS = ["heart", "monks1", "monks2", "monks3", "sonar", "fertility", "wine"]
+
+
+def dank_table1():
+    means = results("papers/dank_table1").groupby(["set", "method"]).accuracy.mean()
+    theirs = paper("dank").query("table in ('1', '2')").set_index(["row", "column"]).value
+    ours = ["svm", "mkl", "LogDet", "BMKL", "RF", "rule", "f0"]
+    papers = ["svm", "mkl", "LogDet", "BMKL", "RF", "KNPL", "dank"]
+    header = "set,SVM,MKL,LogDet,BMKL,RF,DANK rule,DANK f0,paper: SVM,MKL,LogDet,BMKL,RF,KNPL,DANK".split(",")
+    lines = []
+    for name in DANK_SETS:
+        printed = [number(theirs.get((name, m), np.nan), 1) for m in papers]
+        lines.append([name, *(number(means.get((name, m), np.nan), 1) for m in ours), *printed])
+    return markdown(header, lines)
+
+
+def dank_table5():
+    rows = results("papers/dank_table5")
+    means = rows.groupby(["set", "rank_penalty"]).mean(numeric_only=True)
+    known = paper("dank")
+    accuracy = known.query("table == '5'").set_index(["row", "column"]).value
+    ranks = known.query("table == '5-rank'").set_index(["row", "column"]).value
+    penalties, printed = sorted(set(rows.rank_penalty)), ["0", "0.01", "1"]
+    lines = []
+    for name in ("heart", "monks1", "monks3", "sonar", "wine", "fertility"):
+        ours = [f"{means.accuracy_f0[name, p]:.1f} ({means['rank'][name, p]:.0f})" for p in penalties]
+        theirs = [f"{accuracy[name, p]:.1f} ({ranks[name, p]:.0f})" for p in printed]
+        lines.append([name, *ours, *theirs])
+    return markdown(["set", *(f"{p:g}" for p in penalties), *(f"paper: {p}" for p in printed)], lines)
+
+
+def dank_table6():
+    means = results("papers/dank_table6").groupby(["set", "method"]).relative_mse.mean()
+    theirs = paper("dank").query("table == '6'").set_index(["row", "column"]).value
+    lines = []
+    for name in ("bodyfat", "pyrim", "housing", "mpg", "mg", "cpusmall"):
+        ours = [f"{means[name, m]:.3f}" for m in ("svr", "rule", "f0")]
+        lines.append([name, *ours, *(f"{theirs[name, m]:.3f}" for m in ("svr", "dank"))])
+    return markdown(["set", "SVR", "DANK, rule", "DANK, f0", "paper: SVR", "paper: DANK"], lines)
+
+
+def dank_speed():
+    moons, large = results("speed/dank_moons").set_index("method"), results("speed/dank_ijcnn1").set_index("method")
+    low, none, big = moons.loc["rank_penalty=0.01"], moons.loc["rank_penalty=0"], large.loc["rank_penalty=0.01"]
+    first = f"{low.ratio:.1f} (`rank_penalty=0.01`), {none.ratio:.1f} (0)"
+    return markdown(
+        ["", "plain machine", "DANK", "outer steps", "paper"],
+        [
+            ["moons, 2000 rows", 1, first, f"{low.outer_steps:.0f}", ""],
+            ["ijcnn1, 49,990 rows", 1, f"{big.ratio:.2f}", f"{big.outer_steps:.0f}", "255 (exact), 5.1 (50 parts)"],
+        ],
+    )
+
+
+NESTEROV = "nesterov, paper's L: gradients"
+
+
+def dank_figures():
+    ratio, fresh = dank_ratios("adapted", "plain"), dank_ratios("adapted", "plain", dank_groups()["never tried"])
+    large = results("speed/dank_ijcnn1").set_index("method")
+    drawn = results("papers/dank_figures").set_index("quantity").value
+    return {
+        "dank_better": f"{np.sum(ratio < 0)}",
+        "dank_sets": f"{len(ratio)}",
+        "dank_ratio": f"{np.exp(ratio.mean()):.2f}",
+        "dank_median": f"{np.exp(ratio.median()):.2f}",
+        "dank_fresh_sets": f"{len(fresh)}",
+        "dank_fresh_p": f"{wilcoxon(fresh).pvalue:.2f}",
+        "dank_peak": f"{large.seconds['peak memory, GB']:.2f}",
+        "dank_accuracy": f"{100 * large.accuracy['rank_penalty=0.01']:.2f}",
+        "dank_plain_accuracy": f"{100 * large.accuracy['plain machine']:.2f}",
+        "dank_nesterov": f"{drawn[NESTEROV]:.0f}",
+        "dank_nesterov_tight": f"{drawn['nesterov, tight L: gradients']:.0f}",
+        "dank_projected_tight": f"{drawn['projected gradient, tight L: gradients']:.0f}",
+        "dank_products": f"{drawn['ours: products']:.0f}",
+        "dank_step": f"{drawn['step: svr']:.4f} against {drawn['step: f0']:.4f}",
+        "dank_surface": f"{drawn['surface: svr']:.4f} against {drawn['surface: f0']:.4f}",
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- hyper
+def hyper_table1():
+    lines = []
+    for row in results("papers/hyper_table1").itertuples():
+        known = row.method == "known"
+        errors = ["", ""] if known else [f"{row.root_error:.3f}", number(row.paper_rmse, 3)]
+        lines.append(
+            [row.kernel, row.data, row.method, *errors, f"{row.accuracy_test:.1f}", number(row.paper_accuracy, 1)]
+        )
+    return markdown(["kernel", "data", "method", "error", "paper", "accuracy", "paper"], lines)
+
+
+def hyper_table2():
+    rows = results("papers/hyper_table2").set_index(["data", "method"])
+    methods = ["SVM-CV", "alignment", "uniform", "ridge-gaussian", "svr-gaussian", "ridge-wishart", "svr-wishart"]
+    methods.append("ridge-gaussian-krein")
+    first = ["fertility", "australian", "wine", "sonar", "heart"]
+    lines = []
+    for name in [*first, *sorted(set(rows.index.get_level_values(0)) - set(first))]:
+        cells = [rows.loc[(name, m)] if (name, m) in rows.index else None for m in methods]
+        lines.append([name, *("" if c is None else beside(c.accuracy, c.paper) for c in cells)])
+    return markdown(["data", *methods], lines)
+
+
+def hyper_table3():
+    lines = []
+    for r in results("papers/hyper_table3").itertuples():
+        theirs = "" if pd.isna(r.paper_accuracy) else f"{r.paper_accuracy:.2f} in {r.paper_seconds:.0f} s"
+        lines.append([r.data, r.rows, r.test_rows, r.method, f"{r.accuracy:.2f}", f"{r.cpu_seconds:.0f}", theirs])
+    return markdown(["data", "training rows", "test rows", "method", "accuracy", "CPU seconds", "paper"], lines)
+
+
+def hyper_regression():
+    rows = results("papers/hyper_regression").set_index(["data", "method"])
+    lines = []
+    for name in dict.fromkeys(rows.index.get_level_values(0)):
+        svr, ridge, ours = (rows.loc[(name, m)] for m in ("SVR, tuned", "kernel ridge, tuned", "HyperRegressor"))
+        r2 = [f"{r.r2:.3f}" for r in (svr, ridge, ours)]
+        chosen = f"{ours.learned_chosen:.0f} of {ours.splits:.0f}"
+        lines.append([name, int(ours.train_rows), *r2, chosen, f"{svr.cpu_seconds:.0f}", f"{ours.cpu_seconds:.0f}"])
+    names = [
+        "SVR, tuned",
+        "kernel ridge, tuned",
+        "HyperRegressor",
+        "learned kernel chosen",
+        "CPU s, SVR",
+        "CPU s, Hyper",
+    ]
+    return markdown(["data", "rows", *names], lines)
+
+
+def hyper_extension():
+    rows = results("papers/hyper_extension")
+    methods = ["tensor", "tensor, 50 % known", "bilinear ridge", "nearest neighbour", "gaussian hyper-ridge"]
+    rows = rows.replace({"method": {"nearest neighbor": "nearest neighbour"}}).set_index(["similarity", "method"])
+    lines = []
+    for name in dict.fromkeys(rows.index.get_level_values(0)):
+        cells = (rows.loc[(name, m)] for m in methods)
+        lines.append([name, *(f"{c.test_train:.3f} / {c.test_test:.3f}" for c in cells)])
+    return markdown(["similarity", *methods[:3], "nearest neighbor", methods[4]], lines)
+
+
+def hyper_speed():
+    lines = []
+    for row in results("speed/hyper").dropna(subset="target").itertuples():
+        lines.append([row.what, row.other, f"{row.ratio:.0f}"])
+    return markdown(["what", "against", "ratio"], lines)
+
+
+def hyper_figures():
+    rows = results("papers/hyper_figure2").query("v == 1").set_index(["pairs", "method"]).error
+    digits = results("papers/hyper_figure3").groupby("method").accuracy.mean()
+    tensor = results("speed/hyper").set_index("part").difference["low_rank"]
+    numbers = {f"hyper_{m.split()[0]}_{n}": f"{rows[n, m]:.2g}" for n in (36, 78) for m in ("grid", "random pairs")}
+    names = {"SVC": "svc", "DANK, reciprocal": "reciprocal", "DANK, inductive": "inductive", "DANK, hyper": "extended"}
+    numbers |= {f"hyper_digits_{short_name}": f"{digits[name]:.1f}" for name, short_name in names.items()}
+    return numbers | {"hyper_tensor_error": f"{100 * tensor:.1f}"}
+
+
+# ---------------------------------------------------------------------------------------------------- scale
+def scale_covtype():
+    code = {
+        "DANK, 400 parts": "`DANKClassifier(Gaussian(1.0), C=10, n_parts=400)`",
+        "LAB": "`LABClassifier()`",
+        "Hyper, 500 parts": '`HyperClassifier(HyperRidge("gaussian", n_parts=500))`',
+        "Krein-Nystroem, Gaussian, 1000 landmarks": "`KreinRidgeClassifier(Gaussian(2.0), n_landmarks=1000)`",
+        "Krein-Nystroem, TL1, 1000 landmarks": "the same with `TL1(0.7 * 54)`",
+    }
+    rows = results("speed/scale_covtype").query("rows == 464810").set_index("learner")
+    lines = []
+    for name in [*code, *(name for name in rows.index if name not in code)]:
+        r = rows.loc[name]
+        if isinstance(r.failed, str):
+            cells = ["", r.failed, "", ""]
+        else:
+            seconds = [f"{r['fit CPU seconds']:.0f} s", f"{r['predict CPU seconds']:.0f} s"]
+            cells = [f"{100 * r.accuracy:.1f} %", *seconds, f"{r['peak GB']:.1f} GB"]
+        lines.append([code.get(name, name), *cells])
+    return markdown(["learner", "accuracy", "fit", "predict", "peak"], lines)
+
+
+def scale_growth():
+    rows = results("speed/scale_growth").set_index(["learner", "rows"])
+    lines = []
+    for name in dict.fromkeys(rows.index.get_level_values(0)):
+        cells = [rows.loc[(name, n)] for n in (10**4, 10**5, 10**6)]
+        seconds = [c["fit CPU seconds"] for c in cells]
+        exponent = np.log10(seconds[2] / seconds[0]) / 2
+        shown = [f"{c['fit CPU seconds']:.1f} s, {c['peak GB']:.2f} GB" for c in cells]
+        lines.append([name, *shown, f"{exponent:.2f}"])
+    return markdown(["learner", "10^4 rows", "10^5", "10^6", "exponent"], lines)
+
+
+def scale_dask():
+    rows = results("speed/scale_dask").query("keeps == 1").set_index(["work", "workers"])["fit seconds"]
+    ratios = results("speed/scale_speedups").query("keeps == 1").set_index("work")
+    lines = []
+    for name in dict.fromkeys(rows.index.get_level_values(0)):
+        two = [f"{ratios.loc[name, c]:.2f}" for c in ("one worker / no cluster", "two workers against one")]
+        lines.append([name, *(f"{rows[name, k]:.1f}" for k in (0, 1, 2)), *two])
+    header = ["work", "no cluster", "one worker", "two workers", "one worker / no cluster", "two against one"]
+    return markdown(header, lines)
+
+
+def scale_memory():
+    lines = []
+    for r in results("speed/scale_memory").itertuples(index=False):
+        name, rows, _, peak, per_stated, per_peak, size, _ = r
+        unit = "n" if size == rows else "m" if "Krein" in name else "P"
+        lines.append([name, rows, f"{per_stated:.0f} {unit}^2", f"{per_peak:.0f} {unit}^2", f"{peak:.1f} MB"])
+    return markdown(["fit", "rows", "bytes that it checks before work", "measured peak", "of this run"], lines)
+
+
+def scale_billion():
+    """One more row's cost, measured, and a billion times that, calculated."""
+    growth = results("speed/scale_growth").set_index(["learner", "rows"])["fit CPU seconds"]
+    covtype = results("speed/scale_covtype").set_index("learner")["fit CPU seconds"]
+    slope = {n: (growth[n, 10**6] - growth[n, 10**5]) / 0.9 for n in dict.fromkeys(growth.index.get_level_values(0))}
+    per_million = {
+        "`KreinRidge`, 200 landmarks, d = 8": slope["KreinRidge, 200 landmarks"],
+        "`KreinRidgeClassifier`, 1000 landmarks, d = 54": covtype["Krein-Nystroem, Gaussian, 1000 landmarks"] / 0.46481,
+        "`HyperRidge`, parts of 500 rows, 200 landmarks, d = 8": slope["HyperRidge, parts of 500 rows"],
+        "`LABRegressor`, 50 support points, d = 8": slope["LABRegressor, 50 support points"],
+    }
+    lines = []
+    for name, seconds in per_million.items():
+        hours = seconds * 1000 / 3600
+        one = f"{hours:.1f} h" if 1 <= hours < 10 else f"{hours:.0f} h" if hours >= 10 else f"{60 * hours:.0f} min"
+        minutes = 60 * hours / 100
+        many = (
+            f"{minutes:.{0 if minutes >= 10 else 1}f} min" if hours >= 1 else f"{36 * hours:.0f} s for the pass alone"
+        )
+        lines.append([name, f"{seconds:.3g}" if seconds >= 1 else f"{seconds:.2g}", one, many])
+    header = ["fit", "measured: CPU seconds per 10^6 rows", "calculated: 10^9 rows, one core", "calculated: 100 cores"]
+    return markdown(header, lines)
+
+
+def scale_figures():
+    covtype = results("speed/scale_covtype").query("rows == 464810").set_index("learner")
+    exponents = results("speed/scale_exponents").set_index("learner")["exponent of the last decade"]
+    seconds = results("speed/scale_dask").set_index(["work", "workers", "keeps"])["fit seconds"]
+    names = {"krein": "KreinRidge on a Dask array, 400,000 rows", "dank": "DANKClassifier, 32 parts of 5000 rows"}
+    names["folds"] = "KreinRidge, 6 kernels x 2 folds, 160,000 rows"
+    trimmed = {f"scale_{k}_trim_{w}": f"{seconds[name, w, 0]:.1f}" for k, name in names.items() for w in (1, 2)}
+    faster = results("speed/scale_speedups").query("keeps == 1")["two workers against one"]
+    return trimmed | {
+        "scale_speedup": f"{faster.min():.1f} to {faster.max():.1f}",
+        "scale_dank": f"{100 * covtype.accuracy['DANK, 400 parts']:.1f}",
+        "scale_dank_seconds": f"{covtype['fit CPU seconds']['DANK, 400 parts']:.0f}",
+        "scale_boosting": f"{100 * covtype.accuracy['gradient boosting, 1000 trees']:.1f}",
+        "scale_boosting_seconds": f"{covtype['fit CPU seconds']['gradient boosting, 1000 trees']:.0f}",
+        "scale_krein_decade": f"{exponents['KreinRidge, 200 landmarks']:.2f}",
+    }
+
+
+def kernels_speed():
+    rows = results("speed/kernels")
+    columns = ["sklearn / ours", "numpy / ours", "ours / limit", "float64 / float32"]
+    return markdown(["what", *columns], [[r["what"], *(number(r[c], 2) for c in columns)] for _, r in rows.iterrows()])
+
+
+def lab_speed():
+    return markdown(["what", "ratio"], [[r.what, f"{r.ratio:.3g}"] for r in results("speed/lab").itertuples()])
+
+
+# ---------------------------------------------------------------------------------------------------- lab
+LAB_PEERS = {
+    "lab": "LAB",
+    "ridge_laplace": "ridge, Laplace",
+    "ridge_gaussian": "ridge, Gaussian",
+    "lightgbm": "LightGBM",
+    "xrfm": "xrfm",
+    "hist_boosting": "HistGradientBoosting",
+    "svr": "SVR",
+}
+
+
+def lab_means(column="r2"):
+    """Mean per set and learner over the splits that all learners have; sets that all have."""
+    rows = results("papers/lab_compare").pivot(index=["set", "split"], columns="learner", values=column).dropna()
+    return rows.groupby("set").mean()
+
+
+def lab_ranks():
+    means = lab_means().round(4)
+    ranks = pd.DataFrame(rankdata(-means.to_numpy(), axis=1), means.index, means.columns)
+    large = results("papers/lab_compare").groupby("set").n_train.max().loc[ranks.index] > 1000
+    return {"all": ranks, "above 1000 rows": ranks[large], "up to 1000 rows": ranks[~large]}
+
+
+def lab_compare():
+    lines = []
+    for name, ranks in lab_ranks().items():
+        cells = [f"{ranks[peer].mean():.2f}" for peer in LAB_PEERS]
+        best = min(cells, key=float)
+        lines.append([name, len(ranks), *(f"**{c}**" if c == best else c for c in cells)])
+    return markdown([f"average rank of {len(LAB_PEERS)}", "sets", *LAB_PEERS.values()], lines)
+
+
+def lab_paper():
+    """Tables 1 and 2 of the paper."""
+    rows = pd.concat([results("papers/lab_table1"), results("papers/lab_table2")]).set_index("set")
+    order = ["yacht", "airfoil", "sml2010", "parkinsons", "comp_activ", "electrical", "toms_hardware"]
+    lines = []
+    for name in order:
+        r = rows.loc[name]
+        seconds = f"{r.cpu_seconds:.1f}" if r.cpu_seconds < 10 else f"{r.cpu_seconds:.0f}"
+        theirs = f"{short(r.paper, 4)} ({r.paper_support:.0f})"
+        lines.append([name, f"{r.n_support:.0f}", f"{short(r.r2, 4)} ({r.splits:.0f})", theirs, seconds])
+    return markdown(["set", "support", "R2 (splits)", "paper (support)", "CPU seconds"], lines)
+
+
+def lab_schedule():
+    lines = []
+    for _, r in results("papers/lab_schedule").iterrows():
+        cells = [f"{short(r[f'{k}_r2'], 4)}, {r[f'adam / {k}']:.1f}" for k in ("defaults", "gaussian", "short")]
+        name = f"{r['set']}, {r['n_support']}, {r['rows']}"
+        lines.append([name, f"{short(r['adam_r2'], 4)}, {r['adam_cpu']:.1f}", *cells])
+    header = ["set, support, rows", "Adam: R2, CPU s", "defaults: R2, times less CPU", "gaussian"]
+    return markdown([*header, "gaussian, 40 iterations"], lines)
+
+
+def lab_growth():
+    """Tables 5 and 6: initial supports, without and with growth."""
+    before, after = results("papers/lab_table5"), results("papers/lab_table6")
+    words = {"y": "evenly spaced targets", "kmeans": "k-means", "extreme": "the largest targets"}
+    lines = []
+    for name in dict.fromkeys(before["set"]):
+        for selection, label in words.items():
+            cells = []
+            for rows in (before, after):
+                r = rows[(rows["set"] == name) & (rows.selection == selection)].iloc[0]
+                cells += [short(r.interpolation, 3), short(r.evidence, 3), short(r.paper, 3)]
+            lines.append([f"{name}, {label}", *cells])
+    columns = ["the paper's objective", "ours", "in the paper"]
+    return markdown(["set, first support", *columns, *(f"with growth: {c}" for c in columns)], lines)
+
+
+def lab_figures():
+    means, seconds, ranks = lab_means(), lab_means("cpu_seconds").sum(), lab_ranks()["all"]
+    tests = {}
+    for peer in LAB_PEERS:
+        if peer != "lab":
+            d = ranks[peer] - ranks["lab"]
+            tests[peer] = 2 * student.sf(abs(d.mean() / (d.std() / np.sqrt(len(d)))), len(d) - 1)
+    adjusted, holm = 0.0, {}
+    for i, (peer, p) in enumerate(sorted(tests.items(), key=lambda item: item[1])):
+        holm[peer] = adjusted = max(adjusted, min(1.0, p * (len(tests) - i)))
+    mnist = results("papers/lab_mnist").set_index("learning_rows")
+    noise = results("papers/lab_noise").query("noise == 0.2 and n_support == 80")
+    grouped = cell(results("papers/lab_table1"), "r2", set="parkinsons_grouped")
+    numbers = {
+        "lab_rank": f"{ranks['lab'].mean():.2f}",
+        "lab_sets": f"{len(ranks)}",
+        "lab_p_laplace": f"{holm['ridge_laplace']:.3f}",
+        "lab_p_others": f"{max(p for peer, p in holm.items() if peer != 'ridge_laplace'):.1g}",
+        "lab_seconds": f"{seconds['lab']:.0f}",
+        "lab_lightgbm_seconds": f"{seconds['lightgbm']:.0f}",
+        "lab_grouped": f"{grouped:.1f}",
+        "lab_noise": ", ".join(short(v, 3) for v in noise.test),
+        "lab_noise_ridgeless": ", ".join(short(v, 3) for v in noise.ridgeless_rbf),
+    }
+    for name, rows in {"defaults": "default", "all": "60000", "block": "10000"}.items():
+        r = mnist.loc[rows]
+        what = f"{100 * r.accuracy:.2f} % in {r.cpu_seconds:.0f} CPU seconds and {r.peak_GB:.1f} GB"
+        numbers[f"lab_mnist_{name}"] = what
+    for name, peer in (("airfoil", "ridge_laplace"), ("cps_85_wages", "ridge_laplace"), ("bodyfat", "svr")):
+        numbers[f"lab_{name}"] = f"{short(means['lab'][name], 3)}, {short(means[peer][name], 3)}"
+    numbers["lab_electrical"] = f"{short(means['lab']['electrical'], 4)}, {short(means['xrfm']['electrical'], 4)}"
+    return numbers
+
+
+# ---------------------------------------------------------------------------------------------------- similarity
+RECIPES = ["clip", "flip", "square", "shift", "raw", "features"]
+REAL = {
+    "amp_edit": "amp_edit (peptides, edit distance)",
+    "coilyork_half": "coilyork_half (graph matching)",
+    "protein": "protein (alignment)",
+    "dtw_ecg200": "dtw_ecg200 (time warping)",
+    "balls3d_regen": "balls3d_regen (surface distances)",
+    "digit_shapes": "digit_shapes (Hausdorff)",
+}
+
+
+def similarity_sets(name):
+    """A table of the recipes, by set, without the averages and the given test rows."""
+    rows = results(f"papers/similarity_{name}").set_index("set")
+    rows.columns = [column.replace("SVC ", "").replace("SVR ", "") for column in rows.columns]
+    return rows[[i != "average" and "given" not in i for i in rows.index]].copy()
+
+
+def similarity_lines(rows, names, columns, digits):
+    """Lines of a table, the best of each in bold."""
+    lines = []
+    for name, label in names.items():
+        values = [round(float(v), 4) for v in rows.loc[name, columns]]
+        cells = [number(v, digits) for v in values]
+        lines.append([label, *(f"**{c}**" if v == max(values) else c for c, v in zip(cells, values))])
+    return lines
+
+
+def similarity_real():
+    rows = similarity_sets("real")
+    rows.loc["average"] = rows.mean()
+    names = REAL | {name: name for name in rows.index if name not in REAL}
+    columns = [*RECIPES, "neighbors", "automatic"]
+    return markdown(["set", *columns], similarity_lines(rows, names, columns, 2))
+
+
+def similarity_regression():
+    rows = similarity_sets("regression")
+    columns, means = [*RECIPES, "neighbors", "automatic"], rows.mean()
+    best = rows[columns[:-1]].max(axis=1).mean()
+    cells = [f"{means[c]:.1f}" for c in columns]
+    cells[-1] = f"**{cells[-1]}**" if means["automatic"] >= max(*means[columns], best) else cells[-1]
+    header = [f"{len(rows)} sets", *columns, "best recipe of each set in hindsight"]
+    return markdown(header, [["average R2", *cells, f"{best:.1f}"]])
+
+
+def similarity_readme():
+    words = {
+        "amp_edit": "peptides, edit distance (amp_edit)",
+        "coilyork_half": "shapes, graph matching (coilyork_half)",
+        "protein": "proteins, alignment (protein)",
+        "dtw_ecg200": "heartbeats, time warping (dtw_ecg200)",
+        "balls3d_regen": "balls, surface distance (balls3d_regen)",
+        "digit_shapes": "digits, Hausdorff distance (built in)",
+    }
+    columns = ["clip", "flip", "square", "raw", "features", "neighbors", "automatic"]
+    header = ["data", "SVC on clipped", "flipped", "squared", "as it is", "similarities as features", "neighbors"]
+    return markdown([*header, "**automatic**"], similarity_lines(similarity_sets("real"), words, columns, 1))
+
+
+def similarity_figures():
+    numbers = {}
+    for name in ("real", "generated", "regression"):
+        rows = similarity_sets(name)
+        singles = rows.drop(columns="automatic")
+        margin = rows.automatic - singles.max(axis=1)
+        numbers |= {
+            f"similarity_{name}": f"{rows.automatic.mean():.2f}",
+            f"similarity_{name}_hindsight": f"{singles.max(axis=1).mean():.2f}",
+            f"similarity_{name}_margin": f"{margin.mean():.2f}",
+            f"similarity_{name}_single": f"{singles.mean().max():.2f}",
+            f"similarity_{name}_behind": f"{np.sum(margin < 0)}",
+            f"similarity_{name}_best": f"{np.sum(margin >= 0)}",
+            f"similarity_{name}_worst": f"{-margin.min():.1f}",
+            f"similarity_{name}_sets": f"{len(rows)}",
+        }
+    given = results("papers/similarity_real").set_index("set").automatic
+    speed = results("speed/similarity").set_index("learner").loc["Krein machine, dense programme, at its best"]
+    return numbers | {
+        "similarity_amp_given": f"{given['amp_edit (given test rows)']:.2f}",
+        "similarity_coil_given": f"{given['coilyork_half (given test rows)']:.2f}",
+        "similarity_speed": f"{speed.ratio_to_automatic:.1f}",
+        "similarity_speed_accuracy": f"{speed.test_accuracy:.2f}",
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- compare
+LEARNERS = {
+    "stack": "automatic stack",
+    "svm-square": "SVM on the squared spectrum",
+    "features": "linear model on similarities",
+    "krein-svm": "Krein SVM",
+    "krein-ridge": "Krein ridge",
+    "svm-clip": "SVM on the clipped spectrum",
+    "svm-flip": "SVM on the flipped spectrum",
+    "svm-shift": "SVM on the shifted spectrum",
+    "svm-raw": "SVM on the raw matrix",
+    "neighbors": "nearest neighbors",
+    "lab": "LAB",
+    "vote": "vote of the three best",
+}
+
+
+def compare_amp():
+    rows = results("papers/compare_fresh").query("set == 'amp_edit' and learner != 'dummy'")
+    lines = []
+    for r in rows.sort_values("fresh", ascending=False).itertuples():
+        name = LEARNERS.get(r.learner, r.learner) + (" (recommended)" if str(r.recommended) == "True" else "")
+        lines.append([name, f"{100 * r.cross_validation:.1f}", f"{100 * r.fresh:.1f}"])
+    return markdown(["learner", "cross-validation", "fresh"], lines)
+
+
+def compare_fresh(name):
+    """Fresh scores of the recommendation and of single learners, by split."""
+    rows = results("papers/compare_fresh").query("set == @name")
+    chosen = rows[rows.recommended.astype(str) == "True"].set_index("split")
+    return chosen, rows[~rows.learner.isin(["vote", "dummy"])].pivot(index="split", columns="learner", values="fresh")
+
+
+def compare_tables():
+    lines = []
+    for name, scale in (("yacht", 1), ("heart", 100)):
+        chosen, singles = compare_fresh(name)
+        best = singles.mean().idxmax()
+        ours, top = (
+            short(v, 4) if scale == 1 else f"{100 * v:.2f}" for v in (chosen.fresh.mean(), singles[best].mean())
+        )
+        same = LEARNERS.get(chosen.learner.iloc[0], chosen.learner.iloc[0]) if chosen.learner.nunique() == 1 else ""
+        words = f"{same}, {ours}" if same else ours
+        lines.append([f"{name} ({len(chosen)})", words, f"{LEARNERS.get(best, best)}, {top}"])
+    return markdown(["set (splits)", "recommended", "best single learner of all, in hindsight"], lines)
+
+
+def compare_figures():
+    chosen, singles = compare_fresh("heart")
+    stack = cell(results("papers/compare_fresh"), "fresh", set="amp_edit", learner="stack")
+    gap = 100 * (singles[singles.mean().idxmax()] - chosen.fresh)
+    heart = results("papers/compare_fresh").query("set == 'heart' and learner not in ('vote', 'dummy')")
+    first = heart.loc[heart.groupby("split").cross_validation.idxmax()]
+    return {
+        "compare_single": f"{100 * first.fresh.mean():.2f}",
+        "compare_behind": f"{gap.mean():.2f}",
+        "compare_behind_error": f"{gap.std() / np.sqrt(len(gap)):.2f}",
+        "compare_amp_best": f"{100 * stack:.1f}",
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- all
+FIGURES = (
+    krein_figures, dank_figures, hyper_figures, scale_figures, lab_figures, similarity_figures, compare_figures,
+)  # fmt: skip
+TABLES = (
+    krein_table1, krein_table3, krein_eigenvalues, krein_rates, krein_landmarks,
+    dank_beyond, dank_summary, dank_table1, dank_table5, dank_table6, dank_speed,
+    hyper_table1, hyper_table2, hyper_table3, hyper_regression, hyper_extension, hyper_speed,
+    scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed, lab_speed,
+    lab_compare, lab_paper, lab_schedule, lab_growth,
+    similarity_real, similarity_regression, similarity_readme, compare_amp, compare_tables,
+)  # fmt: skip
+
+
+def tables():
+    """The makers of tables by name."""
+    return {maker.__name__: maker for maker in TABLES}
+
+
+def figures():
+    """All numbers within sentences, by name."""
+    return {name: text for maker in FIGURES for name, text in maker().items()}
