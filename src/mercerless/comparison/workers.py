@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from uuid import uuid4
 
 import joblib
-from joblib import Parallel, delayed, effective_n_jobs
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.parallel import get_active_backend
 
@@ -288,4 +288,5 @@ class Backend:
 
 
 def _numbered(i: int, function: Callable[..., Any], shared: Any, arguments: tuple) -> tuple[int, Any]:
-    return i, list(function(shared, *arguments))
+    with parallel_config("sequential"):  # a search inside would wait for whatever else runs on the cluster
+        return i, list(function(shared, *arguments))
