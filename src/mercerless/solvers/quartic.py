@@ -263,19 +263,23 @@ class _Barrier:
         return dx, aim - self.z - self.z * _SIDES * dx / self.slack, b
 
 
+def _split(problem: Quartic, v: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    """Signs, bounds and values of the parts of v: with a tube ``v = x_1 - x_2``, each a smooth box problem."""
+    if problem.epsilon == 0:
+        return np.ones((1, 1)), problem.lo[None], problem.hi[None], v[None]
+    high, x = np.stack([problem.hi, -problem.lo]), np.stack([np.maximum(v, 0.0), np.maximum(-v, 0.0)])
+    return np.array([[1.0], [-1.0]]), np.zeros_like(high), high, x
+
+
 @np.errstate(divide="ignore", invalid="ignore")
 def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, int]:
     """Primal-dual interior point method with Mehrotra's predictor and corrector, started near ``v``.
 
-    With a tube the variable is split, ``v = x_1 - x_2``, so that every block is a smooth box problem. The
-    answer is moved onto the bounds whose multipliers dominate their slacks, unless that is much worse.
+    With a tube the variable is split, see `_split`. The answer is moved onto the bounds whose multipliers dominate
+    their slacks, unless that is much worse.
     """
     lo, hi, epsilon = problem.lo, problem.hi, problem.epsilon
-    signs, low, high, x = np.ones((1, 1)), lo[None], hi[None], v[None]
-    if epsilon > 0:
-        signs = np.array([[1.0], [-1.0]])
-        low, high = np.zeros((2, len(v))), np.stack([hi, -lo])
-        x = np.stack([np.maximum(v, 0.0), np.maximum(-v, 0.0)])
+    signs, low, high, x = _split(problem, v)
     width = high - low
     # Stay near v, also where the box is far wider than the solution.
     margin = np.minimum(0.02 * width, 0.1 * (float(np.abs(v).max()) or np.inf))
