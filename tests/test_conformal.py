@@ -13,7 +13,7 @@ from mercerless import (
     SimilarityClassifierCV,
     SimilarityRegressorCV,
 )
-from mercerless.kernels import Gaussian
+from mercerless.kernels import TL1, Gaussian
 from mercerless.selection.calibration import calibrate_scores, cross_calibrate
 from mercerless.selection.conformal import OutOfFold, conformal_rank, interval_radius, set_thresholds
 
@@ -179,3 +179,32 @@ def test_what_cannot_be_done_is_said():
         AsymmetricRidge().fit(X, y).predict_interval(X, 0.99)
     assert not hasattr(AsymmetricRidge(), "predict_set")
     assert not hasattr(AsymmetricRidgeClassifier(), "predict_interval")
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_standard_deviation_is_that_of_the_gaussian_process(intercept):
+    X, y, _ = data(60)
+    y, new = y - y.mean(), X[50:]
+    X, y = X[:50], y[:50]
+    model = KreinRidge(Gaussian(1.5), alpha_positive=0.01, alpha_negative=0.01, fit_intercept=intercept).fit(X, y)
+    mean, std = model.predict(new, return_std=True)
+    # by the joint normal distribution of all targets; the intercept has a variance without bound
+    K, cross, own = Gaussian(1.5)(X), Gaussian(1.5)(new, X), np.ones(10)
+    prior = 1e6 if intercept else 0.0
+    A = K + prior + 0.01 * 50 * np.eye(50)
+    C = np.eye(50) - 1 / 50 if intercept else np.eye(50)
+    centered = C @ K @ C + 0.5 * np.eye(50)
+    noise = 0.5 * (C @ y) @ np.linalg.solve(centered, C @ y) / 50
+    expected = own + prior + 0.5 - np.einsum("ij,ji->i", cross + prior, np.linalg.solve(A, (cross + prior).T))
+    assert_allclose(mean, (cross + prior) @ np.linalg.solve(A, y), rtol=1e-4, atol=1e-4)
+    assert_allclose(std, np.sqrt(noise / 0.5 * expected), rtol=1e-4)
+
+
+def test_no_standard_deviation_without_a_process():
+    X, y, _ = data(40)
+    with pytest.raises(ValueError, match="negative eigenvalues"):
+        KreinRidge(TL1(1.0), random_state=0).fit(X, y).predict(X, return_std=True)
+    with pytest.raises(ValueError, match="asked for k"):
+        KreinRidge("precomputed", random_state=0).fit(Gaussian(1.0)(X), y).predict(Gaussian(1.0)(X), return_std=True)
+    with pytest.raises(ValueError, match="one output"):
+        KreinRidge(n_landmarks=9, random_state=0).fit(X, y).predict(X, return_std=True)

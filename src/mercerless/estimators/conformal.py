@@ -16,6 +16,10 @@ from mercerless.selection.suspects import Suspects, suspect_labels
 class ConformalMixin:
     """Prediction sets and intervals of a stated coverage from ``out_of_fold_``, an `OutOfFold` or None."""
 
+    classes_: NDArray
+    out_of_fold_: Any  # an OutOfFold, or None
+    predict: Any
+    predict_proba: Any
     _without_out_of_fold = "fit it with cross-validation"  # what to do where there are no out-of-fold predictions
 
     @available_if(is_classifier)
@@ -92,7 +96,7 @@ class ConformalMixin:
             raise AttributeError(f"{type(self).__name__} has no labels, so that none is suspect.")
         return suspect_labels(self._held_out(), self.classes_)
 
-    def _held_out(self, **new: Any) -> OutOfFold:
+    def _held_out(self, *given: Any, **new: Any) -> OutOfFold:
         """The out-of-fold predictions that stand for new items given in this way."""
         check_is_fitted(self)
         held = getattr(self, "out_of_fold_", None)

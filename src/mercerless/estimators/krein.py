@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -469,6 +470,66 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         if Y.ndim == 1 and self.out_of_fold_ is not None:
             rows, predicted, target = self.out_of_fold_
             self.out_of_fold_ = OutOfFold(rows, predicted[:, 0], target[:, 0])
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict the targets of new items and, where asked, how far they scatter around the predictions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The new items.
+        return_std : bool, default=False
+            Whether to give the standard deviation of a new target as well, noise included: that of the Gaussian process
+            whose posterior mean this is, so only for a kernel without negative eigenvalues that is not precomputed.
+
+        Returns
+        -------
+        y : ndarray of shape (n,) or (n, n_outputs)
+            The predictions.
+        std : ndarray of shape (n,)
+            The standard deviations, only with ``return_std=True``.
+        """
+        predicted = super().predict(X)
+        return (predicted, self._std(X)) if return_std else predicted
+
+    def _std(self, X: Any) -> NDArray:
+        """Standard deviations of new targets; a sentence where there is no process to take them from."""
+        self._check_process()
+        Y, _ = self._train_targets
+        K = self._train_again(None)
+        mean = K.mean(axis=0) if self.fit_intercept else np.zeros(len(K))
+        center = float(mean.mean())
+        noise = len(Y) * self.alpha_positive_
+        factor = cho_factor(K - mean - mean[:, None] + center + noise * np.eye(len(K)), lower=True)
+        residual = Y[:, 0] - (Y[:, 0].mean() if self.fit_intercept else 0.0)
+        variance = noise * float(residual @ cho_solve(factor, residual)) / len(Y)
+        parts, own, done = [], self.kernel_.diag(self._test_items(X)), 0
+        for rows in self._comparisons(X):
+            shift = rows.mean(axis=1) if self.fit_intercept else np.zeros(len(rows))
+            crossed = rows - shift[:, None] - mean + center
+            alone = own[done : done + len(rows)] - 2.0 * shift + center
+            done += len(rows)
+            explained = np.einsum("ij,ji->i", crossed, cho_solve(factor, crossed.T))
+            parts.append(1.0 + self.fit_intercept / len(Y) + np.maximum(alone - explained, 0.0) / noise)
+        return np.sqrt(variance * np.concatenate(parts))
+
+    def _check_process(self) -> None:
+        """Say why there is no standard deviation, where there is none."""
+        check_is_fitted(self)
+        if np.any(self.eigenvalues_ < -1e-8 * np.abs(self.eigenvalues_).max(initial=0.0)):
+            raise ValueError(
+                "The kernel has negative eigenvalues: no Gaussian process has it as covariance, and variances could be "
+                "negative; use predict_interval, which needs no such model."
+            )
+        if isinstance(self.kernel_, Precomputed):
+            raise ValueError("return_std needs a kernel that can be asked for k(x, x); use predict_interval.")
+        Y, weight = self._train_targets
+        plain = self.landmarks_ is None and self.radius_ is None and weight is None and Y.shape[1] == 1
+        if not plain or self.regularizer not in ("components", "strong") or not self.alpha_positive_ > 0.0:
+            raise ValueError(
+                "return_std is for one output, all rows, a positive alpha_positive, neither weights nor constraint nor "
+                "another regularizer; use predict_interval."
+            )
 
     def _predict(self, X: Any) -> NDArray:
         f = self._evaluate(X, "dual_coef_")[0]

@@ -19,6 +19,12 @@ from mercerless.selection.reasons import Explained, Reasons, pick
 class ReasonsMixin:
     """Reasons for predictions, from `_explain_blocks`."""
 
+    classes_: NDArray
+    kernel_: Any
+    n_features_in_: int
+    X_fit_: Any
+    _basis_rows: NDArray  # the training item of every column of the comparisons
+
     def explain(self, X: Any, k: int = 5, **new: Any) -> Reasons:
         """The training items that speak for and against each prediction, with shares that add up to its score.
 
@@ -53,7 +59,7 @@ class ReasonsMixin:
         return Reasons(items=items, shares=shares, rest=rest, families=sums, given=self._given(items), **fields)
 
     @abstractmethod
-    def _explain_blocks(self, X: Any, **new: Any) -> Iterator[Explained]:
+    def _explain_blocks(self, *given: Any, **new: Any) -> Iterator[Explained]:
         """Shares of training items in blocks of new items."""
 
     def _explained_items(self) -> NDArray:

@@ -83,9 +83,9 @@ class Reasons(NamedTuple):
             head = f"{self.label[index]} rather than {self.rival[index]} ({odds})"
         lines, k = [head], self.items.shape[1] // 2
         words = ("for", "against") if self.label is not None else ("up", "down")
-        for place in np.flatnonzero(self.items[index] >= 0):
+        for place in np.flatnonzero(self.items[index] >= 0).tolist():
             share = self.shares[index, place]
-            lines.append(f"  {words[int(place >= k)]:8}{share:+.3g}  {self.name(index, place, names)}")
+            lines.append(f"  {words[place >= k]:8}{share:+.3g}  {self.name(index, place, names)}")
         return "\n".join([*lines, f"  {'others':8}{rest:+.3g}"])
 
     def name(self, index: int, place: int, names: Sequence[Any] | None = None) -> str:
@@ -250,12 +250,13 @@ def _path(
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Integrated derivatives (n_members, m, q) of the log-odds in the scores, their end and their start (m,)."""
     average = stack.average
-    assert average.calibration is not None
+    calibration = average.calibration
+    assert calibration is not None
     temperature, rows = average.temperatures[0 if known else 1], np.arange(totals.shape[1])
-    slope = np.asarray(average.calibration.slope)[:, None, None]
+    slope = np.asarray(calibration.slope)[:, None, None]
 
     def proba(t: float) -> tuple[NDArray, NDArray]:
-        each = softmax(average.calibration.logits(bases + t * totals), axis=-1)
+        each = softmax(calibration.logits(bases + t * totals), axis=-1)
         return each, np.maximum(np.tensordot(weights, each, 1), np.finfo(float).tiny)
 
     def odds(t: float) -> NDArray:
