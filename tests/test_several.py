@@ -134,6 +134,16 @@ def test_own_similarities_that_differ_must_be_given(data):
     assert model.predict(new, diag={"dot": np.diagonal(K)[N:]}).shape == (30,)
 
 
+def test_only_the_whole_is_called_useless(data):
+    X, _, matrices = data
+    wrong = np.exp(-matrices["first"] / matrices["first"].mean())  # taken for distances, alike is far
+    np.fill_diagonal(wrong, 0.0)
+    kinds = {"input": "dissimilarity", "random_state": 0}
+    rows = {"first": matrices["first"][:N, :N], "wrong": wrong[:N, :N]}
+    model = SimilarityRegressorCV("precomputed", **kinds).fit(rows, X[:N, 0])  # warnings are errors
+    assert model.similarity_scores_["first"]["weight"] > 0.3
+
+
 def test_mixture_minimizes_the_pulled_brier_score():
     random = np.random.default_rng(0)
     Y = np.where(np.eye(3)[random.integers(3, size=60)] > 0, 1.0, -1.0)

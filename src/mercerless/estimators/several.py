@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
+from mercerless._validation import leave_one_out_constant, warn_if_useless
 from mercerless.estimators.base import used_rows
 from mercerless.estimators.comparisons import check_positions, read_block
 from mercerless.kernels import Precomputed
@@ -145,6 +146,7 @@ def fit_several(
             estimator.get_params(deep=False) | options | {"kernel": kernel, "input": _of(estimator.input, name)}
         )
         model = type(estimator)(**parameters)
+        model._is_part = True
         try:
             attributes, block, rows = model._fit_one(given[name], y, weight, encode)
         except (ValueError, TypeError) as error:
@@ -161,6 +163,9 @@ def fit_several(
     judged = getattr(total, "judged", np.arange(len(used)))
     predictions = np.stack([stack.average.out_of_fold for stack in stacks])
     mixture = mix(predictions, Y[judged], weight[judged], [*models, SUM], classify, splits_of(fold_of[judged]))
+    losses = ((mixture.out_of_fold * (2.0 if classify else 1.0) - float(classify) - Y[judged]) ** 2).sum(axis=1)
+    constant = leave_one_out_constant(Y[judged], weight[judged])
+    warn_if_useless(losses, constant, type(estimator).__name__, weight[judged])
     return Several(models, units, total, mixture), encoding, used[judged]
 
 

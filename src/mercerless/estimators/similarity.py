@@ -68,6 +68,8 @@ _ALL_SECONDS = 600.0  # that all calls of a function may take, else "auto" compa
 class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
     """What the classifier and the regressor share: similarities in, a stack, new rows."""
 
+    _is_part = False  # of a model of several similarities, which may well have useless ones
+
     def __init__(
         self,
         kernel: Any = "gaussian",
@@ -185,8 +187,9 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
         return attributes, partial(Block, K, own, own), None
 
     def _warn(self, average: Average, Y: NDArray, weight: NDArray) -> None:
-        """Warn of a stack that is worse than a constant, or that was not solved."""
-        warn_if_useless(average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight)
+        """Warn of a stack that is worse than a constant (but for one of several similarities), or was not solved."""
+        if not self._is_part:
+            warn_if_useless(average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight)
         if not average.certificate <= 1e-6:
             message = f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
             warn(message, ConvergenceWarning)

@@ -595,23 +595,27 @@ def pursue_landmarks(block: Block, Y: NDArray, weight: NDArray, number: int) -> 
 
     ``number`` times the column a with the largest ``|a^T R|^2 / |a|^2``, R the residual of the centered targets, is
     taken and projected out of R and of all columns, in ``O(number * m^2)`` after one Gram matrix. Columns of which less
-    than a thousandth is left are passed over; where none is left, the first others follow.
+    than a thousandth is left are passed over. Where the best gains no more than the best of m columns of noise would,
+    about ``1 + 2 log(m) / q`` times the mean residual per row left, the first others follow: to go on would be to fit
+    the noise of the targets.
     """
     A = block.similarities if block.own_rows is None else block.distances()
     A = _standardize(A, weight)(A) * np.sqrt(weight)[:, None]
     residual = np.sqrt(weight)[:, None] * (Y - weight @ Y / weight.sum())
-    gram, cross = A.T @ A, A.T @ residual
+    gram, cross, left = A.T @ A, A.T @ residual, float((residual**2).sum())
     start, free, chosen = np.diagonal(gram).copy(), np.ones(len(gram), dtype=bool), []
-    for _ in range(min(number, len(gram))):
-        left = np.diagonal(gram)
-        usable = free & (left > 1e-3 * start) & (start > 0.0)
-        if not usable.any():
-            break
-        gain = np.where(usable, np.einsum("ij,ij->i", cross, cross) / np.where(usable, left, 1.0), -1.0)
+    noise = 1.0 + 2.0 * np.log(len(gram)) / Y.shape[1]
+    for k in range(min(number, len(gram), len(Y) - 1)):
+        sizes = np.diagonal(gram)
+        usable = free & (sizes > 1e-3 * start) & (start > 0.0)
+        gain = np.where(usable, np.einsum("ij,ij->i", cross, cross) / np.where(usable, sizes, 1.0), 0.0)
         best = int(np.argmax(gain))
+        if gain[best] <= noise * left / (len(Y) - k):
+            break
         direction = gram[:, best] / np.sqrt(gram[best, best])
         cross = cross - np.outer(direction, cross[best] / np.sqrt(gram[best, best]))
         gram = gram - np.outer(direction, direction)
+        left -= float(gain[best])
         free[best] = False
         chosen.append(best)
     return np.append(np.array(chosen, dtype=int), np.flatnonzero(free)[: number - len(chosen)])
