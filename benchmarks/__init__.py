@@ -1,0 +1,1 @@
+"""The evidence: ``python -m benchmarks --help``."""

@@ -1,12 +1,21 @@
 """Every number on a page comes from a row, and every claim has a command."""
 
+import argparse
+import json
 import re
+import runpy
+import sys
 
 import pytest
 
 pytest.importorskip("pandas")
 
-from benchmarks import pages, tables
+import pandas as pd
+
+from benchmarks import history, machine, pages, tables
+from benchmarks.__main__ import main
+from benchmarks.claims import CLAIMS, HERE, Claim, chosen
+from benchmarks.run import Evidence
 
 
 def test_pages_show_what_the_rows_give():
@@ -65,3 +74,179 @@ def test_a_missing_file_or_row_is_named():
         tables.results("papers/nothing")
     with pytest.raises(LookupError, match="0 rows"):
         tables.cell(tables.results("papers/krein_table1"), "rmse", method="nothing")
+
+
+# ---------------------------------------------------------------------------------------------------- commands
+@pytest.mark.parametrize(
+    "words, names, options",
+    [
+        ("papers krein --table 3 --sets yacht", ["papers krein table3"], ["--sets", "yacht"]),
+        ("papers krein table3", ["papers krein table3"], []),
+        ("papers hyper --figure 2", ["papers hyper figure2"], []),
+        ("papers dank --figure 4", ["papers dank figures"], []),
+        ("papers lab compare --full", ["papers lab compare"], ["--full"]),
+        (
+            "papers similarity",
+            ["papers similarity real", "papers similarity generated", "papers similarity regression"],
+            [],
+        ),
+        ("speed krein --rows 500", ["speed krein"], ["--rows", "500"]),
+    ],
+)
+def test_words_choose_claims(words, names, options):
+    claims, rest = chosen(words.split())
+    assert [claim.name for claim in claims] == names and rest == options
+
+
+def test_a_group_alone_is_all_of_it():
+    assert {claim.script for claim in chosen(["speed"])[0]} == {c.script for c in CLAIMS if c.group == "speed"}
+
+
+@pytest.mark.parametrize(
+    "words, said", [("papers krain", "it has krein"), ("papers krein table2", "table1, table3, figures")]
+)
+def test_unknown_words_are_answered_with_the_known(words, said, capsys):
+    assert main(words.split()) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_every_script_and_every_file_of_rows_belongs_to_a_claim():
+    scripts = {(c.group, c.script) for c in CLAIMS}
+    for path in (*HERE.glob("papers/*.py"), *HERE.glob("speed/*.py")):
+        if "__main__" in path.read_text(encoding="utf-8"):
+            assert (path.parent.name, path.stem) in scripts, f"{path.name}: say in benchmarks/claims.py what it shows"
+    for path in (*HERE.glob("papers/results/*.csv"), *HERE.glob("speed/results/*.csv")):
+        assert any(path.stem.startswith(s) for g, s in scripts if g == path.parts[-3]), f"no claim writes {path.name}"
+    assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
+
+
+class Parsed(Exception):
+    """A script has understood its words."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.name)
+def test_scripts_understand_the_words_of_their_claims(claim, monkeypatch):
+    def understood(self, *args, **kwargs):
+        parse(self, *args, **kwargs)
+        raise Parsed
+
+    parse = argparse.ArgumentParser.parse_args
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", understood)
+    monkeypatch.syspath_prepend(str(claim.path.parent))
+    for words in (claim.reduced, claim.full):
+        monkeypatch.setattr(sys, "argv", [str(claim.path), *claim.arguments, *words])
+        try:
+            with pytest.raises(Parsed):
+                runpy.run_path(str(claim.path), run_name="__main__")
+        except ImportError as error:
+            pytest.skip(f"needs {error.name}")
+
+
+def test_list_names_command_and_rows(capsys):
+    assert main(["list"]) == 0
+    out = capsys.readouterr().out
+    assert "python -m benchmarks papers krein table3" in out and "benchmarks/papers/results/krein_table3.csv" in out
+
+
+# ---------------------------------------------------------------------------------------------------- all, resumed
+SCRIPTS = {
+    "quick": "from pathlib import Path\nf = Path(__file__).parent / 'results'\nf.mkdir(exist_ok=True)\n"
+    "with open(f / 'quick.csv', 'a') as file:\n    file.write('row\\n')\n",
+    "endless": "import time\ntime.sleep(60)\n",
+    "broken": "raise SystemExit('no rows today')\n",
+}
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Three scripts that end in a moment, or at the limit, or badly."""
+    (tmp_path / "papers").mkdir()
+    for name, text in SCRIPTS.items():
+        (tmp_path / "papers" / f"{name}.py").write_text(text)
+    monkeypatch.setattr("benchmarks.claims.HERE", tmp_path)
+    monkeypatch.setattr("benchmarks.run.HERE", tmp_path)
+    claims = [Claim("papers", name, "", name, name, data=False) for name in SCRIPTS]
+    claims.append(Claim("papers", "quick", "data", "needs data", "quick"))
+    monkeypatch.delenv("MERCERLESS_DATA", raising=False)
+    return claims, tmp_path / "runs"
+
+
+def statuses(evidence):
+    return {name: entry["status"] for name, entry in evidence.state["claims"].items()}
+
+
+def test_all_keeps_limits_resumes_and_writes_the_machine(small):
+    claims, folder = small
+    lines = []
+
+    def say(line, flush):
+        lines.append(line)
+
+    evidence = Evidence(folder, claims=claims)
+    assert not evidence(1.0, say)  # one failed
+    ends = {
+        "papers quick": "done",
+        "papers endless": "limit",
+        "papers broken": "failed",
+        "papers quick data": "no data",
+    }
+    assert statuses(evidence) == ends
+    assert (folder / "logs" / "papers_broken.txt").read_text() == "no rows today\n"
+    assert {"numpy", "scipy", "scikit-learn"} <= json.loads((folder / "machine.json").read_text())["versions"].keys()
+    lines.clear()
+    again = Evidence(folder, claims=claims)
+    again(1.0, say)
+    assert [line.split()[2:4] for line in lines[:2]] == [["finished", "before"]] * 2
+    assert (folder / "papers" / "results" / "quick.csv").read_text() == "row\n"  # not run twice
+    assert not again.finished(claims[1], 2.0) and again.finished(claims[1], 0.5)  # a longer limit is worth a try
+
+
+def test_another_commit_begins_anew(small, monkeypatch):
+    claims, folder = small
+    Evidence(folder, claims=claims[:1])(5.0, lambda *_, **__: None)
+    monkeypatch.setattr("benchmarks.machine.commit", lambda: "another")
+    evidence = Evidence(folder, claims=claims[:1])
+    assert evidence.state["claims"] == {} and not (folder / "papers").exists()
+
+
+# ---------------------------------------------------------------------------------------------------- history
+def rows(*ratios, better="more", processor="here"):
+    return pd.DataFrame(
+        {"commit": [f"c{k}" for k in range(len(ratios))], "processor": processor, "what": "w", "ratio": ratios}
+    ).assign(better=better)
+
+
+@pytest.mark.parametrize(
+    "found, named",
+    [
+        (rows(4.0, 4.2, 2.0), "c2"),
+        (rows(1.4, 1.5, 3.0, better="less"), "c2"),
+        (rows(4.0, 3.6, 4.4), None),
+        (rows(1.4, 1.0, better="less"), None),
+        (pd.concat([rows(4.0), rows(1.0, processor="elsewhere")]), None),
+    ],
+)
+def test_a_slower_commit_is_named(found, named):
+    sentences = history.slower(found)
+    assert [named in sentence for sentence in sentences] == ([True] if named else [])
+
+
+def test_history_keeps_one_entry_for_a_commit_and_machine(tmp_path, monkeypatch):
+    monkeypatch.setattr(history, "FOLDER", tmp_path)
+    first, again = history.append("krein"), history.append("krein")
+    assert len(first) == len(again) == len(history.ratios("krein")) == 3
+    monkeypatch.setattr(history, "commit", lambda: "later")
+    assert len(history.append("krein")) == 6 and not history.slower(history.read("krein"))
+
+
+@pytest.mark.parametrize("script", history.RATIOS)
+def test_every_speed_benchmark_has_ratios(script):
+    names = [what for what, _, _ in history.ratios(script)]
+    assert names and len(set(names)) == len(names)
+
+
+def test_the_machine_is_described():
+    found = machine.describe()
+    assert found["versions"]["numpy"] and "cores" in found["processor"] and found["commit"]
+    assert any(info["user_api"] == "blas" for info in found["blas"])

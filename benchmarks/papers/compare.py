@@ -1,6 +1,6 @@
 """Is the learner that `mercerless.compare` recommends good on fresh data?
 
-    python benchmarks/papers/compare.py [--sets amp_edit,heart,yacht] [--repeats 3] [--splits 0:10] [--jobs 1]
+    python benchmarks/papers/compare.py [--sets amp_edit heart yacht] [--repeats 3] [--splits 0:10] [--jobs 1]
 
 The comparison sees the training items only. Then every learner is fitted on all of them and scored on items that
 nothing has seen: for amp_edit the validation and test peptides of its source (2132), for the tables a random 30 %, over
@@ -38,14 +38,14 @@ def fresh_sets(name, splits):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sets", default="amp_edit,heart,yacht")
+    parser.add_argument("--sets", nargs="+", default=["amp_edit", "heart", "yacht"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--splits", default="0:10", help="FIRST:END, or how many")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--save", type=Path, help="folder for all numbers as JSON")
     arguments = parser.parse_args()
     *first, end = map(int, arguments.splits.split(":"))
-    for name in arguments.sets.split(","):
+    for name in arguments.sets:
         for split, X, y, X_test, y_test in fresh_sets(name, range(*first, end)):
             start = time.perf_counter()
             how = {"repeats": arguments.repeats, "curves": False, "n_jobs": arguments.jobs, "name": name}

@@ -1,8 +1,8 @@
 """Do prediction sets and intervals hold what they state, how wide are they, and are wrong labels found?
 
-    python benchmarks/papers/see.py coverage [--sets heart,mpg] [--items 30,100] [--repeats 10] [--models krein]
-    python benchmarks/papers/see.py width [--sets mpg,housing] [--items 150] [--repeats 3]
-    python benchmarks/papers/see.py suspects [--sets heart,ionosphere] [--repeats 5]
+    python benchmarks/papers/see.py coverage [--sets heart mpg] [--items 30 100] [--repeats 10] [--models krein]
+    python benchmarks/papers/see.py width [--sets mpg housing] [--items 150] [--repeats 3]
+    python benchmarks/papers/see.py suspects [--sets heart ionosphere] [--repeats 5]
 
 `coverage`: on random training items of a real set, how often sets and intervals stated to hold 90 % of new items do, on
 the rest of the set. `width`: intervals of KreinRidge beside those of MAPIE (CV+ and jackknife-like) on the same model,
@@ -197,9 +197,9 @@ def merge(file, rows, keys):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("coverage", "width", "suspects"))
-    parser.add_argument("--sets", type=lambda text: text.split(","))
-    parser.add_argument("--items", type=lambda text: [int(part) for part in text.split(",")], default=[30, 100])
-    parser.add_argument("--models", type=lambda text: text.split(","), default=list(MODELS))
+    parser.add_argument("--sets", nargs="+")
+    parser.add_argument("--items", type=int, nargs="+", default=[30, 100])
+    parser.add_argument("--models", nargs="+", default=list(MODELS))
     parser.add_argument("--repeats", type=int, default=10)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")

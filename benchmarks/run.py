@@ -1,0 +1,103 @@
+"""Run claims, one process each: alone into their own results, or all into a folder, within a limit, resuming."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from benchmarks.claims import CLAIMS, HERE
+from benchmarks.machine import describe
+
+
+def run(claim, options=(), script=None, limit=None, log=None):
+    """One claim in a process group of its own; "done", "failed" or "limit", and its seconds."""
+    command = [sys.executable, str(script or claim.path), *claim.arguments, *options]
+    start = time.monotonic()
+    child = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT if log else None, start_new_session=True)
+    try:
+        status = "done" if child.wait(limit) == 0 else "failed"
+    except subprocess.TimeoutExpired:
+        status = "limit"
+    finally:  # also after Ctrl-C: nothing goes on without us
+        if child.poll() is None:
+            os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+    return status, round(time.monotonic() - start, 1)
+
+
+def record(claim, options, seconds):
+    """Versions and machine beside the rows of a claim."""
+    path = claim.csv.parent / "machine" / f"{claim.results}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    words = ["python", "-m", "benchmarks", *claim.name.split(), *options]
+    path.write_text(json.dumps({"command": " ".join(words), "seconds": seconds} | describe(), indent=1) + "\n")
+
+
+class Evidence:
+    """A run of all claims into a folder, which remembers what is finished for this commit on this machine.
+
+    The scripts are copied there: they write their rows beside themselves, and the published ones stay as they are.
+    """
+
+    def __init__(self, folder, full=False, claims=CLAIMS):
+        self.folder, self.full, self.claims = Path(folder), full, claims
+        self.machine = describe()
+        self.state = self._resumed()
+
+    def _resumed(self):
+        """What an earlier run of the same commit, machine and protocol has finished; else an empty folder."""
+        path = self.folder / "state.json"
+        same = {key: self.machine[key] for key in ("commit", "processor", "versions")} | {"full": self.full}
+        if path.exists():
+            state = json.loads(path.read_text())
+            if {key: state.get(key) for key in same} == same:
+                return state
+            for group in ("papers", "speed", "logs"):
+                shutil.rmtree(self.folder / group, ignore_errors=True)
+        return same | {"claims": {}}
+
+    def finished(self, claim, limit):
+        """Whether there is nothing more to find out: done, or ended at a limit that was no smaller."""
+        known = self.state["claims"].get(claim.name, {})
+        at_limit = known.get("status") == "limit" and limit is not None and known["limit"] >= limit
+        return known.get("status") == "done" or at_limit
+
+    def copy(self):
+        for source in [*HERE.glob("papers/*.py"), *HERE.glob("papers/*.csv"), *HERE.glob("speed/*.py")]:
+            target = self.folder / source.relative_to(HERE)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, target)
+        (self.folder / "logs").mkdir(exist_ok=True)
+        (self.folder / "machine.json").write_text(json.dumps(self.machine, indent=1) + "\n")
+
+    def measure(self, claim, limit):
+        """Run one claim and write down how it ended."""
+        if claim.data and not os.environ.get("MERCERLESS_DATA"):
+            entry = {"status": "no data", "seconds": 0.0}
+        else:
+            words = claim.full if self.full else claim.reduced
+            script = self.folder / claim.path.relative_to(HERE)
+            with open(self.folder / "logs" / f"{claim.name.replace(' ', '_')}.txt", "w") as log:
+                status, seconds = run(claim, words, script, limit, log)
+            entry = {"status": status, "seconds": seconds, "limit": limit, "words": [*claim.arguments, *words]}
+        self.state["claims"][claim.name] = entry
+        (self.folder / "state.json").write_text(json.dumps(self.state, indent=1) + "\n")
+        return entry
+
+    def __call__(self, limit=None, say=print):
+        """Measure what is not finished; True if nothing failed."""
+        self.copy()
+        for claim in self.claims:
+            if self.finished(claim, limit):
+                entry = self.state["claims"][claim.name] | {"status": "finished before"}
+            else:
+                entry = self.measure(claim, limit)
+            say(f"{claim.name:30s} {entry['status']:16s} {entry['seconds']:8.1f} s", flush=True)
+        ends = [self.state["claims"][claim.name]["status"] for claim in self.claims]
+        counts = ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
+        say(f"{counts}; rows, machine and logs are in {self.folder}", flush=True)
+        return "failed" not in ends
