@@ -161,5 +161,5 @@ def make_preprocessor(roles: Mapping[str, str]) -> ColumnTransformer:
     words = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False)
     dates = make_pipeline(DateFeatures(), SimpleImputer(strategy="median", keep_empty_features=True))
     steps = {"number": numbers, "category": words, "date": dates}
-    named = {role: [name for name, own in roles.items() if own.split()[0] == role] for role in steps}
+    named = {role: [name for name, kind in roles.items() if kind.split()[0] == role] for role in steps}
     return ColumnTransformer([(role, steps[role], named[role]) for role in steps if named[role]])

@@ -226,8 +226,8 @@ def find_matrix(arrays: dict[str, NDArray], path: str | os.PathLike, name: str |
     known = [key for wanted in MATRIX_NAMES for key in matrices if split_name(key)[0] == wanted.lower()]
     if len(matrices) == 1 or known:
         return known[0] if known else matrices[0]
-    found = "several matrices: " + ", ".join(matrices) if matrices else "no matrix among " + ", ".join(arrays)
-    raise ValueError(f"{str(path)!r} has {found}; name the one to use.")
+    choice = "several matrices: " + ", ".join(matrices) if matrices else "no matrix among " + ", ".join(arrays)
+    raise ValueError(f"{str(path)!r} has {choice}; name the one to use.")
 
 
 def find_labels(arrays: dict[str, NDArray], part: str | None = None) -> str | None:
@@ -235,8 +235,8 @@ def find_labels(arrays: dict[str, NDArray], part: str | None = None) -> str | No
     parts = ("", "train") if part is None else (part,)
     for wanted in LABEL_NAMES:
         for key, value in arrays.items():
-            base, own = split_name(key)
-            if base == wanted and own in parts and (value.ndim == 1 or (value.ndim == 2 and 1 in value.shape)):
+            base, part_of = split_name(key)
+            if base == wanted and part_of in parts and (value.ndim == 1 or (value.ndim == 2 and 1 in value.shape)):
                 return key
     return None
 

@@ -424,23 +424,25 @@ def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[lis
     chosen: dict[str, Learner] = {}
     parts = {}
     for item in wanted:
-        own: Any = None if isinstance(item, str) else item
+        estimator: Any = None if isinstance(item, str) else item
         text = item if isinstance(item, str) else type(item).__name__
         if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
-            text, own = item
+            text, estimator = item
         name, _, part = text.partition("@")
-        if own is not None and name in possible:
+        if estimator is not None and name in possible:
             raise ValueError(f"There is a learner {name!r} already; give your estimator another name.")
-        if own is None and name not in possible:
+        if estimator is None and name not in possible:
             raise ValueError(f"There is no learner {name!r} for this data; there are {', '.join(possible)}.")
-        learner = possible[name] if own is None else own_learner(problem, name, own)
+        learner = possible[name] if estimator is None else own_learner(problem, name, estimator)
         if part:
             parts[name] = _part(text, part)
         if learner.name in chosen:
             raise ValueError(f"The learner {learner.name!r} is asked for twice; name one ('mine', estimator).")
         chosen[learner.name] = learner
     order = list(possible)
-    return sorted(chosen.values(), key=lambda own: order.index(own.name) if own.name in order else len(order)), parts
+    return sorted(
+        chosen.values(), key=lambda learner: order.index(learner.name) if learner.name in order else len(order)
+    ), parts
 
 
 def _part(item: str, text: str) -> float:

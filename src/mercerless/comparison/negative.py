@@ -103,9 +103,9 @@ def _out_of_fold(K: NDArray, targets: NDArray, folds: list[Split], modes: tuple[
     return [of_mode[of_mode.mean(axis=1).argmin()] for of_mode in by_mode]
 
 
-def negative_sentences(found: Indefiniteness, judged: NegativePart | None) -> list[str]:
+def negative_sentences(spectrum: Indefiniteness, judged: NegativePart | None) -> list[str]:
     """Say whether the negative part of the spectrum is information or noise."""
-    if found.is_psd:
+    if spectrum.is_psd:
         return ["The similarities are positive semi-definite: any kernel machine is sound on them."]
     if judged is None:
         return ["The similarities are indefinite; the run ended before the negative part was judged."]

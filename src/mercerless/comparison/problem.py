@@ -163,8 +163,8 @@ def make_problem(
     if kind == "strings" or similarity is not None or (kind is None and _are_strings(X)):
         X, X_test, kind, more["items"], more["similarity"] = _compare_items(X, X_test, kind, similarity, guesses)
     elif hasattr(X, "iloc") and hasattr(X, "columns"):
-        X, X_test, kind, found = _from_frame(X, X_test, kind, guesses)
-        more = {key: value for key, value in more.items() if value is not None} | found
+        X, X_test, kind, fields = _from_frame(X, X_test, kind, guesses)
+        more = {key: value for key, value in more.items() if value is not None} | fields
     if more.get("preprocessor") is None:
         X = _without_gaps(check_real(X, "X", allow_nan=True), kind, guesses)
         _check_range(X, "The data")
@@ -232,31 +232,31 @@ def _from_frame(X, X_test, kind, guesses) -> tuple:
     numeric = all(str(dtype).lower().startswith(("int", "uint", "float", "bool")) for dtype in X.dtypes)
     names = tuple(map(str, X.columns))
     if kind in MATRIX_KINDS or (kind is None and X.shape[0] == X.shape[1] and numeric):
-        own = tuple(map(str, X.index))
-        if len(names) == len(own) and names != own and sorted(names) == sorted(own):
-            X = X[X.columns[[names.index(item) for item in own]]]
+        rows = tuple(map(str, X.index))
+        if len(names) == len(rows) and names != rows and sorted(names) == sorted(rows):
+            X = X[X.columns[[names.index(item) for item in rows]]]
         X_test = X_test[X.columns] if hasattr(X_test, "columns") else X_test
-        return X.to_numpy(np.float64), X_test, kind, {"ids": own if sorted(names) == sorted(own) else names}
+        return X.to_numpy(np.float64), X_test, kind, {"ids": rows if sorted(names) == sorted(rows) else names}
     if len(set(names)) < len(names):
         raise ValueError("The table has several columns of one name; give every column its own.")
     if kind is None:
         guesses.append(Guess("kind", "table", f"{X.shape[0]} rows and {X.shape[1]} columns", "kind"))
     X = X.set_axis(list(names), axis=1)
-    found = find_columns(X)
-    for column, reason in found.left_out.items():
+    described = find_columns(X)
+    for column, reason in described.left_out.items():
         guesses.append(Guess("left out", f"column {column!r}", reason, "drop"))
     for role, what in (("category", "words as 0/1 columns"), ("date", "dates as numbers")):
-        columns = [column for column, own in found.roles.items() if own.split()[0] == role]
+        columns = [column for column, kind_of in described.roles.items() if kind_of.split()[0] == role]
         if columns:
             guesses.append(Guess(what, listed(columns), "they are not numbers", "drop"))
-    gaps = int(X[list(found.roles)].isna().to_numpy().sum())
+    gaps = int(X[list(described.roles)].isna().to_numpy().sum())
     if gaps:
         why = "medians for numbers, a 0/1 column for words, learned on training rows only"
         guesses.append(Guess("missing values", f"{gaps} cells", why, "drop"))
     if hasattr(X_test, "columns"):
-        X_test = coerce(X_test.set_axis([str(column) for column in X_test.columns], axis=1), found.roles)
-        X_test = X_test.to_numpy(np.float64) if found.preprocessor is None else X_test
-    return found.X, X_test, "table", {"roles": found.roles, "preprocessor": found.preprocessor}
+        X_test = coerce(X_test.set_axis([str(column) for column in X_test.columns], axis=1), described.roles)
+        X_test = X_test.to_numpy(np.float64) if described.preprocessor is None else X_test
+    return described.X, X_test, "table", {"roles": described.roles, "preprocessor": described.preprocessor}
 
 
 def listed(names: Iterable, most: int = 12) -> str:
@@ -377,8 +377,8 @@ def guess_kind(X: NDArray) -> tuple[str, str]:
     """Tell tables and matrices of all kinds apart; return the kind and the reason."""
     if X.shape[0] != X.shape[1]:
         return "table", f"X is not square ({X.shape[0]} x {X.shape[1]})"
-    found = matrix_kind(X)
-    return check_kind(X, found.kind or "auto", "The matrix", "kind"), f"X is square: {found.reason}"
+    guess = matrix_kind(X)
+    return check_kind(X, guess.kind or "auto", "The matrix", "kind"), f"X is square: {guess.reason}"
 
 
 def conversion(kind: str) -> DissimilarityKernel:

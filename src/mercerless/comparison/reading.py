@@ -149,31 +149,31 @@ class _Source:
     # ------------------------------------------------------------------------------------------------ arrays
 
     def _from_arrays(self, arrays: dict[str, NDArray]) -> Problem:
-        found = files.find_matrix(arrays, self.path, self.array)
-        base, part = files.split_name(found)
+        name = files.find_matrix(arrays, self.path, self.array)
+        base, part = files.split_name(name)
         if len(arrays) > 1 and self.array is None:
-            self.guess("matrix", found, "its name in the file", "array")
-        own = self.labels if self.labels in arrays else None if self.labels else files.find_labels(arrays)
-        if own is None and self.labels is None:
+            self.guess("matrix", name, "its name in the file", "array")
+        labels = self.labels if self.labels in arrays else None if self.labels else files.find_labels(arrays)
+        if labels is None and self.labels is None:
             raise ValueError(f"{self.what} has no labels; give them with --labels FILE, one per item.")
-        where = self.what if len(arrays) == 1 else f"{found!r} in {self.what}"
-        X = arrays[found]
+        where = self.what if len(arrays) == 1 else f"{name!r} in {self.what}"
+        X = arrays[name]
         n_items = None if X.ndim == 1 else len(X)
-        if own is None:
+        if labels is None:
             y = tables.read_labels(self.label_file(self.labels or "", arrays), n_items)
         else:
-            y = tables.check_labels(arrays[own], f"{own!r} in {self.what}")
+            y = tables.check_labels(arrays[labels], f"{labels!r} in {self.what}")
         if X.ndim == 1 and X.dtype.kind in "biuf":
             X = tables.from_condensed(X, where, len(y))
-            self.guess("matrix", f"{len(X)} x {len(X)}", f"{found} has the distances of all pairs", "array")
+            self.guess("matrix", f"{len(X)} x {len(X)}", f"{name} has the distances of all pairs", "array")
         X = files.as_real(X, where)
         if self.kind is None and base in DISTANCE_NAMES and X.shape[0] == X.shape[1]:
             self.kind = "dissimilarity" if matrix_kind(X).kind == "dissimilarity" else "distance"
-            self.guess("kind", self.kind, f"the array is named {found}", "kind")
+            self.guess("kind", self.kind, f"the array is named {name}", "kind")
         more = {}
         test = next((name for name in arrays if files.split_name(name) == (base, "test")), None)
         y_test = files.find_labels(arrays, "test")
-        if self.use_split and part != "test" and test is not None and y_test is not None and own is not None:
+        if self.use_split and part != "test" and test is not None and y_test is not None and labels is not None:
             more = {"X_test": arrays[test], "y_test": tables.check_labels(arrays[y_test], f"{y_test!r} in {self.what}")}
             self.guess("split", f"{len(more['y_test'])} test items", f"the file has {test} and {y_test}", "no-split")
         return self.make(X, y, self._array_groups(arrays, len(y)), **more)
@@ -184,10 +184,10 @@ class _Source:
         if self.groups is not None:
             known = self.groups in arrays
             return arrays[self.groups] if known else tables.read_labels(self.label_file(self.groups, arrays), n_items)
-        found = next((name for name in GROUP_COLUMNS if name in arrays), None)
-        if found is not None:
-            self.guess("groups", found, "its name in the file", "groups")
-        return None if found is None else arrays[found]
+        group = next((name for name in GROUP_COLUMNS if name in arrays), None)
+        if group is not None:
+            self.guess("groups", group, "its name in the file", "groups")
+        return None if group is None else arrays[group]
 
     # ------------------------------------------------------------------------------------------------ tables
 
@@ -264,18 +264,18 @@ class _Source:
                 return self.labels
             self.label_file(self.labels, names)
             return None
-        found = next((name for name in names if name.lower() in files.LABEL_NAMES), None)
-        if found is not None:
-            self.guess("labels", f"column {found!r}", "its name", "labels")
-            return found
+        column = next((name for name in names if name.lower() in files.LABEL_NAMES), None)
+        if column is not None:
+            self.guess("labels", f"column {column!r}", "its name", "labels")
+            return column
         n_rows = len(table.frame)
         if len(names) in (1, n_rows, n_rows - 1) or n_rows == 1 or table.ragged:
             raise ValueError(f"{self.what} has no labels; give them with --labels FILE, one per item.")
-        found, why = names[-1], "the last column"
+        column, why = names[-1], "the last column"
         if len(names) == 2 and _is_text(table.text(names[1])) and not _is_text(table.text(names[0])):
-            found, why = names[0], "the column that repeats"  # label first, then the string
-        self.guess("labels", f"column {found!r}", why, "labels")
-        return found
+            column, why = names[0], "the column that repeats"  # label first, then the string
+        self.guess("labels", f"column {column!r}", why, "labels")
+        return column
 
     def _text_column(self, table: tables.Table) -> str | None:
         """Return the column of strings to compare, where that is what the file is for."""
@@ -378,13 +378,16 @@ class _Source:
         elif named.startswith(("sim", "score", "weight", "kernel", "identity", "corr")):
             kind, why = "similarity", f"the column is named {name!r}"
         else:
-            own = [value for (a, b), value in zip(pairs, values) if a == b and not np.isnan(value)]
-            if not own:
+            selves = [value for (a, b), value in zip(pairs, values) if a == b and not np.isnan(value)]
+            if not selves:
                 raise ValueError(
                     f"{self.what} is a list of pairs, but are its numbers similarities or distances? Say --kind "
                     "similarity or --kind distance."
                 )
-            kind, why = ("distance" if max(own) <= np.nanmin(values) else "similarity"), "of the items with themselves"
+            kind, why = (
+                ("distance" if max(selves) <= np.nanmin(values) else "similarity"),
+                "of the items with themselves",
+            )
         self.guess("kind", kind, why, "kind")
         return kind
 

@@ -66,7 +66,7 @@ class Record:
     def from_plain(cls, plain: dict[str, Any]) -> Self:
         """The record that `to_plain` wrote; KeyError or TypeError where it is none."""
         task = Task(*(plain.pop(name) for name in Task._fields))
-        if plain.keys() != {own.name for own in fields(cls)} - {"task"}:
+        if plain.keys() != {attribute.name for attribute in fields(cls)} - {"task"}:
             raise KeyError("not a record")
         for name in ("target", "predicted"):
             plain[name] = np.array(plain[name])

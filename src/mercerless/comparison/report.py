@@ -139,9 +139,9 @@ def render_short(comparison: "Comparison") -> str:
     rows = []
     for row in comparison.table:
         bounds = " to ".join(_points(comparison, row[key]) for key in ("difference_low", "difference_high"))
-        own = row["verdict"] == "recommended"
-        difference = "" if own else _points(comparison, row["difference"])
-        cells = (_score(comparison, row["score"]), difference, "" if own else bounds, duration(row["fit_time"]))
+        is_best = row["verdict"] == "recommended"
+        difference = "" if is_best else _points(comparison, row["difference"])
+        cells = (_score(comparison, row["score"]), difference, "" if is_best else bounds, duration(row["fit_time"]))
         listed = "".join(f"<td>{cell}</td>" for cell in (*cells, escape(row["verdict"])))
         rows.append(f"<tr><th scope=row>{escape(row['title'])}</th>{listed}</tr>")
     head = "".join(f"<th scope=col>{escape(name)}</th>" for name in header)
@@ -407,14 +407,14 @@ def _table_row(comparison: "Comparison", row: dict[str, Any], others: list[str],
 
 
 def _spectrum(comparison: "Comparison", spectrum: MatrixSpectrum) -> str:
-    found, values = spectrum.indefiniteness, spectrum.eigenvalues[::-1]
+    measures, values = spectrum.indefiniteness, spectrum.eigenvalues[::-1]
     n_items = len(comparison.problem.y)
     part = "" if spectrum.n_items == n_items else f"Of {spectrum.n_items:,} of the {n_items:,} items: "
     facts = part + (
-        f"{found.n_positive} positive, {found.n_negative} negative and {found.n_zero} zero eigenvalues; the negative "
-        f"ones are {found.negative_mass:.1%} of the sum of sizes."
+        f"{measures.n_positive} positive, {measures.n_negative} negative and {measures.n_zero} zero eigenvalues; the "
+        f"negative ones are {measures.negative_mass:.1%} of the sum of sizes."
     )
-    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in negative_sentences(found, comparison.negative))
+    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in negative_sentences(measures, comparison.negative))
     if comparison.negative is not None:
         words += (
             f"<p class=soft>The learners above are ranked by {escape(metric_words(comparison.metric))}, which may "

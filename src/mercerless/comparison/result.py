@@ -211,7 +211,7 @@ def _without_probabilities(learners: list[Learner], setting: Setting) -> dict[st
 
 def _work_folder(problem: Problem, metric: str, learners: list[Learner], random_state: int) -> Path:
     """Return where finished tasks are kept until the run is complete: one folder per data and settings."""
-    names = [repr(own.make(None)) if own.family == "yours" else own.name for own in learners]  # type: ignore[arg-type]
+    names = [repr(learner.make(None)) if learner.family == "yours" else learner.name for learner in learners]  # type: ignore[arg-type]
     settings = repr((metric, names, random_state, version("mercerless")))
     digest = blake2b(problem.digest() + settings.encode(), digest_size=12)
     home = os.environ.get("SCIKIT_LEARN_DATA", Path("~", "scikit_learn_data"))  # as scikit-learn's get_data_home
@@ -398,9 +398,9 @@ class Comparison:
             if not self._is_sound(ranked[top]) and sound and not self._compared(ranked).better(top, sound[0]):
                 return ranked[sound[0]]
             return ranked[top]
-        found, vote = self._compared(ranked), ranked.index(VOTE)
-        wins = all(found.better(top, i) for i in range(len(ranked)) if i not in (top, vote))
-        behind = found.difference[top, vote] > 2.0 * found.standard_error[top, vote]
+        compared, vote = self._compared(ranked), ranked.index(VOTE)
+        wins = all(compared.better(top, i) for i in range(len(ranked)) if i not in (top, vote))
+        behind = compared.difference[top, vote] > 2.0 * compared.standard_error[top, vote]
         return ranked[top] if wins or behind else VOTE
 
     def _scores(self, name: str, metric: str | None = None) -> list[float]:
@@ -469,20 +469,20 @@ class Comparison:
         return [self._row(i, name) for i, name in enumerate(self.names)]
 
     def _row(self, i: int, name: str) -> dict[str, Any]:
-        found, records = self.differences, [self._results[name][split] for split in self.splits]
-        low, high = found.interval(i, 0)
+        differences, records = self.differences, [self._results[name][split] for split in self.splits]
+        low, high = differences.interval(i, 0)
         learner = self.learner(name)
         row = {
             "learner": name,
             "title": learner.title,
             "family": learner.family,
-            "score": float(found.mean[i]),
-            "low": float(found.mean[i] - found.half_width[i]),
-            "high": float(found.mean[i] + found.half_width[i]),
-            "difference": float(found.difference[i, 0]),
+            "score": float(differences.mean[i]),
+            "low": float(differences.mean[i] - differences.half_width[i]),
+            "high": float(differences.mean[i] + differences.half_width[i]),
+            "difference": float(differences.difference[i, 0]),
             "difference_low": low,
             "difference_high": high,
-            "verdict": "recommended" if i == 0 else "worse" if found.better(0, i) else "not distinguishable",
+            "verdict": "recommended" if i == 0 else "worse" if differences.better(0, i) else "not distinguishable",
         }
         for metric in dict.fromkeys(metric for record in records for metric in record.scores):
             values = self._scores(name, metric)
@@ -664,14 +664,14 @@ class Comparison:
     @property
     def python_command(self) -> str:
         """The call that repeats this comparison exactly."""
-        own = {learner.name: learner for learner in self.learners if learner.family == "yours"}
+        yours = {learner.name: learner for learner in self.learners if learner.family == "yours"}
         wanted, unsaid = [], []
         for text in self.specification:
             name = text.partition("@")[0]
-            if name not in own:
+            if name not in yours:
                 wanted.append(repr(text))
                 continue
-            estimator = describe(own[name].make(self.setting))
+            estimator = describe(yours[name].make(self.setting))
             if "<" in estimator:  # a function or an object that no code makes
                 unsaid.append(f"  # {name.replace(' ', '_')}: {estimator}")
                 estimator = name.replace(" ", "_")

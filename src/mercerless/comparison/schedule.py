@@ -453,8 +453,8 @@ class Run:
         return any(all(self._is_done(step) for step in self._splits(group, part)) for part in self._sizes_of(group))
 
     def _sizes_of(self, group: str) -> tuple[float, ...]:
-        own = self.parts.get(self.groups[group][0].name, 1.0)
-        return (*(size for size in self.sizes if size < own), own)
+        largest = self.parts.get(self.groups[group][0].name, 1.0)
+        return (*(size for size in self.sizes if size < largest), largest)
 
     def _splits(self, group: str, part: float, repeat: int = 0) -> list[Step]:
         return [Step(group, repeat, fold, part) for fold in range(N_FOLDS)]
@@ -579,7 +579,9 @@ class Run:
 
     def _simple_step(self) -> Step | None:
         """What can be scored here while processes are starting, which takes long on a busy machine: the simplest."""
-        simple = [group for group, learners in self.groups.items() if not any(own.complexity for own in learners)]
+        simple = [
+            group for group, learners in self.groups.items() if not any(learner.complexity for learner in learners)
+        ]
         smallest = [(group, self._sizes_of(group)[0]) for group in simple]
         largest = [(group, self._sizes_of(group)[-1]) for group in simple]
         cheap = [which for which in largest if self._seconds(*which) < 0.02 * self.remaining]
@@ -625,7 +627,7 @@ class Run:
         The exponent of the growth is that between the two largest sizes known. From a single one it is that of the
         learner's form for many items, or 1: one split of a larger size will tell.
         """
-        known = {size: float(np.mean(seconds)) for (own, size), seconds in self.costs.items() if own == learner.name}
+        known = {size: float(np.mean(seconds)) for (name, size), seconds in self.costs.items() if name == learner.name}
         if part in known or not known:
             return known.get(part, 0.0)
         sizes = sorted(size for size in known if size < part)

@@ -115,8 +115,8 @@ def _of_pairs(covariance: NDArray) -> NDArray:
 
 def _sums(units: NDArray, values: NDArray) -> NDArray:
     """Sums of the rows of every unit."""
-    found, which = np.unique(units, return_inverse=True)
-    sums = np.zeros((len(found), values.shape[1]))
+    distinct, which = np.unique(units, return_inverse=True)
+    sums = np.zeros((len(distinct), values.shape[1]))
     np.add.at(sums, which, values)
     return sums
 

@@ -181,8 +181,8 @@ def _read_frame(file: BinaryIO, suffix: str, path: Path) -> Table:
                 )
     if isinstance(frame.index, pd.MultiIndex):
         frame = frame.reset_index()
-    own = not isinstance(frame.index, pd.RangeIndex) and frame.index.is_unique
-    ids = tuple(map(str, frame.index)) if own else None
+    is_named = not isinstance(frame.index, pd.RangeIndex) and frame.index.is_unique
+    ids = tuple(map(str, frame.index)) if is_named else None
     frame = frame.reset_index(drop=True)
     frame.columns = _unique_names(map(str, frame.columns), path)
     return _with_ids(Table(path, frame.apply(_plain), ids))
@@ -316,7 +316,7 @@ def _dialect(rows: list[str]) -> tuple[str, str]:
         if all(with_comma.fullmatch(cell) or is_plain_number(cell) for cell in cells[1:]):
             return SPACES, ","  # 1,5 2,5
     counts = {mark: {row.count(mark) for row in rows} for mark in "\t;|,"}
-    separator = next((mark for mark, found in counts.items() if len(found) == 1 and found != {0}), None)
+    separator = next((mark for mark, per_row in counts.items() if len(per_row) == 1 and per_row != {0}), None)
     if separator is None:
         separator = next((mark for mark in counts if 2 * sum(mark in row for row in rows) >= len(rows)), SPACES)
     if separator == ",":
@@ -543,11 +543,11 @@ def read_labels(path: str | os.PathLike, n_items: int | None = None, ids: Sequen
     )
     if by_name is not None:
         column = _label_column(header, [i for i in range(width) if i != by_name], path)
-        found: dict[str, str] = {}
+        by_item: dict[str, str] = {}
         for row in cells:
-            if found.setdefault(row[by_name], row[column]) != row[column]:
+            if by_item.setdefault(row[by_name], row[column]) != row[column]:
                 raise ValueError(f"{name_of(path)} has two labels for {row[by_name]!r}; keep one.")
-        return parse_labels([found[item] for item in ids or ()], name_of(path))
+        return parse_labels([by_item[item] for item in ids or ()], name_of(path))
     if width > 1:
         shared = next((i for i in range(width) if known & {row[i] for row in cells}), None) if known else None
         if shared is not None:

@@ -260,13 +260,13 @@ class Backend:
             jobs, self.jobs, self.running = self.jobs, [], len(self.jobs)
             threading.Thread(target=self._wave, args=(jobs,), daemon=True).start()
         try:
-            found = self.results.get(timeout=None if timeout == float("inf") else max(0.0, timeout))
+            result = self.results.get(timeout=None if timeout == float("inf") else max(0.0, timeout))
         except queue.Empty:
             return []
-        if isinstance(found, BaseException):
-            raise found
+        if isinstance(result, BaseException):
+            raise result
         self.running -= 1
-        return [found]
+        return [result]
 
     def _wave(self, jobs: list[Job]) -> None:
         """Run the jobs in a thread of its own, so that nobody has to wait for them beyond the deadline."""
