@@ -348,6 +348,27 @@ BUGS = [
     ),
     Bug("lowrank-order", "transform[order[:rank]] =", "transform[:rank] =", f"{LOW} -k exact"),
     Bug("lowrank-residual", "left[pivots] = 0.0\n", "left[pivots] = 1.0\n", f"{LOW} -k TestPivoted"),
+    # see: coverage, reasons, suspects
+    Bug(
+        "conformal-rank",
+        "int(np.ceil((n + 1) * coverage - 1e-9))",
+        "int(np.ceil(n * coverage - 1e-9))",
+        "test_conformal.py -k rank",
+    ),
+    Bug(
+        "conformal-own-label",
+        "train, test = fold_of != fold, fold_of == fold",
+        "train, test = fold_of == fold, fold_of == fold",
+        "test_conformal.py -k own_label",
+    ),
+    Bug("reasons-base", "effect = mix @ (Y - mean).T", "effect = mix @ Y.T", "test_reasons.py -k add_up"),
+    Bug("reasons-path", "(panel + (node + 1.0) / 2.0) / _PANELS", "(node + 1.0) / 2.0", "test_reasons.py -k add_up"),
+    Bug(
+        "suspects-rate",
+        "shares = np.cumsum(values) / max(len(proba), 1)",
+        "shares = np.arange(1.0, len(values) + 1) / proba.size",
+        "test_suspects.py -k drawn",
+    ),
     # similarity: paths, stacking, sparse machine
     Bug(
         "stack-spectral-column-mean",
