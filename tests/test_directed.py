@@ -245,3 +245,21 @@ def test_bad_directions_are_one_sentence():
     by_function = DirectedClassifierCV(lambda a, b: K[a, b], input="similarity", random_state=0)
     with pytest.raises(ValueError, match="reverse is for a precomputed matrix"):
         by_function.fit(list(range(45)), y[:45]).predict([50], reverse=back[:1])
+
+
+@pytest.mark.parametrize("own", [1.0, None])
+def test_reasons_of_a_precomputed_directed_matrix_add_up(own):
+    """Also where the new items' own similarities are not known, so that some families are left out."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    K = rng.uniform(size=(60, 60)) + 0.6 * ((y[:, None] + 1) % 3 == y)
+    np.fill_diagonal(K, rng.uniform(1.5, 3.0, size=60) if own is None else own + 1.0)
+    train, new, back = K[:48, :48], K[48:, :48], K[:48, 48:].T
+    model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(train, y[:48])
+    reasons = model.explain(new, 3, reverse=back, train=train)
+    np.testing.assert_allclose(reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-9)
+    proba = np.sort(model.predict_proba(new, reverse=back), axis=1)
+    np.testing.assert_allclose(reasons.score, np.log(proba[:, -1] / proba[:, -2]), atol=1e-8)
+    np.testing.assert_array_equal(reasons.label, model.predict(new, reverse=back))
+    with pytest.raises(ValueError, match="pass the other one as reverse"):
+        model.explain(new, train=train)

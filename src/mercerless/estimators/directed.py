@@ -1,6 +1,6 @@
 """The automatic learners for directed similarities: what x is to z and what z is to x both count."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -28,11 +28,13 @@ from mercerless._validation import (
 )
 from mercerless.estimators.base import KernelEstimator, used_items, used_rows
 from mercerless.estimators.conformal import ConformalMixin
+from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.estimators.similarity import _check_diagonal, _encode_classes, _encode_numbers, _run
 from mercerless.kernels import Precomputed
 from mercerless.selection.conformal import OutOfFold
-from mercerless.selection.directed import DirectedStack, Rows, decay_of, fit_directed_stack
+from mercerless.selection.directed import DirectedStack, Rows, decay_of, directed_item_weights, fit_directed_stack
 from mercerless.selection.folds import fold_numbers, splits_of
+from mercerless.selection.reasons import Explained, stack_shares
 from mercerless.selection.similarity import Block
 from mercerless.spectra import as_similarities, check_kind, symmetrize
 
@@ -69,10 +71,12 @@ def _fit_one_way(fit: Callable, rows: Rows) -> OneWay:
     return OneWay(stack, mean, scale, profiles)
 
 
-class _Directed(ConformalMixin, KernelEstimator):
+class _Directed(ReasonsMixin, ConformalMixin, KernelEstimator):
     """What the classifier and the regressor share."""
 
     _directed = True
+    mean_: NDArray  # of a regressor's targets, as scale_
+    scale_: NDArray
 
     def __init__(
         self,
@@ -146,6 +150,7 @@ class _Directed(ConformalMixin, KernelEstimator):
             warn(message, ConvergenceWarning)
         told = {f"{name}_": getattr(average, name) for name in ("weights", "family_scores", "certificate")}
         told |= {"members_": average.settings, "stack_": stack, "one_way_": one_way}
+        told["_basis_rows"] = used
         told["out_of_fold_"] = OutOfFold(used, average.out_of_fold, y[used])
         return attributes | encoding | told
 
@@ -167,6 +172,39 @@ class _Directed(ConformalMixin, KernelEstimator):
             known = self._own(items[rows], None if own is None else own[rows])
             parts.append(self.stack_(Block(K, known, self.stack_.members.own), block))
         return np.concatenate(parts)
+
+    def _explain_blocks(  # type: ignore[override]
+        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None, train: ArrayLike | None = None
+    ) -> Iterator[Explained]:
+        items, classify = self._test_items(X), is_classifier(self)
+        self._check_explainable(classify, reverse)
+        back = self._check_reverse(reverse, items)
+        given = None if diag is None else _check_diagonal(diag, len(items))
+        V = self._train_again(train).astype(np.float64)
+        trained, own, stack = Rows(V, V.T, self.decay_), self.stack_.members.own, self.stack_
+        K = as_similarities(symmetrize(V), self.input_)
+        if self.input_ == "distance":
+            np.fill_diagonal(K, 0.0)
+        for rows in row_blocks(len(items), 80.0 * len(own) * len(self.members_), min(2**28, memory_budget() // 2)):
+            block = self._new_rows(items[rows], None if back is None else back[rows])
+            block = block._replace(back=block.out) if block.back is None else block
+            means = as_similarities((block.out + block.back) / 2.0, self.input_)
+            new = Block(means, self._own(items[rows], None if given is None else given[rows]), own)
+            order = np.argsort(-stack(new, block), axis=1, kind="stable") if classify else None
+            classes = None if order is None else (order[:, 0], order[:, 1])
+            weights = directed_item_weights(stack.directed, trained, block)
+            explained = stack_shares(stack, Block(K, own, own), new, classes, weights)
+            yield explained if classify else explained.scaled(self.scale_[0], self.mean_[0])
+
+    def _check_explainable(self, classify: bool, reverse: ArrayLike | None) -> None:
+        """Say where there are no shares of training items."""
+        if self.one_way_ is not None and reverse is None:
+            raise ValueError("explain needs both directions of new items; pass the other one as reverse.")
+        n_outputs = self.stack_.members.targets.shape[1]
+        if classify and n_outputs < 2:
+            raise ValueError("The training items have one class only, so that there is nothing to explain.")
+        if not classify and n_outputs > 1:
+            raise ValueError("explain takes models of one output; fit one model per output.")
 
     def _new_rows(self, items: Any, back: NDArray | None) -> Rows:
         """Both directions of new items, as far as they are known."""

@@ -879,10 +879,7 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
 
     def _in_units(self, explained: Explained) -> Explained:
         """Shares in the units of the targets."""
-        scale, mean = self.scale_[0], self.mean_[0]
-        families = {name: scale * shares for name, shares in explained.families.items()}
-        score, base = (scale * values + mean for values in (explained.score, explained.base))
-        return explained._replace(families=families, score=score, base=base)
+        return explained.scaled(self.scale_[0], self.mean_[0])
 
     def _decode(self, values: NDArray) -> NDArray:
         values = values * self.scale_ + self.mean_

@@ -206,6 +206,12 @@ def directed_scores(members: DirectedMembers, rows: Rows) -> NDArray:
     return scores
 
 
+def directed_item_weights(members: DirectedMembers, train: Rows, new: Rows) -> NDArray:
+    """How every learner, linear in the targets, weighs those of the training items (n_settings, m, n) at new rows."""
+    linear = fit_directed_members(train, np.eye(len(train.out)), members.settings, members.weight)
+    return directed_scores(linear, new)
+
+
 def out_of_fold_scores(
     K: NDArray, rows: Rows, Y: NDArray, settings: Sequence[Setting], n_plain: int, weight: NDArray, split: Split
 ) -> NDArray:

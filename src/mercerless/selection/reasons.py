@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from mercerless.selection.calibration import Calibration
+from mercerless.selection.directed import DirectedStack
 from mercerless.selection.similarity import Block, Members, Stack, fit_members, member_scores
 from mercerless.solvers.similarity import nearest_of_classes
 
@@ -138,6 +139,11 @@ class Explained(NamedTuple):
     rival: NDArray | None = None
     relevance: NDArray | None = None  # (m, n_features)
 
+    def scaled(self, scale: float, mean: float) -> "Explained":
+        """In the units of targets that were standardized by these."""
+        families = {name: scale * shares for name, shares in self.families.items()}
+        return self._replace(families=families, score=scale * self.score + mean, base=scale * self.base + mean)
+
 
 class Contrast(NamedTuple):
     """What is explained, ``sum_q mix_q f_q + constant``: a number, or the log-odds of the two likeliest classes."""
@@ -197,8 +203,16 @@ def explain_centers(terms: Sequence[Term], intercept: NDArray, calibration: Cali
     return Explained(families, np.sum(mix * f, axis=1) + constant, base, label, rival)
 
 
-def stack_shares(stack: Stack, train: Block, new: Block, classes: tuple[NDArray, NDArray] | None = None) -> Explained:
+def stack_shares(
+    stack: Stack | DirectedStack,
+    train: Block,
+    new: Block,
+    classes: tuple[NDArray, NDArray] | None = None,
+    directed: NDArray | None = None,
+) -> Explained:
     """What every training item contributes to a stack's prediction of new rows; `train` is what it was fitted on.
+
+    `directed` are the weights of the targets in the further members of a directed stack.
 
     All members but ``"class_distances"`` are linear in the targets, and these are sums over the nearest items of every
     class. A stack of regressors adds its members, so shares add up as they are. A stack of classifiers does not: its
@@ -211,10 +225,12 @@ def stack_shares(stack: Stack, train: Block, new: Block, classes: tuple[NDArray,
     weights = average.weights if new.own_rows is not None else average.weights_without_own
     parts = _item_weights(members, train, new)
     mean = np.average(members.targets, axis=0, weights=members.weight)
+    for number, matrix in enumerate([] if directed is None else directed):
+        parts[len(members.settings) + number] = (matrix, members.targets - mean)
     totals, bases = np.zeros((2, len(weights), len(new.similarities), members.targets.shape[1]))
     for position, (matrix, effects) in parts.items():
         totals[position] = matrix @ effects
-        if members.settings[position].family != "class_distances":
+        if average.settings[position].family != "class_distances":
             bases[position] = matrix.sum(axis=1, keepdims=True) * mean
     if classes is None:
         rate = np.broadcast_to(weights[:, None, None], totals.shape)
@@ -223,7 +239,7 @@ def stack_shares(stack: Stack, train: Block, new: Block, classes: tuple[NDArray,
         rate, score, base = _path(stack, new.own_rows is not None, totals, bases, weights, classes)
     families: dict[str, NDArray] = {}
     for position, (matrix, effects) in parts.items():
-        family = members.settings[position].family
+        family = average.settings[position].family
         families[family] = families.get(family, 0.0) + matrix * (rate[position] @ effects.T)
     label, rival = (None, None) if classes is None else classes
     return Explained(families, score, base, label, rival)
@@ -246,7 +262,12 @@ def _item_weights(members: Members, train: Block, new: Block) -> dict[int, tuple
 
 
 def _path(
-    stack: Stack, known: bool, totals: NDArray, bases: NDArray, weights: NDArray, classes: tuple[NDArray, NDArray]
+    stack: Stack | DirectedStack,
+    known: bool,
+    totals: NDArray,
+    bases: NDArray,
+    weights: NDArray,
+    classes: tuple[NDArray, NDArray],
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Integrated derivatives (n_members, m, q) of the log-odds in the scores, their end and their start (m,)."""
     average = stack.average
