@@ -31,8 +31,14 @@ DATE_FORMATS = (
     "%Y.%m.%d",
     "%d/%m/%y",
     "%m/%d/%y",
+    "%d %b %Y",
+    "%d-%b-%Y",
+    "%b %d, %Y",
+    "%b %d %Y",
+    "%d %B %Y",
+    "%B %d, %Y",
+    "%B %d %Y",
 )
-DATE_FORMATS += ("%d %b %Y", "%d-%b-%Y", "%b %d, %Y", "%b %d %Y", "%d %B %Y", "%B %d, %Y", "%B %d %Y")
 
 
 class Columns(NamedTuple):

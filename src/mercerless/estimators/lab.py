@@ -190,11 +190,8 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         plan = Plan(settings, self.kernel, rows, more, all_rows, self.validation_fraction, d)
         if not self._has_defaults:
             return plan
-        sizes = {
-            "n_centers": center_count(len(rows), memory_budget()),
-            "n_boosting": boosting_rows(n, d, memory_budget()),
-        }
-        return plan._replace(all_members=True, **sizes)
+        n_centers, n_boosting = center_count(len(rows), memory_budget()), boosting_rows(n, d, memory_budget())
+        return plan._replace(all_members=True, n_centers=n_centers, n_boosting=n_boosting)
 
     def _learn(
         self,

@@ -205,7 +205,8 @@ class WideLearner:
     def _logistic(self, model: Expansion, gram: NDArray, whole: Moments, P: NDArray) -> tuple[Extra, Expansion, float]:
         """Coefficients of least log-loss instead of squared error, from a large ridge to smaller ones."""
         assert self.labels is not None
-        q, best = self.rows.Y.shape[1], (np.inf, 0.0, None, None)
+        q, loss, ridge = self.rows.Y.shape[1], np.inf, 0.0
+        best: tuple[float, float, NDArray, NDArray] = (loss, ridge, np.empty(0), np.empty(0))
         Phi, valid, judge = self._columns(self.train, model), self._columns(self.valid, model), self.judge(self.valid)
         labels, weight, coef = self.labels[self.train], self.rows.take(self.train).weight, None
         for factor in _LOGISTIC_FACTORS:
@@ -386,15 +387,16 @@ def tree_candidate(
     """
     q, every = rows.Y.shape[1], Labeled(rows, labels)
     most = _most_iterations(rows, further, q)
-    if most == 0 or any(len(np.unique(every.take(train).labels)) < 2 for train, _ in folds if labels is not None):
+    if most == 0 or (labels is not None and any(len(np.unique(labels[train])) < 2 for train, _ in folds)):
         return None
-    n_iter, stages, models = 0, [], None
+    n_iter, stages = 0, []
+    models: list[Any] = []
     for number, (train, valid) in enumerate(folds):
         part, held = every.take(train).joined(further), every.take(valid)
-        models = None if number == 0 else boost(part, n_iter, seed)
+        models = [] if number == 0 else boost(part, n_iter, seed)
         while number == 0 and n_iter < most:
             n_iter = min(most, n_iter + _BOOSTING_STEP)
-            models = boost(part, n_iter, seed, models)
+            models = boost(part, n_iter, seed, models or None)
             losses = [held.judge(p) for p in _stages(models, held.rows.X, q)]
             if np.argmin(losses) < 0.7 * len(losses):
                 break

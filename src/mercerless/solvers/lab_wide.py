@@ -26,7 +26,7 @@ def norm_penalty(K: NDArray, n_fixed: int) -> NDArray:
     return P
 
 
-def solve_wide(sums: Moments, P: NDArray, ridges: Sequence[float]) -> list[NDArray]:
+def solve_wide(sums: Moments, P: NDArray, ridges: Sequence[float] | NDArray) -> list[NDArray]:
     """``argmin over coef of sum_i w_i |Y_i - Phi_i coef|^2 + ridge tr(coef^T P coef)`` for every ridge.
 
     P is positive semi-definite up to rounding: a multiple of the identity, raised until the factorization succeeds, is
