@@ -543,8 +543,8 @@ BUGS = [
     ),
     Bug(
         "store-forgets-the-change",
-        "            store.clear()\n",
-        "            pass\n",
+        "return bool(np.abs(before - now).max() > 10.0 * max(noise, rounding))",
+        "return False",
         f"{ITEMS} -k something_that_changed",
     ),
     Bug(
@@ -554,9 +554,9 @@ BUGS = [
         f"{ITEMS} -k bounded",
     ),
     Bug(
-        "embedding-forgets-signs",
+        "embedding-scale",
         "scale = np.divide(np.sign(values), np.sqrt(np.abs(values))",
-        "scale = np.divide(1.0, np.sqrt(np.abs(values))",
+        "scale = np.divide(np.sign(values), np.abs(values)",
         f"{EMBED} -k signed",
     ),
     Bug("embedding-center", "mean @ projection, float", "0.0 * mean @ projection, float", f"{EMBED} -k scaling"),
