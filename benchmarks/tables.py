@@ -657,12 +657,102 @@ def similarity_figures():
         }
     given = results("papers/similarity_real").set_index("set").automatic
     speed = results("speed/similarity").set_index("learner").loc["Krein machine, dense programme, at its best"]
+    few = results("papers/similarity_few").set_index("set").loc["average"]
+    several = results("papers/similarity_several").set_index("group").loc["average"]
+    two = results("papers/directed").groupby("learner").accuracy.mean()
     return numbers | {
+        "similarity_few_all": f"{few['all']:.2f}",
+        "similarity_few_third": f"{few['third']:.2f}",
+        "similarity_several": f"{several['several']:.2f}",
+        "similarity_several_single": f"{several['best single']:.2f}",
+        "directed_both": f"{two['directed']:.1f}",
+        "directed_mean": f"{two['stack_on_mean']:.1f}",
         "similarity_amp_given": f"{given['amp_edit (given test rows)']:.2f}",
         "similarity_coil_given": f"{given['coilyork_half (given test rows)']:.2f}",
         "similarity_speed": f"{speed.ratio_to_automatic:.1f}",
         "similarity_speed_accuracy": f"{speed.test_accuracy:.2f}",
     }
+
+
+def similarity_few():
+    rows = results("papers/similarity_few").set_index("set")
+    columns = {"all": "all comparisons", "third": "a third as landmarks", "200": "200 landmarks"}
+    columns["200 of 400"] = "the best 200 of 400"
+    lines = [[name, *(number(row[column], 2) for column in columns)] for name, row in rows.iterrows()]
+    return markdown(["set", *columns.values()], lines)
+
+
+def similarity_several():
+    lines = []
+    for _, row in results("papers/similarity_several").iterrows():
+        values = [row[c] for c in ("best single", "sum", "easy", "several")]
+        cells = [f"**{number(v, 2)}**" if v == max(values) else number(v, 2) for v in values]
+        cells[0] += "" if pd.isna(row["which"]) else f" ({row['which']})"
+        lines.append([row["group"], *cells])
+    return markdown(["group", "best single", "sum", "EasyMKL", "several"], lines)
+
+
+def similarity_many():
+    lines = []
+    for r in results("speed/similarity_few").values.tolist():
+        items, landmarks, seconds, _, peak, accuracy = r
+        lines.append([f"{items:.0f}", f"{landmarks:.0f}", f"{seconds:.0f}", f"{peak:.1f}", f"{accuracy:.1f}"])
+    return markdown(["items", "landmarks", "processor seconds", "peak in GB", "accuracy"], lines)
+
+
+DIRECTED = {
+    "asymmetric_ridge": "`AsymmetricRidgeClassifier`",
+    "stack_on_mean": "`SimilarityClassifierCV(symmetrize=True)`",
+    "directed": "`DirectedClassifierCV`",
+    "stack_on_mean_rows_only": "rows only: stack on the mean",
+    "directed_rows_only": "rows only: directed",
+}
+
+
+def directed():
+    rows = results("papers/directed")
+    accuracy = rows.pivot(index="set", columns="learner", values="accuracy")[list(DIRECTED)]
+    losses = rows.pivot(index="set", columns="learner", values="log_loss")[list(DIRECTED)].mean()
+    sizes = rows.groupby("set")[["n", "classes"]].first()
+    lines = []
+    for name in dict.fromkeys(rows["set"]):
+        lines.append([name, *sizes.loc[name], *(number(v, 1) for v in accuracy.loc[name])])
+    lines.append(["mean", "", "", *(number(v, 1) for v in accuracy.mean())])
+    lines.append(["mean log-loss", "", "", *(number(v, 3) for v in losses)])
+    return markdown(["set", "items", "classes", *DIRECTED.values()], lines)
+
+
+# ---------------------------------------------------------------------------------------------------- see
+SEE = {"krein": "Krein ridge", "similarity": "automatic stack", "asymmetric": "asymmetric ridge"}
+
+
+def see_coverage():
+    means = results("papers/see_coverage").groupby(["items", "model"]).covered.mean()
+    sizes = sorted({n for n, _ in means.index})
+    lines = [[n, *(f"{100 * means[n, model]:.1f} %" for model in SEE)] for n in sizes]
+    return markdown(["training items", *SEE.values()], lines)
+
+
+def see_suspects():
+    rows = results("papers/see_suspects").set_index(["set", "method"])
+    lines = []
+    for name in dict.fromkeys(rows.index.get_level_values(0)):
+        cells = []
+        for column in ("recall", "precision", "false_alarms"):
+            cells += [f"{100 * rows.loc[(name, m), column]:.0f}" for m in ("suspects_", "cleanlab")]
+        lines.append([name, *cells])
+    words = ("found", "of the found", "false alarms")
+    return markdown(["set", *(f"{w}: {m}" for w in words for m in ("`suspects_`", "cleanlab"))], lines)
+
+
+def see_width():
+    rows = results("papers/see_width").set_index(["set", "method"])
+    methods = list(dict.fromkeys(rows.index.get_level_values(1)))
+    lines = []
+    for name in dict.fromkeys(rows.index.get_level_values(0)):
+        cells = (rows.loc[(name, m)] for m in methods)
+        lines.append([name, *(f"{c.width:.2f} ({100 * c.covered:.0f} %)" for c in cells)])
+    return markdown(["set", *methods], lines)
 
 
 # ---------------------------------------------------------------------------------------------------- compare
@@ -736,7 +826,9 @@ TABLES = (
     hyper_table1, hyper_table2, hyper_table3, hyper_regression, hyper_extension, hyper_speed,
     scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed, lab_speed,
     lab_compare, lab_paper, lab_schedule, lab_growth,
-    similarity_real, similarity_regression, similarity_readme, compare_amp, compare_tables,
+    similarity_real, similarity_regression, similarity_readme, similarity_few, similarity_several, similarity_many,
+    directed,
+    see_coverage, see_suspects, see_width, compare_amp, compare_tables,
 )  # fmt: skip
 
 
