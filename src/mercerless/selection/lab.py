@@ -57,7 +57,7 @@ _SINGLE = 2**21  # entries times features above which kernels are learned in sin
 _SHARED_ITERATIONS = 60
 _SHARED_ROWS = 2000  # enough for one bandwidth per feature
 _RIDGES = np.logspace(-7, 0.5, 16)
-_SCALING_ROWS, _SCALING_GAIN = 3000, 0.97  # on which a scaling is chosen, and what it must gain over the standard one
+_SCALING_ROWS, _SCALING_DRAWS, _SCALING_GAIN = 3000, 3, 0.98  # rows and hold-outs that choose a scaling, and its gain
 _RACE_START = 20  # no descent is given up before so many iterations
 
 Total = Callable[[Callable[..., Moments]], Moments]  # sums a function of X, Y and weight over blocks of all rows
@@ -1021,7 +1021,8 @@ def choose_scaling(table: Table, plan: Plan) -> FeatureScaling:
     errors = []
     for scaling in scalings:
         rows = Rows(scaling(sample, np.float32), merged.Y[numbers])
-        errors.append(min(held_out_error(form, rows, settings) for form in plan.forms))
+        draws = [settings._replace(seed=(settings.seed + i) % 2**32) for i in range(_SCALING_DRAWS)]
+        errors.append(sum(min(held_out_error(form, rows, draw) for form in plan.forms) for draw in draws))
     best = int(np.argmin(errors))
     return scalings[best if errors[best] < _SCALING_GAIN * errors[0] else 0]
 
