@@ -21,7 +21,7 @@ MAX_CATEGORIES = 30
 #: Columns of these names, in which every row is different, number the rows.
 NUMBERING = ("", "id", "ids", "index", "unnamed: 0")
 #: Dates other than ISO's, each alone or before a time.
-DATE_FORMATS = (
+DATE_FORMATS: tuple[str, ...] = (
     "%d/%m/%Y",
     "%m/%d/%Y",
     "%d-%m-%Y",
