@@ -13,6 +13,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler
 
 from mercerless._memory import format_bytes
+from mercerless.comparison.problem import take
 from mercerless.comparison.schedule import N_FOLDS
 from mercerless.comparison.words import duration, format_score, metric_words
 from mercerless.selection.calibration import cross_calibrate
@@ -129,7 +130,7 @@ def answer(comparison: Comparison) -> str:
 def render_card(comparison: Comparison) -> str:
     """The model card: what the recommended model is, what it learned from, how good it is and where it ends."""
     problem, best = comparison.problem, comparison.table[0]
-    how = f"{comparison.n_repeats} times {N_FOLDS}-fold cross-validation with the search inside every training part"
+    how = f"{len(comparison.splits)} splits of {N_FOLDS}-fold cross-validation, the search inside every training part"
     facts = [
         ("model", best["title"]),
         ("learned from", f"{len(problem.y):,} items of {problem.name}, {problem.kind}, {problem.task}"),
@@ -158,9 +159,10 @@ def some_items(n: int, wanted: Sequence[int]) -> NDArray:
 def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> NDArray:
     """Distances between some items: of a table by its standardized columns, of similarities as they imply them."""
     if kind == "table":
-        numbers = X if preprocessor is None else clone(preprocessor).fit_transform(X)
+        kept = np.union1d(rows, np.linspace(0, len(X) - 1, min(len(X), 5000)).round().astype(int))  # enough for scales
+        numbers = take(X, kept) if preprocessor is None else clone(preprocessor).fit_transform(take(X, kept))
         scaled = StandardScaler().fit_transform(np.nan_to_num(np.asarray(numbers, dtype=float)))
-        return euclidean_distances(scaled[rows])
+        return euclidean_distances(scaled[np.searchsorted(kept, rows)])
     part = symmetrize(np.asarray(X[np.ix_(rows, rows)], dtype=float))
     if kind in ("distance", "dissimilarity"):
         part = part - min(0.0, float(part.min()))

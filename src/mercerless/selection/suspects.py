@@ -87,7 +87,8 @@ def suspect_numbers(held: OutOfFold, most: float = 5.0) -> OddNumbers:
 
 def disagreeing_copies(copies: NDArray, labels: NDArray) -> list[NDArray]:
     """Sets of equal items (by the numbers of `mercerless.selection.folds.find_copies`) with different labels."""
-    order = np.argsort(copies, kind="stable")
+    repeated = np.flatnonzero(np.bincount(copies)[copies] > 1)
+    order = repeated[np.argsort(copies[repeated], kind="stable")]
     groups = np.split(order, np.flatnonzero(np.diff(copies[order])) + 1)
     return [group for group in groups if len(np.unique(labels[group])) > 1]
 
