@@ -16,6 +16,7 @@ RATIOS = {
         ("kernels", ["what"], "numpy / ours", "more"),
         ("kernels", ["what"], "ours / limit", "less"),
     ],
+    "items": [("items", ["what", "setting"], "value", "less")],
     "krein": [("krein", ["measure"], "value", "less")],
     "hyper": [("hyper", ["what"], "ratio", "more")],
     "dank": [("dank_moons", ["set", "method"], "ratio", "less"), ("dank_ijcnn1", ["set", "method"], "ratio", "less")],

@@ -467,6 +467,18 @@ def kernels_speed():
     return markdown(["what", *columns], [[r["what"], *(number(r[c], 2) for c in columns)] for _, r in rows.iterrows()])
 
 
+def items_speed():
+    rows = results("speed/items").pivot(index="what", columns="setting", values="value")
+    words = {
+        "fit": "one fit",
+        "5 folds": "5-fold cross-validation",
+        "4 x 5 grid": "grid of 4 candidates, 5 folds, refit",
+    }
+    columns = ["cache=False", "cache=True"]
+    lines = [[label, *(f"{v:.2f}" for v in rows.loc[name, columns])] for name, label in words.items()]
+    return markdown(["", "without", "with the store"], lines)
+
+
 def lab_speed():
     return markdown(["what", "ratio"], [[r.what, f"{r.ratio:.3g}"] for r in results("speed/lab").itertuples()])
 
@@ -824,7 +836,8 @@ TABLES = (
     krein_table1, krein_table3, krein_eigenvalues, krein_rates, krein_landmarks,
     dank_beyond, dank_summary, dank_table1, dank_table5, dank_table6, dank_speed,
     hyper_table1, hyper_table2, hyper_table3, hyper_regression, hyper_extension, hyper_speed,
-    scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed, lab_speed,
+    scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed,
+    items_speed, lab_speed,
     lab_compare, lab_paper, lab_schedule, lab_growth,
     similarity_real, similarity_regression, similarity_readme, similarity_few, similarity_several, similarity_many,
     directed,

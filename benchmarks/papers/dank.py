@@ -5,14 +5,13 @@
     MERCERLESS_DATA=... python benchmarks/papers/dank.py table6 [--full] [--splits 10]
     MERCERLESS_DATA=... python benchmarks/papers/dank.py figures [--full] [--sets 1 4]
     MERCERLESS_DATA=... python benchmarks/papers/dank.py beyond [--splits 5] [--start 0] [--sets heart mpg]
-    MERCERLESS_DATA=... python benchmarks/papers/dank.py summary
 
 Tables 1 and 2 (test accuracy, per cent): half of the rows for training (the monks sets have a given split), features
 scaled to [0, 1], C and the width of the plain machine chosen by 5-fold cross-validation on the paper's grid and kept
 for DANK. "rule" is the paper's transductive nearest neighbor rule, "f0" the inductive predictor. The rivals of Table 2
 are those of dank_rivals.py. Table 5 varies the rank penalty. Table 6 is regression (mean squared error over variance,
 at most 500 training rows). "beyond" tunes one length scale per feature, C and the centering of DANK by the gradient of
-the validation loss, against plain machines with a grid and a second, finer one; "summary" tests its results over sets.
+the validation loss, against plain machines with a grid and a second, finer one.
 
 Runs take every other value of the grid unless --full. Of the paper's sets spect, glass, space and triazines are not
 available, and of the rivals KNPL, and in regression BMKL and NW with a learned metric, were not rebuilt; their numbers
@@ -31,7 +30,6 @@ import numpy as np
 from dank_rivals import AlignedFeatures, BayesianMKL, LogDetMachine
 from generators import make_step, make_surface
 from scipy.stats import t as student
-from scipy.stats import wilcoxon
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.inspection import DecisionBoundaryDisplay
@@ -478,39 +476,6 @@ def corrected_t(difference, test_share=0.5):
     return 2 * student.sf(abs(difference.mean()) / np.sqrt(variance), n - 1) if variance > 0 else float("nan")
 
 
-def summary(args):
-    """The comparison over all sets that results/dank_beyond.csv holds."""
-    with open(HERE / "results" / "dank_beyond.csv") as lines:
-        found = {}
-        for row in csv.DictReader(lines):
-            found.setdefault(row["set"], {}).setdefault(row["split"], {})[row["method"]] = float(row["error"])
-    tables = {n: np.array([[split[m] for m in BEYOND] for split in splits.values()]) for n, splits in found.items()}
-    print("| set | splits | " + " | ".join(BEYOND) + " | ratio | wins-losses | p |\n|" + "---|" * (len(BEYOND) + 5))
-    for name, table in tables.items():
-        difference = table[:, 1] - table[:, 0]
-        means = table.mean(axis=0)
-        cells = " | ".join(f"{v:.4f}" for v in means)
-        ratio = f"{max(means[1], 1e-3) / max(means[0], 1e-3):.2f}"
-        score = f"{np.sum(difference < 0)}-{np.sum(difference > 0)} | {corrected_t(difference):.3f}"
-        print(f"| {name} | {len(table)} | {cells} | {ratio} | {score} |")
-    groups = {
-        "all": list(tables),
-        "classification": [n for n in tables if n in ALL_CLASSIFICATION],
-        "regression": [n for n in tables if n in ALL_REGRESSION],
-        "never tried": [n for n in tables if n not in SEEN + TRIED],
-    }
-    for label, names in groups.items():
-        means = np.array([tables[n].mean(axis=0) for n in names])
-        for k, against in ((1, 0), (2, 0), (3, 0), (1, 2)):
-            ratio = np.log(np.maximum(means[:, k], 1e-3) / np.maximum(means[:, against], 1e-3))
-            p = wilcoxon(ratio).pvalue if np.any(ratio) else 1.0
-            print(
-                f"{label}: {BEYOND[k]} against {BEYOND[against]}: better on {np.sum(ratio < 0)}, worse on "
-                f"{np.sum(ratio > 0)} of {len(ratio)} sets, mean ratio {np.exp(ratio.mean()):.3f}, "
-                f"median {np.exp(np.median(ratio)):.3f}, Wilcoxon p = {p:.4f}"
-            )
-
-
 def beyond_data(name, seed, is_regression):
     """At most 200 rows to train and 5000 to test, features scaled to [0, 1], targets to unit variance."""
     data = load(name)
@@ -567,7 +532,7 @@ def beyond_split(name, seed, is_regression):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["table1", "table5", "table6", "figures", "beyond", "summary"])
+    parser.add_argument("part", choices=["table1", "table5", "table6", "figures", "beyond"])
     parser.add_argument("--full", action="store_true", help="the paper's protocol")
     parser.add_argument("--sets", nargs="*", help="only these sets")
     parser.add_argument("--splits", type=int, help="so many splits")
