@@ -62,7 +62,7 @@ def test_a_list_equals_a_dict_in_any_order(data, model):
     rows, new = (list(part(matrices, part_of).values()) for part_of in (slice(0, N), slice(N, None)))
     listed = SimilarityClassifierCV("precomputed", random_state=0).fit(rows, y[:N])
     np.testing.assert_allclose(listed.predict_proba(new), expected, atol=1e-10)
-    turned = {name: matrices[name] for name in ("second", "first", "noise")}
+    turned = {name: matrices[name] for name in ("noise", "second", "first")}
     other = SimilarityClassifierCV("precomputed", random_state=0).fit(part(turned, slice(0, N)), y[:N])
     np.testing.assert_allclose(other.predict_proba(part(matrices, slice(N, None))), expected, atol=1e-8)
     assert names == ["first", "second", "noise"]
