@@ -646,8 +646,12 @@ class TestRepeatedRows:
         assert_allclose(thrice.predict_proba(T), once.predict_proba(T), atol=1e-5)
         # the majority of conflicting copies wins, since their shares are the targets
         conflicting = y[rows] ^ (np.arange(360) < 40)
-        misled, model = (LABClassifier(**QUICK).fit(X[rows[:n]], conflicting[:n]) for n in (120, 360))
-        assert model.score(T, t > 0.8) > misled.score(T, t > 0.8) + 0.03
+        gains = []
+        for seed in range(3):
+            settings = {**QUICK, "random_state": seed}
+            misled, model = (LABClassifier(**settings).fit(X[rows[:n]], conflicting[:n]) for n in (120, 360))
+            gains.append(model.score(T, t > 0.8) - misled.score(T, t > 0.8))
+        assert np.mean(gains) > 0.03
 
     @pytest.mark.slow
     def test_oversampling_is_no_worse_than_class_weights(self):
