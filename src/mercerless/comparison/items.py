@@ -42,7 +42,7 @@ _LISTED = 8
 _MOST_CLASSES = 12  # of a confusion matrix
 _COLORS = 5
 _SIZE = 480
-# circle, square, triangle, diamond, cross: classes can be told apart without their colours
+# circle, square, triangle, diamond, cross: classes can be told apart without their colors
 _SHAPES = (
     "M{x:.1f} {y:.1f}m-3.6 0a3.6 3.6 0 1 0 7.2 0a3.6 3.6 0 1 0 -7.2 0",
     "M{x:.1f} {y:.1f}m-3.2 -3.2h6.4v6.4h-6.4z",
@@ -190,7 +190,7 @@ def map_svg(
     drawn: Map, y: NDArray | None, names: Sequence[str], rows: NDArray, classify: bool, guess: dict | None,
     marked: Sequence[int],
 ) -> str:  # fmt: skip
-    """The map as a figure: shapes and colours of classes, or shades of numbers; wrong and suspect items are ringed."""
+    """The map as a figure: shapes and colors of classes, or shades of numbers; wrong and suspect items are ringed."""
     low, high = drawn.points.min(axis=0), drawn.points.max(axis=0)
     spread = float(np.max(high - low)) or 1.0
     places = 16.0 + (_SIZE - 32.0) * (drawn.points - (low + high) / 2.0 + spread / 2.0) / spread
@@ -223,7 +223,7 @@ def map_svg(
 
 
 def _shape(code: int) -> str:
-    """The shape of a class: colours repeat after five, with other shapes."""
+    """The shape of a class: colors repeat after five, with other shapes."""
     return _SHAPES[(code + code // _COLORS) % len(_SHAPES)]
 
 

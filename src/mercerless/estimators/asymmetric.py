@@ -107,24 +107,22 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
         if attributes["X_fit_"] is None and len(used) < len(Y):  # their columns stay in a precomputed test matrix
             coef = np.zeros((3, *Y.shape))
             coef[:, used] = [*choice.coef, choice.one_way.left]
-        alphas = np.array(sorted({alpha for alpha, _ in choice.errors}))
-        return attributes | {
-            "_basis_rows": used,
-            "_train_targets": (Y[used], None if weight is None else weight[used], choice.one_way.alpha),
-            "alpha_": choice.solution.alpha,
-            "side_": choice.side,
-            "side_weights_": choice.shares,
-            "dual_coef_": np.concatenate(coef[:2]).T,
-            "intercept_": choice.intercept,
-            "out_of_fold_": OutOfFold(used, Y[used] - choice.residuals, Y[used]),
-            "alphas_": alphas,
-            "loo_errors_": {
-                side: np.array([choice.errors.get((alpha, side), np.nan) for alpha in alphas])
-                for side in dict.fromkeys(side for _, side in choice.errors)
-            },
-            "certificate_": choice.solution.residual,
-            "one_way_": (coef[2].T, choice.one_way.intercept_left, Y[used] - choice.one_way.loo_left),
-        }
+        return (
+            attributes
+            | _told(choice)
+            | {
+                "_basis_rows": used,
+                "_train_targets": (Y[used], None if weight is None else weight[used], choice.one_way.alpha),
+                "alpha_": choice.solution.alpha,
+                "side_": choice.side,
+                "side_weights_": choice.shares,
+                "dual_coef_": np.concatenate(coef[:2]).T,
+                "intercept_": choice.intercept,
+                "out_of_fold_": OutOfFold(used, Y[used] - choice.residuals, Y[used]),
+                "certificate_": choice.solution.residual,
+                "one_way_": (coef[2].T, choice.one_way.intercept_left, Y[used] - choice.one_way.loo_left),
+            }
+        )
 
     def _scores(self, X: Any, reverse: ArrayLike | None) -> NDArray:
         """Values of the functions for new items, block by block."""
@@ -201,6 +199,14 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
             "side='left'."
         )
         warn(message, UserWarning)
+
+
+def _told(choice: AsymmetricChoice) -> dict[str, Any]:
+    """The errors of all penalties and sides that were tried."""
+    alphas = np.array(sorted({alpha for alpha, _ in choice.errors}))
+    sides = dict.fromkeys(side for _, side in choice.errors)
+    errors = {side: np.array([choice.errors.get((alpha, side), np.nan) for alpha in alphas]) for side in sides}
+    return {"alphas_": alphas, "loo_errors_": errors}
 
 
 class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):

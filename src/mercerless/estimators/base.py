@@ -4,15 +4,16 @@ And what classifiers share: targets for classes, one column of scores per class,
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_consistent_length
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import check_rows, is_dask
@@ -273,3 +274,43 @@ def _as_row(item: Any) -> NDArray | None:
     except ValueError:  # nested lists of unequal lengths
         return None
     return row if row.ndim == 1 and row.size and row.dtype.kind in "biuf" else None
+
+
+def run_tasks(progress: Progress, n_jobs: int | None, name: str, function: Callable, things: Sequence) -> list:
+    """Map a function over things, in parallel, each a task that callbacks hear of."""
+    tasks = [progress.context.subcontext(task_name=name) for _ in things]
+    return Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(_run_task)(progress.estimator, task, function, thing) for task, thing in zip(tasks, things)
+    )
+
+
+def _run_task(estimator: Any, task: Any, function: Callable, thing: Any) -> Any:
+    """One task, in a worker."""
+    task.call_on_fit_task_begin(estimator=estimator)
+    result = function(thing)
+    task.call_on_fit_task_end(estimator=estimator)
+    return result
+
+
+def check_diagonal(diag: ArrayLike, n: int) -> NDArray:
+    """Finite numbers, one per new item or the same for all."""
+    values = np.asarray(diag, dtype=np.float64)
+    assert_all_finite(values, input_name="diag")
+    if values.ndim > 1 or values.size not in (1, n):
+        raise ValueError(f"diag has shape {values.shape} but must hold one number for each of the {n} new items.")
+    return np.broadcast_to(values, (n,))
+
+
+def encode_classes(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
+    """A column of +-1 per class."""
+    classes = np.unique(y)
+    return np.where(y[:, None] == classes, 1.0, -1.0), {"classes_": classes}
+
+
+def encode_numbers(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
+    """Columns of mean 0 and variance 1."""
+    Y = y.reshape(len(y), -1)
+    mean = weight @ Y / weight.sum()
+    scale = np.sqrt(weight @ (Y - mean) ** 2 / weight.sum())
+    scale = np.where(scale > 1e-13 * np.abs(mean), scale, 1.0)
+    return (Y - mean) / scale, {"mean_": mean, "scale_": scale}

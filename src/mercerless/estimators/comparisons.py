@@ -51,13 +51,7 @@ def compare_items(
     n = len(items)
     final = min(wanted.number, n) if isinstance(wanted, Landmarks) else len(wanted)
     pursued = isinstance(wanted, Landmarks) and wanted.method == "pursuit"
-    if candidates is not None:
-        rows = candidates
-    elif isinstance(wanted, Landmarks):
-        number = min(n, _CANDIDATES * final) if pursued else final
-        rows = select_landmarks(kernel, items, number, "uniform" if pursued else wanted.method, random)
-    else:
-        rows = wanted
+    rows = _candidates(kernel, items, wanted, final, random) if candidates is None else candidates
     others = take_rows(items, rows)
     W = compare(others, others) if is_dask(items) else None
     streams = W is not None or (16.0 * n * len(rows) > memory_budget() / 2 and not takes_objects(kernel))
@@ -77,6 +71,17 @@ def compare_items(
     data = Rows(X, each, partial(read_block, None, step, kind, own, diagonal), rows)
     compared = Compared(data, kind, diagonal, np.arange(len(rows)))
     return _pursue(compared, final, Y, weight) if pursued else compared
+
+
+def _candidates(
+    kernel: Kernel, items: Any, wanted: Landmarks | NDArray, final: int, random: np.random.RandomState
+) -> NDArray:
+    """Rows of the items to compare with: those told, or chosen; more than the `final` number for the pursuit."""
+    if not isinstance(wanted, Landmarks):
+        return wanted
+    if wanted.method == "pursuit":
+        return select_landmarks(kernel, items, min(len(items), _CANDIDATES * final), "uniform", random)
+    return select_landmarks(kernel, items, final, wanted.method, random)
 
 
 def _compare_all(kernel: Kernel, compare: Callable, items: Any, others: Any, rows: NDArray) -> NDArray:

@@ -26,10 +26,17 @@ from mercerless._validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.estimators.base import KernelEstimator, used_items, used_rows
+from mercerless.estimators.base import (
+    KernelEstimator,
+    check_diagonal,
+    encode_classes,
+    encode_numbers,
+    run_tasks,
+    used_items,
+    used_rows,
+)
 from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
-from mercerless.estimators.similarity import _check_diagonal, _encode_classes, _encode_numbers, _run
 from mercerless.kernels import Precomputed
 from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.directed import DirectedStack, Rows, decay_of, directed_item_weights, fit_directed_stack
@@ -141,7 +148,7 @@ class _Directed(ReasonsMixin, ConformalMixin, KernelEstimator):
         fit = partial(fit_directed_stack, Y=Y, weight=weight, splits=splits, classify=classify)
         directed = attributes["asymmetry_"] > 1e-8 and attributes["X_fit_"] is None
         with self._progress(len(splits) + 1) as progress:
-            stack = fit(K, rows, run=partial(_run, progress, self.n_jobs))
+            stack = fit(K, rows, run=partial(run_tasks, progress, self.n_jobs))
         one_way = _fit_one_way(fit, rows) if directed else None
         average = stack.average
         warn_if_useless(average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight)
@@ -159,7 +166,7 @@ class _Directed(ReasonsMixin, ConformalMixin, KernelEstimator):
         check_is_fitted(self)
         items = self._test_items(X)
         back = self._check_reverse(reverse, items)
-        own = None if diag is None else _check_diagonal(diag, len(items))
+        own = None if diag is None else check_diagonal(diag, len(items))
         n_bytes, budget = 160.0 * len(self.stack_.members.own), min(2**28, memory_budget() // 2)
         parts = []
         for rows in row_blocks(len(items), n_bytes, budget):
@@ -179,7 +186,7 @@ class _Directed(ReasonsMixin, ConformalMixin, KernelEstimator):
         items, classify = self._test_items(X), is_classifier(self)
         self._check_explainable(classify, reverse)
         back = self._check_reverse(reverse, items)
-        given = None if diag is None else _check_diagonal(diag, len(items))
+        given = None if diag is None else check_diagonal(diag, len(items))
         V = self._train_again(train).astype(np.float64)
         trained, own, stack = Rows(V, V.T, self.decay_), self.stack_.members.own, self.stack_
         K = as_similarities(symmetrize(V), self.input_)
@@ -367,7 +374,7 @@ class DirectedClassifierCV(ClassifierMixin, _Directed):
             Itself.
         """
         y = check_labels(y, type(self).__name__)
-        attributes = self._fit(X, y, sample_weight, _encode_classes)
+        attributes = self._fit(X, y, sample_weight, encode_classes)
         held = attributes["out_of_fold_"]
         attributes["out_of_fold_"] = held._replace(target=np.searchsorted(attributes["classes_"], held.target))
         self._set_fitted(**attributes)
@@ -488,7 +495,7 @@ class DirectedRegressorCV(RegressorMixin, _Directed):
             Itself.
         """
         y = check_targets(y, type(self).__name__)
-        attributes = self._fit(X, y, sample_weight, _encode_numbers)
+        attributes = self._fit(X, y, sample_weight, encode_numbers)
         self._single = y.ndim == 1
         self._set_fitted(**attributes, n_fenced_=attributes["stack_"].n_fenced)
         held: OutOfFold = attributes["out_of_fold_"]

@@ -128,45 +128,66 @@ def fit_several(
         )
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
     used, classify = used_rows(weight, len(y)), is_classifier(estimator)
-    first = next(iter(kernels))
-    matrix = _is_precomputed(kernels[first])
-    items = np.asarray(given[first]) if matrix else given[first]
-    fold_of = fold_numbers(estimator.cv, items, y, classify=classify, precomputed=matrix, used=used, random_state=seed)
-    inner = np.full(len(y), -1)
-    inner[used] = fold_of
-    folds = [(np.flatnonzero((inner >= 0) & (inner != k)), np.flatnonzero(inner == k)) for k in np.unique(fold_of)]
+    fold_of, folds = _same_folds(estimator, kernels, given, y, used, seed)
     options = {"cv": folds, "random_state": seed, "n_landmarks": _same_landmarks(estimator, len(y), used, seed)}
-    models: dict[str, Any] = {}
-    units: dict[str, float] = {}
-    squares: Any = None
-    rows = None
-    for name, kernel in kernels.items():
-        # parameters as they are: a clone would copy matrices and functions
-        parameters = (
-            estimator.get_params(deep=False) | options | {"kernel": kernel, "input": _of(estimator.input, name)}
-        )
-        model = type(estimator)(**parameters)
-        model._is_part = True
-        try:
-            attributes, block, rows = model._fit_one(given[name], y, weight, encode)
-        except (ValueError, TypeError) as error:
-            raise type(error)(f"Similarity {name!r}: {error}") from error
-        model._finish(attributes)
-        models[name] = model
-        part = block().squares()
-        units[name] = float(np.median(part[part > 0.0])) if np.any(part > 0.0) else 1.0
-        squares = part / units[name] if squares is None else squares + part / units[name]
+    fit = partial(_fit_part, estimator, options, y, weight, encode)
+    parts = {name: fit(name, kernel, given[name]) for name, kernel in kernels.items()}
+    models, units = (
+        {name: part.model for name, part in parts.items()},
+        {name: part.unit for name, part in parts.items()},
+    )
+    squares = np.sum([part.squares for part in parts.values()], axis=0)
     weight = np.ones(len(used)) if weight is None else weight[used] * (len(used) / weight[used].sum())
     Y, encoding = encode(y[used], weight)
-    total = _fit_sum(squares, rows, Y, weight, fold_of, classify, seed)
-    stacks = [*(model.stack_ for model in models.values()), total]
+    total = _fit_sum(squares, next(iter(parts.values())).rows, Y, weight, fold_of, classify, seed)
     judged = getattr(total, "judged", np.arange(len(used)))
-    predictions = np.stack([stack.average.out_of_fold for stack in stacks])
+    predictions = np.stack([stack.average.out_of_fold for stack in (*(m.stack_ for m in models.values()), total)])
     mixture = mix(predictions, Y[judged], weight[judged], [*models, SUM], classify, splits_of(fold_of[judged]))
     losses = ((mixture.out_of_fold * (2.0 if classify else 1.0) - float(classify) - Y[judged]) ** 2).sum(axis=1)
     constant = leave_one_out_constant(Y[judged], weight[judged])
     warn_if_useless(losses, constant, type(estimator).__name__, weight[judged])
     return Several(models, units, total, mixture), encoding, used[judged]
+
+
+def _same_folds(
+    estimator: Any, kernels: dict[str, Any], given: dict[str, Any], y: NDArray, used: NDArray, seed: int
+) -> tuple[NDArray, list[tuple[NDArray, NDArray]]]:
+    """The fold of every item that carries weight, from the first similarity, and the splits of all items."""
+    first = next(iter(kernels))
+    matrix, classify = _is_precomputed(kernels[first]), is_classifier(estimator)
+    items = np.asarray(given[first]) if matrix else given[first]
+    fold_of = fold_numbers(estimator.cv, items, y, classify=classify, precomputed=matrix, used=used, random_state=seed)
+    inner = np.full(len(y), -1)
+    inner[used] = fold_of
+    numbers = np.unique(fold_of)
+    return fold_of, [(np.flatnonzero((inner >= 0) & (inner != k)), np.flatnonzero(inner == k)) for k in numbers]
+
+
+class _Part(NamedTuple):
+    """One of several similarities, fitted."""
+
+    model: Any
+    unit: float  # its median squared distance
+    squares: NDArray  # squared distances in that unit
+    rows: NDArray | None  # of the landmarks
+
+
+def _fit_part(
+    estimator: Any, options: dict, y: NDArray, weight: NDArray | None, encode: Callable, name: str, kernel: Any, X: Any
+) -> _Part:
+    """The estimator of one similarity, with its own name in what it refuses."""
+    # parameters as they are: a clone would copy matrices and functions
+    own = {"kernel": kernel, "input": _of(estimator.input, name)}
+    model = type(estimator)(**estimator.get_params(deep=False) | options | own)
+    model._is_part = True
+    try:
+        attributes, block, rows = model._fit_one(X, y, weight, encode)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"Similarity {name!r}: {error}") from error
+    model._finish(attributes)
+    squares = block().squares()
+    unit = float(np.median(squares[squares > 0.0])) if np.any(squares > 0.0) else 1.0
+    return _Part(model, unit, squares / unit, rows)
 
 
 def _of(value: Any, name: str) -> Any:

@@ -1,7 +1,7 @@
 """Learners for any similarity or distance: the automatic stack, similarities as features, and a sparse machine."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from sklearn.base import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import assert_all_finite, check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
@@ -38,7 +38,17 @@ from mercerless._validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.estimators.base import KernelEstimator, Progress, in_both_directions, recognized, used_items, used_rows
+from mercerless.estimators.base import (
+    KernelEstimator,
+    check_diagonal,
+    encode_classes,
+    encode_numbers,
+    in_both_directions,
+    recognized,
+    run_tasks,
+    used_items,
+    used_rows,
+)
 from mercerless.estimators.comparisons import (
     METHODS,
     Compared,
@@ -178,7 +188,7 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
         fit = partial(fit_stack, Y=Y, weight=weight, splits=splits, classify=classify)
         one_way = _fit_one_way(fit, K, given, **kind) if directed and precomputed else None
         with self._progress(len(splits) + 1) as progress:
-            stack = fit(K, run=partial(_run, progress, self.n_jobs))
+            stack = fit(K, run=partial(run_tasks, progress, self.n_jobs))
         self._warn(stack.average, Y, weight)
         own = np.diagonal(K)
         held = OutOfFold(used, stack.average.out_of_fold, y[used])
@@ -265,7 +275,7 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
             compared = compare_items(kernel, compare, items, wanted, self.input, Y, weight, random, candidates)
         data, rows = compared.data, compared.data.landmarks
         with self._progress(int(fold_of.max()) + 2) as progress:
-            run = partial(_run, progress, self.n_jobs)
+            run = partial(run_tasks, progress, self.n_jobs)
             stack = fit_landmark_stack(data, Y, weight, fold_of, classify, random, run)
         self._warn(stack.average, Y[stack.judged], weight[stack.judged])
         precomputed = isinstance(kernel, Precomputed)
@@ -321,7 +331,7 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
             return self.stack_(X, diag)
         both = self._check_reverse(X, reverse)
         items = self._test_rows(X)
-        own = None if diag is None else _check_diagonal(diag, len(items))
+        own = None if diag is None else check_diagonal(diag, len(items))
         # a matrix for every view of the similarities, and their sorted copies for neighbors
         n_bytes, budget = 80.0 * len(self.stack_.members.own), min(2**28, memory_budget() // 2)
         parts = []
@@ -338,7 +348,7 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
     ) -> Iterator[Explained]:
         classify = self._check_explainable(reverse)
         both, items = self._check_reverse(X, reverse), self._test_rows(X)
-        given = None if diag is None else _check_diagonal(diag, len(items))
+        given = None if diag is None else check_diagonal(diag, len(items))
         matrix = self._train_again(train)
         K = as_similarities(symmetrize(matrix) if self.symmetrize else matrix, self.input_)
         if self.input_ == "distance":
@@ -372,7 +382,7 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
     def _new_block(self, X: Any, diag: ArrayLike | None) -> Block:
         """Comparisons of new items, all at once."""
         items = self._test_rows(X)
-        own = None if diag is None else _check_diagonal(diag, len(items))
+        own = None if diag is None else check_diagonal(diag, len(items))
         return Block(self._new_similarities(items, None), self._own(items, own), self.stack_.members.own)
 
     def _test_rows(self, X: Any) -> Any:
@@ -458,7 +468,7 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
         candidates = None
         if not isinstance(self.kernel_, Precomputed):
             candidates = important_items(self.stack_, min(4 * n_landmarks, len(self.stack_.members.own)))
-        encode = _encode_classes if classify else _encode_numbers
+        encode = encode_classes if classify else encode_numbers
         return model._finish(model._fit_one(X, y, check_weight(sample_weight, len(y)), encode, candidates)[0])
 
     def __sklearn_tags__(self):
@@ -480,22 +490,6 @@ def _used_positions(positions: NDArray, used: NDArray) -> NDArray:
         row = positions[~np.isin(positions, used)][0]
         raise ValueError(f"n_landmarks names row {row}, which has the weight 0; landmarks must carry weight.")
     return np.searchsorted(used, positions)
-
-
-def _run(progress: Progress, n_jobs: int | None, name: str, function: Callable, things: Sequence) -> list:
-    """Map a function over things, in parallel, each a task that callbacks hear of."""
-    tasks = [progress.context.subcontext(task_name=name) for _ in things]
-    return Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_run_task)(progress.estimator, task, function, thing) for task, thing in zip(tasks, things)
-    )
-
-
-def _run_task(estimator: Any, task: Any, function: Callable, thing: Any) -> Any:
-    """One task, in a worker."""
-    task.call_on_fit_task_begin(estimator=estimator)
-    result = function(thing)
-    task.call_on_fit_task_end(estimator=estimator)
-    return result
 
 
 def _told(stack: Stack | LandmarkStack) -> dict[str, Any]:
@@ -540,15 +534,6 @@ def _fit_one_way(fit: Callable, K: NDArray, given: NDArray, input_: str, diagona
 def _profile_similarities(P: NDArray, Q: NDArray) -> NDArray:
     """``-|p - q|^2 / 2``, so that the stack's distances are those of the profiles."""
     return -0.5 * euclidean_distances(P, Q, squared=True)
-
-
-def _check_diagonal(diag: ArrayLike, n: int) -> NDArray:
-    """Finite numbers, one per new item or the same for all."""
-    values = np.asarray(diag, dtype=np.float64)
-    assert_all_finite(values, input_name="diag")
-    if values.ndim > 1 or values.size not in (1, n):
-        raise ValueError(f"diag has shape {values.shape} but must hold one number for each of the {n} new items.")
-    return np.broadcast_to(values, (n,))
 
 
 class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
@@ -717,7 +702,7 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
             Itself.
         """
         y = check_labels(y, type(self).__name__)
-        return self._finish(self._fit(X, y, sample_weight, _encode_classes))
+        return self._finish(self._fit(X, y, sample_weight, encode_classes))
 
     def _finish(self, attributes: dict[str, Any]) -> "SimilarityClassifierCV":
         stack, held = attributes["stack_"], attributes["out_of_fold_"]
@@ -784,12 +769,6 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
         """
         proba = self.predict_proba(X, diag, reverse)
         return self.classes_[proba.argmax(axis=1)]
-
-
-def _encode_classes(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
-    """A column of +-1 per class."""
-    classes = np.unique(y)
-    return np.where(y[:, None] == classes, 1.0, -1.0), {"classes_": classes}
 
 
 class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
@@ -869,7 +848,7 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
         """
         y = check_targets(y, type(self).__name__)
         self._single = y.ndim == 1
-        return self._finish(self._fit(X, y, sample_weight, _encode_numbers))
+        return self._finish(self._fit(X, y, sample_weight, encode_numbers))
 
     def _finish(self, attributes: dict[str, Any]) -> "SimilarityRegressorCV":
         stack = attributes["stack_"]
@@ -905,15 +884,6 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-def _encode_numbers(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
-    """Columns of mean 0 and variance 1."""
-    Y = y.reshape(len(y), -1)
-    mean = weight @ Y / weight.sum()
-    scale = np.sqrt(weight @ (Y - mean) ** 2 / weight.sum())
-    scale = np.where(scale > 1e-13 * np.abs(mean), scale, 1.0)
-    return (Y - mean) / scale, {"mean_": mean, "scale_": scale}
 
 
 class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):

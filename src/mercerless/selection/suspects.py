@@ -40,7 +40,7 @@ class Suspects(NamedTuple):
 
 
 def suspect_labels(held: OutOfFold, classes: NDArray, rate: float = 0.05) -> Suspects:
-    """Items whose given label is less probable than a threshold that rightly labelled ones rarely fall below.
+    """Items whose given label is less probable than a threshold that rightly labeled ones rarely fall below.
 
     If no label were wrong and labels were drawn with the out-of-fold probabilities p, a share
     ``mean_i sum_c p_ic [p_ic <= t]`` of the items would have a label of probability t at most. The threshold is the
