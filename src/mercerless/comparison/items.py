@@ -1,7 +1,5 @@
 """The items of a comparison: a map of them, what the recommended learner takes for what, and what looks odd."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +11,7 @@ from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler
 
 from mercerless._memory import format_bytes
-from mercerless.comparison.problem import take
+from mercerless.comparison.problem import Problem, take
 from mercerless.comparison.schedule import N_FOLDS
 from mercerless.comparison.words import duration, format_score, metric_words
 from mercerless.selection.calibration import cross_calibrate
@@ -33,7 +31,6 @@ from mercerless.selection.suspects import (
 from mercerless.spectra import as_similarities, symmetrize
 
 if TYPE_CHECKING:
-    from mercerless.comparison.problem import Problem
     from mercerless.comparison.result import Comparison
 
 #: At most this many items are on the map and in the search for odd pairs.
@@ -60,7 +57,7 @@ class Predicted(NamedTuple):
     predicted: NDArray
 
 
-def out_of_fold(comparison: Comparison, name: str) -> Predicted:
+def out_of_fold(comparison: "Comparison", name: str) -> Predicted:
     """What a learner predicted for the items of the first repeat's test parts."""
     first = [split for split in comparison.splits if split[0] == comparison.splits[0][0]]
     records = [comparison._results[name][split] for split in first]
@@ -69,7 +66,7 @@ def out_of_fold(comparison: Comparison, name: str) -> Predicted:
     return Predicted(rows, target, predicted)
 
 
-def find_suspects(comparison: Comparison) -> Suspects | None:
+def find_suspects(comparison: "Comparison") -> Suspects | None:
     """Items whose label the better half of the learners (at most five) did not predict, calibrated out of fold."""
     problem = comparison.problem
     classes = np.unique(problem.y)
@@ -88,7 +85,7 @@ def find_suspects(comparison: Comparison) -> Suspects | None:
     return suspect_labels(OutOfFold(seen, proba, labels), classes)
 
 
-def render_items(comparison: Comparison) -> str:
+def render_items(comparison: "Comparison") -> str:
     """The sections on the items, for the report; nothing where predictions were not kept."""
     problem = comparison.problem
     found = out_of_fold(comparison, comparison.recommended)
@@ -119,7 +116,7 @@ def render_items(comparison: Comparison) -> str:
     )
 
 
-def answer(comparison: Comparison) -> str:
+def answer(comparison: "Comparison") -> str:
     """What to use and how good it will be, in one sentence."""
     best = comparison.table[0]
     score, low, high = (format_score(comparison.metric, best[name]) for name in ("score", "low", "high"))
@@ -127,7 +124,7 @@ def answer(comparison: Comparison) -> str:
     return f"Use {best['title']}: on new items like these expect {expected}."
 
 
-def render_card(comparison: Comparison) -> str:
+def render_card(comparison: "Comparison") -> str:
     """The model card: what the recommended model is, what it learned from, how good it is and where it ends."""
     problem, best = comparison.problem, comparison.table[0]
     how = f"{len(comparison.splits)} splits of {N_FOLDS}-fold cross-validation, the search inside every training part"

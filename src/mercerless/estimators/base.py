@@ -211,6 +211,16 @@ def used_rows(weight: NDArray | None, n: int) -> NDArray:
     return np.arange(n) if weight is None else np.flatnonzero(weight)
 
 
+def used_weights(weight: NDArray | None, used: NDArray) -> NDArray:
+    """Weights of the rows that carry some, of mean one."""
+    return np.ones(len(used)) if weight is None else weight[used] * (len(used) / weight[used].sum())
+
+
+def same_value(values: NDArray) -> float | None:
+    """The value that all have, up to rounding, or None."""
+    return float(values.mean()) if np.ptp(values) <= 1e-8 * np.abs(values).max() else None
+
+
 def used_items(kernel: Kernel, items: Any, used: NDArray) -> Any:
     """The items at these positions; of a precomputed matrix their rows and columns."""
     if len(used) == len(items):

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from mercerless._blocks import is_dask, map_rows, take_rows
 from mercerless._memory import check_memory, memory_budget
 from mercerless._validation import check_real, check_symmetric, is_rounding, relative_asymmetry
-from mercerless.estimators.base import takes_objects
+from mercerless.estimators.base import same_value, takes_objects
 from mercerless.kernels import Kernel
 from mercerless.lowrank import Landmarks, select_landmarks
 from mercerless.selection.landmarks import Rows, n_judged, pursue_landmarks
@@ -66,7 +66,7 @@ def compare_items(
     W = check_symmetric(W, "the kernel matrix")
     kind = check_kind(W, kind, "the kernel matrix")
     own = as_similarities(np.diagonal(W), kind) if kind != "distance" else np.zeros(len(W))
-    diagonal = _same(own)
+    diagonal = same_value(own)
     each = None if diagonal is not None else as_similarities(_own_of(kernel, items), kind)
     data = Rows(X, each, partial(read_block, None, step, kind, own, diagonal), rows)
     compared = Compared(data, kind, diagonal, np.arange(len(rows)))
@@ -130,11 +130,6 @@ def as_new_similarities(matrix: NDArray, kind: str) -> NDArray:
     return as_similarities(matrix, kind)
 
 
-def _same(own: NDArray) -> float | None:
-    """The value that all have, up to rounding, or None."""
-    return float(own.mean()) if np.ptp(own) <= 1e-8 * np.abs(own).max() else None
-
-
 def read_comparisons(
     C: Any, wanted: Landmarks | NDArray, kind: str, Y: NDArray, weight: NDArray, random: np.random.RandomState
 ) -> Compared:
@@ -152,7 +147,7 @@ def read_comparisons(
     each = None
     if kind != "distance" and len(known):
         own[known] = as_similarities(np.array([take_rows(C, rows[[j]])[0, j] for j in known]), kind)
-        diagonal = _same(own[known])
+        diagonal = same_value(own[known])
         own[rows < 0] = 0.0 if diagonal is None else diagonal
         if diagonal is None and width == n and np.array_equal(rows, np.arange(n)):
             each = own

@@ -32,8 +32,10 @@ from mercerless.estimators.base import (
     encode_classes,
     encode_numbers,
     run_tasks,
+    same_value,
     used_items,
     used_rows,
+    used_weights,
 )
 from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
@@ -105,8 +107,6 @@ class _Directed(ReasonsMixin, ConformalMixin, KernelEstimator):
 
     def _train_rows(self, X: Any, y: NDArray, weight: NDArray | None) -> tuple[NDArray, Rows, dict[str, Any]]:
         """Similarities of the mean of both directions, both directions as given, and what is kept of them."""
-        if isinstance(self.cv, Integral) and self.cv < 2:
-            raise ValueError(f"cv must be at least 2, got {self.cv}.")
         kernel, items = self._train_items(X, weight)
         check_consistent_length(items, y)
         precomputed = isinstance(kernel, Precomputed)
@@ -120,15 +120,13 @@ class _Directed(ReasonsMixin, ConformalMixin, KernelEstimator):
         K = as_similarities(symmetrize(V), kind)
         if kind == "distance":
             np.fill_diagonal(K, 0.0)
-        own = np.diagonal(K)
-        constant = np.ptp(own) <= 1e-8 * np.abs(own).max()
         decay = decay_of(V, kind)
         attributes = {
             "kernel_": kernel,
             "X_fit_": None if precomputed else items,
             "input_": kind,
             "decay_": decay,
-            "diagonal_": float(own.mean()) if constant else None,
+            "diagonal_": same_value(np.diagonal(K)),
             "asymmetry_": relative_asymmetry(V),
             "used_": used if precomputed and len(used) < len(y) else slice(None),
         }
@@ -136,6 +134,8 @@ class _Directed(ReasonsMixin, ConformalMixin, KernelEstimator):
 
     def _fit(self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable) -> dict[str, Any]:
         """All attributes; `encode` gives the targets of the items that carry weight, and attributes of theirs."""
+        if isinstance(self.cv, Integral) and self.cv < 2:
+            raise ValueError(f"cv must be at least 2, got {self.cv}.")
         weight = check_weight(sample_weight, len(y))
         K, rows, attributes = self._train_rows(X, y, weight)
         used, classify = used_rows(weight, len(y)), is_classifier(self)
@@ -143,7 +143,7 @@ class _Directed(ReasonsMixin, ConformalMixin, KernelEstimator):
             self.cv, K, y, classify=classify, precomputed=True, used=used, random_state=self.random_state
         )
         splits = splits_of(fold_of) if len(used) > 1 else []
-        weight = np.ones(len(used)) if weight is None else weight[used] * (len(used) / weight[used].sum())
+        weight = used_weights(weight, used)
         Y, encoding = encode(y[used], weight)
         fit = partial(fit_directed_stack, Y=Y, weight=weight, splits=splits, classify=classify)
         directed = attributes["asymmetry_"] > 1e-8 and attributes["X_fit_"] is None

@@ -222,18 +222,22 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
             extra = partial(extra_candidates, numbers=plan.rows, labels=classes, n_centers=plan.n_centers)
         weigh = None if extra is None or classes is None else partial(_pooled, classes[plan.rows])
         solution = fit_lab(table, plan, labels, random, report, extra, weigh)
+        self._warn_if_useless(table, solution, labels, weigh is not None)
+        return table, solution, max(1, n_iter)
+
+    def _warn_if_useless(self, table: Table, solution: LABSolution, labels: NDArray | None, pooled: bool) -> None:
+        """Judge the average on the rows held out."""
         if len(solution.held):
             truth, weight = table.merged.Y[solution.held], table.merged.weights(solution.copy_correlation)
             weight = None if weight is None else weight[solution.held]
             predictions = solution.blend.predictions
-            if weigh is not None and labels is not None:  # scores of any scale: what counts are their probabilities
+            if pooled and labels is not None:  # scores of any scale: what counts are their probabilities
                 classes = labels[table.merged.first[solution.held]]
                 scores = class_scores(predictions)
                 predictions = calibrate_scores(scores, classes, weight)(scores)
                 truth = np.eye(scores.shape[1])[classes]
             losses = ((predictions - truth) ** 2).sum(axis=1)
             warn_if_useless(losses, leave_one_out_constant(truth, weight), type(self).__name__, weight)
-        return table, solution, max(1, n_iter)
 
     def _finish(self, solution: LABSolution, units: FeatureScaling, **others: Any) -> None:
         """Set everything together, so that an interrupted fit leaves nothing half done."""

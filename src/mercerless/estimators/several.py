@@ -10,7 +10,7 @@ from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
 from mercerless._validation import leave_one_out_constant, warn_if_useless
-from mercerless.estimators.base import used_rows
+from mercerless.estimators.base import used_rows, used_weights
 from mercerless.estimators.comparisons import check_positions, read_block
 from mercerless.kernels import Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks
@@ -137,7 +137,7 @@ def fit_several(
         {name: part.unit for name, part in parts.items()},
     )
     squares = np.sum([part.squares for part in parts.values()], axis=0)
-    weight = np.ones(len(used)) if weight is None else weight[used] * (len(used) / weight[used].sum())
+    weight = used_weights(weight, used)
     Y, encoding = encode(y[used], weight)
     total = _fit_sum(squares, next(iter(parts.values())).rows, Y, weight, fold_of, classify, seed)
     judged = getattr(total, "judged", np.arange(len(used)))

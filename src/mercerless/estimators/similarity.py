@@ -46,8 +46,10 @@ from mercerless.estimators.base import (
     in_both_directions,
     recognized,
     run_tasks,
+    same_value,
     used_items,
     used_rows,
+    used_weights,
 )
 from mercerless.estimators.comparisons import (
     METHODS,
@@ -144,9 +146,7 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
         K = as_similarities(matrix, kind)
         if kind == "distance":
             np.fill_diagonal(K, 0.0)  # what is left on it is rounding
-        own = np.diagonal(K)
-        constant = np.ptp(own) <= 1e-8 * np.abs(own).max()
-        return K, {"input_": kind, "diagonal_": float(own.mean()) if constant else None}, directed
+        return K, {"input_": kind, "diagonal_": same_value(np.diagonal(K))}, directed
 
     def _fit(self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable) -> dict[str, Any]:
         """All attributes; `encode` gives the targets of the items that carry weight, and attributes of theirs."""
@@ -183,7 +183,7 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
             self.cv, K, y, classify=classify, precomputed=True, used=used, random_state=self.random_state
         )
         splits = splits_of(fold_of) if len(used) > 1 else []
-        weight = np.ones(len(used)) if weight is None else weight[used] * (len(used) / weight[used].sum())
+        weight = used_weights(weight, used)
         Y, encoding = encode(y[used], weight)
         fit = partial(fit_stack, Y=Y, weight=weight, splits=splits, classify=classify)
         one_way = _fit_one_way(fit, K, given, **kind) if directed and precomputed else None
@@ -264,7 +264,7 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
         classify, random = is_classifier(self), check_random_state(self.random_state)
         fold_of = fold_numbers(self.cv, items, y, classify=classify, used=used, random_state=self.random_state)
         items = items if len(used) == n else items[used]
-        weight = np.ones(len(used)) if weight is None else weight[used] * (len(used) / weight[used].sum())
+        weight = used_weights(weight, used)
         Y, encoding = encode(y[used], weight)
         if isinstance(wanted, np.ndarray):
             wanted = _used_positions(wanted, used)
@@ -273,24 +273,15 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
             compared = self._given_comparisons(items, wanted, Y, weight, random)
         else:
             compared = compare_items(kernel, compare, items, wanted, self.input, Y, weight, random, candidates)
-        data, rows = compared.data, compared.data.landmarks
+        data = compared.data
         with self._progress(int(fold_of.max()) + 2) as progress:
             run = partial(run_tasks, progress, self.n_jobs)
             stack = fit_landmark_stack(data, Y, weight, fold_of, classify, random, run)
         self._warn(stack.average, Y[stack.judged], weight[stack.judged])
-        precomputed = isinstance(kernel, Precomputed)
-        attributes = {
-            "kernel_": kernel,
-            "X_fit_": None if precomputed else take_rows(items, rows),
-            "landmarks_": compared.columns if precomputed else used[rows],
-            "used_": slice(None),
-            "input_": compared.kind,
-            "diagonal_": compared.diagonal,
-            "one_way_": None,
-        }
         held = OutOfFold(used[stack.judged], stack.average.out_of_fold, y[used[stack.judged]])
-        attributes |= encoding | _told(stack) | {"stack_": stack, "out_of_fold_": held}
-        return attributes | {"landmark_curve_": stack.curve}, partial(data.block, data.X, data.own), rows
+        attributes = _compared_with(compared, kernel, items, used) | encoding | _told(stack)
+        attributes |= {"stack_": stack, "out_of_fold_": held, "landmark_curve_": stack.curve}
+        return attributes, partial(data.block, data.X, data.own), data.landmarks
 
     def _given_comparisons(
         self, C: Any, wanted: Any, Y: NDArray, weight: NDArray, random: np.random.RandomState
@@ -490,6 +481,20 @@ def _used_positions(positions: NDArray, used: NDArray) -> NDArray:
         row = positions[~np.isin(positions, used)][0]
         raise ValueError(f"n_landmarks names row {row}, which has the weight 0; landmarks must carry weight.")
     return np.searchsorted(used, positions)
+
+
+def _compared_with(compared: Compared, kernel: Kernel, items: Any, used: NDArray) -> dict[str, Any]:
+    """The attributes that tell which landmarks items are compared with."""
+    precomputed, rows = isinstance(kernel, Precomputed), compared.data.landmarks
+    return {
+        "kernel_": kernel,
+        "X_fit_": None if precomputed else take_rows(items, rows),
+        "landmarks_": compared.columns if precomputed else used[rows],
+        "used_": slice(None),
+        "input_": compared.kind,
+        "diagonal_": compared.diagonal,
+        "one_way_": None,
+    }
 
 
 def _told(stack: Stack | LandmarkStack) -> dict[str, Any]:
