@@ -284,6 +284,8 @@ def test_the_deadline_of_a_comparison_is_kept_on_a_cluster():
 
 
 FIT = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background leaves it ignored
 import sys, time
 import numpy as np, dask.array as da, distributed
 from mercerless import KreinRidge
