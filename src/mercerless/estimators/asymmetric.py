@@ -9,6 +9,7 @@ from scipy.special import softmax
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
 
 from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
@@ -126,6 +127,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
 
     def _scores(self, X: Any, reverse: ArrayLike | None) -> NDArray:
         """Values of the functions for new items, block by block."""
+        check_is_fitted(self)
         left, right, intercept = *np.split(self.dual_coef_.T, 2), self.intercept_
         if self._lacks_reverse(reverse):
             left, intercept = self.one_way_[0].T, self.one_way_[1]
