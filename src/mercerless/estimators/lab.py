@@ -471,7 +471,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
             weight, outliers = self._without_outliers(rows, units(Y), weight)
             table, solution, n_iter = self._learn(rows, units(Y), weight, groups, None, random, progress)
             held = _held_out(
-                table, solution, check_weight(sample_weight, np.shape(y)[0]), units, target.astype(np.float64)
+                table, solution, check_weight(sample_weight, len(target)), units, target.astype(np.float64)
             )
             others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "encoding_": encoding, "out_of_fold_": held}
             others |= {"_one_output": target.ndim == 1, "outliers_": outliers}
@@ -644,7 +644,7 @@ class LABClassifier(ClassifierMixin, _LAB):
             table, solution, n_iter = self._learn(rows, units(Y), weight, groups, labels, random, progress)
             predictions = solution.blend.predictions * units.scale + units.center
             calibration = _calibrate(table, solution.held, predictions, labels, weight, Y)
-            held = _held_out(table, solution, check_weight(sample_weight, np.shape(y)[0]), units, labels)
+            held = _held_out(table, solution, check_weight(sample_weight, len(target)), units, labels)
             if held is not None:
                 held = held._replace(prediction=cross_calibrate(class_scores(held.prediction), held.target))
             others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "encoding_": encoding, "out_of_fold_": held}
