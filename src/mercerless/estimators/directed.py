@@ -351,7 +351,7 @@ class DirectedClassifierCV(ClassifierMixin, _Directed):
     >>> y = np.arange(120) % 3
     >>> K = (rng.uniform(size=(120, 120)) < np.where((y[:, None] + 1) % 3 == y, 0.4, 0.05)).astype(float)
     >>> model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(K[:90, :90], y[:90])
-    >>> np.mean(model.predict(K[90:, :90], reverse=K[:90, 90:].T) == y[90:]) > 0.9
+    >>> bool(np.mean(model.predict(K[90:, :90], reverse=K[:90, 90:].T) == y[90:]) > 0.9)
     True
     """
 

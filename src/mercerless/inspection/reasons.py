@@ -44,8 +44,8 @@ class ReasonsDisplay(Display):
     >>> X, y = load_iris(return_X_y=True)
     >>> model = KreinRidgeClassifier(random_state=0).fit(X[::2], y[::2])
     >>> display = ReasonsDisplay.from_estimator(model, X[1:2], k=3)
-    >>> display.title.split(" (")[0]
-    '0 rather than 1'
+    >>> display.title.split(" rather")[0]
+    '0'
     """
 
     names: Sequence[str]
