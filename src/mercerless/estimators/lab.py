@@ -463,16 +463,15 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
             The fitted estimator.
         """
         rows, target, columns = self._train_rows(X, y, check_targets, multi_output=True, y_numeric=True)
-        rows, target, weight, groups = _drop_weightless(rows, target, check_weight(sample_weight, len(rows)), groups)
+        given = check_weight(sample_weight, len(rows))
+        rows, target, weight, groups = _drop_weightless(rows, target, given, groups)
         Y = np.asarray(target, dtype=np.float64).reshape(len(target), -1)
         units = standard_scaling(Y)
         with self._progress() as progress:
             encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
             weight, outliers = self._without_outliers(rows, units(Y), weight)
             table, solution, n_iter = self._learn(rows, units(Y), weight, groups, None, random, progress)
-            held = _held_out(
-                table, solution, check_weight(sample_weight, len(target)), units, target.astype(np.float64)
-            )
+            held = _held_out(table, solution, given, units, target.astype(np.float64))
             others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "encoding_": encoding, "out_of_fold_": held}
             others |= {"_one_output": target.ndim == 1, "outliers_": outliers}
             self._finish(solution, units, **others)
