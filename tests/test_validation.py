@@ -185,7 +185,10 @@ class TestUselessModels:
         model = self.learner(name)
         if hasattr(model, "C"):
             model.set_params(C=None)  # the machine of the other test is meant to overfit
-        model.fit(X, np.sign(y) if "classifier" in name else y)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model.fit(X, np.sign(y) if "classifier" in name else y)
+        assert not [one for one in caught if issubclass(one.category, UselessModelWarning)]
 
     @staticmethod
     def learner(name):
