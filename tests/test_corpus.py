@@ -7,7 +7,6 @@ import lzma
 import re
 import sys
 import zipfile
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -348,13 +347,33 @@ def test_pairs_without_a_number_are_completed_and_those_not_listed_are_the_farth
     assert abs(problem.X[0, 1] - D[0, 1]) < np.abs(D - D[0, 1]).max()
 
 
-def test_excel_needs_one_package_and_says_so(tmp_path):
-    if find_spec("openpyxl") is not None:
-        TABLE.to_excel(tmp_path / "t.xlsx", index=False)
-        np.testing.assert_allclose(read_problem(tmp_path / "t.xlsx", labels="target").X, X)
-        return
+def test_a_sheet_is_read_by_the_rules_of_a_text(tmp_path):
+    """Names of rows, gaps, dates, whole numbers as labels: as if it had been saved as CSV."""
+    table = TABLE.assign(color=RNG.choice(["red", "blue"], N), when=pd.date_range("2020-01-31", periods=N), target=7)
+    table.loc[3, "a"], table.loc[4, "color"], table.loc[::2, "target"] = np.nan, None, 8
+    table.set_index(pd.Index(IDS)).to_excel(tmp_path / "t.xlsx")
+    problem = read_problem(tmp_path / "t.xlsx", labels="target")
+    assert problem.ids == tuple(IDS) and np.isnan(problem.X.loc[3, "a"])
+    assert problem.roles == dict.fromkeys("abc", "number") | {"color": "category", "when": "date"}
+    np.testing.assert_array_equal(np.unique(problem.y), [7, 8])
+    pd.DataFrame(D, IDS, IDS).to_excel(tmp_path / "d.xlsx")
+    pd.DataFrame({"label": Y}, IDS).iloc[SHUFFLED].to_excel(tmp_path / "y.xlsx")
+    problem = read_problem(tmp_path / "d.xlsx", labels=str(tmp_path / "y.xlsx"))
+    np.testing.assert_allclose(problem.X, D)
+    assert problem.kind == "distance" and problem.y.tolist() == Y.tolist()
+
+
+def test_sheets_are_one_and_a_damaged_file_says_so(tmp_path):
+    with pd.ExcelWriter(tmp_path / "t.xlsx") as writer:
+        TABLE.to_excel(writer, sheet_name="first")
+        TABLE.to_excel(writer, sheet_name="second")
+    with pytest.raises(ValueError, match="has sheets 'first', 'second'; keep one of them"):
+        read_problem(tmp_path / "t.xlsx", labels="target")
+    pd.DataFrame().to_excel(tmp_path / "t.xlsx")
+    with pytest.raises(ValueError, match="has no cells"):
+        read_problem(tmp_path / "t.xlsx", labels="target")
     (tmp_path / "t.xlsx").write_bytes(b"PK")
-    with pytest.raises(ImportError, match="Reading Excel files needs openpyxl; install it with: pip install openpyxl"):
+    with pytest.raises(ValueError, match="is not a readable xlsx file"):
         read_problem(tmp_path / "t.xlsx", labels="target")
 
 

@@ -43,7 +43,7 @@ def written(suffix):
         savemat(buffer, {"K": X, "y": np.arange(12) % 2})
     else:
         frame = tables.pandas().DataFrame(X[:, :3], columns=["a", "b", "y"]).assign(word=list("uvwuvwuvwuvw"))
-        frame.to_parquet(buffer) if suffix == ".parquet" else frame.to_feather(buffer)
+        {".parquet": frame.to_parquet, ".feather": frame.to_feather, ".xlsx": frame.to_excel}[suffix](buffer)
     return buffer.getvalue()
 
 
@@ -76,10 +76,10 @@ FUZZ = settings(
 )
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".mat", ".parquet", ".feather"])
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".mat", ".parquet", ".feather", ".xlsx"])
 def test_mutated_data(tmp_path, suffix):
-    if suffix in (".parquet", ".feather"):
-        pytest.importorskip("pyarrow")
+    if suffix in (".parquet", ".feather", ".xlsx"):
+        pytest.importorskip("openpyxl" if suffix == ".xlsx" else "pyarrow")
     path = tmp_path / f"file{suffix}"
 
     @FUZZ

@@ -23,9 +23,9 @@ from mercerless._memory import check_memory, memory_budget
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".dat", ".data", ".phy", ".phylip", ".dist")
 FASTA_SUFFIXES = (".fasta", ".fa", ".faa", ".fna")
-TABLE_SUFFIXES = (".parquet", ".feather", ".xlsx")
+TABLE_SUFFIXES = (".parquet", ".feather")
 ARRAY_SUFFIXES = (".npy", ".npz", ".mat")
-SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES, *TABLE_SUFFIXES, *FASTA_SUFFIXES, ".mat")
+SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES, ".xlsx", *TABLE_SUFFIXES, *FASTA_SUFFIXES, ".mat")
 COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zip": None}
 
 #: Names under which a file of several arrays is searched for its matrix and its labels, first match wins.

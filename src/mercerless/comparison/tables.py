@@ -7,10 +7,10 @@ import csv
 import io
 import os
 import re
+import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 
@@ -134,6 +134,8 @@ def read_lines(path: Path) -> list[str]:
 
 def _decode(file: BinaryIO, path: Path) -> str:
     """Return the text of an open file, with or without a byte order mark, its lines ended by newlines."""
+    if format_of(path) == ".xlsx":
+        return _sheet(file, path)
     remedy = "use a part of the rows, or save it as .npy"
     size = file.seek(0, os.SEEK_END)
     check_memory(8.0 * size, f"Reading {name_of(path)}", remedy=remedy)  # some six times the text were measured
@@ -148,14 +150,32 @@ def _decode(file: BinaryIO, path: Path) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+def _sheet(file: BinaryIO, path: Path) -> str:
+    """Return the one sheet of an Excel file that has cells as a text of commas, so that its cells are read as a text's.
+
+    Formulas are the values that Excel stored with them.
+    """
+    import_optional("openpyxl", "table", "Reading .xlsx")
+    try:
+        with zipfile.ZipFile(file) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+        check_memory(20.0 * size, f"Reading {name_of(path)}", remedy=LESS)  # openpyxl's cells are Python objects
+        sheets = pandas().read_excel(file, sheet_name=None, header=None, dtype=object, na_filter=False)
+    except MemoryError:
+        raise
+    except Exception:  # a damaged file can fail anywhere in the reader
+        raise ValueError(f"{name_of(path)} is not a readable xlsx file.") from None
+    filled = [name for name, sheet in sheets.items() if sheet.size]
+    if len(filled) != 1:
+        which = f"sheets {', '.join(map(repr, filled))}; keep one of them" if filled else "no cells"
+        raise ValueError(f"{name_of(path)} has {which}.")
+    return sheets[filled[0]].to_csv(index=False, header=False, lineterminator="\n")
+
+
 def _read_frame(file: BinaryIO, suffix: str, path: Path) -> Table:
-    """Read parquet, Feather or Excel; an index that names the rows is kept."""
+    """Read parquet or Feather; an index that names the rows is kept."""
     pd = pandas()
-    if suffix == ".xlsx":
-        if find_spec("openpyxl") is None:
-            raise ImportError("Reading Excel files needs openpyxl; install it with: pip install openpyxl.")
-    else:
-        parquet = import_optional("pyarrow.parquet", "table", f"Reading {suffix}")
+    parquet = import_optional("pyarrow.parquet", "table", f"Reading {suffix}")
     try:
         if suffix == ".parquet":
             claim = parquet.ParquetFile(file).metadata
@@ -163,7 +183,7 @@ def _read_frame(file: BinaryIO, suffix: str, path: Path) -> Table:
             file.seek(0)
             frame = pd.read_parquet(file)
         else:
-            frame = pd.read_feather(file) if suffix == ".feather" else pd.read_excel(file)
+            frame = pd.read_feather(file)
     except MemoryError:
         raise
     except Exception:  # a damaged file can fail anywhere in the readers
