@@ -7,12 +7,16 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from mercerless import (
+    DANKRegressor,
     GradientSearch,
     HyperClassifier,
     HyperRegressor,
     HyperRidge,
     KreinRidge,
     KreinRidgeClassifier,
+    KreinSVR,
+    LABRegressor,
+    SimilarityRegressorCV,
     UselessModelWarning,
     _memory,
     config_context,
@@ -201,3 +205,12 @@ class TestUselessModels:
             "hyper classifier": HyperClassifier(first, C=1e4, cv=10, random_state=0),
             "hyper regressor": HyperRegressor(first, C=1e4, cv=3, random_state=0),
         }[name]
+
+
+@pytest.mark.parametrize(
+    "regressor", [KreinRidge, KreinSVR, DANKRegressor, LABRegressor, SimilarityRegressorCV, HyperRegressor]
+)
+@pytest.mark.parametrize("unit", ["datetime64[D]", "timedelta64[h]"])
+def test_dates_to_predict_are_refused_and_not_counted_in_nanoseconds(regressor, unit):
+    with pytest.raises(ValueError, match="y holds dates or durations; turn them into numbers, such as days, first"):
+        regressor().fit(np.arange(30.0).reshape(10, 3), np.arange(10).astype(unit))

@@ -140,6 +140,8 @@ def check_targets(y: Any, name: str) -> NDArray:
     """Finite numbers to predict, in float64: one per row, or one row of several outputs each."""
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    if np.asarray(y).dtype.kind in "mM":
+        raise ValueError("y holds dates or durations; turn them into numbers, such as days, first.")
     y = check_array(y, ensure_2d=False, dtype=[np.float64, np.float32], input_name="y")
     if y.ndim > 2:
         raise ValueError(f"y must have one or two dimensions, not {y.ndim}.")

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
 from mercerless._memory import check_memory
 from mercerless._optional import with_callbacks
-from mercerless._validation import check_classes, warn, warn_if_folds_are_useless, warn_if_useless
+from mercerless._validation import check_classes, check_targets, warn, warn_if_folds_are_useless, warn_if_useless
 from mercerless.estimators.base import FittedEstimator, Progress
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier
 from mercerless.kernels.hyper import TensorHyper
@@ -847,5 +847,5 @@ class HyperRegressor(RegressorMixin, _TwoStage):
 
     def _learn(self, X: ArrayLike, y: ArrayLike) -> None:
         X, y = self._training_data(X, y, y_numeric=True)
-        y = y.astype(float)
+        y = check_targets(y, type(self).__name__)
         self._fit_stages(X, y, moments=(float(y.mean()), float(y.std()) or 1.0))

@@ -141,7 +141,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
                 **options,
             )
             columns = read_columns(X if is_frame(X) else rows, self.categorical_features)
-            return columns.numbers(X if columns.of_frame else rows), y, columns
+            return columns.numbers(X if columns.of_frame else rows), check(y, type(self).__name__), columns
         if words:
             validate_data(self, X, skip_check_array=True)
             columns = read_columns(X, self.categorical_features)
