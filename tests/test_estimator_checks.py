@@ -29,7 +29,7 @@ SMALL_LAB = {"n_support": 5, "kernel": "gaussian", "max_iter": 5, "random_state"
 
 CLASSES = [getattr(mercerless, name) for name in mercerless.__all__]
 CLASSES = [cls for cls in CLASSES if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "fit")]
-LONG = ("Hyper",)  # minutes for all checks of one: small ones are among the variants
+LONG = ("Hyper",)  # two minutes for all checks of one: small ones are among the variants
 VARIANTS = [
     AsymmetricRidge(kernel="rbf", alpha=0.5, side="left"),
     AsymmetricRidge(kernel="precomputed", side="left"),
@@ -118,10 +118,10 @@ def _weights_are_exact(estimator):
     return getattr(estimator, "loss", None) == "squared_hinge" or getattr(estimator, "calibrate", True) is False
 
 
-def defaults():
+def defaults(long=False):
     """The public estimators as they are by default, and with a precomputed kernel where they take one."""
     for cls in CLASSES:
-        if not cls.__name__.startswith(LONG):
+        if cls.__name__.startswith(LONG) == long:
             yield cls()
             if "kernel" in inspect.signature(cls).parameters:
                 precomputed = cls(kernel="precomputed")
@@ -131,6 +131,12 @@ def defaults():
 
 @parametrize_with_checks(list(defaults()), expected_failed_checks=expected_failures)
 def test_defaults(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(list(defaults(long=True)), expected_failed_checks=expected_failures)
+def test_long_defaults(estimator, check):
     check(estimator)
 
 
