@@ -814,6 +814,18 @@ def compare_tables():
     return markdown(["set (splits)", "recommended", "best single learner of all, in hindsight"], lines)
 
 
+def compare_budgets():
+    lines = []
+    for r in results("speed/budget").itertuples():
+        sizes = [int(word.rpartition(":")[2]) for word in str(r.rows).split() if ":" in word]
+        whole = f"{sizes.count(max(sizes))} on {max(sizes)} rows" if sizes else "no report"
+        beside = "one core busy" if r.load else "nothing"
+        lines.append([r.data, f"{r.budget:.0f}", beside, r[4], f"{r.seconds:.0f}", r.learners, whole])
+    return markdown(
+        ["data", "budget (s)", "beside it", "load before", "took (s)", "learners scored", "of these"], lines
+    )
+
+
 def compare_figures():
     chosen, singles = compare_fresh("heart")
     stack = cell(results("papers/compare_fresh"), "fresh", set="amp_edit", learner="stack")
@@ -841,7 +853,7 @@ TABLES = (
     lab_compare, lab_paper, lab_schedule, lab_growth,
     similarity_real, similarity_regression, similarity_readme, similarity_few, similarity_several, similarity_many,
     directed,
-    see_coverage, see_suspects, see_width, compare_amp, compare_tables,
+    see_coverage, see_suspects, see_width, compare_amp, compare_tables, compare_budgets,
 )  # fmt: skip
 
 
