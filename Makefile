@@ -6,7 +6,7 @@ OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
 
-.PHONY: demo test test-all test-portable test-oldest format lint docs build clean
+.PHONY: demo test test-all test-portable test-oldest format lint picture docs build clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "mercerless needs Python 3.11 or newer"'
@@ -53,6 +53,11 @@ lint: format
 docs/_extra/sample-report.html: $(VENV)/.demo
 	mkdir -p docs/_extra
 	$(BIN)/mercerless compare --budget 90s --output $@
+
+# The picture of the first page; look at it before you commit it.
+picture: docs/_extra/sample-report.html
+	chromium --headless=new --no-sandbox --disable-gpu --hide-scrollbars --window-size=1100,970 \
+		--screenshot=docs/images/report.png file://$(CURDIR)/$<
 
 docs: $(VENV)/.test docs/_extra/sample-report.html
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"

@@ -21,6 +21,16 @@ def pages():
     return [ROOT / "README.md", *sorted(written)]
 
 
+UNIT = r"(?:%|(?:per cent|percent|points?|seconds?|s|minutes|hours|GB|MB|times)\b)"
+NUMBER = re.compile(rf"(?<![\w.^-])(?:\d[\d,]*\.\d+|\.\d+|\d[\d,]*(?= {UNIT}))(?!\w)(?: ?{UNIT})?")
+NO_PROSE = re.compile(r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|</?[a-z][^>]*>", re.DOTALL)
+
+
+def typed(text):
+    """Numbers of a page's prose that look measured (a decimal point or a unit) and stand outside of all markers."""
+    return [found[0] for found in NUMBER.finditer(NO_PROSE.sub(" ", MARK.sub(" ", text)))]
+
+
 def names(text):
     """The tables and figures that a page asks for."""
     return [match[2] for match in MARK.finditer(text)]

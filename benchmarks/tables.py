@@ -124,7 +124,9 @@ def krein_figures():
     theirs = paper("krein").query("table == '3'").set_index(["row", "column"])
     raw = results("papers/krein_figures_raw")
     deviation = np.array([theirs.deviation.get(key, np.nan) for key in zip(rows["set"], rows.kernel)])
+    above = rows[rows.error > rows.paper + deviation]["set"].value_counts()
     return {
+        "krein_cells_above": " and ".join(f"{name} ({count})" for name, count in above.items()),
         "krein_settings": f"{speed['510 settings / one eigh per fold']:.2f}",
         "krein_search": f"{speed['GridSearchCV(KernelRidge), 510 settings / one eigh per fold']:.0f}",
         "krein_gradient": f"{speed['gradient, no constraint / eigh']:.2f}",
@@ -139,16 +141,17 @@ def krein_figures():
 
 # ---------------------------------------------------------------------------------------------------- dank
 @cache
-def dank_script():
-    """papers/dank.py, which says what its sets are."""
+@cache
+def script(name):
+    """papers/dank.py, say, which says what its sets are."""
     sys.path.insert(0, str(HERE / "papers"))
     try:
-        spec = importlib.util.spec_from_file_location("papers_dank", HERE / "papers" / "dank.py")
-        script = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(script)
+        spec = importlib.util.spec_from_file_location(f"papers_{name}", HERE / "papers" / f"{name}.py")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
     finally:
         sys.path.remove(str(HERE / "papers"))
-    return script
+    return module
 
 
 BEYOND = ["plain", "adapted", "scaled plain", "hyper"]
@@ -162,26 +165,26 @@ def dank_ratios(column, against, names=None):
 
 
 def dank_beyond():
-    script, lines = dank_script(), []
+    lines = []
     for name, group in results("papers/dank_beyond").groupby("set"):
         table = group.pivot(index="split", columns="method", values="error")[BEYOND]
         difference = (table.adapted - table.plain).to_numpy()
         wins = f"{np.sum(difference < 0)}-{np.sum(difference > 0)}"
         ratio = f"{np.exp(dank_ratios('adapted', 'plain')[name]):.2f}"
         means = [f"{value:.4f}" for value in table.mean()]
-        lines.append([name, *means, ratio, wins, f"{script.corrected_t(difference):.3f}"])
+        lines.append([name, *means, ratio, wins, f"{script('dank').corrected_t(difference):.3f}"])
     names = ["plain, tuned", "DANK, searched", "scaled plain", "hyper"]
     return markdown(["set", *names, "ratio", "wins-losses", "p"], lines)
 
 
 def dank_groups():
     """Names of the sets, by group of the summary."""
-    script, names = dank_script(), sorted(set(results("papers/dank_beyond")["set"]))
+    dank, names = script("dank"), sorted(set(results("papers/dank_beyond")["set"]))
     return {
         "all": names,
-        "classification": [n for n in names if n in script.ALL_CLASSIFICATION],
-        "regression": [n for n in names if n in script.ALL_REGRESSION],
-        "never tried": [n for n in names if n not in script.SEEN + script.TRIED],
+        "classification": [n for n in names if n in dank.ALL_CLASSIFICATION],
+        "regression": [n for n in names if n in dank.ALL_REGRESSION],
+        "never tried": [n for n in names if n not in dank.SEEN + dank.TRIED],
     }
 
 
@@ -260,14 +263,32 @@ def dank_speed():
     )
 
 
-NESTEROV = "nesterov, paper's L: gradients"
+NESTEROV, PROJECTED = (f"{method}, paper's L: gradients" for method in ("nesterov", "projected gradient"))
+CLOWNS = ("tuned sigma", "four times the tuned sigma")
 
 
 def dank_figures():
     ratio, fresh = dank_ratios("adapted", "plain"), dank_ratios("adapted", "plain", dank_groups()["never tried"])
     large = results("speed/dank_ijcnn1").set_index("method")
     drawn = results("papers/dank_figures").set_index("quantity").value
+    errors = results("papers/dank_beyond").set_index(["method", "set", "split"]).error
+    gains = (errors["adapted"] - errors["plain"]).groupby("set")
+    significant = [name for name, gain in gains if script("dank").corrected_t(gain.to_numpy()) < 0.05]
+    numbers = results("papers/dank_table6").groupby(["set", "method"]).relative_mse.mean().unstack()
+    worse = numbers.index[numbers.f0 >= numbers.svr]
+    clowns = {what: 100 * abs(drawn[f"{what}: svm"] - drawn[f"{what}: f0"]) for what in CLOWNS}
+    screened = drawn["ijcnn1: screened non-support vectors"] + drawn["covtype: screened non-support vectors"]
     return {
+        "dank_significant": " and ".join(significant),
+        "dank_adaptation": f"{100 * (1 - np.exp(dank_ratios('adapted', 'scaled plain').mean())):.0f}",
+        "dank_table6_sets": f"{len(numbers)}",
+        "dank_table6_better": f"{len(numbers) - len(worse)}",
+        "dank_table6_worse": " and ".join(worse),
+        "dank_clowns": number(clowns[CLOWNS[0]], 2),
+        "dank_clowns_wide": number(clowns[CLOWNS[1]], 2),
+        "dank_projected": f"{drawn[PROJECTED]:.0f}",
+        "dank_gap": f"{drawn['ours: final gap']:.0e}",
+        "dank_screened": "none of the" if screened == 0 else f"{screened:.0f}",
         "dank_better": f"{np.sum(ratio < 0)}",
         "dank_sets": f"{len(ratio)}",
         "dank_ratio": f"{np.exp(ratio.mean()):.2f}",
@@ -362,7 +383,25 @@ def hyper_figures():
     numbers = {f"hyper_{m.split()[0]}_{n}": f"{rows[n, m]:.2g}" for n in (36, 78) for m in ("grid", "random pairs")}
     names = {"SVC": "svc", "DANK, reciprocal": "reciprocal", "DANK, inductive": "inductive", "DANK, hyper": "extended"}
     numbers |= {f"hyper_digits_{short_name}": f"{digits[name]:.1f}" for name, short_name in names.items()}
-    return numbers | {"hyper_tensor_error": f"{100 * tensor:.1f}"}
+    log = results("papers/hyper_table1").query("kernel == 'log' and method != 'known'")
+    paper_form, tensors = log[log.method != "tensor"], log[log.method == "tensor"]
+    fertility = paper_form[paper_form.data == "fertility"]
+    ten, three = (results("papers/hyper_table2").query(f"splits == {n}").deviation.max() for n in (10, 3))
+    fit = results("papers/hyper_regression").pivot(index="data", columns="method")
+    r2, seconds = fit.r2, fit.cpu_seconds.HyperRegressor / fit.cpu_seconds["SVR, tuned"]
+    return numbers | {
+        "hyper_tensor_error": f"{100 * tensor:.1f}",
+        "hyper_log_errors": f"{paper_form.root_error.min():.2f} to {paper_form.root_error.max():.2f}",
+        "hyper_log_tensor": f"{tensors.root_error.max():.3f}",
+        "hyper_log_relative": " and ".join(f"{v**2:.3f}" for v in fertility.relative_error),
+        "hyper_log_paper": " and ".join(f"{v:.3f}" for v in fertility.paper_rmse),
+        "hyper_deviation": f"{ten:.0f}",
+        "hyper_deviation_three": f"{three:.0f}",
+        "hyper_regression_sets": f"{len(r2)}",
+        "hyper_regression_behind": f"{(r2.drop(columns='HyperRegressor').max(axis=1) - r2.HyperRegressor).max():.3f}",
+        "hyper_regression_below": f"{np.sum(r2.HyperRegressor < r2['kernel ridge, tuned'])}",
+        "hyper_regression_times": f"{seconds.min():.0f} to {seconds.max():.0f}",
+    }
 
 
 # ---------------------------------------------------------------------------------------------------- scale
@@ -445,13 +484,19 @@ def scale_billion():
 
 def scale_figures():
     covtype = results("speed/scale_covtype").query("rows == 464810").set_index("learner")
+    times = covtype["fit CPU seconds"]
     exponents = results("speed/scale_exponents").set_index("learner")["exponent of the last decade"]
     seconds = results("speed/scale_dask").set_index(["work", "workers", "keeps"])["fit seconds"]
     names = {"krein": "KreinRidge on a Dask array, 400,000 rows", "dank": "DANKClassifier, 32 parts of 5000 rows"}
     names["folds"] = "KreinRidge, 6 kernels x 2 folds, 160,000 rows"
     trimmed = {f"scale_{k}_trim_{w}": f"{seconds[name, w, 0]:.1f}" for k, name in names.items() for w in (1, 2)}
     faster = results("speed/scale_speedups").query("keeps == 1")["two workers against one"]
+    growth = results("speed/scale_growth").set_index(["rows", "learner"])["peak GB"]
+    per_row = {n: 1e9 * (growth[10**6, n] - growth[10**5, n]) / 9e5 for n in growth[10**6].index if "Class" not in n}
     return trimmed | {
+        "scale_row_bytes": ", ".join(f"{v:.0f} ({name.split(',')[0]})" for name, v in per_row.items()),
+        "scale_billion_GB": f"{min(per_row.values()) - 32:.0f} to {max(per_row.values()) - 32:.0f}",
+        "scale_dank_share": f"{100 * times['DANK, 400 parts'] / times['gradient boosting, 1000 trees']:.0f}",
         "scale_speedup": f"{faster.min():.1f} to {faster.max():.1f}",
         "scale_dank": f"{100 * covtype.accuracy['DANK, 400 parts']:.1f}",
         "scale_dank_seconds": f"{covtype['fit CPU seconds']['DANK, 400 parts']:.0f}",
@@ -576,6 +621,7 @@ def lab_figures():
         "lab_p_others": f"{max(p for peer, p in holm.items() if peer != 'ridge_laplace'):.1g}",
         "lab_seconds": f"{seconds['lab']:.0f}",
         "lab_lightgbm_seconds": f"{seconds['lightgbm']:.0f}",
+        "lab_parkinsons": short(cell(results("papers/lab_table1"), "r2", set="parkinsons"), 4),
         "lab_grouped": f"{grouped:.1f}",
         "lab_noise": ", ".join(short(v, 3) for v in noise.test),
         "lab_noise_ridgeless": ", ".join(short(v, 3) for v in noise.ridgeless_rbf),
@@ -588,6 +634,55 @@ def lab_figures():
         numbers[f"lab_{name}"] = f"{short(means['lab'][name], 3)}, {short(means[peer][name], 3)}"
     numbers["lab_electrical"] = f"{short(means['lab']['electrical'], 4)}, {short(means['xrfm']['electrical'], 4)}"
     return numbers
+
+
+TABLES_OF = {"lab": "LAB", "lightgbm": "LightGBM", "catboost": "CatBoost"}
+
+
+def lab_tables_scores():
+    """R2, accuracy and negative log-loss by set, of sets that all three have, and whether classes."""
+    rows = results("papers/lab_tables").query("variant == 'clean'")
+    wide = rows.pivot_table(index=["task", "set"], columns="learner", values=["score", "log_loss"])
+    scores = {name: wide.score.loc[task] for name, task in (("R2", "regression"), ("accuracy", "classes"))}
+    scores["log-loss"] = -wide.log_loss.loc["classes"]
+    return {name: table[list(TABLES_OF)].dropna() for name, table in scores.items()}
+
+
+def lab_tables():
+    halves, lines = {"": None, ", the confirmation half": script("lab_tables").CONFIRMATION}, []
+    for name, scores in lab_tables_scores().items():
+        task = "regression" if name == "R2" else "classification"
+        for half, sets in halves.items():
+            table = scores if sets is None else scores[scores.index.isin(sets)]
+            ranks = rankdata(-table.to_numpy(), axis=1).mean(axis=0)
+            cells = [f"**{r:.2f}**" if r == ranks.min() else f"{r:.2f}" for r in ranks]
+            lines.append([f"{task}, {name}{half}", len(table), *cells])
+    return markdown([f"average rank of {len(TABLES_OF)}", "sets", *TABLES_OF.values()], lines)
+
+
+def lab_readme():
+    lines = lab_tables().splitlines()
+    return "\n".join(line for line in lines if "confirmation" not in line)
+
+
+def lab_tables_figures():
+    scores = lab_tables_scores()
+    behind = []
+    for table in (scores["R2"], scores["log-loss"]):
+        for name, row in table[table.lab < table.max(axis=1)].abs().iterrows():
+            best = table.loc[name].idxmax()
+            behind.append(f"{name} ({short(row.lab, 3)}, {TABLES_OF[best]} {short(row[best], 3)})")
+    seconds = results("papers/lab_tables").query("variant == 'clean'").groupby("learner").cpu_seconds.sum()
+    airfoil = scores["R2"].loc["airfoil"]
+    return {
+        "lab_tables_sets": f"{len(scores['R2']) + len(scores['accuracy'])}",
+        "lab_tables_airfoil": f"{short(airfoil.lab, 4)} (LightGBM {short(airfoil.lightgbm, 4)})",
+        "lab_tables_behind": ", ".join(behind),
+        "lab_tables_ratio": f"{seconds['lab'] / seconds['lightgbm']:.0f}",
+        "lab_tables_seconds": f"{seconds['lab']:.0f}",
+        "lab_tables_lightgbm_seconds": f"{seconds['lightgbm']:.0f}",
+        "lab_tables_catboost_seconds": f"{seconds['catboost']:.0f}",
+    }
 
 
 # ---------------------------------------------------------------------------------------------------- similarity
@@ -767,6 +862,27 @@ def see_width():
     return markdown(["set", *methods], lines)
 
 
+def see_figures():
+    rows, width = results("papers/see_coverage"), results("papers/see_width")
+    table, lab = rows[rows.model.isin(list(SEE))], rows[rows.model == "lab"].groupby("items").covered
+    ends = {"lowest": table.loc[table.covered.idxmin()], "highest": table.loc[table.covered.idxmax()]}
+    widths = width.pivot(index="set", columns="method", values="width")
+    narrower = widths["LABRegressor.predict_interval"] < widths["Gaussian process"]
+    quantile = 100 * width[width.method == "quantile boosting"].covered
+    odd = results("papers/see_suspects").groupby("method")
+    numbers = {f"see_{k}": f"{100 * r.covered:.1f} % (`{r['set']}`, {r['items']} items)" for k, r in ends.items()}
+    for name, method in (("see_", "suspects_"), ("see_cleanlab_", "cleanlab")):
+        numbers[f"{name}found"] = f"{100 * odd.recall.mean()[method]:.0f}"
+        numbers[f"{name}precision"] = f"{100 * odd.precision.mean()[method]:.0f}"
+        numbers[f"{name}alarms"] = f"{100 * odd.false_alarms.max()[method]:.1f}"
+    numbers |= {f"see_lab_{n}": f"{100 * lab.mean()[n]:.1f} % ({lab.size()[n]} sets)" for n in (50, 100)}
+    return numbers | {
+        "see_sets": f"{table['set'].nunique()}",
+        "see_narrower": f"{narrower.sum()} of {len(narrower)}",
+        "see_quantile": f"{quantile.min():.0f} to {quantile.max():.0f}",
+    }
+
+
 # ---------------------------------------------------------------------------------------------------- compare
 LEARNERS = {
     "stack": "automatic stack",
@@ -842,7 +958,8 @@ def compare_figures():
 
 # ---------------------------------------------------------------------------------------------------- all
 FIGURES = (
-    krein_figures, dank_figures, hyper_figures, scale_figures, lab_figures, similarity_figures, compare_figures,
+    krein_figures, dank_figures, hyper_figures, scale_figures, lab_figures, lab_tables_figures, similarity_figures,
+    see_figures, compare_figures,
 )  # fmt: skip
 TABLES = (
     krein_table1, krein_table3, krein_eigenvalues, krein_rates, krein_landmarks,
@@ -850,7 +967,7 @@ TABLES = (
     hyper_table1, hyper_table2, hyper_table3, hyper_regression, hyper_extension, hyper_speed,
     scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed,
     items_speed, lab_speed,
-    lab_compare, lab_paper, lab_schedule, lab_growth,
+    lab_compare, lab_paper, lab_schedule, lab_growth, lab_tables, lab_readme,
     similarity_real, similarity_regression, similarity_readme, similarity_few, similarity_several, similarity_many,
     directed,
     see_coverage, see_suspects, see_width, compare_amp, compare_tables, compare_budgets,

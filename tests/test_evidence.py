@@ -36,6 +36,44 @@ def test_evidence_has_no_typed_tables_of_numbers():
             assert not typed, f"{path.name}: {typed[0]}"
 
 
+# numbers that no run gives: settings, sizes, versions, theorems, what is stated beforehand, the papers' own
+SETTINGS = {
+    "README.md": {"3.11"},
+    "docs/compare.md": {"30 %", "5 %", "70 %", "55 %", "90 %"},  # promises, held by test_compare_statistics
+    "docs/dank.md": {"0.25"},
+    "docs/evidence/compare.md": {"30 %"},
+    "docs/evidence/dank.md": {"0.05"},
+    "docs/evidence/hyper.md": {"70 %", "40 %", "60 %"},
+    "docs/evidence/lab.md": {"80 %", "97.5 %"},
+    "docs/evidence/scale.md": {"4 GB", "32 GB", "216 GB", "1.6 MB", "40 MB", "1.6 GB", "40 GB"},  # calculated
+    "docs/evidence/see.md": {"90 %", "5 %"},
+    "docs/kernels.md": {"256 MB"},
+    "docs/krein.md": {"0.01"},
+    "docs/lab.md": {"2 %", "0.025 %", "3 %", ".15", ".1", "1.5", "32 MB"},
+    "docs/scale.md": {"256 MB", "34 MB", "200 MB", "4 GB"},
+    "docs/see.md": {"90 %", "5 %"},
+    "docs/similarity.md": {"1.5"},
+    "docs/start.md": {"3.11"},
+    "docs/theory.md": {"3.1", "3.2"},
+    "docs/trust.md": {"1.6", "1.9", "0.13", "2.2"},
+}
+
+
+@pytest.mark.parametrize("path", pages.pages(), ids=lambda path: path.relative_to(pages.ROOT).as_posix())
+def test_no_measured_number_is_typed(path):
+    known = SETTINGS.get(path.relative_to(pages.ROOT).as_posix(), set())
+    found = set(pages.typed(path.read_text(encoding="utf-8")))
+    assert not found - known, "a measured number belongs into benchmarks/tables.py, a setting into SETTINGS here"
+    assert not known - found, "SETTINGS has numbers that the page has no more"
+
+
+def test_typed_numbers_are_found():
+    text = (
+        "gains 1.25 points, .93 or 12 % in 30 seconds; `0.5` and <!-- figure: x -->7.1<!-- end --> % are none, nor 10^5"
+    )
+    assert pages.typed(text) == ["1.25 points", ".93", "12 %", "30 seconds"]
+
+
 def test_a_number_that_its_row_no_longer_gives_is_found(tmp_path, monkeypatch):
     """The check must be able to fail: change a row and a page."""
     assert pages.filled("a <!-- figure: x -->1<!-- end --> b", {"x": "2"}, {}) == "a <!-- figure: x -->2<!-- end --> b"
