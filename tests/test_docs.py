@@ -1,7 +1,9 @@
 """The Python sessions in the pages on the foundation give what they say, and so does the command's report."""
 
 import doctest
+import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -22,6 +24,52 @@ def test_sessions_in_the_documentation(page):
     session = doctest.DocTestParser().get_doctest(text, {}, page, f"{page}.md", 0)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
     assert runner.run(session).failed == 0
+
+
+ROOT = DOCS.parent
+MADE = ("gallery", "generated", "_build", "_extra")  # pages that make docs writes
+WRITTEN = [*ROOT.glob("*.md"), *(p for p in DOCS.rglob("*.md") if p.relative_to(DOCS).parts[0] not in MADE)]
+LINK = re.compile(r"\]\(([^)\s]+)\)|(?:href|src)=\"([^\"]+)\"")
+
+
+def without_code(path):
+    return re.sub(r"```.*?```|`[^`\n]*`", "", path.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+def anchors(path):
+    """What a link into a page may end in: its headings as GitHub writes them, and labels."""
+    text = without_code(path)
+    headings = [re.sub(r"[^\w\s-]", "", h).strip().lower() for h in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
+    return {re.sub(r"\s", "-", h) for h in headings} | set(re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE))
+
+
+def broken(path, labels):
+    """The links of a page that lead nowhere; external ones must only be well-formed, there is no network here."""
+    found = []
+    for link in (a or b for a, b in LINK.findall(without_code(path))):
+        parts = urlsplit(link)
+        target = path.parent / parts.path if parts.path else path
+        if parts.scheme:
+            good = parts.scheme in ("https", "mailto") and ("." in parts.netloc or parts.scheme == "mailto")
+        elif parts.path in labels or parts.path == "sample-report.html" or parts.path.startswith(MADE):
+            good = True
+        else:
+            good = target.exists() and (not parts.fragment or parts.fragment in anchors(target))
+        found += [] if good else [link]
+    return found
+
+
+def test_links_lead_somewhere():
+    labels = set().union(*(anchors(path) for path in WRITTEN))
+    assert {path.name: links for path in WRITTEN if (links := broken(path, labels))} == {}
+
+
+def test_broken_links_are_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "# A heading\n[a](page.md#a-heading) [b](none.md) [c](page.md#none) [d](http://x) `[e](f)` [g](https://h.org/i)\n"
+    )
+    assert broken(page, set()) == ["none.md", "page.md#none", "http://x"]
 
 
 def test_the_report_of_inspect_is_the_one_shown(tmp_path, monkeypatch, capsys):

@@ -276,6 +276,17 @@ def test_every_runtime_package_has_a_license_and_a_reason():
     assert names == {name for row in rows for name in row.split(", ")}
 
 
+def test_messages_name_extras_that_exist():
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    named = {}
+    for path in SOURCE.rglob("*.py"):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "import_optional":
+                given = {word.arg: word.value for word in call.keywords} | dict(zip(("name", "extra"), call.args))
+                named[given["extra"].value] = path.name
+    assert named and not named.keys() - extras.keys(), f"there is no such extra: {named}"
+
+
 @pytest.mark.skipif("MERCERLESS_OLDEST" not in os.environ, reason="only for make test-oldest")
 def test_minimum_versions_are_what_runs():
     ours = ["", "plot", "cli", "strings", "table", "dask", "skops", "test"]

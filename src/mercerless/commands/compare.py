@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     """Read, compare, report."""
     output = _common.check_output(args.output, ".html")
     saved = None if args.save is None else _common.check_output(args.save, ".json")
-    import_optional("matplotlib", "report", "The report")
+    import_optional("matplotlib", "cli", "The report")
     problem = _common.read(args)
     comparison = _common.run_comparison(args, problem)
     print(f"\n{comparison}\n")  # before anything is written: a full disk shall not lose it
