@@ -248,6 +248,17 @@ def test_landmark_rows_are_found_among_distances_and_similarities(distances, col
         find_rows(distances[:N, N:])
 
 
+def test_zeros_of_truncated_similarities_are_no_distances():
+    """Rows of zeros, nearest to many columns at once, were taken for landmarks at the distance 0."""
+    X, places = np.random.RandomState(0).normal(size=(60, 3)), np.arange(0, 60, 4)
+    for reach in (3.0, 1.0):
+        C = TL1(reach)(X, X[places])
+        assert np.mean(C == 0.0) > 0.5
+        kind, rows = find_rows(C)
+        assert kind == "similarity"
+        assert rows.tolist() == places.tolist()
+
+
 def test_landmarks_need_not_be_training_items(data, distances):
     y = data[1]
     model = classifier(input="distance", n_landmarks=40).fit(distances[:N, N:], y[:N])

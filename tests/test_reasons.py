@@ -35,6 +35,11 @@ MODELS = {
     "stack": (SimilarityRegressorCV(TL1(3.0), random_state=0), NUMBERS),
     "stack, classes": (SimilarityClassifierCV(TL1(3.0), random_state=0), THREE),
     "stack, two classes": (SimilarityClassifierCV(random_state=0), TWO),
+    "landmarks": (SimilarityRegressorCV(TL1(3.0), n_landmarks=15, random_state=0), NUMBERS),
+    "landmarks, classes": (SimilarityClassifierCV(TL1(3.0), n_landmarks=15, random_state=0), THREE),
+    "several": (SimilarityRegressorCV([TL1(3.0), Gaussian(1.0)], random_state=0), NUMBERS),
+    "several, classes": (SimilarityClassifierCV({"tl1": TL1(3.0), "rbf": Gaussian(1.0)}, random_state=0), THREE),
+    "several, landmarks": (SimilarityClassifierCV([TL1(3.0), Gaussian(2.0)], n_landmarks=20, random_state=0), TWO),
     "lab": (LABRegressor(8, max_iter=20, random_state=0), NUMBERS),
     "lab, classes": (LABClassifier(8, max_iter=20, random_state=0), THREE),
 }
@@ -123,6 +128,43 @@ def test_a_precomputed_model_needs_its_matrix_again():
         assert_allclose(reasons.shares, same.shares, rtol=1e-5, atol=1e-6)
         assert reasons.items.max() < 50
         assert_allclose(reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_several_similarities_have_shares_each():
+    """Log-odds of a geometric mean are the mean of log-odds; matrices are needed again."""
+    kernels = {"tl1": TL1(3.0), "rbf": Gaussian(1.0)}
+    weight = np.repeat([1.0, 0.0], [50, 10])
+    for cls, y in ((SimilarityClassifierCV, TWO), (SimilarityRegressorCV, NUMBERS)):
+        model = cls(kernels, random_state=0).fit(X[TRAIN], y[TRAIN], sample_weight=weight)
+        reasons = model.explain(X[NEW], 4)
+        assert [*reasons.families] == ["tl1", "rbf", "sum"] and reasons.items.max() < 50
+        matrices = cls("precomputed", random_state=0)
+        train = {name: kernel(X[TRAIN]) for name, kernel in kernels.items()}
+        matrices.fit(train, y[TRAIN], sample_weight=weight)
+        new = {name: kernel(X[NEW], X[TRAIN]) for name, kernel in kernels.items()}
+        with pytest.raises(ValueError, match="pass the matrix it was fitted on as train"):
+            matrices.explain(new)
+        same = matrices.explain(new, 4, train=train)
+        assert_allclose(same.shares, reasons.shares, rtol=1e-5, atol=1e-6)
+        one = model.similarities_["rbf"].explain(X[NEW], 4)
+        factor = model.weights_[1] * (model.stack_.mixture.temperature or 1.0)
+        agree = slice(None) if one.label is None else (one.label == reasons.label)
+        assert_allclose((factor * (one.score - one.base))[agree], reasons.families["rbf"][agree], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_landmarks_that_are_no_training_items_belong_to_the_base(known):
+    places = np.arange(0, 60, 4) if known else np.arange(75, 90)
+    C = TL1(3.0)(X, X[places])
+    model = SimilarityClassifierCV("precomputed", input="similarity", n_landmarks=15, random_state=0)
+    reasons = model.fit(C[TRAIN], THREE[TRAIN]).explain(C[NEW], 3)
+    assert_allclose(reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-10)
+    assert_allclose(reasons.score, score_of(model, C[NEW]), rtol=1e-7, atol=1e-8)
+    assert reasons.items.max() < 60
+    assert_array_equal(model._landmark_rows, places if known else np.full(15, -1))
+    with pytest.raises(ValueError, match="train is for a model of all comparisons"):
+        model.explain(C[NEW], train=np.eye(60))
 
 
 def test_what_cannot_be_explained_is_said():

@@ -205,7 +205,12 @@ def _consistent(W: NDArray, rows: NDArray, kind: str) -> NDArray:
     """Rows of landmarks without those that contradict the others; all are -1 where contradictions are left."""
     size = float(np.abs(W).max()) or 1.0
     rows = np.where(np.diagonal(W) > 1e-8 * size, -1, rows) if kind == "distance" else rows.copy()
+    later = np.ones(len(rows), dtype=bool)
+    later[np.unique(rows, return_index=True)[1]] = False
+    rows[later] = -1  # no row is two landmarks, unless they are copies
     wrong = np.abs(W - W.T) > (1e-5 if W.dtype == np.float32 else 1e-8) * size
+    if kind == "distance":  # zeros between different items are those of truncated similarities
+        wrong |= (W <= 1e-8 * size) & ~np.eye(len(W), dtype=bool)
     known = rows >= 0
     known &= wrong[:, known].sum(axis=1) * 2 <= known.sum()
     rows[~known] = -1

@@ -43,7 +43,7 @@ from mercerless.kernels import Precomputed
 from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.directed import DirectedStack, Rows, decay_of, directed_item_weights, fit_directed_stack
 from mercerless.selection.folds import fold_numbers, splits_of
-from mercerless.selection.reasons import Explained, stack_shares
+from mercerless.selection.reasons import Explained, item_parts, stack_shares
 from mercerless.selection.similarity import Block
 from mercerless.spectra import as_similarities, check_kind, symmetrize
 
@@ -200,7 +200,8 @@ class _Directed(ReasonsMixin, ConformalMixin, KernelEstimator):
             order = np.argsort(-stack(new, block), axis=1, kind="stable") if classify else None
             classes = None if order is None else (order[:, 0], order[:, 1])
             weights = directed_item_weights(stack.directed, trained, block)
-            explained = stack_shares(stack, Block(K, own, own), new, classes, weights)
+            parts = item_parts(stack, Block(K, own, own), new, weights)
+            explained = stack_shares(stack, parts, new.own_rows is not None, classes)
             yield explained if classify else explained.scaled(self.scale_[0], self.mean_[0])
 
     def _check_explainable(self, classify: bool, reverse: ArrayLike | None) -> None:

@@ -1,7 +1,8 @@
 """The mixin of estimators whose scores are sums over training items: who speaks for and against a prediction."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -10,10 +11,24 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._memory import check_memory
+from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._validation import check_square
+from mercerless.estimators.base import check_diagonal
+from mercerless.estimators.several import SUM, items_of
 from mercerless.kernels import Precomputed
-from mercerless.selection.reasons import Explained, Reasons, pick
+from mercerless.selection.landmarks import LandmarkStack
+from mercerless.selection.reasons import (
+    Explained,
+    Parts,
+    Reasons,
+    item_parts,
+    landmark_parts,
+    mixed_shares,
+    pick,
+    stack_shares,
+)
+from mercerless.selection.similarity import Block
+from mercerless.spectra import as_similarities, symmetrize
 
 
 class ReasonsMixin:
@@ -91,6 +106,127 @@ class ReasonsMixin:
         known = np.full(max(items.max(), held.rows.max()) + 2, None, dtype=object)
         known[held.rows] = self.classes_[held.target] if is_classifier(self) else held.target
         return known[items]
+
+
+class StackReasonsMixin(ReasonsMixin):
+    """Reasons of a stack on all comparisons, on those with landmarks, or of an average of several similarities."""
+
+    stack_: Any
+    landmarks_: NDArray | None
+    similarities_: dict[str, Any]
+    input_: str
+    mean_: NDArray
+    symmetrize: bool
+    _landmark_rows: NDArray  # training rows of the landmarks, -1 where they are none
+    _check_reverse: Any
+    _test_rows: Any
+    _new_similarities: Any
+    _own: Any
+    _new_block: Any
+    _in_units: Any
+
+    def _explain_blocks(
+        self, X: Any, diag: Any = None, reverse: ArrayLike | None = None, train: Any = None
+    ) -> Iterator[Explained]:
+        several = hasattr(self, "similarities_")
+        self._check_explainable(reverse)
+        parts = _several_parts(self, train) if several else {"": (self.stack_, self._parts(train))}
+        blocks = self._several_blocks(X, diag, reverse) if several else self._one_block(X, diag, reverse)
+        names, wide = list(parts), sum(len(stack.average.settings) for stack, _ in parts.values())
+        per_row = 40.0 * len(self._explained_items()) * wide
+        for rows in row_blocks(len(blocks[0].similarities), per_row, min(2**28, memory_budget() // 2)):
+            new = {name: block.take(rows) for name, block in zip(names, blocks)}
+            proba = [stack(new[name].similarities, new[name].own_rows) for name, (stack, _) in parts.items()]
+            classes = _two_likeliest(self.stack_.mixture(np.stack(proba)) if several else proba[0], self)
+            shares = {
+                name: stack_shares(stack, split(new[name]), new[name].own_rows is not None, classes)
+                for name, (stack, split) in parts.items()
+            }
+            explained = mixed_shares(shares, self.stack_.mixture) if several else shares[""]
+            yield self._in_units(explained) if classes is None else explained
+
+    def _check_explainable(self, reverse: ArrayLike | None) -> None:
+        """Say where there are no shares of training items."""
+        if getattr(self, "one_way_", None) is not None and reverse is None:
+            raise ValueError("explain needs both directions of new items; pass the other one as reverse.")
+        if is_classifier(self) and len(self.classes_) < 2:
+            raise ValueError("The training items have one class only, so that there is nothing to explain.")
+        if not is_classifier(self) and len(self.mean_) > 1:
+            raise ValueError("explain takes models of one output; fit one model per output.")
+
+    def _one_block(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None) -> list[Block]:
+        """Comparisons of new items."""
+        both, items = self._check_reverse(X, reverse), self._test_rows(X)
+        own = None if diag is None else check_diagonal(diag, len(items))
+        size = len(self.stack_.members.own)
+        check_memory(16.0 * len(items) * size, f"{len(items)} items compared with {size}", remedy="explain fewer")
+        return [Block(self._new_similarities(items, both), self._own(items, own), self.stack_.members.own)]
+
+    def _several_blocks(self, X: Any, diag: Any, reverse: ArrayLike | None) -> list[Block]:
+        """Comparisons of new items by every similarity, and by their sum."""
+        if reverse is not None:
+            raise ValueError("reverse is for one precomputed similarity with symmetrize=True.")
+        blocks, squares = self.stack_.blocks(X, diag)
+        return [*blocks, Block(-0.5 * squares, np.zeros(len(squares)), np.zeros(squares.shape[1]))]
+
+    def _train_block(self, train: ArrayLike | None) -> Block:
+        """What a stack on all comparisons was fitted on."""
+        matrix = self._train_again(train)
+        K = as_similarities(symmetrize(matrix) if self.symmetrize else matrix, self.input_)
+        if self.input_ == "distance":
+            np.fill_diagonal(K, 0.0)
+        own = np.diagonal(K).copy()
+        return Block(K, own, own)
+
+    def _parts(self, train: ArrayLike | None, items: NDArray | None = None) -> Callable[[Block], Parts]:
+        """What splits the scores of new rows among training items, by default those of this stack alone."""
+        if self.landmarks_ is None:
+            return partial(item_parts, self.stack_, self._train_block(train))
+        if train is not None:
+            raise ValueError("train is for a model of all comparisons; one with landmarks knows what it needs.")
+        items = self._explained_items() if items is None else items
+        return partial(landmark_parts, self.stack_, self._landmark_rows, _points(self, self.stack_), items)
+
+    def _explained_items(self) -> NDArray:
+        if hasattr(self, "similarities_"):
+            model = next(iter(self.similarities_.values()))
+            if model.landmarks_ is None:
+                return model._basis_rows
+            stacks = [*(each.stack_ for each in self.similarities_.values()), self.stack_.total]
+            known = [model._landmark_rows, *(_points(model, stack) for stack in stacks)]
+        elif self.landmarks_ is None:
+            return self._basis_rows
+        else:
+            known = [self._landmark_rows, _points(self, self.stack_)]
+        return np.setdiff1d(np.concatenate(known), [-1])
+
+
+def _points(model: Any, stack: Any) -> NDArray:
+    """Training rows at which a stack on landmarks places Gaussians."""
+    return model.out_of_fold_.rows[np.searchsorted(stack.judged, stack.members.frame.positions)]
+
+
+def _several_parts(model: Any, train: Any) -> dict[str, tuple[Any, Callable[[Block], Parts]]]:
+    """The stacks of several similarities and of their sum, and what splits their scores."""
+    models, several = model.similarities_, model.stack_
+    given, items = items_of(train, models), model._explained_items()
+    parts = {name: (one.stack_, one._parts(given[name], items)) for name, one in models.items()}
+    if isinstance(several.total, LandmarkStack):
+        one = next(iter(models.values()))
+        split = partial(landmark_parts, several.total, one._landmark_rows, _points(one, several.total), items)
+        return parts | {SUM: (several.total, split)}
+    trained = {name: part[1].args[1] for name, part in parts.items()}
+    squares = np.sum([block.squares() / several.units[name] for name, block in trained.items()], axis=0)
+    own = np.zeros(len(squares))
+    return parts | {SUM: (several.total, partial(item_parts, several.total, Block(-0.5 * squares, own, own)))}
+
+
+def _two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None:
+    """The likeliest class of every row and the next; None for numbers."""
+    if not is_classifier(model):
+        return None
+    order = np.argsort(-values, axis=1, kind="stable")
+    return order[:, 0], order[:, 1]
 
 
 def _joined(values: list) -> NDArray | None:

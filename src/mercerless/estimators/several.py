@@ -17,7 +17,7 @@ from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.averaging import Mixture, mix
 from mercerless.selection.folds import fold_numbers, splits_of
 from mercerless.selection.landmarks import LandmarkStack, Rows, fit_landmark_stack
-from mercerless.selection.similarity import Stack, fit_stack
+from mercerless.selection.similarity import Block, Stack, fit_stack
 
 SUM = "sum"
 
@@ -32,8 +32,14 @@ class Several(NamedTuple):
 
     def __call__(self, X: Any, diag: Any) -> NDArray:
         """Probabilities or standardized numbers of new items."""
+        blocks, total = self.blocks(X, diag)
+        predictions = [model.stack_(*block[:2]) for model, block in zip(self.models.values(), blocks)]
+        return self.mixture(np.stack([*predictions, self.total(-0.5 * total, np.zeros(len(total)))]))
+
+    def blocks(self, X: Any, diag: Any) -> tuple[list[Block], NDArray]:
+        """Comparisons of new items by every similarity, and the sum of their squared distances."""
         given, own = items_of(X, self.models), _own_of(diag, self.models)
-        predictions, total = [], None
+        blocks, total = [], None
         for name, model in self.models.items():
             block = model._new_block(given[name], own[name])
             if block.own_rows is None:
@@ -41,7 +47,7 @@ class Several(NamedTuple):
                     f"The new items' own similarities k(x, x) of similarity {name!r} are needed and differ in the "
                     "training items; pass them as diag, a dict or list as X."
                 )
-            predictions.append(model.stack_(block.similarities, block.own_rows))
+            blocks.append(block)
             squares = block.squares() / self.units[name]
             if total is not None and total.shape != squares.shape:
                 raise ValueError(
@@ -50,8 +56,7 @@ class Several(NamedTuple):
                 )
             total = squares if total is None else total + squares
         assert total is not None
-        predictions.append(self.total(-0.5 * total, np.zeros(len(total))))
-        return self.mixture(np.stack(predictions))
+        return blocks, total
 
 
 def named_kernels(kernel: Any, X: Any) -> dict[str, Any] | None:

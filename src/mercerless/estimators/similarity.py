@@ -1,7 +1,7 @@
 """Learners for any similarity or distance: the automatic stack, similarities as features, and a sparse machine."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -60,14 +60,14 @@ from mercerless.estimators.comparisons import (
     read_comparisons,
 )
 from mercerless.estimators.conformal import ConformalMixin
-from mercerless.estimators.reasons import ReasonsMixin
+from mercerless.estimators.reasons import StackReasonsMixin
 from mercerless.estimators.several import Several, fit_several, named_kernels
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.folds import fold_numbers, splits_of
 from mercerless.selection.landmarks import LandmarkStack, fit_landmark_stack, landmark_need
-from mercerless.selection.reasons import Explained, stack_shares
+from mercerless.selection.reasons import Explained
 from mercerless.selection.similarity import Average, Block, Stack, fit_stack, important_items
 from mercerless.solvers.similarity import SparseMachine, sparse_machine
 from mercerless.spectra import KINDS, as_similarities, check_kind, symmetrize
@@ -77,7 +77,7 @@ _ALL_ITEMS = 5000  # above, "auto" compares with landmarks only
 _ALL_SECONDS = 600.0  # that all calls of a function may take, else "auto" compares with landmarks only
 
 
-class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
+class _SimilarityStack(ConformalMixin, StackReasonsMixin, KernelEstimator):
     """What the classifier and the regressor share: similarities in, a stack, new rows."""
 
     _is_part = False  # of a model of several similarities, which may well have useless ones
@@ -334,42 +334,6 @@ class _SimilarityStack(ConformalMixin, ReasonsMixin, KernelEstimator):
                 parts.append(self.stack_(K, self._own(items[rows], None if own is None else own[rows])))
         return np.concatenate(parts)
 
-    def _explain_blocks(
-        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None, train: ArrayLike | None = None
-    ) -> Iterator[Explained]:
-        classify = self._check_explainable(reverse)
-        both, items = self._check_reverse(X, reverse), self._test_rows(X)
-        given = None if diag is None else check_diagonal(diag, len(items))
-        matrix = self._train_again(train)
-        K = as_similarities(symmetrize(matrix) if self.symmetrize else matrix, self.input_)
-        if self.input_ == "distance":
-            np.fill_diagonal(K, 0.0)
-        own = np.diagonal(K).copy()
-        for rows in row_blocks(len(items), 80.0 * len(own) * len(self.members_), min(2**28, memory_budget() // 2)):
-            similarities = self._new_similarities(items[rows], None if both is None else both[rows])
-            new = Block(similarities, self._own(items[rows], None if given is None else given[rows]), own)
-            classes = None
-            if classify:
-                order = np.argsort(-self.stack_(new.similarities, new.own_rows), axis=1, kind="stable")
-                classes = (order[:, 0], order[:, 1])
-            explained = stack_shares(self.stack_, Block(K, own, own), new, classes)
-            yield explained if classify else self._in_units(explained)
-
-    def _check_explainable(self, reverse: ArrayLike | None) -> bool:
-        """Whether this classifies, after a word where there are no shares of training items."""
-        if isinstance(self.stack_, Several):
-            raise ValueError("explain takes one similarity at a time; use similarities_[name].explain.")
-        if self.landmarks_ is not None:
-            raise ValueError("With landmarks predictions are no sums over training items; fit with n_landmarks=None.")
-        if self.one_way_ is not None and reverse is None:
-            raise ValueError("explain needs both directions of new items; pass the other one as reverse.")
-        classify, n_outputs = is_classifier(self), self.stack_.members.targets.shape[1]
-        if classify and n_outputs < 2:
-            raise ValueError("The training items have one class only, so that there is nothing to explain.")
-        if not classify and n_outputs > 1:
-            raise ValueError("explain takes models of one output; fit one model per output.")
-        return classify
-
     def _new_block(self, X: Any, diag: ArrayLike | None) -> Block:
         """Comparisons of new items, all at once."""
         items = self._test_rows(X)
@@ -490,6 +454,7 @@ def _compared_with(compared: Compared, kernel: Kernel, items: Any, used: NDArray
         "kernel_": kernel,
         "X_fit_": None if precomputed else take_rows(items, rows),
         "landmarks_": compared.columns if precomputed else used[rows],
+        "_landmark_rows": np.where(rows >= 0, used[rows], -1),
         "used_": slice(None),
         "input_": compared.kind,
         "diagonal_": compared.diagonal,

@@ -7,17 +7,19 @@ many rows' (local bandwidths, landmarks) is linear in comparisons instead, ``f(x
 share of a center is ``c_j (k(x, s_j) - mean_i k(x, s_i))``, so that a constant added to the kernel changes no share.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from mercerless.selection.averaging import Mixture
 from mercerless.selection.calibration import Calibration
 from mercerless.selection.directed import DirectedStack
-from mercerless.selection.similarity import Block, Members, Stack, fit_members, member_scores
-from mercerless.solvers.similarity import nearest_of_classes
+from mercerless.selection.landmarks import Frame, LandmarkMembers, LandmarkStack, View, landmark_scores
+from mercerless.selection.similarity import Average, Block, Members, Setting, Stack, fit_members, member_scores
+from mercerless.solvers.similarity import nearest_of_classes, neighbor_means
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _PANELS = 8
@@ -203,46 +205,61 @@ def explain_centers(terms: Sequence[Term], intercept: NDArray, calibration: Cali
     return Explained(families, np.sum(mix * f, axis=1) + constant, base, label, rival)
 
 
+class Parts(NamedTuple):
+    """Members' scores of some new rows, split among training items."""
+
+    weights: dict[int, tuple[NDArray, NDArray]]  # by member: weights (m, n) of the items, and what they weigh (n, q)
+    bases: NDArray  # (n_members, m, q): what is left of the scores
+
+
 def stack_shares(
-    stack: Stack | DirectedStack,
-    train: Block,
-    new: Block,
+    stack: Stack | LandmarkStack | DirectedStack,
+    parts: Parts,
+    own_known: bool,
     classes: tuple[NDArray, NDArray] | None = None,
-    directed: NDArray | None = None,
 ) -> Explained:
-    """What every training item contributes to a stack's prediction of new rows; `train` is what it was fitted on.
+    """What every training item contributes to a stack's prediction of new rows, from their parts of its members.
 
-    `directed` are the weights of the targets in the further members of a directed stack.
-
-    All members but ``"class_distances"`` are linear in the targets, and these are sums over the nearest items of every
-    class. A stack of regressors adds its members, so shares add up as they are. A stack of classifiers does not: its
+    A stack of regressors adds its members, so shares add up as they are. A stack of classifiers does not: its
     log-odds L of ``classes[0]`` against ``classes[1]`` are a smooth function of the members' scores. Along the straight
     line from the bases to the scores, a member's score changes L by the integral of its derivative, which is split
     among items as the score itself is (integrated gradients): the shares add up to L minus L of the bases, and are
     those of the score where L is linear.
     """
-    members, average = stack.members, stack.average
-    weights = average.weights if new.own_rows is not None else average.weights_without_own
-    parts = _item_weights(members, train, new)
-    mean = np.average(members.targets, axis=0, weights=members.weight)
-    for number, matrix in enumerate([] if directed is None else directed):
-        parts[len(members.settings) + number] = (matrix, members.targets - mean)
-    totals, bases = np.zeros((2, len(weights), len(new.similarities), members.targets.shape[1]))
-    for position, (matrix, effects) in parts.items():
+    average = stack.average
+    weights = average.weights if own_known else average.weights_without_own
+    totals = np.zeros(parts.bases.shape)
+    for position, (matrix, effects) in parts.weights.items():
         totals[position] = matrix @ effects
-        if average.settings[position].family != "class_distances":
-            bases[position] = matrix.sum(axis=1, keepdims=True) * mean
     if classes is None:
         rate = np.broadcast_to(weights[:, None, None], totals.shape)
-        score, base = (np.tensordot(weights, part, 1)[:, 0] for part in (totals + bases, bases))
+        score, base = (np.tensordot(weights, part, 1)[:, 0] for part in (totals + parts.bases, parts.bases))
     else:
-        rate, score, base = _path(stack, new.own_rows is not None, totals, bases, weights, classes)
+        rate, score, base = _path(average, own_known, totals, parts.bases, weights, classes)
     families: dict[str, NDArray] = {}
-    for position, (matrix, effects) in parts.items():
+    for position, (matrix, effects) in parts.weights.items():
         family = average.settings[position].family
         families[family] = families.get(family, 0.0) + matrix * (rate[position] @ effects.T)
     label, rival = (None, None) if classes is None else classes
     return Explained(families, score, base, label, rival)
+
+
+def item_parts(stack: Stack | DirectedStack, train: Block, new: Block, directed: NDArray | None = None) -> Parts:
+    """Parts of a stack on all comparisons; `train` is what it was fitted on.
+
+    All members but ``"class_distances"`` are linear in the targets, and these are sums over the nearest items of every
+    class. `directed` are the weights of the targets in the further members of a directed stack.
+    """
+    members = stack.members
+    weights = _item_weights(members, train, new)
+    mean = np.average(members.targets, axis=0, weights=members.weight)
+    for number, matrix in enumerate([] if directed is None else directed):
+        weights[len(members.settings) + number] = (matrix, members.targets - mean)
+    bases = np.zeros((len(stack.average.settings), len(new.similarities), members.targets.shape[1]))
+    for position, (matrix, _) in weights.items():
+        if stack.average.settings[position].family != "class_distances":
+            bases[position] = matrix.sum(axis=1, keepdims=True) * mean
+    return Parts(weights, bases)
 
 
 def _item_weights(members: Members, train: Block, new: Block) -> dict[int, tuple[NDArray, NDArray]]:
@@ -252,25 +269,106 @@ def _item_weights(members: Members, train: Block, new: Block) -> dict[int, tuple
     deviations = members.targets - np.average(members.targets, axis=0, weights=members.weight)
     linear = fit_members(train, np.eye(len(deviations)), chosen, members.weight)
     parts = {i: (matrix, deviations) for i, matrix in zip(known, member_scores(linear, new))}
-    mine = (members.targets > 0.0).astype(float)
     for i, setting in enumerate(members.settings):
         if setting.family == "class_distances" and new.own_rows is not None:
             distances = new.distances() / np.sqrt(members.unit)
-            away = nearest_of_classes(distances, members.targets, int(setting.parameter), setting.log)
-            parts[i] = (away, 1.0 / mine.shape[1] - mine)
+            parts[i] = _class_weights(setting, distances, members.targets)
     return parts
 
 
+def _class_weights(setting: Setting, distances: NDArray, targets: NDArray) -> tuple[NDArray, NDArray]:
+    """What the nearest items of every class add to the scores by the distances to classes."""
+    mine = (targets > 0.0).astype(float)
+    return nearest_of_classes(distances, targets, int(setting.parameter), setting.log), 1.0 / mine.shape[1] - mine
+
+
+def landmark_parts(stack: LandmarkStack, landmarks: NDArray, points: NDArray, items: NDArray, new: Block) -> Parts:
+    """Parts of a stack on comparisons with landmarks: sums over these, and over the points at which Gaussians are.
+
+    Training rows of landmarks (-1 where they are none), of points, and those to be named, ascending. A center's part is
+    its coefficient times what it is nearer than the mean of all centers; voters' parts are their targets.
+    """
+    members = stack.members
+    weights: dict[int, tuple[NDArray, NDArray]] = {}
+    for view in members.views:
+        if new.own_rows is None and view.kind in ("features", "gaussian", "profiles"):
+            continue
+        matrix, coef, centers = _center_weights(members.frame, view, new, landmarks, points)
+        for number, position in enumerate(view.positions.tolist()):
+            weights[position] = _placed(matrix, coef[:, number], centers, items)
+    for position, (matrix, effects, voters) in _vote_weights(members, new).items():
+        centers = points[voters] if members.settings[position].family == "profile_neighbors" else landmarks[voters]
+        weights[position] = _placed(matrix, effects, centers, items)
+    bases = landmark_scores(members, new)
+    for position, (matrix, effects) in weights.items():
+        bases[position] -= matrix @ effects
+    return Parts(weights, bases)
+
+
+def _center_weights(
+    frame: Frame, view: View, new: Block, landmarks: NDArray, points: NDArray
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Features (m, p) of a view less their mean over the centers, coefficients (p, n_settings, q), and the centers."""
+    if view.kind == "similarity" and frame.spread is not None:
+        similarities = new.similarities[:, frame.spread.columns]
+        matrix = similarities - similarities.mean(axis=1, keepdims=True) - frame.spread.shift
+        return matrix, np.tensordot(frame.spread.vectors, view.coef, 1), landmarks[frame.spread.columns]
+    matrix = frame.features(frame.base(new, view.kind), view.kind, view.width)
+    matrix = matrix - matrix.mean(axis=1, keepdims=True)
+    if view.kind in frame.points:
+        return matrix, view.coef, points[frame.span(view.kind, view.width).columns]
+    return matrix, view.coef, landmarks
+
+
+def _vote_weights(members: LandmarkMembers, new: Block) -> dict[int, tuple[NDArray, NDArray, NDArray]]:
+    """By member that votes: weights of the voters (m, v), what they weigh (v, q), and which columns they are."""
+    weights, near, points = {}, members.landmarks, members.points
+    for position, setting in enumerate(members.settings):
+        voters = points if setting.family == "profile_neighbors" else near
+        if not len(voters.columns) or (new.own_rows is None and setting.family != "neighbors"):
+            continue
+        if setting.family == "class_distances":
+            distances = new.distances()[:, near.columns] / np.sqrt(members.frame.unit)
+            weights[position] = (*_class_weights(setting, distances, near.targets), near.columns)
+        elif setting.family in ("neighbors", "profile_neighbors"):
+            ranks = members.own - 2.0 * new.similarities
+            if setting.family == "profile_neighbors":
+                ranks = members.frame.base(new, "profiles")
+            count, eye = int(setting.parameter), np.eye(len(voters.columns))
+            matrix = neighbor_means(ranks[:, voters.columns], eye, [count], voters.weight)[count]
+            mean = np.average(voters.targets, axis=0, weights=voters.weight)
+            weights[position] = (matrix, voters.targets - mean, voters.columns)
+    return weights
+
+
+def _placed(matrix: NDArray, effects: NDArray, centers: NDArray, items: NDArray) -> tuple[NDArray, NDArray]:
+    """Weights and what they weigh in the columns of the items; centers that are no training rows are left out."""
+    known = centers >= 0
+    places, wide, of_items = (
+        np.searchsorted(items, centers[known]),
+        np.zeros((len(matrix), len(items))),
+        np.zeros((len(items), effects.shape[1])),
+    )
+    wide[:, places], of_items[places] = matrix[:, known], effects[known]
+    return wide, of_items
+
+
+def mixed_shares(parts: Mapping[str, Explained], mixture: Mixture) -> Explained:
+    """Shares of an average of several similarities' stacks, by similarity.
+
+    Numbers are averaged, and of classes logarithms of probabilities: log-odds are the same average of log-odds.
+    """
+    factors = mixture.weights * (1.0 if mixture.temperature is None else mixture.temperature)
+    pairs = [(name, factor, part) for (name, part), factor in zip(parts.items(), factors)]
+    families = {name: factor * np.sum(list(part.families.values()), axis=0) for name, factor, part in pairs}
+    score, base = (np.sum([f * getattr(part, of) for _, f, part in pairs], axis=0) for of in ("score", "base"))
+    return pairs[0][2]._replace(families=families, score=score, base=base)
+
+
 def _path(
-    stack: Stack | DirectedStack,
-    known: bool,
-    totals: NDArray,
-    bases: NDArray,
-    weights: NDArray,
-    classes: tuple[NDArray, NDArray],
+    average: Average, known: bool, totals: NDArray, bases: NDArray, weights: NDArray, classes: tuple[NDArray, NDArray]
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Integrated derivatives (n_members, m, q) of the log-odds in the scores, their end and their start (m,)."""
-    average = stack.average
     calibration = average.calibration
     assert calibration is not None
     temperature, rows = average.temperatures[0 if known else 1], np.arange(totals.shape[1])
