@@ -5,6 +5,8 @@ python -m benchmarks papers krein --table 3      # one claim; more words go to i
 python -m benchmarks papers lab compare
 python -m benchmarks speed krein                 # and remember its ratios; a slower commit is named
 python -m benchmarks all [--full] [--limit 60]   # everything within an hour, into benchmarks/runs; goes on
+python -m benchmarks all --plan                  # what each claim took when it ran last; runs nothing
+python -m benchmarks all papers see              # some of it
 python -m benchmarks pages [--check]             # write the rows' numbers into README and docs
 python -m benchmarks history                     # commits that made something slower
 """
@@ -34,7 +36,7 @@ def measure(words):
             print(f"{claim.name}: set MERCERLESS_DATA to the folder of data sets", file=sys.stderr)
             failed = True
             continue
-        status, seconds = run(claim, options)
+        status, seconds, _ = run(claim, options)
         failed |= status != "done"
         ended.setdefault(claim.script, []).append(status)
         if status == "done":
@@ -47,16 +49,22 @@ def measure(words):
 
 
 def everything(words):
-    from benchmarks.run import Evidence
+    from benchmarks.run import Evidence, plan
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks all")
     parser.add_argument("--full", action="store_true", help="the papers' protocols where a script has them; hours")
+    parser.add_argument("words", nargs="*", help="some claims only: papers krein table3")
     parser.add_argument("--limit", type=float, help="seconds for each script; unless --full an hour over all")
+    parser.add_argument("--plan", action="store_true", help="say what each claim took, and run nothing")
     parser.add_argument("--folder", help="where rows go; benchmarks/runs/reduced or benchmarks/runs/full")
     options = parser.parse_args(words)
-    limit = options.limit or (None if options.full else 3600 / len(CLAIMS))
+    claims = chosen(options.words)[0] if options.words else CLAIMS
+    if options.plan:
+        print(plan(claims))
+        return 0
+    total = None if options.full or options.limit else 3600.0
     folder = options.folder or HERE / "runs" / ("full" if options.full else "reduced")
-    return int(not Evidence(folder, options.full)(limit))
+    return int(not Evidence(folder, options.full, claims)(options.limit, total))
 
 
 def written(words):

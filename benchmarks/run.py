@@ -1,5 +1,6 @@
 """Run claims, one process each: alone into their own results, or all into a folder, within a limit, resuming."""
 
+import csv
 import json
 import os
 import shutil
@@ -9,14 +10,16 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
+
 from benchmarks.claims import CLAIMS, HERE
 from benchmarks.machine import describe
 
 
 def run(claim, options=(), script=None, limit=None, log=None):
-    """One claim in a process group of its own; "done", "failed" or "limit", and its seconds."""
+    """One claim in a process group of its own; "done", "failed" or "limit", its seconds and processor seconds."""
     command = [sys.executable, str(script or claim.path), *claim.arguments, *options]
-    start = time.monotonic()
+    start, before = time.monotonic(), processor_seconds()
     child = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT if log else None, start_new_session=True)
     try:
         status = "done" if child.wait(limit) == 0 else "failed"
@@ -26,7 +29,31 @@ def run(claim, options=(), script=None, limit=None, log=None):
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
-    return status, round(time.monotonic() - start, 1)
+    return status, round(time.monotonic() - start, 1), round(processor_seconds() - before, 1)
+
+
+def processor_seconds():
+    """Those of all ended children and theirs."""
+    used = os.times()
+    return used.children_user + used.children_system
+
+
+def known_seconds():
+    """Processor seconds of the reduced run of every claim that has one on record, and where it ran."""
+    with open(RECORD, newline="", encoding="utf-8") as file:
+        return {row["claim"]: row for row in csv.DictReader(file)}
+
+
+def plan(claims=CLAIMS):
+    """A line per claim with its recorded processor seconds, and the sum beside what an hour has."""
+    known, lines = known_seconds(), []
+    for claim in claims:
+        row = known.get(claim.name)
+        seconds = "not on record" if row is None else f"{float(row['cpu_seconds']):8.0f} s  {row['commit']}"
+        lines.append(f"{claim.name:30s} {seconds:26s} {' '.join(claim.reduced)}")
+    have = [float(known[c.name]["cpu_seconds"]) for c in claims if c.name in known]
+    words = f"{len(have)} of {len(claims)} claims are on record with {sum(have) / 60:.0f} processor minutes in all"
+    return "\n".join([*lines, f"{words}; an hour of two cores has 120"])
 
 
 def record(claim, options, seconds):
@@ -35,6 +62,10 @@ def record(claim, options, seconds):
     path.parent.mkdir(parents=True, exist_ok=True)
     words = ["python", "-m", "benchmarks", *claim.name.split(), *options]
     path.write_text(json.dumps({"command": " ".join(words), "seconds": seconds} | describe(), indent=1) + "\n")
+
+
+RECORD = HERE / "reduced.csv"
+RECORDED = ("claim", "status", "cpu_seconds", "seconds", "commit", "processor")
 
 
 class Evidence:
@@ -60,6 +91,18 @@ class Evidence:
                 shutil.rmtree(self.folder / group, ignore_errors=True)
         return same | {"claims": {}}
 
+    def remember(self):
+        """Write down the processor seconds of reduced runs, for the plan and the order of the next run."""
+        known = known_seconds()
+        for name, entry in self.state["claims"].items():
+            if entry["status"] == "done" and not self.full:
+                here = {key: self.state[key] for key in ("commit", "processor")}
+                known[name] = {"claim": name, **{key: entry[key] for key in RECORDED[1:4]}, **here}
+        with open(RECORD, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, RECORDED, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(known[name] for name in sorted(known))
+
     def finished(self, claim, limit):
         """Whether there is nothing more to find out: done, or ended at a limit that was no smaller."""
         known = self.state["claims"].get(claim.name, {})
@@ -82,21 +125,31 @@ class Evidence:
             words = claim.full if self.full else claim.reduced
             script = self.folder / claim.path.relative_to(HERE)
             with open(self.folder / "logs" / f"{claim.name.replace(' ', '_')}.txt", "w") as log:
-                status, seconds = run(claim, words, script, limit, log)
-            entry = {"status": status, "seconds": seconds, "limit": limit, "words": [*claim.arguments, *words]}
+                status, seconds, used = run(claim, words, script, limit, log)
+            entry = {"status": status, "seconds": seconds, "cpu_seconds": used, "limit": limit}
+            entry["words"] = [*claim.arguments, *words]
         self.state["claims"][claim.name] = entry
         (self.folder / "state.json").write_text(json.dumps(self.state, indent=1) + "\n")
         return entry
 
-    def __call__(self, limit=None, say=print):
-        """Measure what is not finished; True if nothing failed."""
+    def ordered(self):
+        """The claims, cheap ones first: what they leave of their share of the time is for the others."""
+        known = known_seconds()
+        return sorted(self.claims, key=lambda c: float(known[c.name]["cpu_seconds"]) if c.name in known else np.inf)
+
+    def __call__(self, limit=None, total=None, say=print):
+        """Measure what is not finished within `limit` seconds each or `total` seconds; True if nothing failed."""
         self.copy()
-        for claim in self.claims:
+        claims, start = self.ordered(), time.monotonic()
+        for k, claim in enumerate(claims):
+            if total is not None:
+                limit = max(1.0, total - (time.monotonic() - start)) / (len(claims) - k)
             if self.finished(claim, limit):
                 entry = self.state["claims"][claim.name] | {"status": "finished before"}
             else:
                 entry = self.measure(claim, limit)
             say(f"{claim.name:30s} {entry['status']:16s} {entry['seconds']:8.1f} s", flush=True)
+        self.remember()
         ends = [self.state["claims"][claim.name]["status"] for claim in self.claims]
         counts = ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
         say(f"{counts}; rows, machine and logs are in {self.folder}", flush=True)

@@ -15,7 +15,7 @@ import pandas as pd
 from benchmarks import history, machine, pages, tables
 from benchmarks.__main__ import main
 from benchmarks.claims import CLAIMS, HERE, Claim, chosen
-from benchmarks.run import Evidence
+from benchmarks.run import RECORDED, Evidence, plan
 
 
 def test_pages_show_what_the_rows_give():
@@ -204,6 +204,8 @@ def small(tmp_path, monkeypatch):
         (tmp_path / "papers" / f"{name}.py").write_text(text)
     monkeypatch.setattr("benchmarks.claims.HERE", tmp_path)
     monkeypatch.setattr("benchmarks.run.HERE", tmp_path)
+    monkeypatch.setattr("benchmarks.run.RECORD", tmp_path / "reduced.csv")
+    (tmp_path / "reduced.csv").write_text(",".join(RECORDED) + "\n")
     claims = [Claim("papers", name, "", name, name, data=False) for name in SCRIPTS]
     claims.append(Claim("papers", "quick", "data", "needs data", "quick"))
     monkeypatch.delenv("MERCERLESS_DATA", raising=False)
@@ -222,7 +224,7 @@ def test_all_keeps_limits_resumes_and_writes_the_machine(small):
         lines.append(line)
 
     evidence = Evidence(folder, claims=claims)
-    assert not evidence(1.0, say)  # one failed
+    assert not evidence(5.0, say=say)  # one failed
     ends = {
         "papers quick": "done",
         "papers endless": "limit",
@@ -234,15 +236,34 @@ def test_all_keeps_limits_resumes_and_writes_the_machine(small):
     assert {"numpy", "scipy", "scikit-learn"} <= json.loads((folder / "machine.json").read_text())["versions"].keys()
     lines.clear()
     again = Evidence(folder, claims=claims)
-    again(1.0, say)
+    again(5.0, say=say)
     assert [line.split()[2:4] for line in lines[:2]] == [["finished", "before"]] * 2
     assert (folder / "papers" / "results" / "quick.csv").read_text() == "row\n"  # not run twice
-    assert not again.finished(claims[1], 2.0) and again.finished(claims[1], 0.5)  # a longer limit is worth a try
+    assert not again.finished(claims[1], 6.0) and again.finished(claims[1], 4.0)  # a longer limit is worth a try
+
+
+def test_time_that_cheap_claims_leave_is_for_the_others(small):
+    claims, folder = small
+    evidence = Evidence(folder, claims=[claims[1], claims[0]])  # the endless one has no record, so it comes last
+    (folder.parent / "reduced.csv").write_text(",".join(RECORDED) + "\npapers quick,done,0.1,0.1,c,p\n")
+    evidence(total=10.0, say=lambda *_, **__: None)
+    found = evidence.state["claims"]
+    assert list(found) == ["papers quick", "papers endless"]
+    assert found["papers quick"]["limit"] <= 5.0 < found["papers endless"]["limit"] < 10.0
+    assert found["papers endless"]["status"] == "limit"
+
+
+def test_the_plan_says_what_is_on_record(small):
+    claims, folder = small
+    assert "0 of 4 claims are on record" in plan(claims)
+    Evidence(folder, claims=[claims[0], *claims[2:]])(20.0, say=lambda *_, **__: None)
+    words = plan(claims)
+    assert "1 of 4 claims are on record" in words and words.count("not on record") == 3
 
 
 def test_another_commit_begins_anew(small, monkeypatch):
     claims, folder = small
-    Evidence(folder, claims=claims[:1])(5.0, lambda *_, **__: None)
+    Evidence(folder, claims=claims[:1])(20.0, say=lambda *_, **__: None)
     monkeypatch.setattr("benchmarks.machine.commit", lambda: "another")
     evidence = Evidence(folder, claims=claims[:1])
     assert evidence.state["claims"] == {} and not (folder / "papers").exists()
