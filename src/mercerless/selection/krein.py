@@ -311,15 +311,18 @@ def _fold_predictions(
     """Held-out predictions of all candidates, in blocks: (their slice, (n_held_out, candidates, n_outputs))."""
     system = fold.system
     center = system.center if fold.constant is None else np.outer(fold.constant, system.center)
-    projected = (fold.basis - center) @ system.lift
-    ones = np.ones(len(projected)) if fold.constant is None else fold.constant
+    basis = fold.basis - center
+    few = candidates.size * len(system.offset) <= system.lift.shape[1]  # then it is cheaper to lift the coefficients
+    basis = basis if few else basis @ system.lift
+    ones = np.ones(len(basis)) if fold.constant is None else fold.constant
     plus, minus, radius = candidates.resolve(system, family.regularizer)
     for start in range(0, candidates.size, block):
         some = slice(start, min(start + block, candidates.size))
         radii = None if radius is None else radius[some]
         u = spectral_solution(system, plus[some], minus[some], radii, family.regularizer, family.constraint).coef
-        flat = (u / system.values).reshape(u.shape[0] * u.shape[1], u.shape[2])
-        predicted = (projected @ flat.T.astype(projected.dtype)).reshape(len(projected), -1, len(system.offset))
+        flat = (u / system.values).reshape(u.shape[0] * u.shape[1], u.shape[2]).T
+        weights = system.lift @ flat if few else flat
+        predicted = (basis @ weights.astype(basis.dtype)).reshape(len(basis), -1, len(system.offset))
         yield some, predicted + ones[:, None, None] * system.offset
 
 
