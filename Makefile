@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 .PHONY: demo test test-all test-portable test-oldest format lint picture docs build clean
 

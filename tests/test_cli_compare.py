@@ -82,6 +82,7 @@ def test_a_table(tmp_path, capsys):
     assert "table, 60 items, 3 columns, numeric target" in printed and "Linear model" in printed
 
 
+@pytest.mark.slow
 def test_strings(tmp_path, capsys):
     pytest.importorskip("rapidfuzz")
     words = ["".join(RNG.choice(list("AC" if i % 2 else "GT"), 8)) for i in range(60)]

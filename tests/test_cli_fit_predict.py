@@ -42,6 +42,7 @@ def test_a_matrix(learner, similar, capsys):
     assert predicted.shape == (20,) and np.mean(predicted == Y[80:]) > 0.7
 
 
+@pytest.mark.slow
 def test_the_recommended_learner_is_the_default(capsys):
     np.savez("train.npz", D=D, y=Y)
     quick = ["--learners", "dummy,neighbors", "--repeats", "1", "--jobs", "1"]

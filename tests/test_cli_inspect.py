@@ -207,6 +207,7 @@ def test_interrupt_has_its_own_code(gram, capsys, monkeypatch):
     assert "interrupted" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["numpy", "scipy.linalg", "sklearn.base", "mercerless.comparison"])
 def test_interrupt_while_importing_is_one_sentence(module):
     code = f"""
@@ -252,6 +253,7 @@ def test_guesses():
     assert not is_classes(np.linspace(0, 1, 50)) and not is_classes(np.arange(50))
 
 
+@pytest.mark.slow
 def test_one_rule_for_the_kind(capsys):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))

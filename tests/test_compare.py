@@ -50,6 +50,7 @@ def result(tmp_path_factory):
 # ------------------------------------------------------------------------------------------------------- results
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_same_splits_by_hand(result):
     setting = Setting(result.problem, "accuracy")
     learner = select_learners(result.problem, ("neighbors",))[0][0]
@@ -99,6 +100,7 @@ def test_json_holds_everything_but_the_data(result, tmp_path):
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["result.json"]
 
 
+@pytest.mark.slow
 def test_learning_curves_end_at_the_scores_of_the_table():
     problem = make_problem(SHAPES.D, SHAPES.target % 2)
     found = compare_problem(problem, learners=["dummy", "neighbors"], repeats=1)
@@ -121,6 +123,7 @@ def test_nothing_to_learn_has_no_winner():
     assert "constant guess" in found.verdict[-1] or found.recommended == "dummy"
 
 
+@pytest.mark.slow
 def test_regression_on_a_table():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 2))
@@ -130,6 +133,7 @@ def test_regression_on_a_table():
     assert found.spectrum is None and found.negative is None
 
 
+@pytest.mark.slow
 def test_balanced_accuracy_as_the_score_that_counts():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(100, 2))
@@ -163,6 +167,7 @@ def test_groups_are_never_split():
     assert len(set(np.concatenate(units))) == 20  # judged over groups, not over items
 
 
+@pytest.mark.slow
 def test_directed_matrices_are_kept_and_averaged_for_those_who_need_it():
     D = SHAPES.D + np.triu(np.random.default_rng(0).uniform(size=SHAPES.D.shape), 1)
     problem = make_problem(D, SHAPES.target % 2, kind="distance")
@@ -298,6 +303,7 @@ def test_the_call_that_repeats_a_comparison_of_own_estimators_can_be_typed():
     assert "('mine', mine)" in found.python_command and "# mine: Pipeline(" in found.python_command
 
 
+@pytest.mark.slow
 def test_a_score_of_probabilities_leaves_out_who_gives_none(monkeypatch):
     y = (X_TABLE[:, 0] > 0).astype(int)
     how = {"repeats": 1, "metric": "log_loss", "curves": False}

@@ -47,6 +47,7 @@ def test_one_direction_is_taken_from_the_other_and_directed_ones_are_not():
     assert fill_gaps(X).X[3, 5] == pytest.approx(directed[3, 5], abs=0.1 * directed.std())
 
 
+@pytest.mark.slow
 def test_it_is_said_and_the_code_to_copy_does_the_same():
     X, _ = with_gaps(D, 0.1)
     result = compare(X, Y, learners=["dummy", "neighbors", "krein-ridge"], repeats=1, curves=False)

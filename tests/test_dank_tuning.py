@@ -202,6 +202,7 @@ def test_what_cannot_be_tuned_is_refused():
         DANKClassifier(search=SEARCH, adaptivity=CenteringPenalty(2.0)).fit(X, y)
 
 
+@pytest.mark.slow
 def test_constant_targets_can_be_searched():
     X, _ = make_data(30, False)
     model = DANKRegressor(Gaussian(1.0), search=GradientSearch(0, 1), random_state=0).fit(X, np.full(30, 7.0))

@@ -230,6 +230,7 @@ def _openml(name, X, y):
     return Bunch(data=X, target=y, details={"name": name})
 
 
+@pytest.mark.slow
 def test_openml_answer_is_converted_and_checked():
     info = {info.name: info for info in list_datasets()}
     rng = np.random.default_rng(0)

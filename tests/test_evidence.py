@@ -216,6 +216,7 @@ def statuses(evidence):
     return {name: entry["status"] for name, entry in evidence.state["claims"].items()}
 
 
+@pytest.mark.slow
 def test_all_keeps_limits_resumes_and_writes_the_machine(small):
     claims, folder = small
     lines = []
@@ -242,6 +243,7 @@ def test_all_keeps_limits_resumes_and_writes_the_machine(small):
     assert not again.finished(claims[1], 6.0) and again.finished(claims[1], 4.0)  # a longer limit is worth a try
 
 
+@pytest.mark.slow
 def test_time_that_cheap_claims_leave_is_for_the_others(small):
     claims, folder = small
     evidence = Evidence(folder, claims=[claims[1], claims[0]])  # the endless one has no record, so it comes last

@@ -120,6 +120,7 @@ def test_mutated_models(tmp_path, capsys):
     attack()
 
 
+@pytest.mark.slow
 def test_forged_descriptions(tmp_path, capsys):
     pytest.importorskip("skops")
     from mercerless import KreinRidge

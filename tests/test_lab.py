@@ -160,6 +160,7 @@ def test_several_outputs(waves):
     assert_allclose(column.predict(T)[:, 0], one.predict(T), rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_sample_weights_move_the_fit_and_zeros_remove_rows(waves):
     X, y, T, _ = waves
     w = np.where(X[:, 0] > 0, 1.0, 1e-3)
@@ -252,6 +253,7 @@ def test_missing_targets_are_refused(waves):
         LABRegressor(**QUICK).fit(X, y, np.arange(300) == 5)
 
 
+@pytest.mark.slow
 def test_degenerate_data(waves):
     X, y, T, z = waves
     constant = np.hstack([X, np.full((300, 1), 7.0), np.full((300, 1), 1e15)])
@@ -486,6 +488,7 @@ def test_classifier_of_many_classes():
     assert model.dual_coef_.shape == (10, 80)
 
 
+@pytest.mark.slow
 def test_classifier_of_two_classes_and_weights():
     X, y = load_wine(return_X_y=True)
     two = y == 1
@@ -588,6 +591,7 @@ class TestRepeatedRows:
         # errors are those of single rows, with their noise
         assert min(model.validation_errors_.values()) > 0.8 / np.var(y)
 
+    @pytest.mark.slow
     def test_the_correlation_of_copies(self, noisy):
         """Half of the rows five times: the same target, or five observations of it."""
         X, f, *_ = noisy
@@ -639,6 +643,7 @@ class TestRepeatedRows:
         labels = (X[:, 0] != X[:, 1]).astype(int)
         assert LABClassifier(**QUICK).fit(X, labels).score(X, labels) == 1.0
 
+    @pytest.mark.slow
     def test_classes(self, noisy):
         X, f, T, t = noisy
         y, rows = (f > 0.8).astype(int), np.tile(np.arange(120), 3)

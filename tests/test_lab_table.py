@@ -155,6 +155,7 @@ def test_target_statistics_win_where_categories_are_many_and_ordered_by_the_targ
     assert {type(category) for category in encoding.categories} == {Category}
 
 
+@pytest.mark.slow
 def test_categories_of_an_array_are_those_of_a_frame():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 4, size=120)
@@ -214,6 +215,7 @@ def test_one_row_per_group_and_more_features_than_rows():
     assert np.isfinite(alone.predict(X)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("classes", [False, True])
 def test_a_saved_table_model_is_the_same(table, tmp_path, classes):
     pytest.importorskip("skops")

@@ -183,6 +183,7 @@ def test_many_rows_have_wide_members():
     assert any(isinstance(form, LocalForm) for form in model.forms_)
 
 
+@pytest.mark.slow
 def test_gross_errors_lose_their_weight_and_hard_rows_keep_it():
     random = np.random.RandomState(0)
     X = random.normal(size=(400, 3))
@@ -206,6 +207,7 @@ def test_gross_errors_lose_their_weight_and_hard_rows_keep_it():
     assert model.score(X[300:], f[300:, 0]) > clean.score(X[300:], f[300:, 0]) - 0.02
 
 
+@pytest.mark.slow
 def test_wide_machines_need_the_memory_they_are_planned_with():
     assert center_count(1000, 1e12) == 0  # all rows are centers of another candidate
     assert center_count(1001, 1e12) == 1001 and center_count(10**6, 1e12) == 3000

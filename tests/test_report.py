@@ -186,6 +186,7 @@ def browse(url, tmp_path, *options):
     return done.stdout, console, [address for address in asked if address.startswith(("http", "ws", "ftp"))]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no chromium or chrome on the path")
 @pytest.mark.parametrize("which", ["matrix", "table"])
 def test_a_browser_renders_it_without_errors_or_requests(reports, which, tmp_path):
@@ -210,6 +211,7 @@ def test_the_browser_test_can_fail(tmp_path):
     assert any("broken" in line for line in console) and any("127.0.0.1" in address for address in asked)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no chromium or chrome on the path")
 def test_nothing_is_wider_than_a_phone(reports, tmp_path):
     """The page is measured by a script that only this test adds."""

@@ -94,6 +94,7 @@ def test_an_asymmetric_matrix_is_refused_or_averaged(distances, blobs):
     np.testing.assert_allclose(both, expected.predict_proba((lopsided + lopsided.T) / 2.0), atol=1e-10)
 
 
+@pytest.mark.slow
 def test_rows_of_one_direction_are_not_taken_for_the_mean_of_both(blobs):
     X, y = blobs
     gauss = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 8.0)
