@@ -416,6 +416,14 @@ def as_similarities(values: NDArray, kind: str) -> NDArray:
     return -values if kind == "dissimilarity" else values
 
 
+def square_similarities(matrix: NDArray, kind: str) -> NDArray:
+    """Similarities of a symmetric matrix of this kind."""
+    K = as_similarities(matrix, kind)
+    if kind == "distance":
+        np.fill_diagonal(K, 0.0)  # what is left on it is rounding
+    return K
+
+
 _SYMMETRIZERS: dict[str, Callable[[NDArray, NDArray], NDArray]] = {
     "mean": lambda A, B: (A + B) / 2,
     "min": np.minimum,

@@ -15,7 +15,6 @@ from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_classes,
-    check_real,
     check_square,
     check_targets,
     check_weight,
@@ -23,7 +22,7 @@ from mercerless._validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.estimators.base import KernelEstimator, class_scores, used_items, used_rows
+from mercerless.estimators.base import KernelEstimator, check_reverse, class_scores, matrix_name, used_items, used_rows
 from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.kernels import Precomputed
@@ -74,9 +73,8 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
         remedy = "use fewer rows or KreinRidge"
         check_memory(50.0 * len(items) ** 2, f"Ridge regression on {len(items)} items", remedy=remedy)
         items = used_items(kernel, items, used_rows(weight, len(Y)))
-        name = "X" if precomputed else "the kernel matrix"
-        K = check_square(kernel(items), name)
-        kind = check_kind(K, self.input, name)
+        K = check_square(kernel(items), matrix_name(kernel))
+        kind = check_kind(K, self.input, matrix_name(kernel))
         decay = decay_of(K, kind)
         attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items, "input_": kind, "decay_": decay}
         return affinities(K, decay), attributes
@@ -141,7 +139,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
         """Similarities to and from the training items in blocks of new items, as far as they are used."""
         items = self._test_items(X)
         precomputed = isinstance(self.kernel_, Precomputed)
-        other = None if reverse is None else self._check_reverse(reverse, items.shape)
+        other = None if reverse is None else check_reverse(reverse, items.shape, self.kernel_)
         use_left, use_right = self.side_ != "right", self.side_ != "left"
         if self._lacks_reverse(reverse):
             use_left, use_right = True, False
@@ -174,14 +172,6 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
                 values = back[:, used] @ solution.right + solution.intercept_right
                 terms.append(Term("from training items", right * values))
             yield explain_targets(terms, Y, weight, calibration)
-
-    def _check_reverse(self, reverse: ArrayLike, shape: tuple[int, ...]) -> NDArray:
-        if not isinstance(self.kernel_, Precomputed):
-            raise ValueError("reverse is for a precomputed matrix; with a kernel both directions are computed.")
-        reverse = check_real(reverse, "reverse")
-        if reverse.shape != shape:
-            raise ValueError(f"reverse has shape {reverse.shape} but X {shape}; give one row per new item.")
-        return reverse
 
     def _held_out(self, reverse: ArrayLike | None = None) -> OutOfFold:
         """The leave-one-out predictions of the regressor that judges new items given in this way."""

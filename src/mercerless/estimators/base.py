@@ -18,10 +18,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import check_rows, is_dask
 from mercerless._optional import CallbackSupportMixin, with_callbacks
-from mercerless._validation import as_items
+from mercerless._validation import as_items, check_real
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed, as_kernel
 from mercerless.kernels.items import recognize
 from mercerless.kernels.items import takes_objects as of_objects
+from mercerless.lowrank import Landmarks, select_landmarks
 
 
 class FittedEstimator(CallbackSupportMixin, BaseEstimator):
@@ -51,6 +52,8 @@ class KernelEstimator(FittedEstimator):
     """
 
     kernel: Any
+    kernel_: Kernel
+    X_fit_: Any
     _streams = False  # whether fit takes Dask arrays, block by block
     _numeric_items = False  # whether a function kernel was trained on rows of numbers
     _directed = False  # whether both directions of a function are asked for, as with symmetrize=True
@@ -96,6 +99,13 @@ class KernelEstimator(FittedEstimator):
                 raise ValueError(f"X has {X.shape[1]} columns but {self.n_features_in_} were seen in fit.")
             return X
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+
+    def _compare_with(self, items: Any, columns: NDArray | None) -> NDArray:
+        """Comparisons of new items with those of ``X_fit_``, or of a precomputed matrix some columns, None for all."""
+        if not isinstance(self.kernel_, Precomputed):
+            return self.kernel_(items, self.X_fit_)
+        K = self.kernel_(items)
+        return K if columns is None else K[:, columns]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -221,11 +231,23 @@ def same_value(values: NDArray) -> float | None:
     return float(values.mean()) if np.ptp(values) <= 1e-8 * np.abs(values).max() else None
 
 
+def matrix_name(kernel: Kernel) -> str:
+    """What messages call the matrix of a kernel."""
+    return "X" if isinstance(kernel, Precomputed) else "the kernel matrix"
+
+
 def used_items(kernel: Kernel, items: Any, used: NDArray) -> Any:
     """The items at these positions; of a precomputed matrix their rows and columns."""
     if len(used) == len(items):
         return items
     return items[np.ix_(used, used)] if isinstance(kernel, Precomputed) else items[used]
+
+
+def landmark_rows(kernel: Kernel, items: Any, wanted: Landmarks | None, random_state: Any) -> NDArray:
+    """Positions of the landmarks, ascending; of all items where None or more than these are wanted."""
+    if wanted is None or wanted.number >= len(items):
+        return np.arange(len(items))
+    return np.sort(select_landmarks(kernel, items, wanted.number, wanted.method, random_state))
 
 
 def in_both_directions(kernel: Kernel, given: Any) -> Kernel:
@@ -309,6 +331,16 @@ def check_diagonal(diag: ArrayLike, n: int) -> NDArray:
     if values.ndim > 1 or values.size not in (1, n):
         raise ValueError(f"diag has shape {values.shape} but must hold one number for each of the {n} new items.")
     return np.broadcast_to(values, (n,))
+
+
+def check_reverse(reverse: ArrayLike, shape: tuple[int, ...], kernel: Kernel) -> NDArray:
+    """The other direction of rows of a precomputed matrix of this shape."""
+    if not isinstance(kernel, Precomputed):
+        raise ValueError("reverse is for a precomputed matrix; with a kernel both directions are computed.")
+    reverse = check_real(reverse, "reverse")
+    if reverse.shape != shape:
+        raise ValueError(f"reverse has shape {reverse.shape} but X {shape}; give one row per new item.")
+    return reverse
 
 
 def encode_classes(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:

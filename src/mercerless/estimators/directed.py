@@ -2,271 +2,109 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, RegressorMixin, is_classifier
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import is_classifier
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted
 
-from mercerless._memory import check_memory, memory_budget, row_blocks
-from mercerless._optional import with_callbacks
-from mercerless._validation import (
-    check_labels,
-    check_real,
-    check_square,
-    check_targets,
-    check_weight,
-    leave_one_out_constant,
-    relative_asymmetry,
-    warn,
-    warn_if_useless,
-)
-from mercerless.estimators.base import (
-    KernelEstimator,
-    check_diagonal,
-    encode_classes,
-    encode_numbers,
-    run_tasks,
-    same_value,
-    used_items,
-    used_rows,
-    used_weights,
-)
-from mercerless.estimators.conformal import ConformalMixin
-from mercerless.estimators.reasons import ReasonsMixin
+from mercerless._validation import check_weight, relative_asymmetry
+from mercerless.estimators.base import matrix_name, same_value
+from mercerless.estimators.reasons import two_likeliest
+from mercerless.estimators.stack import KernelStack, RowProfiles, StackClassifier, StackRegressor, row_profiles
 from mercerless.kernels import Precomputed
-from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.directed import DirectedStack, Rows, decay_of, directed_item_weights, fit_directed_stack
-from mercerless.selection.folds import fold_numbers, splits_of
 from mercerless.selection.reasons import Explained, item_parts, stack_shares
 from mercerless.selection.similarity import Block
-from mercerless.spectra import as_similarities, check_kind, symmetrize
+from mercerless.spectra import as_similarities, check_kind, square_similarities, symmetrize
 
 
 class OneWay(NamedTuple):
     """A stack for new items whose other direction is not given, on the distances between standardized rows."""
 
     stack: DirectedStack
-    mean: NDArray
-    scale: NDArray
-    profiles: NDArray
+    decay: tuple[float, float] | None
+    profiles: RowProfiles
 
-    def __call__(self, rows: Rows) -> NDArray:
+    def __call__(self, rows: NDArray) -> NDArray:
         """Predictions for new rows."""
-        K = _profile_similarities((rows.out - self.mean) / self.scale, self.profiles)
-        return self.stack(Block(K, np.zeros(len(K)), np.zeros(len(self.profiles))), rows)
-
-
-def _profile_similarities(P: NDArray, Q: NDArray) -> NDArray:
-    """``-|p - q|^2 / 2``, so that the distances of the stack are those of the profiles."""
-    squares = np.einsum("ij,ij->i", P, P)[:, None] + np.einsum("ij,ij->i", Q, Q) - 2.0 * P @ Q.T
-    K = -0.5 * np.maximum(squares, 0.0)
-    if P is Q:
-        np.fill_diagonal(K, 0.0)
-    return K
+        rows = rows.astype(np.float64)
+        K = self.profiles.similarities(rows)
+        return self.stack(Block(K, np.zeros(len(K)), np.zeros(K.shape[1])), Rows(rows, None, self.decay))
 
 
 def _fit_one_way(fit: Callable, rows: Rows) -> OneWay:
     """For rows of one direction: the same stack, with the distances between them in place of the mean of both."""
-    mean, scale = rows.out.mean(axis=0), rows.out.std(axis=0)
-    scale = np.where(scale > 1e-13 * np.abs(mean), scale, np.inf)
-    profiles = (rows.out - mean) / scale
-    stack = fit(_profile_similarities(profiles, profiles), rows._replace(back=None))
-    return OneWay(stack, mean, scale, profiles)
+    profiles = row_profiles(rows.out)
+    return OneWay(fit(profiles.similarities(), rows._replace(back=None)), rows.decay, profiles)
 
 
-class _Directed(ReasonsMixin, ConformalMixin, KernelEstimator):
+class _Directed(KernelStack):
     """What the classifier and the regressor share."""
 
+    decay_: tuple[float, float] | None
     _directed = True
-    mean_: NDArray  # of a regressor's targets, as scale_
-    scale_: NDArray
-
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        input: str = "auto",
-        cv: Any = 5,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-    ):
-        self.kernel = kernel
-        self.input = input
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "stack_")
-
-    def _train_rows(self, X: Any, y: NDArray, weight: NDArray | None) -> tuple[NDArray, Rows, dict[str, Any]]:
-        """Similarities of the mean of both directions, both directions as given, and what is kept of them."""
-        kernel, items = self._train_items(X, weight)
-        check_consistent_length(items, y)
-        precomputed = isinstance(kernel, Precomputed)
-        used, name = used_rows(weight, len(y)), "X" if precomputed else "the kernel matrix"
-        items = used_items(kernel, items, used)
-        workers = min(effective_n_jobs(self.n_jobs), self.cv if isinstance(self.cv, Integral) else 5)
-        need, what = 8.0 * len(items) ** 2 * (3 + 16 * workers), f"The directed stack on {len(items)} items"
-        check_memory(need, what, remedy="use fewer rows or AsymmetricRidge")
-        V = check_square(kernel(items), name).astype(np.float64)
-        kind = check_kind(V, self.input, name)
-        K = as_similarities(symmetrize(V), kind)
-        if kind == "distance":
-            np.fill_diagonal(K, 0.0)
-        decay = decay_of(V, kind)
-        attributes = {
-            "kernel_": kernel,
-            "X_fit_": None if precomputed else items,
-            "input_": kind,
-            "decay_": decay,
-            "diagonal_": same_value(np.diagonal(K)),
-            "asymmetry_": relative_asymmetry(V),
-            "used_": used if precomputed and len(used) < len(y) else slice(None),
-        }
-        return K, Rows(V, V.T, decay), attributes
+    _remedy = "use fewer rows or AsymmetricRidge"
+    _matrices = (3, 16)
+    _row_bytes = 160.0
 
     def _fit(self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable) -> dict[str, Any]:
-        """All attributes; `encode` gives the targets of the items that carry weight, and attributes of theirs."""
-        if isinstance(self.cv, Integral) and self.cv < 2:
-            raise ValueError(f"cv must be at least 2, got {self.cv}.")
+        self._check_parameters()
         weight = check_weight(sample_weight, len(y))
-        K, rows, attributes = self._train_rows(X, y, weight)
-        used, classify = used_rows(weight, len(y)), is_classifier(self)
-        fold_of = fold_numbers(
-            self.cv, K, y, classify=classify, precomputed=True, used=used, random_state=self.random_state
+        kernel, items = self._train_items(X, weight)
+        check_consistent_length(items, y)
+        V, attributes = self._train_matrix(kernel, items, weight, len(y))
+        V = V.astype(np.float64)
+        kind, asymmetry = check_kind(V, self.input, matrix_name(kernel)), relative_asymmetry(V)
+        K, rows = square_similarities(symmetrize(V), kind), Rows(V, V.T, decay_of(V, kind))
+        training = self._training(K, y, weight, encode, precomputed=True)
+        fit = training.on_folds(fit_directed_stack, is_classifier(self))
+        told = self._fit_stack(partial(fit, K, rows), training)
+        directed = asymmetry > 1e-8 and isinstance(kernel, Precomputed)
+        return (
+            attributes
+            | told
+            | {
+                "input_": kind,
+                "decay_": rows.decay,
+                "diagonal_": same_value(np.diagonal(K)),
+                "asymmetry_": asymmetry,
+                "one_way_": _fit_one_way(fit, rows) if directed else None,
+                "_basis_rows": training.used,
+            }
         )
-        splits = splits_of(fold_of) if len(used) > 1 else []
-        weight = used_weights(weight, used)
-        Y, encoding = encode(y[used], weight)
-        fit = partial(fit_directed_stack, Y=Y, weight=weight, splits=splits, classify=classify)
-        directed = attributes["asymmetry_"] > 1e-8 and attributes["X_fit_"] is None
-        with self._progress(len(splits) + 1) as progress:
-            stack = fit(K, rows, run=partial(run_tasks, progress, self.n_jobs))
-        one_way = _fit_one_way(fit, rows) if directed else None
-        average = stack.average
-        warn_if_useless(average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight)
-        if not average.certificate <= 1e-6:
-            message = f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
-            warn(message, ConvergenceWarning)
-        told = {f"{name}_": getattr(average, name) for name in ("weights", "family_scores", "certificate")}
-        told |= {"members_": average.settings, "stack_": stack, "one_way_": one_way}
-        told["_basis_rows"] = used
-        told["out_of_fold_"] = OutOfFold(used, average.out_of_fold, y[used])
-        return attributes | encoding | told
 
-    def _predict(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None) -> NDArray:
-        """The stack's predictions for new items, block by block."""
-        check_is_fitted(self)
-        items = self._test_items(X)
-        back = self._check_reverse(reverse, items)
-        own = None if diag is None else check_diagonal(diag, len(items))
-        n_bytes, budget = 160.0 * len(self.stack_.members.own), min(2**28, memory_budget() // 2)
-        parts = []
-        for rows in row_blocks(len(items), n_bytes, budget):
-            block = self._new_rows(items[rows], None if back is None else back[rows])
-            if block.back is None and self.one_way_ is not None:
-                parts.append(self.one_way_(block))
-                continue
-            block = block._replace(back=block.out) if block.back is None else block
-            K = as_similarities((block.out + block.back) / 2.0, self.input_)
-            known = self._own(items[rows], None if own is None else own[rows])
-            parts.append(self.stack_(Block(K, known, self.stack_.members.own), block))
-        return np.concatenate(parts)
+    def _compare(self, items: Any, back: NDArray | None, own: NDArray | None) -> tuple[Block, Rows]:
+        """Similarities of the mean of both directions, and both as given; one that is not known is taken for both."""
+        if isinstance(self.kernel_, Precomputed):
+            out = items[:, self.used_].astype(np.float64)
+            back = out if back is None else back[:, self.used_].astype(np.float64)
+        else:
+            out = self.kernel_(items, self.X_fit_).astype(np.float64)
+            back = self.kernel_(self.X_fit_, items).T.astype(np.float64)
+        means = as_similarities((out + back) / 2.0, self.input_)
+        return Block(means, own, self.stack_.members.own), Rows(out, back, self.decay_)
+
+    def _judge(self, new: tuple[Block, Rows]) -> NDArray:
+        return self.stack_(*new)
 
     def _explain_blocks(  # type: ignore[override]
         self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None, train: ArrayLike | None = None
     ) -> Iterator[Explained]:
-        items, classify = self._test_items(X), is_classifier(self)
-        self._check_explainable(classify, reverse)
-        back = self._check_reverse(reverse, items)
-        given = None if diag is None else check_diagonal(diag, len(items))
-        V = self._train_again(train).astype(np.float64)
-        trained, own, stack = Rows(V, V.T, self.decay_), self.stack_.members.own, self.stack_
-        K = as_similarities(symmetrize(V), self.input_)
-        if self.input_ == "distance":
-            np.fill_diagonal(K, 0.0)
-        for rows in row_blocks(len(items), 80.0 * len(own) * len(self.members_), min(2**28, memory_budget() // 2)):
-            block = self._new_rows(items[rows], None if back is None else back[rows])
-            block = block._replace(back=block.out) if block.back is None else block
-            means = as_similarities((block.out + block.back) / 2.0, self.input_)
-            new = Block(means, self._own(items[rows], None if given is None else given[rows]), own)
-            order = np.argsort(-stack(new, block), axis=1, kind="stable") if classify else None
-            classes = None if order is None else (order[:, 0], order[:, 1])
-            weights = directed_item_weights(stack.directed, trained, block)
-            parts = item_parts(stack, Block(K, own, own), new, weights)
-            explained = stack_shares(stack, parts, new.own_rows is not None, classes)
-            yield explained if classify else explained.scaled(self.scale_[0], self.mean_[0])
-
-    def _check_explainable(self, classify: bool, reverse: ArrayLike | None) -> None:
-        """Say where there are no shares of training items."""
-        if self.one_way_ is not None and reverse is None:
-            raise ValueError("explain needs both directions of new items; pass the other one as reverse.")
-        n_outputs = self.stack_.members.targets.shape[1]
-        if classify and n_outputs < 2:
-            raise ValueError("The training items have one class only, so that there is nothing to explain.")
-        if not classify and n_outputs > 1:
-            raise ValueError("explain takes models of one output; fit one model per output.")
-
-    def _new_rows(self, items: Any, back: NDArray | None) -> Rows:
-        """Both directions of new items, as far as they are known."""
-        if isinstance(self.kernel_, Precomputed):
-            out = self.kernel_(items)[:, self.used_].astype(np.float64)
-            return Rows(out, None if back is None else back[:, self.used_].astype(np.float64), self.decay_)
-        out = self.kernel_(items, self.X_fit_).astype(np.float64)
-        return Rows(out, self.kernel_(self.X_fit_, items).T.astype(np.float64), self.decay_)
-
-    def _check_reverse(self, reverse: ArrayLike | None, items: Any) -> NDArray | None:
-        """The other direction of new rows, checked; a warning where it is missing and would be needed."""
-        if reverse is None:
-            if self.one_way_ is not None:
-                warn(
-                    "The training matrix is directed but only one direction of the new rows is given: they are judged "
-                    "by a stack fitted on that direction alone. Pass the similarities of the training items to the new "
-                    "ones as reverse (one row per new item) to use both."
-                )
-            return None
-        if not isinstance(self.kernel_, Precomputed):
-            raise ValueError("reverse is for a precomputed matrix; with a kernel both directions are computed.")
-        reverse = check_real(reverse, "reverse")
-        if reverse.shape != np.shape(items):
-            raise ValueError(f"reverse has shape {reverse.shape} but X {np.shape(items)}; give one row per new item.")
-        return reverse
-
-    def _held_out(  # type: ignore[override]
-        self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
-    ) -> OutOfFold:
-        """The out-of-fold predictions of the stack that judges new items given in this way."""
-        held, average = super()._held_out(), self.stack_.average
-        if self.one_way_ is not None and reverse is None:
-            return held._replace(prediction=self._decode(self.one_way_.stack.average.out_of_fold))
-        known = self.input_ == "distance" or diag is not None or self.diagonal_ is not None
-        if known or not isinstance(self.kernel_, Precomputed):
-            return held
-        return held._replace(prediction=self._decode(average.out_of_fold_without_own))
-
-    def _decode(self, values: NDArray) -> NDArray:
-        """Values of the stack as they are given to users."""
-        return values
-
-    def _own(self, items: Any, own: NDArray | None) -> NDArray | None:
-        """The new items' own similarities, where they are given or known."""
-        if self.input_ == "distance":
-            return np.zeros(len(items))
-        if own is None and not isinstance(self.kernel_, Precomputed):
-            own = self.kernel_.diag(items)
-        if own is not None:
-            return as_similarities(own, self.input_)
-        return None if self.diagonal_ is None else np.full(len(items), self.diagonal_)
+        self._check_explainable(reverse)
+        V, own = self._train_again(train).astype(np.float64), self.stack_.members.own
+        known = Block(square_similarities(symmetrize(V), self.input_), own, own)
+        for items, back, new_own in self._new_blocks(X, diag, reverse, 80.0 * len(self.members_)):
+            new, rows = self._compare(items, back, new_own)
+            classes = two_likeliest(self._judge((new, rows)), self)
+            weights = directed_item_weights(self.stack_.directed, Rows(V, V.T, self.decay_), rows)
+            parts = item_parts(self.stack_, known, new, weights)
+            explained = stack_shares(self.stack_, parts, new.own_rows is not None, classes)
+            yield self._in_units(explained) if classes is None else explained
 
 
-class DirectedClassifierCV(ClassifierMixin, _Directed):
+class DirectedClassifierCV(StackClassifier, _Directed):
     """The automatic classifier for directed similarities: ``k(x, z)`` and ``k(z, x)`` are two things.
 
     Citations, attention, divergences, distances of one shape to another: averaging both directions loses what the
@@ -356,85 +194,8 @@ class DirectedClassifierCV(ClassifierMixin, _Directed):
     True
     """
 
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "DirectedClassifierCV":
-        """Fit all families and their average.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), (n_samples, n_samples), or sequence of items
-            Vectors, a precomputed matrix, or any objects the kernel function takes.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Nonnegative weights.
-
-        Returns
-        -------
-        DirectedClassifierCV
-            Itself.
-        """
-        y = check_labels(y, type(self).__name__)
-        attributes = self._fit(X, y, sample_weight, encode_classes)
-        held = attributes["out_of_fold_"]
-        attributes["out_of_fold_"] = held._replace(target=np.searchsorted(attributes["classes_"], held.target))
-        self._set_fitted(**attributes)
-        return self
-
-    def predict_proba(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
-        """Probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like or sequence of items
-            New items; for precomputed input ``k(x, x_j)``, one row per new item.
-        diag : array-like of shape (n_samples,), float or None, default=None
-            For precomputed similarities whose training diagonal is not constant: the new items' own similarities.
-        reverse : array-like of shape (n_samples, n_train) or None, default=None
-            For a precomputed matrix: ``k(x_j, x)``, one row per new item. Without it a stack for one direction judges,
-            with a warning.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`.
-        """
-        return self._predict(X, diag, reverse)
-
-    def decision_function(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
-        """Log-odds of the second of two classes, or log-probabilities of more.
-
-        Parameters
-        ----------
-        X, diag, reverse : array-like
-            As for `predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            The decision values.
-        """
-        logs = np.log(np.maximum(self._predict(X, diag, reverse), np.finfo(float).tiny))
-        return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
-
-    def predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
-        """The most probable class.
-
-        Parameters
-        ----------
-        X, diag, reverse : array-like
-            As for `predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        proba = self._predict(X, diag, reverse)
-        return self.classes_[proba.argmax(axis=1)]
-
-
-class DirectedRegressorCV(RegressorMixin, _Directed):
+class DirectedRegressorCV(StackRegressor, _Directed):
     """The automatic regressor for directed similarities: ``k(x, z)`` and ``k(z, x)`` are two things.
 
     The same families as `DirectedClassifierCV` but ``"class_distances"``, without calibration, as for
@@ -476,53 +237,3 @@ class DirectedRegressorCV(RegressorMixin, _Directed):
     >>> model.predict(K[1::2, ::2], reverse=K[::2, 1::2].T).shape
     (40,)
     """
-
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "DirectedRegressorCV":
-        """Fit all families and their average.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), (n_samples, n_samples), or sequence of items
-            Vectors, a precomputed matrix, or any objects the kernel function takes.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Numbers.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Nonnegative weights.
-
-        Returns
-        -------
-        DirectedRegressorCV
-            Itself.
-        """
-        y = check_targets(y, type(self).__name__)
-        attributes = self._fit(X, y, sample_weight, encode_numbers)
-        self._single = y.ndim == 1
-        self._set_fitted(**attributes, n_fenced_=attributes["stack_"].n_fenced)
-        held: OutOfFold = attributes["out_of_fold_"]
-        self.out_of_fold_ = held._replace(prediction=self._decode(held.prediction))
-        return self
-
-    def _decode(self, values: NDArray) -> NDArray:
-        values = values * self.scale_ + self.mean_
-        return values[:, 0] if self._single else values
-
-    def predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
-        """Predicted numbers.
-
-        Parameters
-        ----------
-        X, diag, reverse : array-like
-            As for `DirectedClassifierCV.predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Predictions.
-        """
-        return self._decode(self._predict(X, diag, reverse))
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

@@ -10,9 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._validation import check_square, check_symmetric
-from mercerless.estimators.base import KernelEstimator
+from mercerless.estimators.base import KernelEstimator, landmark_rows, matrix_name
 from mercerless.kernels import Kernel, Precomputed
-from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
+from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.solvers.embedding import pseudo_euclidean_axes
 from mercerless.spectra import as_similarities, check_kind
 
@@ -136,9 +136,8 @@ class KreinEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEs
             raise ValueError(f"n_components must be a positive whole number or None, got {wanted!r}.")
         kernel, items = self._train_items(X)
         landmarks, matrix = self._landmark_matrix(kernel, items)
-        name = "X" if isinstance(kernel, Precomputed) else "the kernel matrix"
-        matrix = check_symmetric(matrix, name)
-        kind = check_kind(matrix, self.input, name)
+        matrix = check_symmetric(matrix, matrix_name(kernel))
+        kind = check_kind(matrix, self.input, matrix_name(kernel))
         axes = pseudo_euclidean_axes(as_similarities(matrix, kind), wanted, self.center)
         self._set_fitted(
             **{f"{name}_": value for name, value in axes._asdict().items()},
@@ -154,11 +153,8 @@ class KreinEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEs
         """Positions of the landmarks, all items where no number is given, and their matrix."""
         precomputed = isinstance(kernel, Precomputed)
         items = check_square(items, "X") if precomputed else items
-        landmarks = np.arange(len(items))
-        if self.n_landmarks is not None:
-            wanted = as_landmarks(self.n_landmarks)
-            if wanted.number < len(items):
-                landmarks = np.sort(select_landmarks(kernel, items, wanted.number, wanted.method, self.random_state))
+        wanted = None if self.n_landmarks is None else as_landmarks(self.n_landmarks)
+        landmarks = landmark_rows(kernel, items, wanted, self.random_state)
         need = 40.0 * len(landmarks) ** 2
         check_memory(need, f"The spectrum of {len(landmarks)} items", remedy="use n_landmarks")
         if precomputed:
@@ -179,12 +175,11 @@ class KreinEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEs
             The coordinates.
         """
         check_is_fitted(self)
-        items, precomputed = self._test_items(X), isinstance(self.kernel_, Precomputed)
+        items = self._test_items(X)
         out = np.empty((len(items), len(self.eigenvalues_)))
         for rows in row_blocks(len(items), 24.0 * len(self.landmarks_), min(2**27, memory_budget() // 2)):
-            block = items[rows]
-            values = self.kernel_(block)[:, self.landmarks_] if precomputed else self.kernel_(block, self.X_fit_)
-            out[rows] = as_similarities(values, self.input_) @ self.projection_ - self.offset_
+            values = as_similarities(self._compare_with(items[rows], self.landmarks_), self.input_)
+            out[rows] = values @ self.projection_ - self.offset_
         return out
 
     @property

@@ -30,6 +30,7 @@ from mercerless.estimators.base import (
     KernelPredictor,
     Progress,
     class_scores,
+    matrix_name,
     pair_votes,
     signed_targets,
     used_items,
@@ -77,14 +78,12 @@ class _KreinModel(KernelPredictor):
     """What all Krein models share: coefficients of similarities to the training rows, or to landmarks."""
 
     landmarks_: NDArray | None = None
-    kernel_: Kernel
-    X_fit_: Any
     dual_coef_: NDArray
 
     predict = blockwise(KernelPredictor.predict)
 
     def _matrix(self, kernel: Kernel, items: Any) -> NDArray:
-        return check_symmetric(kernel(items), "X" if isinstance(kernel, Precomputed) else "the kernel matrix")
+        return check_symmetric(kernel(items), matrix_name(kernel))
 
     def _evaluate(self, X: Any, *names: str) -> list[NDArray]:
         """``k(X, basis) @ coef.T`` for the attributes named, in blocks of rows so that no large matrix is kept."""
@@ -97,11 +96,7 @@ class _KreinModel(KernelPredictor):
         """``k(X, basis)`` in blocks of rows."""
         X = self._test_items(X)
         for rows in row_blocks(len(X), 24.0 * self.dual_coef_.shape[1], min(2**27, memory_budget() // 2)):
-            if isinstance(self.kernel_, Precomputed):
-                K = self.kernel_(X[rows])
-                yield K if self.landmarks_ is None else K[:, self.landmarks_]
-            else:
-                yield self.kernel_(X[rows], self.X_fit_)
+            yield self._compare_with(X[rows], self.landmarks_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")

@@ -28,7 +28,7 @@ from mercerless.selection.reasons import (
     stack_shares,
 )
 from mercerless.selection.similarity import Block
-from mercerless.spectra import as_similarities, symmetrize
+from mercerless.spectra import square_similarities, symmetrize
 
 
 class ReasonsMixin:
@@ -118,6 +118,7 @@ class StackReasonsMixin(ReasonsMixin):
     mean_: NDArray
     symmetrize: bool
     _landmark_rows: NDArray  # training rows of the landmarks, -1 where they are none
+    _check_explainable: Any
     _check_reverse: Any
     _test_rows: Any
     _new_similarities: Any
@@ -137,7 +138,7 @@ class StackReasonsMixin(ReasonsMixin):
         for rows in row_blocks(len(blocks[0].similarities), per_row, min(2**28, memory_budget() // 2)):
             new = {name: block.take(rows) for name, block in zip(names, blocks)}
             proba = [stack(new[name].similarities, new[name].own_rows) for name, (stack, _) in parts.items()]
-            classes = _two_likeliest(self.stack_.mixture(np.stack(proba)) if several else proba[0], self)
+            classes = two_likeliest(self.stack_.mixture(np.stack(proba)) if several else proba[0], self)
             shares = {
                 name: stack_shares(stack, split(new[name]), new[name].own_rows is not None, classes)
                 for name, (stack, split) in parts.items()
@@ -145,18 +146,10 @@ class StackReasonsMixin(ReasonsMixin):
             explained = mixed_shares(shares, self.stack_.mixture) if several else shares[""]
             yield self._in_units(explained) if classes is None else explained
 
-    def _check_explainable(self, reverse: ArrayLike | None) -> None:
-        """Say where there are no shares of training items."""
-        if getattr(self, "one_way_", None) is not None and reverse is None:
-            raise ValueError("explain needs both directions of new items; pass the other one as reverse.")
-        if is_classifier(self) and len(self.classes_) < 2:
-            raise ValueError("The training items have one class only, so that there is nothing to explain.")
-        if not is_classifier(self) and len(self.mean_) > 1:
-            raise ValueError("explain takes models of one output; fit one model per output.")
-
     def _one_block(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None) -> list[Block]:
         """Comparisons of new items."""
-        both, items = self._check_reverse(X, reverse), self._test_rows(X)
+        items = self._test_rows(X)
+        both = self._check_reverse(reverse, np.shape(items))
         own = None if diag is None else check_diagonal(diag, len(items))
         size = len(self.stack_.members.own)
         check_memory(16.0 * len(items) * size, f"{len(items)} items compared with {size}", remedy="explain fewer")
@@ -172,9 +165,7 @@ class StackReasonsMixin(ReasonsMixin):
     def _train_block(self, train: ArrayLike | None) -> Block:
         """What a stack on all comparisons was fitted on."""
         matrix = self._train_again(train)
-        K = as_similarities(symmetrize(matrix) if self.symmetrize else matrix, self.input_)
-        if self.input_ == "distance":
-            np.fill_diagonal(K, 0.0)
+        K = square_similarities(symmetrize(matrix) if self.symmetrize else matrix, self.input_)
         own = np.diagonal(K).copy()
         return Block(K, own, own)
 
@@ -221,7 +212,7 @@ def _several_parts(model: Any, train: Any) -> dict[str, tuple[Any, Callable[[Blo
     return parts | {SUM: (several.total, partial(item_parts, several.total, Block(-0.5 * squares, own, own)))}
 
 
-def _two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None:
+def two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None:
     """The likeliest class of every row and the next; None for numbers."""
     if not is_classifier(model):
         return None

@@ -15,7 +15,7 @@ from mercerless.estimators.comparisons import check_positions, read_block
 from mercerless.kernels import Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.averaging import Mixture, mix
-from mercerless.selection.folds import fold_numbers, splits_of
+from mercerless.selection.folds import Split, fold_numbers, splits_of
 from mercerless.selection.landmarks import LandmarkStack, Rows, fit_landmark_stack
 from mercerless.selection.similarity import Block, Stack, fit_stack
 
@@ -137,21 +137,25 @@ def fit_several(
     options = {"cv": folds, "random_state": seed, "n_landmarks": _same_landmarks(estimator, len(y), used, seed)}
     fit = partial(_fit_part, estimator, options, y, weight, encode)
     parts = {name: fit(name, kernel, given[name]) for name, kernel in kernels.items()}
-    models, units = (
-        {name: part.model for name, part in parts.items()},
-        {name: part.unit for name, part in parts.items()},
-    )
     squares = np.sum([part.squares for part in parts.values()], axis=0)
     weight = used_weights(weight, used)
     Y, encoding = encode(y[used], weight)
     total = _fit_sum(squares, next(iter(parts.values())).rows, Y, weight, fold_of, classify, seed)
+    models = {name: part.model for name, part in parts.items()}
     judged = getattr(total, "judged", np.arange(len(used)))
-    predictions = np.stack([stack.average.out_of_fold for stack in (*(m.stack_ for m in models.values()), total)])
-    mixture = mix(predictions, Y[judged], weight[judged], [*models, SUM], classify, splits_of(fold_of[judged]))
-    losses = ((mixture.out_of_fold * (2.0 if classify else 1.0) - float(classify) - Y[judged]) ** 2).sum(axis=1)
-    constant = leave_one_out_constant(Y[judged], weight[judged])
-    warn_if_useless(losses, constant, type(estimator).__name__, weight[judged])
-    return Several(models, units, total, mixture), encoding, used[judged]
+    stacks = [*(model.stack_ for model in models.values()), total]
+    splits = splits_of(fold_of[judged])
+    mixture = _mix(stacks, [*models, SUM], Y[judged], weight[judged], splits, estimator)
+    return Several(models, {name: part.unit for name, part in parts.items()}, total, mixture), encoding, used[judged]
+
+
+def _mix(stacks: list, names: list[str], Y: NDArray, weight: NDArray, splits: list[Split], estimator: Any) -> Mixture:
+    """The weights over the stacks, after a warning where their average is worse than a constant."""
+    classify = is_classifier(estimator)
+    mixture = mix(np.stack([stack.average.out_of_fold for stack in stacks]), Y, weight, names, classify, splits)
+    losses = ((mixture.out_of_fold * (2.0 if classify else 1.0) - float(classify) - Y) ** 2).sum(axis=1)
+    warn_if_useless(losses, leave_one_out_constant(Y, weight), type(estimator).__name__, weight)
+    return mixture
 
 
 def _same_folds(

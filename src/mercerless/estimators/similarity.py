@@ -3,29 +3,20 @@
 import time
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral, Real
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import (
-    ClassifierMixin,
-    ClassNamePrefixFeaturesOutMixin,
-    RegressorMixin,
-    TransformerMixin,
-    clone,
-    is_classifier,
-)
+from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._blocks import blockwise, is_dask, take_rows
-from mercerless._memory import check_memory, format_bytes, memory_budget, row_blocks
-from mercerless._optional import with_callbacks
+from mercerless._blocks import is_dask, take_rows
+from mercerless._memory import check_memory, format_bytes, memory_budget
 from mercerless._validation import (
     check_labels,
     check_real,
@@ -33,23 +24,20 @@ from mercerless._validation import (
     check_symmetric,
     check_targets,
     check_weight,
-    leave_one_out_constant,
     relative_asymmetry,
     warn,
-    warn_if_useless,
 )
 from mercerless.estimators.base import (
     KernelEstimator,
     check_diagonal,
     encode_classes,
     encode_numbers,
-    in_both_directions,
+    landmark_rows,
+    matrix_name,
     recognized,
-    run_tasks,
     same_value,
     used_items,
     used_rows,
-    used_weights,
 )
 from mercerless.estimators.comparisons import (
     METHODS,
@@ -59,28 +47,30 @@ from mercerless.estimators.comparisons import (
     compare_items,
     read_comparisons,
 )
-from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import StackReasonsMixin
 from mercerless.estimators.several import Several, fit_several, named_kernels
+from mercerless.estimators.stack import KernelStack, RowProfiles, StackClassifier, StackRegressor, row_profiles
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed
-from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
+from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.conformal import OutOfFold
-from mercerless.selection.folds import fold_numbers, splits_of
-from mercerless.selection.landmarks import LandmarkStack, fit_landmark_stack, landmark_need
-from mercerless.selection.reasons import Explained
-from mercerless.selection.similarity import Average, Block, Stack, fit_stack, important_items
+from mercerless.selection.landmarks import fit_landmark_stack, landmark_need
+from mercerless.selection.similarity import Block, Stack, fit_stack, important_items
 from mercerless.solvers.similarity import SparseMachine, sparse_machine
-from mercerless.spectra import KINDS, as_similarities, check_kind, symmetrize
+from mercerless.spectra import KINDS, as_similarities, check_kind, square_similarities, symmetrize
 
 _AUTO_LANDMARKS = 400
 _ALL_ITEMS = 5000  # above, "auto" compares with landmarks only
 _ALL_SECONDS = 600.0  # that all calls of a function may take, else "auto" compares with landmarks only
 
 
-class _SimilarityStack(ConformalMixin, StackReasonsMixin, KernelEstimator):
+class _SimilarityStack(StackReasonsMixin, KernelStack):
     """What the classifier and the regressor share: similarities in, a stack, new rows."""
 
-    _is_part = False  # of a model of several similarities, which may well have useless ones
+    one_way_: "OneWay | None"
+    _told = ("weights", "weights_without_own", "family_scores", "negative_spectrum", "certificate")
+    _remedy = "set n_landmarks or use fewer rows"
+    _matrices = (1, 7)
+    _row_bytes = 80.0  # a matrix for every view of the similarities, and their sorted copies for neighbors
 
     def __init__(
         self,
@@ -93,59 +83,34 @@ class _SimilarityStack(ConformalMixin, StackReasonsMixin, KernelEstimator):
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        self.kernel = kernel
-        self.input = input
+        super().__init__(kernel, input=input, cv=cv, n_jobs=n_jobs, random_state=random_state)
         self.n_landmarks = n_landmarks
         self.symmetrize = symmetrize
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "stack_")
 
     def _check_parameters(self) -> None:
         for kind in self.input.values() if isinstance(self.input, dict) else [self.input]:
             if kind not in ("auto", *KINDS):
                 raise ValueError(f"input must be one of 'auto', {', '.join(map(repr, KINDS))}, got {kind!r}.")
-        if isinstance(self.cv, Integral) and self.cv < 2:
-            raise ValueError(f"cv must be at least 2, got {self.cv}.")
-
-    def _full_need(self, n: int) -> float:
-        """Bytes: the matrix, and in every worker a fold's part of it with an eigendecomposition's work space."""
-        workers = min(effective_n_jobs(self.n_jobs), self.cv if isinstance(self.cv, Integral) else 5)
-        return 8.0 * n**2 * (1 + 7 * workers)
+        super()._check_parameters()
 
     def _train_matrix(
         self, kernel: Kernel, items: Any, weight: NDArray | None, n: int
     ) -> tuple[NDArray, dict[str, Any]]:
-        """The square matrix of the items that carry weight, and the attributes that say what they are."""
-        kernel = in_both_directions(kernel, self.kernel) if self.symmetrize else kernel
-        precomputed, used = isinstance(kernel, Precomputed), used_rows(weight, n)
-        if precomputed and items.shape[0] != items.shape[1]:
+        if isinstance(kernel, Precomputed) and items.shape[0] != items.shape[1]:
             raise ValueError(
                 f"X must be square (one row and one column per training item), not of shape {items.shape}; set "
                 "n_landmarks if its columns are comparisons with landmarks only."
             )
-        items = used_items(kernel, items, used)
         if isinstance(kernel, (PairFunction, MatrixFunction)):
-            kernel = kernel.checked(items)
-        remedy = "set n_landmarks or use fewer rows"
-        check_memory(self._full_need(len(items)), f"The stack on {len(items)} items", remedy=remedy)
-        matrix = check_square(kernel(items), "X" if precomputed else "the kernel matrix")
-        # of a precomputed matrix only the number of items is needed later, and n_features_in_ holds it
-        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items, "landmarks_": None}
-        # columns of rows without weight stay in a precomputed test matrix
-        return matrix, attributes | {"used_": used if precomputed and len(used) < n else slice(None)}
+            kernel = kernel.checked(items[used_rows(weight, n)])
+        return super()._train_matrix(kernel, items, weight, n)
 
     def _similarities(self, matrix: NDArray, name: str) -> tuple[NDArray, dict[str, Any], bool]:
         """Symmetric float64 similarities, attributes, and whether the matrix was directed."""
         directed = self.symmetrize and relative_asymmetry(matrix) > (1e-5 if matrix.dtype == np.float32 else 1e-8)
         matrix = symmetrize(matrix) if directed else check_symmetric(matrix, name)
         kind = check_kind(matrix, self.input, name)
-        K = as_similarities(matrix, kind)
-        if kind == "distance":
-            np.fill_diagonal(K, 0.0)  # what is left on it is rounding
+        K = square_similarities(matrix, kind)
         return K, {"input_": kind, "diagonal_": same_value(np.diagonal(K))}, directed
 
     def _fit(self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable) -> dict[str, Any]:
@@ -167,7 +132,6 @@ class _SimilarityStack(ConformalMixin, StackReasonsMixin, KernelEstimator):
         self, X: Any, y: NDArray, weight: NDArray | None, encode: Callable, candidates: NDArray | None = None
     ) -> tuple[dict[str, Any], Callable[[], Block], NDArray | None]:
         """All attributes for one similarity, what gives its comparisons, and the landmarks' rows."""
-        self._single = y.ndim == 1
         kernel, items = self._train_items(X, weight, try_pairs=False)
         check_consistent_length(items, y)
         if self.n_landmarks is None or isinstance(self.n_landmarks, str):
@@ -176,33 +140,14 @@ class _SimilarityStack(ConformalMixin, StackReasonsMixin, KernelEstimator):
         if wanted is not None:
             return self._fit_landmarks(kernel, items, y, weight, wanted, encode, candidates)
         given, attributes = self._train_matrix(kernel, items, weight, len(y))
-        precomputed, classify = attributes["X_fit_"] is None, is_classifier(self)
-        K, kind, directed = self._similarities(given, "X" if precomputed else "the kernel matrix")
-        used = used_rows(weight, len(y))
-        fold_of = fold_numbers(
-            self.cv, K, y, classify=classify, precomputed=True, used=used, random_state=self.random_state
-        )
-        splits = splits_of(fold_of) if len(used) > 1 else []
-        weight = used_weights(weight, used)
-        Y, encoding = encode(y[used], weight)
-        fit = partial(fit_stack, Y=Y, weight=weight, splits=splits, classify=classify)
-        one_way = _fit_one_way(fit, K, given, **kind) if directed and precomputed else None
-        with self._progress(len(splits) + 1) as progress:
-            stack = fit(K, run=partial(run_tasks, progress, self.n_jobs))
-        self._warn(stack.average, Y, weight)
+        K, kind, directed = self._similarities(given, matrix_name(kernel))
+        training = self._training(K, y, weight, encode, precomputed=True)
+        fit = training.on_folds(fit_stack, is_classifier(self))
+        one_way = _fit_one_way(fit, K, given, **kind) if directed and isinstance(kernel, Precomputed) else None
+        told = self._fit_stack(partial(fit, K), training)
+        attributes |= kind | told | {"landmarks_": None, "one_way_": one_way, "_basis_rows": training.used}
         own = np.diagonal(K)
-        held = OutOfFold(used, stack.average.out_of_fold, y[used])
-        attributes |= kind | encoding | _told(stack)
-        attributes |= {"stack_": stack, "one_way_": one_way, "out_of_fold_": held, "_basis_rows": used}
         return attributes, partial(Block, K, own, own), None
-
-    def _warn(self, average: Average, Y: NDArray, weight: NDArray) -> None:
-        """Warn of a stack that is worse than a constant (but for one of several similarities), or was not solved."""
-        if not self._is_part:
-            warn_if_useless(average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight)
-        if not average.certificate <= 1e-6:
-            message = f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
-            warn(message, ConvergenceWarning)
 
     @property
     def _streams(self) -> bool:  # type: ignore[override]
@@ -260,12 +205,10 @@ class _SimilarityStack(ConformalMixin, StackReasonsMixin, KernelEstimator):
         candidates: NDArray | None,
     ) -> tuple[dict[str, Any], Callable[[], Block], NDArray]:
         """All attributes of a stack on comparisons with landmarks."""
-        used, n = used_rows(weight, len(y)), len(y)
-        classify, random = is_classifier(self), check_random_state(self.random_state)
-        fold_of = fold_numbers(self.cv, items, y, classify=classify, used=used, random_state=self.random_state)
-        items = items if len(used) == n else items[used]
-        weight = used_weights(weight, used)
-        Y, encoding = encode(y[used], weight)
+        random = check_random_state(self.random_state)
+        training = self._training(items, y, weight, encode, precomputed=False)
+        used, Y, weight = training.used, training.Y, training.weight
+        items = items if len(used) == len(y) else items[used]
         if isinstance(wanted, np.ndarray):
             wanted = _used_positions(wanted, used)
         compare = partial(_averaged, kernel) if self.symmetrize else kernel
@@ -274,13 +217,10 @@ class _SimilarityStack(ConformalMixin, StackReasonsMixin, KernelEstimator):
         else:
             compared = compare_items(kernel, compare, items, wanted, self.input, Y, weight, random, candidates)
         data = compared.data
-        with self._progress(int(fold_of.max()) + 2) as progress:
-            run = partial(run_tasks, progress, self.n_jobs)
-            stack = fit_landmark_stack(data, Y, weight, fold_of, classify, random, run)
-        self._warn(stack.average, Y[stack.judged], weight[stack.judged])
-        held = OutOfFold(used[stack.judged], stack.average.out_of_fold, y[used[stack.judged]])
-        attributes = _compared_with(compared, kernel, items, used) | encoding | _told(stack)
-        attributes |= {"stack_": stack, "out_of_fold_": held, "landmark_curve_": stack.curve}
+        fit = partial(fit_landmark_stack, data, Y, weight, training.fold_of, is_classifier(self), random)
+        told = self._fit_stack(fit, training)
+        attributes = _compared_with(compared, kernel, items, used) | told
+        attributes["landmark_curve_"] = told["stack_"].curve
         return attributes, partial(data.block, data.X, data.own), data.landmarks
 
     def _given_comparisons(
@@ -294,51 +234,30 @@ class _SimilarityStack(ConformalMixin, StackReasonsMixin, KernelEstimator):
             )
         return read_comparisons(C, wanted, self.input, Y, weight, random)
 
-    def _check_reverse(self, X: Any, reverse: ArrayLike | None) -> NDArray | None:
-        """The other direction of new rows, checked; a warning where it is missing and would be needed."""
-        check_is_fitted(self)
-        if reverse is None:
-            if self.one_way_ is not None:
-                warn(
-                    "The training matrix is directed but only one direction of the new rows is given: they are judged "
-                    "by a stack fitted on that direction alone. Pass the similarities of the training items to the new "
-                    "ones as reverse (one row per new item) to use both.",
-                    UserWarning,
-                )
-            return None
-        if not (self.symmetrize and isinstance(self.kernel_, Precomputed)):
+    def _check_reverse(self, reverse: ArrayLike | None, shape: tuple[int, ...]) -> NDArray | None:
+        if reverse is not None and not (self.symmetrize and isinstance(self.kernel_, Precomputed)):
             raise ValueError("reverse is for kernel='precomputed' with symmetrize=True; otherwise it is not needed.")
-        reverse = check_real(reverse, "reverse")
-        if reverse.shape != np.shape(X):
-            raise ValueError(f"reverse has shape {reverse.shape} but X {np.shape(X)}; give one row per new item.")
-        return reverse
+        return super()._check_reverse(reverse, shape)
 
     def _predict(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None) -> NDArray:
-        """The stack's predictions for new items, block by block."""
         check_is_fitted(self)
-        if isinstance(self.stack_, Several):
-            if reverse is not None:
-                raise ValueError("reverse is for one precomputed similarity with symmetrize=True.")
-            return self.stack_(X, diag)
-        both = self._check_reverse(X, reverse)
-        items = self._test_rows(X)
-        own = None if diag is None else check_diagonal(diag, len(items))
-        # a matrix for every view of the similarities, and their sorted copies for neighbors
-        n_bytes, budget = 80.0 * len(self.stack_.members.own), min(2**28, memory_budget() // 2)
-        parts = []
-        for rows in row_blocks(len(items), n_bytes, budget):
-            if both is None and self.one_way_ is not None:
-                parts.append(self.one_way_(items[rows][:, self.used_], self.input_))
-            else:
-                K = self._new_similarities(items[rows], None if both is None else both[rows])
-                parts.append(self.stack_(K, self._own(items[rows], None if own is None else own[rows])))
-        return np.concatenate(parts)
+        if not isinstance(self.stack_, Several):
+            return super()._predict(X, diag, reverse)
+        if reverse is not None:
+            raise ValueError("reverse is for one precomputed similarity with symmetrize=True.")
+        return self.stack_(X, diag)
+
+    def _compare(self, items: Any, back: NDArray | None, own: NDArray | None) -> Block:
+        return Block(self._new_similarities(items, back), own, self.stack_.members.own)
+
+    def _judge(self, new: Block) -> NDArray:
+        return self.stack_(new.similarities, new.own_rows)
 
     def _new_block(self, X: Any, diag: ArrayLike | None) -> Block:
         """Comparisons of new items, all at once."""
         items = self._test_rows(X)
         own = None if diag is None else check_diagonal(diag, len(items))
-        return Block(self._new_similarities(items, None), self._own(items, own), self.stack_.members.own)
+        return self._compare(items, None, self._own(items, own))
 
     def _test_rows(self, X: Any) -> Any:
         """New items; of comparisons with all columns of the training rows those with landmarks."""
@@ -367,34 +286,11 @@ class _SimilarityStack(ConformalMixin, StackReasonsMixin, KernelEstimator):
             matrix = (matrix + self.kernel_(self.X_fit_, items).T) / 2.0
         return as_new_similarities(matrix[:, self.used_], self.input_)
 
-    def _held_out(self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> OutOfFold:
-        """The out-of-fold predictions of the stack that judges new items given in this way."""
-        held = super()._held_out()
-        if isinstance(self.stack_, Several):
-            return held
-        average = self.stack_.average
-        if self.one_way_ is not None and reverse is None:
-            return held._replace(prediction=self._decode(self.one_way_.stack.average.out_of_fold))
-        known = self.input_ == "distance" or diag is not None or self.diagonal_ is not None
-        if known or not isinstance(self.kernel_, Precomputed):
-            return held
-        return held._replace(prediction=self._decode(average.out_of_fold_without_own))
-
-    def _decode(self, values: NDArray) -> NDArray:
-        """Values of the stack as they are given to users."""
-        return values
-
-    def _own(self, items: Any, own: NDArray | None) -> NDArray | None:
-        """The new items' own similarities, where they are given or known."""
-        if self.input_ == "distance":
-            return np.zeros(len(items))
-        if own is None and self.landmarks_ is not None and self.diagonal_ is not None:
-            return np.full(len(items), self.diagonal_)  # as was taken in training
-        if own is None and not isinstance(self.kernel_, Precomputed):
-            own = self.kernel_.diag(items)
-        if own is not None:
-            return as_similarities(own, self.input_)
-        return None if self.diagonal_ is None else np.full(len(items), self.diagonal_)
+    def _held_out(  # type: ignore[override]
+        self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> OutOfFold:
+        check_is_fitted(self)
+        return self.out_of_fold_ if isinstance(self.stack_, Several) else super()._held_out(diag, reverse)
 
     def sparsify(self, n_landmarks: int, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
         """A model that compares new items with few of the training items only, those that matter.
@@ -462,27 +358,17 @@ def _compared_with(compared: Compared, kernel: Kernel, items: Any, used: NDArray
     }
 
 
-def _told(stack: Stack | LandmarkStack) -> dict[str, Any]:
-    """The attributes that tell what a stack found."""
-    names = ("weights", "weights_without_own", "family_scores", "negative_spectrum", "certificate")
-    told = {f"{name}_": getattr(stack.average, name) for name in names}
-    return told | {"members_": stack.average.settings}
-
-
 class OneWay(NamedTuple):
-    """A stack for rows of one direction, on their distances to the training rows if there are standardized profiles."""
+    """A stack for rows of one direction, on their distances to the training rows if there are profiles of these."""
 
     stack: Stack
+    kind: str
     own: float | None  # the rows' own similarity
-    profiles: tuple[NDArray, NDArray, NDArray] | None  # mean and scale of the columns, standardized rows
+    profiles: RowProfiles | None
 
-    def __call__(self, rows: NDArray, kind: str) -> NDArray:
+    def __call__(self, rows: NDArray) -> NDArray:
         """Predictions for new rows."""
-        if self.profiles is None:
-            K = as_new_similarities(rows, kind)
-        else:
-            mean, scale, profiles = self.profiles
-            K = _profile_similarities((rows - mean) / scale, profiles)
+        K = as_new_similarities(rows, self.kind) if self.profiles is None else self.profiles.similarities(rows)
         return self.stack(K, None if self.own is None else np.full(len(K), self.own))
 
 
@@ -491,22 +377,16 @@ def _fit_one_way(fit: Callable, K: NDArray, given: NDArray, input_: str, diagona
 
     The first learns from the average of both directions, the second from the distances between standardized rows.
     """
-    mean, scale = given.mean(axis=0), given.std(axis=0)
-    scale = np.where(scale > 1e-13 * np.abs(mean), scale, np.inf)
-    profiles = (given - mean) / scale
-    averaged = fit(K, rows=as_similarities(given, input_))
-    profiled = fit(_profile_similarities(profiles, profiles))
+    profiles = row_profiles(given)
+    averaged, profiled = fit(K, rows=as_similarities(given, input_)), fit(profiles.similarities())
     loss = "log_loss" if "log_loss" in averaged.average.family_scores["stack"] else "mse"
     first, second = (stack.average.family_scores["stack"][loss] for stack in (averaged, profiled))
-    return OneWay(averaged, diagonal_, None) if first <= second else OneWay(profiled, 0.0, (mean, scale, profiles))
+    if first <= second:
+        return OneWay(averaged, input_, diagonal_, None)
+    return OneWay(profiled, input_, 0.0, profiles)
 
 
-def _profile_similarities(P: NDArray, Q: NDArray) -> NDArray:
-    """``-|p - q|^2 / 2``, so that the stack's distances are those of the profiles."""
-    return -0.5 * euclidean_distances(P, Q, squared=True)
-
-
-class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
+class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
     """The automatic classifier for any similarity or distance: a stack of calibrated learners.
 
     No single remedy for an indefinite matrix wins everywhere, and picking one by cross-validation often picks
@@ -652,96 +532,14 @@ class SimilarityClassifierCV(ClassifierMixin, _SimilarityStack):
     True
     """
 
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "SimilarityClassifierCV":
-        """Fit all families and their average.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), (n_samples, n_samples), or sequence of items
-            Vectors, a precomputed matrix (or its columns of landmarks), or any objects the kernel function takes; for
-            several similarities a dict may have what each compares.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Nonnegative weights.
-
-        Returns
-        -------
-        SimilarityClassifierCV
-            Itself.
-        """
-        y = check_labels(y, type(self).__name__)
-        return self._finish(self._fit(X, y, sample_weight, encode_classes))
-
-    def _finish(self, attributes: dict[str, Any]) -> "SimilarityClassifierCV":
-        stack, held = attributes["stack_"], attributes["out_of_fold_"]
-        attributes["out_of_fold_"] = held._replace(target=np.searchsorted(attributes["classes_"], held.target))
-        if not isinstance(stack, Several):
-            average = stack.average
+    def _finish(self, attributes: dict[str, Any]) -> Self:
+        if not isinstance(attributes["stack_"], Several):
+            average = attributes["stack_"].average
             attributes |= {"calibration_": average.calibration, "temperatures_": average.temperatures}
-        self._set_fitted(**attributes)
-        return self
-
-    @blockwise
-    def predict_proba(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
-        """Probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like or sequence of items
-            New items; for precomputed input their similarities (or distances) to the training items or landmarks. For
-            several similarities the same list or dict as in training.
-        diag : array-like of shape (n_samples,), float or None, default=None
-            For precomputed similarities whose training diagonal is not constant: the new items' own similarities
-            ``k(x, x)``. Without them the families that need distances are left out.
-        reverse : array-like of shape (n_samples, n_train) or None, default=None
-            For a precomputed directed matrix with ``symmetrize=True``: the similarities of the training items to the
-            new ones, one row per new item.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_classes)
-            Probabilities, in the order of `classes_`.
-        """
-        return self._predict(X, diag, reverse)
-
-    @blockwise
-    def decision_function(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
-        """Log-odds of the second of two classes, or log-probabilities of more.
-
-        Parameters
-        ----------
-        X, diag, reverse : array-like
-            As for `predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            The decision values.
-        """
-        logs = np.log(np.maximum(self.predict_proba(X, diag, reverse), np.finfo(float).tiny))
-        return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
-
-    @blockwise
-    def predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
-        """The most probable class.
-
-        Parameters
-        ----------
-        X, diag, reverse : array-like
-            As for `predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            Labels.
-        """
-        proba = self.predict_proba(X, diag, reverse)
-        return self.classes_[proba.argmax(axis=1)]
+        return super()._finish(attributes)
 
 
-class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
+class SimilarityRegressorCV(StackRegressor, _SimilarityStack):
     """The automatic regressor for any similarity or distance: a stack of learners.
 
     The same families as `SimilarityClassifierCV` but ``"class_distances"``, without calibration ::
@@ -797,63 +595,6 @@ class SimilarityRegressorCV(RegressorMixin, _SimilarityStack):
     >>> model.score(x[1::2], np.sin(x[1::2, 0])) > 0.99
     True
     """
-
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "SimilarityRegressorCV":
-        """Fit all families and their average.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), (n_samples, n_samples), or sequence of items
-            Vectors, a precomputed matrix, or any objects the kernel function takes.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Numbers.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Nonnegative weights.
-
-        Returns
-        -------
-        SimilarityRegressorCV
-            Itself.
-        """
-        y = check_targets(y, type(self).__name__)
-        self._single = y.ndim == 1
-        return self._finish(self._fit(X, y, sample_weight, encode_numbers))
-
-    def _finish(self, attributes: dict[str, Any]) -> "SimilarityRegressorCV":
-        stack = attributes["stack_"]
-        self._set_fitted(**attributes, n_fenced_=(stack.total if isinstance(stack, Several) else stack).n_fenced)
-        self.out_of_fold_ = self.out_of_fold_._replace(prediction=self._decode(self.out_of_fold_.prediction))
-        return self
-
-    def _in_units(self, explained: Explained) -> Explained:
-        """Shares in the units of the targets."""
-        return explained.scaled(self.scale_[0], self.mean_[0])
-
-    def _decode(self, values: NDArray) -> NDArray:
-        values = values * self.scale_ + self.mean_
-        return values[:, 0] if self._single else values
-
-    @blockwise
-    def predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
-        """Predicted numbers.
-
-        Parameters
-        ----------
-        X, diag, reverse : array-like
-            As for `SimilarityClassifierCV.predict_proba`.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_targets)
-            Predictions.
-        """
-        return self._decode(self._predict(X, diag, reverse))
-
-    def __sklearn_tags__(self):
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
 
 class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -936,12 +677,7 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         kernel, items = self._train_items(X)
         precomputed = isinstance(kernel, Precomputed)
         items = check_square(items, "X") if precomputed else items
-        wanted = _some_landmarks(self.n_landmarks, len(items))
-        if wanted.number >= len(items):
-            landmarks = np.arange(len(items))
-        else:
-            landmarks = select_landmarks(kernel, items, wanted.number, wanted.method, self.random_state)
-        landmarks = np.sort(landmarks)
+        landmarks = landmark_rows(kernel, items, _some_landmarks(self.n_landmarks, len(items)), self.random_state)
         self._set_fitted(X_fit_=None if precomputed else items[landmarks], kernel_=kernel, landmarks_=landmarks)
         return self
 
@@ -961,20 +697,18 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         check_is_fitted(self)
         items = self._test_items(X)
         check_memory(16.0 * len(items) * len(self.landmarks_), "Similarities as features")
-        if isinstance(self.kernel_, Precomputed):
-            return self.kernel_(items)[:, self.landmarks_]
-        return self.kernel_(items, self.X_fit_)
+        return self._compare_with(items, self.landmarks_)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.landmarks_)
 
 
-def _some_landmarks(wanted: Any, n: int) -> Landmarks:
+def _some_landmarks(wanted: Any, n: int) -> Landmarks | None:
     """How many of n items and how to choose them: None means all, a fraction below 1 that part."""
     if isinstance(wanted, float | np.floating) and 0.0 < wanted < 1.0:
         return Landmarks(max(1, round(wanted * n)))
-    return Landmarks(n) if wanted is None else as_landmarks(wanted)
+    return None if wanted is None else as_landmarks(wanted)
 
 
 class SimilaritySVC(ClassifierMixin, KernelEstimator):
@@ -1096,8 +830,7 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         need = 150.0 * min(effective_n_jobs(self.n_jobs), n_classes) * len(items) ** 2
         remedy = "use fewer rows, or SimilarityFeatures with a linear machine"
         check_memory(need, f"The linear program of {len(items)} items", remedy=remedy)
-        name = "X" if isinstance(kernel, Precomputed) else "the kernel matrix"
-        return check_square(kernel(items), name).astype(np.float64)
+        return check_square(kernel(items), matrix_name(kernel)).astype(np.float64)
 
     def decision_function(self, X: Any) -> NDArray:
         """The value whose sign decides between two classes, or one value per class.
@@ -1116,10 +849,8 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         items = self._test_items(X)
         if len(self.support_) == 0:
             values = np.tile(self.intercept_, (len(items), 1))
-        elif isinstance(self.kernel_, Precomputed):
-            values = self.kernel_(items)[:, self.support_] @ self.dual_coef_.T + self.intercept_
         else:
-            values = self.kernel_(items, self.X_fit_) @ self.dual_coef_.T + self.intercept_
+            values = self._compare_with(items, self.support_) @ self.dual_coef_.T + self.intercept_
         return values if len(self.classes_) > 2 else values[:, 0]
 
     def predict(self, X: Any) -> NDArray:

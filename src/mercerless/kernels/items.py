@@ -35,9 +35,20 @@ class _OfItems(Kernel):
     """
 
     takes_objects = True
-    function: Callable
     cache: bool = True
     progress: bool = False
+
+    def __init__(
+        self,
+        function: Callable[[Any, Any], Any],
+        symmetric: bool | None = None,
+        cache: bool = True,
+        progress: bool = False,
+    ):
+        self.function = function
+        self.symmetric = symmetric  # type: ignore[assignment]
+        self.cache = cache
+        self.progress = progress
 
     def __call__(self, X: Any, Y: Any = None) -> NDArray:
         same = Y is None or Y is X
@@ -57,7 +68,7 @@ class _OfItems(Kernel):
         return own
 
     def checked(self, X: Any) -> Self:
-        """This kernel with `symmetric` known.
+        """This kernel with `symmetric` known, if it takes the items.
 
         Parameters
         ----------
@@ -69,9 +80,10 @@ class _OfItems(Kernel):
         Kernel
             Itself where `symmetric` is given, else a copy that says what was found.
         """
+        items = as_items(X)
+        self._refuse(items)
         if self.symmetric is not None:
             return self
-        items = as_items(X)
         pairs = self._some_pairs(items)
         used, where = np.unique(pairs, return_inverse=True)
         wanted = np.zeros((len(used), len(used)), dtype=bool)
@@ -81,6 +93,9 @@ class _OfItems(Kernel):
         sample = self._matrix(some, some, False, wanted, (used, used))
         found = self._is_symmetric(items, pairs, sample[i, j], sample[j, i])
         return type(self)(**self.get_params(deep=False) | {"symmetric": found})
+
+    def _refuse(self, items: NDArray) -> None:
+        """Raise ValueError where the function cannot be that of a kernel of these items."""
 
     def _is_symmetric(self, items: NDArray, pairs: NDArray, there: NDArray, back: NDArray) -> bool:
         """Whether both directions of these pairs agree, up to rounding or up to the function's own noise."""
@@ -235,11 +250,8 @@ class PairFunction(_OfItems):
         cache: bool = True,
         progress: bool = False,
     ):
-        self.function = function
-        self.symmetric = symmetric  # type: ignore[assignment]
+        super().__init__(function, symmetric, cache, progress)
         self.n_jobs = n_jobs
-        self.cache = cache
-        self.progress = progress
 
     def _fill(self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any) -> None:
         n_jobs, meter, size = effective_n_jobs(self.n_jobs), Meter(int(todo.sum()), self.progress), 1
@@ -384,36 +396,9 @@ class MatrixFunction(_OfItems):
            [3., 1., 4.]])
     """
 
-    def __init__(
-        self,
-        function: Callable[[Any, Any], Any],
-        symmetric: bool | None = None,
-        cache: bool = True,
-        progress: bool = False,
-    ):
-        self.function = function
-        self.symmetric = symmetric  # type: ignore[assignment]
-        self.cache = cache
-        self.progress = progress
-
-    def checked(self, X: Any) -> Self:
-        """This kernel with `symmetric` known, if its values depend on pairs only.
-
-        Parameters
-        ----------
-        X : sequence
-            The items to try the function on.
-
-        Returns
-        -------
-        Kernel
-            Itself where `symmetric` is given, else a copy that says what was found.
-        """
-        self._check_pairwise(as_items(X)[:3])
-        return super().checked(X)
-
-    def _check_pairwise(self, items: NDArray) -> None:
+    def _refuse(self, items: NDArray) -> None:
         """Refuse a function whose value for two items depends on the others in the lists."""
+        items = items[:3]
         together = self._block(items, items)
         alone = self._block(items[:1], items[-1:])
         if not _agree(together[:1, -1:], alone, SYMMETRY_RTOL * np.abs(together).max()):
@@ -502,28 +487,15 @@ class Strings(MatrixFunction):
         self.similarity = similarity
         self.n_jobs = n_jobs
 
-    def checked(self, X: Any) -> Self:
-        """Itself, if all items are strings.
-
-        Parameters
-        ----------
-        X : sequence
-            The items.
-
-        Returns
-        -------
-        Kernel
-            This kernel.
-        """
+    def _refuse(self, items: NDArray) -> None:
         import_optional("rapidfuzz", "strings", "Comparing strings")
         if self.similarity not in STRING_SIMILARITIES:
             known = ", ".join(STRING_SIMILARITIES)
             raise ValueError(f"The similarity {self.similarity!r} of strings is not known; use one of {known}.")
-        strange = [i for i, item in enumerate(as_items(X)) if not isinstance(item, str)]
+        strange = [i for i, item in enumerate(items) if not isinstance(item, str)]
         if strange:
-            kind = type(as_items(X)[strange[0]]).__name__
+            kind = type(items[strange[0]]).__name__
             raise ValueError(f"{self.similarity!r} compares strings, but item {strange[0]} is of type {kind}.")
-        return self
 
     def function(self, A: list[str], B: list[str]) -> NDArray:  # type: ignore[override]
         """The similarities of all pairs.
