@@ -352,8 +352,8 @@ def test_equal_scores_go_to_the_sound_simple_and_cheap(result):
     ]
     found = Comparison(result.setting, learners, records)
     assert found.names == ["krein-ridge", "svm-flip", "stack", "svm-raw"]
-    worse = [r if r.task.learner == "svm-raw" else replace(r, predicted=np.r_[1, target[1:]]) for r in records]
-    worse = [replace(r, scores={"accuracy": float((r.predicted == target).mean())}) for r in worse]
+    worse = [r if r.task.learner == "svm-raw" else r._replace(predicted=np.r_[1, target[1:]]) for r in records]
+    worse = [r._replace(scores={"accuracy": float((r.predicted == target).mean())}) for r in worse]
     found = Comparison(result.setting, learners, worse)
     assert found._ranked[0] == "svm-raw" and found.recommended == "krein-ridge"  # the raw matrix is ahead, but a tie
 

@@ -1,7 +1,5 @@
 """The vote of the three best: honest scores, the same predictions as the estimator to copy, recommended by its rule."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -55,12 +53,12 @@ def test_the_tested_split_does_not_choose_its_members(found, repeat):
     lucky = result.splits[0]
     good = {lucky} if repeat == lucky[0] else {split for split in result.splits if split[0] == repeat}
     records = {
-        name: {split: replace(record, scores={"accuracy": 0.5}) for split, record in of_name.items()}
+        name: {split: record._replace(scores={"accuracy": 0.5}) for split, record in of_name.items()}
         for name, of_name in result._single.items()
     }
     records["lucky"] = {
-        split: replace(
-            record, scores={"accuracy": 1.0 if split in good else 0.49}, predicted=(record.predicted + 1) % 3
+        split: record._replace(
+            scores={"accuracy": 1.0 if split in good else 0.49}, predicted=(record.predicted + 1) % 3
         )
         for split, record in records["linear"].items()
     }

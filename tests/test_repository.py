@@ -104,6 +104,31 @@ def test_optional_packages_are_imported_where_used():
                 assert not optional & {name.split(".")[0] for name in names}, f"{name_of(path)} needs {names} to load"
 
 
+def code_lines(function, lines):
+    """How many lines of code the body of a function has, its docstring, comments and blank lines not counted."""
+    body = function.body[ast.get_docstring(function) is not None :]
+    code = lines[body[0].lineno - 1 : function.end_lineno] if body else []
+    return sum(bool(line.strip()) and not line.strip().startswith("#") for line in code)
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "estimators").glob("*.py")), ids=name_of)
+def test_estimators_are_thin(path):
+    text = path.read_text()
+    functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+    long = {f.name: n for f in functions if (n := code_lines(f, text.splitlines())) > 25}
+    assert not long, f"{path.name}: mathematics in {long} belongs one floor down, in solvers or selection"
+
+
+def test_no_module_imports_the_privates_of_another():
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("mercerless."):
+                folder = SOURCE.joinpath(*node.module.split(".")[1:])  # of a package, whose modules may be private
+                names = [alias.name for alias in node.names if not (folder / f"{alias.name}.py").exists()]
+                private = [name for name in names if name.startswith("_")]
+                assert not private, f"{name_of(path)} imports {private} from {node.module}"
+
+
 def public_objects():
     """Public classes, functions, and the methods and properties defined on our classes."""
     modules = [mercerless] + [
@@ -120,10 +145,19 @@ def public_objects():
             path = f"{thing.__module__}.{thing.__qualname__}"
             seen[path] = thing
             if inspect.isclass(thing):
-                for attribute, value in vars(thing).items():
-                    if not attribute.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
-                        seen[f"{path}.{attribute}"] = getattr(thing, attribute)
+                seen |= public_members(thing)
     return seen
+
+
+def public_members(cls):
+    """Methods and properties that are written in a class, and for estimators those that it inherits from ours."""
+    return {
+        f"{base.__module__}.{base.__qualname__}.{name}": getattr(base, name)
+        for base in cls.__mro__
+        if base is cls or base.__module__.startswith("mercerless.estimators")
+        for name, value in vars(base).items()
+        if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property))
+    }
 
 
 # Sections and sentence forms we ask for; codes of numpydoc.validate that we do not: summaries may be noun phrases

@@ -3,7 +3,6 @@
 import json
 import shutil
 import warnings
-from dataclasses import asdict, dataclass, field, fields
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -28,8 +27,7 @@ class Task(NamedTuple):
         return f"{self.learner}_{self.repeat}_{self.fold}_{self.part:.6g}"
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """One fit: what it was, what it scored and what it cost; `error` says why there is no score.
 
     `target` and `predicted` hold classes by number, or numbers; both are empty where a score has no use for them.
@@ -37,13 +35,13 @@ class Record:
 
     task: Task
     n_train: int
-    scores: dict[str, float] = field(default_factory=dict)
+    scores: dict[str, float]
     fit_time: float = 0.0
     predict_time: float = 0.0  # for one item
     size: int = 0
     converged: bool = True
-    target: NDArray = field(default_factory=lambda: np.empty(0), repr=False)
-    predicted: NDArray = field(default_factory=lambda: np.empty(0), repr=False)
+    target: NDArray = np.empty(0)
+    predicted: NDArray = np.empty(0)
     error: str | None = None
 
     @property
@@ -58,7 +56,7 @@ class Record:
 
     def to_plain(self) -> dict[str, Any]:
         """Plain values that go into JSON."""
-        plain = {**asdict(self), **self.task._asdict()}
+        plain = {**self._asdict(), **self.task._asdict()}
         del plain["task"]
         return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in plain.items()}
 
@@ -66,7 +64,7 @@ class Record:
     def from_plain(cls, plain: dict[str, Any]) -> Self:
         """The record that `to_plain` wrote; KeyError or TypeError where it is none."""
         task = Task(*(plain.pop(name) for name in Task._fields))
-        if plain.keys() != {attribute.name for attribute in fields(cls)} - {"task"}:
+        if plain.keys() != {*cls._fields} - {"task"}:
             raise KeyError("not a record")
         for name in ("target", "predicted"):
             plain[name] = np.array(plain[name])

@@ -144,7 +144,7 @@ def run_task(setting: Setting, learner: Learner, task: Task) -> Record:
             scores = score(problem, estimator, X_test, y_test, predicted, setting.scoring)
         except Exception as error:  # whatever one learner does must not lose the others
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            return Record(task, len(train), error=": ".join([type(error).__name__, *lines[:1]]))
+            return Record(task, len(train), {}, error=": ".join([type(error).__name__, *lines[:1]]))
     return Record(
         task,
         len(train),

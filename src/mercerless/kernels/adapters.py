@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
 from mercerless._memory import check_memory
 from mercerless._validation import check_real
-from mercerless.kernels.base import Kernel, _check_cotangent, _check_pair, _check_theta
+from mercerless.kernels.base import Kernel, check_cotangent, check_pair, check_theta
 from mercerless.kernels.dot_product import Polynomial, Sigmoid
 from mercerless.kernels.items import STRING_SIMILARITIES, PairFunction, Strings, recognize, takes_objects
 from mercerless.kernels.stationary import Gaussian, Laplace, Stationary
@@ -73,7 +73,7 @@ class Metric(Kernel):
         return True if self.metric in _DEFINITE_METRICS and not self.params else None
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
-        X, Y, same = _check_pair(X, Y)
+        X, Y, same = check_pair(X, Y)
         return pairwise_kernels(X, None if same else Y, metric=self.metric, **(self.params or {}))
 
     def diag(self, X: ArrayLike) -> NDArray:
@@ -109,7 +109,7 @@ class GaussianProcessKernel(Kernel):
         return None if any(isinstance(part, PairwiseKernel) for part in parts) else True
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
-        X, Y, same = _check_pair(X, Y)
+        X, Y, same = check_pair(X, Y)
         return self.kernel(X, None if same else Y)
 
     def diag(self, X: ArrayLike) -> NDArray:
@@ -124,11 +124,11 @@ class GaussianProcessKernel(Kernel):
         return np.asarray(self.kernel.bounds, dtype=float).reshape(-1, 2)
 
     def with_theta(self, theta: ArrayLike) -> "GaussianProcessKernel":
-        return GaussianProcessKernel(self.kernel.clone_with_theta(_check_theta(theta, len(self.theta))))
+        return GaussianProcessKernel(self.kernel.clone_with_theta(check_theta(theta, len(self.theta))))
 
     def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
         # scikit-learn differentiates square matrices only, so a rectangle is cut out of the square of all rows
-        X, Y, G, same = _check_cotangent(X, Y, G)
+        X, Y, G, same = check_cotangent(X, Y, G)
         if not len(self.theta):
             return np.zeros(0)
         rows = X if same else np.vstack([X, Y])

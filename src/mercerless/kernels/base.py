@@ -79,7 +79,7 @@ class Kernel(BaseEstimator):
         ndarray of shape (n, m)
             The matrix; float32 when both inputs are.
         """
-        X, Y, same = _check_pair(X, Y)
+        X, Y, same = check_pair(X, Y)
         self._check_features(X.shape[1])
         out = np.empty((len(X), len(Y)), dtype=np.result_type(X, Y))
         prepared = self._prepare(X, Y)
@@ -124,7 +124,7 @@ class Kernel(BaseEstimator):
         ndarray of shape (n_theta,)
             The gradient, in float64.
         """
-        X, Y, G, _ = _check_cotangent(X, Y, G)
+        X, Y, G, _ = check_cotangent(X, Y, G)
         self._check_features(X.shape[1])
         if not self.parameters:
             return np.zeros(0)
@@ -192,7 +192,7 @@ class Kernel(BaseEstimator):
         Kernel
             A new kernel; this one is unchanged.
         """
-        theta = _check_theta(theta, len(self.theta))
+        theta = check_theta(theta, len(self.theta))
         values: dict[str, Any] = {}
         for p in self.parameters:
             old = np.asarray(getattr(self, p.name), dtype=float)
@@ -309,11 +309,11 @@ class Scale(Kernel):
         return np.vstack([self.kernel.bounds, of_factor])
 
     def with_theta(self, theta: ArrayLike) -> "Scale":
-        theta = _check_theta(theta, len(self.theta))
+        theta = check_theta(theta, len(self.theta))
         return Scale(self.kernel.with_theta(theta[:-1]), float(theta[-1]))
 
     def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
-        X, Y, G, _ = _check_cotangent(X, Y, G)
+        X, Y, G, _ = check_cotangent(X, Y, G)
         inner = self.kernel.pullback(X, Y, G) * self.factor
         return np.append(inner, np.vdot(G, self.kernel(X, Y)))
 
@@ -351,7 +351,7 @@ class _Pair(Kernel):
 
     def with_theta(self, theta: ArrayLike) -> Self:
         cut = len(self.left.theta)
-        theta = _check_theta(theta, len(self.theta))
+        theta = check_theta(theta, len(self.theta))
         return type(self)(self.left.with_theta(theta[:cut]), self.right.with_theta(theta[cut:]))
 
     def _combine(self, left: NDArray, right: NDArray) -> NDArray:
@@ -408,7 +408,7 @@ class Product(_Pair):
         return left * right
 
     def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
-        X, Y, G, _ = _check_cotangent(X, Y, G)
+        X, Y, G, _ = check_cotangent(X, Y, G)
         return np.concatenate(
             [self.left.pullback(X, Y, G * self.right(X, Y)), self.right.pullback(X, Y, G * self.left(X, Y))]
         )
@@ -469,7 +469,7 @@ def _allowed_threads() -> int:
     return max(1, min(counts))
 
 
-def _check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, bool]:
+def check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, bool]:
     if Y is not None and np.ndim(X) == np.ndim(Y) == 1:
         raise ValueError(
             "A kernel takes tables of rows, not two single rows. What calls kernels row by row, such as scikit-learn's "
@@ -486,15 +486,15 @@ def _check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, bo
     return A, B, False
 
 
-def _check_cotangent(X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> tuple[NDArray, NDArray, NDArray, bool]:
-    X, Y, same = _check_pair(X, Y)
+def check_cotangent(X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> tuple[NDArray, NDArray, NDArray, bool]:
+    X, Y, same = check_pair(X, Y)
     G = check_real(G, "G")
     if G.shape != (len(X), len(Y)):
         raise ValueError(f"G has shape {G.shape} but k(X, Y) has shape {(len(X), len(Y))}; they must agree.")
     return X, Y, G, same
 
 
-def _check_theta(theta: ArrayLike, n_theta: int) -> NDArray:
+def check_theta(theta: ArrayLike, n_theta: int) -> NDArray:
     theta = np.asarray(theta, dtype=float)
     if theta.shape != (n_theta,):
         raise ValueError(f"theta has shape {theta.shape} but this kernel has {n_theta} tunable parameters.")
