@@ -12,7 +12,7 @@ pytest.importorskip("pandas")
 
 import pandas as pd
 
-from benchmarks import history, machine, pages, tables
+from benchmarks import history, machine, pages, tables, trust
 from benchmarks.__main__ import main
 from benchmarks.claims import CLAIMS, HERE, Claim, chosen
 from benchmarks.run import RECORDED, Evidence, plan
@@ -311,3 +311,15 @@ def test_the_machine_is_described():
     found = machine.describe()
     assert found["versions"]["numpy"] and "cores" in found["processor"] and found["commit"]
     assert any(info["user_api"] == "blas" for info in found["blas"])
+
+
+def test_runs_of_the_suite_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(trust, "RESULTS", tmp_path / "results" / "runs.csv")
+    lines = ["== Prescott (Katmai)", "1 failed, 953 passed, 3 skipped, 2 xfailed, 1 error in 61.20s (0:01:01)"]
+    for _ in range(2):  # the row of a run takes the place of the one before
+        trust.merge([*trust.count("mutations", ["105 of 107 bugs caught"], "abc")])
+        trust.merge([*trust.count("test-portable", lines, "abc")])
+    portable, bugs = trust.RESULTS.read_text().splitlines()[1:]
+    assert portable == "test-portable Prescott (Katmai),abc,953,2,3,2,61"
+    assert bugs == "mutations,abc,105,2,0,0,"
+    assert not [*trust.count("test", ["collected 12 items", "3 passed the gate"], "abc")]
