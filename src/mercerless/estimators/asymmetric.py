@@ -12,7 +12,6 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._memory import check_memory, memory_budget, row_blocks
-from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_classes,
     check_square,
@@ -22,7 +21,7 @@ from mercerless._validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.estimators.base import KernelEstimator, check_reverse, class_scores, matrix_name, used_items, used_rows
+from mercerless.estimators.base import KernelPredictor, check_reverse, class_scores, matrix_name, used_items, used_rows
 from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.kernels import Precomputed
@@ -35,7 +34,7 @@ from mercerless.solvers.asymmetric import asymmetric_ridge, largest_singular_val
 from mercerless.spectra import check_kind
 
 
-class _Asymmetric(ConformalMixin, ReasonsMixin, KernelEstimator):
+class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
     """What the regressor and the classifier share."""
 
     _directed = True
@@ -278,31 +277,13 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     True
     """
 
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AsymmetricRidge":
-        """Solve both systems and choose ridge and side.
-
-        Parameters
-        ----------
-        X : array-like
-            Rows, items, or the square matrix for ``kernel="precomputed"``.
-        y : array-like of shape (n,) or (n, n_outputs)
-            The targets.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Row weights; rows of weight 0 are left out.
-
-        Returns
-        -------
-        AsymmetricRidge
-            The fitted estimator.
-        """
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         y = check_targets(y, type(self).__name__)
         attributes = self._fit(X, y.reshape(len(y), -1), check_weight(sample_weight, len(y)))
         if y.ndim == 1:
             held = attributes["out_of_fold_"]
             attributes["out_of_fold_"] = held._replace(prediction=held.prediction[:, 0], target=held.target[:, 0])
         self._set_fitted(**attributes)
-        return self
 
     def predict(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
         """Predict targets.
@@ -384,24 +365,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         super().__init__(kernel, input=input, alpha=alpha, side=side, fit_intercept=fit_intercept)
         self.class_weight = class_weight
 
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "AsymmetricRidgeClassifier":
-        """Solve both systems and choose ridge and side.
-
-        Parameters
-        ----------
-        X : array-like
-            Rows, items, or the square matrix for ``kernel="precomputed"``.
-        y : array-like of shape (n,)
-            The labels.
-        sample_weight : array-like of shape (n,) or None, default=None
-            Row weights; rows of weight 0 are left out.
-
-        Returns
-        -------
-        AsymmetricRidgeClassifier
-            The fitted estimator.
-        """
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
         if len(classes) == 2:
             Y = np.where(labels == 1, 1.0, -1.0)[:, None]
@@ -422,7 +386,6 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         attributes["out_of_fold_"] = OutOfFold(used, crossed[0], labels[used])
         attributes["one_way_"] = (*attributes["one_way_"][:2], crossed[1])
         self._set_fitted(**attributes, classes_=classes)
-        return self
 
     def decision_function(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
         """The scores, shifted by the calibration's bias so that the largest has the largest probability.

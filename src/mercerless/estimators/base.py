@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -161,6 +161,51 @@ class KernelPredictor(KernelEstimator):
     @abstractmethod
     def _predict(self, X: Any) -> NDArray:
         """The predictions, for rows that are in memory."""
+
+
+class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+    """A kernel estimator that gives every item features: what its methods take is said here."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
+            The training items.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+        """
+        self._learn(X)
+        return self
+
+    def transform(self, X: Any) -> NDArray:
+        """Features of items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The items.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features_out)
+            The features.
+        """
+        return self._transform(self._test_items(X))
+
+    @abstractmethod
+    def _learn(self, X: Any) -> None:
+        """Fit."""
+
+    @abstractmethod
+    def _transform(self, items: Any) -> NDArray:
+        """Features of checked items."""
 
 
 _VALIDATED = ("n_features_in_", "feature_names_in_")  # which validation sets before the fit

@@ -5,19 +5,17 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
 
 from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._validation import check_square, check_symmetric
-from mercerless.estimators.base import KernelEstimator, landmark_rows, matrix_name
+from mercerless.estimators.base import KernelTransformer, landmark_rows, matrix_name
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.solvers.embedding import pseudo_euclidean_axes
 from mercerless.spectra import as_similarities, check_kind
 
 
-class KreinEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+class KreinEmbedding(KernelTransformer):
     """Coordinates whose signed inner products are the similarities: kernel PCA for indefinite matrices.
 
     With the eigenvectors V and eigenvalues w of the (centered) similarities, item i gets the coordinates ::
@@ -116,21 +114,7 @@ class KreinEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEs
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> "KreinEmbedding":
-        """Find the axes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), (n_samples, n_samples), or sequence of items
-            Vectors, a precomputed symmetric matrix, or any objects the kernel function takes.
-        y : object
-            Ignored.
-
-        Returns
-        -------
-        KreinEmbedding
-            Itself.
-        """
+    def _learn(self, X: Any) -> None:
         wanted = self.n_components
         if wanted is not None and not (isinstance(wanted, Integral) and not isinstance(wanted, bool) and wanted >= 1):
             raise ValueError(f"n_components must be a positive whole number or None, got {wanted!r}.")
@@ -147,7 +131,6 @@ class KreinEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEs
             kernel_=kernel,
             X_fit_=None if isinstance(kernel, Precomputed) else items[landmarks],
         )
-        return self
 
     def _landmark_matrix(self, kernel: Kernel, items: Any) -> tuple[NDArray, NDArray]:
         """Positions of the landmarks, all items where no number is given, and their matrix."""
@@ -161,21 +144,7 @@ class KreinEmbedding(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEs
             return landmarks, items if len(landmarks) == len(items) else items[np.ix_(landmarks, landmarks)]
         return landmarks, check_square(kernel(items[landmarks]), "the kernel matrix")
 
-    def transform(self, X: Any) -> NDArray:
-        """Coordinates of items.
-
-        Parameters
-        ----------
-        X : array-like or sequence of items
-            Items; for precomputed input their similarities or distances to all training items.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_components)
-            The coordinates.
-        """
-        check_is_fitted(self)
-        items = self._test_items(X)
+    def _transform(self, items: Any) -> NDArray:
         out = np.empty((len(items), len(self.eigenvalues_)))
         for rows in row_blocks(len(items), 24.0 * len(self.landmarks_), min(2**27, memory_budget() // 2)):
             values = as_similarities(self._compare_with(items[rows], self.landmarks_), self.input_)

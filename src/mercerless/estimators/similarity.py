@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, clone, is_classifier
+from sklearn.base import ClassifierMixin, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
@@ -28,7 +28,8 @@ from mercerless._validation import (
     warn,
 )
 from mercerless.estimators.base import (
-    KernelEstimator,
+    KernelPredictor,
+    KernelTransformer,
     check_diagonal,
     encode_classes,
     encode_numbers,
@@ -239,7 +240,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             raise ValueError("reverse is for kernel='precomputed' with symmetrize=True; otherwise it is not needed.")
         return super()._check_reverse(reverse, shape)
 
-    def _predict(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None) -> NDArray:
+    def _predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         check_is_fitted(self)
         if not isinstance(self.stack_, Several):
             return super()._predict(X, diag, reverse)
@@ -597,7 +598,7 @@ class SimilarityRegressorCV(StackRegressor, _SimilarityStack):
     """
 
 
-class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+class SimilarityFeatures(KernelTransformer):
     """Similarities to the training items, or to some of them, as features for any model.
 
     Item x becomes the vector of ``k(x, z)`` over the landmarks z. Nothing is asked of the similarity: it may be
@@ -659,43 +660,14 @@ class SimilarityFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Kern
         self.n_landmarks = n_landmarks
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> "SimilarityFeatures":
-        """Choose the landmarks.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), (n_samples, n_samples), or sequence of items
-            Vectors, a precomputed matrix, or any objects the kernel function takes.
-        y : object
-            Ignored.
-
-        Returns
-        -------
-        SimilarityFeatures
-            Itself.
-        """
+    def _learn(self, X: Any) -> None:
         kernel, items = self._train_items(X)
         precomputed = isinstance(kernel, Precomputed)
         items = check_square(items, "X") if precomputed else items
         landmarks = landmark_rows(kernel, items, _some_landmarks(self.n_landmarks, len(items)), self.random_state)
         self._set_fitted(X_fit_=None if precomputed else items[landmarks], kernel_=kernel, landmarks_=landmarks)
-        return self
 
-    def transform(self, X: Any) -> NDArray:
-        """Similarities to the landmarks.
-
-        Parameters
-        ----------
-        X : array-like or sequence of items
-            Items; for precomputed input their similarities to all training items.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_landmarks)
-            The features.
-        """
-        check_is_fitted(self)
-        items = self._test_items(X)
+    def _transform(self, items: Any) -> NDArray:
         check_memory(16.0 * len(items) * len(self.landmarks_), "Similarities as features")
         return self._compare_with(items, self.landmarks_)
 
@@ -711,7 +683,7 @@ def _some_landmarks(wanted: Any, n: int) -> Landmarks | None:
     return None if wanted is None else as_landmarks(wanted)
 
 
-class SimilaritySVC(ClassifierMixin, KernelEstimator):
+class SimilaritySVC(ClassifierMixin, KernelPredictor):
     """Support vector machine on similarities as features, with the 1-norm of the coefficients as penalty.
 
     ``min_{a, b} sum_j |a_j| + C / mean|k(z, z)| * sum_i max(0, 1 - y_i (sum_j k(x_i, z_j) a_j + b))``
@@ -782,23 +754,7 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         self.class_weight = class_weight
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> "SimilaritySVC":
-        """Solve the linear programs.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), (n_samples, n_samples), or sequence of items
-            Vectors, a precomputed matrix, or any objects the kernel function takes.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Nonnegative factors of C; an item of weight 0 asks for no margin.
-
-        Returns
-        -------
-        SimilaritySVC
-            Itself.
-        """
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         if not (isinstance(self.C, Real) and self.C > 0.0):
             raise ValueError(f"C must be positive, got {self.C!r}.")
         y = check_labels(y, type(self).__name__)
@@ -811,7 +767,8 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         K = self._matrix(kernel, items, len(np.unique(y)))
         unit = np.abs(np.diagonal(K)).mean() or np.abs(K).mean() or 1.0
         price = self.C / unit * weight * compute_sample_weight(self.class_weight, y)
-        machines = _one_against_rest(K, y, price, self.n_jobs)
+        with self._progress(0):
+            machines = _one_against_rest(K, y, price, self.n_jobs)
         coef = np.array([machine.coef for machine in machines])
         kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
         gap = max(machine.gap for machine in machines)
@@ -823,7 +780,6 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
         self._set_fitted(
             **attributes, support_=used[kept], dual_coef_=coef[:, kept], intercept_=intercept, certificate_=gap
         )
-        return self
 
     def _matrix(self, kernel: Kernel, items: Any, n_classes: int) -> NDArray:
         """The matrix of the training items, where it fits."""
@@ -853,19 +809,7 @@ class SimilaritySVC(ClassifierMixin, KernelEstimator):
             values = self._compare_with(items, self.support_) @ self.dual_coef_.T + self.intercept_
         return values if len(self.classes_) > 2 else values[:, 0]
 
-    def predict(self, X: Any) -> NDArray:
-        """Labels.
-
-        Parameters
-        ----------
-        X : array-like or sequence of items
-            New items; for precomputed input their similarities to all training items.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-            The labels.
-        """
+    def _predict(self, X: Any) -> NDArray:
         values = self.decision_function(X)
         if len(self.classes_) == 1:
             return np.repeat(self.classes_, len(values))

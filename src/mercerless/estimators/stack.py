@@ -16,7 +16,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import blockwise
 from mercerless._memory import check_memory, memory_budget, row_blocks
-from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_labels,
     check_square,
@@ -26,7 +25,7 @@ from mercerless._validation import (
     warn_if_useless,
 )
 from mercerless.estimators.base import (
-    KernelEstimator,
+    KernelPredictor,
     check_diagonal,
     check_reverse,
     encode_classes,
@@ -83,7 +82,7 @@ def row_profiles(rows: NDArray) -> RowProfiles:
     return RowProfiles(mean, scale, (rows - mean) / scale)
 
 
-class KernelStack(ConformalMixin, ReasonsMixin, KernelEstimator):
+class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
     """A stack of learners on one matrix; what its comparisons are, a subclass says."""
 
     stack_: Any
@@ -182,7 +181,7 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelEstimator):
             message = f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
             warn(message, ConvergenceWarning)
 
-    def _predict(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None) -> NDArray:
+    def _predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """The stack's predictions for new items, block by block."""
         check_is_fitted(self)
         parts = []
@@ -274,27 +273,8 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelEstimator):
 class StackClassifier(ClassifierMixin, KernelStack):
     """The methods of a stack that classifies."""
 
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit all families and their average.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), (n_samples, n_samples), or sequence of items
-            Vectors, a precomputed matrix (or its columns of landmarks), or any objects the kernel function takes; for
-            several similarities a dict may have what each compares.
-        y : array-like of shape (n_samples,)
-            Labels.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Nonnegative weights.
-
-        Returns
-        -------
-        self : estimator
-            Itself.
-        """
-        y = check_labels(y, type(self).__name__)
-        return self._finish(self._fit(X, y, sample_weight, encode_classes))
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        self._finish(self._fit(X, check_labels(y, type(self).__name__), sample_weight, encode_classes))
 
     def _finish(self, attributes: dict[str, Any]) -> Self:
         held = attributes["out_of_fold_"]
@@ -362,26 +342,8 @@ class StackClassifier(ClassifierMixin, KernelStack):
 class StackRegressor(MultiOutputMixin, RegressorMixin, KernelStack):
     """The methods of a stack that predicts numbers."""
 
-    @with_callbacks
-    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit all families and their average.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), (n_samples, n_samples), or sequence of items
-            Vectors, a precomputed matrix, or any objects the kernel function takes.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            Numbers.
-        sample_weight : array-like of shape (n_samples,) or None, default=None
-            Nonnegative weights.
-
-        Returns
-        -------
-        self : estimator
-            Itself.
-        """
-        y = check_targets(y, type(self).__name__)
-        return self._finish(self._fit(X, y, sample_weight, encode_numbers))
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        self._finish(self._fit(X, check_targets(y, type(self).__name__), sample_weight, encode_numbers))
 
     def _finish(self, attributes: dict[str, Any]) -> Self:
         stack = attributes["stack_"]
