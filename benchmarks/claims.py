@@ -88,6 +88,7 @@ CLAIMS = (
     ),
     paper("see", "coverage", "sets and intervals hold what they state", reduced=("--repeats", "1")),
     paper("see", "width", "width of intervals beside others", reduced=("--repeats", "1")),
+    paper("see", "deviation", "standard deviations beside others", reduced=("--repeats", "1")),
     paper("see", "suspects", "wrong labels found", reduced=("--repeats", "1")),
     speed("kernels", "", "kernel matrices against scikit-learn and the limit", "kernels", reduced=("--n", "4000"),
           data=False),

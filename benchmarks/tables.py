@@ -862,6 +862,31 @@ def see_width():
     return markdown(["set", *methods], lines)
 
 
+def see_deviation():
+    rows = results("papers/see_deviation").set_index(["set", "method"])
+    methods = ["LABRegressor", "LABRegressor, one deviation", "Gaussian process", "quantile boosting"]
+    lines = []
+    for name in dict.fromkeys(rows.index.get_level_values(0)):
+        cells = [rows.loc[(name, m)] for m in methods]
+        lines.append([name, int(cells[0].tested), *(f"{c.log_density:.2f} ({100 * c.covered:.0f} %)" for c in cells)])
+    means = rows.groupby("method")[["log_density", "covered"]].mean().loc[methods]
+    cells = [f"{c.log_density:.2f} ({100 * c.covered:.0f} %)" for _, c in means.iterrows()]
+    return markdown(["set", "new items", *methods], [*lines, ["mean", "", *cells]])
+
+
+def _deviation_figures():
+    rows = results("papers/see_deviation")
+    density, covered = (rows.pivot(index="set", columns="method", values=v) for v in ("log_density", "covered"))
+    better = density["LABRegressor"] > density["Gaussian process"]
+    one = density["LABRegressor"] - density["LABRegressor, one deviation"]
+    return {
+        "see_deviation_better": f"{better.sum()} of {len(better)}",
+        "see_deviation_covered": f"{100 * covered['LABRegressor'].mean():.1f} %",
+        "see_deviation_process": f"{100 * covered['Gaussian process'].mean():.1f} %",
+        "see_deviation_gain": f"{one.mean():.2f}",
+    }
+
+
 def see_figures():
     rows, width = results("papers/see_coverage"), results("papers/see_width")
     table, lab = rows[rows.model.isin(list(SEE))], rows[rows.model == "lab"].groupby("items").covered
@@ -876,11 +901,15 @@ def see_figures():
         numbers[f"{name}precision"] = f"{100 * odd.precision.mean()[method]:.0f}"
         numbers[f"{name}alarms"] = f"{100 * odd.false_alarms.max()[method]:.1f}"
     numbers |= {f"see_lab_{n}": f"{100 * lab.mean()[n]:.1f} % ({lab.size()[n]} sets)" for n in (50, 100)}
-    return numbers | {
-        "see_sets": f"{table['set'].nunique()}",
-        "see_narrower": f"{narrower.sum()} of {len(narrower)}",
-        "see_quantile": f"{quantile.min():.0f} to {quantile.max():.0f}",
-    }
+    return (
+        numbers
+        | _deviation_figures()
+        | {
+            "see_sets": f"{table['set'].nunique()}",
+            "see_narrower": f"{narrower.sum()} of {len(narrower)}",
+            "see_quantile": f"{quantile.min():.0f} to {quantile.max():.0f}",
+        }
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- compare
@@ -977,7 +1006,7 @@ TABLES = (
     lab_compare, lab_paper, lab_schedule, lab_growth, lab_tables, lab_readme,
     similarity_real, similarity_regression, similarity_readme, similarity_few, similarity_several, similarity_many,
     directed,
-    see_coverage, see_suspects, see_width, compare_amp, compare_tables, compare_budgets, trust_runs,
+    see_coverage, see_deviation, see_suspects, see_width, compare_amp, compare_tables, compare_budgets, trust_runs,
 )  # fmt: skip
 
 

@@ -361,6 +361,8 @@ BUGS = [
         "train, test = fold_of == fold, fold_of == fold",
         "test_conformal.py -k own_label",
     ),
+    Bug("spread-left", "logs[same] = -np.log(", "logs[same] = np.log(", "test_conformal.py -k posterior"),
+    Bug("spread-penalty", "alpha=2.0 * _PENALTY", "alpha=9.0 * _PENALTY", "test_conformal.py -k optimal"),
     Bug("reasons-base", "effect = mix @ (Y - mean).T", "effect = mix @ Y.T", "test_reasons.py -k add_up"),
     Bug("reasons-path", "(panel + (node + 1.0) / 2.0) / _PANELS", "(node + 1.0) / 2.0", "test_reasons.py -k add_up"),
     Bug(

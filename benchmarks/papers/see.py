@@ -2,11 +2,14 @@
 
     python benchmarks/papers/see.py coverage [--sets heart mpg] [--items 30 100] [--repeats 10] [--models krein]
     python benchmarks/papers/see.py width [--sets mpg housing] [--items 150] [--repeats 3]
+    python benchmarks/papers/see.py deviation [--sets mpg housing] [--items 150] [--repeats 2]
     python benchmarks/papers/see.py suspects [--sets heart ionosphere] [--repeats 5]
 
 `coverage`: on random training items of a real set, how often sets and intervals stated to hold 90 % of new items do, on
 the rest of the set. `width`: intervals of KreinRidge beside those of MAPIE (CV+ and jackknife-like) on the same model,
-those of LAB beside a Gaussian process and quantile boosting. `suspects`: 5 % of the labels are flipped; how many of the
+those of LAB beside a Gaussian process and quantile boosting. `deviation`: LAB's predictive standard deviation beside
+the same two: the log density of new targets under a normal distribution (targets in their standard deviations), and
+how often they lie within 1.645 deviations. `suspects`: 5 % of the labels are flipped; how many of the
 flipped are found, and how many of the found are flipped, beside cleanlab. Reads the sets from $MERCERLESS_DATA, writes
 results/see_*.csv beside itself after every set, in place of the same rows. `width` and `suspects` need mapie and
 cleanlab.
@@ -83,19 +86,20 @@ def coverage(arguments):
             if which == "lab" and name in MATRICES:
                 continue
             for n in arguments.items:
-                hits, sizes, start = [], [], time.perf_counter()
+                hits, sizes, tested, start = [], [], 0, time.perf_counter()
                 for X, y, X_new, y_new in draws(name, n, arguments.repeats):
                     if name not in NUMBERS and len(np.unique(y)) < 2:
                         continue
                     model = model_of(which, name not in NUMBERS, name in MATRICES).fit(X, y)
                     hit, size = covered(model, X_new, y_new)
                     hits.append(hit)
+                    tested += len(y_new)
                     sizes.append(size / (np.std(y_new) if name in NUMBERS else 1.0))
                 if hits:
                     error = np.std(hits, ddof=1) / np.sqrt(len(hits)) if len(hits) > 1 else np.nan
                     rows.append(
-                        {"set": name, "model": which, "items": n, "repeats": len(hits), "stated": COVERAGE,
-                         "covered": f"{np.mean(hits):.4f}", "standard_error": f"{error:.4f}",
+                        {"set": name, "model": which, "items": n, "repeats": len(hits), "tested": tested,
+                         "stated": COVERAGE, "covered": f"{np.mean(hits):.4f}", "standard_error": f"{error:.4f}",
                          "size": f"{np.mean(sizes):.3f}", "seconds": f"{time.perf_counter() - start:.1f}"}
                     )  # fmt: skip
                     print(rows[-1], flush=True)
@@ -113,13 +117,57 @@ def intervals_of(X, y, X_new):
         yield f"MAPIE on KreinRidge, {method}", rival.fit_conformalize(X, y).predict_interval(X_new)[1][:, :, 0]
     lab = mercerless.LABRegressor(random_state=0).fit(X, y)
     yield "LABRegressor.predict_interval", lab.predict_interval(X_new, COVERAGE)
-    if hasattr(lab, "predict_std"):
-        yield "LABRegressor, posterior", normal(lab.predict(X_new), lab.predict_std(X_new))
+    yield "LABRegressor, deviation", normal(*lab.predict(X_new, return_std=True))
+    yield "Gaussian process", normal(*process_of(X, y).predict(X_new, return_std=True))
+    yield "quantile boosting", quantiles_of(X, y, X_new)
+
+
+def process_of(X, y):
+    """A Gaussian process with a length scale per feature and noise."""
     kernel = ConstantKernel() * RBF(np.ones(X.shape[1]), (1e-2, 1e4)) + WhiteKernel()
-    process = GaussianProcessRegressor(kernel, normalize_y=True, random_state=0).fit(X, y)
-    yield "Gaussian process", normal(*process.predict(X_new, return_std=True))
+    return GaussianProcessRegressor(kernel, normalize_y=True, random_state=0).fit(X, y)
+
+
+def quantiles_of(X, y, X_new):
+    """The 5 % and 95 % quantiles by boosted trees."""
     ends = [HistGradientBoostingRegressor(loss="quantile", quantile=q, random_state=0) for q in (0.05, 0.95)]
-    yield "quantile boosting", np.column_stack([end.fit(X, y).predict(X_new) for end in ends])
+    return np.column_stack([end.fit(X, y).predict(X_new) for end in ends])
+
+
+def deviations_of(X, y, X_new):
+    """Yield the name of a method, means and standard deviations of new targets."""
+    lab = mercerless.LABRegressor(random_state=0).fit(X, y)
+    mean, std = lab.predict(X_new, return_std=True)
+    yield "LABRegressor", mean, std
+    errors = lab.out_of_fold_.target - lab.out_of_fold_.prediction
+    yield "LABRegressor, one deviation", mean, np.full(len(mean), np.sqrt(np.mean(errors**2)))
+    yield "Gaussian process", *process_of(X, y).predict(X_new, return_std=True)
+    low, high = np.sort(quantiles_of(X, y, X_new), axis=1).T
+    yield "quantile boosting", (low + high) / 2.0, np.maximum(high - low, 1e-9) / 2.0 / 1.6448536
+
+
+def deviation(arguments):
+    """Log density and coverage of normal distributions around predictions."""
+    n = arguments.items[0] if len(arguments.items) == 1 else 150
+    for name in arguments.sets or [*(each for each in NUMBERS if each != "pyrim"), "cpusmall", "kin8nm"]:
+        found, tested = {}, 0
+        for X, y, X_new, y_new in draws(name, n, arguments.repeats):
+            tested += len(y_new)
+            for method, mean, std in deviations_of(X, y, X_new):
+                z, unit = (y_new - mean) / std, np.std(y)
+                density = -0.5 * np.log(2 * np.pi * (std / unit) ** 2) - 0.5 * z**2
+                entry = found.setdefault(method, ([], [], []))
+                for part, value in zip(entry, (density, np.abs(z) <= 1.6448536, 2 * 1.6448536 * std / unit)):
+                    part.append(np.mean(value))
+        rows = [
+            {"set": name, "method": method, "items": n, "repeats": arguments.repeats, "tested": tested,
+             "stated": COVERAGE, "log_density": f"{np.mean(density):.4f}", "covered": f"{np.mean(hits):.4f}",
+             "width": f"{np.mean(widths):.4f}"}
+            for method, (density, hits, widths) in found.items()
+        ]  # fmt: skip
+        for row in rows:
+            print(row, flush=True)
+        merge("see_deviation.csv", rows, ("set", "method", "items"))
 
 
 def normal(mean, std):
@@ -196,14 +244,15 @@ def merge(file, rows, keys):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("coverage", "width", "suspects"))
+    tasks = {"coverage": coverage, "width": width, "deviation": deviation, "suspects": suspects}
+    parser.add_argument("what", choices=tasks)
     parser.add_argument("--sets", nargs="+")
     parser.add_argument("--items", type=int, nargs="+", default=[30, 100])
     parser.add_argument("--models", nargs="+", default=list(MODELS))
     parser.add_argument("--repeats", type=int, default=10)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    {"coverage": coverage, "width": width, "suspects": suspects}[arguments.what](arguments)
+    tasks[arguments.what](arguments)
 
 
 if __name__ == "__main__":

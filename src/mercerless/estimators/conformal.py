@@ -102,7 +102,7 @@ class ConformalMixin:
         held = getattr(self, "out_of_fold_", None)
         if held is None:
             raise ValueError(
-                f"This {type(self).__name__} made no out-of-fold predictions, which the coverage comes from; "
+                f"This {type(self).__name__} made no out-of-fold predictions, which tell how sure it is; "
                 f"{self._without_out_of_fold}."
             )
         return held

@@ -24,7 +24,7 @@ from mercerless._validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.estimators.base import FittedEstimator, Progress, class_scores, signed_targets
+from mercerless.estimators.base import FittedEstimator, Progress, class_scores, signed_targets, used_rows
 from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.selection.calibration import Calibration, calibrate_scores, cross_calibrate
@@ -63,6 +63,7 @@ from mercerless.selection.lab_table import (
 )
 from mercerless.selection.reasons import Explained, Term, explain_centers
 from mercerless.selection.scaling import BLOCK_BYTES, FeatureScaling, standard_scaling
+from mercerless.selection.spread import Spread, fit_spread, posterior_of, signs_of
 
 _FEWEST_FOR_OUTLIERS = 100
 
@@ -403,6 +404,8 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     out_of_fold_ : OutOfFold or None
         Predictions of the rows that validation held out (all of them up to 1300, else a part): `rows`, `prediction`
         and `target`; None without validation.
+    spread_ : list of Spread, or None
+        Per output, what the standard deviations of `predict` are made of: its `gain` is 0 where there is one for all.
     outliers_ : ndarray of int
         Training rows (of those with weight) taken for gross errors, far off the function, whose weight was lowered to
         less than half; none with a given number of support points or kernel.
@@ -464,6 +467,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         """
         rows, target, columns = self._train_rows(X, y, check_targets, multi_output=True, y_numeric=True)
         given = check_weight(sample_weight, len(rows))
+        used = used_rows(given, len(rows))
         rows, target, weight, groups = _drop_weightless(rows, target, given, groups)
         Y = np.asarray(target, dtype=np.float64).reshape(len(target), -1)
         units = standard_scaling(Y)
@@ -474,6 +478,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
             held = _held_out(table, solution, given, units, target.astype(np.float64))
             others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "encoding_": encoding, "out_of_fold_": held}
             others |= {"_one_output": target.ndim == 1, "outliers_": outliers}
+            others["spread_"] = _fit_spreads(solution.forms, rows, used, held)
             self._finish(solution, units, **others)
         return self
 
@@ -487,22 +492,44 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
             return weight, np.zeros(0, dtype=int)
         return found if weight is None else weight * found, np.flatnonzero(found < 0.5)
 
-    @blockwise
-    def predict(self, X: ArrayLike) -> NDArray:
-        """Predict targets, in row blocks; lazily for a Dask array.
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """Predict targets, in row blocks, lazily for a Dask array; where asked, how far they scatter around these.
 
         Parameters
         ----------
         X : array-like of shape (n, n_features)
             The rows.
+        return_std : bool, default=False
+            Whether to give the standard deviation of a new target as well, noise included: the root of the mean square
+            of the out-of-fold errors; where that proves itself on held-out errors, it grows with the prediction and
+            with the posterior variance of the process that the evidence fitted (see `spread_`).
 
         Returns
         -------
-        ndarray of shape (n,) or (n, n_outputs)
+        y : ndarray of shape (n,) or (n, n_outputs)
             The predictions.
+        std : ndarray of shape (n,) or (n, n_outputs)
+            The standard deviations, only with ``return_std=True``.
         """
+        if return_std:
+            self._held_out()  # says where there are no errors to learn from
+        predicted = self._predict(X)
+        return (predicted, self._std(X)) if return_std else predicted
+
+    @blockwise
+    def _predict(self, X: ArrayLike) -> NDArray:
         scores = self._scores(X)
         return scores[:, 0] if self._one_output else scores
+
+    @blockwise
+    def _std(self, X: ArrayLike) -> NDArray:
+        """Standard deviations of new targets."""
+        rows, scores, posterior = self._new_rows(X), self._scores(X), posterior_of(self.forms_)
+        std = np.empty(scores.shape)
+        for some in row_blocks(len(rows), 24.0 * (rows.shape[1] + 1000), BLOCK_BYTES):
+            for output, spread in enumerate(self.spread_):
+                std[some, output] = spread(signs_of(posterior, rows[some], scores[some, output]))
+        return std[:, 0] if self._one_output else std
 
 
 class LABClassifier(ClassifierMixin, _LAB):
@@ -779,6 +806,19 @@ def _held_out(
     predictions = solution.blend.predictions[place[rows]] * units.scale + units.center
     shape = (len(rows), *target.shape[1:]) if target.dtype.kind == "f" else predictions.shape
     return OutOfFold(used[rows], predictions.reshape(shape), target[rows])
+
+
+def _fit_spreads(forms: list, X: Any, used: NDArray, held: OutOfFold | None) -> list[Spread] | None:
+    """The scatter of errors around predictions, for every output; from at most 5000 rows."""
+    if held is None:
+        return None
+    few = np.linspace(0, len(held.rows) - 1, min(len(held.rows), 5000)).round().astype(int)
+    rows, posterior = take_rows(X, np.searchsorted(used, held.rows[few])), posterior_of(forms)
+    predictions, targets = (part[few].reshape(len(few), -1) for part in held[1:])
+    return [
+        fit_spread(target - prediction, signs_of(posterior, rows, prediction, seen=True))
+        for prediction, target in zip(predictions.T, targets.T)
+    ]
 
 
 def _calibrate(
