@@ -20,7 +20,7 @@ from sklearn.preprocessing import FunctionTransformer
 import mercerless
 from mercerless.comparison import learners, schedule
 from mercerless.comparison.code import code_for
-from mercerless.comparison.learners import LEARNERS, Learner, Setting, matrix_for, select_learners, share_decompositions
+from mercerless.comparison.learners import LEARNERS, Learner, Terms, matrix_for, select_learners, share_decompositions
 from mercerless.comparison.negative import NegativePart, judge_negative_part, negative_sentences
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.records import Record, Store, Task
@@ -52,13 +52,13 @@ def result(tmp_path_factory):
 
 @pytest.mark.slow
 def test_scores_are_those_of_the_same_splits_by_hand(result):
-    setting = Setting(result.problem, "accuracy")
+    terms = Terms(result.problem, "accuracy")
     learner = select_learners(result.problem, ("neighbors",))[0][0]
     expected = []
     for repeat in range(2):
         splitter = StratifiedKFold(5, shuffle=True, random_state=repeat)
         for train, test in splitter.split(SHAPES.D, SHAPES.target):
-            model = learner.build(setting).fit(SHAPES.D[np.ix_(train, train)], SHAPES.target[train])
+            model = learner.build(terms).fit(SHAPES.D[np.ix_(train, train)], SHAPES.target[train])
             expected.append(model.score(SHAPES.D[np.ix_(test, train)], SHAPES.target[test]))
     row = next(row for row in result.table if row["learner"] == "neighbors")
     assert row["score"] == pytest.approx(np.mean(expected), rel=1e-12)
@@ -141,7 +141,7 @@ def test_balanced_accuracy_as_the_score_that_counts():
     found = compare(X, y, learners=["dummy", "linear"], repeats=1, metric="balanced_accuracy")
     assert next(row for row in found.table if row["learner"] == "dummy")["score"] == pytest.approx(0.5)
     for split in found.splits:
-        record = found._results["linear"][split]
+        record = found.results["linear"][split]
         expected = balanced_accuracy_score(record.target, record.predicted)
         assert record.scores["balanced_accuracy"] == pytest.approx(expected, rel=1e-12)
 
@@ -227,7 +227,7 @@ def test_sharing_decompositions_changes_nothing(name):
     problem = make_problem(SHAPES.D, SHAPES.target % 3)
     learner = select_learners(problem, (name,))[0][0]
     D, y, train = SHAPES.D, problem.y, np.arange(70)
-    plain, shared = (make(learner.build(Setting(problem, "accuracy"))) for make in (lambda e: e, share_decompositions))
+    plain, shared = (make(learner.build(Terms(problem, "accuracy"))) for make in (lambda e: e, share_decompositions))
     for model in (plain, shared):
         model.fit(D[np.ix_(train, train)], y[train])
     np.testing.assert_array_equal(plain.predict(D[70:, :70]), shared.predict(D[70:, :70]))
@@ -245,9 +245,9 @@ def test_one_decomposition_serves_all_modes_and_settings(monkeypatch):
     from mercerless.spectra import decompose
 
     problem = make_problem(SHAPES.D, SHAPES.target % 3)
-    setting = Setting(problem, "accuracy")
+    terms = Terms(problem, "accuracy")
     for learner in select_learners(problem, ("svm-clip", "svm-flip", "svm-square"))[0]:
-        share_decompositions(learner.build(setting)).fit(problem.X, problem.y)
+        share_decompositions(learner.build(terms)).fit(problem.X, problem.y)
     assert len(calls) == 6  # five inner folds and the whole, instead of 3 modes x 6 values of C x 6
 
 
@@ -321,11 +321,11 @@ def test_scores_that_are_no_means_over_items(metric):
     rng = np.random.default_rng(1)
     y = (X_TABLE[:, 0] + rng.normal(size=80) > 0).astype(int)
     found = compare(X_TABLE, y, learners=["dummy", "linear", "ridge-gaussian"], repeats=2, metric=metric)
-    linear = [found._results["linear"][split] for split in found.splits]
+    linear = [found.results["linear"][split] for split in found.splits]
     if metric == "f1_macro":
         expected = [f1_score(record.target, record.predicted, average="macro") for record in linear]
         assert [record.scores[metric] for record in linear] == pytest.approx(expected)
-    scores = np.array([[found._results[name][split].scores[metric] for name in found.names] for split in found.splits])
+    scores = np.array([[found.results[name][split].scores[metric] for name in found.names] for split in found.splits])
     difference = scores[:, 0] - scores[:, 1]
     expected = np.sqrt((1 / 10 + 1 / 4) * difference.var(ddof=1))
     assert found.differences.standard_error[0, 1] == pytest.approx(expected)
@@ -350,11 +350,11 @@ def test_equal_scores_go_to_the_sound_simple_and_cheap(result):
         for name in names
         for fold in range(5)
     ]
-    found = Comparison(result.setting, learners, records)
+    found = Comparison(result.terms, learners, records)
     assert found.names == ["krein-ridge", "svm-flip", "stack", "svm-raw"]
     worse = [r if r.task.learner == "svm-raw" else r._replace(predicted=np.r_[1, target[1:]]) for r in records]
     worse = [r._replace(scores={"accuracy": float((r.predicted == target).mean())}) for r in worse]
-    found = Comparison(result.setting, learners, worse)
+    found = Comparison(result.terms, learners, worse)
     assert found._ranked[0] == "svm-raw" and found.recommended == "krein-ridge"  # the raw matrix is ahead, but a tie
 
 
@@ -419,7 +419,7 @@ def fake_run(monkeypatch, seconds, budget, growth=2.0, **more):
     monkeypatch.setattr(schedule.time, "perf_counter", clock)
     learners = select_learners(problem, tuple(seconds))[0]
     workers = FakeWorkers(clock, seconds, growth)
-    run = Run(Setting(problem, "accuracy"), learners, budget, workers=workers, started=0.0, **more)
+    run = Run(Terms(problem, "accuracy"), learners, budget, workers=workers, started=0.0, **more)
     return run.go(), clock
 
 
@@ -627,16 +627,16 @@ def test_words_on_the_negative_part_do_not_contradict_each_other():
 def test_nothing_shared_stays_behind():
     problem = make_problem(SHAPES.D, SHAPES.target)
     learner = next(learner for learner in select_learners(problem)[0] if learner.name == "svm-flip")
-    records = list(schedule.run_batch(Setting(problem, "accuracy"), [(learner, Task("svm-flip", 0, 0))]))
+    records = list(schedule.run_batch(Terms(problem, "accuracy"), [(learner, Task("svm-flip", 0, 0))]))
     assert records[0].scores and not learners._MEMORY.results
 
 
 @pytest.mark.slow
 def test_a_worker_that_is_ended_from_outside():
     problem = make_problem(SHAPES.D, SHAPES.target)
-    deadly = Learner("deadly", "Deadly", "baseline", lambda setting: os.kill(os.getpid(), signal.SIGKILL), group="both")
+    deadly = Learner("deadly", "Deadly", "baseline", lambda terms: os.kill(os.getpid(), signal.SIGKILL), group="both")
     harmless = replace(select_learners(problem, ["neighbors"])[0][0], group="both")
-    run = Run(Setting(problem, "accuracy"), [deadly, harmless], repeats=1, n_jobs=2, curves=False).go()
+    run = Run(Terms(problem, "accuracy"), [deadly, harmless], repeats=1, n_jobs=2, curves=False).go()
     assert list(run.failed) == ["deadly"] and "ended its process, most likely because memory ran out" in str(run.failed)
     scored = {record.split for record in run.store.records.values() if record.task.learner == "neighbors"}
     assert scored == {(0, fold) for fold in range(5)}  # what ran beside it in the same process goes on alone

@@ -75,7 +75,7 @@ def test_scores_by_hand(found):
         others = [(repeat, other) for other in range(5) if other != fold]
         members = best_three(result._single, others, "accuracy")
         votes = np.array([result._single[name][repeat, fold].predicted for name in members])
-        record = result._results["vote"][repeat, fold]
+        record = result.results["vote"][repeat, fold]
         np.testing.assert_array_equal(record.predicted, combine(votes, True))
         assert record.scores["accuracy"] == pytest.approx(np.mean(np.equal(record.predicted, record.target)))
         assert record.fit_time == sum(result._single[name][repeat, fold].fit_time for name in members)

@@ -29,7 +29,7 @@ from mercerless import (
     SimilaritySVC,
 )
 from mercerless._blocks import reduce_rows
-from mercerless.comparison.learners import Setting
+from mercerless.comparison.learners import Terms
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.result import compare
 from mercerless.comparison.schedule import run_batch
@@ -252,10 +252,10 @@ def n_executed(dask_worker):
 def test_data_travel_once(client, monkeypatch):
     """What all tasks of a comparison share, its data above all, is sent once and not with every task."""
     X, y = classes()
-    setting, packed = Setting(make_problem(X, y), "accuracy"), []
-    monkeypatch.setattr(Setting, "__getstate__", lambda self: packed.append(self) or vars(self), raising=False)
+    terms, packed = Terms(make_problem(X, y), "accuracy"), []
+    monkeypatch.setattr(Terms, "__getstate__", lambda self: packed.append(self) or vars(self), raising=False)
     with joblib.parallel_config(backend="dask"):
-        joblib.Parallel()(joblib.delayed(_numbered)(0, run_batch, setting, ([],)) for _ in range(12))
+        joblib.Parallel()(joblib.delayed(_numbered)(0, run_batch, terms, ([],)) for _ in range(12))
     assert 1 <= len(packed) <= 2
 
 

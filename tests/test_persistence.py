@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 pytest.importorskip("skops")
 
 from mercerless import KreinRidge, KreinSVC, SimilarityFeatures, SimilaritySVC, persistence
-from mercerless.comparison.learners import Setting, matrix_for, select_learners
+from mercerless.comparison.learners import Terms, matrix_for, select_learners
 from mercerless.comparison.problem import make_problem
 from mercerless.datasets import load_digit_shapes
 from mercerless.kernels import PairFunction
@@ -37,11 +37,11 @@ PROBLEMS = {
 @pytest.mark.parametrize("which", PROBLEMS)
 def test_every_learner_comes_back_from_a_file_and_predicts_the_same(which, tmp_path):
     problem = PROBLEMS[which]
-    setting = Setting(problem, "accuracy" if problem.is_classification else "r2")
+    terms = Terms(problem, "accuracy" if problem.is_classification else "r2")
     path = tmp_path / "model.skops"
     for learner in select_learners(problem)[0]:
         X = matrix_for(problem, learner.takes)
-        built = learner.build(setting)
+        built = learner.build(terms)
         model = getattr(built, "estimator", built)  # without its search
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is tested here is the file

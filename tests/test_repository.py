@@ -129,6 +129,15 @@ def test_no_module_imports_the_privates_of_another():
                 assert not private, f"{name_of(path)} imports {private} from {node.module}"
 
 
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_arrays_are_annotated_in_one_way(path):
+    tree = ast.parse(path.read_text())
+    annotated = [node for node in ast.walk(tree) if isinstance(node, ast.arg | ast.AnnAssign | ast.FunctionDef)]
+    hints = [node.returns if isinstance(node, ast.FunctionDef) else node.annotation for node in annotated]
+    others = [ast.unparse(hint) for hint in hints if hint is not None and "np.ndarray" in ast.unparse(hint)]
+    assert not others, f"{name_of(path)} says np.ndarray for NDArray in {others}"
+
+
 def public_objects():
     """Public classes, functions, and the methods and properties defined on our classes."""
     modules = [mercerless] + [

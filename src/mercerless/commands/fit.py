@@ -10,7 +10,7 @@ import numpy as np
 
 from mercerless import persistence
 from mercerless.commands import _common
-from mercerless.comparison.learners import Learner, Setting, matrix_for, select_learners
+from mercerless.comparison.learners import Learner, Terms, matrix_for, select_learners
 from mercerless.comparison.problem import Problem
 from mercerless.comparison.schedule import inner_folds, keep_groups
 from mercerless.comparison.words import check_metric
@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
         learner, estimator = comparison.learner(), comparison.estimator()
     else:
         learner = select_learners(problem, (args.learner,))[0][0]
-        estimator = learner.build(Setting(problem, check_metric(args.metric, problem.task), args.seed))
+        estimator = learner.build(Terms(problem, check_metric(args.metric, problem.task), args.seed))
     if problem.groups is not None:
         keep_groups(estimator, inner_folds(problem, np.arange(len(problem.y))))
     with warnings.catch_warnings(record=True) as caught:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercerless._files import replacing, write_text
 from mercerless._memory import check_memory
@@ -36,9 +37,9 @@ examples:
 class Matrix(NamedTuple):
     """A square matrix, what it is called, its labels (or None) and what its entries are."""
 
-    values: np.ndarray
+    values: NDArray
     name: str
-    labels: np.ndarray | None
+    labels: NDArray | None
     kind: str
 
 
@@ -107,7 +108,7 @@ def read(args: argparse.Namespace) -> Matrix:
     return Matrix(values, name, labels, check_kind(values, args.kind or "auto", "The matrix", "--kind"))
 
 
-def read_matrix(file: str, array: str | None) -> tuple[np.ndarray, str, np.ndarray | None, Sequence[str] | None]:
+def read_matrix(file: str, array: str | None) -> tuple[NDArray, str, NDArray | None, Sequence[str] | None]:
     """Return the matrix in a file, what it is called, and its labels and the names of its items, if any."""
     path = files.existing_file(file)
     name = "standard input" if file == "-" else path.name
@@ -132,7 +133,7 @@ def read_matrix(file: str, array: str | None) -> tuple[np.ndarray, str, np.ndarr
     return values, name if len(content) == 1 else f"{key} of {name}", labels, None
 
 
-def similarities(matrix: Matrix) -> np.ndarray:
+def similarities(matrix: Matrix) -> NDArray:
     """Return the symmetric similarity matrix whose spectrum is looked at."""
     symmetric = symmetrize(matrix.values)
     return symmetric if matrix.kind == "similarity" else conversion(matrix.kind).fit_transform(symmetric)
@@ -169,14 +170,14 @@ def symmetry(amount: float, dtype: np.dtype) -> str:
     return f"no, max|K - K.T| is {amount:.2g} of max|K|; its symmetric part is analyzed"
 
 
-def label_summary(labels: np.ndarray | None) -> str:
+def label_summary(labels: NDArray | None) -> str:
     """Say what the labels are."""
     if labels is None:
         return ""
     return f", {len(np.unique(labels))} classes" if is_classes(labels) else ", numeric target"
 
 
-def is_classes(labels: np.ndarray) -> bool:
+def is_classes(labels: NDArray) -> bool:
     """Tell classes from numeric targets, by the rule of compare."""
     return guess_task(labels)[0] == "classification"
 

@@ -60,8 +60,8 @@ class Predicted(NamedTuple):
 def out_of_fold(comparison: "Comparison", name: str) -> Predicted:
     """What a learner predicted for the items of the first repeat's test parts."""
     first = [split for split in comparison.splits if split[0] == comparison.splits[0][0]]
-    records = [comparison._results[name][split] for split in first]
-    rows = np.concatenate([comparison._tests[split] for split in first])
+    records = [comparison.results[name][split] for split in first]
+    rows = np.concatenate([comparison.test_rows[split] for split in first])
     target, predicted = (np.concatenate([getattr(r, part) for r in records]) for part in ("target", "predicted"))
     return Predicted(rows, target, predicted)
 
@@ -75,7 +75,7 @@ def find_suspects(comparison: "Comparison") -> Suspects | None:
     votes = np.zeros((len(problem.y), len(classes)))
     for split in comparison.splits:
         for name in names:
-            votes[comparison._tests[split], comparison._results[name][split].predicted.astype(int)] += 1.0
+            votes[comparison.test_rows[split], comparison.results[name][split].predicted.astype(int)] += 1.0
     seen = np.flatnonzero(votes.sum(axis=1) > 0.0)
     if len(seen) < 20 or len(classes) < 2:
         return None
@@ -88,11 +88,11 @@ def find_suspects(comparison: "Comparison") -> Suspects | None:
 def render_items(comparison: "Comparison") -> str:
     """The sections on the items, for the report; nothing where predictions were not kept."""
     problem = comparison.problem
-    found = out_of_fold(comparison, comparison.recommended)
-    if len(found.target) == 0 or len(found.target) != len(found.rows):
+    held = out_of_fold(comparison, comparison.recommended)
+    if len(held.target) == 0 or len(held.target) != len(held.rows):
         return _map_section(problem, None, None)
     if not problem.is_classification:
-        odd = suspect_numbers(OutOfFold(*found[:1], found.predicted, found.target))
+        odd = suspect_numbers(OutOfFold(*held[:1], held.predicted, held.target))
         marked = [int(item) for item in odd.items[:_LISTED]]
         listed = [
             (item, f"{given:.4g}", f"{guess:.4g}", f"{size:.1f} usual errors off")
@@ -100,7 +100,7 @@ def render_items(comparison: "Comparison") -> str:
         ]
         told = "Their numbers are more than five usual errors away from what the recommended learner predicts."
         odd_section = _odd_section(problem, listed, told)
-        return _map_section(problem, found, marked) + _scatter_section(found) + odd_section
+        return _map_section(problem, held, marked) + _scatter_section(held) + odd_section
     suspects = find_suspects(comparison)
     listed, told, marked = [], "", []
     if suspects is not None and len(suspects.items):
@@ -111,9 +111,7 @@ def render_items(comparison: "Comparison") -> str:
         ]
         more = "" if len(suspects.items) <= _LISTED else f" The {_LISTED} most improbable:"
         told = f"{suspects} Learners that had not seen these items call the given label improbable.{more}"
-    return (
-        _map_section(problem, found, marked) + _confusion_section(found, problem) + _odd_section(problem, listed, told)
-    )
+    return _map_section(problem, held, marked) + _confusion_section(held, problem) + _odd_section(problem, listed, told)
 
 
 def answer(comparison: "Comparison") -> str:
@@ -173,12 +171,12 @@ def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> 
 # ------------------------------------------------------------------------------------------------------- pictures
 
 
-def _map_section(problem: Problem, found: Predicted | None, marked: Sequence[int] | None) -> str:
+def _map_section(problem: Problem, held: Predicted | None, marked: Sequence[int] | None) -> str:
     rows = some_items(len(problem.y), marked or ())
     D = distances_of(problem.X, problem.kind, rows, problem.preprocessor)
     guess = None
-    if found is not None:
-        guess = dict(zip(found.rows.tolist(), found.predicted.tolist()))
+    if held is not None:
+        guess = dict(zip(held.rows.tolist(), held.predicted.tolist()))
     svg = map_svg(draw_map(D), problem.y, item_names(problem), rows, problem.is_classification, guess, marked or ())
     return f"<section><h2>The items</h2>\n{svg}</section>"
 
@@ -264,10 +262,10 @@ def _legend(classes: NDArray, numbers: bool) -> str:
     return f'<ul class="legend shapes">{entries}{more}</ul>'
 
 
-def _confusion_section(found: Predicted, problem: Problem) -> str:
+def _confusion_section(held: Predicted, problem: Problem) -> str:
     classes = np.unique(problem.y)
     counts = np.zeros((len(classes), len(classes)), dtype=int)
-    np.add.at(counts, (found.target.astype(int), found.predicted.astype(int)), 1)
+    np.add.at(counts, (held.target.astype(int), held.predicted.astype(int)), 1)
     words = f"<p>{escape(hard_classes(counts, classes))}</p>"
     if len(classes) > _MOST_CLASSES:
         return f"<section><h2>What is taken for what</h2>\n{words}</section>"
@@ -307,9 +305,9 @@ def hard_classes(counts: NDArray, classes: NDArray) -> str:
     return f"{begin}: {recall[worst]:.0%} of {what} are recognized, and {taken}."
 
 
-def _scatter_section(found: Predicted) -> str:
-    kept = np.linspace(0, len(found.rows) - 1, min(len(found.rows), 600)).round().astype(int)
-    truth, guess = found.target[kept].astype(float), found.predicted[kept].astype(float)
+def _scatter_section(held: Predicted) -> str:
+    kept = np.linspace(0, len(held.rows) - 1, min(len(held.rows), 600)).round().astype(int)
+    truth, guess = held.target[kept].astype(float), held.predicted[kept].astype(float)
     low, high = float(min(truth.min(), guess.min())), float(max(truth.max(), guess.max()))
     unit, left = (_SIZE - 60.0) / ((high - low) or 1.0), 48.0
     dots = "".join(
@@ -324,7 +322,7 @@ def _scatter_section(found: Predicted) -> str:
         f'<text x="{left - 6}" y="{bottom:.0f}" text-anchor=end>{low:.4g}</text>'
         f'<text x="{left - 6}" y="{bottom - (high - low) * unit + 8:.0f}" text-anchor=end>{high:.4g}</text>'
     )
-    errors = np.abs(found.target - found.predicted)
+    errors = np.abs(held.target - held.predicted)
     half, most = np.quantile(errors, [0.5, 0.9])
     return (
         "<section><h2>Predicted and given</h2>\n"

@@ -70,7 +70,7 @@ def spectrum_of(problem: Problem, random_state: int = 0) -> MatrixSpectrum:
 
 
 @dataclass(frozen=True)
-class Setting:
+class Terms:
     """What a builder needs to know: the data, the score of searches, the seed, how many items train, the spectrum."""
 
     problem: Problem
@@ -170,7 +170,7 @@ class Learner:
     name: str  # what a user types
     title: str  # what a reader sees
     family: str  # a key of `mercerless.comparison.words.FAMILIES`
-    make: Callable[[Setting], BaseEstimator]  # the unfitted estimator, which takes numbers
+    make: Callable[[Terms], BaseEstimator]  # the unfitted estimator, which takes numbers
     kind: str = "matrix"  # or "table"
     task: str | None = None  # the only task it does
     takes: str = "symmetric"  # of a matrix; or "given", "distances", or "directed": as given where directions differ
@@ -178,10 +178,10 @@ class Learner:
     complexity: int = 1  # 0 a guess, neighbors, a linear model; 1 a kernel machine; 2 what adapts or combines
     growth: float = 1.0  # with what power of the items the time of its form for many grows, from a thousand on
 
-    def build(self, setting: Setting) -> BaseEstimator:
+    def build(self, terms: Terms) -> BaseEstimator:
         """Return the unfitted estimator, after the preprocessing that a table of more than numbers needs."""
-        estimator = self.make(setting)
-        preprocessor = setting.problem.preprocessor
+        estimator = self.make(terms)
+        preprocessor = terms.problem.preprocessor
         return estimator if preprocessor is None else make_pipeline(clone(preprocessor), estimator)
 
     def applies(self, problem: Problem) -> bool:
@@ -212,9 +212,9 @@ def rows_for(problem: Problem, takes: str, rows: NDArray) -> NDArray:
 # ------------------------------------------------------------------------------------------------- the builders
 
 
-def _steps(setting: Setting, *steps: BaseEstimator) -> BaseEstimator:
+def _steps(terms: Terms, *steps: BaseEstimator) -> BaseEstimator:
     """Return the steps after the conversion of distances, as a pipeline where there are several."""
-    steps = (conversion(setting.problem.kind), *steps) if setting.problem.small_is_like else steps
+    steps = (conversion(terms.problem.kind), *steps) if terms.problem.small_is_like else steps
     return make_pipeline(*steps) if len(steps) > 1 else steps[0]
 
 
@@ -222,146 +222,146 @@ def _scaled(estimator: BaseEstimator) -> Pipeline:
     return make_pipeline(StandardScaler(), estimator)
 
 
-def _dummy(setting: Setting) -> BaseEstimator:
-    return setting.choose(DummyClassifier(), DummyRegressor())
+def _dummy(terms: Terms) -> BaseEstimator:
+    return terms.choose(DummyClassifier(), DummyRegressor())
 
 
-def _neighbors(setting: Setting) -> GridSearchCV:
-    metric = "precomputed" if setting.problem.is_matrix else "minkowski"
-    nearest = setting.choose(KNeighborsClassifier, KNeighborsRegressor)(metric=metric)
-    if not setting.problem.is_matrix:
+def _neighbors(terms: Terms) -> GridSearchCV:
+    metric = "precomputed" if terms.problem.is_matrix else "minkowski"
+    nearest = terms.choose(KNeighborsClassifier, KNeighborsRegressor)(metric=metric)
+    if not terms.problem.is_matrix:
         nearest = _scaled(nearest)
-    smallest = int(0.75 * setting.n_items)  # the training part of a training part
-    return setting.search(nearest, {"n_neighbors": [k for k in (1, 2, 3, 5, 9, 15, 25) if k < smallest]})
+    smallest = int(0.75 * terms.n_items)  # the training part of a training part
+    return terms.search(nearest, {"n_neighbors": [k for k in (1, 2, 3, 5, 9, 15, 25) if k < smallest]})
 
 
-def _machine(mode: str) -> Callable[[Setting], GridSearchCV]:
+def _machine(mode: str) -> Callable[[Terms], GridSearchCV]:
     """A support vector machine on the matrix with its spectrum repaired by `mode`."""
 
-    def build(setting: Setting) -> GridSearchCV:
-        machine = setting.choose(SVC, SVR)(kernel="precomputed", max_iter=100_000)
-        powers = setting.choose(np.logspace(-2, 3, 6), np.logspace(-1, 3, 5))
-        grid = {"C": _listed(setting.unit / setting.scale(mode) * powers)}
-        if not setting.problem.is_classification:
-            grid["epsilon"] = _listed(setting.unit * np.array([0.03, 0.1, 0.3]))
+    def build(terms: Terms) -> GridSearchCV:
+        machine = terms.choose(SVC, SVR)(kernel="precomputed", max_iter=100_000)
+        powers = terms.choose(np.logspace(-2, 3, 6), np.logspace(-1, 3, 5))
+        grid = {"C": _listed(terms.unit / terms.scale(mode) * powers)}
+        if not terms.problem.is_classification:
+            grid["epsilon"] = _listed(terms.unit * np.array([0.03, 0.1, 0.3]))
         repair = () if mode == "raw" else (SpectrumTransformer(mode),)
-        return setting.search(_steps(setting, *repair, machine), grid)
+        return terms.search(_steps(terms, *repair, machine), grid)
 
     return build
 
 
-def _linear(setting: Setting) -> GridSearchCV:
-    linear = setting.choose(LogisticRegression(max_iter=2000), Ridge())
-    grid = setting.choose({"C": [0.001, *STEPS]}, {"alpha": [0.1, 1.0, 10.0, 100.0, 1000.0]})
-    return setting.search(_scaled(linear), grid)
+def _linear(terms: Terms) -> GridSearchCV:
+    linear = terms.choose(LogisticRegression(max_iter=2000), Ridge())
+    grid = terms.choose({"C": [0.001, *STEPS]}, {"alpha": [0.1, 1.0, 10.0, 100.0, 1000.0]})
+    return terms.search(_scaled(linear), grid)
 
 
-def _vector_machine(setting: Setting) -> GridSearchCV:
+def _vector_machine(terms: Terms) -> GridSearchCV:
     """Exact also for many items: machines on parts, or landmarks, of 16,000 do no better than one of 4000 that takes as
     long."""
-    machine = setting.choose(SVC(), SVR(epsilon=float(_round(0.03 * setting.unit)), max_iter=1_000_000))
+    machine = terms.choose(SVC(), SVR(epsilon=float(_round(0.03 * terms.unit)), max_iter=1_000_000))
     strengths, widths = np.array([0.1, 1.0, 10.0, 100.0, 1000.0]), np.array([0.03, 0.1, 0.3, 1.0, 3.0])
-    grid = {"C": _listed(setting.unit * strengths), "gamma": _listed(widths / setting.problem.n_features)}
-    return setting.search(_scaled(machine), grid)
+    grid = {"C": _listed(terms.unit * strengths), "gamma": _listed(widths / terms.problem.n_features)}
+    return terms.search(_scaled(machine), grid)
 
 
-def _kernel_ridge(kernel: str) -> Callable[[Setting], GridSearchCV]:
+def _kernel_ridge(kernel: str) -> Callable[[Terms], GridSearchCV]:
     """Kernel ridge, for many items on landmarks."""
 
-    def build(setting: Setting) -> GridSearchCV:
-        gammas = _listed(np.array([0.03, 0.1, 0.3, 1.0, 3.0]) / setting.problem.n_features)
+    def build(terms: Terms) -> GridSearchCV:
+        gammas = _listed(np.array([0.03, 0.1, 0.3, 1.0, 3.0]) / terms.problem.n_features)
         alphas = [1e-4, 1e-3, 1e-2, 0.1, 1.0]
-        if not setting.is_large:
-            return setting.search(_scaled(KernelRidge(kernel=kernel)), {"alpha": alphas, "gamma": gammas})
-        landmarks = Nystroem(kernel, n_components=setting.n_landmarks, random_state=setting.random_state)
-        search = setting.search(make_pipeline(StandardScaler(), landmarks, Ridge()), {"alpha": alphas})
+        if not terms.is_large:
+            return terms.search(_scaled(KernelRidge(kernel=kernel)), {"alpha": alphas, "gamma": gammas})
+        landmarks = Nystroem(kernel, n_components=terms.n_landmarks, random_state=terms.random_state)
+        search = terms.search(make_pipeline(StandardScaler(), landmarks, Ridge()), {"alpha": alphas})
         return search.set_params(param_grid={**search.param_grid, "nystroem__gamma": gammas})
 
     return build
 
 
-def _boosting(setting: Setting) -> GridSearchCV:
-    boosting = setting.choose(HistGradientBoostingClassifier, HistGradientBoostingRegressor)
+def _boosting(terms: Terms) -> GridSearchCV:
+    boosting = terms.choose(HistGradientBoostingClassifier, HistGradientBoostingRegressor)
     grid: dict[str, list] = {"learning_rate": [0.05, 0.15], "max_leaf_nodes": [4, 12, 31]}
-    if setting.is_large:
-        return setting.search(boosting(max_iter=500, early_stopping=True, random_state=setting.random_state), grid)
-    return setting.search(boosting(max_iter=150, random_state=setting.random_state), grid)
+    if terms.is_large:
+        return terms.search(boosting(max_iter=500, early_stopping=True, random_state=terms.random_state), grid)
+    return terms.search(boosting(max_iter=150, random_state=terms.random_state), grid)
 
 
-def _features(setting: Setting) -> GridSearchCV:
+def _features(terms: Terms) -> GridSearchCV:
     """A linear model on the similarities, or distances, to the training items, or to landmarks among many."""
-    linear = setting.choose(LogisticRegression(max_iter=1000), Ridge())
-    grid = setting.choose({"C": [1e-4, 1e-3, 0.01, 0.1, 1.0]}, {"alpha": [1.0, 10.0, 100.0, 1e3, 1e4]})
+    linear = terms.choose(LogisticRegression(max_iter=1000), Ridge())
+    grid = terms.choose({"C": [1e-4, 1e-3, 0.01, 0.1, 1.0]}, {"alpha": [1.0, 10.0, 100.0, 1e3, 1e4]})
     landmarks: dict[str, Any] = (
-        {"n_landmarks": setting.n_landmarks, "random_state": setting.random_state} if setting.is_large else {}
+        {"n_landmarks": terms.n_landmarks, "random_state": terms.random_state} if terms.is_large else {}
     )
-    return setting.search(make_pipeline(SimilarityFeatures("precomputed", **landmarks), StandardScaler(), linear), grid)
+    return terms.search(make_pipeline(SimilarityFeatures("precomputed", **landmarks), StandardScaler(), linear), grid)
 
 
-def _krein_ridge(setting: Setting) -> BaseEstimator:
-    ridge = setting.choose(KreinRidgeClassifier, KreinRidge)
-    return _steps(setting, ridge("precomputed", **setting.landmarks))
+def _krein_ridge(terms: Terms) -> BaseEstimator:
+    ridge = terms.choose(KreinRidgeClassifier, KreinRidge)
+    return _steps(terms, ridge("precomputed", **terms.landmarks))
 
 
-def _krein_machine(setting: Setting) -> GridSearchCV:
-    unit = setting.unit / setting.scale("flip")
-    if setting.problem.is_classification:
+def _krein_machine(terms: Terms) -> GridSearchCV:
+    unit = terms.unit / terms.scale("flip")
+    if terms.problem.is_classification:
         machine, powers = KreinSVC("precomputed", max_iter=100_000), np.logspace(-1, 2, 4)
     else:
-        machine = KreinSVR("precomputed", epsilon=float(_round(0.05 * setting.unit)), max_iter=100_000)
+        machine = KreinSVR("precomputed", epsilon=float(_round(0.05 * terms.unit)), max_iter=100_000)
         powers = np.logspace(-1, 3, 5)
-    return setting.search(_steps(setting, machine), {"C": _listed(unit * powers), "negative_penalty": [1.0, 10.0]})
+    return terms.search(_steps(terms, machine), {"C": _listed(unit * powers), "negative_penalty": [1.0, 10.0]})
 
 
-def _stack(setting: Setting) -> BaseEstimator:
-    kind = setting.problem.kind if setting.problem.small_is_like else "similarity"
-    stack = setting.choose(SimilarityClassifierCV, SimilarityRegressorCV)
-    return stack("precomputed", input=kind, **setting.landmarks)
+def _stack(terms: Terms) -> BaseEstimator:
+    kind = terms.problem.kind if terms.problem.small_is_like else "similarity"
+    stack = terms.choose(SimilarityClassifierCV, SimilarityRegressorCV)
+    return stack("precomputed", input=kind, **terms.landmarks)
 
 
-def _directed_ridge(setting: Setting) -> BaseEstimator:
-    kind = setting.problem.kind if setting.problem.small_is_like else "similarity"
-    return setting.choose(AsymmetricRidgeClassifier, AsymmetricRidge)("precomputed", input=kind, side="left")
+def _directed_ridge(terms: Terms) -> BaseEstimator:
+    kind = terms.problem.kind if terms.problem.small_is_like else "similarity"
+    return terms.choose(AsymmetricRidgeClassifier, AsymmetricRidge)("precomputed", input=kind, side="left")
 
 
-def _learned_kernel(setting: Setting) -> Pipeline:
+def _learned_kernel(terms: Terms) -> Pipeline:
     """A learned kernel; for many items learned from a thousand, chosen on two folds."""
-    few: dict[str, Any] = {"max_samples": PART_ITEMS, "n_components": 300, "cv": 2} if setting.is_large else {}
-    return _scaled(setting.choose(HyperClassifier, HyperRegressor)(random_state=setting.random_state, **few))
+    few: dict[str, Any] = {"max_samples": PART_ITEMS, "n_components": 300, "cv": 2} if terms.is_large else {}
+    return _scaled(terms.choose(HyperClassifier, HyperRegressor)(random_state=terms.random_state, **few))
 
 
-def _indefinite_ridge(setting: Setting) -> GridSearchCV:
+def _indefinite_ridge(terms: Terms) -> GridSearchCV:
     """Krein ridge with a truncated distance: an indefinite kernel that is linear in pieces."""
-    widths = np.array([0.3, 0.7, 1.5]) * setting.problem.n_features
-    ridge = setting.choose(KreinRidgeClassifier, KreinRidge)(**setting.landmarks)
-    return setting.search(_scaled(ridge), {"kernel": [TL1(width) for width in _listed(widths)]})
+    widths = np.array([0.3, 0.7, 1.5]) * terms.problem.n_features
+    ridge = terms.choose(KreinRidgeClassifier, KreinRidge)(**terms.landmarks)
+    return terms.search(_scaled(ridge), {"kernel": [TL1(width) for width in _listed(widths)]})
 
 
-def _gaussian_ridge(setting: Setting) -> GridSearchCV:
-    widths = np.array([0.4, 1.0, 2.5] if setting.is_large else [0.4, 0.7, 1.3, 2.2, 4.0])
-    kernels = [Gaussian(width) for width in _listed(widths * np.sqrt(setting.problem.n_features))]
-    return setting.search(_scaled(KreinRidgeClassifier(**setting.landmarks)), {"kernel": kernels})
+def _gaussian_ridge(terms: Terms) -> GridSearchCV:
+    widths = np.array([0.4, 1.0, 2.5] if terms.is_large else [0.4, 0.7, 1.3, 2.2, 4.0])
+    kernels = [Gaussian(width) for width in _listed(widths * np.sqrt(terms.problem.n_features))]
+    return terms.search(_scaled(KreinRidgeClassifier(**terms.landmarks)), {"kernel": kernels})
 
 
-def _local(setting: Setting) -> Pipeline:
+def _local(terms: Terms) -> Pipeline:
     """LAB; for many items with fewer support points, whose bandwidths are learned on blocks of the rows."""
-    few: dict[str, Any] = {"n_support": 50, "max_rows": LARGE, "max_iter": 50} if setting.is_large else {}
-    return _scaled(setting.choose(LABClassifier, LABRegressor)(random_state=setting.random_state, **few))
+    few: dict[str, Any] = {"n_support": 50, "max_rows": LARGE, "max_iter": 50} if terms.is_large else {}
+    return _scaled(terms.choose(LABClassifier, LABRegressor)(random_state=terms.random_state, **few))
 
 
-def _adapted(setting: Setting) -> GridSearchCV:
+def _adapted(terms: Terms) -> GridSearchCV:
     """DANK; for many items on parts of a thousand, whose width is chosen on one half of the items."""
-    if setting.problem.is_classification:
-        machine = DANKClassifier(random_state=setting.random_state)
+    if terms.problem.is_classification:
+        machine = DANKClassifier(random_state=terms.random_state)
     else:
-        machine = DANKRegressor(epsilon=float(_round(0.1 * setting.unit)), random_state=setting.random_state)
-    if not setting.is_large:
-        grid = {"C": _listed(setting.unit * np.array([1.0, 10.0, 100.0])), "adaptivity": [0.1, 0.5]}
-        return setting.search(_scaled(machine), grid)
-    machine.set_params(C=float(_round(10.0 * setting.unit)), n_parts=setting.n_parts)
-    widths = np.array([0.15, 0.4, 1.0]) * np.sqrt(setting.problem.n_features)
-    search = setting.search(_scaled(machine), {"kernel": [Gaussian(width) for width in _listed(widths)]})
-    return search.set_params(cv=setting.hold_out(setting.n_items // 2))
+        machine = DANKRegressor(epsilon=float(_round(0.1 * terms.unit)), random_state=terms.random_state)
+    if not terms.is_large:
+        grid = {"C": _listed(terms.unit * np.array([1.0, 10.0, 100.0])), "adaptivity": [0.1, 0.5]}
+        return terms.search(_scaled(machine), grid)
+    machine.set_params(C=float(_round(10.0 * terms.unit)), n_parts=terms.n_parts)
+    widths = np.array([0.15, 0.4, 1.0]) * np.sqrt(terms.problem.n_features)
+    search = terms.search(_scaled(machine), {"kernel": [Gaussian(width) for width in _listed(widths)]})
+    return search.set_params(cv=terms.hold_out(terms.n_items // 2))
 
 
 #: Every competitor, cheap ones first: with a short budget the last ones have their turn last.
@@ -460,7 +460,7 @@ def own_learner(problem: Problem, name: str, estimator: BaseEstimator) -> Learne
     if not (hasattr(estimator, "fit") and hasattr(estimator, "predict") and hasattr(estimator, "get_params")):
         raise ValueError(f"The learner {name!r} is {estimator!r}; it must be an estimator with fit and predict.")
     kind = "matrix" if problem.is_matrix else "table"
-    return Learner(name, name, "yours", lambda setting: clone(estimator), kind, takes="given", complexity=2)
+    return Learner(name, name, "yours", lambda terms: clone(estimator), kind, takes="given", complexity=2)
 
 
 def count_settings(estimator: BaseEstimator) -> int:

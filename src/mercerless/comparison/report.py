@@ -63,7 +63,7 @@ def render(comparison: "Comparison", command: str | None = None) -> str:
         render_items(comparison),
         _recommended(comparison),
         _plot(comparison),
-        "" if comparison.setting.spectrum is None else _spectrum(comparison, comparison.setting.spectrum),
+        "" if comparison.terms.spectrum is None else _spectrum(comparison, comparison.terms.spectrum),
         _curves(comparison),
         _table(comparison),
         _not_compared(comparison),

@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator
 from mercerless._files import write_text
 from mercerless._optional import import_optional
 from mercerless.comparison.code import code_for, describe
-from mercerless.comparison.learners import Learner, Setting, Wanted, count_settings, select_learners
+from mercerless.comparison.learners import Learner, Terms, Wanted, count_settings, select_learners
 from mercerless.comparison.negative import NegativePart, negative_sentences
 from mercerless.comparison.problem import Problem, listed, make_problem
 from mercerless.comparison.records import Record, Store
@@ -167,17 +167,15 @@ def compare_problem(
     chosen, parts = select_learners(problem, learners)
     progress = progress or (lambda text, done, total: None)
     progress("spectrum" if problem.is_matrix else "starting", 0, 1)
-    setting = Setting(problem, metric, random_state)
-    mute = _without_probabilities(chosen, setting)
+    terms = Terms(problem, metric, random_state)
+    mute = _without_probabilities(chosen, terms)
     scored = [learner for learner in chosen if learner.name not in mute]
     store = Store(_work_folder(problem, metric, scored, random_state), resume)
     if resume:
         progress(f"resumed with {len(store.records)} finished fits", 0, 1)
-    run = Run(setting, scored, seconds, repeats, n_jobs, curves, store, progress, parts, started=started).go()
+    run = Run(terms, scored, seconds, repeats, n_jobs, curves, store, progress, parts, started=started).go()
     records, reasons = list(run.store.records.values()), {**run.reasons(), **mute}
-    comparison = Comparison(
-        setting, chosen, records, run.negative, reasons, run.failed, run.interrupted, budget=seconds
-    )
+    comparison = Comparison(terms, chosen, records, run.negative, reasons, run.failed, run.interrupted, budget=seconds)
     comparison.check_comparable()
     if not run.interrupted:
         run.store.clear()
@@ -195,18 +193,18 @@ def _check_numbers(repeats: int | None, n_jobs: int | None, random_state: int) -
         raise ValueError(f"random_state={random_state} must be between 0 and 2**32 - 1.")
 
 
-def _without_probabilities(learners: list[Learner], setting: Setting) -> dict[str, str]:
+def _without_probabilities(learners: list[Learner], terms: Terms) -> dict[str, str]:
     """Learners that cannot be scored because the metric needs probabilities, with the reason."""
-    if not needs_probabilities(setting.scoring):
+    if not needs_probabilities(terms.scoring):
         return {}
-    mute = [learner.name for learner in learners if not hasattr(learner.build(setting), "predict_proba")]
+    mute = [learner.name for learner in learners if not hasattr(learner.build(terms), "predict_proba")]
     if len(mute) == len(learners):
         do = "does" if len(mute) == 1 else "do"
         raise ValueError(
-            f"metric={setting.scoring!r} scores probabilities, which {listed(mute)} {do} not give; use another metric, "
+            f"metric={terms.scoring!r} scores probabilities, which {listed(mute)} {do} not give; use another metric, "
             "or other learners."
         )
-    return dict.fromkeys(mute, f"it gives no probabilities, which {setting.scoring} scores")
+    return dict.fromkeys(mute, f"it gives no probabilities, which {terms.scoring} scores")
 
 
 def _work_folder(problem: Problem, metric: str, learners: list[Learner], random_state: int) -> Path:
@@ -224,7 +222,7 @@ class Comparison:
 
     Parameters
     ----------
-    setting : Setting
+    terms : Terms
         The data and what was found out about it, the score that counts, the spectrum, and the seed.
     learners : list of Learner
         What was to be run.
@@ -250,7 +248,7 @@ class Comparison:
     compare : Makes it.
     """
 
-    setting: Setting
+    terms: Terms
     learners: list[Learner]
     records: list[Record]
     negative: NegativePart | None = None
@@ -264,17 +262,17 @@ class Comparison:
     @property
     def problem(self) -> Problem:
         """The data, and what was found out about it."""
-        return self.setting.problem
+        return self.terms.problem
 
     @property
     def metric(self) -> str:
         """The score that counts."""
-        return self.setting.scoring
+        return self.terms.scoring
 
     @property
     def random_state(self) -> int:
         """Seed of the splits and of the learners."""
-        return self.setting.random_state
+        return self.terms.random_state
 
     # ------------------------------------------------------------------------------------------ scores and order
 
@@ -322,14 +320,14 @@ class Comparison:
         return sorted(set.intersection(*common)) if common else []
 
     @cached_property
-    def _results(self) -> Records:
+    def results(self) -> Records:
         """The records of single learners and, for tables, of the vote of the three best."""
         return {**self._single, **vote_records(self.problem, self._single, self.splits, self.metric)}
 
     @cached_property
     def members(self) -> list[str]:
         """The learners that vote, the best first; none where there is no vote."""
-        return best_three(self._single, self.splits, self.metric) if VOTE in self._results else []
+        return best_three(self._single, self.splits, self.metric) if VOTE in self.results else []
 
     def learner(self, name: str | None = None) -> Learner:
         """The recommended, or a named, learner.
@@ -369,16 +367,16 @@ class Comparison:
         """Names of the compared learners, the best mean first; of equal ones the sound, simple and cheap first."""
 
         def key(name: str) -> tuple:
-            records = [self._results[name][split] for split in self.splits]
+            records = [self.results[name][split] for split in self.splits]
             cost = float(np.median([record.fit_time for record in records]))
             unsound = not self._is_sound(name)
             return -round(float(np.mean(self._scores(name))), 12), unsound, self.learner(name).complexity, cost
 
-        return sorted(self._results, key=key)
+        return sorted(self.results, key=key)
 
     def _is_sound(self, name: str) -> bool:
         """Whether a learner solves a problem that it is made for: a plain SVM on an indefinite matrix does not."""
-        return not (self.learner(name).family == "raw" and self.setting.is_indefinite)
+        return not (self.learner(name).family == "raw" and self.terms.is_indefinite)
 
     @cached_property
     def names(self) -> list[str]:
@@ -404,7 +402,7 @@ class Comparison:
         return ranked[top] if wins or behind else VOTE
 
     def _scores(self, name: str, metric: str | None = None) -> list[float]:
-        records = self._results[name]
+        records = self.results[name]
         return [records[split].scores.get(metric or self.metric, np.nan) for split in self.splits]
 
     @cached_property
@@ -419,8 +417,8 @@ class Comparison:
 
     def _split(self, names: list[str], repeat: int, fold: int) -> Split:
         """What the learners did on one split."""
-        test, problem = self._tests[repeat, fold], self.problem
-        records = [self._results[name][repeat, fold] for name in names]
+        test, problem = self.test_rows[repeat, fold], self.problem
+        records = [self.results[name][repeat, fold] for name in names]
         added = np.column_stack([contributions(self.metric, record.target, record.predicted) for record in records])
         if problem.groups is not None:
             return Split(repeat, self._groups[test], np.zeros(len(test)), added)
@@ -428,7 +426,7 @@ class Comparison:
         return Split(repeat, test, strata, added)
 
     @cached_property
-    def _tests(self) -> dict[tuple[int, int], NDArray]:
+    def test_rows(self) -> dict[tuple[int, int], NDArray]:
         """The test items of every split."""
         return {split: make_split(self.problem, *split, self.random_state)[1] for split in self.splits}
 
@@ -469,7 +467,7 @@ class Comparison:
         return [self._row(i, name) for i, name in enumerate(self.names)]
 
     def _row(self, i: int, name: str) -> dict[str, Any]:
-        differences, records = self.differences, [self._results[name][split] for split in self.splits]
+        differences, records = self.differences, [self.results[name][split] for split in self.splits]
         low, high = differences.interval(i, 0)
         learner = self.learner(name)
         row = {
@@ -584,7 +582,7 @@ class Comparison:
     @property
     def spectrum(self) -> Indefiniteness | None:
         """How indefinite the similarities are; None for tables."""
-        return None if self.setting.spectrum is None else self.setting.spectrum.indefiniteness
+        return None if self.terms.spectrum is None else self.terms.spectrum.indefiniteness
 
     @cached_property
     def _curve_points(self) -> dict[str, dict[float, dict[int, Record]]]:
@@ -631,7 +629,7 @@ class Comparison:
         BaseEstimator
             The estimator.
         """
-        return self.learner(name).build(self.setting)
+        return self.learner(name).build(self.terms)
 
     def code(self, name: str | None = None) -> str:
         """The recommended, or a named, estimator as code to copy.
@@ -647,7 +645,7 @@ class Comparison:
             A program that loads the data, fits and predicts.
         """
         learner = self.learner(name)
-        return code_for(self.problem, learner, learner.build(self.setting))
+        return code_for(self.problem, learner, learner.build(self.terms))
 
     @property
     def n_repeats(self) -> int:
@@ -671,7 +669,7 @@ class Comparison:
             if name not in yours:
                 wanted.append(repr(text))
                 continue
-            estimator = describe(yours[name].make(self.setting))
+            estimator = describe(yours[name].make(self.terms))
             if "<" in estimator:  # a function or an object that no code makes
                 unsaid.append(f"  # {name.replace(' ', '_')}: {estimator}")
                 estimator = name.replace(" ", "_")

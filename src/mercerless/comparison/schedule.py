@@ -24,7 +24,7 @@ from sklearn.utils import check_random_state
 
 from mercerless.comparison.learners import (
     Learner,
-    Setting,
+    Terms,
     forget_decompositions,
     matrix_for,
     rows_for,
@@ -126,14 +126,14 @@ def possible_parts(problem: Problem) -> tuple[float, ...]:
 # --------------------------------------------------------------------------------------------------- one task
 
 
-def run_task(setting: Setting, learner: Learner, task: Task) -> Record:
+def run_task(terms: Terms, learner: Learner, task: Task) -> Record:
     """Fit one learner on one training set and score it; an error becomes part of the record."""
-    problem = setting.problem
-    train, X_train, X_test, y_test = _data(problem, learner, task, setting.random_state)
+    problem = terms.problem
+    train, X_train, X_test, y_test = _data(problem, learner, task, terms.random_state)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            estimator = share_decompositions(learner.build(setting.for_items(len(train))))
+            estimator = share_decompositions(learner.build(terms.for_items(len(train))))
             if problem.groups is not None:
                 keep_groups(estimator, inner_folds(problem, train))
             start = time.perf_counter()
@@ -141,7 +141,7 @@ def run_task(setting: Setting, learner: Learner, task: Task) -> Record:
             fitted = time.perf_counter()
             predicted = estimator.predict(X_test)
             done = time.perf_counter()
-            scores = score(problem, estimator, X_test, y_test, predicted, setting.scoring)
+            scores = score(problem, estimator, X_test, y_test, predicted, terms.scoring)
         except Exception as error:  # whatever one learner does must not lose the others
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             return Record(task, len(train), {}, error=": ".join([type(error).__name__, *lines[:1]]))
@@ -276,18 +276,18 @@ def _ranking_scores(estimator, X_test, y_test) -> dict[str, float]:
 # ------------------------------------------------------------------------------------------------- the schedule
 
 
-def run_batch(setting: Setting, work: list[tuple[Learner, Task]]) -> Iterator[Record]:
+def run_batch(terms: Terms, work: list[tuple[Learner, Task]]) -> Iterator[Record]:
     """Run tasks that share decompositions; what they shared is of no use to others and must not pile up in a worker."""
     try:
-        yield from (run_task(setting, learner, task) for learner, task in work)
+        yield from (run_task(terms, learner, task) for learner, task in work)
     finally:
         forget_decompositions()
 
 
-def judge(setting: Setting) -> Iterator[NegativePart]:
+def judge(terms: Terms) -> Iterator[NegativePart]:
     """Judge the negative part of the spectrum."""
-    problem = setting.problem
-    yield judge_negative_part(problem.similarities, problem.y, problem.is_classification, setting.random_state)
+    problem = terms.problem
+    yield judge_negative_part(problem.similarities, problem.y, problem.is_classification, terms.random_state)
 
 
 class Step(NamedTuple):
@@ -307,7 +307,7 @@ END = Step("end", -1, -1)
 class Run:
     """One run of a comparison: what is done, what it cost, what was left out."""
 
-    setting: Setting
+    terms: Terms
     learners: list[Learner]
     budget: float | None = None  # seconds
     repeats: int | None = None  # exactly so many, whatever they cost; None for as many as fit
@@ -320,7 +320,7 @@ class Run:
     started: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
-        self.problem = self.setting.problem
+        self.problem = self.terms.problem
         self.groups: dict[str, list[Learner]] = {}
         for learner in self.learners:
             own_part = learner.name in self.parts
@@ -355,7 +355,7 @@ class Run:
 
     def go(self) -> Self:
         """Run until everything is done, the budget is spent, or the user interrupts."""
-        workers = self.workers or make_workers(self.setting, self.n_jobs, can_stop=self.is_timed)
+        workers = self.workers or make_workers(self.terms, self.n_jobs, can_stop=self.is_timed)
         self.n_workers = workers.n_jobs
         try:
             self._loop(workers, self._timed_steps() if self.is_timed else self._all_steps())
@@ -379,7 +379,7 @@ class Run:
                 workers.start(self._job(step), self.running[step])
             if not workers.ready and (step := self._simple_step()) is not None:
                 job = self._job(step)
-                self._take(Finished(job, list(job.function(self.setting, *job.arguments))))
+                self._take(Finished(job, list(job.function(self.terms, *job.arguments))))
                 continue
             for finished in workers.wait(self.remaining):
                 self._take(finished)
@@ -482,7 +482,7 @@ class Run:
             *(Step(group, 0, 0, part) for group, part in curves),
             *repeats[0],
             *(Step(group, 0, -1, of[group][-1]) for group in self.groups if self.problem.y_test is not None),
-            *([JUDGE] if self.setting.is_indefinite else []),
+            *([JUDGE] if self.terms.is_indefinite else []),
             *(Step(group, 0, fold, part) for group, part in curves for fold in range(1, N_FOLDS)),
             *(step for repeat in repeats[1:] for step in repeat),
         ]
@@ -491,7 +491,7 @@ class Run:
 
     def _timed_steps(self) -> Iterator[Step | None]:
         """The step that is worth most now; None where a running one must be known first."""
-        judged = not self.setting.is_indefinite
+        judged = not self.terms.is_indefinite
         while True:
             if not judged and all(map(self._is_scored, self.groups)):
                 judged = True
@@ -633,7 +633,7 @@ class Run:
         sizes = sorted(size for size in known if size < part)
         if not sizes:
             return min(known.values())
-        growth = learner.growth if self.setting.is_large else 1.0
+        growth = learner.growth if self.terms.is_large else 1.0
         if len(sizes) > 1:
             small, large = sizes[-2:]
             growth = np.clip(np.log(known[large] / known[small]) / np.log(large / small), 0.1, 3.0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import VotingClassifier, VotingRegressor
 
-from mercerless.comparison.learners import Learner, Setting
+from mercerless.comparison.learners import Learner, Terms
 from mercerless.comparison.problem import Problem
 from mercerless.comparison.records import Record
 from mercerless.comparison.schedule import told_scores
@@ -82,9 +82,9 @@ def combine(predicted: NDArray, is_classification: bool) -> NDArray:
 def vote_learner(members: list[Learner]) -> Learner:
     """Return the vote of the members as a learner that can be built."""
 
-    def build(setting: Setting) -> BaseEstimator:
-        estimators = [(member.name, member.make(setting)) for member in members]
-        if setting.problem.is_classification:
+    def build(terms: Terms) -> BaseEstimator:
+        estimators = [(member.name, member.make(terms)) for member in members]
+        if terms.problem.is_classification:
             return VotingClassifier(estimators, weights=list(WEIGHTS))
         return VotingRegressor(estimators)
 

@@ -306,8 +306,8 @@ def recognized(kernel: Kernel, given: Any, items: Any) -> Kernel:
     """A plain function, taken for one of two items, as what it is: perhaps one of two lists."""
     if isinstance(given, (Kernel, str)) or not isinstance(kernel, PairFunction):
         return kernel
-    found = recognize(kernel.function, items)
-    return type(found)(**found.get_params(deep=False) | {"symmetric": kernel.symmetric})
+    candidate = recognize(kernel.function, items)
+    return type(candidate)(**candidate.get_params(deep=False) | {"symmetric": kernel.symmetric})
 
 
 def takes_objects(kernel: Any) -> bool:

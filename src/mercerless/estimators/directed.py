@@ -20,7 +20,7 @@ from mercerless.selection.similarity import Block
 from mercerless.spectra import as_similarities, check_kind, square_similarities, symmetrize
 
 
-class OneWay(NamedTuple):
+class DirectedOneWay(NamedTuple):
     """A stack for new items whose other direction is not given, on the distances between standardized rows."""
 
     stack: DirectedStack
@@ -34,10 +34,10 @@ class OneWay(NamedTuple):
         return self.stack(Block(K, np.zeros(len(K)), np.zeros(K.shape[1])), Rows(rows, None, self.decay))
 
 
-def _fit_one_way(fit: Callable, rows: Rows) -> OneWay:
+def _fit_one_way(fit: Callable, rows: Rows) -> DirectedOneWay:
     """For rows of one direction: the same stack, with the distances between them in place of the mean of both."""
     profiles = row_profiles(rows.out)
-    return OneWay(fit(profiles.similarities(), rows._replace(back=None)), rows.decay, profiles)
+    return DirectedOneWay(fit(profiles.similarities(), rows._replace(back=None)), rows.decay, profiles)
 
 
 class _Directed(KernelStack):

@@ -91,8 +91,8 @@ class _OfItems(Kernel):
         wanted[i, j] = wanted[j, i] = True
         some = items[used]
         sample = self._matrix(some, some, False, wanted, (used, used))
-        found = self._is_symmetric(items, pairs, sample[i, j], sample[j, i])
-        return type(self)(**self.get_params(deep=False) | {"symmetric": found})
+        symmetric = self._is_symmetric(items, pairs, sample[i, j], sample[j, i])
+        return type(self)(**self.get_params(deep=False) | {"symmetric": symmetric})
 
     def _refuse(self, items: NDArray) -> None:
         """Raise ValueError where the function cannot be that of a kernel of these items."""

@@ -124,18 +124,18 @@ def mix(
     target = (Y > 0.0).astype(float) if classify else Y
 
     def weigh(rows: Any) -> tuple[Weights, float | None, NDArray]:
-        found = stack_weights(predictions[:, rows], target[rows], weight[rows], pull, classify)
-        pooled = _pool(found.weights, predictions, 1.0 if classify else None)
+        solution = stack_weights(predictions[:, rows], target[rows], weight[rows], pull, classify)
+        pooled = _pool(solution.weights, predictions, 1.0 if classify else None)
         if not classify:
-            return found, None, pooled
+            return solution, None, pooled
         temperature = fit_temperature(pooled[rows], target[rows], weight[rows])
-        return found, temperature, _pool(found.weights, predictions, temperature)
+        return solution, temperature, _pool(solution.weights, predictions, temperature)
 
-    found, temperature, averaged = weigh(slice(None))
+    solution, temperature, averaged = weigh(slice(None))
     for train, test in splits if len(splits) > 1 else ():
         averaged[test] = weigh(train)[2][test]
     scores: dict[str, dict[str, float]] = {}
-    shares = [*found.weights, float(found.weights.sum())]
+    shares = [*solution.weights, float(solution.weights.sum())]
     for name, values, share in zip([*names, "stack"], [*predictions, averaged], shares):
         if classify:
             right = np.maximum((values * target).sum(axis=1), np.finfo(float).tiny)
@@ -147,7 +147,7 @@ def mix(
         if not classify:
             scores[name]["r2"] = 1.0 - scores[name]["mse"]
         scores[name]["weight"] = float(share)
-    return Mixture(found.weights, temperature, scores, averaged, found.residual)
+    return Mixture(solution.weights, temperature, scores, averaged, solution.residual)
 
 
 def paired_z(losses: NDArray, others: NDArray, weight: NDArray | None = None) -> float:

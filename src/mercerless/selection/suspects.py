@@ -54,11 +54,11 @@ def suspect_labels(held: OutOfFold, classes: NDArray, rate: float = 0.05) -> Sus
     inside = np.searchsorted(shares, rate + 1e-12, side="right")
     threshold = float(values[inside - 1]) if inside else 0.0
     right, best = proba[rows, held.target], proba.argmax(axis=1)
-    found = np.flatnonzero((right <= threshold) & (best != held.target))
-    found = found[np.argsort(right[found], kind="stable")]
+    places = np.flatnonzero((right <= threshold) & (best != held.target))
+    places = places[np.argsort(right[places], kind="stable")]
     alarms = float(shares[inside - 1]) if inside else 0.0
     return Suspects(
-        held.rows[found], classes[held.target[found]], classes[best[found]], right[found], threshold, alarms
+        held.rows[places], classes[held.target[places]], classes[best[places]], right[places], threshold, alarms
     )
 
 
@@ -80,9 +80,9 @@ def suspect_numbers(held: OutOfFold, most: float = 5.0) -> OddNumbers:
     center = np.median(errors)
     spread = 1.4826 * np.median(np.abs(errors - center))
     size = np.abs(errors - center) / (spread if spread > 0.0 else np.inf)
-    found = np.flatnonzero(size > most)
-    found = found[np.argsort(-size[found], kind="stable")]
-    return OddNumbers(held.rows[found], held.target[found], held.prediction[found], size[found])
+    places = np.flatnonzero(size > most)
+    places = places[np.argsort(-size[places], kind="stable")]
+    return OddNumbers(held.rows[places], held.target[places], held.prediction[places], size[places])
 
 
 def disagreeing_copies(copies: NDArray, labels: NDArray) -> list[NDArray]:
@@ -140,5 +140,5 @@ def worst_triangles(D: NDArray, k: int = 5) -> list[OddPair]:
         excess[i] = D[i] - ways[through[i], np.arange(n)]
     excess = np.triu(excess, 1)
     pairs = zip(*np.unravel_index(np.argsort(-excess, axis=None, kind="stable")[:k], (n, n)))
-    found = [OddPair(int(i), int(j), float(excess[i, j]) / largest, int(through[i, j])) for i, j in pairs]
-    return [pair for pair in found if pair.amount > 1e-8]
+    odd = [OddPair(int(i), int(j), float(excess[i, j]) / largest, int(through[i, j])) for i, j in pairs]
+    return [pair for pair in odd if pair.amount > 1e-8]
