@@ -21,7 +21,15 @@ from mercerless._validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.estimators.base import KernelPredictor, check_reverse, class_scores, matrix_name, used_items, used_rows
+from mercerless.estimators.base import (
+    KernelPredictor,
+    check_reverse,
+    class_scores,
+    matrix_name,
+    signed_targets,
+    used_items,
+    used_rows,
+)
 from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.kernels import Precomputed
@@ -367,23 +375,16 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
-        if len(classes) == 2:
-            Y = np.where(labels == 1, 1.0, -1.0)[:, None]
-        else:
-            Y = (labels[:, None] == np.arange(len(classes))).astype(float)
+        two = len(classes) == 2
+        Y = signed_targets(labels, 2) if two else (labels[:, None] == np.arange(len(classes))).astype(float)
         attributes = self._fit(X, Y, weight)
         used = used_rows(weight, len(Y))
-        left_out = [
-            class_scores(scores) for scores in (attributes["out_of_fold_"].prediction, attributes["one_way_"][2])
-        ]
-        calibrations = [
-            calibrate_scores(scores, labels[used], None if weight is None else weight[used]) for scores in left_out
-        ]
+        labels, weight = labels[used], None if weight is None else weight[used]
+        left_out = [class_scores(attributes["out_of_fold_"].prediction), class_scores(attributes["one_way_"][2])]
+        calibrations = [calibrate_scores(scores, labels, weight) for scores in left_out]
+        crossed = [cross_calibrate(scores, labels, weight) for scores in left_out]
         attributes |= dict(zip(("calibration_", "one_way_calibration_"), calibrations))
-        crossed = [
-            cross_calibrate(scores, labels[used], None if weight is None else weight[used]) for scores in left_out
-        ]
-        attributes["out_of_fold_"] = OutOfFold(used, crossed[0], labels[used])
+        attributes["out_of_fold_"] = OutOfFold(used, crossed[0], labels)
         attributes["one_way_"] = (*attributes["one_way_"][:2], crossed[1])
         self._set_fitted(**attributes, classes_=classes)
 

@@ -127,49 +127,25 @@ class DirectedClassifierCV(StackClassifier, _Directed):
     input : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
         What the matrix holds. ``"auto"`` asks `mercerless.spectra.matrix_kind`. Where a learner needs affinities,
         distances d become ``exp(-d / median)``.
-    cv : int, cross-validation splitter or iterable of splits, default=5
-        Folds for scores, calibration and weights, as for `SimilarityClassifierCV`.
-    n_jobs : int or None, default=None
-        Folds fitted at the same time, by `joblib`.
-    random_state : int, RandomState or None, default=None
-        Seed of the folds.
+    cv, n_jobs, random_state : object
+        As for `SimilarityClassifierCV`.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The class labels.
     members_ : tuple of Setting
         The learners with a weight above 0.
-    weights_ : ndarray of shape (n_members,)
-        Their weights, of sum 1.
-    family_scores_ : dict of str to dict
-        For every family the out-of-fold ``"accuracy"`` and ``"log_loss"`` of its setting of least log-loss, and the
-        sum of its ``"weight"``. The key ``"stack"`` holds the average itself.
-    out_of_fold_ : OutOfFold
-        The average's probabilities for the training items of positive weight, none used for its own learners; `rows`,
-        `prediction` and `target` (the number of the class).
     asymmetry_ : float
         The largest difference between the two directions, relative to the largest entry.
-    input_ : str
-        What the matrix was taken for.
     decay_ : tuple of float or None
         Offset and unit of ``exp(-(d - offset) / unit)`` for distances and dissimilarities.
-    diagonal_ : float or None
-        The training items' own similarity if it is the same for all, else None.
-    certificate_ : float
-        The largest relative violation of the optimality conditions of calibration and weights.
-    kernel_ : Kernel
-        The resolved kernel.
-    X_fit_ : array-like or None
-        The training items; None for precomputed input.
     stack_ : DirectedStack
         The fitted learners.
     one_way_ : tuple or None
         For a precomputed directed matrix: the stack for new items whose other direction is not given.
-    used_ : ndarray or slice
-        Which training items have a weight above 0.
-    n_features_in_ : int
-        The number of features, or of training items for precomputed similarities.
+    classes_, weights_, family_scores_, out_of_fold_, input_, diagonal_, certificate_ : object
+        As for `SimilarityClassifierCV`.
+    kernel_, X_fit_, used_, n_features_in_ : object
+        As for `SimilarityClassifierCV`.
 
     See Also
     --------
@@ -210,18 +186,8 @@ class DirectedRegressorCV(StackRegressor, _Directed):
     ----------
     members_, weights_, stack_, one_way_, kernel_, X_fit_, input_, decay_, diagonal_, asymmetry_, used_, n_features_in_
         As for `DirectedClassifierCV`.
-    family_scores_ : dict of str to dict
-        For every family the out-of-fold ``"r2"`` and ``"mse"`` (relative to the variance of each target) of its best
-        setting, and the sum of its ``"weight"``. The key ``"stack"`` holds the average itself.
-    out_of_fold_ : OutOfFold
-        The average's predictions for the training items of positive weight, none used for its own learners; `rows`,
-        `prediction` and `target`.
-    mean_, scale_ : ndarray of shape (n_targets,)
-        Mean and standard deviation of the targets.
-    n_fenced_ : int
-        How many training targets were cut because they are extreme; 0 where the given ones were used.
-    certificate_ : float
-        The relative violation of the optimality conditions of the weights.
+    family_scores_, out_of_fold_, mean_, scale_, n_fenced_, certificate_ : object
+        As for `SimilarityRegressorCV`.
 
     See Also
     --------
