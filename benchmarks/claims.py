@@ -46,6 +46,7 @@ CLAIMS = (
     paper("krein", "table1", "treatments of an indefinite matrix", data=False, **FULL),
     paper("krein", "table3", "kernels tuned by the validation gradient", **FULL),
     paper("krein", "figures", "eigenvalues and learning rates", **FULL),
+    paper("krein", "rates", "what gives the paper's learning rates", **FULL),
     paper("hyper", "table1", "a known kernel, learned from its matrix", **FULL),
     paper("hyper", "table2", "a kernel learned from labels", reduced=("--splits", "1"), **FULL),
     paper("hyper", "table3", "kernels learned on large sets", reduced=("--sets", "ijcnn1"), **FULL),
@@ -68,6 +69,7 @@ CLAIMS = (
     paper("lab", "training", "more training rows", **FULL),
     paper("lab", "schedule", "the paper's Adam schedule", **FULL),
     paper("lab", "mnist", "60,000 digits", **FULL),
+    Claim("papers", "rivals", "", "rivals of the local bandwidths", "rivals", (), ("--sets", "yacht")),
     Claim(
         "papers", "lab_tables", "run", "tables of all sizes against tuned boosting", "lab_tables", ("run",),
         ("--rows", "500", "--candidates", "5"),
@@ -82,6 +84,7 @@ CLAIMS = (
     Claim("papers", "similarity_few", "", "comparisons with landmarks only", "similarity_few", (), ("--splits", "1")),
     Claim("papers", "similarity_several", "", "several similarities", "similarity_several", (), ("--splits", "1")),
     Claim("papers", "directed", "", "both directions of a similarity", "directed", (), ("--splits", "1"), data=False),
+    Claim("papers", "peers", "", "peers side by side, by need", "peers", data=False),
     Claim(
         "papers", "compare", "", "is what compare recommends good on fresh items?", "compare_fresh", (),
         ("--sets", "heart", "yacht", "--repeats", "1", "--splits", "2"),

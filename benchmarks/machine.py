@@ -10,7 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = (
     "mercerless", "numpy", "scipy", "scikit-learn", "threadpoolctl", "pandas", "dask", "lightgbm", "xgboost",
-    "catboost", "xrfm", "cvxopt", "mapie", "cleanlab", "torch",
+    "catboost", "xrfm", "aeon", "tslearn", "grakel", "himalaya", "MKLpy", "cvxopt", "mapie", "cleanlab", "torch",
 )  # fmt: skip
 
 

@@ -114,7 +114,8 @@ class Evidence:
             target = self.folder / source.relative_to(HERE)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
-        (self.folder / "logs").mkdir(exist_ok=True)
+        for name in ("papers/results", "speed/results", "logs"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
         (self.folder / "machine.json").write_text(json.dumps(self.machine, indent=1) + "\n")
 
     def measure(self, claim, limit):

@@ -106,6 +106,23 @@ def krein_rates():
     return markdown(["kernel and penalty, alpha = 1/n", "observed exponent", "paper"], lines)
 
 
+DRAWN, OTHERS = ("delta-gauss", "log"), "the same, others to test"
+
+
+def krein_settings():
+    rows = results("papers/krein_rates").set_index(["features", "sample", "penalty", "kernel"]).exponent
+    lines = []
+    for sample in dict.fromkeys(rows.index.get_level_values(1)):
+        for penalty in ("indefinite", "nonnegative"):
+            pairs = []
+            for features in ("unit", "raw", "standard", "onehot"):
+                found = (rows[features, sample, penalty, kernel] for kernel in DRAWN)
+                pairs.append(", ".join(f"{v:.2f}" for v in found))
+            lines.append([sample, penalty, *pairs])
+    encodings = ["scaled to [0, 1]", "raw", "standardized", "one-hot"]
+    return markdown(["training rows", "penalty", *(f"{name}: delta-gauss, log" for name in encodings)], lines)
+
+
 def krein_landmarks():
     rows = results("speed/krein").set_index("measure").value
     many = sorted({int(m[1]) for name in rows.index if (m := re.search(r", (\d+) landmarks", name))})
@@ -122,11 +139,15 @@ def krein_figures():
     speed = results("speed/krein").set_index("measure").value
     rows = results("papers/krein_table3")
     theirs = paper("krein").query("table == '3'").set_index(["row", "column"])
-    raw = results("papers/krein_figures_raw")
     deviation = np.array([theirs.deviation.get(key, np.nan) for key in zip(rows["set"], rows.kernel)])
+    settings = results("papers/krein_rates").set_index(["features", "sample", "penalty", "kernel"]).exponent
+    noisy = settings.xs("122 rows with noise", level="sample")
     above = rows[rows.error > rows.paper + deviation]["set"].value_counts()
     return {
         "krein_cells_above": " and ".join(f"{name} ({count})" for name, count in above.items()),
+        "krein_rate_noisy": f"{noisy[:, :, 'delta-gauss'].max():.2f}",
+        "krein_rate_pair": ", ".join(f"{settings['unit', OTHERS, 'nonnegative', k]:.2f}" for k in DRAWN),
+        "krein_rate_standard": ", ".join(f"{settings['standard', OTHERS, 'indefinite', k]:.2f}" for k in DRAWN),
         "krein_settings": f"{speed['510 settings / one eigh per fold']:.2f}",
         "krein_search": f"{speed['GridSearchCV(KernelRidge), 510 settings / one eigh per fold']:.0f}",
         "krein_gradient": f"{speed['gradient, no constraint / eigh']:.2f}",
@@ -134,7 +155,6 @@ def krein_figures():
         "krein_cells": f"{len(rows)}",
         "krein_cells_within": f"{np.sum(rows.error <= rows.paper + deviation)}",
         "krein_cells_below": f"{np.sum(rows.error <= rows.paper)}",
-        "krein_rate_raw": f"{cell(raw, 'largest | exponent', kernel='delta-gauss ||f||^2'):.2f}",
         "krein_eta": f"{cell(results('papers/krein_figures'), 'eta2', part='figure 1', kernel='delta-gauss'):.2f}",
     }
 
@@ -311,23 +331,40 @@ def dank_figures():
 def hyper_table1():
     lines = []
     for row in results("papers/hyper_table1").itertuples():
-        known = row.method == "known"
+        known, once = row.method == "known", " (one split)" if row.splits == 1 else ""
         errors = ["", ""] if known else [f"{row.root_error:.3f}", number(row.paper_rmse, 3)]
         lines.append(
-            [row.kernel, row.data, row.method, *errors, f"{row.accuracy_test:.1f}", number(row.paper_accuracy, 1)]
+            [
+                row.kernel,
+                row.data + once,
+                row.method,
+                *errors,
+                f"{row.accuracy_test:.1f}",
+                number(row.paper_accuracy, 1),
+            ]
         )
     return markdown(["kernel", "data", "method", "error", "paper", "accuracy", "paper"], lines)
 
 
 def hyper_table2():
     rows = results("papers/hyper_table2").set_index(["data", "method"])
-    methods = ["SVM-CV", "alignment", "uniform", "ridge-gaussian", "svr-gaussian", "ridge-wishart", "svr-wishart"]
+    methods = [
+        "SVM-CV",
+        "alignment",
+        "uniform",
+        "MIKL",
+        "ridge-gaussian",
+        "svr-gaussian",
+        "ridge-wishart",
+        "svr-wishart",
+    ]
     methods.append("ridge-gaussian-krein")
     first = ["fertility", "australian", "wine", "sonar", "heart"]
     lines = []
     for name in [*first, *sorted(set(rows.index.get_level_values(0)) - set(first))]:
         cells = [rows.loc[(name, m)] if (name, m) in rows.index else None for m in methods]
-        lines.append([name, *("" if c is None else beside(c.accuracy, c.paper) for c in cells)])
+        once = " (one split)" if rows.loc[name].splits.max() == 1 else ""
+        lines.append([name + once, *("" if c is None else beside(c.accuracy, c.paper) for c in cells)])
     return markdown(["data", *methods], lines)
 
 
@@ -636,6 +673,19 @@ def lab_figures():
     return numbers
 
 
+def lab_rivals():
+    rows = results("papers/rivals").set_index(["set", "method"])
+    lines = []
+    for method in dict.fromkeys(rows.index.get_level_values(1)):
+        cells = []
+        for name in dict.fromkeys(rows.index.get_level_values(0)):
+            r = rows.loc[(name, method)]
+            cells += [f"{short(r.r2, 4)} ({short(r.paper, 4)})", f"{r.cpu_seconds:.1f}"]
+        lines.append([method, *cells])
+    sets = [w for name in dict.fromkeys(rows.index.get_level_values(0)) for w in (name, f"{name}: CPU seconds")]
+    return markdown(["rival: R2 (paper)", *sets], lines)
+
+
 TABLES_OF = {"lab": "LAB", "lightgbm": "LightGBM", "catboost": "CatBoost"}
 
 
@@ -912,6 +962,54 @@ def see_figures():
     )
 
 
+# ---------------------------------------------------------------------------------------------------- peers
+PEERS = {
+    "mercerless": "**mercerless**",
+    "krein svm": "Krein SVM (KreinAMP's method), `KreinSVC`",
+    "svc clipped": "scikit-learn, SVC on the clipped spectrum",
+    "neighbors": "scikit-learn, nearest neighbors",
+    "tfidf": "scikit-learn, letter n-grams and a linear model",
+    "aeon": "aeon, MiniRocket",
+    "tslearn": "tslearn, nearest neighbor under time warping",
+    "boosting": "scikit-learn, gradient boosting",
+    "lightgbm": "LightGBM",
+    "catboost": "CatBoost",
+    "xrfm": "xrfm",
+    "himalaya": "himalaya, kernel ridge",
+    "mklpy": "MKLpy, EasyMKL on five Gaussians",
+    "rows as features": "scikit-learn, rows as features of a linear model",
+}
+
+
+def peers(need):
+    """A need's peers as they stand in peers.csv."""
+    rows = results("papers/peers").query("need == @need")
+    lines = []
+    for r in rows.itertuples():
+        lines.append([PEERS[r.peer], f"{r.accuracy:.1f}", number(r.log_loss, 3), f"{r.cpu_seconds:.1f}", r.lines])
+    return markdown(["peer", "accuracy", "log-loss", "processor seconds", "lines of code"], lines)
+
+
+def peers_matrix():
+    return peers("matrix")
+
+
+def peers_strings():
+    return peers("strings")
+
+
+def peers_series():
+    return peers("series")
+
+
+def peers_table():
+    return peers("table")
+
+
+def peers_directed():
+    return peers("directed")
+
+
 # ---------------------------------------------------------------------------------------------------- compare
 LEARNERS = {
     "stack": "automatic stack",
@@ -998,15 +1096,16 @@ FIGURES = (
     see_figures, compare_figures,
 )  # fmt: skip
 TABLES = (
-    krein_table1, krein_table3, krein_eigenvalues, krein_rates, krein_landmarks,
+    krein_table1, krein_table3, krein_eigenvalues, krein_rates, krein_settings, krein_landmarks,
     dank_beyond, dank_summary, dank_table1, dank_table5, dank_table6, dank_speed,
     hyper_table1, hyper_table2, hyper_table3, hyper_regression, hyper_extension, hyper_speed,
     scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed,
     items_speed, lab_speed,
-    lab_compare, lab_paper, lab_schedule, lab_growth, lab_tables, lab_readme,
+    lab_compare, lab_paper, lab_schedule, lab_growth, lab_rivals, lab_tables, lab_readme,
     similarity_real, similarity_regression, similarity_readme, similarity_few, similarity_several, similarity_many,
     directed,
     see_coverage, see_deviation, see_suspects, see_width, compare_amp, compare_tables, compare_budgets, trust_runs,
+    peers_matrix, peers_strings, peers_series, peers_table, peers_directed,
 )  # fmt: skip
 
 

@@ -72,6 +72,14 @@ def test_broken_links_are_found(tmp_path):
     assert broken(page, set()) == ["none.md", "page.md#none", "http://x"]
 
 
+def test_words_of_the_notation_exist():
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    words = set(
+        re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", (DOCS / "notation.md").read_text(encoding="utf-8"))))
+    )
+    assert {word for word in words - {"f", "j", "n"} if not re.search(rf"\b{word}\b", source)} == set()
+
+
 def test_the_report_of_inspect_is_the_one_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     main(["inspect"])

@@ -189,7 +189,7 @@ def test_list_names_command_and_rows(capsys):
 
 # ---------------------------------------------------------------------------------------------------- all, resumed
 SCRIPTS = {
-    "quick": "from pathlib import Path\nf = Path(__file__).parent / 'results'\nf.mkdir(exist_ok=True)\n"
+    "quick": "from pathlib import Path\nf = Path(__file__).parent / 'results'\n"
     "with open(f / 'quick.csv', 'a') as file:\n    file.write('row\\n')\n",
     "endless": "import time\ntime.sleep(60)\n",
     "broken": "raise SystemExit('no rows today')\n",

@@ -25,7 +25,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from hyper_rivals import AlignmentClassifier, BilinearExtension, NearestExtension
+from hyper_rivals import AlignmentClassifier, BilinearExtension, IndefiniteMKL, NearestExtension
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine, make_friedman1
 from sklearn.decomposition import PCA
@@ -165,6 +165,7 @@ def table2(options):
         "SVM-CV": lambda seed: tuned_svm(),
         "alignment": lambda seed: AlignmentClassifier(),
         "uniform": lambda seed: AlignmentClassifier(weights="uniform"),
+        "MIKL": lambda seed: IndefiniteMKL(),
         "ridge-gaussian": lambda seed: HyperClassifier(random_state=seed),
         "svr-gaussian": lambda seed: HyperClassifier(HyperSVR("gaussian"), random_state=seed),
         "ridge-wishart": lambda seed: HyperClassifier(HyperRidge("wishart", n_landmarks=200), random_state=seed),

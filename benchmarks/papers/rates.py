@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigvalsh
+from scipy.linalg import eigh, eigvalsh
 from scipy.stats import linregress
 from sklearn.base import clone
 from sklearn.utils import check_random_state
@@ -55,6 +55,28 @@ def eigenvalue_growth(kernel, X, sizes, n_repeats=10, random_state=None):
     # below rounding of the largest eigenvalue a negative one is none
     down = np.all(-smallest.mean(axis=1) > 1e-10 * np.abs(largest).mean(axis=1))
     return EigenvalueGrowth(largest, smallest, up, -fit_rate(sizes, -smallest).exponent if down else np.nan)
+
+
+PENALTIES = ("indefinite", "nonnegative")
+
+
+def penalized_errors(K, K_test, y, truth, size, random_state):
+    """Excess risks of ``mean((y - f)^2) + penalty / size`` on a random subset of the rows of K, in closed form.
+
+    One row per penalty: "indefinite" is <f, f>, which gives (K + I) a = y, "nonnegative" the norm of both parts. The
+    first column is over all test rows, the second leaves out those of the subset, where the items are the same.
+    """
+    rows = check_random_state(random_state).permutation(len(y))[:size]
+    values, vectors = eigh(K[np.ix_(rows, rows)])
+    shifted = np.where(np.abs(values + 1) < 1e-3, 1e-3, values + 1)  # a saddle point: bounded near its pole
+    factors = {"indefinite": 1 / shifted, "nonnegative": np.sign(values) / (np.abs(values) + 1)}
+    others = np.setdiff1d(np.arange(len(truth)), rows)
+    errors = []
+    for penalty in PENALTIES:
+        coefficients = vectors @ (factors[penalty] * (vectors.T @ y[rows]))
+        squares = (np.clip(K_test[:, rows] @ coefficients, -1, 1) - truth) ** 2
+        errors.append((squares.mean(), squares[others].mean()))
+    return np.array(errors)
 
 
 class LearningCurve(NamedTuple):
