@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
-from scipy.special import log_softmax, softmax
+from scipy.special import softmax
 
 from mercerless.selection.folds import assign_folds
 
@@ -87,47 +87,56 @@ def calibrate(
 
     Notes
     -----
-    Projected Newton steps with backtracking; the problem is strictly convex, so the minimum is global, and separable or
-    one-sided scores stay finite. Cost: ``O(n_settings n n_classes^2)`` per step, about ten steps. Constant scores have
-    slope 0 and give the (shrunk) class frequencies; a class that does not occur is kept possible by the prior.
+    Projected Newton steps with backtracking, on the settings that have not arrived; the problem is strictly convex, so
+    the minimum is global, and separable or one-sided scores stay finite. Cost: ``O(n_settings n n_classes^2)`` per
+    step, about ten steps. Constant scores have slope 0 and give the (shrunk) class frequencies; a class that does not
+    occur is kept possible by the prior.
     """
     weight = np.ones(scores.shape[1]) if weight is None else weight
     shift = np.average(scores.mean(axis=2), axis=1, weights=weight)
     scale = np.sqrt(np.average(((scores - shift[:, None, None]) ** 2).mean(axis=2), axis=1, weights=weight))
     scale = np.where(scale > 1e-13 * np.abs(shift), scale, np.inf)
     inputs = (scores - shift[:, None, None]) / scale[:, None, None]
-    problem = (inputs, onehot, weight)
     theta = np.zeros((len(scores), 1 + scores.shape[2]))
     theta[:, 0] = 1.0
-    value = _objective(theta, *problem)
+    theta = _descend(theta, inputs, onehot, weight, smallest_slope, max_iter, tol)
+    value, proba = _objective(theta, inputs, onehot, weight)
+    gradient, _ = _derivatives(theta, proba, inputs, onehot, weight, smallest_slope)
+    certificate = float(np.abs(gradient).max(initial=0.0) / weight.sum())
+    slope = theta[:, 0] / scale
+    loss = (value - _prior(theta)) / weight.sum()
+    return Calibration(slope, theta[:, 1:] - (slope * shift)[:, None], loss, certificate)
+
+
+def _descend(
+    theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray, smallest_slope: float, max_iter: int, tol: float
+) -> NDArray:
+    """The minima of the objective of `calibrate`; a setting that has arrived, or gets no lower, is left alone."""
+    theta, left = theta.copy(), np.arange(len(theta))
+    value, proba = _objective(theta, inputs, onehot, weight)
     for _ in range(max_iter):
-        gradient, hessian = _derivatives(theta, *problem)
-        bound = (theta[:, 0] <= smallest_slope) & (gradient[:, 0] > 0.0)
-        gradient[bound, 0] = 0.0
-        hessian[bound, 0, 1:] = hessian[bound, 1:, 0] = 0.0
+        gradient, hessian = _derivatives(theta[left], proba, inputs, onehot, weight, smallest_slope)
         active = np.abs(gradient).max(axis=1) > tol * weight.sum()
         if not active.any():
             break
+        if not active.all():
+            left, inputs, value = left[active], inputs[active], value[active]
+            gradient, hessian = gradient[active], hessian[active]
         direction = np.linalg.solve(hessian, -gradient[:, :, None])[:, :, 0]
-        step = active.astype(float)
+        step = np.ones(len(left))
         for _ in range(40):
-            trial = theta + step[:, None] * direction
+            trial = theta[left] + step[:, None] * direction
             trial[:, 0] = np.maximum(trial[:, 0], smallest_slope)
-            trial_value = _objective(trial, *problem)
-            worse = trial_value > value + 1e-14 * np.abs(value)
-            if not worse.any():
+            trial_value, proba = _objective(trial, inputs, onehot, weight)
+            better = trial_value <= value + 1e-14 * np.abs(value)
+            if better.all():
                 break
-            step[worse] /= 2.0
-        theta = np.where(worse[:, None], theta, trial)
-        value = np.where(worse, value, trial_value)
-        if np.all(worse | ~active):
-            break
-    gradient, _ = _derivatives(theta, *problem)
-    gradient[(theta[:, 0] <= smallest_slope) & (gradient[:, 0] > 0.0), 0] = 0.0
-    certificate = float(np.abs(gradient).max(initial=0.0) / weight.sum())
-    losses = -np.einsum("sik,ik->si", log_softmax(theta[:, :1, None] * inputs + theta[:, None, 1:], axis=2), onehot)
-    slope = theta[:, 0] / scale
-    return Calibration(slope, theta[:, 1:] - (slope * shift)[:, None], losses @ weight / weight.sum(), certificate)
+            step[~better] /= 2.0
+        left, value = left[better], trial_value[better]
+        theta[left] = trial[better]
+        if not better.all():
+            inputs, proba = inputs[better], proba[better]
+    return theta
 
 
 def fit_temperature(proba: NDArray, onehot: NDArray, weight: NDArray) -> float:
@@ -155,28 +164,42 @@ def sharpen(proba: NDArray, temperature: float) -> NDArray:
     return softmax(temperature * np.log(np.maximum(proba, np.finfo(float).tiny)), axis=-1)
 
 
-def _objective(theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray) -> NDArray:
-    """The objective of `calibrate` for every setting."""
+def _objective(theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray) -> tuple[NDArray, NDArray]:
+    """The objective of `calibrate` for every setting, and the probabilities."""
     logits = theta[:, :1, None] * inputs + theta[:, None, 1:]
     logits -= logits.max(axis=2, keepdims=True)
-    losses = np.log(np.exp(logits).sum(axis=2)) - np.einsum("sik,ik->si", logits, onehot)
-    prior = _SLOPE_PRECISION * (theta[:, 0] - 1.0) ** 2 + _BIAS_PRECISION * (theta[:, 1:] ** 2).sum(axis=1)
-    return losses @ weight + prior / 2.0
+    own = np.einsum("sik,ik->si", logits, onehot)
+    proba = np.exp(logits, out=logits)
+    total = proba.sum(axis=2)
+    proba /= total[:, :, None]
+    return (np.log(total) - own) @ weight + _prior(theta), proba
 
 
-def _derivatives(theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray) -> tuple[NDArray, NDArray]:
-    """Gradient (n_settings, 1 + n_classes) and Hessian (n_settings, 1 + n_classes, 1 + n_classes) of `_objective`."""
-    probabilities = softmax(theta[:, :1, None] * inputs + theta[:, None, 1:], axis=2)
-    residual = (probabilities - onehot) * weight[:, None]
+def _prior(theta: NDArray) -> NDArray:
+    """What the objective adds to the sum of losses."""
+    return (_SLOPE_PRECISION * (theta[:, 0] - 1.0) ** 2 + _BIAS_PRECISION * (theta[:, 1:] ** 2).sum(axis=1)) / 2.0
+
+
+def _derivatives(
+    theta: NDArray, proba: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray, smallest_slope: float
+) -> tuple[NDArray, NDArray]:
+    """Gradient (n_settings, 1 + n_classes) and Hessian (n_settings, 1 + n_classes, 1 + n_classes) of `_objective`.
+
+    Both projected: a slope at its bound that would fall stays.
+    """
+    residual = (proba - onehot) * weight[:, None]
     gradient = np.empty_like(theta)
     gradient[:, 0] = np.einsum("sik,sik->s", residual, inputs) + _SLOPE_PRECISION * (theta[:, 0] - 1.0)
     gradient[:, 1:] = residual.sum(axis=1) + _BIAS_PRECISION * theta[:, 1:]
-    weighted = probabilities * weight[:, None]
-    deviation = inputs - np.einsum("sik,sik->si", probabilities, inputs)[:, :, None]
+    weighted = proba * weight[:, None]
+    deviation = inputs - np.einsum("sik,sik->si", proba, inputs)[:, :, None]
     hessian = np.empty((*theta.shape, theta.shape[1]))
-    hessian[:, 0, 0] = np.einsum("sik,sik->s", weighted, deviation**2) + _SLOPE_PRECISION
+    hessian[:, 0, 0] = np.einsum("sik,sik,sik->s", weighted, deviation, deviation) + _SLOPE_PRECISION
     hessian[:, 0, 1:] = hessian[:, 1:, 0] = np.einsum("sik,sik->sk", weighted, deviation)
-    hessian[:, 1:, 1:] = -weighted.swapaxes(1, 2) @ probabilities
+    hessian[:, 1:, 1:] = -weighted.swapaxes(1, 2) @ proba
     classes = np.arange(1, theta.shape[1])
     hessian[:, classes, classes] += weighted.sum(axis=1) + _BIAS_PRECISION
+    bound = (theta[:, 0] <= smallest_slope) & (gradient[:, 0] > 0.0)
+    gradient[bound, 0] = 0.0
+    hessian[bound, 0, 1:] = hessian[bound, 1:, 0] = 0.0
     return gradient, hessian

@@ -1,0 +1,214 @@
+"""The automatic choice beside eleven tuned recipes on a bank of more than thirty sets: accuracy, log-loss and rank.
+
+The sets of `similarity.py` (at most 300 items of each), and single similarities of the groups of
+`similarity_several.py`: series under elastic distances, pen trajectories, images, radar returns, first names. Two
+thirds learn, a third is tested. A recipe is tuned by the 5-fold accuracy of its grid on the training part: seven
+penalties of a support vector machine or a logistic regression, with five widths for the Gaussian, six numbers of
+neighbors. The held-out scores of what is chosen then calibrate it as the automatic choice calibrates its members (a
+slope and a bias per class), so that every recipe has the best probabilities we can give it. ::
+
+    MERCERLESS_DATA=... python benchmarks/papers/similarity_bank.py --splits 2
+
+Writes results/similarity_bank.csv: mean test accuracy in per cent and log-loss per set and learner, beside this file.
+"""
+
+import argparse
+import csv
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+import similarity
+import similarity_several
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
+
+from mercerless import SimilarityClassifierCV
+from mercerless.selection.calibration import calibrate_scores
+from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
+
+RESULT = Path(__file__).parent / "results" / "similarity_bank.csv"
+WIDTHS = (0.1, 0.3, 1.0, 3.0, 10.0)
+CHOSEN = {
+    "heartbeats": ("msm", "twed"), "sonar echoes": ("erp", "twed"), "pen digits": ("hausdorff", "directions"),
+    "digit images": ("divergence", "row and column sums"), "radar": ("cosine", "largest difference"),
+    "first names": ("jaro_winkler", "levenshtein"),
+}  # fmt: skip
+
+
+def sets(most):
+    """Yield name, kind, matrix and labels, of at most so many items."""
+    for name, kind, matrix, y, _ in (*similarity.real_sets(), *similarity.generated_sets()):
+        keep = np.sort(np.random.RandomState(0).permutation(len(y))[:most])
+        yield name, kind, matrix[np.ix_(keep, keep)], np.asarray(y)[keep]
+    for group, matrices, y in similarity_several.groups():
+        for name in CHOSEN[group]:
+            yield f"{group}, {name}", "distance", matrices[name], np.asarray(y)
+
+
+def squares(kind, matrix):
+    """Squared distances."""
+    if kind == "distance":
+        return matrix**2
+    own = np.diagonal(matrix)
+    return np.maximum(own + own[:, None] - 2.0 * matrix, 0.0)
+
+
+class Spectrum:
+    """The matrix of similarities with its spectrum changed, own similarities of mean 1."""
+
+    def __init__(self, mode, kind, matrix):
+        self.mode, self.center, self.matrix = mode, kind == "distance", matrix
+
+    def __call__(self, train, test):
+        inner, outer = self.matrix[np.ix_(train, train)], self.matrix[np.ix_(test, train)]
+        for step in [DissimilarityKernel()] * self.center + [SpectrumTransformer(self.mode)] * (self.mode != "raw"):
+            inner, outer = step.fit_transform(inner), step.transform(outer)
+        scale = np.abs(np.diagonal(inner)).mean() or 1.0
+        return inner / scale, outer / scale
+
+
+def columns(matrix):
+    """Standardized columns as features, rows of length about 1."""
+
+    def prepare(train, test):
+        scaler = StandardScaler().fit(matrix[np.ix_(train, train)])
+        parts = (scaler.transform(matrix[np.ix_(rows, train)]) for rows in (train, test))
+        return tuple(part / np.sqrt(len(train)) for part in parts)
+
+    return prepare
+
+
+def gaussian(squared, width):
+    """``exp(-width d^2 / median)``."""
+
+    def prepare(train, test):
+        unit = np.median(squared[np.ix_(train, train)]) or 1.0
+        return tuple(np.exp(squared[np.ix_(rows, train)] * (-width / unit)) for rows in (train, test))
+
+    return prepare
+
+
+def distances(squared):
+    """Distances as they are."""
+    return lambda train, test: tuple(np.sqrt(squared[np.ix_(rows, train)]) for rows in (train, test))
+
+
+def recipes(kind, matrix):
+    """Every recipe: pairs of a preparation and its learners."""
+    squared, similar = squares(kind, matrix), -0.5 * matrix**2 if kind == "distance" else matrix
+    precomputed = [SVC(C=C, kernel="precomputed", max_iter=50_000) for C in similarity.PENALTIES]
+    linear = [SVC(C=C, kernel="linear", max_iter=50_000) for C in similarity.PENALTIES]
+    logistic = [LogisticRegression(C=C, max_iter=300) for C in similarity.PENALTIES]
+    for mode in ("clip", "flip", "square", "shift", "raw"):
+        yield f"SVC {mode}", [(Spectrum(mode, kind, matrix), precomputed)]
+    yield "SVC similarities", [(columns(similar), linear)]
+    yield "SVC distances", [(columns(np.sqrt(squared)), linear)]
+    yield "SVC gaussian", [(gaussian(squared, width), precomputed) for width in WIDTHS]
+    yield "logistic distances", [(columns(np.sqrt(squared)), logistic)]
+    for name, how in (("neighbors", "uniform"), ("weighted neighbors", "distance")):
+        learners = [KNeighborsClassifier(k, metric="precomputed", weights=how) for k in similarity.NEIGHBORS]
+        yield name, [(distances(squared), learners)]
+
+
+def scores_of(learner, rows):
+    """A column per class: log-probabilities of neighbors (never certain), decision values of the others."""
+    if isinstance(learner, KNeighborsClassifier):
+        proba = learner.predict_proba(rows)
+        return np.log(proba + 1.0 / (proba.shape[1] * (1 + learner.n_neighbors)))
+    values = learner.decision_function(rows)
+    return np.column_stack([-values, values]) / 2.0 if values.ndim == 1 else values
+
+
+def tuned(grid, y, train, test, seed):
+    """Labels and probabilities of the test items by the candidate with the best 5-fold accuracy."""
+    best, hits = None, -1.0
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=seed).split(train, y[train]))
+    for prepare, learners in grid:
+        prepared = [prepare(train[fit], train[check]) for fit, check in folds]
+        for learner in learners:
+            held, correct = np.zeros((len(train), y.max() + 1)), 0.0
+            for (fit, check), (inner, outer) in zip(folds, prepared):
+                learner.fit(inner, y[train[fit]])
+                part = scores_of(learner, outer)
+                held[np.ix_(check, learner.classes_)] = part
+                correct += np.sum(learner.classes_[part.argmax(axis=1)] == y[train[check]])
+            if correct > hits:
+                best, hits = (prepare, learner, held), correct
+    prepare, learner, held = best
+    inner, outer = prepare(train, test)
+    scores = np.zeros((len(test), y.max() + 1))
+    scores[:, learner.fit(inner, y[train]).classes_] = scores_of(learner, outer)
+    return learner.classes_[scores[:, learner.classes_].argmax(axis=1)], calibrate_scores(held, y[train])(scores)
+
+
+def compare(kind, matrix, y, train, test, seed):
+    """Accuracy and log-loss of every learner on one split."""
+    found = {}
+    for name, grid in recipes(kind, matrix):
+        labels, proba = tuned(grid, y, train, test, seed)
+        found[name] = np.mean(labels == y[test]), log_loss(y[test], proba, labels=np.arange(proba.shape[1]))
+    model = SimilarityClassifierCV(kernel="precomputed", input=kind, n_landmarks=None, random_state=seed)
+    model.fit(matrix[np.ix_(train, train)], y[train])
+    diag = None if kind == "distance" else np.diagonal(matrix)[test]
+    proba = model.predict_proba(matrix[np.ix_(test, train)], diag=diag)
+    found["automatic"] = np.mean(proba.argmax(axis=1) == y[test]), log_loss(y[test], proba, labels=model.classes_)
+    return found
+
+
+def summary(table):
+    """The sentence of the figures: gap, rank and log-loss."""
+    accuracy = {name: {key: row[key][0] for key in row} for name, row in table.items()}
+    loss = {name: {key: row[key][1] for key in row} for name, row in table.items()}
+    gaps, ranks, lowest = [], [], 0
+    for name, row in accuracy.items():
+        others = [value for key, value in row.items() if key != "automatic"]
+        gaps.append(max(others) - row["automatic"])
+        above, level = (sum(test) for test in zip(*((v > row["automatic"], v == row["automatic"]) for v in others)))
+        ranks.append(1 + above + level / 2)
+        lowest += min(loss[name], key=loss[name].get) == "automatic"
+    return (
+        f"{len(table)} sets: gap to the best recipe in hindsight {np.mean(gaps):+.4f}, average rank "
+        f"{np.mean(ranks):.2f} of {len(row)}, lowest log-loss on {lowest}"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--most", type=int, default=300, help="items per set")
+    parser.add_argument("--only", nargs="*", help="names of sets")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")  # machines that do not converge, classes smaller than five
+    start, table = time.process_time(), {}
+    for name, kind, matrix, y in sets(arguments.most):
+        if arguments.only and name not in arguments.only:
+            continue
+        y = np.unique(y, return_inverse=True)[1]
+        splits = StratifiedShuffleSplit(arguments.splits, test_size=1 / 3, random_state=0).split(matrix, y)
+        rows = [compare(kind, matrix, y, train, test, seed) for seed, (train, test) in enumerate(splits)]
+        table[name] = {key: np.mean([row[key] for row in rows], axis=0) for key in rows[0]}
+        best = max((key for key in table[name] if key != "automatic"), key=lambda key: table[name][key][0])
+        print(f"{name:32s} {best:20s}" + " ".join(f"{v:.3f}" for k in (best, "automatic") for v in table[name][k]),
+              f"{time.process_time() - start:.0f} s", flush=True)  # fmt: skip
+        if not arguments.only:
+            write(table)  # what is done is not lost
+    print(summary(table))
+
+
+def write(table):
+    """All rows so far."""
+    with RESULT.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["set", "learner", "accuracy", "log_loss"])
+        for name, row in table.items():
+            writer.writerows([name, key, f"{100 * a:.2f}", f"{loss:.4f}"] for key, (a, loss) in row.items())
+
+
+if __name__ == "__main__":
+    main()
