@@ -420,10 +420,25 @@ def test_saved_models_and_prediction_sets(data, distances, columns, model, tmp_p
     assert sets.shape == (40, 3) and sets[np.arange(40), data[1][N:]].mean() > 0.75
 
 
-def test_a_function_of_two_lists_compares_with_landmarks(data):
+@pytest.mark.parametrize("wrap", [MatrixFunction, lambda function: function], ids=["said", "recognized"])
+def test_a_function_of_two_lists_compares_with_landmarks(data, wrap):
     X, y = data
     direct = SimilarityClassifierCV(lambda a, b: float(np.abs(a - b).sum()), n_landmarks=M, random_state=0)
-    lists = MatrixFunction(lambda A, B: np.array([[float(np.abs(a - b).sum()) for b in B] for a in A]))
+    lists = wrap(lambda A, B: np.array([[float(np.abs(a - b).sum()) for b in B] for a in A]))
     found = SimilarityClassifierCV(lists, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+    assert isinstance(found.kernel_, MatrixFunction)
     expected = direct.fit(list(X[:N]), y[:N]).predict_proba(list(X[N:]))
     np.testing.assert_allclose(found.predict_proba(list(X[N:])), expected, atol=1e-10)
+
+
+def test_a_function_that_fails_is_no_function_of_lists_and_says_where(data):
+    X, y = data
+
+    def refuses(a, b):
+        if a[0] == X[5, 0] and b[0] == X[90, 0]:
+            raise RuntimeError("no alignment")
+        return float(np.abs(a - b).sum())
+
+    model = SimilarityClassifierCV(refuses, n_landmarks=[3, 40, 90, 100], random_state=0)
+    with pytest.raises(ValueError, match=r"raised RuntimeError \(no alignment\) for items 5 and 90"):
+        model.fit(list(X[:N]), y[:N])

@@ -212,17 +212,31 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         items = items if len(used) == len(y) else items[used]
         if isinstance(wanted, np.ndarray):
             wanted = _used_positions(wanted, used)
-        compare = partial(_averaged, kernel) if self.symmetrize else kernel
         if isinstance(kernel, Precomputed):
             compared = self._given_comparisons(items, wanted, Y, weight, random)
         else:
-            compared = compare_items(kernel, compare, items, wanted, self.input, Y, weight, random, candidates)
+            kernel, compared = self._compared(kernel, items, wanted, Y, weight, random, candidates)
         data = compared.data
         fit = partial(fit_landmark_stack, data, Y, weight, training.fold_of, is_classifier(self), random)
         told = self._fit_stack(fit, training)
         attributes = _compared_with(compared, kernel, items, used) | told
         attributes["landmark_curve_"] = told["stack_"].curve
         return attributes, partial(data.block, data.X, data.own), data.landmarks
+
+    def _compared(
+        self, kernel: Kernel, items: Any, wanted: Any, Y: NDArray, weight: NDArray, random: Any, candidates: Any
+    ) -> tuple[Kernel, Compared]:
+        """Comparisons with landmarks and what compared; a function that fails on two items may be one of two lists."""
+        state = random.get_state()
+        compare = partial(_averaged, kernel) if self.symmetrize else kernel
+        try:
+            return kernel, compare_items(kernel, compare, items, wanted, self.input, Y, weight, random, candidates)
+        except ValueError:
+            found = recognized(kernel, self.kernel, items)
+            if type(found) is type(kernel):
+                raise
+        random.set_state(state)
+        return self._compared(found, items, wanted, Y, weight, random, candidates)
 
     def _given_comparisons(
         self, C: Any, wanted: Any, Y: NDArray, weight: NDArray, random: np.random.RandomState
