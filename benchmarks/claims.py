@@ -81,6 +81,10 @@ CLAIMS = (
         )
         for sets in ("real", "generated", "regression")
     ),
+    Claim(
+        "papers", "similarity_bank", "", "the automatic choice beside eleven tuned recipes", "similarity_bank", (),
+        ("--splits", "1", "--most", "120"),
+    ),
     Claim("papers", "similarity_few", "", "comparisons with landmarks only", "similarity_few", (), ("--splits", "1")),
     Claim("papers", "similarity_several", "", "several similarities", "similarity_several", (), ("--splits", "1")),
     Claim("papers", "directed", "", "both directions of a similarity", "directed", (), ("--splits", "1"), data=False),
@@ -96,6 +100,8 @@ CLAIMS = (
     speed("kernels", "", "kernel matrices against scikit-learn and the limit", "kernels", reduced=("--n", "4000"),
           data=False),
     speed("items", "", "calls of a function of two items", "items", data=False),
+    Claim("speed", "items", "workers", "what workers bring for a function of two items", "items_workers", ("--time",),
+          data=False),
     speed("krein", "", "choosing penalties against one eigendecomposition", "krein", reduced=("--many", "10000"),
           data=False),
     speed("hyper", "", "learned kernels against the paper's formulas", "hyper", data=False, **FULL),
@@ -104,6 +110,8 @@ CLAIMS = (
     speed("lab", "", "local kernels and models against peers", "lab", reduced=("--n", "2000"), data=False),
     speed("similarity", "", "the automatic choice against a Krein machine", "similarity",
           reduced=("--generated", "300")),
+    Claim("speed", "similarity", "search", "the automatic choice against scikit-learn's search", "similarity_search",
+          ("--search",), ("500",), data=False),
     speed("similarity_few", "", "the automatic choice on many items", "similarity_few", reduced=("--items", "6250"),
           data=False),
     speed("scale", "covtype", "464,810 rows within 4 GB", "scale_covtype", reduced=("--rows", "20000")),

@@ -1,5 +1,7 @@
 """Directed learners: both directions count, one is a fallback that says so, and invariances hold."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -7,8 +9,17 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from mercerless import AsymmetricRidgeClassifier, DirectedClassifierCV, DirectedRegressorCV, SimilarityClassifierCV
-from mercerless.selection.directed import Rows, decay_of, directed_scores, directed_settings, fit_directed_members
-from mercerless.selection.similarity import Setting
+from mercerless.selection.directed import (
+    Rows,
+    _simpler,
+    _weigh,
+    decay_of,
+    directed_scores,
+    directed_settings,
+    fit_directed_members,
+)
+from mercerless.selection.folds import splits_of
+from mercerless.selection.similarity import Setting, default_settings
 from mercerless.solvers.asymmetric import asymmetric_ridge, largest_singular_value, two_sided_path
 
 
@@ -137,6 +148,22 @@ def test_transposing_and_swapping_changes_nothing_and_neither_does_scale(make):
     assert_allclose(swapped, expected, atol=2e-3)
     scaled = clone(model).fit(1e6 * train, y[:70]).predict_proba(1e6 * out, reverse=1e6 * back)
     assert_allclose(scaled, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("which", ["mean", "rows"])
+def test_rows_take_part_where_they_are_better_by_a_standard_error(which):
+    rng = np.random.default_rng(0)
+    Y, weight = 2.0 * np.eye(3)[np.arange(90) % 3] - 1.0, np.ones(90)
+    plain = default_settings(True)
+    settings = (*plain, *directed_settings(True))
+    tells = np.array([(setting in plain) == (which == "mean") for setting in settings])
+    scores = rng.normal(size=(len(settings), 90, 3)) + 1.5 * tells[:, None, None] * Y
+    weigh = partial(_weigh, Y=Y, fenced=None, weight=weight, splits=splits_of(np.arange(90) // 3 % 5), classify=True)
+    average, _ = _simpler(weigh(scores[: len(plain)], plain), weigh(scores, settings), Y, weight)
+    rows = sum(average.family_scores[family]["weight"] for family in ("row_features", "row_profiles", "row_cosines"))
+    assert rows == 0.0 if which == "mean" else rows > 0.3
+    assert list(average.family_scores)[-1] == "stack" and average.family_scores["row_profiles"]["accuracy"] > 0.0
+    assert average.out_of_fold.argmax(axis=1).tolist() == (np.arange(90) % 3).tolist()
 
 
 def test_a_function_is_called_in_both_directions_and_agrees_with_the_matrix():

@@ -230,6 +230,16 @@ def test_a_function_that_returns_nan_is_named(data):
         SimilarityClassifierCV(broken, n_landmarks=[3, 40, 90, 100], random_state=0).fit(list(X[:N]), y[:N])
 
 
+def test_a_noisy_function_is_named_and_compares_with_landmarks(data):
+    X, y = data
+    rng = np.random.default_rng(0)
+    noisy = Counted(lambda a, b: float(np.exp(-np.abs(a - b).sum() / 40.0) + 0.01 * rng.normal()))
+    model = SimilarityClassifierCV(noisy, n_landmarks=M, input="similarity", random_state=0)
+    with pytest.warns(UserWarning, match=r"noisy: for items \d+ and \d+ it returned"):
+        model.fit(list(X[:N]), y[:N])
+    assert model.score(list(X[N:]), y[N:]) > 0.5
+
+
 # ---- given rectangles -------------------------------------------------------------------------------------------
 
 

@@ -143,7 +143,8 @@ def tuned(grid, y, train, test, seed):
     prepare, learner, held = best
     inner, outer = prepare(train, test)
     scores = np.zeros((len(test), y.max() + 1))
-    scores[:, learner.fit(inner, y[train]).classes_] = scores_of(learner, outer)
+    learner.fit(inner, y[train])
+    scores[:, learner.classes_] = scores_of(learner, outer)
     return learner.classes_[scores[:, learner.classes_].argmax(axis=1)], calibrate_scores(held, y[train])(scores)
 
 

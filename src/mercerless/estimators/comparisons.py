@@ -12,7 +12,7 @@ from mercerless._blocks import is_dask, map_rows, take_rows
 from mercerless._memory import check_memory, memory_budget
 from mercerless._validation import check_real, check_symmetric, is_rounding, relative_asymmetry
 from mercerless.estimators.base import same_value, takes_objects
-from mercerless.kernels import Kernel
+from mercerless.kernels import Kernel, MatrixFunction, PairFunction
 from mercerless.lowrank import Landmarks, select_landmarks
 from mercerless.selection.landmarks import Rows, n_judged, pursue_landmarks
 from mercerless.selection.similarity import Block
@@ -63,7 +63,7 @@ def compare_items(
         check_memory(16.0 * n * len(rows), f"{n} items compared with {len(rows)} landmarks", remedy="use fewer")
         X, step = _compare_all(kernel, compare, items, others, rows), None
         W = X[rows]
-    W = check_symmetric(W, "the kernel matrix")
+    W = check_symmetric(_without_noise(kernel, items, rows, W), "the kernel matrix")
     kind = check_kind(W, kind, "the kernel matrix")
     own = as_similarities(np.diagonal(W), kind) if kind != "distance" else np.zeros(len(W))
     diagonal = same_value(own)
@@ -71,6 +71,16 @@ def compare_items(
     data = Rows(X, each, partial(read_block, None, step, kind, own, diagonal), rows)
     compared = Compared(data, kind, diagonal, np.arange(len(rows)))
     return _pursue(compared, final, Y, weight) if pursued else compared
+
+
+def _without_noise(kernel: Kernel, items: Any, rows: NDArray, W: NDArray) -> NDArray:
+    """The landmarks' own comparisons; of a function that is noisy, which is told, the mean of both directions."""
+    asked = isinstance(kernel, (PairFunction, MatrixFunction)) and kernel.symmetric is None
+    if not asked or is_rounding(relative_asymmetry(W), W.dtype):
+        return W
+    i, j = (part[:100] for part in np.triu_indices(len(W), 1))
+    noisy = kernel._is_symmetric(items, np.column_stack([rows[i], rows[j]]), W[i, j], W[j, i])
+    return (W + W.T) / 2.0 if noisy else W
 
 
 def _candidates(

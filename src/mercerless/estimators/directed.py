@@ -117,7 +117,8 @@ class DirectedClassifierCV(StackClassifier, _Directed):
     - ``"row_cosines"``, ``"row_neighbors"``: ridge regression and votes by the cosine of rows;
     - ``"left"``, ``"right"``: the two regressors of `AsymmetricRidge`.
 
-    All are calibrated and weighed out of fold, as there.
+    All are calibrated and weighed out of fold, as there. Those on rows take part only where the average with them is
+    better out of fold by a standard error than the average without.
 
     Parameters
     ----------

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mercerless.selection.averaging import paired_z
 from mercerless.selection.folds import Split
 from mercerless.selection.similarity import (
     FEATURE_PENALTIES,
@@ -237,7 +238,8 @@ def fit_directed_stack(
 ) -> DirectedStack:
     """The whole selection, as `mercerless.selection.similarity.fit_stack`, with the learners on rows as well.
 
-    K are symmetric similarities: of the mean of both directions, or of rows of one.
+    K are symmetric similarities: of the mean of both directions, or of rows of one. Learners on rows take part where
+    the average with them is better out of fold by a standard error than that of the learners on K.
     """
     plain = default_settings(classify)
     settings = (*plain, *directed_settings(rows.back is not None))
@@ -247,16 +249,53 @@ def fit_directed_stack(
     score = partial(out_of_fold_scores, K, rows, targets, settings, len(plain), weight)
     for (_, test), part in zip(splits, run("fold", score, splits)):
         scores[:, test] = part
+    weigh = partial(_weigh, Y=Y, fenced=fenced, weight=weight, splits=splits, classify=classify)
+    average, targets = _simpler(weigh(scores[: len(plain)], plain), weigh(scores, settings), Y, weight)
+    fit = partial(_fit_both, K, rows, targets, weight, plain)
+    ((members, directed),) = run("members", fit, [average.settings])
+    return DirectedStack(average, members, directed, int(np.sum(targets != Y)))
+
+
+def _weigh(
+    scores: NDArray,
+    settings: Sequence[Setting],
+    Y: NDArray,
+    fenced: NDArray | None,
+    weight: NDArray,
+    splits: Sequence[Split],
+    classify: bool,
+) -> tuple[Average, NDArray]:
+    """The average of the best settings with its out-of-fold predictions, and the targets its members are fitted on."""
     if classify:
         average, targets = average_classes(scores, Y, weight, settings), Y
     else:
         average, targets = choose_targets(scores, Y, fenced, weight, settings)
     q = Y.shape[1]
     seen = scores[:, :, :q] if targets is Y else scores[:, :, q:]
-    average = cross_fit(average, seen[[settings.index(each) for each in average.settings]], targets, Y, weight, splits)
-    fit = partial(_fit_both, K, rows, targets, weight, plain)
-    ((members, directed),) = run("members", fit, [average.settings])
-    return DirectedStack(average, members, directed, int(np.sum(targets != Y)))
+    kept = [settings.index(each) for each in average.settings]
+    return cross_fit(average, seen[kept], targets, Y, weight, splits), targets
+
+
+def _simpler(
+    plain: tuple[Average, NDArray], both: tuple[Average, NDArray], Y: NDArray, weight: NDArray
+) -> tuple[Average, NDArray]:
+    """The average without learners on rows, unless that with them is better out of fold by a standard error.
+
+    They double the learners to choose from, which costs small data more than it brings where both directions say the
+    same. The families' own figures stay those of all.
+    """
+    if paired_z(_losses(both[0], Y), _losses(plain[0], Y), weight) > 1.0:
+        return both
+    average, targets = plain
+    table = {name: row | {"weight": 0.0} for name, row in both[0].family_scores.items()}
+    return average._replace(family_scores=table | average.family_scores), targets
+
+
+def _losses(average: Average, Y: NDArray) -> NDArray:
+    """Out-of-fold log-losses of classes, or squared errors of numbers."""
+    if average.calibration is None:
+        return ((average.out_of_fold - Y) ** 2).sum(axis=1)
+    return -np.log(np.maximum((average.out_of_fold * (Y > 0.0)).sum(axis=1), np.finfo(float).tiny))
 
 
 def _fit_both(
