@@ -53,7 +53,7 @@ def ratios(script):
 def read(script):
     path = FOLDER / f"{script}.csv"
     columns = ["date", "commit", "processor", "what", "ratio", "better"]
-    return pd.read_csv(path) if path.exists() else pd.DataFrame(columns=columns)
+    return pd.read_csv(path, dtype={"commit": str}) if path.exists() else pd.DataFrame(columns=columns)
 
 
 def append(script):
