@@ -452,6 +452,13 @@ BUGS = [
         "Z * (H @ c)[:, None] - (H * c) @ S",
         f"{WIDE} -k slopes",
     ),
+    Bug(
+        "lab-weights-of-sums",
+        "Phi * root.astype(dtype), Y * root",
+        "Phi * root.astype(dtype), Y",
+        f"{WIDE} -k of_weights",
+    ),
+    Bug("lab-single-distance", "D += squares\n", "D += 0 * squares\n", f"{WIDE} -k near_a_center"),
     Bug("lab-map-root", "V * np.sqrt(np.maximum(np.sqrt(", "V * (np.maximum(np.sqrt(", f"{WIDE} -k map_shrinks"),
     Bug("lab-logistic-ridge", "astype(np.float64) + ridge * PC", "astype(np.float64) + PC", f"{WIDE} -k logistic"),
     Bug(

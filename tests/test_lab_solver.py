@@ -265,12 +265,13 @@ def test_out_of_fold_predictions_of_all_rows_are_exact():
     X, _, _, Y = problem(40)
     folds = list(KFold(4, shuffle=True, random_state=0).split(X))
     plain, learned = all_rows_candidates("gaussian", Rows(X, Y), folds)
-    width, ridge = np.exp(plain.expansion.log_bandwidths), np.exp(plain.expansion.log_ridge)
+    model = plain.finish(None)
+    width, ridge = np.exp(model.log_bandwidths), np.exp(model.log_ridge)
     direct = [
         KernelRidge(kernel="rbf", gamma=0.5 / width**2, alpha=ridge).fit(X[a], Y[a]).predict(X[b]) for a, b in folds
     ]
     assert_allclose(plain.predictions, np.concatenate(direct), rtol=1e-6, atol=1e-9)
-    assert learned.expansion.log_bandwidths.shape == (3,)
+    assert learned.finish(None).log_bandwidths.shape == (3,)
 
 
 def test_weights_of_several_models():

@@ -217,6 +217,28 @@ def test_one_row_per_group_and_more_features_than_rows():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("classes", [False, True])
+def test_bad_tables_have_an_answer_with_the_defaults(classes):
+    """Columns without a value, more columns than rows, one row per group; for numbers also a constant target."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 70))
+    X[:, 3] = np.nan  # nothing is known of it, and nothing needs to be
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    target = (y > 0).astype(int) if classes else y
+    model = (LABClassifier if classes else LABRegressor)(max_iter=5, random_state=0)
+    model.fit(X, target, groups=np.arange(60))
+    new = X.copy()
+    new[:, 3] = rng.normal(size=60)
+    assert np.isfinite(model.predict(X)).all() and model.score(X, target) > 0.5
+    assert_array_equal(model.predict(new), model.predict(X))  # a value of a column that had none says nothing
+    if classes:
+        with pytest.raises(ValueError, match="class"):
+            model.fit(X, np.ones(60))
+    else:
+        level = LABRegressor(max_iter=5, random_state=0).fit(X, np.full(60, 4.2))
+        assert_allclose(level.predict(X), 4.2, rtol=1e-8)
+
+
+@pytest.mark.parametrize("classes", [False, True])
 def test_a_saved_table_model_is_the_same(table, tmp_path, classes):
     pytest.importorskip("skops")
     X, y = table

@@ -13,12 +13,12 @@ from sklearn.metrics import log_loss
 
 from mercerless import LABClassifier, LABRegressor
 from mercerless.kernels import LocalExponential
-from mercerless.selection.lab import LocalForm, Rows, center_count
+from mercerless.selection.lab import LocalForm, Projected, Rows, center_count
 from mercerless.selection.lab_members import Labeled, Trees, Wide, WideLearner, pool_weights, tree_candidate
 from mercerless.selection.lab_outliers import outlier_weights
 from mercerless.selection.scaling import BLOCK_BYTES
 from mercerless.solvers.lab import Moments, moments
-from mercerless.solvers.lab_wide import norm_penalty, slope_map, slopes, solve_logistic, solve_wide
+from mercerless.solvers.lab_wide import norm_penalty, single_exponential, slope_map, slopes, solve_logistic, solve_wide
 
 RNG = np.random.default_rng(0)
 
@@ -56,6 +56,46 @@ def test_a_singular_penalty_is_raised_until_it_factors():
     K = np.ones((5, 5)) - 1e-3 * np.eye(5)  # indefinite by a little, as single precision may leave it
     coef = solve_wide(Moments(np.zeros((5, 5)), np.ones((5, 1)), 1.0), norm_penalty(K, 0), [1.0])[0]
     assert np.isfinite(coef).all()
+
+
+def test_single_precision_is_exact_near_a_center():
+    S = 100 + RNG.normal(size=(7, 3))
+    X = np.vstack([S[:2], S[:2] + 1e-6, 100 + RNG.normal(size=(5, 3))])
+    found = single_exponential(X, S)
+    assert found.dtype == np.float32
+    assert_allclose(found, exponential(X, S), atol=2e-7)
+    single = X.astype(np.float32), S.astype(np.float32)
+    mapped = Projected(LocalExponential(2.0), np.eye(3)[:, :2])(*single)
+    assert_allclose(mapped, exponential(*(a[:, :2] / 2.0 for a in single)), atol=1e-6)
+    assert mapped.dtype == np.float32
+
+
+def test_sums_in_single_precision_and_of_weights():
+    X, Y, w = RNG.normal(size=(50, 2)), RNG.normal(size=(50, 1)), RNG.uniform(0.5, 2, size=50)
+    exact = moments(X, Y, w, kernel=exponential, S=X[:6], fixed=nothing)
+    Phi = exponential(X, X[:6])
+    assert_allclose(exact.gram, (Phi * w[:, None]).T @ Phi)
+    assert_allclose(exact.target, Phi.T @ (w[:, None] * Y))
+    single = moments(X, Y, w, kernel=exponential, S=X[:6], fixed=nothing, dtype=np.float32)
+    assert single.gram.dtype == np.float64 and single.weight == exact.weight
+    assert_allclose(single.gram, exact.gram, rtol=1e-5)
+    assert_allclose(single.target, exact.target, atol=1e-4)
+
+
+def test_centers_are_doubled_only_where_that_helps():
+    X = RNG.uniform(-1, 1, size=(1800, 2))
+    smooth = X[:, :1] + 0.5 * RNG.normal(size=(1800, 1))
+    rough = np.sign(np.sin(12 * X[:, :1]) * np.sin(12 * X[:, 1:]))
+    sizes = []
+    for Y in (smooth, rough):
+        learner = WideLearner(Rows(X, Y), np.arange(1400), np.arange(1400, 1800), True)
+        trial = learner.trial(Wide("laplace", np.zeros(2)))
+        found = learner.candidate(trial)
+        sizes.append(len(found.model.support))
+        model, whole = learner.finish(found, None), np.linalg.norm(found.coef)
+        assert found.loss == learner.judge(learner.valid)(found.predictions)
+        assert len(model.coef) == sizes[-1] and 0.1 < np.linalg.norm(model.coef) / whole < 10
+    assert sizes[0] < sizes[1] == 1400
 
 
 def test_slopes_are_those_of_differences():
@@ -130,6 +170,15 @@ def test_trees_learn_from_all_rows_of_larger_data():
     few_error, error = (np.mean((c.predictions - Y[200:300]) ** 2) for c in (few, more))
     assert error < few_error
     assert_allclose(more.finish(None)(X[200:300]), more.predictions)
+
+
+def test_trees_far_behind_the_others_are_given_up():
+    X = RNG.uniform(size=(400, 3))
+    Y = X.sum(axis=1, keepdims=True)  # ever more trees come ever closer
+    rows, folds = Rows(X, Y), [(np.arange(300), np.arange(300, 400))]
+    alone = tree_candidate(rows, folds, None, seed=0).finish(None)
+    behind = tree_candidate(rows, folds, None, seed=0, rivals=[0 * Y[300:], Y[300:]]).finish(None)
+    assert behind.models[0].n_iter_ < alone.models[0].n_iter_
 
 
 def test_a_learned_map_finds_the_direction():
@@ -219,7 +268,7 @@ def test_wide_machines_need_the_memory_they_are_planned_with():
         best = learner.trial(Wide("exponential", np.zeros(3)))
         tracemalloc.start()
         kept = [learner.candidate(best) for _ in range(2)]  # as many as a fit has
-        kept[0][0].finish(None)
+        learner.finish(kept[0], None)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 100.0 * m**2 + 1.25 * BLOCK_BYTES

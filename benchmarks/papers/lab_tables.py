@@ -2,21 +2,30 @@
 
     export MERCERLESS_DATA=...            # the folder of data sets
     python benchmarks/papers/lab_tables.py run [--rows 3000] [--splits 2] [--sets mg] [--learners lab] [--variant clean]
-    python benchmarks/papers/lab_tables.py report [--half development | confirmation]
+    python benchmarks/papers/lab_tables.py bands [--splits 5]      # run with at most 1000, 5000, 20,000, 50,000 rows
+    python benchmarks/papers/lab_tables.py variants [--rows 500]   # run LAB and LightGBM on all variants of ten sets
+    python benchmarks/papers/lab_tables.py report [--half development | confirmation] [--learners lab lightgbm]
+    python benchmarks/papers/lab_tables.py report_variants [--rows 500]
 
 ``run`` works round by round, one split of every set at a time, writes a line to results/lab_tables.csv after every fit
 and skips what is there. Every learner sees the same training rows, at most --rows, and at most 4000 test rows.
+``bands`` takes for every band the sets that have more rows than the band before, and above 3000 rows at most three
+splits. ``report`` also gives average ranks by band, and paired tests of LAB against every peer over all sets of all
+bands, with Holm's correction. Peers that are not installed are left out.
 Boosting stops early on a fifth of the training rows; LightGBM and XGBoost try --candidates random settings there, the
-first their defaults, and keep the best; CatBoost has its defaults; the others are searched by three folds on at most
-1000 rows. Words are ordinal codes marked as categories for LightGBM and CatBoost, 0/1 columns for the others but LAB,
-which takes the table as it is. Variants: "repeated" (every row three times), "outliers" (2 % of the training targets
-moved by ten standard deviations), "missing" (a tenth of the numbers removed at random), all seeded by the split.
+first their defaults, and keep the best; CatBoost has its defaults; the others are searched by three folds, Laplace
+kernel ridge regression on at most 4000 rows. Words are ordinal codes marked as categories for LightGBM and CatBoost,
+0/1 columns for the others but LAB, which takes the table as it is. Variants: "repeated" (every row three times),
+"outliers" (2 % of the training targets moved by ten standard deviations), "missing" (a tenth of the numbers removed at
+random), "shuffled" (columns in another order, rows sorted by target), "rescaled" (columns in units up to a million
+times smaller or larger, from another origin), all seeded by the split.
 
 Choices were made on the development half of the sets only.
 """
 
 import argparse
 import csv
+import importlib.util
 import os
 import time
 import warnings
@@ -24,10 +33,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.stats import rankdata
+from scipy.stats import rankdata, wilcoxon
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 from sklearn.impute import SimpleImputer
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import accuracy_score, log_loss, r2_score
 from sklearn.model_selection import RandomizedSearchCV, ShuffleSplit, train_test_split
 from sklearn.neural_network import MLPClassifier, MLPRegressor
@@ -38,6 +48,10 @@ from sklearn.svm import SVC, SVR
 from mercerless import LABClassifier, LABRegressor
 from mercerless.datasets import load
 
+BANDS = (1000, 5000, 20_000, 50_000)
+VARIANTS = ("clean", "repeated", "shuffled", "rescaled", "outliers", "missing")
+VARIED = "housing mpg mg airfoil bodyfat yacht pima heart ionosphere australian".split()
+OPTIONAL = {"lightgbm": "lightgbm", "catboost": "catboost", "xgboost": "xgboost", "xrfm": "xrfm"}
 RESULTS = Path(__file__).parent / "results" / "lab_tables.csv"
 DEVELOPMENT = (
     "house8l kin8nm cpusmall electrical yacht housing mg pm10 pyrim eucalyptus "
@@ -82,6 +96,13 @@ def split(name, number, rows, variant):
         moved = random.permutation(len(b))[: len(b) // 50]
         b = b.copy()
         b[moved] += 10 * b.std() * random.choice([-1, 1], len(moved))
+    if variant == "shuffled":
+        columns, order = random.permutation(A.columns), np.argsort(b, kind="stable")
+        A, b, T = A.iloc[order][columns], b[order], T[columns]
+    if variant == "rescaled":
+        for column in A.select_dtypes("number").columns:
+            unit, origin = 10.0 ** random.uniform(-6, 6), random.normal()
+            A[column], T[column] = unit * (A[column] + origin), unit * (T[column] + origin)
     if variant == "missing":
         numbers = A.select_dtypes("number").columns
         for frame in (A, T):
@@ -226,6 +247,50 @@ class CatBoost(Coded):
         return self
 
 
+class LaplaceRidge:
+    """Kernel ridge regression with a Laplace kernel, searched by three folds; classes by the largest of 0/1 targets."""
+
+    def __init__(self, n_candidates, most=4000):
+        self.n, self.most = n_candidates, most
+
+    def fit(self, A, b):
+        self.classes = None if b.dtype == float else np.unique(b)
+        target = b if self.classes is None else (b[:, None] == self.classes).astype(float)
+        space = {"alpha": 10.0 ** np.arange(-5, 1), "gamma": 2.0 ** np.arange(-8, 2)}
+        model = RandomizedSearchCV(KernelRidge(kernel="laplacian"), space, n_iter=self.n, cv=3, random_state=0)
+        self.model = model.fit(A[: self.most], target[: self.most])
+        return self
+
+    def predict(self, T):
+        out = self.model.predict(T)
+        return out if self.classes is None else self.classes[out.argmax(axis=1)]
+
+    def predict_proba(self, T):
+        P = np.clip(self.model.predict(T), 0.01, 1)
+        return P / P.sum(axis=1, keepdims=True)
+
+
+class XRFM:
+    """Its defaults with a fifth of the rows for validation."""
+
+    def __init__(self, task):
+        self.task = task
+
+    def fit(self, A, b):
+        from xrfm import xRFM
+
+        F, V, f, v = train_test_split(A, b, test_size=0.2, random_state=0)
+        self.model = xRFM(device="cpu", tuning_metric="mse" if self.task == "regression" else "brier")
+        self.model.fit(F, f, V, v)
+        return self
+
+    def predict(self, T):
+        return np.asarray(self.model.predict(np.asarray(T))).ravel()
+
+    def predict_proba(self, T):
+        return np.asarray(self.model.predict_proba(np.asarray(T)))
+
+
 def searched(model, space, n_iter, task):
     scoring = "neg_mean_squared_error" if task == "regression" else "accuracy"
     return RandomizedSearchCV(model, space, n_iter=n_iter, cv=3, random_state=0, scoring=scoring)
@@ -238,7 +303,7 @@ def learners(task, n_candidates):
     trees = ExtraTreesClassifier if classes else ExtraTreesRegressor
     svm_space = {"C": 10.0 ** np.arange(-1, 4), "gamma": 2.0 ** np.arange(-8, 2)}
     mlp_space = {"alpha": 10.0 ** np.arange(-5, 0), "hidden_layer_sizes": [(100,), (100, 100), (300,)]}
-    return {
+    every = {
         "lab": lambda: (LABClassifier if classes else LABRegressor)(random_state=0),
         "lab_local": lambda: (LABClassifier if classes else LABRegressor)(0.999, random_state=0),
         "lightgbm": lambda: LightGBM(task, n_candidates),
@@ -247,7 +312,10 @@ def learners(task, n_candidates):
         "extra_trees": lambda: Numbers(trees(300, min_samples_leaf=2 if classes else 1, random_state=0), scale=False),
         "svm": lambda: Numbers(searched(svm, svm_space, 15, task)),
         "mlp": lambda: Numbers(searched(mlp, mlp_space, 6, task)),
+        "laplace_ridge": lambda: Numbers(LaplaceRidge(n_candidates)),
+        "xrfm": lambda: Numbers(XRFM(task)),
     }
+    return {k: make for k, make in every.items() if k not in OPTIONAL or importlib.util.find_spec(OPTIONAL[k])}
 
 
 def read():
@@ -276,35 +344,66 @@ def run(args):
                 values = (name, str(number), str(args.rows), args.variant, k)
                 if values in done or (args.learners and k not in args.learners):
                     continue
-                _, A, b, T, z = split(name, number, args.rows, args.variant)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    if k == "lab_local":
-                        model = make().set_params(n_support=max(1, min(200, len(A) // 4)))
-                    else:
-                        model = make()
-                    start = time.process_time()
-                    model.fit(A, b)
-                    seconds = time.process_time() - start
-                    start = time.process_time()
-                    predicted = model.predict(T)
-                    spent = time.process_time() - start
-                    loss = ""
-                    if task == "classes":
-                        P = np.full((len(T), b.max() + 1), 1e-6)
-                        P[:, np.unique(b)] = np.clip(model.predict_proba(T), 1e-6, 1)
-                        loss = round(float(-np.mean(np.log((P / P.sum(axis=1, keepdims=True))[range(len(z)), z]))), 5)
-                score = r2_score(z, predicted) if task == "regression" else accuracy_score(z, predicted)
-                row = dict(zip(key, values)) | {
-                    "task": task,
-                    "n_train": len(A),
-                    "score": round(float(score), 5),
-                    "log_loss": loss,
-                    "cpu_seconds": round(seconds, 2),
-                    "predict_seconds": round(spent, 4),
-                }
+                row = dict(zip(key, values)) | measure(make, k, split(name, number, args.rows, args.variant))
                 append(row)
                 print(*row.values(), flush=True)
+
+
+def measure(make, k, data):
+    """Scores and CPU seconds of one learner."""
+    task, A, b, T, z = data
+    loss = ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = make()
+        if k == "lab_local":
+            model.set_params(n_support=max(1, min(200, len(A) // 4)))
+        start = time.process_time()
+        model.fit(A, b)
+        seconds = time.process_time() - start
+        start = time.process_time()
+        predicted = model.predict(T)
+        spent = time.process_time() - start
+        if task == "classes":
+            P = np.full((len(T), b.max() + 1), 1e-6)
+            P[:, np.unique(b)] = np.clip(model.predict_proba(T), 1e-6, 1)
+            loss = round(float(-np.mean(np.log((P / P.sum(axis=1, keepdims=True))[range(len(z)), z]))), 5)
+    score = r2_score(z, predicted) if task == "regression" else accuracy_score(z, predicted)
+    return {
+        "task": task,
+        "n_train": len(A),
+        "score": round(float(score), 5),
+        "log_loss": loss,
+        "cpu_seconds": round(seconds, 2),
+        "predict_seconds": round(spent, 4),
+    }
+
+
+def bands(args):
+    """Every set in the bands whose rows it fills."""
+    for least, most in zip((0, *BANDS), BANDS):
+        sets = [name for name in args.sets or DEVELOPMENT + CONFIRMATION if 0.8 * len(table(name)[0]) > least]
+        splits = min(args.splits, 3) if most > 3000 else args.splits
+        run(argparse.Namespace(**vars(args) | {"rows": most, "sets": sets, "splits": splits}))
+
+
+def variants(args):
+    """LAB and LightGBM on every variant of ten sets."""
+    for variant in VARIANTS:
+        of_variant = {"variant": variant, "sets": args.sets or VARIED, "learners": args.learners or ["lab", "lightgbm"]}
+        run(argparse.Namespace(**vars(args) | of_variant))
+
+
+def holm(values):
+    """P-values after Holm's correction, by name."""
+    largest, out = 0.0, {}
+    for i, (name, p) in enumerate(sorted(values.items(), key=lambda item: item[1])):
+        out[name] = largest = max(largest, min(1.0, p * (len(values) - i)))
+    return out
+
+
+def band_of(n):
+    return next((band for band in BANDS if n <= band), BANDS[-1])
 
 
 def report(args):
@@ -319,33 +418,60 @@ def report(args):
         for r in rows:
             if r["task"] == task and r["learner"] in every:
                 cells.setdefault((r["set"], r["rows"]), {}).setdefault(r["split"], {})[r["learner"]] = float(r[measure])
-        names, values = [], []
+        names, values, sizes = [], [], []
         for (name, size), splits in cells.items():
             whole = [[found[k] for k in every] for found in splits.values() if len(found) == len(every)]
             if whole:
                 names.append(f"{name} {size} ({len(whole)})")
                 values.append(np.mean(whole, axis=0))
+                sizes.append(band_of(max(int(r["n_train"]) for r in rows if (r["set"], r["rows"]) == (name, size))))
         if not values:
             continue
-        ranks = rankdata(sign * np.round(values, 4), axis=1)
+        ranks, sizes = rankdata(sign * np.round(values, 4), axis=1), np.array(sizes)
         print(f"\n{task}, {measure}: {', '.join(every)}")
         for name, value in zip(names, values):
             print(f"  {name:28s}", "  ".join(f"{v:.4f}" for v in value))
+        for band in sorted(set(sizes)):
+            label = f"rank, at most {band} rows ({np.sum(sizes == band)})"
+            print(f"  {label:28s}", "  ".join(f"{v:.2f}" for v in ranks[sizes == band].mean(axis=0)))
         print(f"  {'average rank':28s}", "  ".join(f"{v:.2f}" for v in ranks.mean(axis=0)))
+        if "lab" in every and len(every) > 1 and len(values) > 5:
+            ours = np.array(values)[:, every.index("lab")]
+            tests = {
+                k: wilcoxon(ours, np.array(values)[:, i]).pvalue if np.any(ours != np.array(values)[:, i]) else 1.0
+                for i, k in enumerate(every)
+                if k != "lab"
+            }
+            print("  Holm p of LAB against:", {k: float(f"{p:.2g}") for k, p in holm(tests).items()})
+
+
+def report_variants(args):
+    """What LAB gains over LightGBM in every variant; a loss of more than .02 where the clean one is level is marked."""
+    cells = {}
+    for r in read():
+        if r["rows"] == str(args.rows) and r["learner"] in ("lab", "lightgbm"):
+            cells.setdefault((r["set"], r["variant"]), {}).setdefault(r["learner"], []).append(float(r["score"]))
+    gains = {key: np.mean(c["lab"]) - np.mean(c["lightgbm"]) for key, c in cells.items() if len(c) == 2}
+    for name in dict.fromkeys(name for name, _ in gains):
+        found = {variant: gains[name, variant] for variant in VARIANTS if (name, variant) in gains}
+        level = found.get("clean", -1) >= -0.005
+        words = [f"{v} {g:+.3f}{' !' if level and g < -0.02 else ''}" for v, g in found.items()]
+        print(f"  {name:14s}", "  ".join(words))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("run", "report"))
+    parser.add_argument("command", choices=("run", "bands", "variants", "report", "report_variants"))
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--candidates", type=int, default=30)
     parser.add_argument("--sets", nargs="+")
     parser.add_argument("--learners", nargs="+")
-    parser.add_argument("--variant", choices=("clean", "repeated", "outliers", "missing"), default="clean")
+    parser.add_argument("--variant", choices=VARIANTS, default="clean")
     parser.add_argument("--half", choices=("development", "confirmation"))
     args = parser.parse_args()
-    {"run": run, "report": report}[args.command](args)
+    commands = {"run": run, "bands": bands, "variants": variants, "report": report, "report_variants": report_variants}
+    commands[args.command](args)
 
 
 if __name__ == "__main__":

@@ -294,7 +294,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
             terms, relevance = [], np.zeros((len(rows[some]), rows.shape[1]))
             base = np.sum([form.weight * form(rows[some]) for form in self.forms_], axis=0)
             for form in forms:
-                Z, coef = form.scaling(rows[some]), np.zeros((len(self.dual_coef_), len(items)))
+                Z, coef = form.scaling(rows[some], form.centers.dtype), np.zeros((len(self.dual_coef_), len(items)))
                 places, matrix = np.searchsorted(items, form.support), np.zeros((len(Z), len(items)))
                 matrix[:, places] = Projected(form.kernel, form.projection)(Z, form.centers)
                 coef[:, places] = form.weight * form.dual_coef
@@ -353,8 +353,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     max_rows : int or None, default=None
         Rows on which bandwidths are learned at a time; None means 10,000, 20 per support point, or (within half of
         the memory limit) one for every 8 bandwidths, whichever is more. Of larger data up to three more such blocks
-        refine the bandwidths, each kept only where validation improves. The coefficients always come from all rows,
-        which are read block by block and may be a memory map or a Dask array. A fit needs about
+        refine the bandwidths, each kept only where validation improves. The coefficients come from all rows
+        (those of up to 3000 centers from 40 per center), which are read block by block and may be a memory map or a
+        Dask array. A fit needs about
         ``4.5 itemsize max_rows (n_support + n_features)`` bytes besides the data, see `mercerless.config_context`.
     categorical_features : "from_dtype", None, or array-like of bool, int or str, default="from_dtype"
         The columns that are categories: of a data frame those of words or of an unordered category type; or the

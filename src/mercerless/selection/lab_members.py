@@ -26,10 +26,14 @@ _SLOPE_ROWS = 1500
 _RIDGES = np.array([1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
 _ROUNDS = 2
 _LOGISTIC_FACTORS = (1.0, 0.3, 0.1, 0.03)  # of the ridge of least squares
+_LEAST_CENTERS, _WORTH = 600, 0.99  # twice the centers, from so many on, must lower the loss to this share
+_ROWS_PER_CENTER = 40  # that determine the coefficients
+_SINGLE_RIDGE = 0.03  # from which sums of products in single precision are enough
 _LAPLACE_WORK = 2e9  # rows x centers x features
-_BOOSTING = {"learning_rate": 0.06, "l2_regularization": 1.0, "early_stopping": False}
+_BOOSTING = {"learning_rate": 0.1, "l2_regularization": 1.0, "early_stopping": False}
 _BOOSTING_WORK, _BOOSTING_CELLS = 4e7, 1e9  # rows x classes x iterations at most, and times the features
 _BOOSTING_STEP = 50
+_HOPELESS = 4.0  # steps as good as the last one in which trees would not reach the best of the others
 _SMALLEST_SHARE = 0.1
 
 
@@ -53,9 +57,10 @@ def as_scores(predictions: NDArray) -> NDArray:
 
 
 def blocked_moments(X: NDArray, Y: NDArray, weight: NDArray | None, **options: Any) -> Moments:
-    """`moments` of a block of rows in smaller ones, as many centers need."""
+    """`moments` of a block of rows in smaller ones, as many centers need; no smaller than a third of the sums."""
     per_row = 24.0 * (len(options["S"]) + X.shape[1])
-    return reduce_rows(partial(moments, **options), Moments.merge, [X, Y, weight], per_row, BLOCK_BYTES)
+    budget = max(BLOCK_BYTES, per_row * len(options["S"]) / 3)
+    return reduce_rows(partial(moments, **options), Moments.merge, [X, Y, weight], per_row, budget)
 
 
 class Wide(NamedTuple):
@@ -83,6 +88,18 @@ class _Trial(NamedTuple):
     coef: NDArray
 
 
+class _Machine(NamedTuple):
+    """A wide machine of the training rows, and what fits it to more."""
+
+    loss: float
+    predictions: NDArray  # of the held-out rows
+    model: Expansion  # without coefficients
+    logistic: bool  # whether the coefficients minimize the log-loss
+    coef: NDArray
+    sums: Moments
+    P: NDArray
+
+
 @dataclass(frozen=True)
 class WideLearner:
     """Learns a wide machine on the rows of one hold-out."""
@@ -95,33 +112,37 @@ class WideLearner:
     seed: int = 0
     n_centers: int = 3000
 
-    def sums(self, rows: Rows, wide: Wide, S: NDArray) -> Moments:
+    def sums(self, rows: Rows, wide: Wide, S: NDArray, dtype: Any = np.float64) -> Moments:
         """The moments of some rows, block by block."""
         fixed = partial(fixed_columns, linear=self.linear)
-        return blocked_moments(rows.X, rows.Y, rows.weight, kernel=wide.kernel, S=S, fixed=fixed)
+        return blocked_moments(rows.X, rows.Y, rows.weight, kernel=wide.kernel, S=S, fixed=fixed, dtype=dtype)
 
-    def predict(self, X: NDArray, wide: Wide, S: NDArray, coef: NDArray) -> NDArray:
-        m = len(S)
-        return wide.kernel(X, S) @ coef[:m] + fixed_columns(X, self.linear) @ coef[m:]
+    def predict(self, X: NDArray, wide: Wide, S: NDArray, coefs: Sequence[NDArray]) -> list[NDArray]:
+        """Predictions with each of several sets of coefficients."""
+        every = wide.kernel(X, S) @ np.hstack([coef[: len(S)] for coef in coefs])
+        every += fixed_columns(X, self.linear) @ np.hstack([coef[len(S) :] for coef in coefs])
+        return np.split(every, len(coefs), axis=1)
+
+    def penalty(self, wide: Wide, S: NDArray) -> NDArray:
+        """The norm of the kernel on its centers."""
+        return norm_penalty(wide.kernel(S, S), fixed_columns(S[:1], self.linear).shape[1])
 
     def _few(self, numbers: NDArray, limit: int) -> NDArray:
-        order = np.random.RandomState(self.seed).permutation(len(numbers))[:limit]
-        return numbers[np.sort(order)]
+        """Some of the numbers, in random order."""
+        return numbers[np.random.RandomState(self.seed).permutation(len(numbers))[:limit]]
 
     def judge(self, numbers: NDArray) -> Judge:
         held = self.rows.take(numbers)
         return Judge(held.Y, held.weight, None if self.labels is None else self.labels[numbers])
 
-    def trial(self, wide: Wide) -> _Trial:
+    def trial(self, wide: Wide, ridges: NDArray = _RIDGES) -> _Trial:
         """The best ridge on few rows and centers."""
         train, valid = self._few(self.train, _TRIAL_ROWS), self._few(self.valid, _TRIAL_HELD)
-        rows, held = self.rows.take(train), self.rows.take(valid)
-        S, judge = rows.X[:: -(-len(rows) // _TRIAL_CENTERS)], self.judge(valid)
-        P = norm_penalty(wide.kernel(S, S), fixed_columns(S[:1], self.linear).shape[1])
-        coefs = solve_wide(self.sums(rows, wide, S), P, _RIDGES)
-        losses = [judge(self.predict(held.X, wide, S, coef)) for coef in coefs]
+        rows, S, judge = self.rows.take(train), self.rows.X[train[:_TRIAL_CENTERS]], self.judge(valid)
+        coefs = solve_wide(self.sums(rows, wide, S), self.penalty(wide, S), ridges)
+        losses = [judge(p) for p in self.predict(self.rows.X[valid], wide, S, coefs)]
         best = int(np.argmin(losses))
-        return _Trial(losses[best], wide, float(_RIDGES[best]), coefs[best])
+        return _Trial(losses[best], wide, float(ridges[best]), coefs[best])
 
     def search(self, wide: Wide) -> _Trial:
         """Widen or narrow as long as that helps."""
@@ -129,7 +150,7 @@ class WideLearner:
         for factor in (0.5, 2.0):
             moved = False
             while abs(np.mean(best.wide.log_bandwidths - wide.log_bandwidths)) < 2.5:
-                other = self.trial(best.wide.wider(factor))
+                other = self.trial(best.wide.wider(factor), _near(best.ridge))
                 if other.loss >= best.loss:
                     break
                 best, moved = other, True
@@ -140,16 +161,15 @@ class WideLearner:
     def turned(self, best: _Trial) -> _Trial:
         """Rounds of a linear map from the slopes of the function, each kept only where the loss falls."""
         for _ in range(_ROUNDS):
-            other = self.trial(self._mapped(best))
+            other = self.trial(self._mapped(best), _near(best.ridge))
             if other.loss >= best.loss:
                 break
             best = other
         return best
 
     def _mapped(self, trial: _Trial) -> Wide:
-        train = self._few(self.train, _TRIAL_ROWS)
-        S = self.rows.X[train][:: -(-len(train) // _TRIAL_CENTERS)].astype(np.float64)
         X = self.rows.X[self._few(self.train, _SLOPE_ROWS)].astype(np.float64)
+        S = self.rows.X[self._few(self.train, _TRIAL_CENTERS)].astype(np.float64)
         A = np.eye(X.shape[1]) if trial.wide.projection is None else trial.wide.projection
         A = A * np.exp(-trial.wide.log_bandwidths)
         Z, C, m = X @ A, S @ A, len(S)
@@ -163,35 +183,62 @@ class WideLearner:
         old, new = (np.median(np.linalg.norm(differences @ M, axis=1)) for M in (A, B))
         return Wide("exponential", np.array(0.0), B * (old / new if new > 0 else 1.0))
 
-    def candidate(self, best: _Trial) -> tuple[Extra, Expansion, bool]:
-        """All training rows and as many centers as are worth it, with three ridges about the chosen one.
+    def candidate(self, best: _Trial) -> _Machine:
+        """All training rows, and as many centers as are worth it."""
+        most = min(self.n_centers, len(self.train))
+        support = self._few(self.train, most)
+        sizes = (-(-most // 4), -(-most // 2), most)
+        found = self._machine(best, support[: next(m for m in sizes if m >= min(most, _LEAST_CENTERS))])
+        while len(found.model.support) < most:
+            more = self._machine(best, support[: 2 * len(found.model.support)], found)
+            if more.loss > _WORTH * found.loss:
+                break
+            found = more
+        return found
 
-        With it the expansion without coefficients, and whether they minimize the log-loss.
-        """
-        wide, support = best.wide, self._few(self.train, self.n_centers)
-        S, held, judge = self.rows.X[support], self.rows.take(self.valid), self.judge(self.valid)
-        sums = self.sums(self.rows.take(self.train), wide, S)
-        P = norm_penalty(wide.kernel(S, S), fixed_columns(S[:1], self.linear).shape[1])
+    def again(self, best: _Trial, like: _Machine) -> _Machine:
+        """As many centers, the ridge and the loss of another."""
+        return self._machine(best, self._few(self.train, len(like.model.support)), like)
+
+    def _machine(self, best: _Trial, support: NDArray, like: _Machine | None = None) -> _Machine:
+        """With given centers: three ridges about the chosen one, of least squares or log-loss; or `like` another."""
+        wide, S, judge = best.wide, self.rows.X[support], self.judge(self.valid)
         ridges = best.ridge * np.array([0.3, 1.0, 3.0])
-        predictions = [self.predict(held.X, wide, S, coef) for coef in solve_wide(sums, P, ridges)]
+        if like is not None:  # with more centers perhaps a smaller one
+            ridges = np.exp(like.model.log_ridge) * np.array([1.0, 0.3])
+        dtype = np.float32 if ridges.min() >= _SINGLE_RIDGE else np.float64
+        sums, P = self.sums(self.rows.take(self.train), wide, S, dtype), self.penalty(wide, S)
+        model = Expansion(wide.form, support, wide.log_bandwidths, 0.0, None, projection=wide.projection)
+        if like is not None and like.logistic:
+            more = len(support) - len(like.model.support)
+            start = np.insert(like.coef, [len(like.model.support)] * more, 0.0, axis=0) if more > 0 else None
+            return self._logistic(model, sums, P, ridges, start)
+        coefs = solve_wide(sums, P, ridges)
+        predictions = self.predict(self.rows.X[self.valid], wide, S, coefs)
         losses = [judge(p) for p in predictions]
-        choice = int(np.argmin(losses))
-        model = Expansion(wide.form, support, wide.log_bandwidths, float(np.log(ridges[choice])), None)
-        model = model._replace(projection=wide.projection)
-        whole = sums.merge(self.sums(held, wide, S))
-        ordinary = Extra(predictions[choice], partial(self._finish, model, whole, P))
-        if self.labels is None:
-            return ordinary, model, False
-        other, other_model, loss = self._logistic(model, sums.gram, whole, P)
-        return (other, other_model, True) if loss < losses[choice] else (ordinary, model, False)
+        k = int(np.argmin(losses))
+        model = model._replace(log_ridge=float(np.log(ridges[k])))
+        found = _Machine(losses[k], predictions[k], model, False, coefs[k], sums, P)
+        if like is not None or self.labels is None:
+            return found
+        other = self._logistic(model, sums, P, ridges[k] * np.array(_LOGISTIC_FACTORS))
+        return other if other.loss < found.loss else found
 
-    def refit(self, model: Expansion, logistic: bool, total: Total | None) -> Expansion:
-        """A machine of the same kernel and ridge on all training rows."""
-        model = model._replace(support=self._few(self.train, self.n_centers))
+    def finish(self, found: _Machine, total: Total | None) -> Expansion:
+        """The machine on all rows, the held-out ones too."""
+        model, sums = found.model, found.sums
         wide, S = Wide(model.form, model.log_bandwidths, model.projection), self.rows.X[model.support]
-        P = norm_penalty(wide.kernel(S, S), fixed_columns(S[:1], self.linear).shape[1])
-        sums = self.sums(self.rows, wide, S)
-        return self._finish_logistic(model, sums, P, None, total) if logistic else self._finish(model, sums, P, total)
+        if total is None or found.logistic:
+            sums = sums.merge(self.sums(self.rows.take(self.valid), wide, S))
+        return self._finish(found._replace(sums=sums), total)
+
+    def refit(self, found: _Machine, n: int, total: Total | None) -> Expansion:
+        """A machine of the same kernel and ridge on all training rows, of which the other had n."""
+        size = -(-len(found.model.support) * len(self.train) // n)
+        model = found.model._replace(support=self._few(self.train, size))
+        wide, S = Wide(model.form, model.log_bandwidths, model.projection), self.rows.X[model.support]
+        found = found._replace(model=model, sums=self.sums(self.rows, wide, S), P=self.penalty(wide, S))
+        return self._finish(found._replace(coef=np.zeros((0, 0))), total)
 
     def _columns(self, numbers: NDArray, model: Expansion) -> NDArray:
         """The columns of some rows, in single precision."""
@@ -202,44 +249,43 @@ class WideLearner:
             out[rows, len(S) :] = fixed_columns(X[rows], self.linear)
         return out
 
-    def _logistic(self, model: Expansion, gram: NDArray, whole: Moments, P: NDArray) -> tuple[Extra, Expansion, float]:
+    def _logistic(
+        self, model: Expansion, sums: Moments, P: NDArray, ridges: NDArray, coef: NDArray | None = None
+    ) -> _Machine:
         """Coefficients of least log-loss instead of squared error, from a large ridge to smaller ones."""
         assert self.labels is not None
-        q, loss, ridge = self.rows.Y.shape[1], np.inf, 0.0
-        best: tuple[float, float, NDArray, NDArray] = (loss, ridge, np.empty(0), np.empty(0))
+        q, best = self.rows.Y.shape[1], None
         Phi, valid, judge = self._columns(self.train, model), self._columns(self.valid, model), self.judge(self.valid)
-        labels, weight, coef = self.labels[self.train], self.rows.take(self.train).weight, None
-        for factor in _LOGISTIC_FACTORS:
-            ridge = float(factor * np.exp(model.log_ridge))
-            coef = solve_logistic(Phi, labels, weight, P, ridge, gram, q, coef).coef
+        labels, weight = self.labels[self.train], self.rows.take(self.train).weight
+        for ridge in ridges:
+            coef = solve_logistic(Phi, labels, weight, P, float(ridge), sums.gram, q, coef).coef
             predictions = valid @ coef
             loss = judge(predictions)
-            if loss < best[0]:
-                best = (loss, ridge, predictions, coef)
-            if loss > 1.02 * best[0]:
+            if best is None or loss < best.loss:
+                of_ridge = model._replace(log_ridge=float(np.log(ridge)))
+                best = _Machine(loss, predictions, of_ridge, True, coef, sums, P)
+            if loss > 1.02 * best.loss:
                 break
-        loss, ridge, predictions, coef = best
-        model = model._replace(log_ridge=float(np.log(ridge)))
-        finish = partial(self._finish_logistic, model, whole, P, coef)
-        return Extra(predictions, finish), model, loss
+        assert best is not None
+        return best
 
-    def _finish_logistic(
-        self, model: Expansion, whole: Moments, P: NDArray, coef: NDArray | None, total: Total | None
-    ) -> Expansion:
-        """From the held-out rows too; of larger data the rows on which bandwidths are learned are enough."""
-        every, q = np.arange(len(self.rows)), self.rows.Y.shape[1]
-        assert self.labels is not None
-        Phi, ridge = self._columns(every, model), float(np.exp(model.log_ridge))
-        coef = solve_logistic(Phi, self.labels, self.rows.weight, P, ridge, whole.gram, q, coef).coef
-        return self._with(model, coef)
-
-    def _finish(self, model: Expansion, sums: Moments, P: NDArray, total: Total | None) -> Expansion:
-        """The coefficients from all rows."""
+    def _finish(self, found: _Machine, total: Total | None) -> Expansion:
+        """The coefficients; for the log-loss the rows on which bandwidths are learned are enough."""
+        model, ridge = found.model, float(np.exp(found.model.log_ridge))
+        if found.logistic:
+            assert self.labels is not None
+            Phi, start = self._columns(np.arange(len(self.rows)), model), found.coef if found.coef.size else None
+            weight, q = self.rows.weight, self.rows.Y.shape[1]
+            return self._with(
+                model, solve_logistic(Phi, self.labels, weight, found.P, ridge, found.sums.gram, q, start).coef
+            )
+        sums = found.sums
         if total is not None:
-            S = self.rows.X[model.support]
-            fixed = partial(fixed_columns, linear=self.linear)
-            sums = total(partial(blocked_moments, kernel=model.kernel, S=S, fixed=fixed))
-        return self._with(model, solve_wide(sums, P, [float(np.exp(model.log_ridge))])[0])
+            dtype = np.float32 if ridge >= _SINGLE_RIDGE else np.float64
+            options = {"S": self.rows.X[model.support], "fixed": partial(fixed_columns, linear=self.linear)}
+            limit = _ROWS_PER_CENTER * len(model.support)
+            sums = total(partial(blocked_moments, kernel=model.kernel, dtype=dtype, **options), limit)
+        return self._with(model, solve_wide(sums, found.P, [ridge])[0])
 
     def _with(self, model: Expansion, coef: NDArray) -> Expansion:
         m, d = len(model.support), self.rows.X.shape[1]
@@ -249,35 +295,40 @@ class WideLearner:
         return model._replace(coef=coef[:m], linear=linear)
 
 
+def _near(ridge: float) -> NDArray:
+    """The ridges about one."""
+    place = int(np.argmin(np.abs(np.log(_RIDGES / ridge))))
+    return _RIDGES[max(0, place - 1) : place + 2]
+
+
 def wide_candidates(
     learners: Sequence[WideLearner], shared: Mapping[str, Sequence[NDArray]], everything: WideLearner
 ) -> dict[str, Extra]:
     """A Laplace machine with a bandwidth per feature, and an exponential one with a learned map of the features.
 
     One learner for every fold; `shared` has the log bandwidths of the local forms in every fold. Where the Laplace form
-    would be slow, as for images, a Gaussian with one bandwidth takes its place. With several folds the kernel of the
-    first is fitted to all rows.
+    would be slow, as for images, a Gaussian with one bandwidth takes its place. With several folds, factor, ridge and
+    centers of the first serve all, and its kernel is fitted to all rows.
     """
     n, d = len(learners[0].train), learners[0].rows.X.shape[1]
     starts = shared.get("laplace", next(iter(shared.values())))
     if "laplace" in shared and n * min(n, everything.n_centers) * d <= _LAPLACE_WORK:
-        first = "laplace, many centers"
-        trials = [learner.search(Wide("laplace", start)) for learner, start in zip(learners, starts)]
+        first = [Wide("laplace", start) for start in starts]
     else:
-        first = "gaussian, many centers"
-        trials = [learner.search(Wide("gaussian", np.array(0.5 * np.log(d)))) for learner in learners]
-    turned = [
-        learner.turned(learner.search(Wide("exponential", start - 0.5 * np.log(d))))
-        for learner, start in zip(learners, starts)
-    ]
+        first = [Wide("gaussian", np.array(0.5 * np.log(d)))] * len(starts)
+    mapped = [Wide("exponential", start - 0.5 * np.log(d)) for start in starts]
     out = {}
-    for name, found in ((first, trials), ("exponential, learned map", turned)):
-        parts = [learner.candidate(trial) for learner, trial in zip(learners, found)]
-        extra, model, logistic = parts[0]
-        if len(parts) > 1:
-            predictions = np.concatenate([part[0].predictions for part in parts])
-            extra = Extra(predictions, partial(everything.refit, model, logistic))
-        out[name] = extra
+    for name, kernels in ((f"{first[0].form}, many centers", first), ("exponential, learned map", mapped)):
+        turn = kernels is mapped
+        trial = learners[0].search(kernels[0])
+        factor = float(np.exp(np.mean(trial.wide.log_bandwidths - kernels[0].log_bandwidths)))
+        found = learners[0].candidate(learners[0].turned(trial) if turn else trial)
+        predictions = [found.predictions]
+        for learner, kernel in zip(learners[1:], kernels[1:]):
+            other = learner.trial(kernel.wider(factor), _near(trial.ridge))
+            predictions.append(learner.again(learner.turned(other) if turn else other, found).predictions)
+        finish = partial(learners[0].finish, found) if len(learners) == 1 else partial(everything.refit, found, n)
+        out[name] = Extra(np.concatenate(predictions), finish)
     return out
 
 
@@ -378,12 +429,18 @@ def _stages(models: Sequence[Any], X: NDArray, n_functions: int) -> list[NDArray
 
 
 def tree_candidate(
-    rows: Rows, folds: Sequence[Split], labels: NDArray | None, seed: int, further: Labeled | None = None
+    rows: Rows,
+    folds: Sequence[Split],
+    labels: NDArray | None,
+    seed: int,
+    further: Labeled | None = None,
+    rivals: Sequence[NDArray] = (),
 ) -> Extra | None:
     """Boosted trees whose number of iterations is chosen on the held-out rows.
 
-    `further` are more rows to learn from, beside those of one hold-out: the trees are then not fitted again. None where
-    a fold has one class, or many features and classes would take too long.
+    `further` are more rows to learn from, beside those of one hold-out: the trees are then not fitted again. Far behind
+    the predictions of `rivals` boosting ends early. None where a fold has one class, or many features and classes would
+    take too long.
     """
     q, every = rows.Y.shape[1], Labeled(rows, labels)
     most = _most_iterations(rows, further, q)
@@ -394,11 +451,13 @@ def tree_candidate(
     for number, (train, valid) in enumerate(folds):
         part, held = every.take(train).joined(further), every.take(valid)
         models = [] if number == 0 else boost(part, n_iter, seed)
+        goal, loss = min([held.judge(p[: len(valid)]) for p in rivals] if number == 0 else [], default=np.inf), np.inf
         while number == 0 and n_iter < most:
             n_iter = min(most, n_iter + _BOOSTING_STEP)
             models = boost(part, n_iter, seed, models or None)
             losses = [held.judge(p) for p in _stages(models, held.rows.X, q)]
-            if np.argmin(losses) < 0.7 * len(losses):
+            before, loss = loss, min(losses)
+            if np.argmin(losses) < 0.7 * len(losses) or loss - goal > _HOPELESS * (before - loss):
                 break
         stages.append(_stages(models, held.rows.X, q))
     predictions = [np.concatenate(stage) for stage in zip(*stages)]
@@ -413,7 +472,7 @@ def _most_iterations(rows: Rows, further: Labeled | None, q: int) -> int:
     """A multiple of ten that the work allows; 0 where that is too few."""
     n = len(rows) + (0 if further is None else len(further.rows))
     most = min(_BOOSTING_WORK / (n * q), _BOOSTING_CELLS / (n * q * rows.X.shape[1]))
-    return 0 if most < 12 else int(np.clip(most, 60, 600)) // 10 * 10
+    return 0 if most < 12 else int(np.clip(most, 60, 400)) // 10 * 10
 
 
 def _as_trees(models: list, q: int, total: Total | None) -> Trees:
@@ -468,13 +527,14 @@ def extra_candidates(
     rows: Rows,
     folds: Sequence[Split],
     learners: Mapping[str, LocalLearner],
+    tried: Mapping[str, NDArray],
     *,
     numbers: NDArray,
     labels: NDArray | None,
     n_centers: int,
     further: Callable[[], tuple[Rows, NDArray]] | None = None,
 ) -> dict[str, Extra]:
-    """Everything that competes with the local forms.
+    """Everything that competes with the local forms and the others that were tried, of which there are predictions.
 
     `numbers` are those of the rows in the table, `labels` the classes of the whole table; `further` gives more rows to
     learn from, and their numbers.
@@ -494,6 +554,7 @@ def extra_candidates(
         if further is not None and len(folds) == 1:
             others, places = further()
             more = Labeled(others, None if labels is None else labels[places])
-        trees = tree_candidate(rows, folds, of_rows, settings.seed, more)
+        rivals = [*tried.values(), *(of.predictions for of in out.values())]
+        trees = tree_candidate(rows, folds, of_rows, settings.seed, more, rivals)
         out |= {} if trees is None else {"boosted trees": trees}
     return out

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from mercerless._blocks import reduce_rows, take_rows
 
 BLOCK_BYTES = 2**25  # what a block of rows needs in passes over all rows
+_TAILS = 4.5  # standard deviations beyond which a feature has tails: normal ones of some thousand rows stay below
 
 
 class FeatureScaling(NamedTuple):
@@ -66,7 +67,7 @@ def robust_scaling(X: NDArray) -> FeatureScaling:
 def possible_scalings(X: Any, sample: NDArray) -> list[FeatureScaling]:
     """Standardized features; where those of a sample of rows have tails, also robust ones, and one scale for all."""
     plain = standard_scaling(X)
-    if np.abs(plain(sample)).max() <= 3:
+    if np.abs(plain(sample)).max() <= _TAILS:
         return [plain]
     scalings = [plain, robust_scaling(sample)._replace(low=plain.low, high=plain.high)]
     if _same_units(sample):

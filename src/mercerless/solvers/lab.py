@@ -307,12 +307,23 @@ class Moments(NamedTuple):
 
 
 def moments(
-    X: NDArray, Y: NDArray, weight: NDArray | None, *, kernel: Callable, S: NDArray, fixed: Callable
+    X: NDArray,
+    Y: NDArray,
+    weight: NDArray | None,
+    *,
+    kernel: Callable,
+    S: NDArray,
+    fixed: Callable,
+    dtype: Any = np.float64,
 ) -> Moments:
-    """The moments of ``Phi = [k(X, S), fixed(X)]`` on a block of rows, in float64."""
-    Phi = np.hstack([kernel(X, S).astype(np.float64, copy=False), fixed(X)])
-    weighted = Phi if weight is None else Phi * weight[:, None]
-    return Moments(weighted.T @ Phi, weighted.T @ Y, float(len(X)) if weight is None else float(np.sum(weight)))
+    """The moments of ``Phi = [k(X, S), fixed(X)]`` on a block of rows, multiplied in `dtype` and given in float64."""
+    Phi = np.hstack([kernel(X, S).astype(dtype, copy=False), fixed(X).astype(dtype, copy=False)])
+    if weight is not None:
+        root = np.sqrt(weight)[:, None]  # of both factors, so that the product is that of a matrix with itself
+        Phi, Y = Phi * root.astype(dtype), Y * root
+    gram, target = Phi.T @ Phi, Phi.T @ Y.astype(dtype)
+    total = float(len(X)) if weight is None else float(np.sum(weight))
+    return Moments(gram.astype(np.float64, copy=False), target.astype(np.float64, copy=False), total)
 
 
 def solve_coefficients(sums: Moments, ridge: float) -> NDArray:

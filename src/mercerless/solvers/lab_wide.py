@@ -6,14 +6,16 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve, cholesky, eigh, solve_triangular
+from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
+from mercerless._memory import row_blocks
 from mercerless.solvers.lab import Moments
 
 _FIXED_WEIGHT = 0.1  # of the columns beside those of the kernel in the penalty
 _JITTER = 1e-6
+_CAST_BYTES = 2**20  # blocks in double precision that stay in the cache
 _SMALLEST_SLOPE = 1e-4  # of a direction, relative to the largest
 
 
@@ -32,19 +34,19 @@ def solve_wide(sums: Moments, P: NDArray, ridges: Sequence[float] | NDArray) -> 
     P is positive semi-definite up to rounding: a multiple of the identity, raised until the factorization succeeds, is
     added to it. One Cholesky factorization per ridge, ``O(p^3)``.
     """
-    out = []
-    for ridge in ridges:
-        jitter = _JITTER
-        while True:
-            A = sums.gram + ridge * P
-            A[np.diag_indices(len(A))] += ridge * jitter
-            try:
-                factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-                break
-            except np.linalg.LinAlgError:
-                jitter *= 100.0
-        out.append(cho_solve(factor, sums.target, check_finite=False))
-    return out
+    factors = (_factor(sums.gram, 1.0, P, ridge, ridge * _JITTER) for ridge in ridges)
+    return [cho_solve((factor, True), sums.target, check_finite=False) for factor in factors]
+
+
+def _factor(gram: NDArray, share: float, P: NDArray, ridge: float, jitter: float) -> NDArray:
+    """The lower Cholesky factor of ``share gram + ridge P + jitter I``, the jitter raised until there is one."""
+    while True:
+        A = share * gram + ridge * P
+        A[np.diag_indices(len(A))] += jitter
+        try:
+            return cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            jitter *= 100.0
 
 
 def slopes(Z: NDArray, S: NDArray, K: NDArray, coef: NDArray) -> NDArray:
@@ -67,6 +69,22 @@ def slope_map(gradients: NDArray) -> NDArray:
     if not e[-1] > 0:
         return np.eye(len(G))
     return V * np.sqrt(np.maximum(np.sqrt(np.maximum(e, 0) / e[-1]), _SMALLEST_SLOPE))
+
+
+def single_exponential(Z: NDArray, C: NDArray) -> NDArray:
+    """``exp(-|z_i - c_j|)`` in single precision, from squared distances in double: exact to 1e-7 also near a center."""
+    shift = C.mean(axis=0, dtype=np.float64)
+    Z, C = Z - shift, C - shift
+    squares, twice = np.einsum("jk,jk->j", C, C), np.ascontiguousarray(-2 * C.T)
+    out = np.empty((len(Z), len(C)), dtype=np.float32)
+    for rows in row_blocks(len(Z), 8 * len(C), _CAST_BYTES):
+        D, block = Z[rows] @ twice, out[rows]
+        D += squares
+        D += np.einsum("ik,ik->i", Z[rows], Z[rows])[:, None]
+        block[...] = np.maximum(D, 0, out=D)
+        np.sqrt(block, out=block)
+        np.exp(np.negative(block, out=block), out=block)
+    return out
 
 
 class Logistic(NamedTuple):
@@ -95,9 +113,7 @@ def solve_logistic(
     """
     p, K = Phi.shape[1], n_functions
     w = np.ones(len(Phi)) if weight is None else weight
-    A = (0.25 if K == 1 else 0.5) * gram + ridge * P
-    A[np.diag_indices(p)] += 1e-8 * np.trace(A) / p
-    T = cholesky(A, lower=True, overwrite_a=True, check_finite=False)
+    T = _factor(gram, 0.25 if K == 1 else 0.5, P, ridge, 1e-9 * max(np.trace(gram) / p, 1.0))
     PT = partial(solve_triangular, T, lower=True, trans="T", check_finite=False)
     target = np.eye(max(K, 2))[labels][:, -K:]
 
