@@ -91,12 +91,12 @@ class Posterior(NamedTuple):
 
     def __call__(self, X: NDArray, seen: bool = False) -> NDArray:
         """The logarithm of the variance of a new target by that of the noise; a `seen` center as if left out."""
-        K = self.kernel(self.scaling(X), self.centers)
+        K = self.kernel(self.scaling(X, self.centers.dtype), self.centers)
         left = 1.0 - np.einsum("ij,ij->i", K @ self.inverse, K)
         logs = np.log1p(np.maximum(left, 0.0) / self.ridge)
         if seen:
             nearest = K.argmax(axis=1)
-            same = K[np.arange(len(K)), nearest] > 1.0 - 1e-9
+            same = K[np.arange(len(K)), nearest] > 1.0 - (1e-9 if K.dtype == np.float64 else 1e-5)
             logs[same] = -np.log(self.ridge * np.diagonal(self.inverse)[nearest[same]])
         return logs
 
