@@ -424,6 +424,12 @@ def square_similarities(matrix: NDArray, kind: str) -> NDArray:
     return K
 
 
+def implied_distances(K: NDArray) -> NDArray:
+    """The distances that similarities imply: roots of ``k(x, x) + k(z, z) - 2 k(x, z)``, cut at 0."""
+    diagonal = np.diagonal(K)
+    return np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2.0 * K, 0.0))
+
+
 _SYMMETRIZERS: dict[str, Callable[[NDArray, NDArray], NDArray]] = {
     "mean": lambda A, B: (A + B) / 2,
     "min": np.minimum,

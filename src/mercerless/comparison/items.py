@@ -28,7 +28,7 @@ from mercerless.selection.suspects import (
     suspect_numbers,
     worst_triangles,
 )
-from mercerless.spectra import as_similarities, symmetrize
+from mercerless.spectra import implied_distances, symmetrize
 
 if TYPE_CHECKING:
     from mercerless.comparison.result import Comparison
@@ -163,9 +163,7 @@ def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> 
         part = part - min(0.0, float(part.min()))
         np.fill_diagonal(part, 0.0)
         return part
-    K = as_similarities(part, "similarity")
-    squares = np.diagonal(K)[:, None] + np.diagonal(K) - 2.0 * K
-    return np.sqrt(np.maximum(squares, 0.0))
+    return implied_distances(part)
 
 
 # ------------------------------------------------------------------------------------------------------- pictures

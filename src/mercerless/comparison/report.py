@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage
-from scipy.spatial.distance import squareform
 
 from mercerless._memory import format_bytes
 from mercerless.comparison.items import (
@@ -31,7 +29,7 @@ from mercerless.comparison.negative import negative_sentences
 from mercerless.comparison.schedule import MAX_TEST, N_FOLDS, OF_ITEMS
 from mercerless.comparison.words import WORDS, duration, format_difference, format_score, is_share, metric_words
 from mercerless.selection.folds import find_copies
-from mercerless.selection.maps import draw_map
+from mercerless.selection.maps import draw_map, likeness_order
 from mercerless.spectra import as_similarities, symmetrize
 
 if TYPE_CHECKING:
@@ -90,29 +88,10 @@ def _fill(title: str, sections: list[str], number: str, finished: str) -> str:
 def render_matrix(
     X: NDArray, kind: str, name: str, y: NDArray | None, classify: bool, facts: list[str], eigenvalues: NDArray
 ) -> str:
-    """Return the page on a matrix, with or without labels.
+    """Return the page on a matrix of this kind, HTML that needs nothing else, with or without labels or numbers y.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n, n)
-        Similarities, distances or dissimilarities.
-    kind : str
-        Which of these.
-    name : str
-        What the matrix is called.
-    y : ndarray of shape (n,) or None
-        Labels or numbers, if any.
-    classify : bool
-        Whether they are labels.
-    facts : list of str
-        What the matrix is, line by line: a few words, then what they are said of from the 18th character on.
-    eigenvalues : ndarray of shape (n,)
-        Of its symmetric similarities, descending.
-
-    Returns
-    -------
-    str
-        HTML that needs nothing else. Every name that came from outside is escaped.
+    A fact is a line: a few words, then what they are said of from the 18th character on. The eigenvalues are those of
+    the symmetric similarities, descending. Every name that came from outside is escaped.
     """
     names = [f"item {i + 1}" for i in range(len(X))]
     rows = some_items(len(X), ())
@@ -467,7 +446,9 @@ def _matrix_svg(comparison: "Comparison") -> str:
     X = symmetrize(problem.X) if problem.asymmetry else problem.X
     kept = np.linspace(0, len(X) - 1, min(len(X), MAX_DRAWN)).round().astype(int)
     y = problem.y[kept]
-    order = _order(X[np.ix_(kept, kept)], y, problem.kind, problem.is_classification)
+    order = np.argsort(y, kind="stable")
+    if problem.is_classification:
+        order = likeness_order(as_similarities(X[np.ix_(kept, kept)], problem.kind), y)
     drawn, y = problem.X[np.ix_(kept[order], kept[order])], y[order]
     off = drawn[~np.eye(len(drawn), dtype=bool)]
     low, high = np.percentile(off, [1, 99])
@@ -486,17 +467,6 @@ def _matrix_svg(comparison: "Comparison") -> str:
         f'<path d="{lines}" stroke="#fff" stroke-opacity=".75" stroke-width="{n / 400:.2f}" fill="none"/></svg>'
         f"<figcaption>{part}Items ordered {by}; light is similar.</figcaption>"
     )
-
-
-def _order(X: NDArray, y: NDArray, kind: str, by_class: bool) -> NDArray:
-    if not by_class:
-        return np.argsort(y, kind="stable")
-    K = as_similarities(X, kind)
-    diagonal = np.diagonal(K)
-    D = np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2 * K, 0.0))
-    D = (D + D.T) / 2
-    leaves = leaves_list(linkage(squareform(D, checks=False), method="average"))
-    return leaves[np.argsort(y[leaves], kind="stable")]
 
 
 #: Anchors of a palette of even lightness steps, dark blue over green to light yellow.

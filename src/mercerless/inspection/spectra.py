@@ -5,13 +5,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.linalg import eigvalsh
-from scipy.spatial.distance import squareform
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._validation import check_square, check_symmetric, guess_task
 from mercerless.inspection._display import NEGATIVE, NEUTRAL, POSITIVE, Display
+from mercerless.selection.maps import likeness_order
 from mercerless.spectra import Indefiniteness, as_similarities, indefiniteness, matrix_kind
 
 
@@ -275,8 +274,4 @@ def _order(K: NDArray, y: NDArray | None) -> NDArray:
     """Rows by class, inside it by the leaves of average linkage on the distances that the entries give."""
     if len(K) < 3:
         return np.arange(len(K)) if y is None else np.argsort(y, kind="stable")
-    S = as_similarities((K + K.T) / 2, matrix_kind(K).kind or "similarity")
-    diagonal = np.diagonal(S)
-    D = np.sqrt(np.maximum(diagonal[:, None] + diagonal - 2 * S, 0.0))
-    leaves = leaves_list(linkage(squareform(D, checks=False), method="average"))
-    return leaves if y is None else leaves[np.argsort(y[leaves], kind="stable")]
+    return likeness_order(as_similarities((K + K.T) / 2, matrix_kind(K).kind or "similarity"), y)

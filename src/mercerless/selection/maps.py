@@ -4,8 +4,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.linalg import eigh
+from scipy.spatial.distance import squareform
 from sklearn.manifold import TSNE
+
+from mercerless.spectra import implied_distances
 
 _NEIGHBORS = 10
 _FEWEST = 12  # items; with fewer, neighborhoods say nothing
@@ -59,3 +63,9 @@ def kept_neighbors(D: NDArray, points: NDArray) -> float:
     plane = ((points[:, None] - points) ** 2).sum(axis=2)
     near, drawn = (np.argsort(matrix + away, axis=1, kind="stable")[:, :k] for matrix in (D, plane))
     return float(np.mean([len(np.intersect1d(*pair)) / k for pair in zip(near, drawn)]))
+
+
+def likeness_order(K: NDArray, y: NDArray | None = None) -> NDArray:
+    """Items by y, among equal ones by the leaves of average linkage on the distances that similarities imply."""
+    leaves = leaves_list(linkage(squareform(implied_distances(K), checks=False), method="average"))
+    return leaves if y is None else leaves[np.argsort(y[leaves], kind="stable")]
