@@ -61,12 +61,11 @@ class MatrixSpectrum(NamedTuple):
 def spectrum_of(problem: Problem, random_state: int = 0) -> MatrixSpectrum:
     """Decompose the similarities of at most `MAX_SPECTRUM` items."""
     K = problem.similarities
-    if len(K) <= MAX_SPECTRUM:
-        return MatrixSpectrum(problem.eigenvalues, indefiniteness(K, problem.eigenvalues), len(K))
-    kept = np.sort(check_random_state(random_state).choice(len(K), MAX_SPECTRUM, replace=False))
-    K = K[np.ix_(kept, kept)]
-    s = np.linalg.eigvalsh(K)
-    return MatrixSpectrum(s, indefiniteness(K, s), len(K))
+    if len(K) > MAX_SPECTRUM:
+        kept = np.sort(check_random_state(random_state).choice(len(K), MAX_SPECTRUM, replace=False))
+        K = K[np.ix_(kept, kept)]
+    values = np.linalg.eigvalsh(K)
+    return MatrixSpectrum(values, indefiniteness(K, values), len(K))
 
 
 @dataclass(frozen=True)
@@ -169,7 +168,7 @@ class Learner:
 
     name: str  # what a user types
     title: str  # what a reader sees
-    family: str  # a key of `mercerless.comparison.words.FAMILIES`
+    family: str  # a key of `mercerless.comparison.report.FAMILIES`
     make: Callable[[Terms], BaseEstimator]  # the unfitted estimator, which takes numbers
     kind: str = "matrix"  # or "table"
     task: str | None = None  # the only task it does

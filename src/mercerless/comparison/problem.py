@@ -96,11 +96,6 @@ class Problem:
         return conversion(self.kind).fit_transform(K) if self.small_is_like else K
 
     @cached_property
-    def eigenvalues(self) -> NDArray:
-        """The eigenvalues of `similarities`, ascending; computed once for all who ask."""
-        return np.linalg.eigvalsh(self.similarities)
-
-    @cached_property
     def n_features(self) -> int:
         """How many numbers a row of a table becomes."""
         if self.preprocessor is None:

@@ -31,7 +31,7 @@ from mercerless.comparison.learners import (
     share_decompositions,
 )
 from mercerless.comparison.negative import NegativePart, judge_negative_part
-from mercerless.comparison.problem import Problem, take
+from mercerless.comparison.problem import Problem, select, take
 from mercerless.comparison.records import Record, Store, Task
 from mercerless.comparison.words import duration
 from mercerless.comparison.workers import Finished, Job, make_workers
@@ -49,6 +49,15 @@ MAX_TEST = 5000
 
 def outer_folds(problem: Problem, repeat: int, random_state: int) -> list[Split]:
     """Return the training and test items of the folds of one repeat: stratified, copies and groups kept together."""
+    return _folds(problem, (10_007 * random_state + repeat) % 2**32)
+
+
+def inner_folds(problem: Problem, train: NDArray) -> list[Split]:
+    """Return folds inside a training set that keep groups whole."""
+    return _folds(select(problem, train), 0)
+
+
+def _folds(problem: Problem, random_state: int) -> list[Split]:
     return make_folds(
         N_FOLDS,
         problem.numbered,
@@ -56,21 +65,7 @@ def outer_folds(problem: Problem, repeat: int, random_state: int) -> list[Split]
         classify=problem.is_classification,
         groups=problem.groups,
         precomputed=problem.is_matrix,
-        random_state=(10_007 * random_state + repeat) % 2**32,
-    )
-
-
-def inner_folds(problem: Problem, train: NDArray) -> list[Split]:
-    """Return folds inside a training set that keep groups whole."""
-    assert problem.groups is not None
-    return make_folds(
-        N_FOLDS,
-        problem.X[np.ix_(train, train)] if problem.is_matrix else problem.numbered[train],
-        problem.y[train],
-        classify=problem.is_classification,
-        groups=problem.groups[train],
-        precomputed=problem.is_matrix,
-        random_state=0,
+        random_state=random_state,
     )
 
 
