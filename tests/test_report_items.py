@@ -1,7 +1,9 @@
 """The items in the report: suspects, confusion, map, odd pairs, for labels and for numbers."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,7 +64,7 @@ def test_planted_labels_are_listed(shapes):
     found = items.find_suspects(shapes)
     assert {3, 40} & set(found.items.tolist()) and found.false_alarms <= 0.05
     counts = np.array([[8, 2], [0, 9]])
-    assert items.hard_classes(counts, np.array(["a", "b"])).startswith("The hardest class is a: 80%")
+    assert items.hard_classes(counts, np.array(["a", "b"])).startswith("The hardest class is a: 80 %")
     assert items.hard_classes(np.diag([3, 4]), np.array(["a", "b"])) == "Every item was recognized."
 
 
@@ -73,6 +75,26 @@ def test_numbers_have_a_scatter_and_odd_ones(tmp_path):
     y[9] += 40.0
     page = items.render_items(compare(X, y, learners=["dummy", "linear"], repeats=1, curves=False))
     assert "Predicted and given" in page and "item 10" in page.split("Worth a look")[1]
+
+
+def test_no_interval_is_better_than_perfect():
+    row = {"title": "All", "score": 0.99, "low": -0.1, "high": 1.08}
+    said = items.answer(SimpleNamespace(table=[row], metric="accuracy"))
+    assert said.endswith("accuracy of 99.0 % (95 % interval 0.0 % to 100.0 %).")
+
+
+def test_maps_of_tables_are_by_the_scales_that_matter():
+    rng = np.random.RandomState(0)
+    X = rng.normal(size=(120, 6))
+    y = np.sin(2 * X[:, 0]) + X[:, 1]
+    found = compare(X, y, learners=["dummy", "linear"], repeats=1, curves=False)
+    rows = np.arange(120)
+    plain, learned = items.distances_of(X, "table", rows), items.learned_distances(found.problem, rows)
+    noise = np.linalg.norm(X[:, None, 2:] - X[None, :, 2:], axis=2)[np.triu_indices(120, 1)]
+    of_noise = [np.corrcoef(D[np.triu_indices(120, 1)], noise)[0, 1] for D in (plain, learned)]
+    assert of_noise[1] < 0.15 and of_noise[0] > 0.5
+    assert "(LAB's learned scales)" in items.render_items(found)
+    assert items.learned_distances(replace(found.problem, X=X[:20], y=y[:20]), np.arange(20)) is None
 
 
 def test_classes_have_shapes_and_colours_of_their_own():

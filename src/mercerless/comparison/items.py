@@ -13,10 +13,11 @@ from sklearn.preprocessing import StandardScaler
 from mercerless._memory import format_bytes
 from mercerless.comparison.problem import Problem, take
 from mercerless.comparison.schedule import N_FOLDS
-from mercerless.comparison.words import duration, format_score, metric_words
+from mercerless.comparison.words import duration, format_score, is_share, metric_words
 from mercerless.selection.calibration import cross_calibrate
 from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.folds import find_copies
+from mercerless.selection.lab import feature_scales
 from mercerless.selection.maps import Map, draw_map
 from mercerless.selection.suspects import (
     OddPair,
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 MAX_POINTS = 320
 _LISTED = 8
 _MOST_CLASSES = 12  # of a confusion matrix
+_FEWEST_FOR_SCALES, _MOST_FEATURES = 40, 200  # rows and columns for which the scales of a table's columns are learned
+_LESS_KEPT = 0.1  # of the ten nearest, that a map by learned scales may keep less than one by the columns as they are
 _COLORS = 5
 _SIZE = 480
 # circle, square, triangle, diamond, cross: classes can be told apart without their colors
@@ -106,7 +109,7 @@ def render_items(comparison: "Comparison") -> str:
     if suspects is not None and len(suspects.items):
         marked = [int(item) for item in suspects.items[:_LISTED]]
         listed = [
-            (item, given, guess, f"{probability:.1%}")
+            (item, given, guess, "below 0.1 %" if probability < 0.001 else _percent(probability, 1))
             for item, given, guess, probability in zip(*(part[:_LISTED] for part in suspects[:4]))
         ]
         more = "" if len(suspects.items) <= _LISTED else f" The {_LISTED} most improbable:"
@@ -117,7 +120,10 @@ def render_items(comparison: "Comparison") -> str:
 def answer(comparison: "Comparison") -> str:
     """What to use and how good it will be, in one sentence."""
     best = comparison.table[0]
-    score, low, high = (format_score(comparison.metric, best[name]) for name in ("score", "low", "high"))
+    score, low, high = best["score"], best["low"], best["high"]
+    if is_share(comparison.metric) or comparison.metric == "r2":  # no model is better than perfect
+        low, high = max(low, 0.0) if is_share(comparison.metric) else low, min(high, 1.0)
+    score, low, high = (format_score(comparison.metric, value) for value in (score, low, high))
     expected = f"{metric_words(comparison.metric)} of {score} (95 % interval {low} to {high})"
     return f"Use {best['title']}: on new items like these expect {expected}."
 
@@ -141,6 +147,10 @@ def render_card(comparison: "Comparison") -> str:
     return f"<section><h2>Model card</h2><dl>{listed}</dl></section>"
 
 
+def _percent(share: float, digits: int = 0) -> str:
+    return f"{100.0 * share:.{digits}f} %"
+
+
 def item_names(problem: Problem) -> Sequence[str]:
     """What items are called: their names, or where they stand, counted from 1."""
     return problem.ids if problem.ids is not None else [f"item {i + 1}" for i in range(len(problem.y))]
@@ -154,9 +164,7 @@ def some_items(n: int, wanted: Sequence[int]) -> NDArray:
 def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> NDArray:
     """Distances between some items: of a table by its standardized columns, of similarities as they imply them."""
     if kind == "table":
-        kept = np.union1d(rows, np.linspace(0, len(X) - 1, min(len(X), 5000)).round().astype(int))  # enough for scales
-        numbers = take(X, kept) if preprocessor is None else clone(preprocessor).fit_transform(take(X, kept))
-        scaled = StandardScaler().fit_transform(np.nan_to_num(np.asarray(numbers, dtype=float)))
+        kept, scaled = _scaled_columns(X, rows, preprocessor)
         return euclidean_distances(scaled[np.searchsorted(kept, rows)])
     part = symmetrize(np.asarray(X[np.ix_(rows, rows)], dtype=float))
     if kind in ("distance", "dissimilarity"):
@@ -166,22 +174,48 @@ def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> 
     return implied_distances(part)
 
 
+def _scaled_columns(X: Any, rows: NDArray, preprocessor: Any) -> tuple[NDArray, NDArray]:
+    """Some rows of a table, those told among them and enough for scales, and their standardized columns."""
+    kept = np.union1d(rows, np.linspace(0, len(X) - 1, min(len(X), 5000)).round().astype(int))
+    numbers = take(X, kept) if preprocessor is None else clone(preprocessor).fit_transform(take(X, kept))
+    return kept, StandardScaler().fit_transform(np.nan_to_num(np.asarray(numbers, dtype=float)))
+
+
+def learned_distances(problem: Problem, rows: NDArray) -> NDArray | None:
+    """Distances between some rows of a table by the scales that LAB's evidence finds; None for few rows or features."""
+    kept, scaled = _scaled_columns(problem.X, rows, problem.preprocessor)
+    if len(kept) < _FEWEST_FOR_SCALES or not 2 <= scaled.shape[1] <= _MOST_FEATURES:
+        return None
+    y = problem.y[kept]
+    Y = (np.unique(problem.y) == y[:, None]).astype(float) if problem.is_classification else y[:, None].astype(float)
+    scale = Y.std(axis=0)
+    targets = ((Y - Y.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0))[:, scale > 0.0]
+    if targets.shape[1] == 0:
+        return None
+    return euclidean_distances((scaled / np.exp(feature_scales(scaled, targets)))[np.searchsorted(kept, rows)])
+
+
 # ------------------------------------------------------------------------------------------------------- pictures
 
 
 def _map_section(problem: Problem, held: Predicted | None, marked: Sequence[int] | None) -> str:
     rows = some_items(len(problem.y), marked or ())
-    D = distances_of(problem.X, problem.kind, rows, problem.preprocessor)
+    drawn, learned = draw_map(distances_of(problem.X, problem.kind, rows, problem.preprocessor)), False
+    if problem.kind == "table" and (D := learned_distances(problem, rows)) is not None:
+        by_scales = draw_map(D)
+        learned = by_scales.kept > drawn.kept - _LESS_KEPT
+        drawn = by_scales if learned else drawn
     guess = None
     if held is not None:
         guess = dict(zip(held.rows.tolist(), held.predicted.tolist()))
-    svg = map_svg(draw_map(D), problem.y, item_names(problem), rows, problem.is_classification, guess, marked or ())
+    classify = problem.is_classification
+    svg = map_svg(drawn, problem.y, item_names(problem), rows, classify, guess, marked or (), learned)
     return f"<section><h2>The items</h2>\n{svg}</section>"
 
 
 def map_svg(
     drawn: Map, y: NDArray | None, names: Sequence[str], rows: NDArray, classify: bool, guess: dict | None,
-    marked: Sequence[int],
+    marked: Sequence[int], learned: bool = False,
 ) -> str:  # fmt: skip
     """The map as a figure: shapes and colors of classes, or shades of numbers; wrong and suspect items are ringed."""
     low, high = drawn.points.min(axis=0), drawn.points.max(axis=0)
@@ -206,7 +240,7 @@ def map_svg(
             ring += f'<circle class=odd cx="{x:.1f}" cy="{top:.1f}" r="9.5"/>'
         shape = _shape(code).format(x=x, y=top)
         marks.append(f'<g><title>{escape(title)}</title><path d="{shape}" {style}/>{ring}</g>')
-    caption = _map_caption(drawn, len(rows), None if y is None else len(y), wrong, bool(marked))
+    caption = _map_caption(drawn, len(rows), None if y is None else len(y), wrong, bool(marked), learned)
     legend = _legend(classes, y is not None and not classify)
     return (
         f'<figure class=map>{legend}<svg viewBox="0 0 {_SIZE} {height:.0f}" role="img" '
@@ -230,19 +264,20 @@ def _title(item: int, names: Sequence[str], y: NDArray | None, classes: NDArray,
     return words
 
 
-def _map_caption(drawn: Map, n_drawn: int, n: int | None, wrong: bool, marked: bool) -> str:
+def _map_caption(drawn: Map, n_drawn: int, n: int | None, wrong: bool, marked: bool, learned: bool) -> str:
     how = (
         "distances on it are the two largest directions of the distances between the items"
         if drawn.method == "principal directions"
         else "only who is near whom means something on it (t-SNE), not how far clusters are apart"
     )
-    kept = f"{drawn.preserved[drawn.method]:.0%}"
+    kept = _percent(drawn.kept)
+    scales = " Columns count by how much they matter for the targets (LAB's learned scales)." if learned else ""
     part = "" if n is None or n == n_drawn else f"{n_drawn:,} of {n:,} items. "
     rings = " Thin rings: predicted wrongly by the recommended learner, out of fold." if wrong else ""
     rings += " Thick rings: listed below as odd." if marked else ""
     return (
         f"{part}Items that are alike are near each other: the map keeps {kept} of the ten nearest of everyone; {how}. "
-        f"Point at an item for its name.{rings}"
+        f"Point at an item for its name.{scales}{rings}"
     )
 
 
@@ -300,7 +335,7 @@ def hard_classes(counts: NDArray, classes: NDArray) -> str:
     begin = "No class is much harder than the others" if even else f"The hardest class is {classes[worst]}"
     what = f"the worst, {classes[worst]}," if even else "its items"
     taken = f"{others[rival]} of {totals[worst]} are taken for {classes[rival]}"
-    return f"{begin}: {recall[worst]:.0%} of {what} are recognized, and {taken}."
+    return f"{begin}: {_percent(recall[worst])} of {what} are recognized, and {taken}."
 
 
 def _scatter_section(held: Predicted) -> str:
@@ -396,7 +431,7 @@ def odd_sentences(X: Any, kind: str, names: Sequence[str], preprocessor: Any = N
 
 def _pairs(pairs: Sequence[OddPair], rows: NDArray, names: Sequence[str]) -> str:
     return "; ".join(
-        f"{names[rows[pair.first]]} and {names[rows[pair.second]]} (by {pair.amount:.1%} of the largest entry"
+        f"{names[rows[pair.first]]} and {names[rows[pair.second]]} (by {_percent(pair.amount, 1)} of the largest entry"
         + ("" if pair.through is None else f", through {names[rows[pair.through]]}")
         + ")"
         for pair in pairs

@@ -572,6 +572,16 @@ class LocalLearner:
         return candidate._replace(expansion=model, curve=curve)
 
 
+def feature_scales(X: NDArray, Y: NDArray, seed: int = 0) -> NDArray:
+    """Log bandwidths (d,) of the features for standardized targets: large where a feature does not matter at all.
+
+    Those of the shared stage, without a linear part, so that what matters linearly counts too.
+    """
+    settings = Settings(n_support=min(100, max(1, len(X) // 4)), seed=seed, linear=False)
+    support = select_support(X, Y, settings.n_support, settings.selection, seed)
+    return LocalLearner("gaussian", settings).learn_shared(Rows(X, Y), support).log_bandwidths
+
+
 def grow(problem: LocalRegression, state: State, support: NDArray, settings: Settings) -> NDArray:
     """Rows with the largest squared errors for the support (the paper's dynamic strategy), at most a tenth more."""
     if settings.growth is None:

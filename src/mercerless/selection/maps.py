@@ -22,6 +22,11 @@ class Map(NamedTuple):
     method: str
     preserved: dict[str, float]  # by method: the mean share of an item's ten nearest that are so on the map
 
+    @property
+    def kept(self) -> float:
+        """The share that this map keeps."""
+        return self.preserved[self.method]
+
 
 def draw_map(D: NDArray, random_state: int = 0) -> Map:
     """Place items in a plane by their distances: by the two largest directions, or by neighborhoods (t-SNE).

@@ -35,8 +35,9 @@ class Suspects(NamedTuple):
     def __str__(self) -> str:
         if not len(self.items):
             return "No label looks wrong."
-        alarms = f"if none were wrong, {self.false_alarms:.1%} of all items would look so"
-        return f"{len(self.items)} labels look wrong ({alarms})."
+        alarms = f"if none were wrong, {100.0 * self.false_alarms:.1f} % of all items would look so"
+        look = "1 label looks" if len(self.items) == 1 else f"{len(self.items)} labels look"
+        return f"{look} wrong ({alarms})."
 
 
 def suspect_labels(held: OutOfFold, classes: NDArray, rate: float = 0.05) -> Suspects:
