@@ -112,7 +112,7 @@ def test_odd_sentences_name_pairs_and_far_items():
     D[7, 8] += 1.0
     said = " ".join(items.odd_sentences(D, "distance", names))
     assert "differ most for n7 and n8" in said and re.search(
-        r"broken most by n2 and n5 \(by [\d.]+% .*through n\d+", said
+        r"broken most by n2 and n5 \(by [\d.]+ % .*through n\d+", said
     )
     assert items.copy_sentences(np.array([0, 0, 1]), np.array(["a", "b", "a"]), names) == [
         "1 set of equal items has different labels: n0 (a), n1 (b)."
