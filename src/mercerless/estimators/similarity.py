@@ -427,7 +427,8 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
         A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items (strings,
         series, graphs) that returns a similarity or a distance. A list or dict of several compares the same items in
         several ways: one stack for each and one for the sum of their squared distances, each divided by its median, are
-        averaged in turn. Several matrices are given as a list or dict X with ``"precomputed"``.
+        averaged in turn. Several matrices are given as a list or dict X with ``"precomputed"``, and items that are
+        described differently for each similarity as a dict X.
     input : {"auto", "similarity", "distance", "dissimilarity"}, or dict of these, default="auto"
         What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities (which may be negative or
         differ from 0 on the diagonal) ``-d``. ``"auto"`` asks `mercerless.spectra.matrix_kind`. A dict is for several
