@@ -76,6 +76,14 @@ def fits():
         lambda: m.SimilarityFeatures(k.TL1(3.0), n_landmarks=9, random_state=0).fit_transform(X),
     )
     yield "similarity svc", scores(m.SimilaritySVC(**pre), two, K, L)
+    yield (
+        "similarity regressor, landmarks",
+        numbers(m.SimilarityRegressorCV(k.TL1(3.0), n_landmarks=20, random_state=0), y, sample_weight=weight),
+    )
+    yield "similarity regressor, several", numbers(m.SimilarityRegressorCV([k.TL1(3.0), "gaussian"], random_state=0), y)
+    yield "directed classifier", scores(m.DirectedClassifierCV(k.TL1(3.0), random_state=0), three)
+    yield "directed regressor, one way", numbers(m.DirectedRegressorCV(random_state=0, **pre), y, directed, to_new)
+    yield "krein embedding", lambda: m.KreinEmbedding(k.TL1(3.0), 3, n_landmarks=30, random_state=0).fit(X).transform(Z)
     yield "asymmetric ridge", numbers(m.AsymmetricRidge(side="left", input="similarity", **pre), y, directed, to_new)
     yield "asymmetric classifier", scores(m.AsymmetricRidgeClassifier(), three, method="predict_proba")
     yield "lab regressor", numbers(m.LABRegressor(random_state=0), y)
@@ -133,7 +141,8 @@ def main():
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", str(other)], cwd=ROOT, check=True)
         before, after = np.load(Path(folder) / "before.npz"), np.load(Path(folder) / "after.npz")
-        different = sorted(set(before.files) ^ set(after.files))
+        different = sorted(set(before.files) - set(after.files))
+        print("".join(f"      new  {name}\n" for name in sorted(set(after.files) - set(before.files))), end="")
         for name in sorted(set(before.files) & set(after.files)):
             gap = np.abs(before[name] - after[name]).max() / max(np.abs(before[name]).max(), 1e-300)
             print(f"{gap:9.1e}  {name}")
