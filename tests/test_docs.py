@@ -84,3 +84,11 @@ def test_the_report_of_inspect_is_the_one_shown(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     main(["inspect"])
     assert capsys.readouterr().out in (DOCS / "spectra.md").read_text(encoding="utf-8")
+
+
+def test_every_figure_of_the_gallery_has_a_title():
+    """Its title is its alternative text; without one it is called by the name of the file."""
+    for path in (DOCS / "examples").glob("plot_*.py"):
+        for part in path.read_text(encoding="utf-8").split("# %%"):
+            for figure in part.split("plt.subplots(")[1:]:
+                assert "title" in figure or "Display.from" in figure, f"{path.name}: {figure[:60]}"

@@ -97,4 +97,5 @@ for name, column in zip(model.classes_, P.T):
 ax.invert_yaxis()
 ax.set_xlabel("probability")
 ax.legend(ncols=4, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
+figure.suptitle("Probabilities of the languages of new words")
 plt.show()

@@ -74,6 +74,6 @@ scores["neighbors"] = neighbors.fit(D[train, train], y[train]).score(D[test, tra
 
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
 ax.barh(list(scores)[::-1], list(scores.values())[::-1], color=["#7F7F7F"] * (len(scores) - 1) + ["#D55E00"])
-ax.set(xlim=(0.5, 1.0), xlabel="test accuracy")
+ax.set(xlim=(0.5, 1.0), xlabel="test accuracy", title="The automatic stack beside single recipes")
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()

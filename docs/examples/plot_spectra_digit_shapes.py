@@ -24,6 +24,7 @@ for digit in range(10):
     for ax, row in zip(axes[:, digit], rows):
         ax.imshow(shapes.images[row] >= 8, cmap="gray_r")
         ax.set_axis_off()
+figure.suptitle("Two shapes of every digit")
 
 # %%
 # The matrix and its spectrum
@@ -63,6 +64,7 @@ for row, score in enumerate(reversed(scores.values())):
 ax.set_yticks(range(len(scores)), reversed(scores))
 ax.set_ylim(-0.5, len(scores) - 0.5)
 ax.set_xlabel("accuracy, mean of 20 folds and two corrected standard errors")
+ax.set_title("What to do with the negative spectrum")
 ax.spines[["top", "right"]].set_visible(False)
 
 # %%
