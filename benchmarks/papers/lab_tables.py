@@ -4,14 +4,15 @@
     python benchmarks/papers/lab_tables.py run [--rows 3000] [--splits 2] [--sets mg] [--learners lab] [--variant clean]
     python benchmarks/papers/lab_tables.py bands [--splits 5]      # run with at most 1000, 5000, 20,000, 50,000 rows
     python benchmarks/papers/lab_tables.py variants [--rows 500]   # run LAB and LightGBM on all variants of ten sets
-    python benchmarks/papers/lab_tables.py report [--half development | confirmation] [--learners lab lightgbm]
-    python benchmarks/papers/lab_tables.py report_variants [--rows 500]
+    python benchmarks/papers/lab_tables.py report [--bands] [--half development | confirmation] [--learners lab svm]
+    python benchmarks/papers/lab_tables.py report_variants
 
-``run`` works round by round, one split of every set at a time, writes a line to results/lab_tables.csv after every fit
-and skips what is there. Every learner sees the same training rows, at most --rows, and at most 4000 test rows.
-``bands`` takes for every band the sets that have more rows than the band before, and above 3000 rows at most three
-splits. ``report`` also gives average ranks by band, and paired tests of LAB against every peer over all sets of all
-bands, with Holm's correction. Peers that are not installed are left out.
+``run`` works round by round, one split of every set at a time, writes a line to results/lab_tables.csv (the others to
+lab_bands.csv and lab_variants.csv) after every fit and skips what is there. Every learner sees the same training rows,
+at most --rows, and at most 4000 test rows. ``bands`` takes for every band the sets that have more rows than the band
+before, and above 3000 rows at most three splits. ``report`` also gives average ranks by band, and paired tests of LAB
+against every peer over all sets of all bands, with Holm's correction. Peers that are not installed are left out.
+
 Boosting stops early on a fifth of the training rows; LightGBM and XGBoost try --candidates random settings there, the
 first their defaults, and keep the best; CatBoost has its defaults; the others are searched by three folds, Laplace
 kernel ridge regression on at most 4000 rows. Words are ordinal codes marked as categories for LightGBM and CatBoost,
@@ -53,6 +54,7 @@ VARIANTS = ("clean", "repeated", "shuffled", "rescaled", "outliers", "missing")
 VARIED = "housing mpg mg airfoil bodyfat yacht pima heart ionosphere australian".split()
 OPTIONAL = {"lightgbm": "lightgbm", "catboost": "catboost", "xgboost": "xgboost", "xrfm": "xrfm"}
 RESULTS = Path(__file__).parent / "results" / "lab_tables.csv"
+BANDS_RESULTS, VARIANTS_RESULTS = RESULTS.with_name("lab_bands.csv"), RESULTS.with_name("lab_variants.csv")
 DEVELOPMENT = (
     "house8l kin8nm cpusmall electrical yacht housing mg pm10 pyrim eucalyptus "
     "pendigits eeg heart sonar pima monks2 ionosphere"
@@ -318,25 +320,25 @@ def learners(task, n_candidates):
     return {k: make for k, make in every.items() if k not in OPTIONAL or importlib.util.find_spec(OPTIONAL[k])}
 
 
-def read():
-    if not RESULTS.exists():
+def read(path):
+    if not path.exists():
         return []
-    with RESULTS.open() as file:
+    with path.open() as file:
         return list(csv.DictReader(file))
 
 
-def append(row):
-    new = not RESULTS.exists()
-    with RESULTS.open("a", newline="") as file:
+def append(row, path):
+    new = not path.exists()
+    with path.open("a", newline="") as file:
         writer = csv.DictWriter(file, row, lineterminator="\n")
         if new:
             writer.writeheader()
         writer.writerow(row)
 
 
-def run(args):
+def run(args, path=RESULTS):
     key = ("set", "split", "rows", "variant", "learner")
-    done = {tuple(r[k] for k in key) for r in read()}
+    done = {tuple(r[k] for k in key) for r in read(path)}
     for number in range(args.splits):
         for name in args.sets or [s for pair in zip(DEVELOPMENT, CONFIRMATION) for s in pair] + CONFIRMATION[17:]:
             task = "regression" if name in REGRESSION else "classes"
@@ -345,7 +347,7 @@ def run(args):
                 if values in done or (args.learners and k not in args.learners):
                     continue
                 row = dict(zip(key, values)) | measure(make, k, split(name, number, args.rows, args.variant))
-                append(row)
+                append(row, path)
                 print(*row.values(), flush=True)
 
 
@@ -384,14 +386,14 @@ def bands(args):
     for least, most in zip((0, *BANDS), BANDS):
         sets = [name for name in args.sets or DEVELOPMENT + CONFIRMATION if 0.8 * len(table(name)[0]) > least]
         splits = min(args.splits, 3) if most > 3000 else args.splits
-        run(argparse.Namespace(**vars(args) | {"rows": most, "sets": sets, "splits": splits}))
+        run(argparse.Namespace(**vars(args) | {"rows": most, "sets": sets, "splits": splits}), BANDS_RESULTS)
 
 
 def variants(args):
     """LAB and LightGBM on every variant of ten sets."""
     for variant in VARIANTS:
         of_variant = {"variant": variant, "sets": args.sets or VARIED, "learners": args.learners or ["lab", "lightgbm"]}
-        run(argparse.Namespace(**vars(args) | of_variant))
+        run(argparse.Namespace(**vars(args) | of_variant), VARIANTS_RESULTS)
 
 
 def holm(values):
@@ -408,7 +410,7 @@ def band_of(n):
 
 def report(args):
     """Scores, and average ranks by task and size, of the splits that all named learners have."""
-    rows = [r for r in read() if r["variant"] == args.variant]
+    rows = [r for r in read(BANDS_RESULTS if args.bands else RESULTS) if r["variant"] == args.variant]
     rows = [
         r for r in rows if args.half is None or r["set"] in {"development": DEVELOPMENT}.get(args.half, CONFIRMATION)
     ]
@@ -448,8 +450,8 @@ def report(args):
 def report_variants(args):
     """What LAB gains over LightGBM in every variant; a loss of more than .02 where the clean one is level is marked."""
     cells = {}
-    for r in read():
-        if r["rows"] == str(args.rows) and r["learner"] in ("lab", "lightgbm"):
+    for r in read(VARIANTS_RESULTS):
+        if r["learner"] in ("lab", "lightgbm"):
             cells.setdefault((r["set"], r["variant"]), {}).setdefault(r["learner"], []).append(float(r["score"]))
     gains = {key: np.mean(c["lab"]) - np.mean(c["lightgbm"]) for key, c in cells.items() if len(c) == 2}
     for name in dict.fromkeys(name for name, _ in gains):
@@ -468,6 +470,7 @@ def main():
     parser.add_argument("--sets", nargs="+")
     parser.add_argument("--learners", nargs="+")
     parser.add_argument("--variant", choices=VARIANTS, default="clean")
+    parser.add_argument("--bands", action="store_true", help="report what `bands` measured")
     parser.add_argument("--half", choices=("development", "confirmation"))
     args = parser.parse_args()
     commands = {"run": run, "bands": bands, "variants": variants, "report": report, "report_variants": report_variants}

@@ -118,7 +118,7 @@ def growing():
     return {
         "KreinRidge, 200 landmarks": lambda n: KreinRidge(TL1(6.0), n_landmarks=200),
         "LABRegressor, 50 support points": lambda n: LABRegressor(50, random_state=0),
-        "LABRegressor": lambda n: LABRegressor(random_state=0),
+        "LABRegressor with defaults": lambda n: LABRegressor(random_state=0),
         "HyperRidge, parts of 500 rows": lambda n: HyperRidge(
             GaussianHyper(2.0), alpha=1e-4, n_parts=n // 500, n_landmarks=200, target="classes", random_state=0
         ),

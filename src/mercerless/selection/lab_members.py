@@ -34,6 +34,7 @@ _BOOSTING = {"learning_rate": 0.1, "l2_regularization": 1.0, "early_stopping": F
 _BOOSTING_WORK, _BOOSTING_CELLS = 4e7, 1e9  # rows x classes x iterations at most, and times the features
 _BOOSTING_STEP = 50
 _HOPELESS = 4.0  # steps as good as the last one in which trees would not reach the best of the others
+_USELESS = 1.5  # times the loss of the best of the others, at which further folds do not matter
 _SMALLEST_SHARE = 0.1
 
 
@@ -411,8 +412,9 @@ def boost(given: Labeled, n_iter: int, seed: int, models: Sequence[Any] | None =
     rows, labels = given
     kind = HistGradientBoostingRegressor if labels is None else HistGradientBoostingClassifier
     targets = rows.Y.T if labels is None else [labels]
-    leaf = 20 if len(rows) >= 2000 else 10
-    models = models or [kind(**_BOOSTING, min_samples_leaf=leaf, random_state=seed, warm_start=True) for _ in targets]
+    leaf, leaves = (20 if len(rows) >= 2000 else 10), (31 if len(rows) >= 1000 else 12)
+    options = {**_BOOSTING, "min_samples_leaf": leaf, "max_leaf_nodes": leaves, "random_state": seed}
+    models = models or [kind(**options, warm_start=True) for _ in targets]
     for model, target in zip(models, targets):
         model.set_params(max_iter=n_iter).fit(rows.X, target, sample_weight=rows.weight)
     return list(models)
@@ -459,6 +461,8 @@ def tree_candidate(
             before, loss = loss, min(losses)
             if np.argmin(losses) < 0.7 * len(losses) or loss - goal > _HOPELESS * (before - loss):
                 break
+        if number == 0 and len(folds) > 1 and loss > _USELESS * goal:
+            n_iter = 10  # no use beside the others: only to be named among them
         stages.append(_stages(models, held.rows.X, q))
     predictions = [np.concatenate(stage) for stage in zip(*stages)]
     if further is not None:
