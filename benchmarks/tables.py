@@ -890,6 +890,21 @@ def see_coverage():
     return markdown(["training items", *SEE.values()], lines)
 
 
+def see_coverage_sets():
+    rows = results("papers/see_coverage")
+    rows = rows[rows["items"] == 50].assign(new=lambda r: r.tested // r.repeats)
+    models, lines = {**SEE, "lab": "LAB"}, []
+    for name, part in rows.groupby("set"):
+        part, cells = part.set_index("model"), []
+        for model in models:
+            row = part.loc[model] if model in part.index else None
+            error = "" if row is None else f" ± {100 * row.standard_error:.1f}"
+            cells.append("" if row is None else f"{100 * row.covered:.1f}{error} ({row.repeats})")
+        new = int(part.new.iloc[0])
+        lines.append([name, new, f"{100 * (0.09 / new) ** 0.5:.1f}", *cells])
+    return markdown(["set", "new items", "binomial error", *models.values()], lines)
+
+
 def see_suspects():
     rows = results("papers/see_suspects").set_index(["set", "method"])
     lines = []
@@ -950,6 +965,11 @@ def see_figures():
         numbers[f"{name}found"] = f"{100 * odd.recall.mean()[method]:.0f}"
         numbers[f"{name}precision"] = f"{100 * odd.precision.mean()[method]:.0f}"
         numbers[f"{name}alarms"] = f"{100 * odd.false_alarms.max()[method]:.1f}"
+    many = rows[rows.repeats >= 40]
+    for n in (20, 50):
+        off = 100 * (many[many["items"] == n].groupby("set").covered.mean() - 0.9)
+        numbers[f"see_within_{n}"] = f"{(off.abs() <= 2).sum()} of {len(off)}"
+        numbers[f"see_off_{n}"] = f"{off.min():.1f} to {off.max():+.1f}".replace("-", "\N{MINUS SIGN}")
     numbers |= {f"see_lab_{n}": f"{100 * lab.mean()[n]:.1f} % ({lab.size()[n]} sets)" for n in (50, 100)}
     return (
         numbers
@@ -1104,7 +1124,8 @@ TABLES = (
     lab_compare, lab_paper, lab_schedule, lab_growth, lab_rivals, lab_tables, lab_readme,
     similarity_real, similarity_regression, similarity_readme, similarity_few, similarity_several, similarity_many,
     directed,
-    see_coverage, see_deviation, see_suspects, see_width, compare_amp, compare_tables, compare_budgets, trust_runs,
+    see_coverage, see_coverage_sets, see_deviation, see_suspects, see_width, compare_amp, compare_tables,
+    compare_budgets, trust_runs,
     peers_matrix, peers_strings, peers_series, peers_table, peers_directed,
 )  # fmt: skip
 
