@@ -16,6 +16,8 @@ import pandas as pd
 from scipy.stats import rankdata, wilcoxon
 from scipy.stats import t as student
 
+from benchmarks.claims import CLAIMS
+
 HERE = Path(__file__).parent
 
 
@@ -991,6 +993,7 @@ PEERS = {
     "tfidf": "scikit-learn, letter n-grams and a linear model",
     "aeon": "aeon, MiniRocket",
     "tslearn": "tslearn, nearest neighbor under time warping",
+    "grakel": "grakel, Weisfeiler-Lehman kernel and SVC",
     "boosting": "scikit-learn, gradient boosting",
     "lightgbm": "LightGBM",
     "catboost": "CatBoost",
@@ -1020,6 +1023,10 @@ def peers_strings():
 
 def peers_series():
     return peers("series")
+
+
+def peers_graphs():
+    return peers("graphs")
 
 
 def peers_table():
@@ -1110,10 +1117,31 @@ def trust_runs():
     return markdown(["run", "commit", "passed", "failed", "skipped", "expected failures"], lines)
 
 
+# ---------------------------------------------------------------------------------------------------- the reduced run
+def reduced_run():
+    """Claims whose reduced run is on record."""
+    rows = pd.read_csv(HERE / "reduced.csv", dtype={"commit": str})
+    return markdown(
+        ["claim", "processor seconds", "commit"],
+        [[r.claim, f"{r.cpu_seconds:.0f}", r.commit] for r in rows.itertuples()],
+    )
+
+
+def reduced_figures():
+    rows, names = pd.read_csv(HERE / "reduced.csv", dtype={"commit": str}), [claim.name for claim in CLAIMS]
+    return {
+        "reduced_done": f"{len(rows)}",
+        "reduced_claims": f"{len(names)}",
+        "reduced_minutes": f"{rows.cpu_seconds.sum() / 60:.0f}",
+        "reduced_machine": ", ".join(dict.fromkeys(rows.processor)),
+        "reduced_missing": ", ".join(name for name in names if name not in set(rows.claim)),
+    }
+
+
 # ---------------------------------------------------------------------------------------------------- all
 FIGURES = (
     krein_figures, dank_figures, hyper_figures, scale_figures, lab_figures, lab_tables_figures, similarity_figures,
-    see_figures, compare_figures,
+    see_figures, compare_figures, reduced_figures,
 )  # fmt: skip
 TABLES = (
     krein_table1, krein_table3, krein_eigenvalues, krein_rates, krein_settings, krein_landmarks,
@@ -1126,7 +1154,7 @@ TABLES = (
     directed,
     see_coverage, see_coverage_sets, see_deviation, see_suspects, see_width, compare_amp, compare_tables,
     compare_budgets, trust_runs,
-    peers_matrix, peers_strings, peers_series, peers_table, peers_directed,
+    peers_matrix, peers_strings, peers_series, peers_graphs, peers_table, peers_directed, reduced_run,
 )  # fmt: skip
 
 

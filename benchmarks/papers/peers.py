@@ -1,6 +1,6 @@
 """Peers side by side, one table per need: accuracy, log-loss, seconds, lines of code.
 
-    python benchmarks/papers/peers.py [--needs matrix strings series table directed] [--peers aeon tslearn]
+    python benchmarks/papers/peers.py [--needs matrix strings series graphs table directed] [--peers aeon tslearn]
 
 Every peer is a function of training items, labels and test items that returns probabilities, or labels where it has
 none; its lines are counted as they stand here, without the definition and its docstring. A peer that is not installed
@@ -52,6 +52,23 @@ def series_problem(n=150, length=64, seed=0):
         ramp = (steps - first) / (last - first)
         X[i] += (6 + random.normal()) * inside * (1.0, ramp, 1 - ramp)[k]
     return X, y
+
+
+def graph_problem(n=120, seed=0):
+    """Rings with shortcuts, trees that grow by preference, and random graphs, of 12 to 20 nodes and like density."""
+    random = np.random.RandomState(seed)
+    graphs, y = np.empty(n, dtype=object), np.arange(n) % 3
+    for i, k in enumerate(y):
+        m = random.randint(12, 21)
+        A = np.zeros((m, m), dtype=int)
+        for node in range(1, m):
+            weights = A[:node, :node].sum(axis=1) + 1.0
+            other = (node - 1, random.choice(node, p=weights / weights.sum()), random.randint(node))[k]
+            A[node, other] = A[other, node] = 1
+        for a, b in random.randint(m, size=(4, 2)):
+            A[a, b] = A[b, a] = int(a != b)
+        graphs[i] = A
+    return graphs, y
 
 
 def table_problem():
@@ -153,6 +170,36 @@ def series_tslearn(X, y, new):
     return KNeighborsTimeSeriesClassifier(n_neighbors=1).fit(X, y).predict(new)
 
 
+# ---------------------------------------------------------------------------------------------------- graphs
+def graphs_mercerless(graphs, y, new):
+    """The distance between the degrees of neighbors, sorted: any function of two graphs will do."""
+    from mercerless import SimilarityClassifierCV
+
+    def degrees(A):
+        return np.sort((A @ A.sum(axis=1)) / np.maximum(A.sum(axis=1), 1))[-12:]
+
+    def distance(A, B):
+        return np.abs(degrees(A) - degrees(B)).sum()
+
+    return SimilarityClassifierCV(kernel=distance, random_state=0).fit(list(graphs), y).predict_proba(list(new))
+
+
+def graphs_grakel(graphs, y, new):
+    """The Weisfeiler-Lehman kernel, with degrees as labels, and scikit-learn's machine."""
+    from grakel import Graph
+    from grakel.kernels import VertexHistogram, WeisfeilerLehman
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.svm import SVC
+
+    def given(A):
+        return Graph(A, node_labels=dict(enumerate(A.sum(axis=1).tolist())))
+
+    kernel = WeisfeilerLehman(n_iter=3, base_graph_kernel=VertexHistogram, normalize=True)
+    K = kernel.fit_transform([given(A) for A in graphs])
+    machine = GridSearchCV(SVC(kernel="precomputed"), {"C": np.logspace(-2, 3, 6)}).fit(K, y)
+    return machine.predict(kernel.transform([given(A) for A in new]))
+
+
 # ---------------------------------------------------------------------------------------------------- tables
 def table_mercerless(X, y, new):
     from mercerless import LABClassifier
@@ -231,6 +278,7 @@ NEEDS = {
     "matrix": (matrix_problem, (matrix_mercerless, matrix_krein_svm, matrix_svc_clipped, matrix_neighbors)),
     "strings": (string_problem, (strings_mercerless, strings_tfidf)),
     "series": (series_problem, (series_mercerless, series_aeon, series_tslearn)),
+    "graphs": (graph_problem, (graphs_mercerless, graphs_grakel)),
     "table": (
         table_problem,
         (table_mercerless, table_boosting, table_lightgbm, table_catboost, table_xrfm, table_himalaya, table_mklpy),
