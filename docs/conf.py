@@ -44,6 +44,8 @@ numpydoc_show_class_members = False
 html_extra_path = [name for name in ["_extra"] if (Path(__file__).parent / name).exists()]  # make docs fills it
 html_math_renderer = "mathml"
 html_theme = "furo"
+html_static_path = ["_static"]
+html_css_files = ["tables.css"]
 html_title = "mercerless"
 html_theme_options = {"source_directory": "docs/"}
 

@@ -222,10 +222,12 @@ def table_catboost(X, y, new):
 
 def table_xrfm(X, y, new):
     """Recursive feature machines; a fifth of the rows to validate, as it asks for."""
+    from sklearn.preprocessing import StandardScaler
     from xrfm import xRFM
 
-    A, B, a, b = train_test_split(X, y, test_size=0.2, random_state=0)
-    return xRFM().fit(A, a, B, b).predict_proba(new)
+    scaler = StandardScaler().fit(X)
+    A, B, a, b = train_test_split(scaler.transform(X), y, test_size=0.2, random_state=0)
+    return xRFM().fit(A, a, B, b).predict_proba(scaler.transform(new))
 
 
 def table_himalaya(X, y, new):
