@@ -97,6 +97,7 @@ CLAIMS = (
     paper("see", "width", "width of intervals beside others", reduced=("--repeats", "1")),
     paper("see", "deviation", "standard deviations beside others", reduced=("--repeats", "1")),
     paper("see", "suspects", "wrong labels found", reduced=("--repeats", "1")),
+    paper("see", "report", "wrong labels found by a comparison", reduced=("--repeats", "1")),
     speed("kernels", "", "kernel matrices against scikit-learn and the limit", "kernels", reduced=("--n", "4000"),
           data=False),
     speed("items", "", "calls of a function of two items", "items", data=False),

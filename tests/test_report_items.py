@@ -61,7 +61,7 @@ def test_sections_are_whole_and_every_item_has_a_title(shapes):
 
 
 def test_planted_labels_are_listed(shapes):
-    found = items.find_suspects(shapes)
+    found = shapes.suspects
     assert {3, 40} & set(found.items.tolist()) and found.false_alarms <= 0.05
     counts = np.array([[8, 2], [0, 9]])
     assert items.hard_classes(counts, np.array(["a", "b"])).startswith("The hardest class is a: 80 %")

@@ -4,13 +4,15 @@
     python benchmarks/papers/see.py width [--sets mpg housing] [--items 150] [--repeats 3]
     python benchmarks/papers/see.py deviation [--sets mpg housing] [--items 150] [--repeats 2]
     python benchmarks/papers/see.py suspects [--sets heart ionosphere] [--repeats 5]
+    python benchmarks/papers/see.py report [--sets heart ionosphere] [--repeats 2]
 
 `coverage`: on random training items of a real set, how often sets and intervals stated to hold 90 % of new items do, on
 the rest of the set. `width`: intervals of KreinRidge beside those of MAPIE (CV+ and jackknife-like) on the same model,
 those of LAB beside a Gaussian process and quantile boosting. `deviation`: LAB's predictive standard deviation beside
 the same two: the log density of new targets under a normal distribution (targets in their standard deviations), and
-how often they lie within 1.645 deviations. `suspects`: 5 % of the labels are flipped; how many of the
-flipped are found, and how many of the found are flipped, beside cleanlab. Reads the sets from $MERCERLESS_DATA, writes
+how often they lie within 1.645 deviations. `suspects`: 5 % of the labels are flipped; how many of the flipped are
+found, and how many of the found are flipped, beside cleanlab; `report`: the same by a comparison, whose learners vote.
+Reads the sets from $MERCERLESS_DATA, writes
 results/see_*.csv beside itself after every set, in place of the same rows. `width` and `suspects` need mapie and
 cleanlab.
 """
@@ -195,34 +197,61 @@ def width(arguments):
         merge("see_width.csv", rows, ("set", "method", "items"))
 
 
+def flipped_draws(name, repeats, most=500):
+    """Yield a seed, rows or distances, labels of which 5 % are flipped, and which."""
+    n = 180 if name == "dtw_ecg200" else min(most, len(load(name).target) - 20)
+    for seed, (X, y, _, _) in enumerate(draws(name, n, repeats)):
+        rng, classes = np.random.RandomState(seed), np.unique(y)
+        flipped = rng.choice(n, max(1, round(0.05 * n)), replace=False)
+        codes = np.searchsorted(classes, y)
+        codes[flipped] = (codes[flipped] + rng.randint(1, len(classes), len(flipped))) % len(classes)
+        yield seed, X, classes[codes], flipped
+
+
+def write_found(file, name, counts, repeats):
+    """Rows of what was found; `counts` has hits, found, flipped and items of every method."""
+    rows = [
+        {"set": name, "method": method, "items": int(items / repeats), "repeats": repeats, "flipped": int(total),
+         "found": int(found), "precision": f"{hits / max(found, 1):.3f}", "recall": f"{hits / total:.3f}",
+         "false_alarms": f"{(found - hits) / (items - total):.4f}"}
+        for method, (hits, found, total, items) in counts.items()
+    ]  # fmt: skip
+    for row in rows:
+        print(row, flush=True)
+    merge(file, rows, ("set", "method"))
+
+
 def suspects(arguments):
     """Flip 5 % of the labels of at most 500 items; what is found, and what is found that was not flipped."""
     from cleanlab.filter import find_label_issues
 
     for name in arguments.sets or [*CLASSES, "dtw_ecg200"]:
-        counts = {"suspects_": np.zeros(3), "cleanlab": np.zeros(3)}
-        n = 180 if name == "dtw_ecg200" else min(500, len(load(name).target) - 20)
-        for seed, (X, y, _, _) in enumerate(draws(name, n, arguments.repeats)):
-            rng, classes = np.random.RandomState(seed), np.unique(y)
-            flipped = rng.choice(n, max(1, round(0.05 * n)), replace=False)
-            codes = np.searchsorted(classes, y)
-            codes[flipped] = (codes[flipped] + rng.randint(1, len(classes), len(flipped))) % len(classes)
+        counts = {"suspects_": np.zeros(4), "cleanlab": np.zeros(4)}
+        for _, X, y, flipped in flipped_draws(name, arguments.repeats):
             model = model_of("krein", True, False) if name not in MATRICES else model_of("similarity", True, True)
-            model.fit(X, classes[codes])
-            held = model.out_of_fold_
+            held = model.fit(X, y).out_of_fold_
             order = np.argsort(held.rows)
             issues = find_label_issues(held.target[order], held.prediction[order], n_jobs=1)
             for method, found in (("suspects_", model.suspects_.items), ("cleanlab", np.flatnonzero(issues))):
-                counts[method] += [np.isin(found, flipped).sum(), len(found), len(flipped)]
-        rows = [
-            {"set": name, "method": method, "items": n, "repeats": arguments.repeats, "flipped": int(total),
-             "found": int(found), "precision": f"{hits / max(found, 1):.3f}", "recall": f"{hits / total:.3f}",
-             "false_alarms": f"{(found - hits) / (n * arguments.repeats - total):.4f}"}
-            for method, (hits, found, total) in counts.items()
+                counts[method] += [np.isin(found, flipped).sum(), len(found), len(flipped), len(y)]
+        write_found("see_suspects.csv", name, counts, arguments.repeats)
+
+
+def report(arguments):
+    """The same of at most 200 items by the report of a comparison of few quick learners."""
+    for name in arguments.sets or ["heart", "ionosphere", "sonar", "wine", "dtw_ecg200"]:
+        learners = ["neighbors", "features", "svm-clip", "krein-ridge"] if name in MATRICES else [
+            "neighbors", "linear", "svm-gaussian", "ridge-gaussian"
         ]  # fmt: skip
-        for row in rows:
-            print(row, flush=True)
-        merge("see_suspects.csv", rows, ("set", "method"))
+        counts = np.zeros(4)
+        for seed, X, y, flipped in flipped_draws(name, arguments.repeats, 200):
+            kind = "distance" if name in MATRICES else "table"
+            compared = mercerless.compare(
+                X, y, kind=kind, task="classification", learners=learners, repeats=1, curves=False, random_state=seed
+            )
+            found = compared.suspects.items
+            counts += [np.isin(found, flipped).sum(), len(found), len(flipped), len(y)]
+        write_found("see_report.csv", name, {"report": counts}, arguments.repeats)
 
 
 def merge(file, rows, keys):
@@ -244,7 +273,7 @@ def merge(file, rows, keys):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    tasks = {"coverage": coverage, "width": width, "deviation": deviation, "suspects": suspects}
+    tasks = {"coverage": coverage, "width": width, "deviation": deviation, "suspects": suspects, "report": report}
     parser.add_argument("what", choices=tasks)
     parser.add_argument("--sets", nargs="+")
     parser.add_argument("--items", type=int, nargs="+", default=[30, 100])

@@ -104,7 +104,7 @@ def render_items(comparison: "Comparison") -> str:
         told = "Their numbers are more than five usual errors away from what the recommended learner predicts."
         odd_section = _odd_section(problem, listed, told)
         return _map_section(problem, held, marked) + _scatter_section(held) + odd_section
-    suspects = find_suspects(comparison)
+    suspects = comparison.suspects
     listed, told, marked = [], "", []
     if suspects is not None and len(suspects.items):
         marked = [int(item) for item in suspects.items[:_LISTED]]

@@ -19,6 +19,7 @@ from sklearn.base import BaseEstimator
 from mercerless._files import write_text
 from mercerless._optional import import_optional
 from mercerless.comparison.code import code_for, describe
+from mercerless.comparison.items import find_suspects
 from mercerless.comparison.learners import Learner, Terms, Wanted, count_settings, select_learners
 from mercerless.comparison.negative import NegativePart, negative_sentences
 from mercerless.comparison.problem import Problem, listed, make_problem
@@ -36,6 +37,7 @@ from mercerless.comparison.words import (
     needs_probabilities,
     parse_budget,
 )
+from mercerless.selection.suspects import Suspects
 from mercerless.spectra import Indefiniteness
 
 __all__ = ["Comparison", "compare"]
@@ -514,6 +516,11 @@ class Comparison:
             if vote is not None:
                 tested[VOTE] = vote
         return tested
+
+    @cached_property
+    def suspects(self) -> Suspects | None:
+        """Items whose label the better learners, not having seen it, did not predict; None for numbers or few items."""
+        return find_suspects(self) if self.problem.is_classification else None
 
     @cached_property
     def verdict(self) -> list[str]:
