@@ -157,13 +157,14 @@ def test_rows_take_part_where_they_are_better_by_a_standard_error(which):
     plain = default_settings(True)
     settings = (*plain, *directed_settings(True))
     tells = np.array([(setting in plain) == (which == "mean") for setting in settings])
-    scores = rng.normal(size=(len(settings), 90, 3)) + 1.5 * tells[:, None, None] * Y
+    signal, noise = 1.5 * Y + rng.normal(size=Y.shape), np.where(tells, 0.3, 1.0)[:, None, None]
+    scores = signal + noise * rng.normal(size=(len(settings), 90, 3))  # half of the settings are good copies of it
     weigh = partial(_weigh, Y=Y, fenced=None, weight=weight, splits=splits_of(np.arange(90) // 3 % 5), classify=True)
     average, _ = _simpler(weigh(scores[: len(plain)], plain), weigh(scores, settings), Y, weight)
     rows = sum(average.family_scores[family]["weight"] for family in ("row_features", "row_profiles", "row_cosines"))
-    assert rows == 0.0 if which == "mean" else rows > 0.3
+    assert rows == 0.0 if which == "mean" else rows > 0.1
     assert list(average.family_scores)[-1] == "stack" and average.family_scores["row_profiles"]["accuracy"] > 0.0
-    assert average.out_of_fold.argmax(axis=1).tolist() == (np.arange(90) % 3).tolist()
+    assert np.mean(average.out_of_fold.argmax(axis=1) == np.arange(90) % 3) > 0.8
 
 
 def test_a_function_is_called_in_both_directions_and_agrees_with_the_matrix():

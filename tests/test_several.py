@@ -123,6 +123,23 @@ def test_bad_input_is_named(data, model):
         model.sparsify(5, rows, y[:N])
 
 
+def test_tables_whose_labels_disagree_are_refused(data, model):
+    pd = pytest.importorskip("pandas")
+    _, y, matrices = data
+    names, order = [f"item {i}" for i in range(N)], np.random.default_rng(0).permutation(N)
+    tables = {k: pd.DataFrame(D, names, names) for k, D in part(matrices, slice(0, N)).items()}
+    shuffled = tables | {"second": tables["second"].iloc[order, order]}
+    auto = SimilarityClassifierCV("precomputed", random_state=0)
+    with pytest.raises(ValueError, match=r"labels: row 0 is 'item 0' in 'first' and 'item \d+' in 'second'"):
+        auto.fit(shuffled, y[:N])
+    new = {k: pd.DataFrame(D) for k, D in part(matrices, slice(N, None)).items()}
+    new["noise"] = new["noise"].set_axis([f"new {i}" for i in range(len(new["noise"]))])
+    assert model.predict(new).shape == (30,)
+    new["second"] = new["second"].set_axis([f"new {i + 1}" for i in range(len(new["second"]))])
+    with pytest.raises(ValueError, match=r"disagree in labels: row 0"):
+        model.predict(new)
+
+
 def test_own_similarities_that_differ_must_be_given(data):
     X, y, matrices = data
     K = X @ X.T

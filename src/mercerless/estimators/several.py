@@ -39,6 +39,7 @@ class Several(NamedTuple):
     def blocks(self, X: Any, diag: Any) -> tuple[list[Block], NDArray]:
         """Comparisons of new items by every similarity, and the sum of their squared distances."""
         given, own = items_of(X, self.models), _own_of(diag, self.models)
+        _check_labels(given)
         blocks, total = [], None
         for name, model in self.models.items():
             block = model._new_block(given[name], own[name])
@@ -209,6 +210,23 @@ def _check_sizes(given: dict[str, Any], n: int) -> None:
         size = part.shape[0] if hasattr(part, "shape") else len(part)
         if size != n:
             raise ValueError(f"The similarities disagree in size: {name!r} has {size} items but y has {n} labels.")
+    _check_labels(given)
+
+
+def _check_labels(given: dict[str, Any]) -> None:
+    """Refuse tables whose rows have labels in another order: they are read by position."""
+    known: tuple[str, NDArray] | None = None
+    for name, part in given.items():
+        if not hasattr(part, "iloc") or type(part.index).__name__ == "RangeIndex":  # no labels, or none given
+            continue
+        labels = np.asarray(part.index)
+        known = known or (name, labels)
+        for i, (one, other) in enumerate(zip(known[1], labels)):
+            if one != other:
+                raise ValueError(
+                    f"The similarities disagree in labels: row {i} is {one!r} in {known[0]!r} and {other!r} in "
+                    f"{name!r}; bring their rows and columns into the same order."
+                )
 
 
 def _same_landmarks(estimator: Any, n: int, used: NDArray, seed: int) -> Any:
