@@ -815,6 +815,7 @@ def similarity_figures():
         }
     given = results("papers/similarity_real").set_index("set").automatic
     speed = results("speed/similarity").set_index("learner").loc["Krein machine, dense programme, at its best"]
+    search = results("speed/similarity_search").set_index(["n", "search"]).ratio_of_automatic
     few = results("papers/similarity_few").set_index("set").loc["average"]
     several = results("papers/similarity_several").set_index("group").loc["average"]
     two = results("papers/directed").groupby("learner").accuracy.mean()
@@ -828,7 +829,38 @@ def similarity_figures():
         "similarity_amp_given": f"{given['amp_edit (given test rows)']:.2f}",
         "similarity_coil_given": f"{given['coilyork_half (given test rows)']:.2f}",
         "similarity_speed": f"{speed.ratio_to_automatic:.1f}",
+        "similarity_search_500": f"{search[500, 'spectra once per fold']:.2f}",
+        "similarity_search_2000": f"{search[2000, 'spectra once per fold']:.2f}",
         "similarity_speed_accuracy": f"{speed.test_accuracy:.2f}",
+    }
+
+
+def bank_columns():
+    """Accuracy and log-loss of the bank by set and learner, and the learners' ranks by accuracy."""
+    rows = results("papers/similarity_bank")
+    accuracy, loss = (rows.pivot(index="set", columns="learner", values=c) for c in ("accuracy", "log_loss"))
+    return accuracy, loss, accuracy.rank(axis=1, ascending=False)
+
+
+def similarity_bank():
+    accuracy, loss, ranks = bank_columns()
+    lines = []
+    for name in accuracy.mean().sort_values(ascending=False).index:
+        cells = [number(accuracy[name].mean(), 2), f"{ranks[name].mean():.2f}", f"{loss[name].mean():.3f}"]
+        lines.append([name, *cells, int((loss.idxmin(axis=1) == name).sum())])
+    return markdown(["learner", "accuracy", "average rank", "log-loss", "sets with the lowest log-loss"], lines)
+
+
+def bank_figures():
+    accuracy, loss, ranks = bank_columns()
+    gap = accuracy.drop(columns="automatic").max(axis=1) - accuracy.automatic
+    return {
+        "bank_sets": f"{len(accuracy)}",
+        "bank_gap": f"{gap.mean():.2f}",
+        "bank_worst": f"{gap.max():.1f}",
+        "bank_rank": f"{ranks.automatic.mean():.2f}",
+        "bank_learners": f"{ranks.shape[1]}",
+        "bank_lowest": f"{(loss.idxmin(axis=1) == 'automatic').sum()}",
     }
 
 
@@ -1138,7 +1170,7 @@ def reduced_figures():
 # ---------------------------------------------------------------------------------------------------- all
 FIGURES = (
     krein_figures, dank_figures, hyper_figures, scale_figures, lab_figures, lab_tables_figures, similarity_figures,
-    see_figures, compare_figures, reduced_figures,
+    bank_figures, see_figures, compare_figures, reduced_figures,
 )  # fmt: skip
 TABLES = (
     krein_table1, krein_table3, krein_eigenvalues, krein_rates, krein_settings, krein_landmarks,
@@ -1147,7 +1179,8 @@ TABLES = (
     scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed,
     items_speed, lab_speed,
     lab_compare, lab_paper, lab_schedule, lab_growth, lab_rivals, lab_tables, lab_readme,
-    similarity_real, similarity_regression, similarity_readme, similarity_few, similarity_several, similarity_many,
+    similarity_real, similarity_regression, similarity_readme, similarity_bank, similarity_few, similarity_several,
+    similarity_many,
     directed,
     see_coverage, see_coverage_sets, see_deviation, see_suspects, see_width, compare_amp, compare_tables,
     compare_budgets, trust_runs,

@@ -3,9 +3,10 @@
 Two thirds of the items learn, a third is tested, the same splits for all. Columns: the stack on all comparisons, on
 ``min(400, n / 3)`` random landmarks of the n training items, on 200, and on the best 200 of 400 (the pursuit). ::
 
-    MERCERLESS_DATA=... python benchmarks/papers/similarity_few.py --splits 2
+    MERCERLESS_DATA=... python benchmarks/papers/similarity_few.py --splits 3
 
-Writes results/similarity_few.csv: test accuracy in per cent and log-loss, mean over splits, beside this file.
+Writes results/similarity_few.csv: test accuracy in per cent and log-loss, mean over splits, beside this file. With
+``--only`` and the beginnings of some names, rows of these sets are renewed and the others kept.
 """
 
 import argparse
@@ -98,6 +99,9 @@ def compare(kind, matrix, y, train, test, seed):
     row, random = {}, np.random.RandomState(seed)
     order = random.permutation(len(train))  # random columns, the first of which are the fewer landmarks
     for name, wanted in candidates(len(train)).items():
+        if name == "200" and len(train) // 3 == 200:
+            row[name] = row["third"]
+            continue
         columns = train
         if wanted is not None:
             width = 2 * wanted.number if wanted.method == "pursuit" else wanted.number
@@ -114,11 +118,14 @@ def compare(kind, matrix, y, train, test, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--splits", type=int, default=2)
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--only", nargs="*", help="how names of sets begin")
     arguments = parser.parse_args()
     table, names = {}, list(candidates(900))
     print(f"{'accuracy; log-loss last':32s}" + "".join(f"{name:>12s}" for name in names), flush=True)
     for name, kind, matrix, y in sets():
+        if arguments.only and not name.startswith(tuple(arguments.only)):
+            continue
         if kind == "similarity" and np.ptp(np.diagonal(matrix)) > 1e-8:  # own similarities that differ are not told
             own = np.diagonal(matrix)
             matrix, kind = np.sqrt(np.maximum(own[:, None] + own - 2.0 * matrix, 0.0)), "distance"
@@ -126,17 +133,25 @@ def main():
         rows = [compare(kind, matrix, y, train, test, seed) for seed, (train, test) in enumerate(splits)]
         table[name] = [np.mean([row[c][i] for row in rows]) for i in range(3) for c in names]
         print(f"{name:32s}" + "".join(f"{value:12.2f}" for value in table[name][:8]), flush=True)
-        write(names, table)  # what is done is not lost
+        write(names, table, bool(arguments.only))  # what is done is not lost
     print(f"{'average':32s}" + "".join(f"{value:12.2f}" for value in np.mean(list(table.values()), axis=0)))
 
 
-def write(names, table):
-    average = np.mean(list(table.values()), axis=0)
-    with open(Path(__file__).parent / "results" / "similarity_few.csv", "w", newline="") as file:
+def write(names, table, renew):
+    """All rows so far, or those of an earlier run with these in their places, and the average."""
+    rows = {
+        name: [*(f"{v:.2f}" for v in values[:4]), *(f"{v:.3f}" for v in values[4:])] for name, values in table.items()
+    }
+    path = Path(__file__).parent / "results" / "similarity_few.csv"
+    if renew:
+        with open(path, newline="") as file:
+            rows = {name: values for name, *values in list(csv.reader(file))[1:-1]} | rows
+    average = np.mean([[float(v) for v in values] for values in rows.values()], axis=0)
+    rows["average"] = [*(f"{v:.2f}" for v in average[:4]), *(f"{v:.3f}" for v in average[4:])]
+    with open(path, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["set", *names, *(f"{n} log-loss" for n in names), *(f"{n} seconds" for n in names)])
-        for name, values in [*table.items(), ("average", average)]:
-            writer.writerow([name, *(f"{v:.2f}" for v in values[:4]), *(f"{v:.3f}" for v in values[4:])])
+        writer.writerows([name, *values] for name, values in rows.items())
 
 
 if __name__ == "__main__":
