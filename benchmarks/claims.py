@@ -74,6 +74,10 @@ CLAIMS = (
         "papers", "lab_tables", "run", "tables of all sizes against tuned boosting", "lab_tables", ("run",),
         ("--rows", "500", "--candidates", "5"),
     ),
+    Claim(
+        "papers", "lab_tables", "variants", "repeated, shuffled, rescaled, spoiled tables", "lab_variants",
+        ("variants",), ("--rows", "300", "--candidates", "5"),
+    ),
     *(
         Claim(
             "papers", "similarity", sets, f"the automatic choice against single recipes: {sets} sets",

@@ -529,7 +529,11 @@ def scale_figures():
     trimmed = {f"scale_{k}_trim_{w}": f"{seconds[name, w, 0]:.1f}" for k, name in names.items() for w in (1, 2)}
     faster = results("speed/scale_speedups").query("keeps == 1")["two workers against one"]
     growth = results("speed/scale_growth").set_index(["rows", "learner"])["peak GB"]
-    per_row = {n: 1e9 * (growth[10**6, n] - growth[10**5, n]) / 9e5 for n in growth[10**6].index if "Class" not in n}
+    per_row = {
+        n: 1e9 * (growth[10**6, n] - growth[10**5, n]) / 9e5
+        for n in growth[10**6].index
+        if "Class" not in n and "defaults" not in n
+    }
     return trimmed | {
         "scale_row_bytes": ", ".join(f"{v:.0f} ({name.split(',')[0]})" for name, v in per_row.items()),
         "scale_billion_GB": f"{min(per_row.values()) - 32:.0f} to {max(per_row.values()) - 32:.0f}",
@@ -711,6 +715,32 @@ def lab_tables():
     return markdown([f"average rank of {len(TABLES_OF)}", "sets", *TABLES_OF.values()], lines)
 
 
+VARIANTS = ("clean", "repeated", "shuffled", "rescaled", "outliers", "missing")
+
+
+def lab_variants_scores():
+    rows = results("papers/lab_variants")
+    return rows.pivot_table(index=["task", "set", "variant"], columns="learner", values="score")[["lab", "lightgbm"]]
+
+
+def lab_variants():
+    scores, lines = lab_variants_scores(), []
+    for task, name in dict.fromkeys((task, name) for task, name, _ in scores.index):
+        found = {v: scores.loc[task, name, v] for v in VARIANTS if (task, v) != ("classes", "outliers")}
+        cells = [", ".join(short(value, 3) for value in found[v]) if v in found else "" for v in VARIANTS]
+        lines.append([name, *cells])
+    return markdown(["LAB, LightGBM", *VARIANTS], lines)
+
+
+def lab_variants_figures():
+    scores = lab_variants_scores()
+    gain, lost = scores.lab - scores.lightgbm, []
+    for (task, name, variant), value in gain.items():
+        if gain[task, name, "clean"] >= -0.005 and value < -0.02 and (task, variant) != ("classes", "outliers"):
+            lost.append(f"{name}, {variant} ({value:.3f})")
+    return {"lab_variants_lost": "; ".join(lost) or "nowhere"}
+
+
 def lab_readme():
     lines = lab_tables().splitlines()
     return "\n".join(line for line in lines if "confirmation" not in line)
@@ -723,7 +753,8 @@ def lab_tables_figures():
         for name, row in table[table.lab < table.max(axis=1)].abs().iterrows():
             best = table.loc[name].idxmax()
             behind.append(f"{name} ({short(row.lab, 3)}, {TABLES_OF[best]} {short(row[best], 3)})")
-    seconds = results("papers/lab_tables").query("variant == 'clean'").groupby("learner").cpu_seconds.sum()
+    spent = results("papers/lab_tables").query("variant == 'clean'").groupby("learner")
+    seconds, predicting = spent.cpu_seconds.sum(), spent.predict_seconds.sum()
     airfoil = scores["R2"].loc["airfoil"]
     return {
         "lab_tables_sets": f"{len(scores['R2']) + len(scores['accuracy'])}",
@@ -731,6 +762,7 @@ def lab_tables_figures():
         "lab_tables_behind": ", ".join(behind),
         "lab_tables_ratio": f"{seconds['lab'] / seconds['lightgbm']:.0f}",
         "lab_tables_seconds": f"{seconds['lab']:.0f}",
+        "lab_tables_predicting": f"{predicting['lab']:.1f} and {predicting['lightgbm']:.1f}",
         "lab_tables_lightgbm_seconds": f"{seconds['lightgbm']:.0f}",
         "lab_tables_catboost_seconds": f"{seconds['catboost']:.0f}",
     }
@@ -1169,7 +1201,8 @@ def reduced_figures():
 
 # ---------------------------------------------------------------------------------------------------- all
 FIGURES = (
-    krein_figures, dank_figures, hyper_figures, scale_figures, lab_figures, lab_tables_figures, similarity_figures,
+    krein_figures, dank_figures, hyper_figures, scale_figures, lab_figures, lab_tables_figures, lab_variants_figures,
+    similarity_figures,
     bank_figures, see_figures, compare_figures, reduced_figures,
 )  # fmt: skip
 TABLES = (
@@ -1178,7 +1211,7 @@ TABLES = (
     hyper_table1, hyper_table2, hyper_table3, hyper_regression, hyper_extension, hyper_speed,
     scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed,
     items_speed, lab_speed,
-    lab_compare, lab_paper, lab_schedule, lab_growth, lab_rivals, lab_tables, lab_readme,
+    lab_variants, lab_compare, lab_paper, lab_schedule, lab_growth, lab_rivals, lab_tables, lab_readme,
     similarity_real, similarity_regression, similarity_readme, similarity_bank, similarity_few, similarity_several,
     similarity_many,
     directed,
