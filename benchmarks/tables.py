@@ -982,6 +982,20 @@ def see_suspects():
     return markdown(["set", *(f"{w}: {m}" for w in words for m in ("`suspects_`", "cleanlab"))], lines)
 
 
+def see_report():
+    rows = results("papers/see_report").set_index("set")
+    lines = [
+        [
+            name,
+            row["items"],
+            row.flipped,
+            *(f"{100 * row[part]:.0f}" for part in ("recall", "precision", "false_alarms")),
+        ]
+        for name, row in rows.iterrows()
+    ]
+    return markdown(["set", "items", "flipped", "found", "of the found", "false alarms"], lines)
+
+
 def see_width():
     rows = results("papers/see_width").set_index(["set", "method"])
     methods = list(dict.fromkeys(rows.index.get_level_values(1)))
@@ -1215,7 +1229,7 @@ TABLES = (
     similarity_real, similarity_regression, similarity_readme, similarity_bank, similarity_few, similarity_several,
     similarity_many,
     directed,
-    see_coverage, see_coverage_sets, see_deviation, see_suspects, see_width, compare_amp, compare_tables,
+    see_coverage, see_coverage_sets, see_deviation, see_report, see_suspects, see_width, compare_amp, compare_tables,
     compare_budgets, trust_runs,
     peers_matrix, peers_strings, peers_series, peers_graphs, peers_table, peers_directed, reduced_run,
 )  # fmt: skip
