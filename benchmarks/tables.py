@@ -847,6 +847,7 @@ def similarity_figures():
         }
     given = results("papers/similarity_real").set_index("set").automatic
     speed = results("speed/similarity").set_index("learner").loc["Krein machine, dense programme, at its best"]
+    workers = results("speed/items_workers").query("unit == 'ratio'").set_index("what").value
     search = results("speed/similarity_search").set_index(["n", "search"]).ratio_of_automatic
     few = results("papers/similarity_few").set_index("set").loc["average"]
     several = results("papers/similarity_several").set_index("group").loc["average"]
@@ -861,6 +862,8 @@ def similarity_figures():
         "similarity_amp_given": f"{given['amp_edit (given test rows)']:.2f}",
         "similarity_coil_given": f"{given['coilyork_half (given test rows)']:.2f}",
         "similarity_speed": f"{speed.ratio_to_automatic:.1f}",
+        "items_workers_slow": f"{workers['2 ms, 200 words']:.2f}",
+        "items_workers_fast": f"{workers['1 us, 600 words']:.2f}",
         "similarity_search_500": f"{search[500, 'spectra once per fold']:.2f}",
         "similarity_search_2000": f"{search[2000, 'spectra once per fold']:.2f}",
         "similarity_speed_accuracy": f"{speed.test_accuracy:.2f}",
