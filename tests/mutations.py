@@ -580,7 +580,7 @@ BUGS = [
     ),
     Bug(
         "directed-profile-unit",
-        "unit, views = _median(products.squares), []",
+        "unit, views = median_square(products.squares), []",
         "unit, views = 1.0, []",
         f"{DIRECTED} -k textbook",
     ),

@@ -432,7 +432,7 @@ def test_a_directed_function_with_symmetrize_is_its_average():
     ids=lambda model: type(model).__name__,
 )
 def test_estimators_that_need_symmetry_refuse_a_directed_function_with_the_remedy(model):
-    with pytest.raises(ValueError, match=r"not symmetric.*symmetrize=True.*PairFunction.*AsymmetricRidge"):
+    with pytest.raises(ValueError, match=r"not symmetric.*symmetrize=True.*PairFunction.*DirectedClassifierCV"):
         model.fit(*words())
 
 

@@ -39,7 +39,7 @@ class TestSquareAndSymmetric:
         assert_array_equal(out, out.T)
 
     def test_asymmetric_says_how_much_and_what_to_do(self):
-        with pytest.raises(ValueError, match=r"0\.25 of max\|K\|.*symmetrize\(K\).*AsymmetricRidge"):
+        with pytest.raises(ValueError, match=r"0\.25 of max\|K\|.*symmetrize\(K\).*DirectedClassifierCV"):
             v.check_symmetric([[4.0, 1.0], [2.0, 4.0]])
 
     def test_asymmetry_across_blocks(self):

@@ -112,7 +112,7 @@ def relative_asymmetry(K: NDArray) -> float:
 _AVERAGE = (
     "average them with symmetrize=True where the estimator has it, else with "
     "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2, symmetric=True), or keep them apart with "
-    "mercerless.AsymmetricRidge."
+    "mercerless.DirectedClassifierCV or DirectedRegressorCV."
 )
 
 
@@ -131,7 +131,8 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
             raise ValueError(f"{name} is not symmetric: the directions differ by {amount:.2g} of it; {_AVERAGE}")
         raise ValueError(
             f"{name} is not symmetric: max|{name} - {name}.T| is {amount:.2g} of max|{name}|; average both directions "
-            f"with mercerless.spectra.symmetrize({name}), or keep them apart with mercerless.AsymmetricRidge."
+            f"with mercerless.spectra.symmetrize({name}), or keep them apart with mercerless.DirectedClassifierCV or "
+            "DirectedRegressorCV."
         )
     return K if amount == 0.0 else (K + K.T) / 2
 

@@ -216,7 +216,9 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             compared = self._given_comparisons(items, wanted, Y, weight, random)
         else:
             kernel, compared = self._compared(kernel, items, wanted, Y, weight, random, candidates)
-        data = compared.data
+        data, n_folds = compared.data, int(training.fold_of.max()) + 1
+        need = landmark_need(len(Y), len(data.landmarks), n_folds)
+        check_memory(need, f"The sums of {n_folds} folds", remedy="use fewer folds (cv) or fewer landmarks")
         fit = partial(fit_landmark_stack, data, Y, weight, training.fold_of, is_classifier(self), random)
         told = self._fit_stack(fit, training)
         attributes = _compared_with(compared, kernel, items, used) | told

@@ -31,6 +31,7 @@ from mercerless.selection.similarity import (
     default_settings,
     fence,
     fit_members,
+    median_square,
     member_scores,
 )
 from mercerless.solvers.asymmetric import two_sided_path
@@ -136,7 +137,7 @@ def fit_directed_members(rows: Rows, Y: NDArray, settings: Sequence[Setting], we
         tuple(settings), (), Y, weight, mean, factor, (values - mean) * factor, _directions(like.values(), columns)
     )
     products = _products(members, rows)
-    unit, views = _median(products.squares), []
+    unit, views = median_square(products.squares), []
     for (kind, width), group in groupby(enumerate(settings), key=lambda pair: (pair[1].family, pair[1].width)):
         positions, chosen = zip(*group)
         penalties = [setting.parameter for setting in chosen]
@@ -155,12 +156,6 @@ def _directions(values: NDArray, columns: NDArray) -> NDArray:
     values = values * np.sqrt(columns)
     length = np.sqrt(np.einsum("ij,ij->i", values, values))[:, None]
     return np.divide(values, length, out=np.zeros_like(values), where=length > 0.0)
-
-
-def _median(squares: NDArray) -> float:
-    """The median of the entries above the diagonal; where it is 0 the mean, and where that is 0, one."""
-    median = float(np.median(squares[np.triu_indices(len(squares), 1)])) if len(squares) > 1 else 0.0
-    return median or float(squares.mean()) or 1.0
 
 
 class _Products(NamedTuple):

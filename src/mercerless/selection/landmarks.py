@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dpstrf
 from sklearn.utils import check_random_state
 
 from mercerless._blocks import reduce_rows, take_rows
-from mercerless._memory import check_memory, memory_budget, row_blocks
+from mercerless._memory import memory_budget, row_blocks
 from mercerless.selection.folds import splits_of
 from mercerless.selection.similarity import (
     CLASS_NEIGHBORS,
@@ -454,9 +454,9 @@ def n_points(n: int) -> int:
     return min(n, 1000 if n <= 3000 else 500, max(20, int(np.sqrt(memory_budget() / 2 / (9 * _FOLD_BYTES)))))
 
 
-def landmark_need(n: int, m: int) -> float:
-    """Bytes for the sums of five folds with m landmarks: of six views of these and nine of Gaussians at points."""
-    return _FOLD_BYTES * (6 * m**2 + 9 * n_points(n) ** 2)
+def landmark_need(n: int, m: int, n_folds: int = 5) -> float:
+    """Bytes for the sums of the folds with m landmarks: of six views of these and nine of Gaussians at points."""
+    return 8.0 * (2 * n_folds + 1) * (6 * m**2 + 9 * n_points(n) ** 2)
 
 
 def n_judged(n: int, n_outputs: int) -> int:
@@ -576,8 +576,6 @@ def _sum(
     """All sums, in one pass over the rows."""
     layout, n_folds = tuple(_groups(settings)), int(fold_of.max()) + 1
     widths = [len(frame.span(*view).columns) if view[0] in frame.points else len(landmarks) for view in layout]
-    need = 8.0 * (2 * n_folds + 1) * sum(width**2 for width in widths)
-    check_memory(need, f"The sums of {n_folds} folds", remedy="use fewer folds (cv) or fewer landmarks")
     bytes_per_row = 8.0 * (6 * len(landmarks) + 4 * max(widths, default=0))
     function = partial(_sum_rows, data.block, frame, layout, n_folds)
     sums = reduce_rows(function, _add, [data.X, targets, weight, fold_of, data.own], bytes_per_row)

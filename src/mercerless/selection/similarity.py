@@ -209,12 +209,12 @@ def fit_members(block: Block, Y: NDArray, settings: Sequence[Setting], weight: N
             kind = "similarity" if setting.family in SPECTRAL else setting.family
             groups.setdefault((kind, setting.width), []).append(position)
     distant = any(setting.family in ("gaussian", "class_distances") for setting in settings)
-    unit = _median(block.squares()) if distant else 1.0
+    unit = median_square(block.squares()) if distant else 1.0
     profiles = _fit_profiles(block, weight) if any(kind == "profiles" for kind, _ in groups) else None
     views = []
     for kind, widths in groupby(groups, key=itemgetter(0)):
         base = _base(block, kind, None) if kind != "profiles" or profiles is None else profiles.squares()
-        scale = _median(base) if kind == "profiles" else unit
+        scale = median_square(base) if kind == "profiles" else unit
         for _, width in widths:
             positions, factor = groups[kind, width], width / scale
             chosen = [settings[i] for i in positions]
@@ -245,7 +245,7 @@ def _fit_profiles(block: Block, weight: NDArray) -> Profiles:
     return Profiles(mean, factor, (D - mean) * factor)
 
 
-def _median(squares: NDArray) -> float:
+def median_square(squares: NDArray) -> float:
     """The median of the entries above the diagonal; where it is 0 the mean, and where that is 0, one."""
     median = float(np.median(squares[np.triu_indices(len(squares), 1)])) if len(squares) > 1 else 0.0
     return median or float(squares.mean()) or 1.0
