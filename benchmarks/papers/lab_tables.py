@@ -386,7 +386,8 @@ def bands(args):
     for least, most in zip((0, *BANDS), BANDS):
         sets = [name for name in args.sets or DEVELOPMENT + CONFIRMATION if 0.8 * len(table(name)[0]) > least]
         splits = min(args.splits, 3) if most > 3000 else args.splits
-        run(argparse.Namespace(**vars(args) | {"rows": most, "sets": sets, "splits": splits}), BANDS_RESULTS)
+        if sets:
+            run(argparse.Namespace(**vars(args) | {"rows": most, "sets": sets, "splits": splits}), BANDS_RESULTS)
 
 
 def variants(args):
