@@ -579,6 +579,12 @@ BUGS = [
         "directed-right-is-left", 'like.out if kind == "left" else like.out.T', "like.out", f"{DIRECTED} -k transposing"
     ),
     Bug(
+        "lab-weights-see-the-fold",
+        "others = np.r_[0:start, end : len(held)]",
+        "others = np.r_[0 : len(held)]",
+        f"{LAB} -k weights_of_other_folds",
+    ),
+    Bug(
         "directed-profile-unit",
         "unit, views = median_square(products.squares), []",
         "unit, views = 1.0, []",

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from numbers import Integral
 from typing import Any, NamedTuple
 
@@ -774,7 +775,8 @@ def blend_forms(
     if extra is not None and folds:
         candidates |= extra(rows, folds, learners, {name: of.predictions for name, of in candidates.items()})
     held = np.concatenate([valid for _, valid in folds]) if folds else np.zeros(0, dtype=int)
-    share, errors = _weigh(candidates, rows.take(held), 2 + all_rows + (extra is not None), held, weigh)
+    weigh_held = partial(_weigh, max_parts=2 + all_rows + (extra is not None), weigh=weigh)
+    share, errors = weigh_held(candidates, rows.take(held), numbers=held)
     kept = [name for name in candidates if share[name] > 0]
     blocks = more if len(folds) == 1 and settings.objective != "interpolation" else ()
     expansions = []
@@ -790,7 +792,7 @@ def blend_forms(
     main = candidates[max(candidates, key=lambda name: (name in learners, share[name]))]
     residual = np.sum([e.weight * _predict(e, rows.X) for e in expansions], axis=0) - rows.Y
     max_error = float(np.max(np.sum(residual**2, axis=1)))
-    predictions = np.sum([share[name] * candidates[name].predictions for name in kept], axis=0)
+    predictions = cross_weighed(candidates, held, rows, folds, share, weigh_held)
     curves = {name: np.array(candidates[name].curve) for name in learners if candidates[name].curve}
     return Blend(expansions, held, predictions, curves, errors, main.loss, main.certificate, max_error)
 
@@ -820,12 +822,32 @@ def _candidates(
     return candidates
 
 
+def cross_weighed(
+    candidates: Mapping[str, Any], held: NDArray, rows: Rows, folds: Sequence[Split], share: Mapping, weigh: Callable
+) -> NDArray:
+    """Out-of-fold predictions of the average, each by weights that the other folds give, where there are others."""
+    predictions = np.sum([share[name] * candidates[name].predictions for name in candidates], axis=0)
+    if len(folds) < 3:
+        return predictions
+    ends = np.cumsum([0, *(len(valid) for _, valid in folds)])
+    for start, end in pairwise(ends):
+        others = np.r_[0:start, end : len(held)]
+        parts = weigh(candidates, rows.take(held[others]), numbers=held[others], among=others)[0]
+        predictions[start:end] = np.sum([parts[n] * candidates[n].predictions[start:end] for n in candidates], axis=0)
+    return predictions
+
+
 def _weigh(
-    candidates: Mapping[str, Any], held: Rows, max_parts: int, numbers: NDArray, weigh: Callable | None
+    candidates: Mapping[str, Any],
+    held: Rows,
+    max_parts: int,
+    numbers: NDArray,
+    weigh: Callable | None,
+    among: Any = ...,
 ) -> tuple[dict, dict]:
     """Weights and validation errors of the candidates; without validation rows the smallest objective has it all."""
     if len(held):
-        predictions = [c.predictions for c in candidates.values()]
+        predictions = [c.predictions[among] for c in candidates.values()]
         if weigh is None:
             share = combine(predictions, held.Y, held.weight, max_parts)
             errors = [float(np.mean(np.sum((p - held.Y) ** 2, axis=1))) for p in predictions]
