@@ -575,9 +575,7 @@ BUGS = [
         "np.sum(left * apart, axis=1)",
         f"{ASYM} -k weights_of_both_sides",
     ),
-    Bug(
-        "directed-right-is-left", 'like.out if kind == "left" else like.out.T', "like.out", f"{DIRECTED} -k transposing"
-    ),
+    Bug("directed-right-is-left", 'like.out if kind == "left" else like.out.T', "like.out", f"{DIRECTED} -k textbook"),
     Bug(
         "lab-weights-see-the-fold",
         "others = np.r_[0:start, end : len(held)]",
