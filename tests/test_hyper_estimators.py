@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from oracles.hyper import flipped_matrices
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -231,3 +233,15 @@ def test_callbacks_see_the_search_and_the_iterations():
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[::5], y[::5])
     assert not hasattr(model, "kernel_")
+
+
+@pytest.mark.slow
+def test_iterations_that_do_not_converge_are_followed_by_the_direct_solver():
+    X, y = load_iris(return_X_y=True)  # which has equal rows
+    given = {"hyper_kernel": GaussianHyper(2.0, 0.5), "alpha": 1e-9, "tol": 1e-8, "random_state": 0}
+    direct = HyperRidge(solver="direct", **given).fit(X, y)
+    with pytest.warns(ConvergenceWarning, match="use a larger alpha, or solver='direct'"):
+        HyperRidge(solver="cg", **given).fit(X, y)
+    auto = HyperRidge(**given).fit(X, y)
+    assert auto.certificate_ < 1e-8
+    assert_allclose(auto.transform(X), direct.transform(X), atol=1e-8)

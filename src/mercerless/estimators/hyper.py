@@ -217,7 +217,8 @@ class HyperRidge(_HyperLearner):
         Divide the items and average the parts' kernels. All parts share their centers, so the result is as small as
         one part's. "auto": parts of about 500 where there are more than 1000 items. Gaussian and Wishart only.
     solver : {"auto", "direct", "cg"}, default="auto"
-        Normal equations accumulated in blocks, or conjugate gradients without them; by size.
+        Normal equations accumulated in blocks, or conjugate gradients without them; by size, and the former too
+        where the latter miss `tol` by far and ten times as much work is enough.
     nonnegative : bool, default=False
         Only non-negative coefficients: the learned kernel is positive definite. Gaussian and Wishart only.
     fit_intercept : bool, default=False

@@ -286,9 +286,12 @@ def _solve_part(
     assert task.alpha is not None
     if task.nonnegative:
         return ridge_nonnegative(normal_equations(design, target, intercept), gram, task.alpha)
-    if task.solver == "cg" or (task.solver == "auto" and n**2 * p**2 > _DIRECT_WORK):
+    work = float(n) ** 2 * p**2
+    if task.solver == "cg" or (task.solver == "auto" and work > _DIRECT_WORK):
         random = np.random.RandomState(seed)
-        return ridge_cg(design, target, gram, task.alpha, fit_intercept=intercept, random_state=random, **options)
+        solution = ridge_cg(design, target, gram, task.alpha, fit_intercept=intercept, random_state=random, **options)
+        if task.solver == "cg" or solution.certificate <= 100 * task.tol or work > 10 * _DIRECT_WORK:
+            return solution
     whitening = whiten(gram)
     equations = normal_equations(design, target, intercept, whitening=whitening)
     return ridge_path(equations, whitening, np.array([task.alpha]))[0]
