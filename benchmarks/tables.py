@@ -891,7 +891,7 @@ def bank_figures():
     gap = accuracy.drop(columns="automatic").max(axis=1) - accuracy.automatic
     return {
         "bank_sets": f"{len(accuracy)}",
-        "bank_gap": f"{gap.mean():.2f}",
+        "bank_gap": f"{abs(gap.mean()):.2f} points {'lower' if gap.mean() > 0 else 'higher'}",
         "bank_worst": f"{gap.max():.1f}",
         "bank_rank": f"{ranks.automatic.mean():.2f}",
         "bank_learners": f"{ranks.shape[1]}",
