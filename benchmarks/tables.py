@@ -8,7 +8,7 @@ import importlib.util
 import re
 import sys
 from decimal import ROUND_HALF_UP, Decimal
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -1093,30 +1093,6 @@ def peers(need):
     return markdown(["peer", "accuracy", "log-loss", "processor seconds", "lines of code"], lines)
 
 
-def peers_matrix():
-    return peers("matrix")
-
-
-def peers_strings():
-    return peers("strings")
-
-
-def peers_series():
-    return peers("series")
-
-
-def peers_graphs():
-    return peers("graphs")
-
-
-def peers_table():
-    return peers("table")
-
-
-def peers_directed():
-    return peers("directed")
-
-
 # ---------------------------------------------------------------------------------------------------- compare
 LEARNERS = {
     "stack": "automatic stack",
@@ -1234,13 +1210,14 @@ TABLES = (
     directed,
     see_coverage, see_coverage_sets, see_deviation, see_report, see_suspects, see_width, compare_amp, compare_tables,
     compare_budgets, trust_runs,
-    peers_matrix, peers_strings, peers_series, peers_graphs, peers_table, peers_directed, reduced_run,
+    reduced_run,
 )  # fmt: skip
 
 
 def tables():
     """The makers of tables by name."""
-    return {maker.__name__: maker for maker in TABLES}
+    needs = ("matrix", "strings", "series", "graphs", "table", "directed")
+    return {maker.__name__: maker for maker in TABLES} | {f"peers_{need}": partial(peers, need) for need in needs}
 
 
 def figures():

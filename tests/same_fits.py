@@ -12,10 +12,135 @@ import sys
 import tempfile
 import warnings
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+PRECOMPUTED = {"kernel": "precomputed"}
+RNG = np.random.RandomState(0)
+X, Z = RNG.normal(size=(90, 4)), RNG.normal(size=(20, 4))
+
+
+def made():
+    """Numbers, classes, weights, similarities, distances, words and directed similarities of the vectors, by name."""
+    from mercerless.kernels import TL1
+
+    rng = RNG
+    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=90)
+    two = np.where(y > np.median(y), "b", "a")
+    three = np.digitize(y, np.quantile(y, [0.33, 0.67]))
+    weight = rng.uniform(0.5, 2.0, 90)
+    K, L = TL1(3.0)(X), TL1(3.0)(Z, X)
+    D, E = np.sqrt(np.abs(X[:, None] - X).sum(2)), np.sqrt(np.abs(Z[:, None] - X).sum(2))
+    words = ["".join(rng.choice(list("abcd"), rng.randint(2, 7))) for _ in range(40)]
+    first = [word[0] for word in words]
+    directed, to_new = np.tanh(X @ rng.normal(size=(4, 4)) @ X.T / 4), np.tanh(Z @ rng.normal(size=(4, 4)) @ X.T / 4)
+    return SimpleNamespace(**locals())
+
+
+def shared(a, b):
+    """A similarity of words."""
+    return len(set(a) & set(b)) - 0.5 * abs(len(a) - len(b))
+
+
+def numbers(estimator, target, train=X, new=Z, **fit):
+    """What an estimator predicts, as a function."""
+    return lambda: estimator.fit(train, target, **fit).predict(new)
+
+
+def scores(estimator, target, train=X, new=Z, method="decision_function", **fit):
+    """What a method of a classifier gives, as a function."""
+    return lambda: getattr(estimator.fit(train, target, **fit), method)(new)
+
+
+def krein_fits(m, k, d):
+    """Names and functions that give an array of predictions: the Krein models."""
+    pre = PRECOMPUTED
+    yield "krein ridge, grid", numbers(m.KreinRidge(**pre, random_state=0), d.y, d.K, d.L)
+    yield "krein ridge, vectors", numbers(m.KreinRidge(k.TL1(3.0), random_state=0), d.y)
+    yield "krein ridge, weights", numbers(m.KreinRidge(k.TL1(3.0), random_state=0), d.y, sample_weight=d.weight)
+    yield (
+        "krein ridge, sphere",
+        numbers(m.KreinRidge(k.TL1(3.0), alpha_positive=0.1, alpha_negative=0.5, constraint=m.Sphere(2.0)), d.y),
+    )
+    yield "krein ridge, gradient", numbers(m.KreinRidge(k.TL1(3.0), search=m.GradientSearch(2, 5), random_state=0), d.y)
+    yield "krein ridge, landmarks", numbers(m.KreinRidge(k.TL1(3.0), n_landmarks=30, random_state=0), d.y)
+    yield (
+        "krein classifier",
+        scores(m.KreinRidgeClassifier(**pre, random_state=0), d.three, d.K, d.L, method="predict_proba"),
+    )
+    yield "krein svc", scores(m.KreinSVC(**pre), d.two, d.K, d.L)
+    yield "krein svc, centered", scores(m.KreinSVC(k.TL1(3.0), center=True), d.three)
+    yield "krein svr", numbers(m.KreinSVR(k.TL1(3.0), center=True), d.y)
+
+
+def stack_fits(m, k, d):
+    """The same of all stacks, features and the embedding."""
+    pre = PRECOMPUTED
+    yield (
+        "similarity classifier",
+        scores(m.SimilarityClassifierCV(random_state=0, **pre), d.three, d.K, d.L, method="predict_proba"),
+    )
+    yield (
+        "similarity classifier, distances",
+        scores(m.SimilarityClassifierCV(random_state=0, **pre), d.two, d.D, d.E, method="predict_proba"),
+    )
+    yield (
+        "similarity classifier, words",
+        lambda: m.SimilarityClassifierCV(shared, cv=3, random_state=0).fit(d.words, d.first).predict_proba(d.words[:9]),
+    )
+    yield "similarity regressor", numbers(m.SimilarityRegressorCV(random_state=0, **pre), d.y, d.K, d.L)
+    yield (
+        "similarity features",
+        lambda: m.SimilarityFeatures(k.TL1(3.0), n_landmarks=9, random_state=0).fit_transform(X),
+    )
+    yield "similarity svc", scores(m.SimilaritySVC(**pre), d.two, d.K, d.L)
+    yield (
+        "similarity regressor, landmarks",
+        numbers(m.SimilarityRegressorCV(k.TL1(3.0), n_landmarks=20, random_state=0), d.y, sample_weight=d.weight),
+    )
+    yield (
+        "similarity regressor, several",
+        numbers(m.SimilarityRegressorCV([k.TL1(3.0), "gaussian"], random_state=0), d.y),
+    )
+    yield "directed classifier", scores(m.DirectedClassifierCV(k.TL1(3.0), random_state=0), d.three)
+    yield (
+        "directed regressor, one way",
+        numbers(m.DirectedRegressorCV(random_state=0, **pre), d.y, d.directed, d.to_new),
+    )
+    yield "krein embedding", lambda: m.KreinEmbedding(k.TL1(3.0), 3, n_landmarks=30, random_state=0).fit(X).transform(Z)
+
+
+def other_fits(m, k, d):
+    """The same of everything else."""
+    pre = PRECOMPUTED
+    yield (
+        "asymmetric ridge",
+        numbers(m.AsymmetricRidge(side="left", input="similarity", **pre), d.y, d.directed, d.to_new),
+    )
+    yield "asymmetric classifier", scores(m.AsymmetricRidgeClassifier(), d.three, method="predict_proba")
+    yield "lab regressor", numbers(m.LABRegressor(random_state=0), d.y)
+    yield (
+        "lab regressor, gaussian",
+        numbers(m.LABRegressor(12, kernel="gaussian", random_state=0), d.y, sample_weight=d.weight),
+    )
+    yield "lab classifier", scores(m.LABClassifier(random_state=0), d.three, method="predict_proba")
+    yield "dank classifier", scores(m.DANKClassifier(), d.two)
+    yield "dank classifier, parts", scores(m.DANKClassifier(n_parts=2, random_state=0), d.three)
+    yield "dank regressor", numbers(m.DANKRegressor(), d.y)
+    yield (
+        "dank regressor, gradient",
+        numbers(m.DANKRegressor(search=m.GradientSearch(1, 25, 1e-5), random_state=0), d.y),
+    )
+    yield "hyper ridge", lambda: m.HyperRidge(random_state=0).fit(X, d.K).transform(Z)
+    yield "hyper svr", lambda: m.HyperSVR(random_state=0).fit(X[:40], d.K[:40, :40]).transform(Z)
+    yield "hyper classifier", scores(m.HyperClassifier(random_state=0), d.two)
+    yield "hyper regressor", numbers(m.HyperRegressor(random_state=0), d.y)
+    yield "spectrum transformer", lambda: m.spectra.SpectrumTransformer("flip").fit(d.K).transform(d.L)
+    yield "dissimilarity kernel", lambda: m.spectra.DissimilarityKernel().fit(d.D).transform(d.E)
 
 
 def fits():
@@ -23,85 +148,9 @@ def fits():
     import mercerless as m
     from mercerless import kernels as k
 
-    rng = np.random.RandomState(0)
-    X, Z = rng.normal(size=(90, 4)), rng.normal(size=(20, 4))
-    y = np.sin(2 * X[:, 0]) + X[:, 1] ** 2 + 0.1 * rng.normal(size=90)
-    two = np.where(y > np.median(y), "b", "a")
-    three = np.digitize(y, np.quantile(y, [0.33, 0.67]))
-    weight = rng.uniform(0.5, 2.0, 90)
-    K, L = k.TL1(3.0)(X), k.TL1(3.0)(Z, X)
-    D, E = np.sqrt(np.abs(X[:, None] - X).sum(2)), np.sqrt(np.abs(Z[:, None] - X).sum(2))
-    words = ["".join(rng.choice(list("abcd"), rng.randint(2, 7))) for _ in range(40)]
-    first = [word[0] for word in words]
-    directed, to_new = np.tanh(X @ rng.normal(size=(4, 4)) @ X.T / 4), np.tanh(Z @ rng.normal(size=(4, 4)) @ X.T / 4)
-
-    def shared(a, b):
-        return len(set(a) & set(b)) - 0.5 * abs(len(a) - len(b))
-
-    def numbers(estimator, target, train=X, new=Z, **fit):
-        return lambda: estimator.fit(train, target, **fit).predict(new)
-
-    def scores(estimator, target, train=X, new=Z, method="decision_function", **fit):
-        return lambda: getattr(estimator.fit(train, target, **fit), method)(new)
-
-    pre = {"kernel": "precomputed"}
-    yield "krein ridge, grid", numbers(m.KreinRidge(**pre, random_state=0), y, K, L)
-    yield "krein ridge, vectors", numbers(m.KreinRidge(k.TL1(3.0), random_state=0), y)
-    yield "krein ridge, weights", numbers(m.KreinRidge(k.TL1(3.0), random_state=0), y, sample_weight=weight)
-    yield (
-        "krein ridge, sphere",
-        numbers(m.KreinRidge(k.TL1(3.0), alpha_positive=0.1, alpha_negative=0.5, constraint=m.Sphere(2.0)), y),
-    )
-    yield "krein ridge, gradient", numbers(m.KreinRidge(k.TL1(3.0), search=m.GradientSearch(2, 5), random_state=0), y)
-    yield "krein ridge, landmarks", numbers(m.KreinRidge(k.TL1(3.0), n_landmarks=30, random_state=0), y)
-    yield "krein classifier", scores(m.KreinRidgeClassifier(**pre, random_state=0), three, K, L, method="predict_proba")
-    yield "krein svc", scores(m.KreinSVC(**pre), two, K, L)
-    yield "krein svc, centered", scores(m.KreinSVC(k.TL1(3.0), center=True), three)
-    yield "krein svr", numbers(m.KreinSVR(k.TL1(3.0), center=True), y)
-    yield (
-        "similarity classifier",
-        scores(m.SimilarityClassifierCV(random_state=0, **pre), three, K, L, method="predict_proba"),
-    )
-    yield (
-        "similarity classifier, distances",
-        scores(m.SimilarityClassifierCV(random_state=0, **pre), two, D, E, method="predict_proba"),
-    )
-    yield (
-        "similarity classifier, words",
-        lambda: m.SimilarityClassifierCV(shared, cv=3, random_state=0).fit(words, first).predict_proba(words[:9]),
-    )
-    yield "similarity regressor", numbers(m.SimilarityRegressorCV(random_state=0, **pre), y, K, L)
-    yield (
-        "similarity features",
-        lambda: m.SimilarityFeatures(k.TL1(3.0), n_landmarks=9, random_state=0).fit_transform(X),
-    )
-    yield "similarity svc", scores(m.SimilaritySVC(**pre), two, K, L)
-    yield (
-        "similarity regressor, landmarks",
-        numbers(m.SimilarityRegressorCV(k.TL1(3.0), n_landmarks=20, random_state=0), y, sample_weight=weight),
-    )
-    yield "similarity regressor, several", numbers(m.SimilarityRegressorCV([k.TL1(3.0), "gaussian"], random_state=0), y)
-    yield "directed classifier", scores(m.DirectedClassifierCV(k.TL1(3.0), random_state=0), three)
-    yield "directed regressor, one way", numbers(m.DirectedRegressorCV(random_state=0, **pre), y, directed, to_new)
-    yield "krein embedding", lambda: m.KreinEmbedding(k.TL1(3.0), 3, n_landmarks=30, random_state=0).fit(X).transform(Z)
-    yield "asymmetric ridge", numbers(m.AsymmetricRidge(side="left", input="similarity", **pre), y, directed, to_new)
-    yield "asymmetric classifier", scores(m.AsymmetricRidgeClassifier(), three, method="predict_proba")
-    yield "lab regressor", numbers(m.LABRegressor(random_state=0), y)
-    yield (
-        "lab regressor, gaussian",
-        numbers(m.LABRegressor(12, kernel="gaussian", random_state=0), y, sample_weight=weight),
-    )
-    yield "lab classifier", scores(m.LABClassifier(random_state=0), three, method="predict_proba")
-    yield "dank classifier", scores(m.DANKClassifier(), two)
-    yield "dank classifier, parts", scores(m.DANKClassifier(n_parts=2, random_state=0), three)
-    yield "dank regressor", numbers(m.DANKRegressor(), y)
-    yield "dank regressor, gradient", numbers(m.DANKRegressor(search=m.GradientSearch(1, 25, 1e-5), random_state=0), y)
-    yield "hyper ridge", lambda: m.HyperRidge(random_state=0).fit(X, K).transform(Z)
-    yield "hyper svr", lambda: m.HyperSVR(random_state=0).fit(X[:40], K[:40, :40]).transform(Z)
-    yield "hyper classifier", scores(m.HyperClassifier(random_state=0), two)
-    yield "hyper regressor", numbers(m.HyperRegressor(random_state=0), y)
-    yield "spectrum transformer", lambda: m.spectra.SpectrumTransformer("flip").fit(K).transform(L)
-    yield "dissimilarity kernel", lambda: m.spectra.DissimilarityKernel().fit(D).transform(E)
+    data = made()
+    for family in (krein_fits, stack_fits, other_fits):
+        yield from family(m, k, data)
 
 
 def write(path):

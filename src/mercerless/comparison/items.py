@@ -64,7 +64,7 @@ def out_of_fold(comparison: "Comparison", name: str) -> Predicted:
     """What a learner predicted for the items of the first repeat's test parts."""
     first = [split for split in comparison.splits if split[0] == comparison.splits[0][0]]
     records = [comparison.results[name][split] for split in first]
-    rows = np.concatenate([comparison.test_rows[split] for split in first])
+    rows = np.concatenate([comparison.rows_of_splits[split] for split in first])
     target, predicted = (np.concatenate([getattr(r, part) for r in records]) for part in ("target", "predicted"))
     return Predicted(rows, target, predicted)
 
@@ -78,7 +78,7 @@ def find_suspects(comparison: "Comparison") -> Suspects | None:
     votes = np.zeros((len(problem.y), len(classes)))
     for split in comparison.splits:
         for name in names:
-            votes[comparison.test_rows[split], comparison.results[name][split].predicted.astype(int)] += 1.0
+            votes[comparison.rows_of_splits[split], comparison.results[name][split].predicted.astype(int)] += 1.0
     seen = np.flatnonzero(votes.sum(axis=1) > 0.0)
     if len(seen) < 20 or len(classes) < 2:
         return None

@@ -419,7 +419,7 @@ class Comparison:
 
     def _split(self, names: list[str], repeat: int, fold: int) -> Split:
         """What the learners did on one split."""
-        test, problem = self.test_rows[repeat, fold], self.problem
+        test, problem = self.rows_of_splits[repeat, fold], self.problem
         records = [self.results[name][repeat, fold] for name in names]
         added = np.column_stack([contributions(self.metric, record.target, record.predicted) for record in records])
         if problem.groups is not None:
@@ -428,7 +428,7 @@ class Comparison:
         return Split(repeat, test, strata, added)
 
     @cached_property
-    def test_rows(self) -> dict[tuple[int, int], NDArray]:
+    def rows_of_splits(self) -> dict[tuple[int, int], NDArray]:
         """The test items of every split."""
         return {split: make_split(self.problem, *split, self.random_state)[1] for split in self.splits}
 
