@@ -1,5 +1,6 @@
 """Every claim: the script and the words that measure it, and the rows that it writes."""
 
+import shlex
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,13 +16,16 @@ class Claim(NamedTuple):
     what: str
     results: str
     arguments: tuple = ()
-    reduced: tuple = ()
     full: tuple = ()
     data: bool = True  # whether it needs the data folder, $MERCERLESS_DATA
 
     @property
     def name(self):
         return " ".join(filter(None, (self.group, self.script, self.part)))
+
+    @property
+    def reduced(self):
+        return tuple(shlex.split(REDUCED.get(self.name, "")))
 
     @property
     def path(self):
@@ -48,18 +52,18 @@ CLAIMS = (
     paper("krein", "figures", "eigenvalues and learning rates", **FULL),
     paper("krein", "rates", "what gives the paper's learning rates", **FULL),
     paper("hyper", "table1", "a known kernel, learned from its matrix", **FULL),
-    paper("hyper", "table2", "a kernel learned from labels", reduced=("--splits", "1"), **FULL),
-    paper("hyper", "table3", "kernels learned on large sets", reduced=("--sets", "ijcnn1"), **FULL),
+    paper("hyper", "table2", "a kernel learned from labels", **FULL),
+    paper("hyper", "table3", "kernels learned on large sets", **FULL),
     paper("hyper", "figure2", "error of low-rank hyper-kernels", **FULL),
     paper("hyper", "figure3", "DANK's matrix, extended to new digits", **FULL),
     paper("hyper", "extension", "similarities, extended to new items", **FULL),
-    paper("hyper", "regression", "the regressor beside tuned Gaussian machines", reduced=("--sets", "yacht", "mpg")),
-    paper("dank", "table1", "accuracy of adapted matrices and rivals", reduced=("--splits", "1"), **FULL),
-    paper("dank", "table5", "the rank penalty", reduced=("--splits", "1"), **FULL),
-    paper("dank", "table6", "regression with adapted matrices", reduced=("--splits", "1"), **FULL),
+    paper("hyper", "regression", "the regressor beside tuned Gaussian machines"),
+    paper("dank", "table1", "accuracy of adapted matrices and rivals", **FULL),
+    paper("dank", "table5", "the rank penalty", **FULL),
+    paper("dank", "table6", "regression with adapted matrices", **FULL),
     paper("dank", "figures", "Figures 1, 4, 5 and 6", **FULL),
-    paper("dank", "beyond", "DANK, searched by the validation gradient", reduced=("--splits", "1")),
-    paper("lab", "compare", "local bandwidths against tuned peers", reduced=("--splits", "1"), **FULL),
+    paper("dank", "beyond", "DANK, searched by the validation gradient"),
+    paper("lab", "compare", "local bandwidths against tuned peers", **FULL),
     paper("lab", "table1", "the paper's small sets", **FULL),
     paper("lab", "table2", "the paper's larger sets", **FULL),
     paper("lab", "table5", "first supports", **FULL),
@@ -69,63 +73,102 @@ CLAIMS = (
     paper("lab", "training", "more training rows", **FULL),
     paper("lab", "schedule", "the paper's Adam schedule", **FULL),
     paper("lab", "mnist", "60,000 digits", **FULL),
-    Claim("papers", "rivals", "", "rivals of the local bandwidths", "rivals", (), ("--sets", "yacht")),
-    Claim(
-        "papers", "lab_tables", "run", "tables of all sizes against tuned boosting", "lab_tables", ("run",),
-        ("--rows", "500", "--candidates", "5"),
-    ),
+    Claim("papers", "rivals", "", "rivals of the local bandwidths", "rivals"),
+    Claim("papers", "lab_tables", "run", "tables of all sizes against tuned boosting", "lab_tables", ("run",)),
     Claim(
         "papers", "lab_tables", "variants", "repeated, shuffled, rescaled, spoiled tables", "lab_variants",
-        ("variants",), ("--rows", "300", "--candidates", "5"),
+        ("variants",),
     ),
     *(
         Claim(
             "papers", "similarity", sets, f"the automatic choice against single recipes: {sets} sets",
-            f"similarity_{sets}", ("--sets", sets), ("--splits", "1"), data=sets != "generated",
+            f"similarity_{sets}", ("--sets", sets), data=sets != "generated",
         )
         for sets in ("real", "generated", "regression")
     ),
-    Claim(
-        "papers", "similarity_bank", "", "the automatic choice beside eleven tuned recipes", "similarity_bank", (),
-        ("--splits", "1", "--most", "120"),
-    ),
-    Claim("papers", "similarity_few", "", "comparisons with landmarks only", "similarity_few", (), ("--splits", "1")),
-    Claim("papers", "similarity_several", "", "several similarities", "similarity_several", (), ("--splits", "1")),
-    Claim("papers", "directed", "", "both directions of a similarity", "directed", (), ("--splits", "1"), data=False),
+    Claim("papers", "similarity_bank", "", "the automatic choice beside eleven tuned recipes", "similarity_bank"),
+    Claim("papers", "similarity_few", "", "comparisons with landmarks only", "similarity_few"),
+    Claim("papers", "similarity_several", "", "several similarities", "similarity_several"),
+    Claim("papers", "directed", "", "both directions of a similarity", "directed", data=False),
     Claim("papers", "peers", "", "peers side by side, by need", "peers", data=False),
-    Claim(
-        "papers", "compare", "", "is what compare recommends good on fresh items?", "compare_fresh", (),
-        ("--sets", "heart", "yacht", "--repeats", "1", "--splits", "2"),
-    ),
-    paper("see", "coverage", "sets and intervals hold what they state", reduced=("--repeats", "1")),
-    paper("see", "width", "width of intervals beside others", reduced=("--repeats", "1")),
-    paper("see", "deviation", "standard deviations beside others", reduced=("--repeats", "1")),
-    paper("see", "suspects", "wrong labels found", reduced=("--repeats", "1")),
-    paper("see", "report", "wrong labels found by a comparison", reduced=("--repeats", "1")),
-    speed("kernels", "", "kernel matrices against scikit-learn and the limit", "kernels", reduced=("--n", "4000"),
-          data=False),
+    Claim("papers", "compare", "", "is what compare recommends good on fresh items?", "compare_fresh"),
+    paper("see", "coverage", "sets and intervals hold what they state"),
+    paper("see", "width", "width of intervals beside others"),
+    paper("see", "deviation", "standard deviations beside others"),
+    paper("see", "suspects", "wrong labels found"),
+    paper("see", "report", "wrong labels found by a comparison"),
+    speed("kernels", "", "kernel matrices against scikit-learn and the limit", "kernels", data=False),
     speed("items", "", "calls of a function of two items", "items", data=False),
     Claim("speed", "items", "workers", "what workers bring for a function of two items", "items_workers", ("--time",),
           data=False),
-    speed("krein", "", "choosing penalties against one eigendecomposition", "krein", reduced=("--many", "10000"),
-          data=False),
+    speed("krein", "", "choosing penalties against one eigendecomposition", "krein", data=False),
     speed("hyper", "", "learned kernels against the paper's formulas", "hyper", data=False, **FULL),
     speed("dank", "moons", "adapted against plain machines, small", "dank_moons", data=False),
     speed("dank", "ijcnn1", "adapted against plain machines, 49,990 rows", "dank_ijcnn1"),
-    speed("lab", "", "local kernels and models against peers", "lab", reduced=("--n", "2000"), data=False),
-    speed("similarity", "", "the automatic choice against a Krein machine", "similarity",
-          reduced=("--generated", "300")),
+    speed("lab", "", "local kernels and models against peers", "lab", data=False),
+    speed("similarity", "", "the automatic choice against a Krein machine", "similarity"),
     Claim("speed", "similarity", "search", "the automatic choice against scikit-learn's search", "similarity_search",
-          ("--search",), ("500",), data=False),
-    speed("similarity_few", "", "the automatic choice on many items", "similarity_few", reduced=("--items", "6250"),
-          data=False),
-    speed("scale", "covtype", "464,810 rows within 4 GB", "scale_covtype", reduced=("--rows", "20000")),
-    speed("scale", "growth", "growth with the rows", "scale_growth", reduced=("--rows", "10000", "100000"), data=False),
+          ("--search",), data=False),
+    speed("similarity_few", "", "the automatic choice on many items", "similarity_few", data=False),
+    speed("scale", "covtype", "464,810 rows within 4 GB", "scale_covtype"),
+    speed("scale", "growth", "growth with the rows", "scale_growth", data=False),
     speed("scale", "dask", "two workers against one", "scale_dask", data=False),
     speed("scale", "memory", "memory stated and used", "scale_memory", data=False),
-    speed("budget", "", "budgets of compare are kept", "budget", reduced=("--budgets", "10", "--load", "0"),
-          data=False),
+    speed("budget", "", "budgets of compare are kept", "budget", data=False),
 )  # fmt: skip
+
+# what makes the run of everything end within an hour: few sets, splits and rows, the scripts' own words otherwise
+REDUCED = {
+    "papers krein table1": "--sizes 100 200 --draws 1",
+    "papers krein table3": "--sets ionosphere yacht --rows 150 --folds 2",
+    "papers hyper table1": "--sets fertility wine --splits 1",
+    "papers hyper table2": "--sets fertility wine --splits 1",
+    "papers hyper table3": "--sets ijcnn1 --rows 5000",
+    "papers hyper figure3": "--splits 1",
+    "papers hyper extension": "--splits 1",
+    "papers hyper regression": "--sets yacht mpg --splits 1",
+    "papers dank table1": "--sets heart monks1 wine --splits 1",
+    "papers dank table5": "--sets heart monks1 sonar --splits 1",
+    "papers dank table6": "--sets bodyfat pyrim mpg --splits 1",
+    "papers dank figures": "--sets 1 4 6",
+    "papers dank beyond": "--sets heart wine mpg --splits 1",
+    "papers lab compare": "--sets yacht bodyfat --splits 1",
+    "papers lab table1": "--sets yacht airfoil --splits 1 --most 1000",
+    "papers lab table2": "--sets electrical --splits 1 --most 4000",
+    "papers lab table5": "--sets yacht --splits 2",
+    "papers lab table6": "--sets yacht --splits 2",
+    "papers lab support": "--sets yacht --splits 1",
+    "papers lab training": "--sets electrical --most 1000",
+    "papers lab schedule": "--sets yacht",
+    "papers lab mnist": "--most 3000 --iterations 30",
+    "papers rivals": "--sets yacht",
+    "papers lab_tables run": "--rows 300 --candidates 3 --sets yacht heart eucalyptus",
+    "papers lab_tables variants": "--rows 200 --candidates 3 --sets mpg heart",
+    "papers similarity real": "--splits 1 --most 100",
+    "papers similarity generated": "--splits 1 --most 100",
+    "papers similarity regression": "--splits 1 --most 100",
+    "papers similarity_bank": "--splits 1 --most 100 --only protein dtw_ecg200 wine_tl1 words_edit_15 balls3d",
+    "papers similarity_few": "--splits 1 --only 'digit shapes' pima retina",
+    "papers similarity_several": "--splits 1 --first 2",
+    "papers directed": "--splits 1",
+    "papers compare": "--sets heart --repeats 1 --splits 1",
+    "papers see coverage": "--sets heart mpg dtw_ecg200 --repeats 1",
+    "papers see width": "--repeats 1",
+    "papers see deviation": "--sets mpg yacht --repeats 1",
+    "papers see suspects": "--repeats 1",
+    "papers see report": "--sets heart wine --repeats 1",
+    "speed kernels": "--n 4000",
+    "speed krein": "--rows 500 --many 10000",
+    "speed dank ijcnn1": "--rows 15000",
+    "speed lab": "--n 2000",
+    "speed similarity": "--generated 200",
+    "speed similarity search": "500",
+    "speed similarity_few": "--items 6250",
+    "speed scale covtype": "--rows 20000",
+    "speed scale growth": "--rows 5000 20000",
+    "speed scale dask": "--only 'on a Dask array' --repeats 1",
+    "speed budget": "--data 'table 500 x 50' 'matrix 400' --budgets 10 --load 0",
+}
 
 
 def parts_as_words(words):

@@ -69,9 +69,10 @@ RECORDED = ("claim", "status", "cpu_seconds", "seconds", "commit", "processor")
 
 
 class Evidence:
-    """A run of all claims into a folder, which remembers what is finished for this commit on this machine.
+    """A run of claims into a folder, which remembers what is finished for this commit on this machine.
 
     The scripts are copied there: they write their rows beside themselves, and the published ones stay as they are.
+    Claims of another commit stay in the folder, with its name, until they are run again.
     """
 
     def __init__(self, folder, full=False, claims=CLAIMS):
@@ -80,9 +81,9 @@ class Evidence:
         self.state = self._resumed()
 
     def _resumed(self):
-        """What an earlier run of the same commit, machine and protocol has finished; else an empty folder."""
+        """What earlier runs on the same machine with the same protocol have finished; else an empty folder."""
         path = self.folder / "state.json"
-        same = {key: self.machine[key] for key in ("commit", "processor", "versions")} | {"full": self.full}
+        same = {key: self.machine[key] for key in ("processor", "versions")} | {"full": self.full}
         if path.exists():
             state = json.loads(path.read_text())
             if {key: state.get(key) for key in same} == same:
@@ -96,8 +97,8 @@ class Evidence:
         known = known_seconds()
         for name, entry in self.state["claims"].items():
             if entry["status"] == "done" and not self.full:
-                here = {key: self.state[key] for key in ("commit", "processor")}
-                known[name] = {"claim": name, **{key: entry[key] for key in RECORDED[1:4]}, **here}
+                known[name] = {"claim": name, **{key: entry[key] for key in RECORDED[1:5]}}
+                known[name]["processor"] = self.state["processor"]
         with open(RECORD, "w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, RECORDED, lineterminator="\n")
             writer.writeheader()
@@ -106,6 +107,8 @@ class Evidence:
     def finished(self, claim, limit):
         """Whether there is nothing more to find out: done, or ended at a limit that was no smaller."""
         known = self.state["claims"].get(claim.name, {})
+        if known.get("commit") != self.machine["commit"]:
+            return False
         at_limit = known.get("status") == "limit" and limit is not None and known["limit"] >= limit
         return known.get("status") == "done" or at_limit
 
@@ -119,17 +122,19 @@ class Evidence:
         (self.folder / "machine.json").write_text(json.dumps(self.machine, indent=1) + "\n")
 
     def measure(self, claim, limit):
-        """Run one claim and write down how it ended."""
+        """Run one claim and write down how it ended; the rows of another commit go first."""
         if claim.data and not os.environ.get("MERCERLESS_DATA"):
             entry = {"status": "no data", "seconds": 0.0}
         else:
             words = claim.full if self.full else claim.reduced
             script = self.folder / claim.path.relative_to(HERE)
+            if self.state["claims"].get(claim.name, {}).get("commit") != self.machine["commit"]:
+                (self.folder / claim.csv.relative_to(HERE)).unlink(missing_ok=True)
             with open(self.folder / "logs" / f"{claim.name.replace(' ', '_')}.txt", "w") as log:
                 status, seconds, used = run(claim, words, script, limit, log)
             entry = {"status": status, "seconds": seconds, "cpu_seconds": used, "limit": limit}
             entry["words"] = [*claim.arguments, *words]
-        self.state["claims"][claim.name] = entry
+        self.state["claims"][claim.name] = entry | {"commit": self.machine["commit"]}
         (self.folder / "state.json").write_text(json.dumps(self.state, indent=1) + "\n")
         return entry
 

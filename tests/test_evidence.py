@@ -14,7 +14,7 @@ import pandas as pd
 
 from benchmarks import history, machine, pages, tables, trust
 from benchmarks.__main__ import main
-from benchmarks.claims import CLAIMS, HERE, Claim, chosen
+from benchmarks.claims import CLAIMS, HERE, REDUCED, Claim, chosen
 from benchmarks.run import RECORDED, Evidence, plan
 
 
@@ -181,6 +181,10 @@ def test_scripts_understand_the_words_of_their_claims(claim, monkeypatch):
             pytest.skip(f"needs {error.name}")
 
 
+def test_reduced_words_belong_to_claims():
+    assert set(REDUCED) <= {claim.name for claim in CLAIMS}
+
+
 def test_list_names_command_and_rows(capsys):
     assert main(["list"]) == 0
     out = capsys.readouterr().out
@@ -263,10 +267,26 @@ def test_the_plan_says_what_is_on_record(small):
     assert "1 of 4 claims are on record" in words and words.count("not on record") == 3
 
 
-def test_another_commit_begins_anew(small, monkeypatch):
+def test_another_commit_runs_a_claim_again_and_keeps_the_others(small, monkeypatch):
+    claims, folder = small
+    quick, other = claims[0], claims[0]._replace(part="again")
+    Evidence(folder, claims=[quick, other])(20.0, say=lambda *_, **__: None)
+    first = json.loads((folder / "state.json").read_text())["claims"]["papers quick"]["commit"]
+    monkeypatch.setattr("benchmarks.machine.commit", lambda: "another")
+    evidence = Evidence(folder, claims=[quick])
+    assert not evidence.finished(quick, 20.0)
+    evidence(20.0, say=lambda *_, **__: None)
+    assert (folder / "papers" / "results" / "quick.csv").read_text() == "row\n"  # not beside those of the first commit
+    found = {name: entry["commit"] for name, entry in evidence.state["claims"].items()}
+    assert found == {"papers quick": "another", "papers quick again": first}
+    record = pd.read_csv(folder.parent / "reduced.csv").set_index("claim")["commit"]
+    assert dict(record) == found
+
+
+def test_another_machine_begins_anew(small, monkeypatch):
     claims, folder = small
     Evidence(folder, claims=claims[:1])(20.0, say=lambda *_, **__: None)
-    monkeypatch.setattr("benchmarks.machine.commit", lambda: "another")
+    monkeypatch.setattr("benchmarks.machine.processor", lambda: "another")
     evidence = Evidence(folder, claims=claims[:1])
     assert evidence.state["claims"] == {} and not (folder / "papers").exists()
 

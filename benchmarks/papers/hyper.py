@@ -12,8 +12,8 @@
 Table 1 learns a known kernel from its matrix on 40 % of the rows; table 2 learns one from labels; table 3 does so for
 large sets. The reduced runs have fewer splits, sets and rows; --full is the paper's protocol (10 splits, six sets,
 232,405 rows of covtype). `extension` compares ways of extending similarities to new items: relative errors of
-test x train and test x test, parameters by inner validation, mean of five splits; `regression` compares the regressor
-with tuned Gaussian machines. Accuracies are in per cent.
+test x train and test x test, parameters by inner validation, mean of five splits (--splits); `regression` compares the
+regressor with tuned Gaussian machines. Accuracies are in per cent.
 
 Results go into results/hyper_<part>.csv beside this file, row by row: a run replaces the rows it measures.
 """
@@ -209,6 +209,7 @@ def table3(options):
             X, Z, y, z = train_test_split(
                 np.asarray(data.data), np.asarray(data.target), train_size=size, test_size=size, random_state=0
             )
+        X, y, Z, z = X[: options.rows], y[: options.rows], Z[: options.rows], z[: options.rows]
         scaler = StandardScaler().fit(X)
         X, Z = scaler.transform(X), scaler.transform(Z)
         learner = HyperRidge("gaussian", n_parts="auto", n_jobs=options.jobs)
@@ -410,7 +411,7 @@ def extension(options):
         S = (S + S.T) / 2
         for method, make in methods.items():
             errors, start = [], time.process_time()
-            for seed in range(5):
+            for seed in range(options.splits or 5):
                 train, test = train_test_split(np.arange(len(X)), train_size=0.7, random_state=seed)
                 Y = S[np.ix_(train, train)].copy()
                 if "known" in method:
@@ -539,6 +540,7 @@ def main():
     parser.add_argument("--sets", nargs="+")
     parser.add_argument("--splits", type=int, help="random splits of the data; 10 with --full, fewer without")
     parser.add_argument("--methods", nargs="+", help="only these rows of a table")
+    parser.add_argument("--rows", type=int, help="at most so many rows to train and to test in table3")
     parser.add_argument("--jobs", type=int, help="processes of table3")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)

@@ -68,7 +68,7 @@ SUPPORT = {
 }
 
 
-def splits(name, n_splits, full):
+def splits(name, n_splits, full, most=None):
     """Yield training and test parts: random, or by subject for the grouped variant, at most 3000 and 2000 rows."""
     data = load(name.removesuffix("_grouped"))
     X, y = np.asarray(data.data, dtype=float), np.asarray(data.target, dtype=float)
@@ -81,6 +81,7 @@ def splits(name, n_splits, full):
         if not full:
             random = np.random.RandomState(seed)
             train, test = random.permutation(train)[:3000], random.permutation(test)[:2000]
+        train = train[:most]
         yield seed, X[train], y[train], X[test], y[test]
 
 
@@ -373,7 +374,7 @@ def table(args, number, sets):
     for name in names:
         scores, cpu = [], []
         count = args.splits
-        for seed, A, b, T, z in splits(name, count, True):
+        for seed, A, b, T, z in splits(name, count, True, args.most):
             model = LABRegressor(SUPPORT[name], random_state=0)
             score, seconds, _ = fit_and_score(model, A, b, T, z)
             scores.append(score)
@@ -467,8 +468,11 @@ def training(args):
     """Figure 7: training and test R2 against the number of training rows."""
     out = []
     for name, supports in (("sml2010", (50, 100)), ("electrical", (50, 100))):
-        _, A, b, T, z = next(splits(name, 1, True))
-        for n in (500, 1000, 2000) if not args.full else (500, 1000, 2000, 4000, len(A)):
+        if name not in (args.sets or (name,)):
+            continue
+        _, A, b, T, z = next(splits(name, 1, True, args.most))
+        sizes = (500, 1000, 2000) if not args.full else (500, 1000, 2000, 4000, len(A))
+        for n in (size for size in sizes if size <= len(A)):
             for m in supports if not args.full else (100, 200, 400):
                 model = LABRegressor(m, kernel="gaussian", random_state=0).fit(A[:n], b[:n])
                 out.append(
@@ -491,7 +495,7 @@ def mnist(args):
     data = load("mnist")
     A, b = np.asarray(data.data, dtype=np.float32), data.target
     T, z = np.asarray(data.data_test, dtype=np.float32), data.target_test
-    n, m = (60_000, 500) if args.full else (10_000, 300)
+    n, m = (60_000, 500) if args.full else (args.most or 10_000, 300)
     start, wall = time.process_time(), time.perf_counter()
     model = LABClassifier(m, random_state=0, max_rows=args.rows, max_iter=args.iterations).fit(A[:n], b[:n])
     cpu, seconds = time.process_time() - start, time.perf_counter() - wall
@@ -654,6 +658,7 @@ def main():
     parser.add_argument("--sets", nargs="+")
     parser.add_argument("--learners", nargs="+")
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--most", type=int, help="at most so many training rows (table1, table2, training, mnist)")
     parser.add_argument("--rows", type=int, default=None, help="mnist: rows on which bandwidths are learned")
     parser.add_argument("--iterations", type=int, default=150, help="mnist: iterations")
     args = parser.parse_args()

@@ -6,6 +6,7 @@ neighbors over six values. `SimilarityClassifierCV` and `SimilarityRegressorCV` 
 
     MERCERLESS_DATA=... python benchmarks/papers/similarity.py            # the real sets, 10 splits
     python benchmarks/papers/similarity.py --sets generated --splits 10   # needs no data folder
+    python benchmarks/papers/similarity.py --sets generated --splits 1 --most 100   # at most so many items of a set
     MERCERLESS_DATA=... python benchmarks/papers/similarity.py --sets regression --splits 5
 
 Writes results/similarity_<sets>.csv (mean test accuracy, or R2, per set and learner, in per cent) beside this file.
@@ -249,12 +250,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", choices=("real", "generated", "regression"), default="real")
     parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--most", type=int, help="items per set; without the given test rows")
     arguments = parser.parse_args()
     start, columns, table, given = time.process_time(), None, {}, []
     sets = {"real": real_sets, "generated": generated_sets, "regression": regression_sets}[arguments.sets]
     regression = arguments.sets == "regression"
     for name, kind, matrix, y, test_part in sets():
         rows = []
+        if arguments.most:
+            keep = np.sort(np.random.RandomState(0).permutation(len(y))[: arguments.most])
+            matrix, y, test_part = matrix[np.ix_(keep, keep)], np.asarray(y)[keep], None
         splitter = ShuffleSplit if regression else StratifiedShuffleSplit
         splits = splitter(arguments.splits, test_size=1 / 3, random_state=0).split(matrix, y)
         for seed, (train, test) in enumerate(splits):

@@ -213,16 +213,17 @@ def main():
         best = max((key for key in table[name] if key != "automatic"), key=lambda key: table[name][key][0])
         print(f"{name:32s} {best:20s}" + " ".join(f"{v:.3f}" for k in (best, "automatic") for v in table[name][k]),
               f"{time.process_time() - start:.0f} s", flush=True)  # fmt: skip
-        if not arguments.only:
-            write(table)  # what is done is not lost
+        write(table)  # what is done is not lost
     print(summary(table))
 
 
 def write(table):
-    """All rows so far."""
+    """All rows so far, in the place of those of an earlier run; its other sets stay."""
+    old = list(csv.reader(RESULT.open(newline="")))[1:] if RESULT.exists() else []
     with RESULT.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["set", "learner", "accuracy", "log_loss"])
+        writer.writerows(row for row in old if row[0] not in table)
         for name, row in table.items():
             writer.writerows([name, key, f"{100 * a:.2f}", f"{loss:.4f}"] for key, (a, loss) in row.items())
 

@@ -143,7 +143,7 @@ def write(names, table, renew):
         name: [*(f"{v:.2f}" for v in values[:4]), *(f"{v:.3f}" for v in values[4:])] for name, values in table.items()
     }
     path = Path(__file__).parent / "results" / "similarity_few.csv"
-    if renew:
+    if renew and path.exists():
         with open(path, newline="") as file:
             rows = {name: values for name, *values in list(csv.reader(file))[1:-1]} | rows
     average = np.mean([[float(v) for v in values] for values in rows.values()], axis=0)

@@ -15,6 +15,7 @@ Writes results/similarity_several.csv: test accuracy in per cent, mean over spli
 import argparse
 import csv
 import importlib.util
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -227,10 +228,11 @@ def compare(matrices, y, train, test, seed):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--splits", type=int, default=4)
+    parser.add_argument("--first", type=int, help="only so many groups")
     arguments = parser.parse_args()
     columns, table = ["best single", "sum", "easy", "several"], {}
     print(f"{'test accuracy, per cent':24s}" + "".join(f"{name:>14s}" for name in columns), flush=True)
-    for name, matrices, y in groups():
+    for name, matrices, y in islice(groups(), arguments.first):
         splits = StratifiedShuffleSplit(arguments.splits, test_size=1 / 3, random_state=0).split(y, y)
         rows = [compare(matrices, y, train, test, seed)[0] for seed, (train, test) in enumerate(splits)]
         mean = {key: 100.0 * np.mean([row[key] for row in rows]) for key in rows[0]}

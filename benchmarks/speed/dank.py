@@ -66,6 +66,7 @@ def compare(name, X, y, X_test, y_test, C, length_scale, settings, repeats):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("set", choices=["moons", "ijcnn1"])
+    parser.add_argument("--rows", type=int, help="at most so many training rows (ijcnn1)")
     parser.add_argument("--parts", type=int, default=0, help="also in so many parts (ijcnn1)")
     args = parser.parse_args()
     if args.set == "moons":
@@ -80,8 +81,8 @@ def main():
             settings[f"{args.parts} parts"] = {"n_parts": args.parts, "random_state": 0}
         rows = compare(
             "ijcnn1",
-            data.data.astype(float),
-            data.target,
+            data.data[: args.rows].astype(float),
+            data.target[: args.rows],
             data.data_test[pick].astype(float),
             data.target_test[pick],
             32.0,

@@ -244,8 +244,8 @@ def dask_work(n_jobs=-1):
 KEEP = {"MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
 
 
-def measure_dask(name, n_workers, keeps):
-    """Seconds of one piece of work, the best of three runs on a machine that does nothing else, and the workers' share.
+def measure_dask(name, n_workers, keeps, repeats):
+    """Seconds of one piece of work, the best of some runs on a machine that does nothing else, and the workers' share.
 
     Without workers it is plain joblib with one process. ``keeps``: whether workers keep freed memory (1) or not (0).
     """
@@ -255,7 +255,7 @@ def measure_dask(name, n_workers, keeps):
     row = {"work": name, "workers": n_workers, "keeps": keeps}
     if n_workers == 0:
         data = prepare(None)
-        return row | best_of_three(lambda: run(data))
+        return row | best_of(repeats, lambda: run(data))
     import dask
     import distributed
 
@@ -269,14 +269,14 @@ def measure_dask(name, n_workers, keeps):
         client.run(partial(__import__, "mercerless"))  # imports are paid once per worker, not per fit
         data = prepare(client)
         before = client.run(time.process_time)
-        row |= best_of_three(lambda: run(data))
+        row |= best_of(repeats, lambda: run(data))
         after = client.run(time.process_time)
-        busiest = round(max(after[worker] - before[worker] for worker in before) / 3, 2)
+        busiest = round(max(after[worker] - before[worker] for worker in before) / repeats, 2)
     return row | {"busiest worker CPU seconds": busiest}
 
 
-def best_of_three(function):
-    return min((timed(function, "fit") for _ in range(3)), key=lambda row: row["fit seconds"])
+def best_of(repeats, function):
+    return min((timed(function, "fit") for _ in range(repeats)), key=lambda row: row["fit seconds"])
 
 
 def speedups():
@@ -435,7 +435,7 @@ def merge(what, row):
     write(what, sorted(rows, key=lambda r: [r[KEYS[what][0]], *(float(r[field]) for field in KEYS[what][1:])]))
 
 
-def calls(what, sizes):
+def calls(what, sizes, repeats):
     """All measurements of one kind: key, function and arguments."""
     if what == "covtype":
         for size in sizes or [464_810]:
@@ -447,7 +447,7 @@ def calls(what, sizes):
     elif what == "dask":
         for name in dask_work():
             yield from (
-                ({"work": name, "workers": k, "keeps": keeps}, measure_dask, name, k, keeps)
+                ({"work": name, "workers": k, "keeps": keeps}, measure_dask, name, k, keeps, repeats)
                 for k, keeps in ((0, 1), (1, 1), (2, 1), (1, 0), (2, 0))
             )
     elif what == "memory":
@@ -459,6 +459,7 @@ def main():
     parser.add_argument("what", choices=[*KEYS, "one"])
     parser.add_argument("call", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("--rows", type=int, nargs="*", help="training rows of covtype, or sizes to grow")
+    parser.add_argument("--repeats", type=int, default=3, help="runs of dask, of which the best counts")
     parser.add_argument("--only", default="", help="only what has this in its name")
     arguments = parser.parse_args()
     if arguments.what == "one":
@@ -466,7 +467,7 @@ def main():
         row = globals()[name](*rest)
         print(json.dumps(row | {"own peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
         return
-    for key, function, *rest in calls(arguments.what, arguments.rows):
+    for key, function, *rest in calls(arguments.what, arguments.rows, arguments.repeats):
         if arguments.only in next(iter(key.values())):
             row = key | in_a_process(function, *rest)
             merge(arguments.what, row)
