@@ -190,13 +190,13 @@ def test_standard_deviation_is_that_of_the_gaussian_process(intercept):
     model = KreinRidge(Gaussian(1.5), alpha_positive=0.01, alpha_negative=0.01, fit_intercept=intercept).fit(X, y)
     mean, std = model.predict(new, return_std=True)
     # by the joint normal distribution of all targets; the intercept has a variance without bound
-    K, cross, own = Gaussian(1.5)(X), Gaussian(1.5)(new, X), np.ones(10)
+    K, cross, diagonal = Gaussian(1.5)(X), Gaussian(1.5)(new, X), np.ones(10)
     prior = 1e6 if intercept else 0.0
     A = K + prior + 0.01 * 50 * np.eye(50)
     C = np.eye(50) - 1 / 50 if intercept else np.eye(50)
     centered = C @ K @ C + 0.5 * np.eye(50)
     noise = 0.5 * (C @ y) @ np.linalg.solve(centered, C @ y) / 50
-    expected = own + prior + 0.5 - np.einsum("ij,ji->i", cross + prior, np.linalg.solve(A, (cross + prior).T))
+    expected = diagonal + prior + 0.5 - np.einsum("ij,ji->i", cross + prior, np.linalg.solve(A, (cross + prior).T))
     assert_allclose(mean, (cross + prior) @ np.linalg.solve(A, y), rtol=1e-4, atol=1e-4)
     assert_allclose(std, np.sqrt(noise / 0.5 * expected), rtol=1e-4)
 

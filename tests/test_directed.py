@@ -10,7 +10,7 @@ from sklearn.model_selection import cross_val_score
 
 from mercerless import AsymmetricRidgeClassifier, DirectedClassifierCV, DirectedRegressorCV, SimilarityClassifierCV
 from mercerless.selection.directed import (
-    Rows,
+    DirectedRows,
     _simpler,
     _weigh,
     decay_of,
@@ -77,8 +77,8 @@ def test_rows_are_ridges_by_their_textbook_formulas():
     )
     settings = [Setting("row_features", 0.1), Setting("row_profiles", 1e-3, 1.0), Setting("row_cosines", 0.01)]
     settings += [Setting("left", 0.3), Setting("right", 0.3)]
-    members = fit_directed_members(Rows(K, K.T, None), Y, settings, np.ones(20))
-    found = directed_scores(members, Rows(*new, None))
+    members = fit_directed_members(DirectedRows(K, K.T, None), Y, settings, np.ones(20))
+    found = directed_scores(members, DirectedRows(*new, None))
     R, T = np.hstack([K, K.T]), np.hstack(new)
     P, Q = (R - R.mean(axis=0)) / R.std(axis=0), (T - R.mean(axis=0)) / R.std(axis=0)
 
@@ -109,10 +109,10 @@ def test_weights_equal_repeated_items(both):
     settings = [s for s in directed_settings(both) if "neighbors" not in s.family and s.family not in ("left", "right")]
 
     def scores(K, Y, weight, new):
-        members = fit_directed_members(Rows(K, K.T if both else None, None), Y, settings, weight)
+        members = fit_directed_members(DirectedRows(K, K.T if both else None, None), Y, settings, weight)
         # the median distance between profiles counts items once
         unit = {view.kind: view.factor for view in members.views}
-        return directed_scores(members, Rows(new[0], new[1] if both else None, None)), unit
+        return directed_scores(members, DirectedRows(new[0], new[1] if both else None, None)), unit
 
     weighted, unit = scores(K, Y, counts.astype(float), new)
     repeated, other = scores(K[np.ix_(rows, rows)], Y[rows], np.ones(len(rows)), new[:, :, rows])
@@ -275,13 +275,13 @@ def test_bad_directions_are_one_sentence():
         by_function.fit(list(range(45)), y[:45]).predict([50], reverse=back[:1])
 
 
-@pytest.mark.parametrize("own", [1.0, None])
-def test_reasons_of_a_precomputed_directed_matrix_add_up(own):
+@pytest.mark.parametrize("diagonal", [1.0, None])
+def test_reasons_of_a_precomputed_directed_matrix_add_up(diagonal):
     """Also where the new items' own similarities are not known, so that some families are left out."""
     rng = np.random.default_rng(0)
     y = np.arange(60) % 3
     K = rng.uniform(size=(60, 60)) + 0.6 * ((y[:, None] + 1) % 3 == y)
-    np.fill_diagonal(K, rng.uniform(1.5, 3.0, size=60) if own is None else own + 1.0)
+    np.fill_diagonal(K, rng.uniform(1.5, 3.0, size=60) if diagonal is None else diagonal + 1.0)
     train, new, back = K[:48, :48], K[48:, :48], K[:48, 48:].T
     model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(train, y[:48])
     reasons = model.explain(new, 3, reverse=back, train=train)

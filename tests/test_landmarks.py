@@ -14,7 +14,7 @@ from mercerless.estimators.comparisons import find_rows
 from mercerless.kernels import TL1, MatrixFunction, PairFunction
 from mercerless.lowrank import Landmarks
 from mercerless.selection import landmarks as few
-from mercerless.selection.landmarks import Rows, fit_frame, landmark_scores, pursue_landmarks
+from mercerless.selection.landmarks import LandmarkRows, fit_frame, landmark_scores, pursue_landmarks
 from mercerless.selection.similarity import Block, Setting, fit_members, member_scores
 from mercerless.solvers.similarity import landmark_path, spectral_path
 
@@ -51,8 +51,8 @@ def model(data, distances, columns):
 
 def problem_of(K, Y, landmarks, settings, fold_of=None):
     """The sums of a problem on all rows as judged ones and as points."""
-    n, own = len(K), np.zeros(len(landmarks))
-    rows = Rows(K[:, landmarks], None, lambda C, _: Block(C, np.zeros(len(C)), own), landmarks)
+    n, diagonal = len(K), np.zeros(len(landmarks))
+    rows = LandmarkRows(K[:, landmarks], None, lambda C, _: Block(C, np.zeros(len(C)), diagonal), landmarks)
     frame = fit_frame(rows.take(np.arange(n)), np.ones(n), np.arange(n), landmarks, np.arange(n))
     return few._sum(rows, frame, landmarks, Y, np.ones(n), np.zeros(n, int) if fold_of is None else fold_of, settings)
 

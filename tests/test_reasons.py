@@ -81,10 +81,10 @@ def test_a_share_is_what_the_target_of_an_item_does(name):
         from mercerless.selection.similarity import Block, fit_members, member_scores
 
         K = TL1(3.0)(X[TRAIN])
-        own = np.diagonal(K)
-        members = fit_members(Block(K, own, own), targets, stack.members.settings, stack.members.weight)
+        diagonal = np.diagonal(K)
+        members = fit_members(Block(K, diagonal, diagonal), targets, stack.members.settings, stack.members.weight)
         k = TL1(3.0)(X[NEW][row : row + 1], X[TRAIN])
-        scores = member_scores(members, Block(k, np.diagonal(TL1(3.0)(X[NEW]))[:1], own))
+        scores = member_scores(members, Block(k, np.diagonal(TL1(3.0)(X[NEW]))[:1], diagonal))
         without = float((stack.average.weights @ scores[:, 0, 0]) * model.scale_[0] + model.mean_[0])
     else:
         Y = model._train_targets[0]

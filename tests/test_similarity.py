@@ -23,7 +23,7 @@ from mercerless.estimators.similarity import (
 )
 from mercerless.kernels import TL1, Gaussian, PairFunction
 from mercerless.lowrank import Landmarks
-from mercerless.selection.similarity import FAMILIES, NEED_OWN
+from mercerless.selection.similarity import FAMILIES, NEED_DIAGONAL
 
 
 def automatic(**parameters):
@@ -140,12 +140,12 @@ def test_a_plain_function_is_called_in_both_directions_where_they_are_averaged(b
     np.testing.assert_allclose(model.predict_proba(items[60:]), even.predict_proba(gauss[60:, :60]), atol=1e-6)
 
 
-@pytest.mark.parametrize("own", [1e-300, 6e-8, 1e-6, 1e-4])
+@pytest.mark.parametrize("diagonal", [1e-300, 6e-8, 1e-6, 1e-4])
 @pytest.mark.parametrize("where", [slice(3, 4), slice(None)])
-def test_distances_with_a_diagonal_that_is_nearly_zero_stay_distances(blobs, distances, own, where):
+def test_distances_with_a_diagonal_that_is_nearly_zero_stay_distances(blobs, distances, diagonal, where):
     y = blobs[1]
     touched = np.array(distances)
-    touched[np.arange(90)[where], np.arange(90)[where]] = own
+    touched[np.arange(90)[where], np.arange(90)[where]] = diagonal
     model, exact = (automatic().fit(D[:60, :60], y[:60]) for D in (touched, distances))
     assert model.input_ == "distance"
     np.testing.assert_allclose(
@@ -156,8 +156,8 @@ def test_distances_with_a_diagonal_that_is_nearly_zero_stay_distances(blobs, dis
 def test_a_dissimilarity_is_turned_round_and_not_squared(blobs):
     X, y = blobs
     squares = ((X[:, None] - X) ** 2).sum(axis=2)
-    own = np.random.default_rng(0).uniform(1.0, 3.0, 90)
-    soft = squares - own[:, None] - own  # as soft-DTW: negative, and a diagonal of its own
+    diagonal = np.random.default_rng(0).uniform(1.0, 3.0, 90)
+    soft = squares - diagonal[:, None] - diagonal  # as soft-DTW: negative, and a diagonal of its own
     model = automatic().fit(soft[:60, :60], y[:60])
     assert model.input_ == "dissimilarity"
     similar = automatic(input="similarity").fit(-soft[:60, :60], y[:60])
@@ -250,9 +250,9 @@ def test_own_similarities_are_asked_for_only_where_needed(blobs):
     part = model.predict_proba(K[60:, :60])
     assert np.abs(full - part).max() > 1e-6
     np.testing.assert_allclose(part.sum(axis=1), 1.0)
-    distant = np.array([member.family in NEED_OWN for member in model.members_])
-    assert np.all(model.weights_without_own_[distant] == 0.0)
-    assert np.isclose(model.weights_without_own_.sum(), 1.0)
+    distant = np.array([member.family in NEED_DIAGONAL for member in model.members_])
+    assert np.all(model.weights_without_diag_[distant] == 0.0)
+    assert np.isclose(model.weights_without_diag_.sum(), 1.0)
     spoilt = clone(model).fit(K[:60, :60], y[:60])
     spoilt.calibration_.bias[distant] = [5.0, 0.0, 0.0]  # must not matter when those families are left out
     np.testing.assert_array_equal(spoilt.predict_proba(K[60:, :60]), part)

@@ -20,7 +20,7 @@ from mercerless.selection.averaging import paired_z, stack_weights
 from mercerless.selection.calibration import calibrate, fit_temperature, sharpen
 from mercerless.selection.similarity import (
     FAMILIES,
-    NEED_OWN,
+    NEED_DIAGONAL,
     Block,
     Setting,
     choose_targets,
@@ -59,8 +59,8 @@ def members_of(K, *problem):
     return fit_members(Block(K, np.diagonal(K), np.diagonal(K)), *problem)
 
 
-def scores_of(members, rows, own=None):
-    return member_scores(members, Block(rows, own, members.own))
+def scores_of(members, rows, diagonal=None):
+    return member_scores(members, Block(rows, diagonal, members.diagonal))
 
 
 def targets(n, q=2, seed=1):
@@ -130,7 +130,7 @@ def test_profiles_with_weights_equal_those_of_repeated_items():
     once = members_of(K, targets(18), settings, weight.astype(float))
     repeated = members_of(K[np.ix_(again, again)], targets(18)[again], settings)
     squares = [
-        members.profiles.squares(Block(K[:4, columns], np.diagonal(K)[:4], members.own))
+        members.profiles.squares(Block(K[:4, columns], np.diagonal(K)[:4], members.diagonal))
         for members, columns in ((once, np.arange(18)), (repeated, again))
     ]
     np.testing.assert_allclose(squares[1][:, first] / 36.0, squares[0] / 18.0, rtol=1e-9, atol=1e-12)
@@ -241,7 +241,7 @@ def test_without_own_similarities_only_distance_families_fall_out():
     members = members_of(K, Y, default_settings())
     known, unknown = scores_of(members, rows, np.zeros(3)), scores_of(members, rows)
     for index, setting in enumerate(members.settings):
-        expected = 0.0 if setting.family in NEED_OWN else known[index]
+        expected = 0.0 if setting.family in NEED_DIAGONAL else known[index]
         np.testing.assert_array_equal(unknown[index], expected)
 
 

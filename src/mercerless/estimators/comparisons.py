@@ -14,7 +14,7 @@ from mercerless._validation import check_real, check_symmetric, is_rounding, rel
 from mercerless.estimators.base import same_value, takes_objects
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction
 from mercerless.lowrank import Landmarks, select_landmarks
-from mercerless.selection.landmarks import Rows, n_judged, pursue_landmarks
+from mercerless.selection.landmarks import LandmarkRows, n_judged, pursue_landmarks
 from mercerless.selection.similarity import Block
 from mercerless.spectra import as_similarities, check_kind
 
@@ -25,9 +25,9 @@ _CANDIDATES = 2  # comparisons per landmark that the pursuit starts from
 class Compared(NamedTuple):
     """Items compared with landmarks."""
 
-    data: Rows
+    data: LandmarkRows
     kind: str
-    diagonal: float | None  # the items' own similarity where it is the same for all
+    constant: float | None  # the items' own similarity where it is the same for all
     columns: NDArray  # of what was given or compared: those that are landmarks
 
 
@@ -65,11 +65,11 @@ def compare_items(
         W = X[rows]
     W = check_symmetric(_without_noise(kernel, items, rows, W), "the kernel matrix")
     kind = check_kind(W, kind, "the kernel matrix")
-    own = as_similarities(np.diagonal(W), kind) if kind != "distance" else np.zeros(len(W))
-    diagonal = same_value(own)
-    each = None if diagonal is not None else as_similarities(_own_of(kernel, items), kind)
-    data = Rows(X, each, partial(read_block, None, step, kind, own, diagonal), rows)
-    compared = Compared(data, kind, diagonal, np.arange(len(rows)))
+    diagonal = as_similarities(np.diagonal(W), kind) if kind != "distance" else np.zeros(len(W))
+    constant = same_value(diagonal)
+    each = None if constant is not None else as_similarities(_diagonal_of(kernel, items), kind)
+    data = LandmarkRows(X, each, partial(read_block, None, step, kind, diagonal, constant), rows)
+    compared = Compared(data, kind, constant, np.arange(len(rows)))
     return _pursue(compared, final, Y, weight) if pursued else compared
 
 
@@ -109,7 +109,7 @@ def _against(compare: Callable[[Any, Any], NDArray], landmarks: Any, rows: Any) 
     return compare(rows, landmarks)
 
 
-def _own_of(kernel: Kernel, items: Any) -> NDArray:
+def _diagonal_of(kernel: Kernel, items: Any) -> NDArray:
     """Own similarities of all items."""
     if is_dask(items):
         return np.asarray(map_rows(kernel.diag, items, 16.0 * items.shape[1]).compute())
@@ -120,17 +120,17 @@ def read_block(
     columns: NDArray | None,
     compare: Callable[[Any], NDArray] | None,
     kind: str,
-    own_columns: NDArray,
-    diagonal: float | None,
+    column_diagonal: NDArray,
+    constant: float | None,
     X: Any,
-    own: NDArray | None,
+    diagonal: NDArray | None,
 ) -> Block:
     """Rows of comparisons, or of items to be compared, as similarities."""
     C = X if compare is None else compare(X)
     C = C if columns is None else C[:, columns]
-    if own is None and diagonal is not None:
-        own = np.full(len(C), diagonal)
-    return Block(as_new_similarities(C, kind), own, own_columns)
+    if diagonal is None and constant is not None:
+        diagonal = np.full(len(C), constant)
+    return Block(as_new_similarities(C, kind), diagonal, column_diagonal)
 
 
 def as_new_similarities(matrix: NDArray, kind: str) -> NDArray:
@@ -153,16 +153,16 @@ def read_comparisons(
     else:
         kind, rows = _told_rows(C, kind, wanted)
     known = np.flatnonzero(rows >= 0)
-    own, diagonal = np.zeros(width), 0.0 if kind == "distance" else None
+    diagonal, constant = np.zeros(width), 0.0 if kind == "distance" else None
     each = None
     if kind != "distance" and len(known):
-        own[known] = as_similarities(np.array([take_rows(C, rows[[j]])[0, j] for j in known]), kind)
-        diagonal = same_value(own[known])
-        own[rows < 0] = 0.0 if diagonal is None else diagonal
-        if diagonal is None and width == n and np.array_equal(rows, np.arange(n)):
-            each = own
-    data = Rows(C, each, partial(read_block, None, None, kind, own, diagonal), rows)
-    compared = Compared(data, kind, diagonal, np.arange(width))
+        diagonal[known] = as_similarities(np.array([take_rows(C, rows[[j]])[0, j] for j in known]), kind)
+        constant = same_value(diagonal[known])
+        diagonal[rows < 0] = 0.0 if constant is None else constant
+        if constant is None and width == n and np.array_equal(rows, np.arange(n)):
+            each = diagonal
+    data = LandmarkRows(C, each, partial(read_block, None, None, kind, diagonal, constant), rows)
+    compared = Compared(data, kind, constant, np.arange(width))
     if not isinstance(wanted, Landmarks) or wanted.number >= width:
         return compared
     if wanted.method == "pursuit":
@@ -232,9 +232,9 @@ def _consistent(W: NDArray, rows: NDArray, kind: str) -> NDArray:
 def _keep(compared: Compared, columns: NDArray) -> Compared:
     """Some of the landmarks only."""
     data = compared.data
-    _, compare, kind, own, diagonal = data.block.args  # type: ignore[attr-defined]
-    block = partial(read_block, columns, compare, kind, own[columns], diagonal)
-    return Compared(Rows(data.X, data.own, block, data.landmarks[columns]), kind, diagonal, columns)
+    _, compare, kind, diagonal, constant = data.block.args  # type: ignore[attr-defined]
+    block = partial(read_block, columns, compare, kind, diagonal[columns], constant)
+    return Compared(LandmarkRows(data.X, data.diagonal, block, data.landmarks[columns]), kind, constant, columns)
 
 
 def _pursue(compared: Compared, number: int, Y: NDArray, weight: NDArray) -> Compared:

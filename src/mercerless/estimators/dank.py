@@ -23,7 +23,7 @@ from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
 from mercerless.selection.dank import CenteringPenalty, Choice, choose, cluster
 from mercerless.selection.descent import GradientSearch
-from mercerless.solvers.dank import WORKING_MATRICES, DankSolution, DankStep, Task, plain_machine, solve_dank
+from mercerless.solvers.dank import WORKING_MATRICES, DankSolution, DankStep, DankTask, plain_machine, solve_dank
 
 _OUT_OF_SAMPLE = ("inductive", "nearest", "reciprocal", "hyper")
 _SEARCH_MATRICES = 26  # of all rows, at the peak of a search: those of one machine and of its derivative
@@ -114,7 +114,7 @@ class _Gram:
             return self.matrix[np.ix_(i, j)]
         return self.kernel(self.items[i], None if j is i else self.items[j])
 
-    def of(self, task: Task) -> Callable[[NDArray, NDArray], NDArray]:
+    def of(self, task: DankTask) -> Callable[[NDArray, NDArray], NDArray]:
         """Blocks by positions in the task; a square one is a working set, whose matrices must fit."""
 
         def gram(rows: NDArray, columns: NDArray) -> NDArray:
@@ -127,19 +127,19 @@ class _Gram:
 
         return gram
 
-    def trace(self, task: Task, v: NDArray) -> float:
+    def trace(self, task: DankTask, v: NDArray) -> float:
         """The sum of ``v^2 K_ii`` over the task's rows, each repeated as often as its weight says."""
         diagonal = self.kernel.diag(self.items)[np.searchsorted(self.rows, task.rows)]
         return float((v**2 / task.weight) @ diagonal)
 
-    def start(self, task: Task, C: float, tol: float) -> NDArray:
+    def start(self, task: DankTask, C: float, tol: float) -> NDArray:
         """Dual solution of the plain support vector machine."""
         if isinstance(self.kernel, Gaussian):
             scaled = self.items[np.searchsorted(self.rows, task.rows)] / np.asarray(self.kernel.length_scale)
             return plain_machine(task, scaled, C, tol, kernel="rbf", gamma=0.5)
         return plain_machine(task, self.block(task.rows, task.rows), C, tol, kernel="precomputed")
 
-    def solve(self, task: Task, start: NDArray, C: float, options: dict[str, Any]) -> DankSolution:
+    def solve(self, task: DankTask, start: NDArray, C: float, options: dict[str, Any]) -> DankSolution:
         lo, hi = task.bounds(C)
         return solve_dank(
             self.of(task), task.target, lo, hi, start=start, epsilon=task.epsilon, weight=task.weight, **options
@@ -157,7 +157,7 @@ class _Fitted(NamedTuple):
     """What one task leaves: for every part of the rows the number of the part, the task there and its solution."""
 
     numbers: NDArray
-    tasks: list[Task]
+    tasks: list[DankTask]
     solutions: list[DankSolution]
     penalty: float  # of the centering
     adaptation: Adaptation
@@ -217,7 +217,7 @@ class _DANK(KernelPredictor):
         check_consistent_length(items, y)
         return kernel, items
 
-    def _fit(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[Task]) -> dict[str, Any]:
+    def _fit(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[DankTask]) -> dict[str, Any]:
         """Solve all tasks; returns the fitted attributes."""
         choice = self._choose(kernel, items, y, tasks)
         used = np.unique(np.concatenate([task.rows for task in tasks]))
@@ -238,7 +238,7 @@ class _DANK(KernelPredictor):
                 attributes |= {"C_": choice.C, "epsilon_": choice.epsilon, "tuning_": choice.tuned}
         return attributes
 
-    def _choose(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[Task]) -> Choice:
+    def _choose(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[DankTask]) -> Choice:
         """The parameters of the fit: as given, or as the search finds them."""
         given = self.adaptivity.penalty if isinstance(self.adaptivity, CenteringPenalty) else None
         if self.search is None:
@@ -287,7 +287,9 @@ class _DANK(KernelPredictor):
         share = memory_budget() // max(1, effective_n_jobs(self.n_jobs))
         return [_Gram(kernel, items, used[clusters.labels_ == part], share) for part in range(self.n_parts)]
 
-    def _solve(self, grams: list[_Gram], task: Task, C: float, penalty: float | None, progress: Progress) -> _Fitted:
+    def _solve(
+        self, grams: list[_Gram], task: DankTask, C: float, penalty: float | None, progress: Progress
+    ) -> _Fitted:
         """Plain machine first, then DANK, on all rows or on every part, with one common centering penalty."""
         tasks = [task.take(np.flatnonzero(np.isin(task.rows, gram.rows))) for gram in grams]
         numbers = np.array([k for k, piece in enumerate(tasks) if len(piece.rows)])
@@ -561,7 +563,7 @@ class DANKClassifier(ClassifierMixin, _DANK):
         tasks = []
         for pair in combinations(present, 2):
             rows = used[np.isin(labels[used], pair)]
-            tasks.append(Task(rows, np.where(labels[rows] == pair[1], 1.0, -1.0), weight[rows], 0.0, True))
+            tasks.append(DankTask(rows, np.where(labels[rows] == pair[1], 1.0, -1.0), weight[rows], 0.0, True))
         self._set_fitted(classes_=classes[present], **self._fit(kernel, items, labels, tasks))
 
     def decision_function(self, X: Any) -> NDArray:
@@ -683,7 +685,7 @@ class DANKRegressor(RegressorMixin, _DANK):
         kernel, items = self._begin(X, target, weight)
         used = used_rows(weight, len(target))
         weight = np.ones(len(target)) if weight is None else weight
-        task = Task(used, target[used], weight[used], float(self.epsilon), False)
+        task = DankTask(used, target[used], weight[used], float(self.epsilon), False)
         self._set_fitted(**self._fit(kernel, items, target, [task]))
 
     def _predict(self, X: Any) -> NDArray:

@@ -14,7 +14,13 @@ from mercerless.estimators.base import matrix_name, same_value
 from mercerless.estimators.reasons import two_likeliest
 from mercerless.estimators.stack import KernelStack, RowProfiles, StackClassifier, StackRegressor, row_profiles
 from mercerless.kernels import Precomputed
-from mercerless.selection.directed import DirectedStack, Rows, decay_of, directed_item_weights, fit_directed_stack
+from mercerless.selection.directed import (
+    DirectedRows,
+    DirectedStack,
+    decay_of,
+    directed_item_weights,
+    fit_directed_stack,
+)
 from mercerless.selection.reasons import Explained, item_parts, stack_shares
 from mercerless.selection.similarity import Block
 from mercerless.spectra import as_similarities, check_kind, square_similarities, symmetrize
@@ -31,10 +37,10 @@ class DirectedOneWay(NamedTuple):
         """Predictions for new rows."""
         rows = rows.astype(np.float64)
         K = self.profiles.similarities(rows)
-        return self.stack(Block(K, np.zeros(len(K)), np.zeros(K.shape[1])), Rows(rows, None, self.decay))
+        return self.stack(Block(K, np.zeros(len(K)), np.zeros(K.shape[1])), DirectedRows(rows, None, self.decay))
 
 
-def _fit_one_way(fit: Callable, rows: Rows) -> DirectedOneWay:
+def _fit_one_way(fit: Callable, rows: DirectedRows) -> DirectedOneWay:
     """For rows of one direction: the same stack, with the distances between them in place of the mean of both."""
     profiles = row_profiles(rows.out)
     return DirectedOneWay(fit(profiles.similarities(), rows._replace(back=None)), rows.decay, profiles)
@@ -57,7 +63,7 @@ class _Directed(KernelStack):
         V, attributes = self._train_matrix(kernel, items, weight, len(y))
         V = V.astype(np.float64)
         kind, asymmetry = check_kind(V, self.input, matrix_name(kernel)), relative_asymmetry(V)
-        K, rows = square_similarities(symmetrize(V), kind), Rows(V, V.T, decay_of(V, kind))
+        K, rows = square_similarities(symmetrize(V), kind), DirectedRows(V, V.T, decay_of(V, kind))
         training = self._training(K, y, weight, encode, precomputed=True)
         fit = training.on_folds(fit_directed_stack, is_classifier(self))
         told = self._fit_stack(partial(fit, K, rows), training)
@@ -75,7 +81,7 @@ class _Directed(KernelStack):
             }
         )
 
-    def _compare(self, items: Any, back: NDArray | None, own: NDArray | None) -> tuple[Block, Rows]:
+    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> tuple[Block, DirectedRows]:
         """Similarities of the mean of both directions, and both as given; one that is not known is taken for both."""
         if isinstance(self.kernel_, Precomputed):
             out = items[:, self.used_].astype(np.float64)
@@ -84,23 +90,23 @@ class _Directed(KernelStack):
             out = self.kernel_(items, self.X_fit_).astype(np.float64)
             back = self.kernel_(self.X_fit_, items).T.astype(np.float64)
         means = as_similarities((out + back) / 2.0, self.input_)
-        return Block(means, own, self.stack_.members.own), Rows(out, back, self.decay_)
+        return Block(means, diagonal, self.stack_.members.diagonal), DirectedRows(out, back, self.decay_)
 
-    def _judge(self, new: tuple[Block, Rows]) -> NDArray:
+    def _judge(self, new: tuple[Block, DirectedRows]) -> NDArray:
         return self.stack_(*new)
 
     def _explain_blocks(  # type: ignore[override]
         self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None, train: ArrayLike | None = None
     ) -> Iterator[Explained]:
         self._check_explainable(reverse)
-        V, own = self._train_again(train).astype(np.float64), self.stack_.members.own
-        known = Block(square_similarities(symmetrize(V), self.input_), own, own)
-        for items, back, new_own in self._new_blocks(X, diag, reverse, 80.0 * len(self.members_)):
-            new, rows = self._compare(items, back, new_own)
+        V, diagonal = self._train_again(train).astype(np.float64), self.stack_.members.diagonal
+        known = Block(square_similarities(symmetrize(V), self.input_), diagonal, diagonal)
+        for items, back, new_diagonal in self._new_blocks(X, diag, reverse, 80.0 * len(self.members_)):
+            new, rows = self._compare(items, back, new_diagonal)
             classes = two_likeliest(self._judge((new, rows)), self)
-            weights = directed_item_weights(self.stack_.directed, Rows(V, V.T, self.decay_), rows)
+            weights = directed_item_weights(self.stack_.directed, DirectedRows(V, V.T, self.decay_), rows)
             parts = item_parts(self.stack_, known, new, weights)
-            explained = stack_shares(self.stack_, parts, new.own_rows is not None, classes)
+            explained = stack_shares(self.stack_, parts, new.row_diagonal is not None, classes)
             yield self._in_units(explained) if classes is None else explained
 
 

@@ -49,8 +49,8 @@ from mercerless.selection.krein import (
     Candidates,
     ExactProblem,
     Family,
+    KreinRows,
     LandmarkProblem,
-    Rows,
     Sphere,
     ValidationObjective,
     held_out_calibrations,
@@ -186,16 +186,18 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             fitted = self._attributes(problem, system, solution, used, Y)
             self._set_fitted(**fitted, **chosen, **known)
 
-    def _rows(self, kernel: Kernel, items: Any, Y: NDArray, weight: NDArray | None, labels: NDArray | None) -> Rows:
+    def _rows(
+        self, kernel: Kernel, items: Any, Y: NDArray, weight: NDArray | None, labels: NDArray | None
+    ) -> KreinRows:
         used = used_rows(weight, len(Y))
         folds = fold_numbers(
             self.cv, items, Y[:, 0] if labels is None else labels, classify=labels is not None, used=used,
             precomputed=isinstance(kernel, Precomputed), random_state=self.random_state,
         )  # fmt: skip
         weight = weight if weight is None else weight[used]
-        return Rows(kernel, used_items(kernel, items, used), used, Y[used], weight, folds)
+        return KreinRows(kernel, used_items(kernel, items, used), used, Y[used], weight, folds)
 
-    def _landmarks(self, rows: Rows, need: float) -> Landmarks | None:
+    def _landmarks(self, rows: KreinRows, need: float) -> Landmarks | None:
         """How to choose landmarks, None for all rows; "auto" decides by the number of rows and memory, and says so."""
         n, budget, lazy = len(rows.Y), memory_budget(), is_dask(rows.items)
         if lazy and (self.n_landmarks is None or self.search is not None):
@@ -216,7 +218,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             )
         return Landmarks(number)
 
-    def _problem(self, rows: Rows, landmarks: Landmarks | None, need: float, n_candidates: int):
+    def _problem(self, rows: KreinRows, landmarks: Landmarks | None, need: float, n_candidates: int):
         """The problem on all rows or on landmarks, whose folds choose and which is solved in the end."""
         n, budget = len(rows.Y), memory_budget()
         if landmarks is None:
@@ -234,7 +236,9 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         block = min(_BLOCK_BYTES, budget // 3)
         return LandmarkProblem(rows, chosen, self.fit_intercept, block, max(1, min(_SCORED_ROWS, scored)), random)
 
-    def _tune(self, search: GradientSearch, rows: Rows, family: Family, candidates: Candidates, progress: Progress):
+    def _tune(
+        self, search: GradientSearch, rows: KreinRows, family: Family, candidates: Candidates, progress: Progress
+    ):
         """Rows with the tuned kernel, the tuned penalties, and the course of the descent."""
         n = len(rows.Y)
         check_memory(_GRADIENT_BYTES * n**2, f"The gradient for {n} items", None, "use search=None or fewer rows")
@@ -243,7 +247,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             descent = tune_by_gradient(objective, search, check_random_state(self.random_state), task.step)
         return rows._replace(kernel=objective.unpack(descent.x)[0]), objective.candidates(descent.x), descent
 
-    def _choose(self, problem, rows: Rows, family: Family, candidates: Candidates, labels, progress: Progress):
+    def _choose(self, problem, rows: KreinRows, family: Family, candidates: Candidates, labels, progress: Progress):
         """The candidate of least mean squared held-out error, and what is known about all."""
         if (candidates.size == 1 and self.search is None) or rows.n_folds < 2:
             return 0, {"out_of_fold_": None}
@@ -498,11 +502,11 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         factor = cho_factor(K - mean - mean[:, None] + center + noise * np.eye(len(K)), lower=True)
         residual = Y[:, 0] - (Y[:, 0].mean() if self.fit_intercept else 0.0)
         variance = noise * float(residual @ cho_solve(factor, residual)) / len(Y)
-        parts, own, done = [], self.kernel_.diag(self._test_items(X)), 0
+        parts, diagonal, done = [], self.kernel_.diag(self._test_items(X)), 0
         for rows in self._comparisons(X):
             shift = rows.mean(axis=1) if self.fit_intercept else np.zeros(len(rows))
             crossed = rows - shift[:, None] - mean + center
-            alone = own[done : done + len(rows)] - 2.0 * shift + center
+            alone = diagonal[done : done + len(rows)] - 2.0 * shift + center
             done += len(rows)
             explained = np.einsum("ij,ji->i", crossed, cho_solve(factor, crossed.T))
             parts.append(1.0 + self.fit_intercept / len(Y) + np.maximum(alone - explained, 0.0) / noise)
@@ -633,7 +637,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         Y = signed_targets(labels, len(classes))
         self._fit(X, Y[:, 0] if len(classes) == 2 else Y, weight, labels, classes_=classes)
 
-    def _choose(self, problem, rows: Rows, family: Family, candidates: Candidates, labels, progress: Progress):
+    def _choose(self, problem, rows: KreinRows, family: Family, candidates: Candidates, labels, progress: Progress):
         """The candidate of least calibrated log-loss on held-out scores."""
         n_outputs, n_folds = rows.Y.shape[1], rows.n_folds
         if n_folds < 2:

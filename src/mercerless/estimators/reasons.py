@@ -122,7 +122,7 @@ class StackReasonsMixin(ReasonsMixin):
     _check_reverse: Any
     _test_rows: Any
     _new_similarities: Any
-    _own: Any
+    _diagonal: Any
     _new_block: Any
     _in_units: Any
 
@@ -137,10 +137,10 @@ class StackReasonsMixin(ReasonsMixin):
         per_row = 40.0 * len(self._explained_items()) * wide
         for rows in row_blocks(len(blocks[0].similarities), per_row, min(2**28, memory_budget() // 2)):
             new = {name: block.take(rows) for name, block in zip(names, blocks)}
-            proba = [stack(new[name].similarities, new[name].own_rows) for name, (stack, _) in parts.items()]
+            proba = [stack(new[name].similarities, new[name].row_diagonal) for name, (stack, _) in parts.items()]
             classes = two_likeliest(self.stack_.mixture(np.stack(proba)) if several else proba[0], self)
             shares = {
-                name: stack_shares(stack, split(new[name]), new[name].own_rows is not None, classes)
+                name: stack_shares(stack, split(new[name]), new[name].row_diagonal is not None, classes)
                 for name, (stack, split) in parts.items()
             }
             explained = mixed_shares(shares, self.stack_.mixture) if several else shares[""]
@@ -150,10 +150,12 @@ class StackReasonsMixin(ReasonsMixin):
         """Comparisons of new items."""
         items = self._test_rows(X)
         both = self._check_reverse(reverse, np.shape(items))
-        own = None if diag is None else check_diagonal(diag, len(items))
-        size = len(self.stack_.members.own)
+        diagonal = None if diag is None else check_diagonal(diag, len(items))
+        size = len(self.stack_.members.diagonal)
         check_memory(16.0 * len(items) * size, f"{len(items)} items compared with {size}", remedy="explain fewer")
-        return [Block(self._new_similarities(items, both), self._own(items, own), self.stack_.members.own)]
+        return [
+            Block(self._new_similarities(items, both), self._diagonal(items, diagonal), self.stack_.members.diagonal)
+        ]
 
     def _several_blocks(self, X: Any, diag: Any, reverse: ArrayLike | None) -> list[Block]:
         """Comparisons of new items by every similarity, and by their sum."""
@@ -166,8 +168,8 @@ class StackReasonsMixin(ReasonsMixin):
         """What a stack on all comparisons was fitted on."""
         matrix = self._train_again(train)
         K = square_similarities(symmetrize(matrix) if self.symmetrize else matrix, self.input_)
-        own = np.diagonal(K).copy()
-        return Block(K, own, own)
+        diagonal = np.diagonal(K).copy()
+        return Block(K, diagonal, diagonal)
 
     def _parts(self, train: ArrayLike | None, items: NDArray | None = None) -> Callable[[Block], Parts]:
         """What splits the scores of new rows among training items, by default those of this stack alone."""
@@ -208,8 +210,8 @@ def _several_parts(model: Any, train: Any) -> dict[str, tuple[Any, Callable[[Blo
         return parts | {SUM: (several.total, split)}
     trained = {name: part[1].args[1] for name, part in parts.items()}
     squares = np.sum([block.squares() / several.units[name] for name, block in trained.items()], axis=0)
-    own = np.zeros(len(squares))
-    return parts | {SUM: (several.total, partial(item_parts, several.total, Block(-0.5 * squares, own, own)))}
+    diagonal = np.zeros(len(squares))
+    return parts | {SUM: (several.total, partial(item_parts, several.total, Block(-0.5 * squares, diagonal, diagonal)))}
 
 
 def two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None:

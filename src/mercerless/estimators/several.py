@@ -16,7 +16,7 @@ from mercerless.kernels import Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.averaging import Mixture, mix
 from mercerless.selection.folds import Split, fold_numbers, splits_of
-from mercerless.selection.landmarks import LandmarkStack, Rows, fit_landmark_stack
+from mercerless.selection.landmarks import LandmarkRows, LandmarkStack, fit_landmark_stack
 from mercerless.selection.similarity import Block, Stack, fit_stack
 
 SUM = "sum"
@@ -38,12 +38,12 @@ class Several(NamedTuple):
 
     def blocks(self, X: Any, diag: Any) -> tuple[list[Block], NDArray]:
         """Comparisons of new items by every similarity, and the sum of their squared distances."""
-        given, own = items_of(X, self.models), _own_of(diag, self.models)
+        given, diagonals = items_of(X, self.models), _diagonals_of(diag, self.models)
         _check_labels(given)
         blocks, total = [], None
         for name, model in self.models.items():
-            block = model._new_block(given[name], own[name])
-            if block.own_rows is None:
+            block = model._new_block(given[name], diagonals[name])
+            if block.row_diagonal is None:
                 raise ValueError(
                     f"The new items' own similarities k(x, x) of similarity {name!r} are needed and differ in the "
                     "training items; pass them as diag, a dict or list as X."
@@ -108,7 +108,7 @@ def items_of(X: Any, names: Any) -> dict[str, Any]:
     return {name: X for name in kernels}
 
 
-def _own_of(diag: Any, names: Any) -> dict[str, Any]:
+def _diagonals_of(diag: Any, names: Any) -> dict[str, Any]:
     """Own similarities by name."""
     if diag is None or (np.ndim(diag) == 0 and not isinstance(diag, dict)):
         return dict.fromkeys(names, diag)
@@ -187,8 +187,8 @@ def _fit_part(
 ) -> _Part:
     """The estimator of one similarity, with its own name in what it refuses."""
     # parameters as they are: a clone would copy matrices and functions
-    own = {"kernel": kernel, "input": _of(estimator.input, name)}
-    model = type(estimator)(**estimator.get_params(deep=False) | options | own)
+    options = options | {"kernel": kernel, "input": _of(estimator.input, name)}
+    model = type(estimator)(**estimator.get_params(deep=False) | options)
     model._is_part = True
     try:
         attributes, block, rows = model._fit_one(X, y, weight, encode)
@@ -244,8 +244,8 @@ def _fit_sum(
     squares: NDArray, rows: NDArray | None, Y: NDArray, weight: NDArray, fold_of: NDArray, classify: bool, seed: int
 ) -> Stack | LandmarkStack:
     """The stack on the sum of squared distances, to all items or to landmarks at these rows."""
-    K, own = -0.5 * squares, np.zeros(squares.shape[1])
+    K, diagonal = -0.5 * squares, np.zeros(squares.shape[1])
     if rows is None:
         return fit_stack(K, Y, weight, splits_of(fold_of) if len(Y) > 1 else [], classify)
-    block = partial(read_block, None, None, "similarity", own, 0.0)
-    return fit_landmark_stack(Rows(K, None, block, rows), Y, weight, fold_of, classify, seed)
+    block = partial(read_block, None, None, "similarity", diagonal, 0.0)
+    return fit_landmark_stack(LandmarkRows(K, None, block, rows), Y, weight, fold_of, classify, seed)

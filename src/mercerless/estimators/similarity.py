@@ -68,7 +68,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
     """What the classifier and the regressor share: similarities in, a stack, new rows."""
 
     one_way_: "OneWay | None"
-    _told = ("weights", "weights_without_own", "family_scores", "negative_spectrum", "certificate")
+    _told = ("weights", "weights_without_diag", "family_scores", "negative_spectrum", "certificate")
     _remedy = "set n_landmarks or use fewer rows"
     _matrices = (1, 7)
     _row_bytes = 80.0  # a matrix for every view of the similarities, and their sorted copies for neighbors
@@ -147,8 +147,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         one_way = _fit_one_way(fit, K, given, **kind) if directed and isinstance(kernel, Precomputed) else None
         told = self._fit_stack(partial(fit, K), training)
         attributes |= kind | told | {"landmarks_": None, "one_way_": one_way, "_basis_rows": training.used}
-        own = np.diagonal(K)
-        return attributes, partial(Block, K, own, own), None
+        diagonal = np.diagonal(K)
+        return attributes, partial(Block, K, diagonal, diagonal), None
 
     @property
     def _streams(self) -> bool:  # type: ignore[override]
@@ -223,7 +223,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         told = self._fit_stack(fit, training)
         attributes = _compared_with(compared, kernel, items, used) | told
         attributes["landmark_curve_"] = told["stack_"].curve
-        return attributes, partial(data.block, data.X, data.own), data.landmarks
+        return attributes, partial(data.block, data.X, data.diagonal), data.landmarks
 
     def _compared(
         self, kernel: Kernel, items: Any, wanted: Any, Y: NDArray, weight: NDArray, random: Any, candidates: Any
@@ -264,17 +264,17 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             raise ValueError("reverse is for one precomputed similarity with symmetrize=True.")
         return self.stack_(X, diag)
 
-    def _compare(self, items: Any, back: NDArray | None, own: NDArray | None) -> Block:
-        return Block(self._new_similarities(items, back), own, self.stack_.members.own)
+    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Block:
+        return Block(self._new_similarities(items, back), diagonal, self.stack_.members.diagonal)
 
     def _judge(self, new: Block) -> NDArray:
-        return self.stack_(new.similarities, new.own_rows)
+        return self.stack_(new.similarities, new.row_diagonal)
 
     def _new_block(self, X: Any, diag: ArrayLike | None) -> Block:
         """Comparisons of new items, all at once."""
         items = self._test_rows(X)
-        own = None if diag is None else check_diagonal(diag, len(items))
-        return self._compare(items, None, self._own(items, own))
+        diagonal = None if diag is None else check_diagonal(diag, len(items))
+        return self._compare(items, None, self._diagonal(items, diagonal))
 
     def _test_rows(self, X: Any) -> Any:
         """New items; of comparisons with all columns of the training rows those with landmarks."""
@@ -335,7 +335,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         model = clone(self).set_params(n_landmarks=as_landmarks(Landmarks(n_landmarks, "pursuit"), METHODS))
         candidates = None
         if not isinstance(self.kernel_, Precomputed):
-            candidates = important_items(self.stack_, min(4 * n_landmarks, len(self.stack_.members.own)))
+            candidates = important_items(self.stack_, min(4 * n_landmarks, len(self.stack_.members.diagonal)))
         encode = encode_classes if classify else encode_numbers
         return model._finish(model._fit_one(X, y, check_weight(sample_weight, len(y)), encode, candidates)[0])
 
@@ -370,7 +370,7 @@ def _compared_with(compared: Compared, kernel: Kernel, items: Any, used: NDArray
         "_landmark_rows": np.where(rows >= 0, used[rows], -1),
         "used_": slice(None),
         "input_": compared.kind,
-        "diagonal_": compared.diagonal,
+        "diagonal_": compared.constant,
         "one_way_": None,
     }
 
@@ -380,13 +380,13 @@ class OneWay(NamedTuple):
 
     stack: Stack
     kind: str
-    own: float | None  # the rows' own similarity
+    constant: float | None  # the rows' own similarity
     profiles: RowProfiles | None
 
     def __call__(self, rows: NDArray) -> NDArray:
         """Predictions for new rows."""
         K = as_new_similarities(rows, self.kind) if self.profiles is None else self.profiles.similarities(rows)
-        return self.stack(K, None if self.own is None else np.full(len(K), self.own))
+        return self.stack(K, None if self.constant is None else np.full(len(K), self.constant))
 
 
 def _fit_one_way(fit: Callable, K: NDArray, given: NDArray, input_: str, diagonal_: float | None) -> OneWay:
@@ -464,7 +464,7 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
         The learners with a weight above 0: family, parameter (penalty or number of neighbors) and width.
     weights_ : ndarray of shape (n_members,)
         Their weights, of sum 1.
-    weights_without_own_ : ndarray of shape (n_members,)
+    weights_without_diag_ : ndarray of shape (n_members,)
         The weights when a new item's own similarity is not known: 0 for all but the first four families.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"accuracy"`` and ``"log_loss"`` of its setting of least log-loss, and the
@@ -477,7 +477,7 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
     calibration_ : Calibration
         Slopes and biases of the members.
     temperatures_ : tuple of float
-        The powers of the averaged probabilities, for `weights_` and for `weights_without_own_`.
+        The powers of the averaged probabilities, for `weights_` and for `weights_without_diag_`.
     input_ : str
         What the matrix was taken for.
     diagonal_ : float or None
@@ -575,7 +575,7 @@ class SimilarityRegressorCV(StackRegressor, _SimilarityStack):
 
     Attributes
     ----------
-    members_, weights_, weights_without_own_, negative_spectrum_, stack_, one_way_
+    members_, weights_, weights_without_diag_, negative_spectrum_, stack_, one_way_
         As for `SimilarityClassifierCV`.
     kernel_, X_fit_, input_, diagonal_, used_, landmarks_, n_features_in_
         As for `SimilarityClassifierCV`.

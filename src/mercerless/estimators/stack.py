@@ -185,11 +185,11 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         """The stack's predictions for new items, block by block."""
         check_is_fitted(self)
         parts = []
-        for items, back, own in self._new_blocks(X, diag, reverse, self._row_bytes):
+        for items, back, diagonal in self._new_blocks(X, diag, reverse, self._row_bytes):
             if back is None and self.one_way_ is not None:
                 parts.append(self.one_way_(items[:, self.used_]))
             else:
-                parts.append(self._judge(self._compare(items, back, own)))
+                parts.append(self._judge(self._compare(items, back, diagonal)))
         return np.concatenate(parts)
 
     def _new_blocks(
@@ -199,17 +199,17 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         items = self._test_rows(X)
         back = self._check_reverse(reverse, np.shape(items))
         given = None if diag is None else check_diagonal(diag, len(items))
-        n_bytes, budget = row_bytes * len(self.stack_.members.own), min(2**28, memory_budget() // 2)
+        n_bytes, budget = row_bytes * len(self.stack_.members.diagonal), min(2**28, memory_budget() // 2)
         for rows in row_blocks(len(items), n_bytes, budget):
-            own = self._own(items[rows], None if given is None else given[rows])
-            yield items[rows], None if back is None else back[rows], own
+            diagonal = self._diagonal(items[rows], None if given is None else given[rows])
+            yield items[rows], None if back is None else back[rows], diagonal
 
     def _test_rows(self, X: Any) -> Any:
         """New items, or their rows of comparisons."""
         return self._test_items(X)
 
     @abstractmethod
-    def _compare(self, items: Any, back: NDArray | None, own: NDArray | None) -> Any:
+    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Any:
         """Comparisons of new items with the training items."""
 
     @abstractmethod
@@ -228,16 +228,16 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
             return None
         return check_reverse(reverse, shape, self.kernel_)
 
-    def _own(self, items: Any, own: NDArray | None) -> NDArray | None:
+    def _diagonal(self, items: Any, diagonal: NDArray | None) -> NDArray | None:
         """The new items' own similarities, where they are given or known."""
         if self.input_ == "distance":
             return np.zeros(len(items))
-        if own is None and self.landmarks_ is not None and self.diagonal_ is not None:
+        if diagonal is None and self.landmarks_ is not None and self.diagonal_ is not None:
             return np.full(len(items), self.diagonal_)  # as was taken in training
-        if own is None and not isinstance(self.kernel_, Precomputed):
-            own = self.kernel_.diag(items)
-        if own is not None:
-            return as_similarities(own, self.input_)
+        if diagonal is None and not isinstance(self.kernel_, Precomputed):
+            diagonal = self.kernel_.diag(items)
+        if diagonal is not None:
+            return as_similarities(diagonal, self.input_)
         return None if self.diagonal_ is None else np.full(len(items), self.diagonal_)
 
     def _held_out(  # type: ignore[override]
@@ -250,7 +250,7 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         known = self.input_ == "distance" or diag is not None or self.diagonal_ is not None
         if known or not isinstance(self.kernel_, Precomputed):
             return held
-        return held._replace(prediction=self._decode(self.stack_.average.out_of_fold_without_own))
+        return held._replace(prediction=self._decode(self.stack_.average.out_of_fold_without_diag))
 
     def _decode(self, values: NDArray) -> NDArray:
         """Values of the stack as they are given to users."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mercerless._optional import import_optional
 from mercerless._validation import SYMMETRY_RTOL, as_items, warn
 from mercerless.kernels.base import Kernel
-from mercerless.kernels.memo import Store, item_keys, kept_items, most_items, store_of
+from mercerless.kernels.memo import PairStore, item_keys, kept_items, most_items, store_of
 
 #: Similarities of strings by name: rapidfuzz's classes, whose normalized similarity is 1 for equal strings.
 STRING_SIMILARITIES = {
@@ -62,10 +62,10 @@ class _OfItems(Kernel):
     def diag(self, X: Any) -> NDArray:
         items = as_items(X)
         store, keys = self._store(items, items[:0], bool(self.symmetric))
-        own = np.full(len(items), np.nan) if store is None else store.read_diagonal(keys[0])
-        todo = np.flatnonzero(np.isnan(own))
-        own[todo] = self._compare(items[todo], items[todo], np.column_stack([todo, todo]))
-        return own
+        diagonal = np.full(len(items), np.nan) if store is None else store.read_diagonal(keys[0])
+        todo = np.flatnonzero(np.isnan(diagonal))
+        diagonal[todo] = self._compare(items[todo], items[todo], np.column_stack([todo, todo]))
+        return diagonal
 
     def checked(self, X: Any) -> Self:
         """This kernel with `symmetric` known, if it takes the items.
@@ -157,7 +157,7 @@ class _OfItems(Kernel):
                     store.write(second, first, K.T)
         return K
 
-    def _store(self, rows: NDArray, columns: NDArray, symmetric: bool) -> tuple[Store | None, list]:
+    def _store(self, rows: NDArray, columns: NDArray, symmetric: bool) -> tuple[PairStore | None, list]:
         """Where values of these items are kept, and the items' keys; None where they are not."""
         if not self.cache or len(rows) + len(columns) > 2 * most_items():
             return None, []

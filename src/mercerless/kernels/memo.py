@@ -20,7 +20,7 @@ _MOST_STORES = 8
 _VALUES = (str, bytes, int, float, complex, bool, type(None), tuple, list, dict, set, frozenset, np.ndarray, np.generic)
 
 
-class Store:
+class PairStore:
     """Values of one function for pairs of items; the least recently used items make room for new ones."""
 
     def __init__(self, function: Any):
@@ -42,8 +42,8 @@ class Store:
     def read_diagonal(self, keys: list) -> NDArray:
         """The values of items with themselves, NaN where they are not known."""
         with self.lock:
-            own = np.diagonal(self.values)
-            return np.array([own[self.places[key]] if key in self.places else np.nan for key in keys])
+            diagonal = np.diagonal(self.values)
+            return np.array([diagonal[self.places[key]] if key in self.places else np.nan for key in keys])
 
     def write(self, rows: list, columns: list, block: NDArray, items: Iterable[tuple[Hashable, Any]] = ()) -> None:
         """Keep the values that are not NaN, if there is room for their items."""
@@ -85,7 +85,7 @@ class Store:
         self.places.update(zip(new, free))
 
 
-_STORES: OrderedDict[Hashable, Store] = OrderedDict()
+_STORES: OrderedDict[Hashable, PairStore] = OrderedDict()
 _STORES_LOCK = Lock()
 
 
@@ -94,11 +94,11 @@ def most_items() -> int:
     return int(np.sqrt(min(_MOST_BYTES, memory_budget() // 8) / 8))
 
 
-def store_of(function: Any, symmetric: bool) -> Store:
+def store_of(function: Any, symmetric: bool) -> PairStore:
     """The store of a function; one for values that hold in both directions and another for those that do not."""
     key = (symmetric, _function_key(function))
     with _STORES_LOCK:
-        store = _STORES.setdefault(key, Store(function))
+        store = _STORES.setdefault(key, PairStore(function))
         _STORES.move_to_end(key)
         others = list(_STORES)[:-1]
         while others and (len(_STORES) > _MOST_STORES or sum(s.values.nbytes for s in _STORES.values()) > _MOST_BYTES):

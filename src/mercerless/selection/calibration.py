@@ -168,11 +168,11 @@ def _objective(theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray
     """The objective of `calibrate` for every setting, and the probabilities."""
     logits = theta[:, :1, None] * inputs + theta[:, None, 1:]
     logits -= logits.max(axis=2, keepdims=True)
-    own = np.einsum("sik,ik->si", logits, onehot)
+    right = np.einsum("sik,ik->si", logits, onehot)
     proba = np.exp(logits, out=logits)
     total = proba.sum(axis=2)
     proba /= total[:, :, None]
-    return (np.log(total) - own) @ weight + _prior(theta), proba
+    return (np.log(total) - right) @ weight + _prior(theta), proba
 
 
 def _prior(theta: NDArray) -> NDArray:

@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from mercerless.kernels import Gaussian
 from mercerless.selection.descent import GradientSearch
 from mercerless.selection.folds import Split, make_folds
-from mercerless.solvers.dank import Task, plain_machine
+from mercerless.solvers.dank import DankTask, plain_machine
 from mercerless.solvers.quartic import Quartic, adjoint, snap, solve_quartic
 
 
@@ -91,7 +91,7 @@ def choose(
     kernel: Gaussian,
     X: NDArray,
     y: NDArray,
-    tasks: Sequence[Task],
+    tasks: Sequence[DankTask],
     search: GradientSearch,
     adaptivity: float,
     *,
@@ -151,7 +151,7 @@ def _grid(X: NDArray, y: NDArray, classify: bool, splits: list[Split], n_jobs: i
 
 
 def _held_out(
-    kernel: Gaussian, X: NDArray, task: Task, used: NDArray, splits: list[Split], C: float, adaptivity: float
+    kernel: Gaussian, X: NDArray, task: DankTask, used: NDArray, splits: list[Split], C: float, adaptivity: float
 ) -> list[HeldOut]:
     """A training and a validation set of the task for every split, with the plain machine as start."""
     machines = []

@@ -42,28 +42,28 @@ SIDE_PENALTIES = (1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
 SIDES = ("left", "right")
 
 
-class Rows(NamedTuple):
+class DirectedRows(NamedTuple):
     """Comparisons of items out to the training items and back from them; back is None where only one way is known."""
 
     out: NDArray  # (m, n)
     back: NDArray | None  # (m, n)
     decay: tuple[float, float] | None  # offset and unit of exp(-(d - offset) / unit) if they are dissimilarities
 
-    def take(self, rows: NDArray, columns: NDArray) -> "Rows":
+    def take(self, rows: NDArray, columns: NDArray) -> "DirectedRows":
         """Of some items to some training items."""
         where = np.ix_(rows, columns)
-        return Rows(self.out[where], None if self.back is None else self.back[where], self.decay)
+        return DirectedRows(self.out[where], None if self.back is None else self.back[where], self.decay)
 
     def values(self) -> NDArray:
         """Both ways side by side."""
         return self.out if self.back is None else np.hstack([self.out, self.back])
 
-    def affinities(self) -> "Rows":
+    def affinities(self) -> "DirectedRows":
         """The same, large for like items."""
         if self.decay is None:
             return self
         back = None if self.back is None else affinities(self.back, self.decay)
-        return Rows(affinities(self.out, self.decay), back, None)
+        return DirectedRows(affinities(self.out, self.decay), back, None)
 
 
 class DirectedMembers(NamedTuple):
@@ -87,10 +87,10 @@ class DirectedStack(NamedTuple):
     directed: DirectedMembers
     n_fenced: int = 0
 
-    def __call__(self, block: Block, rows: Rows) -> NDArray:
+    def __call__(self, block: Block, rows: DirectedRows) -> NDArray:
         """Probabilities or numbers of new items."""
         scores = np.concatenate([member_scores(self.members, block), directed_scores(self.directed, rows)])
-        return self.average(scores, block.own_rows is not None)
+        return self.average(scores, block.row_diagonal is not None)
 
 
 def affinities(values: NDArray, decay: tuple[float, float] | None) -> NDArray:
@@ -120,7 +120,9 @@ def directed_settings(both_ways: bool) -> tuple[Setting, ...]:
     return (*linear, *gaussian, *cosine, *neighbors, *sides)
 
 
-def fit_directed_members(rows: Rows, Y: NDArray, settings: Sequence[Setting], weight: NDArray) -> DirectedMembers:
+def fit_directed_members(
+    rows: DirectedRows, Y: NDArray, settings: Sequence[Setting], weight: NDArray
+) -> DirectedMembers:
     """Fit every setting on the rows of the training items, targets (n, q) and positive weights.
 
     Cost: two products of rows, a Cholesky factorization per penalty and width, an LU factorization per penalty of the
@@ -173,7 +175,7 @@ class _Products(NamedTuple):
         return values if np.ptp(values) > 1e-10 * np.abs(values).max() else np.zeros_like(values)
 
 
-def _products(members: DirectedMembers, rows: Rows) -> _Products:
+def _products(members: DirectedMembers, rows: DirectedRows) -> _Products:
     P = (rows.values() - members.mean) * members.factor
     inner = P @ members.profiles.T
     norms = [np.einsum("ij,ij->i", A, A) for A in (P, members.profiles)]
@@ -182,7 +184,7 @@ def _products(members: DirectedMembers, rows: Rows) -> _Products:
     return _Products(inner, squared_distances(inner, *norms), cosines)
 
 
-def directed_scores(members: DirectedMembers, rows: Rows) -> NDArray:
+def directed_scores(members: DirectedMembers, rows: DirectedRows) -> NDArray:
     """Every learner's scores (n_settings, m, q) for new rows."""
     m, n_outputs = len(rows.out), members.targets.shape[1]
     scores = np.zeros((len(members.settings), m, n_outputs))
@@ -202,29 +204,29 @@ def directed_scores(members: DirectedMembers, rows: Rows) -> NDArray:
     return scores
 
 
-def directed_item_weights(members: DirectedMembers, train: Rows, new: Rows) -> NDArray:
+def directed_item_weights(members: DirectedMembers, train: DirectedRows, new: DirectedRows) -> NDArray:
     """How every learner, linear in the targets, weighs those of the training items (n_settings, m, n) at new rows."""
     linear = fit_directed_members(train, np.eye(len(train.out)), members.settings, members.weight)
     return directed_scores(linear, new)
 
 
 def out_of_fold_scores(
-    K: NDArray, rows: Rows, Y: NDArray, settings: Sequence[Setting], n_plain: int, weight: NDArray, split: Split
+    K: NDArray, rows: DirectedRows, Y: NDArray, settings: Sequence[Setting], n_plain: int, weight: NDArray, split: Split
 ) -> NDArray:
     """Fit every setting, the first `n_plain` on K, on the training items of a split and score its test items."""
     train, test = split
-    own = np.diagonal(K)
+    diagonal = np.diagonal(K)
     members = fit_members(
-        Block(K[np.ix_(train, train)], own[train], own[train]), Y[train], settings[:n_plain], weight[train]
+        Block(K[np.ix_(train, train)], diagonal[train], diagonal[train]), Y[train], settings[:n_plain], weight[train]
     )
-    plain = member_scores(members, Block(K[np.ix_(test, train)], own[test], own[train]))
+    plain = member_scores(members, Block(K[np.ix_(test, train)], diagonal[test], diagonal[train]))
     directed = fit_directed_members(rows.take(train, train), Y[train], settings[n_plain:], weight[train])
     return np.concatenate([plain, directed_scores(directed, rows.take(test, train))])
 
 
 def fit_directed_stack(
     K: NDArray,
-    rows: Rows,
+    rows: DirectedRows,
     Y: NDArray,
     weight: NDArray,
     splits: Sequence[Split],
@@ -294,10 +296,10 @@ def _losses(average: Average, Y: NDArray) -> NDArray:
 
 
 def _fit_both(
-    K: NDArray, rows: Rows, Y: NDArray, weight: NDArray, plain: Sequence[Setting], kept: Sequence[Setting]
+    K: NDArray, rows: DirectedRows, Y: NDArray, weight: NDArray, plain: Sequence[Setting], kept: Sequence[Setting]
 ) -> tuple[Members, DirectedMembers]:
     """The kept members on all items, first those on K, which come first in every order."""
-    own = np.diagonal(K).copy()
+    diagonal = np.diagonal(K).copy()
     first, second = [s for s in kept if s in plain], [s for s in kept if s not in plain]
-    members = fit_members(Block(K, own, own), Y, first, weight)
+    members = fit_members(Block(K, diagonal, diagonal), Y, first, weight)
     return members, fit_directed_members(rows, Y, second, weight)

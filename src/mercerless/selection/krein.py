@@ -152,7 +152,7 @@ def _nonnegative(values: ArrayLike, name: str, ndim: int = 1) -> NDArray:
     return array if array.ndim == ndim else array.reshape(array.size, *[1] * (ndim - 1))
 
 
-class Rows(NamedTuple):
+class KreinRows(NamedTuple):
     """The rows that carry weight."""
 
     kernel: Kernel
@@ -185,7 +185,7 @@ class KreinFold(NamedTuple):
 class ExactProblem:
     """The folds and the whole of a problem on the full kernel matrix: one decomposition each."""
 
-    def __init__(self, rows: Rows, K: NDArray, intercept: bool):
+    def __init__(self, rows: KreinRows, K: NDArray, intercept: bool):
         self.rows, self.K, self.intercept = rows, K, intercept
 
     def folds(self) -> Iterator[KreinFold]:
@@ -221,7 +221,7 @@ class LandmarkProblem:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: KreinRows,
         landmarks: NDArray,
         intercept: bool,
         block_bytes: int,
@@ -402,7 +402,7 @@ class ValidationObjective:
     alpha_positive, alpha_negative and radius / std(y) that were not given.
     """
 
-    def __init__(self, rows: Rows, family: Family, candidates: Candidates):
+    def __init__(self, rows: KreinRows, family: Family, candidates: Candidates):
         self.rows, self.family, self.given = rows, family, candidates
         values = (candidates.alpha_positive, candidates.alpha_negative, candidates.radius)
         for name, each, relative in zip(candidates._fields, values, candidates.relative):

@@ -52,17 +52,17 @@ _JUDGED_BYTES = 6000.0  # for an out-of-fold prediction by a hundred settings, w
 _RESIDUAL = 1e-8  # of a Gaussian's own value 1, by which some of its rows may fail to span the others
 
 
-class Rows(NamedTuple):
+class LandmarkRows(NamedTuple):
     """Items to learn from, whose comparisons with the landmarks come block by block."""
 
     X: Any  # (n, ...) array, memory map or Dask array
-    own: NDArray | None  # (n,), or None where it is not known or the same for all
+    diagonal: NDArray | None  # (n,), or None where it is not known or the same for all
     block: Callable[[Any, NDArray | None], Block]  # from some of both
     landmarks: NDArray  # (m,), the landmarks' positions among the items, -1 where they are others
 
     def take(self, rows: NDArray) -> Block:
         """The comparisons of some items."""
-        return self.block(take_rows(self.X, rows), None if self.own is None else self.own[rows])
+        return self.block(take_rows(self.X, rows), None if self.diagonal is None else self.diagonal[rows])
 
 
 class Scaling(NamedTuple):
@@ -113,7 +113,7 @@ class Points(NamedTuple):
 class Frame(NamedTuple):
     """How rows of comparisons become features, whatever the fold."""
 
-    own: NDArray  # (m,), the landmarks' own similarities
+    diagonal: NDArray  # (m,), the landmarks' own similarities
     unit: float  # the median squared distance
     distances: Scaling | None  # None where own similarities are not known
     similarities: Scaling
@@ -187,9 +187,9 @@ class LandmarkMembers(NamedTuple):
     points: Voters
 
     @property
-    def own(self) -> NDArray:
+    def diagonal(self) -> NDArray:
         """The landmarks' own similarities."""
-        return self.frame.own
+        return self.frame.diagonal
 
 
 class Sums(NamedTuple):
@@ -213,10 +213,10 @@ class LandmarkStack(NamedTuple):
     curve: dict[int, float]  # out-of-fold loss of a small stack by the number of landmarks
     n_fenced: int = 0
 
-    def __call__(self, similarities: NDArray, own: NDArray | None) -> NDArray:
+    def __call__(self, similarities: NDArray, diagonal: NDArray | None) -> NDArray:
         """Probabilities or numbers of new rows."""
-        block = Block(similarities, own, self.members.own)
-        return self.average(landmark_scores(self.members, block), own is not None)
+        block = Block(similarities, diagonal, self.members.diagonal)
+        return self.average(landmark_scores(self.members, block), diagonal is not None)
 
 
 def landmark_settings(classify: bool, distances: bool, labeled: bool) -> tuple[Setting, ...]:
@@ -255,10 +255,10 @@ def fit_frame(block: Block, weight: NDArray, rows: NDArray, landmarks: NDArray, 
     `rows` are the sample's positions among the items, `landmarks` those of the columns (or -1), and `points` the
     positions within the sample at which Gaussians are placed.
     """
-    known = block.own_rows is not None
+    known = block.row_diagonal is not None
     spread = _fit_spread(block.similarities, rows, landmarks)
     frame = Frame(
-        own=block.own_columns,
+        diagonal=block.column_diagonal,
         unit=_median(block.squares(), rows[:, None] != landmarks) if known else 1.0,
         distances=_standardize(block.distances(), weight) if known else None,
         similarities=_standardize(block.similarities, weight),
@@ -321,10 +321,10 @@ def _sum_rows(
     Y: NDArray,
     weight: NDArray,
     fold_of: NDArray,
-    own: NDArray | None,
+    diagonal: NDArray | None,
 ) -> Sums:
     """The sums over some rows."""
-    comparisons = block(X, own)
+    comparisons = block(X, diagonal)
     folds = [np.flatnonzero(fold_of == k) for k in range(n_folds)]
     root = np.sqrt(weight)[:, None]
     targets, sums = Y * root, []
@@ -385,7 +385,7 @@ def landmark_scores(members: LandmarkMembers, block: Block) -> NDArray:
         part = block.take(rows)
         bases: dict[str, NDArray] = {}
         for kind, views in groupby(members.views, key=attrgetter("kind")):
-            if part.own_rows is None and kind in ("features", "gaussian", "profiles"):
+            if part.row_diagonal is None and kind in ("features", "gaussian", "profiles"):
                 continue
             base = bases[kind] = frame.base(part, kind)
             for view in views:
@@ -401,12 +401,12 @@ def _score_votes(members: LandmarkMembers, block: Block, bases: dict[str, NDArra
     families = {setting.family for setting in members.settings}
     distances = votes = profile_votes = None
     if "neighbors" in families and len(near.columns):
-        ranks = (members.own - 2.0 * block.similarities)[:, near.columns]
+        ranks = (members.diagonal - 2.0 * block.similarities)[:, near.columns]
         votes = _votes(members.settings, "neighbors", ranks, near)
-    if "profile_neighbors" in families and block.own_rows is not None and len(points.columns):
+    if "profile_neighbors" in families and block.row_diagonal is not None and len(points.columns):
         squares = bases["profiles"] if "profiles" in bases else members.frame.base(block, "profiles")
         profile_votes = _votes(members.settings, "profile_neighbors", squares[:, points.columns], points)
-    if "class_distances" in families and block.own_rows is not None and len(near.columns):
+    if "class_distances" in families and block.row_diagonal is not None and len(near.columns):
         distances = block.distances()[:, near.columns] / np.sqrt(members.frame.unit)
     for index, setting in enumerate(members.settings):
         if setting.family == "neighbors" and votes is not None:
@@ -466,7 +466,7 @@ def n_judged(n: int, n_outputs: int) -> int:
 
 
 def fit_landmark_stack(
-    data: Rows,
+    data: LandmarkRows,
     Y: NDArray,
     weight: NDArray,
     fold_of: NDArray,
@@ -488,7 +488,7 @@ def fit_landmark_stack(
     sample = data.take(judged)
     points = np.sort(random.permutation(len(judged))[: n_points(n)])
     frame = fit_frame(sample, weight[judged], judged, data.landmarks, points)
-    settings = landmark_settings(classify, sample.own_rows is not None, frame.spread is not None)
+    settings = landmark_settings(classify, sample.row_diagonal is not None, frame.spread is not None)
     landmarks = np.where(np.isin(data.landmarks, judged), data.landmarks, -1)
     problem = _sum(data, frame, landmarks, targets, weight, fold_of, settings)
     scores = _out_of_fold(problem, settings, sample, fold_of[judged], run)
@@ -532,17 +532,17 @@ def landmark_curve(
     """
     rows = np.sort(random.permutation(len(Y))[:2000])
     points, order = np.sort(random.permutation(len(rows))[:300]), random.permutation(sample.similarities.shape[1])
-    every = landmark_settings(classify, sample.own_rows is not None, labeled=False)
+    every = landmark_settings(classify, sample.row_diagonal is not None, labeled=False)
     settings = [s for s in every if s.width in (0.0, 0.3, 1.0) and s.family != "profile_neighbors"]
     part, curve = sample.take(rows), {}
     Y, weight = Y[rows], weight[rows]
     fold_of = np.unique(fold_of[rows], return_inverse=True)[1]
     for size in sorted({max(1, len(order) // 4), max(1, len(order) // 2), len(order)}):
         columns = np.sort(order[:size])
-        block = Block(part.similarities[:, columns], part.own_rows, part.own_columns[columns])
+        block = Block(part.similarities[:, columns], part.row_diagonal, part.column_diagonal[columns])
         nowhere = np.full(size, -1)
         frame = fit_frame(block, weight, np.arange(len(rows)), nowhere, points)
-        data = Rows(block.similarities, block.own_rows, partial(_as_block, block.own_columns), nowhere)
+        data = LandmarkRows(block.similarities, block.row_diagonal, partial(_as_block, block.column_diagonal), nowhere)
         problem = _sum(data, frame, nowhere, Y, weight, fold_of, settings)
         scores = _out_of_fold(problem, settings, block, fold_of)
         if classify:
@@ -553,8 +553,8 @@ def landmark_curve(
     return curve
 
 
-def _as_block(own_columns: NDArray, similarities: NDArray, own: NDArray | None) -> Block:
-    return Block(similarities, own, own_columns)
+def _as_block(column_diagonal: NDArray, similarities: NDArray, diagonal: NDArray | None) -> Block:
+    return Block(similarities, diagonal, column_diagonal)
 
 
 def _sample(random: np.random.RandomState, n: int, size: int, landmarks: NDArray) -> tuple[NDArray, NDArray]:
@@ -565,7 +565,7 @@ def _sample(random: np.random.RandomState, n: int, size: int, landmarks: NDArray
 
 
 def _sum(
-    data: Rows,
+    data: LandmarkRows,
     frame: Frame,
     landmarks: NDArray,
     targets: NDArray,
@@ -578,7 +578,7 @@ def _sum(
     widths = [len(frame.span(*view).columns) if view[0] in frame.points else len(landmarks) for view in layout]
     bytes_per_row = 8.0 * (6 * len(landmarks) + 4 * max(widths, default=0))
     function = partial(_sum_rows, data.block, frame, layout, n_folds)
-    sums = reduce_rows(function, _add, [data.X, targets, weight, fold_of, data.own], bytes_per_row)
+    sums = reduce_rows(function, _add, [data.X, targets, weight, fold_of, data.diagonal], bytes_per_row)
     return _Problem(frame, landmarks, targets, weight, fold_of, layout, sums)
 
 
@@ -597,7 +597,7 @@ def pursue_landmarks(block: Block, Y: NDArray, weight: NDArray, number: int) -> 
     about ``1 + 2 log(m) / q`` times the mean residual per row left, the first others follow: to go on would be to fit
     the noise of the targets.
     """
-    A = block.similarities if block.own_rows is None else block.distances()
+    A = block.similarities if block.row_diagonal is None else block.distances()
     A = _standardize(A, weight)(A) * np.sqrt(weight)[:, None]
     residual = np.sqrt(weight)[:, None] * (Y - weight @ Y / weight.sum())
     gram, cross, left = A.T @ A, A.T @ residual, float((residual**2).sum())

@@ -215,7 +215,7 @@ class Parts(NamedTuple):
 def stack_shares(
     stack: Stack | LandmarkStack | DirectedStack,
     parts: Parts,
-    own_known: bool,
+    diagonal_known: bool,
     classes: tuple[NDArray, NDArray] | None = None,
 ) -> Explained:
     """What every training item contributes to a stack's prediction of new rows, from their parts of its members.
@@ -227,7 +227,7 @@ def stack_shares(
     those of the score where L is linear.
     """
     average = stack.average
-    weights = average.weights if own_known else average.weights_without_own
+    weights = average.weights if diagonal_known else average.weights_without_diag
     totals = np.zeros(parts.bases.shape)
     for position, (matrix, effects) in parts.weights.items():
         totals[position] = matrix @ effects
@@ -235,7 +235,7 @@ def stack_shares(
         rate = np.broadcast_to(weights[:, None, None], totals.shape)
         score, base = (np.tensordot(weights, part, 1)[:, 0] for part in (totals + parts.bases, parts.bases))
     else:
-        rate, score, base = _path(average, own_known, totals, parts.bases, weights, classes)
+        rate, score, base = _path(average, diagonal_known, totals, parts.bases, weights, classes)
     families: dict[str, NDArray] = {}
     for position, (matrix, effects) in parts.weights.items():
         family = average.settings[position].family
@@ -270,7 +270,7 @@ def _item_weights(members: Members, train: Block, new: Block) -> dict[int, tuple
     linear = fit_members(train, np.eye(len(deviations)), chosen, members.weight)
     parts = {i: (matrix, deviations) for i, matrix in zip(known, member_scores(linear, new))}
     for i, setting in enumerate(members.settings):
-        if setting.family == "class_distances" and new.own_rows is not None:
+        if setting.family == "class_distances" and new.row_diagonal is not None:
             distances = new.distances() / np.sqrt(members.unit)
             parts[i] = _class_weights(setting, distances, members.targets)
     return parts
@@ -291,7 +291,7 @@ def landmark_parts(stack: LandmarkStack, landmarks: NDArray, points: NDArray, it
     members = stack.members
     weights: dict[int, tuple[NDArray, NDArray]] = {}
     for view in members.views:
-        if new.own_rows is None and view.kind in ("features", "gaussian", "profiles"):
+        if new.row_diagonal is None and view.kind in ("features", "gaussian", "profiles"):
             continue
         matrix, coef, centers = _center_weights(members.frame, view, new, landmarks, points)
         for number, position in enumerate(view.positions.tolist()):
@@ -325,13 +325,13 @@ def _vote_weights(members: LandmarkMembers, new: Block) -> dict[int, tuple[NDArr
     weights, near, points = {}, members.landmarks, members.points
     for position, setting in enumerate(members.settings):
         voters = points if setting.family == "profile_neighbors" else near
-        if not len(voters.columns) or (new.own_rows is None and setting.family != "neighbors"):
+        if not len(voters.columns) or (new.row_diagonal is None and setting.family != "neighbors"):
             continue
         if setting.family == "class_distances":
             distances = new.distances()[:, near.columns] / np.sqrt(members.frame.unit)
             weights[position] = (*_class_weights(setting, distances, near.targets), near.columns)
         elif setting.family in ("neighbors", "profile_neighbors"):
-            ranks = members.own - 2.0 * new.similarities
+            ranks = members.diagonal - 2.0 * new.similarities
             if setting.family == "profile_neighbors":
                 ranks = members.frame.base(new, "profiles")
             count, eye = int(setting.parameter), np.eye(len(voters.columns))

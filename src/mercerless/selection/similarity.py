@@ -37,9 +37,9 @@ PROFILE_WIDTHS = (0.1, 1.0)
 CLASS_NEIGHBORS = (1, 3)
 SPECTRAL = ("clip", "flip", "square")
 # Families that need the new item's own similarity k(x, x); the ranking of its neighbors does not.
-NEED_OWN = ("features", "gaussian", "profiles", "class_distances")
-FAMILIES = (*SPECTRAL, "neighbors", *NEED_OWN)
-_NEED_DISTANCES = (*NEED_OWN, "profile_neighbors")  # with the families of landmarks
+NEED_DIAGONAL = ("features", "gaussian", "profiles", "class_distances")
+FAMILIES = (*SPECTRAL, "neighbors", *NEED_DIAGONAL)
+_NEED_DISTANCES = (*NEED_DIAGONAL, "profile_neighbors")  # with the families of landmarks
 N_BEST = 3  # settings of every family that are averaged
 PULL = 0.1  # of the weights towards each other
 
@@ -71,17 +71,18 @@ class Block(NamedTuple):
     """Comparisons of items, the rows, with other items, the columns."""
 
     similarities: NDArray  # (m, n)
-    own_rows: NDArray | None  # (m,), the rows' similarities to themselves; None where they are not known
-    own_columns: NDArray  # (n,)
+    row_diagonal: NDArray | None  # (m,), the rows' similarities to themselves; None where they are not known
+    column_diagonal: NDArray  # (n,)
 
     def take(self, rows: Any) -> "Block":
         """The block of some rows."""
-        return Block(self.similarities[rows], None if self.own_rows is None else self.own_rows[rows], self.own_columns)
+        diagonal = None if self.row_diagonal is None else self.row_diagonal[rows]
+        return Block(self.similarities[rows], diagonal, self.column_diagonal)
 
     def squares(self) -> NDArray:
         """Squared distances."""
-        assert self.own_rows is not None
-        return squared_distances(self.similarities, self.own_rows, self.own_columns)
+        assert self.row_diagonal is not None
+        return squared_distances(self.similarities, self.row_diagonal, self.column_diagonal)
 
     def distances(self) -> NDArray:
         """Distances."""
@@ -120,7 +121,7 @@ class Members(NamedTuple):
     views: tuple[View, ...]
     targets: NDArray  # (n, q)
     weight: NDArray  # (n,)
-    own: NDArray  # (n,), the training items' own similarities
+    diagonal: NDArray  # (n,), the training items' own similarities
     unit: float  # the median squared distance
     profiles: Profiles | None
 
@@ -154,22 +155,23 @@ class Average(NamedTuple):
 
     settings: tuple[Setting, ...]
     weights: NDArray  # (n_members,)
-    weights_without_own: NDArray  # (n_members,), where the rows' own similarities are not known
+    weights_without_diag: NDArray  # (n_members,), where the rows' own similarities are not known
     calibration: Calibration | None
     temperatures: tuple[float, float]  # of the averages by the two weights
     family_scores: dict[str, dict[str, float]]
     negative_spectrum: NegativeSpectrum
     out_of_fold: NDArray  # (n, q), probabilities or numbers
-    out_of_fold_without_own: NDArray  # the same by `weights_without_own`
+    out_of_fold_without_diag: NDArray  # the same by `weights_without_diag`
     losses: NDArray  # (n,), squared errors in the units of the targets
     certificate: float
 
-    def __call__(self, scores: NDArray, own_known: bool) -> NDArray:
+    def __call__(self, scores: NDArray, diagonal_known: bool) -> NDArray:
         """Probabilities or numbers from the members' scores (n_members, m, q)."""
-        weights = self.weights if own_known else self.weights_without_own
+        weights = self.weights if diagonal_known else self.weights_without_diag
         if self.calibration is None:
             return np.tensordot(weights, scores, 1)
-        return sharpen(np.tensordot(weights, self.calibration(scores), 1), self.temperatures[0 if own_known else 1])
+        proba = np.tensordot(weights, self.calibration(scores), 1)
+        return sharpen(proba, self.temperatures[0 if diagonal_known else 1])
 
 
 class Stack(NamedTuple):
@@ -179,10 +181,10 @@ class Stack(NamedTuple):
     members: Members
     n_fenced: int = 0  # extreme targets that were cut
 
-    def __call__(self, similarities: NDArray, own: NDArray | None) -> NDArray:
+    def __call__(self, similarities: NDArray, diagonal: NDArray | None) -> NDArray:
         """Probabilities or numbers of new rows."""
-        block = Block(similarities, own, self.members.own)
-        return self.average(member_scores(self.members, block), own is not None)
+        block = Block(similarities, diagonal, self.members.diagonal)
+        return self.average(member_scores(self.members, block), diagonal is not None)
 
 
 def default_settings(classify: bool = True) -> tuple[Setting, ...]:
@@ -220,7 +222,7 @@ def fit_members(block: Block, Y: NDArray, settings: Sequence[Setting], weight: N
             chosen = [settings[i] for i in positions]
             coef, intercept = _fit_view(kind, _features(base, factor), Y, chosen, weight)
             views.append(View(kind, factor, np.array(positions), coef, intercept))
-    return Members(tuple(settings), tuple(views), Y, weight, block.own_columns, unit, profiles)
+    return Members(tuple(settings), tuple(views), Y, weight, block.column_diagonal, unit, profiles)
 
 
 def _fit_view(
@@ -275,7 +277,7 @@ def member_scores(members: Members, block: Block) -> NDArray:
     for rows in row_blocks(m, 40.0 * block.similarities.shape[1]):
         part = block.take(rows)
         for kind, views in groupby(members.views, key=attrgetter("kind")):
-            if part.own_rows is None and kind != "similarity":
+            if part.row_diagonal is None and kind != "similarity":
                 continue
             base = _base(part, kind, members.profiles)
             for view in views:
@@ -289,13 +291,13 @@ def member_scores(members: Members, block: Block) -> NDArray:
 def _score_neighbors(members: Members, block: Block, scores: NDArray) -> None:
     """Fill in the scores of neighbors and of distances to classes."""
     counts = sorted({int(setting.parameter) for setting in members.settings if setting.family == "neighbors"})
-    ranks = block.own_columns - 2.0 * block.similarities if counts else block.similarities
+    ranks = block.column_diagonal - 2.0 * block.similarities if counts else block.similarities
     votes = neighbor_means(ranks, members.targets, counts, members.weight) if counts else {}
     distances = None
     for index, setting in enumerate(members.settings):
         if setting.family == "neighbors":
             scores[index] = votes[int(setting.parameter)]
-        elif setting.family == "class_distances" and block.own_rows is not None:
+        elif setting.family == "class_distances" and block.row_diagonal is not None:
             distances = block.distances() / np.sqrt(members.unit) if distances is None else distances
             away = class_distances(distances, members.targets, int(setting.parameter))
             if setting.log:  # of a thousandth of the usual distance at least: copies have none
@@ -316,11 +318,11 @@ def out_of_fold_scores(
     `rows` is what the test items' rows are taken from, if not from K: one direction, where K is the mean of two.
     """
     train, test = split
-    own = np.diagonal(K)
-    block = Block(K[np.ix_(train, train)], own[train], own[train])
+    diagonal = np.diagonal(K)
+    block = Block(K[np.ix_(train, train)], diagonal[train], diagonal[train])
     members = fit_members(block, Y[train], settings, None if weight is None else weight[train])
     held_out = (K if rows is None else rows)[np.ix_(test, train)]
-    return member_scores(members, Block(held_out, own[test], own[train]))
+    return member_scores(members, Block(held_out, diagonal[test], diagonal[train]))
 
 
 def fit_stack(
@@ -352,15 +354,15 @@ def fit_stack(
     q = Y.shape[1]
     seen = scores[:, :, :q] if targets is Y else scores[:, :, q:]
     average = cross_fit(average, seen[[settings.index(each) for each in average.settings]], targets, Y, weight, splits)
-    own = np.diagonal(K).copy()  # a view would keep the matrix alive
-    fit = partial(fit_members, Block(K, own, own), targets, weight=weight)
+    diagonal = np.diagonal(K).copy()  # a view would keep the matrix alive
+    fit = partial(fit_members, Block(K, diagonal, diagonal), targets, weight=weight)
     (members,) = run("members", fit, [average.settings])
     return Stack(average, members, int(np.sum(targets != Y)))
 
 
 def important_items(stack: Stack, number: int) -> NDArray:
     """Training items with the largest shares of their members' coefficients, weighed as the members are."""
-    shares = np.zeros(len(stack.members.own))
+    shares = np.zeros(len(stack.members.diagonal))
     for view in stack.members.views:
         sizes = np.linalg.norm(view.coef, axis=2)
         shares += (
@@ -399,9 +401,9 @@ def average_classes(
     chosen = select_settings(settings, figures["log_loss"])
     average = _average(settings, chosen, scores, proba, onehot, weight, losses, figures, pull)
     kept = [settings.index(setting) for setting in average.settings]
-    averaged = [np.tensordot(weights, proba[kept], 1) for weights in (average.weights, average.weights_without_own)]
+    averaged = [np.tensordot(weights, proba[kept], 1) for weights in (average.weights, average.weights_without_diag)]
     first, second = (fit_temperature(p, onehot, weight) for p in averaged)
-    out_of_fold, without_own = sharpen(averaged[0], first), sharpen(averaged[1], second)
+    out_of_fold, without_diag = sharpen(averaged[0], first), sharpen(averaged[1], second)
     hits = out_of_fold.argmax(axis=1) == onehot.argmax(axis=1)
     average.family_scores["stack"] |= {
         "accuracy": float(hits @ weight / weight.sum()),
@@ -411,7 +413,7 @@ def average_classes(
         calibration=calibration.take(kept),
         temperatures=(first, second),
         out_of_fold=out_of_fold,
-        out_of_fold_without_own=without_own,
+        out_of_fold_without_diag=without_diag,
         losses=4.0 * ((out_of_fold - onehot) ** 2).sum(axis=1),  # in the units of Y
         certificate=max(calibration.gradient, average.certificate),
     )
@@ -495,13 +497,13 @@ def _average(
     return Average(
         settings=tuple(settings[i] for i in chosen[kept]),
         weights=full.weights[kept],
-        weights_without_own=reduced[kept],
+        weights_without_diag=reduced[kept],
         calibration=None,
         temperatures=(1.0, 1.0),
         family_scores=table,
         negative_spectrum=_judge_negative_spectrum(settings, best, scores, losses, weight),
         out_of_fold=np.tensordot(full.weights, predictions[chosen], 1),
-        out_of_fold_without_own=np.tensordot(reduced, predictions[chosen], 1),
+        out_of_fold_without_diag=np.tensordot(reduced, predictions[chosen], 1),
         losses=losses[chosen[0]],
         certificate=max(full.residual, part.residual),
     )
@@ -528,7 +530,7 @@ def cross_fit(
         predictions = scores
         if average.calibration is not None:
             predictions = calibrate(scores[:, train], (truth[train] > 0.0).astype(float), weight[train])(scores)
-        for part, weights in zip(out, (average.weights, average.weights_without_own)):
+        for part, weights in zip(out, (average.weights, average.weights_without_diag)):
             kept = predictions[weights > 0.0]
             part[test] = _weigh_again(kept, average, targets[train], weight[train], train, pull)[test]
     figures = average.family_scores["stack"]
@@ -540,7 +542,7 @@ def cross_fit(
             "accuracy": float((out[0].argmax(axis=1) == truth.argmax(axis=1)) @ weight / weight.sum()),
             "log_loss": float(_log_loss(out[0], truth > 0.0) @ weight / weight.sum()),
         }
-    return average._replace(out_of_fold=out[0], out_of_fold_without_own=out[1])
+    return average._replace(out_of_fold=out[0], out_of_fold_without_diag=out[1])
 
 
 def _weigh_again(

@@ -24,7 +24,7 @@ _MAX_ROUNDS = 20  # of the working set
 Gram = Callable[[NDArray, NDArray], NDArray]
 
 
-class Task(NamedTuple):
+class DankTask(NamedTuple):
     """One two-class or regression problem on some training rows."""
 
     rows: NDArray  # numbers of the training items
@@ -33,7 +33,7 @@ class Task(NamedTuple):
     epsilon: float  # half width of the tube, 0 for classes
     is_classification: bool
 
-    def take(self, positions: NDArray) -> "Task":
+    def take(self, positions: NDArray) -> "DankTask":
         """The same problem on fewer of its rows, given by their positions among them."""
         return self._replace(rows=self.rows[positions], target=self.target[positions], weight=self.weight[positions])
 
@@ -45,7 +45,7 @@ class Task(NamedTuple):
         return -limit, limit
 
 
-def plain_machine(task: Task, data: NDArray, C: float, tol: float, **kernel: Any) -> NDArray:
+def plain_machine(task: DankTask, data: NDArray, C: float, tol: float, **kernel: Any) -> NDArray:
     """Dual solution of libsvm's machine, equal for equal rows; zero where all targets are the same."""
     if np.ptp(task.target) == 0:
         return np.zeros(len(task.rows))

@@ -180,16 +180,16 @@ def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArr
     return solutions
 
 
-def squared_distances(K: NDArray, own_rows: NDArray, own_columns: NDArray) -> NDArray:
+def squared_distances(K: NDArray, row_diagonal: NDArray, column_diagonal: NDArray) -> NDArray:
     """``max(0, k(x, x) + k(z, z) - 2 k(x, z))``, the squared distances that similarities imply.
 
     Negative ones, which an indefinite kernel can give, are cut at 0, and so is what rounding leaves of a zero (its root
     would be a distance of 1e-8).
     """
     squares = K * -2.0
-    squares += own_rows[:, None]
-    squares += own_columns
-    largest = max(np.abs(own).max(initial=0.0) for own in (own_rows, own_columns))
+    squares += row_diagonal[:, None]
+    squares += column_diagonal
+    largest = max(np.abs(diagonal).max(initial=0.0) for diagonal in (row_diagonal, column_diagonal))
     squares[squares <= 8.0 * np.finfo(float).eps * largest] = 0.0
     return squares
 
