@@ -162,7 +162,7 @@ def test_landmarks_that_are_no_training_items_belong_to_the_base(known):
     assert_allclose(reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-10)
     assert_allclose(reasons.score, score_of(model, C[NEW]), rtol=1e-7, atol=1e-8)
     assert reasons.items.max() < 60
-    assert_array_equal(model._landmark_rows, places if known else np.full(15, -1))
+    assert_array_equal(model._basis_rows, places if known else np.full(15, -1))
     with pytest.raises(ValueError, match="train is for a model of all comparisons"):
         model.explain(C[NEW], train=np.eye(60))
 

@@ -119,6 +119,33 @@ def test_estimators_are_thin(path):
     assert not long, f"{path.name}: mathematics in {long} belongs one floor down, in solvers or selection"
 
 
+def privates_of_others(source):
+    """Uses of a private name on anything but self, cls, super(), or what the function makes of its own class."""
+    uses = []
+    for function in [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]:
+        own = {"self", "cls", "super()", "type(self)"}
+        for node in ast.walk(function):
+            if isinstance(node, ast.Assign) and ast.unparse(node.value).startswith(("type(self)(", "clone(self)")):
+                own |= {ast.unparse(target) for target in node.targets}
+        for node in ast.walk(function):
+            named = isinstance(node, ast.Attribute) and re.fullmatch(r"_[a-z]\w*", node.attr)
+            if named and node.attr not in ("_replace", "_asdict", "_fields") and ast.unparse(node.value) not in own:
+                uses.append(ast.unparse(node))
+    return uses
+
+
+@pytest.mark.parametrize("path", sorted((SOURCE / "estimators").glob("*.py")), ids=lambda path: path.stem)
+def test_no_estimator_uses_the_privates_of_another(path):
+    assert privates_of_others(path.read_text()) == []
+
+
+def test_a_private_of_another_is_noticed():
+    code = (
+        "def fit(self, model):\n    copy = clone(self)\n    copy._fit()\n    self._a._b(model._fit_one, type(self)._c)"
+    )
+    assert sorted(privates_of_others(code)) == ["model._fit_one", "self._a._b"]
+
+
 def test_no_module_imports_the_privates_of_another():
     for path in MODULES:
         for node in ast.walk(ast.parse(path.read_text())):

@@ -65,7 +65,7 @@ class KernelEstimator(FittedEstimator):
         find out what it takes and whether it is symmetric.
         """
         if takes_objects(self.kernel):
-            items = _check_items(self, X, reset=True)
+            items = self._check_items(X, reset=True)
             check_consistent_length(items, weight)
             used = items[used_rows(weight, len(items))]
             kernel = as_kernel(self.kernel, used if try_pairs else None)
@@ -92,13 +92,27 @@ class KernelEstimator(FittedEstimator):
         """Validated new items; rows of similarities to the training items for a precomputed kernel."""
         check_is_fitted(self)
         if takes_objects(self.kernel):
-            return _check_items(self, X, reset=False)
+            return self._check_items(X, reset=False)
         if is_dask(X):
             X = check_rows(X)
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X has {X.shape[1]} columns but {self.n_features_in_} were seen in fit.")
             return X
         return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+
+    def _check_items(self, X: Any, reset: bool) -> NDArray:
+        """Rows of a numeric table, checked as scikit-learn does, or objects as they are; training decides which."""
+        items = as_items(X)
+        if items.ndim == 2:
+            self._numeric_items = reset or self._numeric_items
+            return validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
+        if reset:  # a list has no columns: what its rows may be compared with is for the function to decide
+            for name in ("n_features_in_", "feature_names_in_"):
+                self.__dict__.pop(name, None)
+        rows = _as_rows(items) if reset or self._numeric_items else None
+        if reset:
+            self._numeric_items = rows is not None and rows.ndim == 2
+        return rows if rows is not None and self._numeric_items else items
 
     def _compare_with(self, items: Any, columns: NDArray | None) -> NDArray:
         """Comparisons of new items with those of ``X_fit_``, or of a precomputed matrix some columns, None for all."""
@@ -313,21 +327,6 @@ def recognized(kernel: Kernel, given: Any, items: Any) -> Kernel:
 def takes_objects(kernel: Any) -> bool:
     """Whether items may be any objects."""
     return of_objects(as_kernel(kernel))
-
-
-def _check_items(estimator: "KernelEstimator", X: Any, reset: bool) -> NDArray:
-    """Rows of a numeric table, checked as scikit-learn does, or objects as they are; training decides which."""
-    items = as_items(X)
-    if items.ndim == 2:
-        estimator._numeric_items = reset or estimator._numeric_items
-        return validate_data(estimator, X, dtype=[np.float64, np.float32], reset=reset)
-    if reset:  # a list has no columns: what its rows may be compared with is for the function to decide
-        for name in ("n_features_in_", "feature_names_in_"):
-            estimator.__dict__.pop(name, None)
-    rows = _as_rows(items) if reset or estimator._numeric_items else None
-    if reset:
-        estimator._numeric_items = rows is not None and rows.ndim == 2
-    return rows if rows is not None and estimator._numeric_items else items
 
 
 def _as_rows(items: NDArray) -> NDArray | None:

@@ -13,6 +13,7 @@ from mercerless._memory import check_memory, memory_budget
 from mercerless._validation import check_real, check_symmetric, is_rounding, relative_asymmetry
 from mercerless.estimators.base import same_value, takes_objects
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction
+from mercerless.kernels.items import is_symmetric
 from mercerless.lowrank import Landmarks, select_landmarks
 from mercerless.selection.landmarks import LandmarkRows, n_judged, pursue_landmarks
 from mercerless.selection.similarity import Block
@@ -79,7 +80,7 @@ def _without_noise(kernel: Kernel, items: Any, rows: NDArray, W: NDArray) -> NDA
     if not asked or is_rounding(relative_asymmetry(W), W.dtype):
         return W
     i, j = (part[:100] for part in np.triu_indices(len(W), 1))
-    noisy = kernel._is_symmetric(items, np.column_stack([rows[i], rows[j]]), W[i, j], W[j, i])
+    noisy = is_symmetric(kernel, items, np.column_stack([rows[i], rows[j]]), W[i, j], W[j, i])
     return (W + W.T) / 2.0 if noisy else W
 
 
@@ -243,6 +244,11 @@ def _pursue(compared: Compared, number: int, Y: NDArray, weight: NDArray) -> Com
     rows = np.unique(np.linspace(0, n - 1, n_judged(n, Y.shape[1])).astype(int))
     chosen = pursue_landmarks(compared.data.take(rows), Y[rows], weight[rows], number)
     return _keep(compared, np.sort(chosen))
+
+
+def among(used: NDArray, rows: NDArray) -> NDArray:
+    """Positions among all items of rows among those that carry weight, -1 where they are others."""
+    return np.where(rows >= 0, used[rows], -1)
 
 
 def check_positions(positions: ArrayLike, n: int) -> NDArray:

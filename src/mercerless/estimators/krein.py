@@ -46,6 +46,7 @@ from mercerless.selection.descent import GradientSearch
 from mercerless.selection.folds import fold_numbers
 from mercerless.selection.krein import (
     RATIOS,
+    Ball,
     Candidates,
     ExactProblem,
     Family,
@@ -156,7 +157,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
                 "generalize; use regularizer='components' unless you study this problem.",
                 UserWarning,
             )
-        constraint = None if self.constraint is None else self.constraint._kind
+        constraint = self.constraint and ("ball" if isinstance(self.constraint, Ball) else "sphere")
         return Family(self.regularizer, constraint, self.fit_intercept)
 
     def _fit(self, X: Any, Y: NDArray, weight: NDArray | None, labels: NDArray | None = None, **known: Any) -> None:

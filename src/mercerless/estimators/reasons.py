@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._validation import check_square
-from mercerless.estimators.base import check_diagonal
-from mercerless.estimators.several import SUM, items_of
+from mercerless.estimators.several import SUM, Several, items_of
 from mercerless.kernels import Precomputed
 from mercerless.selection.landmarks import LandmarkStack
 from mercerless.selection.reasons import (
@@ -83,20 +82,7 @@ class ReasonsMixin:
 
     def _train_again(self, train: ArrayLike | None) -> NDArray:
         """The square matrix of the items the model was fitted on."""
-        rows = self._basis_rows
-        check_memory(40.0 * len(rows) ** 2, f"The shares of {len(rows)} items", remedy="use a model of fewer items")
-        if not isinstance(self.kernel_, Precomputed):
-            if train is not None:
-                raise ValueError("train is for a precomputed kernel; with any other the model knows its items.")
-            return self.kernel_(self.X_fit_)
-        if train is None:
-            raise ValueError(
-                "A model of a precomputed matrix does not keep it; pass the matrix it was fitted on as train."
-            )
-        matrix = check_square(train, "train")
-        if len(matrix) != self.n_features_in_:
-            raise ValueError(f"train has {len(matrix)} items but the model was fitted on {self.n_features_in_}.")
-        return matrix[np.ix_(rows, rows)]
+        return train_again(self, self._basis_rows, train)
 
     def _given(self, items: NDArray) -> NDArray | None:
         """Targets of training items, None for those that the model has not kept."""
@@ -108,22 +94,31 @@ class ReasonsMixin:
         return known[items]
 
 
+def train_again(model: Any, rows: NDArray, train: ArrayLike | None) -> NDArray:
+    """The square matrix of the items that a model was fitted on, at these rows of a precomputed one."""
+    check_memory(40.0 * len(rows) ** 2, f"The shares of {len(rows)} items", remedy="use a model of fewer items")
+    if not isinstance(model.kernel_, Precomputed):
+        if train is not None:
+            raise ValueError("train is for a precomputed kernel; with any other the model knows its items.")
+        return model.kernel_(model.X_fit_)
+    if train is None:
+        raise ValueError("A model of a precomputed matrix does not keep it; pass the matrix it was fitted on as train.")
+    matrix = check_square(train, "train")
+    if len(matrix) != model.n_features_in_:
+        raise ValueError(f"train has {len(matrix)} items but the model was fitted on {model.n_features_in_}.")
+    return matrix[np.ix_(rows, rows)]
+
+
 class StackReasonsMixin(ReasonsMixin):
     """Reasons of a stack on all comparisons, on those with landmarks, or of an average of several similarities."""
 
     stack_: Any
     landmarks_: NDArray | None
     similarities_: dict[str, Any]
-    input_: str
     mean_: NDArray
-    symmetrize: bool
-    _landmark_rows: NDArray  # training rows of the landmarks, -1 where they are none
     _check_explainable: Any
-    _check_reverse: Any
-    _test_rows: Any
-    _new_similarities: Any
-    _diagonal: Any
     _new_block: Any
+    _part_blocks: Any
     _in_units: Any
 
     def _explain_blocks(
@@ -131,13 +126,18 @@ class StackReasonsMixin(ReasonsMixin):
     ) -> Iterator[Explained]:
         several = hasattr(self, "similarities_")
         self._check_explainable(reverse)
-        parts = _several_parts(self, train) if several else {"": (self.stack_, self._parts(train))}
-        blocks = self._several_blocks(X, diag, reverse) if several else self._one_block(X, diag, reverse)
+        items = self._explained_items()
+        if several:
+            blocks = self._several_blocks(X, diag, reverse)
+            parts = _several_parts(self.stack_, self._basis_rows, train, items)
+        else:
+            blocks = [self._new_block(X, diag, reverse)]
+            parts = {"": (self.stack_, _split(self, self._basis_rows, train, items))}
         names, wide = list(parts), sum(len(stack.average.settings) for stack, _ in parts.values())
-        per_row = 40.0 * len(self._explained_items()) * wide
+        per_row = 40.0 * len(items) * wide
         for rows in row_blocks(len(blocks[0].similarities), per_row, min(2**28, memory_budget() // 2)):
             new = {name: block.take(rows) for name, block in zip(names, blocks)}
-            proba = [stack(new[name].similarities, new[name].row_diagonal) for name, (stack, _) in parts.items()]
+            proba = [stack(*new[name][:2]) for name, (stack, _) in parts.items()]
             classes = two_likeliest(self.stack_.mixture(np.stack(proba)) if several else proba[0], self)
             shares = {
                 name: stack_shares(stack, split(new[name]), new[name].row_diagonal is not None, classes)
@@ -146,51 +146,20 @@ class StackReasonsMixin(ReasonsMixin):
             explained = mixed_shares(shares, self.stack_.mixture) if several else shares[""]
             yield self._in_units(explained) if classes is None else explained
 
-    def _one_block(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None) -> list[Block]:
-        """Comparisons of new items."""
-        items = self._test_rows(X)
-        both = self._check_reverse(reverse, np.shape(items))
-        diagonal = None if diag is None else check_diagonal(diag, len(items))
-        size = len(self.stack_.members.diagonal)
-        check_memory(16.0 * len(items) * size, f"{len(items)} items compared with {size}", remedy="explain fewer")
-        return [
-            Block(self._new_similarities(items, both), self._diagonal(items, diagonal), self.stack_.members.diagonal)
-        ]
-
     def _several_blocks(self, X: Any, diag: Any, reverse: ArrayLike | None) -> list[Block]:
         """Comparisons of new items by every similarity, and by their sum."""
         if reverse is not None:
             raise ValueError("reverse is for one precomputed similarity with symmetrize=True.")
-        blocks, squares = self.stack_.blocks(X, diag)
-        return [*blocks, Block(-0.5 * squares, np.zeros(len(squares)), np.zeros(squares.shape[1]))]
-
-    def _train_block(self, train: ArrayLike | None) -> Block:
-        """What a stack on all comparisons was fitted on."""
-        matrix = self._train_again(train)
-        K = square_similarities(symmetrize(matrix) if self.symmetrize else matrix, self.input_)
-        diagonal = np.diagonal(K).copy()
-        return Block(K, diagonal, diagonal)
-
-    def _parts(self, train: ArrayLike | None, items: NDArray | None = None) -> Callable[[Block], Parts]:
-        """What splits the scores of new rows among training items, by default those of this stack alone."""
-        if self.landmarks_ is None:
-            return partial(item_parts, self.stack_, self._train_block(train))
-        if train is not None:
-            raise ValueError("train is for a model of all comparisons; one with landmarks knows what it needs.")
-        items = self._explained_items() if items is None else items
-        return partial(landmark_parts, self.stack_, self._landmark_rows, _points(self, self.stack_), items)
+        blocks = self._part_blocks(X, diag)
+        return [*blocks.values(), self.stack_.summed(blocks)]
 
     def _explained_items(self) -> NDArray:
-        if hasattr(self, "similarities_"):
-            model = next(iter(self.similarities_.values()))
-            if model.landmarks_ is None:
-                return model._basis_rows
-            stacks = [*(each.stack_ for each in self.similarities_.values()), self.stack_.total]
-            known = [model._landmark_rows, *(_points(model, stack) for stack in stacks)]
-        elif self.landmarks_ is None:
+        several = hasattr(self, "similarities_")
+        models: list[Any] = list(self.similarities_.values()) if several else [self]
+        if models[0].landmarks_ is None:
             return self._basis_rows
-        else:
-            known = [self._landmark_rows, _points(self, self.stack_)]
+        stacks = [*(model.stack_ for model in models), *([self.stack_.total] if several else [])]
+        known = [self._basis_rows, *(_points(models[0], stack) for stack in stacks)]
         return np.setdiff1d(np.concatenate(known), [-1])
 
 
@@ -199,19 +168,37 @@ def _points(model: Any, stack: Any) -> NDArray:
     return model.out_of_fold_.rows[np.searchsorted(stack.judged, stack.members.frame.positions)]
 
 
-def _several_parts(model: Any, train: Any) -> dict[str, tuple[Any, Callable[[Block], Parts]]]:
+def _split(model: Any, rows: NDArray, train: ArrayLike | None, items: NDArray) -> partial[Parts]:
+    """What splits the scores of new rows among training items; `rows` are those of its columns."""
+    if model.landmarks_ is None:
+        return partial(item_parts, model.stack_, _train_block(model, rows, train))
+    if train is not None:
+        raise ValueError("train is for a model of all comparisons; one with landmarks knows what it needs.")
+    return partial(landmark_parts, model.stack_, rows, _points(model, model.stack_), items)
+
+
+def _train_block(model: Any, rows: NDArray, train: ArrayLike | None) -> Block:
+    """What a stack on all comparisons was fitted on."""
+    matrix = train_again(model, rows, train)
+    K = square_similarities(symmetrize(matrix) if model.symmetrize else matrix, model.input_)
+    diagonal = np.diagonal(K).copy()
+    return Block(K, diagonal, diagonal)
+
+
+def _several_parts(
+    several: Several, rows: NDArray, train: Any, items: NDArray
+) -> dict[str, tuple[Any, Callable[[Block], Parts]]]:
     """The stacks of several similarities and of their sum, and what splits their scores."""
-    models, several = model.similarities_, model.stack_
-    given, items = items_of(train, models), model._explained_items()
-    parts = {name: (one.stack_, one._parts(given[name], items)) for name, one in models.items()}
+    models, given = several.models, items_of(train, several.models)
+    splits = {name: _split(model, rows, given[name], items) for name, model in models.items()}
     if isinstance(several.total, LandmarkStack):
-        one = next(iter(models.values()))
-        split = partial(landmark_parts, several.total, one._landmark_rows, _points(one, several.total), items)
-        return parts | {SUM: (several.total, split)}
-    trained = {name: part[1].args[1] for name, part in parts.items()}
-    squares = np.sum([block.squares() / several.units[name] for name, block in trained.items()], axis=0)
-    diagonal = np.zeros(len(squares))
-    return parts | {SUM: (several.total, partial(item_parts, several.total, Block(-0.5 * squares, diagonal, diagonal)))}
+        points = _points(next(iter(models.values())), several.total)
+        splits[SUM] = partial(landmark_parts, several.total, rows, points, items)
+    else:
+        total = several.summed({name: split.args[1] for name, split in splits.items()})
+        splits[SUM] = partial(item_parts, several.total, total)
+    stacks = {name: model.stack_ for name, model in models.items()} | {SUM: several.total}
+    return {name: (stacks[name], split) for name, split in splits.items()}
 
 
 def two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None:

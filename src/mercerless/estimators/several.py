@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from mercerless._validation import leave_one_out_constant, warn_if_useless
 from mercerless.estimators.base import used_rows, used_weights
-from mercerless.estimators.comparisons import check_positions, read_block
+from mercerless.estimators.comparisons import among, check_positions, read_block
 from mercerless.kernels import Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.averaging import Mixture, mix
@@ -30,25 +30,21 @@ class Several(NamedTuple):
     total: Stack | LandmarkStack  # on the sum
     mixture: Mixture
 
-    def __call__(self, X: Any, diag: Any) -> NDArray:
-        """Probabilities or standardized numbers of new items."""
-        blocks, total = self.blocks(X, diag)
-        predictions = [model.stack_(*block[:2]) for model, block in zip(self.models.values(), blocks)]
-        return self.mixture(np.stack([*predictions, self.total(-0.5 * total, np.zeros(len(total)))]))
+    def __call__(self, blocks: dict[str, Block]) -> NDArray:
+        """Probabilities or standardized numbers of new items, from their comparisons by every similarity."""
+        total = self.summed(blocks)
+        predictions = [self.models[name].stack_(*block[:2]) for name, block in blocks.items()]
+        return self.mixture(np.stack([*predictions, self.total(*total[:2])]))
 
-    def blocks(self, X: Any, diag: Any) -> tuple[list[Block], NDArray]:
-        """Comparisons of new items by every similarity, and the sum of their squared distances."""
-        given, diagonals = items_of(X, self.models), _diagonals_of(diag, self.models)
-        _check_labels(given)
-        blocks, total = [], None
-        for name, model in self.models.items():
-            block = model._new_block(given[name], diagonals[name])
+    def summed(self, blocks: dict[str, Block]) -> Block:
+        """Comparisons by the sum of squared distances."""
+        total = None
+        for name, block in blocks.items():
             if block.row_diagonal is None:
                 raise ValueError(
                     f"The new items' own similarities k(x, x) of similarity {name!r} are needed and differ in the "
                     "training items; pass them as diag, a dict or list as X."
                 )
-            blocks.append(block)
             squares = block.squares() / self.units[name]
             if total is not None and total.shape != squares.shape:
                 raise ValueError(
@@ -57,7 +53,12 @@ class Several(NamedTuple):
                 )
             total = squares if total is None else total + squares
         assert total is not None
-        return blocks, total
+        return block_of_squares(total)
+
+
+def block_of_squares(squares: NDArray) -> Block:
+    """Comparisons that have these squared distances."""
+    return Block(-0.5 * squares, np.zeros(len(squares)), np.zeros(squares.shape[1]))
 
 
 def named_kernels(kernel: Any, X: Any) -> dict[str, Any] | None:
@@ -108,6 +109,13 @@ def items_of(X: Any, names: Any) -> dict[str, Any]:
     return {name: X for name in kernels}
 
 
+def new_items_of(X: Any, diag: Any, models: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """New items and their own similarities, by the name of the similarity."""
+    given, diagonals = items_of(X, models), _diagonals_of(diag, models)
+    _check_labels(given)
+    return {name: (given[name], diagonals[name]) for name in models}
+
+
 def _diagonals_of(diag: Any, names: Any) -> dict[str, Any]:
     """Own similarities by name."""
     if diag is None or (np.ndim(diag) == 0 and not isinstance(diag, dict)):
@@ -120,10 +128,17 @@ def _diagonals_of(diag: Any, names: Any) -> dict[str, Any]:
 
 
 def fit_several(
-    estimator: Any, kernels: dict[str, Any], X: Any, y: NDArray, weight: NDArray | None, encode: Callable
+    estimator: Any,
+    kernels: dict[str, Any],
+    X: Any,
+    y: NDArray,
+    weight: NDArray | None,
+    encode: Callable,
+    fit_part: Callable[[dict[str, Any], Any], tuple[Any, Block, NDArray | None]],
 ) -> tuple[Several, dict[str, Any], NDArray]:
     """Fit a stack for each similarity, one for their sum, and the weights over these, on the same folds.
 
+    `fit_part` gives the model of one similarity from parameters and items, its comparisons and the landmarks' rows.
     Also attributes of the targets, and the items with out-of-fold predictions.
     """
     given = items_of(X, kernels)
@@ -136,18 +151,20 @@ def fit_several(
     used, classify = used_rows(weight, len(y)), is_classifier(estimator)
     fold_of, folds = _same_folds(estimator, kernels, given, y, used, seed)
     options = {"cv": folds, "random_state": seed, "n_landmarks": _same_landmarks(estimator, len(y), used, seed)}
-    fit = partial(_fit_part, estimator, options, y, weight, encode)
-    parts = {name: fit(name, kernel, given[name]) for name, kernel in kernels.items()}
+    special = {name: {"kernel": kernel, "input": _of(estimator.input, name)} for name, kernel in kernels.items()}
+    parts = {name: _fit_named(fit_part, name, options | special[name], given[name]) for name in kernels}
     squares = np.sum([part.squares for part in parts.values()], axis=0)
     weight = used_weights(weight, used)
     Y, encoding = encode(y[used], weight)
-    total = _fit_sum(squares, next(iter(parts.values())).rows, Y, weight, fold_of, classify, seed)
+    rows = next(iter(parts.values())).rows
+    total = _fit_sum(squares, rows, Y, weight, fold_of, classify, seed)
     models = {name: part.model for name, part in parts.items()}
     judged = getattr(total, "judged", np.arange(len(used)))
     stacks = [*(model.stack_ for model in models.values()), total]
     splits = splits_of(fold_of[judged])
     mixture = _mix(stacks, [*models, SUM], Y[judged], weight[judged], splits, estimator)
-    return Several(models, {name: part.unit for name, part in parts.items()}, total, mixture), encoding, used[judged]
+    several = Several(models, {name: part.unit for name, part in parts.items()}, total, mixture)
+    return several, encoding | {"_basis_rows": used if rows is None else among(used, rows)}, used[judged]
 
 
 def _mix(stacks: list, names: list[str], Y: NDArray, weight: NDArray, splits: list[Split], estimator: Any) -> Mixture:
@@ -182,20 +199,13 @@ class _Part(NamedTuple):
     rows: NDArray | None  # of the landmarks
 
 
-def _fit_part(
-    estimator: Any, options: dict, y: NDArray, weight: NDArray | None, encode: Callable, name: str, kernel: Any, X: Any
-) -> _Part:
-    """The estimator of one similarity, with its own name in what it refuses."""
-    # parameters as they are: a clone would copy matrices and functions
-    options = options | {"kernel": kernel, "input": _of(estimator.input, name)}
-    model = type(estimator)(**estimator.get_params(deep=False) | options)
-    model._is_part = True
+def _fit_named(fit_part: Callable, name: str, options: dict[str, Any], X: Any) -> _Part:
+    """The model of one similarity, with its name in what it refuses."""
     try:
-        attributes, block, rows = model._fit_one(X, y, weight, encode)
+        model, block, rows = fit_part(options, X)
     except (ValueError, TypeError) as error:
         raise type(error)(f"Similarity {name!r}: {error}") from error
-    model._finish(attributes)
-    squares = block().squares()
+    squares = block.squares()
     unit = float(np.median(squares[squares > 0.0])) if np.any(squares > 0.0) else 1.0
     return _Part(model, unit, squares / unit, rows)
 
@@ -244,7 +254,7 @@ def _fit_sum(
     squares: NDArray, rows: NDArray | None, Y: NDArray, weight: NDArray, fold_of: NDArray, classify: bool, seed: int
 ) -> Stack | LandmarkStack:
     """The stack on the sum of squared distances, to all items or to landmarks at these rows."""
-    K, diagonal = -0.5 * squares, np.zeros(squares.shape[1])
+    K, _, diagonal = block_of_squares(squares)
     if rows is None:
         return fit_stack(K, Y, weight, splits_of(fold_of) if len(Y) > 1 else [], classify)
     block = partial(read_block, None, None, "similarity", diagonal, 0.0)

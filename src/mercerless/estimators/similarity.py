@@ -43,13 +43,14 @@ from mercerless.estimators.base import (
 from mercerless.estimators.comparisons import (
     METHODS,
     Compared,
+    among,
     as_new_similarities,
     check_positions,
     compare_items,
     read_comparisons,
 )
 from mercerless.estimators.reasons import StackReasonsMixin
-from mercerless.estimators.several import Several, fit_several, named_kernels
+from mercerless.estimators.several import Several, fit_several, named_kernels, new_items_of
 from mercerless.estimators.stack import KernelStack, RowProfiles, StackClassifier, StackRegressor, row_profiles
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks
@@ -122,12 +123,23 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         if kernels is None:
             return self._fit_one(X, y, weight, encode)[0]
         with self._progress() as progress:
-            several, attributes, judged = fit_several(self, kernels, X, y, weight, encode)
+            fit_part = partial(self._fit_part, y=y, weight=weight, encode=encode)
+            several, attributes, judged = fit_several(self, kernels, X, y, weight, encode, fit_part)
             progress.step({"stage": "weights"})
         attributes["out_of_fold_"] = OutOfFold(judged, several.mixture.out_of_fold, y[judged])
         mixture = several.mixture
         told = {"weights_": mixture.weights, "similarity_scores_": mixture.scores, "certificate_": mixture.residual}
         return attributes | told | {"similarities_": several.models, "stack_": several}
+
+    def _fit_part(
+        self, options: dict[str, Any], X: Any, y: NDArray, weight: NDArray | None, encode: Callable
+    ) -> tuple[Self, Block, NDArray | None]:
+        """A model of one of several similarities, its comparisons, and the landmarks' rows."""
+        # parameters as they are: a clone would copy matrices and functions
+        part = type(self)(**self.get_params(deep=False) | options)
+        part._is_part = True
+        attributes, block, rows = part._fit_one(X, y, weight, encode)
+        return part._finish(attributes), block(), rows
 
     def _fit_one(
         self, X: Any, y: NDArray, weight: NDArray | None, encode: Callable, candidates: NDArray | None = None
@@ -262,7 +274,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             return super()._predict(X, diag, reverse)
         if reverse is not None:
             raise ValueError("reverse is for one precomputed similarity with symmetrize=True.")
-        return self.stack_(X, diag)
+        return self.stack_(self._part_blocks(X, diag))
 
     def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Block:
         return Block(self._new_similarities(items, back), diagonal, self.stack_.members.diagonal)
@@ -270,11 +282,18 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
     def _judge(self, new: Block) -> NDArray:
         return self.stack_(new.similarities, new.row_diagonal)
 
-    def _new_block(self, X: Any, diag: ArrayLike | None) -> Block:
+    def _new_block(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None = None) -> Block:
         """Comparisons of new items, all at once."""
-        items = self._test_rows(X)
+        items, size = self._test_rows(X), len(self.stack_.members.diagonal)
+        back = self._check_reverse(reverse, np.shape(items))
         diagonal = None if diag is None else check_diagonal(diag, len(items))
-        return self._compare(items, None, self._diagonal(items, diagonal))
+        check_memory(16.0 * len(items) * size, f"{len(items)} items compared with {size}", remedy="give fewer at once")
+        return self._compare(items, back, self._diagonal(items, diagonal))
+
+    def _part_blocks(self, X: Any, diag: Any) -> dict[str, Block]:
+        """Comparisons of new items by every one of several similarities, whose models are of this class."""
+        new = new_items_of(X, diag, self.similarities_)
+        return {name: type(self)._new_block(part, *new[name]) for name, part in self.similarities_.items()}
 
     def _test_rows(self, X: Any) -> Any:
         """New items; of comparisons with all columns of the training rows those with landmarks."""
@@ -367,7 +386,7 @@ def _compared_with(compared: Compared, kernel: Kernel, items: Any, used: NDArray
         "kernel_": kernel,
         "X_fit_": None if precomputed else take_rows(items, rows),
         "landmarks_": compared.columns if precomputed else used[rows],
-        "_landmark_rows": np.where(rows >= 0, used[rows], -1),
+        "_basis_rows": among(used, rows),
         "used_": slice(None),
         "input_": compared.kind,
         "diagonal_": compared.constant,

@@ -91,31 +91,11 @@ class _OfItems(Kernel):
         wanted[i, j] = wanted[j, i] = True
         some = items[used]
         sample = self._matrix(some, some, False, wanted, (used, used))
-        symmetric = self._is_symmetric(items, pairs, sample[i, j], sample[j, i])
+        symmetric = is_symmetric(self, items, pairs, sample[i, j], sample[j, i])
         return type(self)(**self.get_params(deep=False) | {"symmetric": symmetric})
 
     def _refuse(self, items: NDArray) -> None:
         """Raise ValueError where the function cannot be that of a kernel of these items."""
-
-    def _is_symmetric(self, items: NDArray, pairs: NDArray, there: NDArray, back: NDArray) -> bool:
-        """Whether both directions of these pairs agree, up to rounding or up to the function's own noise."""
-        rounding = SYMMETRY_RTOL * np.abs([there, back]).max(initial=0.0)
-        if np.all(np.abs(there - back) <= rounding):
-            return True
-        few, more = ((items[some[:, 0]], items[some[:, 1]], some) for some in (pairs[:5], pairs[:30]))
-        if _agree(self._compare(*few), there[:5], rounding):
-            return False
-        again = self._compare(*more)
-        noise, gap = (np.sqrt(np.mean(d**2)) for d in (again - there[:30], there - back))
-        if gap > 1.5 * noise:
-            return False
-        k = int(np.argmax(np.abs(again - there[:30])))
-        warn(
-            f"The kernel function is noisy: for items {pairs[k, 0]} and {pairs[k, 1]} it returned {there[k]:.6g} and "
-            f"then {again[k]:.6g}. Every pair is compared once, for both directions; symmetrize=True, where the "
-            "estimator has it, averages two comparisons."
-        )
-        return True
 
     def _some_pairs(self, items: NDArray) -> NDArray:
         """At most 100 pairs of different items: the same for the same items, most of them for a part of the items."""
@@ -202,6 +182,27 @@ def _digest(key: Any) -> bytes:
 
 def _agree(a: NDArray, b: NDArray, tolerance: float) -> bool:
     return bool(np.all(np.abs(a - b) <= tolerance))
+
+
+def is_symmetric(kernel: _OfItems, items: NDArray, pairs: NDArray, there: NDArray, back: NDArray) -> bool:
+    """Whether both directions of these pairs agree, up to rounding or up to the function's own noise."""
+    rounding = SYMMETRY_RTOL * np.abs([there, back]).max(initial=0.0)
+    if np.all(np.abs(there - back) <= rounding):
+        return True
+    few, more = ((items[some[:, 0]], items[some[:, 1]], some) for some in (pairs[:5], pairs[:30]))
+    if _agree(kernel._compare(*few), there[:5], rounding):
+        return False
+    again = kernel._compare(*more)
+    noise, gap = (np.sqrt(np.mean(d**2)) for d in (again - there[:30], there - back))
+    if gap > 1.5 * noise:
+        return False
+    k = int(np.argmax(np.abs(again - there[:30])))
+    warn(
+        f"The kernel function is noisy: for items {pairs[k, 0]} and {pairs[k, 1]} it returned {there[k]:.6g} and "
+        f"then {again[k]:.6g}. Every pair is compared once, for both directions; symmetrize=True, where the "
+        "estimator has it, averages two comparisons."
+    )
+    return True
 
 
 class PairFunction(_OfItems):

@@ -60,8 +60,6 @@ class Sphere(BaseEstimator):
     0.5
     """
 
-    _kind = "sphere"
-
     def __init__(self, radius: ArrayLike | None = None):
         self.radius = radius
 
@@ -74,8 +72,6 @@ class Ball(Sphere):
     radius : float, array-like or None, default=None
         The bound, or several to choose from, as for `Sphere`.
     """
-
-    _kind = "ball"
 
 
 class Family(NamedTuple):
