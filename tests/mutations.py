@@ -459,6 +459,13 @@ BUGS = [
         f"{WIDE} -k of_weights",
     ),
     Bug("lab-single-distance", "D += squares\n", "D += 0 * squares\n", f"{WIDE} -k near_a_center"),
+    Bug(
+        "lab-target-bias",
+        "self.inverse(moved).mean(axis=1)",
+        "self.inverse(knots)",
+        "test_lab_target.py -k mean_target",
+    ),
+    Bug("lab-target-weights", "else weight[order]", "else np.sort(weight)", "test_lab_target.py -k mean_target"),
     Bug("lab-map-root", "V * np.sqrt(np.maximum(np.sqrt(", "V * (np.maximum(np.sqrt(", f"{WIDE} -k map_shrinks"),
     Bug("lab-logistic-ridge", "astype(np.float64) + ridge * PC", "astype(np.float64) + PC", f"{WIDE} -k logistic"),
     Bug(

@@ -1,6 +1,7 @@
 """Compact regressors and classifiers with learned local bandwidths."""
 
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import partial
 from numbers import Integral, Real
 from typing import Any
@@ -60,6 +61,14 @@ from mercerless.selection.lab_table import (
     holds_more_than_numbers,
     is_frame,
     read_columns,
+)
+from mercerless.selection.lab_target import (
+    Transformed,
+    TransformedForms,
+    choose_transform,
+    join_transformed,
+    kernel_forms,
+    sum_of_forms,
 )
 from mercerless.selection.reasons import Explained, Term, explain_centers
 from mercerless.selection.scaling import BLOCK_BYTES, FeatureScaling, standard_scaling
@@ -222,17 +231,15 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         if plan.all_members:
             extra = partial(extra_candidates, numbers=plan.rows, labels=classes, n_centers=plan.n_centers)
         weigh = None if extra is None or classes is None else partial(_pooled, classes[plan.rows])
-        solution = fit_lab(table, plan, labels, random, report, extra, weigh)
-        self._warn_if_useless(table, solution, labels, weigh is not None)
-        return table, solution, max(1, n_iter)
+        return table, fit_lab(table, plan, labels, random, report, extra, weigh), max(1, n_iter)
 
-    def _warn_if_useless(self, table: Table, solution: LABSolution, labels: NDArray | None, pooled: bool) -> None:
+    def _warn_if_useless(self, table: Table, solution: LABSolution, labels: NDArray | None = None) -> None:
         """Judge the average on the rows held out."""
         if len(solution.held):
             truth, weight = table.merged.Y[solution.held], table.merged.weights(solution.copy_correlation)
             weight = None if weight is None else weight[solution.held]
             predictions = solution.blend.predictions
-            if pooled and labels is not None:  # scores of any scale: what counts are their probabilities
+            if labels is not None and self._has_defaults:  # scores of any scale: what counts are their probabilities
                 classes = labels[table.merged.first[solution.held]]
                 scores = class_scores(predictions)
                 predictions = calibrate_scores(scores, classes, weight)(scores)
@@ -264,12 +271,9 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
     def _scores(self, X: ArrayLike) -> NDArray:
         """The average of the forms, in row blocks, one column per function."""
         rows = self._new_rows(X)
-        sizes = [len(form.centers) for form in self.forms_ if isinstance(form, LocalForm)]
+        sizes = [len(form.centers) for form in kernel_forms(self.forms_)]
         per_row = 24.0 * (rows.shape[1] + max(sizes, default=1))
-
-        def average(X: NDArray) -> NDArray:
-            return np.sum([form.weight * form(X) for form in self.forms_], axis=0)
-
+        average = partial(sum_of_forms, self.forms_)
         return map_rows(average, rows, per_row, n_columns=len(self.dual_coef_), budget=BLOCK_BYTES)
 
     def _new_rows(self, X: Any) -> NDArray:
@@ -287,17 +291,15 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
     def _explain_blocks(self, X: ArrayLike) -> Iterator[Explained]:
         """Shares of the support points, form by form; linear parts, and trees, belong to the base."""
         rows, items, calibration = self._new_rows(X), self._explained_items(), getattr(self, "calibration_", None)
-        forms = [form for form in self.forms_ if isinstance(form, LocalForm)]
-        if not forms:
+        if not len(items):
             raise ValueError("Validation preferred boosted trees alone, which are no sums over training rows.")
-        for some in row_blocks(len(rows), 24.0 * len(forms) * len(items), BLOCK_BYTES):
-            terms, relevance = [], np.zeros((len(rows[some]), rows.shape[1]))
-            base = np.sum([form.weight * form(rows[some]) for form in self.forms_], axis=0)
-            for form in forms:
-                Z, coef = form.scaling(rows[some], form.centers.dtype), np.zeros((len(self.dual_coef_), len(items)))
-                places, matrix = np.searchsorted(items, form.support), np.zeros((len(Z), len(items)))
-                matrix[:, places] = Projected(form.kernel, form.projection)(Z, form.centers)
-                coef[:, places] = form.weight * form.dual_coef
+        for some in row_blocks(len(rows), 24.0 * len(kernel_forms(self.forms_)) * len(items), BLOCK_BYTES):
+            base, relevance = sum_of_forms(self.forms_, rows[some]), np.zeros((len(rows[some]), rows.shape[1]))
+            terms = []
+            for form, K in _kernels(self.forms_, rows[some]):
+                places, matrix = np.searchsorted(items, form.support), np.zeros((len(K), len(items)))
+                coef = np.zeros((len(self.dual_coef_), len(items)))
+                matrix[:, places], coef[:, places] = K, form.weight * form.dual_coef
                 terms.append(Term(form.name, matrix, coef))
                 base -= matrix @ coef.T
                 relevance += matrix[:, places] * np.abs(coef[:, places]).sum(axis=0) @ (1.0 / form.bandwidths)
@@ -326,7 +328,8 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     pulled towards the shared one. Validation stops the descent and weighs the forms. Features and targets are
     standardized (features with tails through asinh, features in the same units by one scale, where held-out rows ask
     for that), so none of this needs tuning. With more than 50 features and fewer support points there is no
-    linear part.
+    linear part. Where one target has tails, the same is learned for its logarithm, a power, asinh or normal scores,
+    whichever small models like best, and averaged in by validation; its predictions are those of the mean target.
 
     Parameters
     ----------
@@ -365,10 +368,11 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
 
     Attributes
     ----------
-    forms_ : list of LocalForm, and Trees where they have weight
+    forms_ : list of LocalForm, and Trees and TransformedForms where they have weight
         The model: predictions are the sum of ``form.weight * form(encoding_(X))``. Each has ``name``, ``kernel``,
         ``support``, ``support_vectors``, ``centers``, ``dual_coef``, ``coef``, ``intercept``, ``alpha``, ``weight``,
-        ``scaling`` and ``projection``; boosted trees have ``models``.
+        ``scaling`` and ``projection``; boosted trees have ``models``; forms of a transformed target are ``forms`` of
+        one member, with the ``transform`` back.
     support_ : ndarray of shape (n_terms,)
         The training row of every term, form after form; distinct within a form.
     support_vectors_ : ndarray of shape (n_terms, n_features)
@@ -376,7 +380,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     bandwidths_ : ndarray of shape (n_terms, n_features)
         The bandwidths, in units of the scaled features (`scaling_`): large where a feature does not matter.
     dual_coef_ : ndarray of shape (n_outputs, n_terms)
-        The coefficients of the terms in the average of the forms.
+        The coefficients of the terms in the average of the forms, for a transformed target in its units.
     alpha_ : ndarray of shape (n_forms,)
         The ridges.
     encoding_ : Encoding
@@ -475,7 +479,15 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         with self._progress() as progress:
             encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
             weight, outliers = self._without_outliers(rows, units(Y), weight)
-            table, solution, n_iter = self._learn(rows, units(Y), weight, groups, None, random, progress)
+            learn = partial(self._learn, rows, weight=weight, groups=groups, labels=None, progress=progress)
+            again = deepcopy(random)  # for the same folds
+            table, solution, n_iter = learn(Y=units(Y), random=random)
+            transformed = None if len(outliers) else self._transform(rows, Y, weight)
+            if transformed is not None:
+                other, more = learn(Y=transformed.standardized, random=again)[1:]
+                solution = join_transformed(solution, other, table, transformed, weight)
+                n_iter += more
+            self._warn_if_useless(table, solution)
             held = _held_out(table, solution, given, units, target.astype(np.float64))
             others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "encoding_": encoding, "out_of_fold_": held}
             others |= {"_one_output": target.ndim == 1, "outliers_": outliers}
@@ -492,6 +504,13 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         if found is None:
             return weight, np.zeros(0, dtype=int)
         return found if weight is None else weight * found, np.flatnonzero(found < 0.5)
+
+    def _transform(self, X: Any, Y: NDArray, weight: NDArray | None) -> Transformed | None:
+        """A transform of the targets that may pay: of one output with tails, in memory."""
+        if not self._has_defaults or is_dask(X) or Y.shape[1] > 1:
+            return None
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return choose_transform(X, Y, weight, find_copies(X), seed)
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Predict targets, in row blocks, lazily for a Dask array; where asked, how far they scatter around these.
@@ -669,6 +688,7 @@ class LABClassifier(ClassifierMixin, _LAB):
         with self._progress() as progress:
             encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
             table, solution, n_iter = self._learn(rows, units(Y), weight, groups, labels, random, progress)
+            self._warn_if_useless(table, solution, labels)
             predictions = solution.blend.predictions * units.scale + units.center
             calibration = _calibrate(table, solution.held, predictions, labels, weight, Y)
             held = _held_out(table, solution, check_weight(sample_weight, len(target)), units, labels)
@@ -732,7 +752,7 @@ class LABClassifier(ClassifierMixin, _LAB):
 
 def _stacked(members: list[Any], n_features: int, n_functions: int) -> dict[str, Any]:
     """The attributes of all kernel forms together."""
-    forms = [form for form in members if isinstance(form, LocalForm)]
+    forms = kernel_forms(members)
     support = np.concatenate([np.zeros(0, dtype=int), *(form.support for form in forms)])
     fixed = n_functions * (1 + n_features) if forms else 0
     return {
@@ -746,6 +766,20 @@ def _stacked(members: list[Any], n_features: int, n_functions: int) -> dict[str,
         "n_support_": len(np.unique(support)),
         "n_parameters_": sum(form.n_parameters for form in forms) + fixed,
     }
+
+
+def _kernels(members: list[Any], X: NDArray) -> Iterator[tuple[LocalForm, NDArray]]:
+    """The kernel forms with their matrices, for a transformed target times the mean slope of its way back."""
+    for member in members:
+        if isinstance(member, TransformedForms):
+            pairs = list(_kernels(member.forms, X))
+            total = sum_of_forms(member.forms, X)
+            base = total - np.sum([form.weight * K @ form.dual_coef.T for form, K in pairs], axis=0)
+            slope = member.transform.slope(base, total)
+            yield from ((form._replace(weight=member.weight * form.weight), slope * K) for form, K in pairs)
+        elif isinstance(member, LocalForm):
+            Z = member.scaling(X, member.centers.dtype)
+            yield member, Projected(member.kernel, member.projection)(Z, member.centers)
 
 
 def _pooled(

@@ -8,9 +8,9 @@ from mercerless.selection.folds import assign_folds
 from mercerless.selection.lab import Expansion, LocalLearner, Rows, Settings, with_coefficients
 from mercerless.selection.scaling import robust_scaling
 
-_ROWS = 3000  # on which small models look for outliers
+SMALL_ROWS = 3000  # on which small models look for outliers
 _CENTERS = 100
-_FOLDS = 3
+FOLDS = 3
 _FAR, _FEWEST = 6.0, 3  # so many robust standard deviations, in so many rows, make a search worthwhile
 _CUT = 4.0  # residuals up to so many standard deviations have weight one
 _SURE = 1.5  # standard errors by which the held-out error must fall
@@ -26,17 +26,17 @@ def outlier_weights(X: NDArray, Y: NDArray, weight: NDArray | None, together: ND
     """
     if np.sum(_deviations(Y - np.median(Y, axis=0)) > _FAR) < _FEWEST:
         return None
-    few = np.sort(np.random.RandomState(seed).permutation(len(X))[:_ROWS])
+    few = np.sort(np.random.RandomState(seed).permutation(len(X))[:SMALL_ROWS])
     scaling = robust_scaling(X[few])
     rows = Rows(scaling(X[few]), Y[few], None if weight is None else weight[few] / weight[few].mean())
-    fold = assign_folds(_FOLDS, len(few), together=together[few], random_state=seed)
-    plain = _out_of_fold(rows, rows.weight, fold, seed)
+    fold = assign_folds(FOLDS, len(few), together=together[few], random_state=seed)
+    plain = out_of_fold(rows, rows.weight, fold, seed)
     residual = plain - rows.Y
     if np.sum(_deviations(residual) > _FAR) < _FEWEST:
         return None
     guess = _weights(residual)
     base = np.ones(len(few)) if rows.weight is None else rows.weight
-    robust = _out_of_fold(rows, base * guess, fold, seed)
+    robust = out_of_fold(rows, base * guess, fold, seed)
     losses = [np.sum((p - rows.Y) ** 2, axis=1) for p in (robust, plain)]
     if paired_z(losses[0], losses[1], rows.weight) < _SURE:
         return None
@@ -65,7 +65,7 @@ def _small_model(rows: Rows, seed: int) -> Expansion:
     return with_coefficients(Expansion("gaussian", support, state.log_bandwidths, state.log_ridge), rows, settings)
 
 
-def _out_of_fold(rows: Rows, weight: NDArray | None, fold: NDArray, seed: int) -> NDArray:
+def out_of_fold(rows: Rows, weight: NDArray | None, fold: NDArray, seed: int) -> NDArray:
     out = np.empty_like(rows.Y)
     for k in np.unique(fold):
         train = np.flatnonzero(fold != k)

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import GammaRegressor
 
-from mercerless.selection.lab import LocalForm, Projected
+from mercerless.selection.lab import Projected
+from mercerless.selection.lab_target import kernel_forms
 from mercerless.selection.scaling import FeatureScaling
 
 _PENALTY = 4.0  # on the coefficients of standardized signs, as of so many errors
@@ -106,7 +107,7 @@ def posterior_of(forms: Sequence[Any]) -> Posterior | None:
 
     Bandwidths of single centers are averaged, since local ones are no covariance. None without kernel forms.
     """
-    kernels = [form for form in forms if isinstance(form, LocalForm)]
+    kernels = kernel_forms(forms)
     if not kernels:
         return None
     form = max(kernels, key=lambda form: (len(form.centers), form.weight))

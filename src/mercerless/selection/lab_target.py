@@ -1,0 +1,232 @@
+"""Targets with tails: a member of the average that predicts a monotone transform of them."""
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import boxcox, inv_boxcox, ndtri
+from scipy.stats import boxcox_normmax, iqr, rankdata
+
+from mercerless.selection.averaging import combine
+from mercerless.selection.folds import assign_folds
+from mercerless.selection.lab import LABSolution, LocalForm, Rows, Table
+from mercerless.selection.lab_outliers import FOLDS, SMALL_ROWS, out_of_fold
+from mercerless.selection.scaling import FeatureScaling, robust_scaling, standard_scaling
+
+_SKEWED, _TAILED = 1.0, 3.0  # the skewness and the excess kurtosis from which transforms compete
+_SMALLEST_POWER = 0.2  # below, the inverse of a bounded transform goes to infinity, or it is the logarithm
+_HOPELESS = 1.03  # times the squared error of small models without a transform, above which one is given up
+_FEWEST = 100  # rows
+_MARGIN = 0.1  # of the range of the transformed targets, beyond which nothing is predicted
+_KNOTS, _ERRORS = 2001, 200
+
+
+class TargetTransform(NamedTuple):
+    """The way back from predictions of transformed targets: the mean target for each, on a grid.
+
+    Attributes
+    ----------
+    name : {"log", "power", "asinh", "rank"}
+        What was done with the targets; "rank" makes normal scores of them.
+    transformed, target : ndarray of shape (n_knots,)
+        Knots: predictions of the transformed target, and the mean of the target over the out-of-fold errors of these.
+    """
+
+    name: str
+    transformed: NDArray
+    target: NDArray
+
+    def __call__(self, predictions: NDArray) -> NDArray:
+        """Predictions in the units of the targets, within about the range of those seen."""
+        return np.interp(predictions, self.transformed, self.target)
+
+    def slope(self, start: NDArray, end: NDArray) -> NDArray:
+        """The mean slope between predictions of the transformed target."""
+        same = np.abs(end - start) < 1e-6 * (self.transformed[-1] - self.transformed[0])
+        end = np.where(same, start + self.transformed[1] - self.transformed[0], end)
+        return (self(end) - self(start)) / (end - start)
+
+
+class Transformed(NamedTuple):
+    """One output through a transform, and its inverse."""
+
+    name: str
+    y: NDArray  # (n,)
+    z: NDArray  # (n,)
+    inverse: Callable[[NDArray], NDArray]
+
+    @property
+    def units(self) -> FeatureScaling:
+        return standard_scaling(self.z[:, None])
+
+    @property
+    def standardized(self) -> NDArray:
+        """(n, 1)"""
+        return self.units(self.z[:, None])
+
+    def back(self, errors: NDArray, weight: NDArray | None = None) -> TargetTransform:
+        """The mean of ``inverse(z + e)`` over the errors e of predictions: without it their mean would be biased."""
+        low, high = self.z.min(), self.z.max()
+        margin = _MARGIN * (high - low)
+        knots = np.linspace(low - margin, high + margin, _KNOTS)
+        order = np.argsort(errors)
+        share = np.ones(len(errors)) if weight is None else weight[order]
+        places = (np.cumsum(share) - share / 2) / share.sum()
+        typical = np.interp((np.arange(_ERRORS) + 0.5) / _ERRORS, places, errors[order])
+        moved = np.clip(knots[:, None] + typical, knots[0], knots[-1])
+        return TargetTransform(self.name, knots, self.inverse(moved).mean(axis=1))
+
+
+def possible_transforms(y: NDArray) -> list[Transformed]:
+    """Logarithm, Box and Cox's power, asinh and normal scores of targets with tails; none of others."""
+    standard = standard_scaling(y[:, None])(y[:, None])[:, 0]
+    side = float(np.mean(standard**3))
+    if not (abs(side) > _SKEWED or np.mean(standard**4) > 3.0 + _TAILED):
+        return []
+    middle, width = float(np.median(y)), float(iqr(y)) or float(y.std())
+    sign = 1.0 if side > 0 else -1.0
+    shift = 0.0 if (sign * y).min() > 0 else width / 2 - float((sign * y).min())
+    unit = float(np.median(sign * y + shift))
+    u = (sign * y + shift) / unit
+    power = float(np.clip(boxcox_normmax(u, method="mle"), _SMALLEST_POWER, 1.0))
+    scores, order = ndtri((rankdata(y) - 0.5) / len(y)), np.argsort(y)
+
+    def power_back(z: NDArray) -> NDArray:
+        return sign * (unit * inv_boxcox(np.maximum(sign * z, -1.0 / power), power) - shift)
+
+    return [
+        Transformed("log", y, sign * np.log(u), lambda z: sign * (unit * np.exp(sign * z) - shift)),
+        Transformed("power", y, sign * boxcox(u, power), power_back),
+        Transformed("asinh", y, np.arcsinh((y - middle) / width), lambda z: middle + width * np.sinh(z)),
+        Transformed("rank", y, scores, lambda z: np.interp(z, scores[order], y[order])),
+    ]
+
+
+def choose_transform(
+    X: NDArray, Y: NDArray, weight: NDArray | None, together: NDArray, seed: int
+) -> Transformed | None:
+    """The transform through which small models have the smallest squared error on held-out targets.
+
+    None where targets have no tails, or where it is larger than without by more than 3 %: what the transform is worth
+    in the end the weights say. `together` numbers sets of copies.
+    """
+    y = Y[:, 0]
+    candidates = possible_transforms(y) if len(y) >= _FEWEST else []
+    if not candidates:
+        return None
+    few = np.sort(np.random.RandomState(seed).permutation(len(X))[:SMALL_ROWS])
+    used = None if weight is None else weight[few] / weight[few].mean()
+    scaled, fold = (
+        robust_scaling(X[few])(X[few]),
+        assign_folds(FOLDS, len(few), together=together[few], random_state=seed),
+    )
+    errors = [_squared_error(scaled, y, few, candidate, used, fold, seed) for candidate in (None, *candidates)]
+    best = int(np.argmin(errors[1:]))
+    return candidates[best] if errors[1 + best] <= _HOPELESS * errors[0] else None
+
+
+def _squared_error(
+    X: NDArray,
+    y: NDArray,
+    few: NDArray,
+    candidate: Transformed | None,
+    weight: NDArray | None,
+    fold: NDArray,
+    seed: int,
+) -> float:
+    """Of out-of-fold predictions through a transform."""
+    z = y if candidate is None else candidate.z
+    units = standard_scaling(z[:, None])
+    predictions = out_of_fold(Rows(X, units(z[few, None]), weight), weight, fold, seed)[:, 0]
+    predictions = predictions * units.scale[0] + units.center[0]
+    if candidate is not None:
+        predictions = candidate.back(z[few] - predictions, weight)(predictions)
+    return float(np.average((predictions - y[few]) ** 2, weights=weight))
+
+
+class TransformedForms(NamedTuple):
+    """Forms that predict a transformed target, together one member of a fitted LAB model.
+
+    Attributes
+    ----------
+    name : str
+        "log of the target" and the like.
+    forms : list of LocalForm and Trees
+        Their weighted sum predicts the transformed target.
+    transform : TargetTransform
+        The way back.
+    weight : float
+        The weight in the average.
+    scaling : callable
+        Scales features.
+    """
+
+    name: str
+    forms: list
+    transform: TargetTransform
+    weight: float
+    scaling: Any
+
+    def __call__(self, X: NDArray) -> NDArray:
+        """Predictions of the target, one column."""
+        return self.transform(sum_of_forms(self.forms, X))
+
+    def in_units(self, center: NDArray, scale: NDArray) -> "TransformedForms":
+        """For targets that were standardized by these."""
+        transform = self.transform._replace(target=self.transform.target * scale[0] + center[0])
+        return self._replace(transform=transform)
+
+
+def sum_of_forms(forms: Sequence[Any], X: NDArray) -> NDArray:
+    """The average that forms predict, one column per function."""
+    return np.sum([form.weight * form(X) for form in forms], axis=0)
+
+
+def kernel_forms(members: Sequence[Any]) -> list[LocalForm]:
+    """All forms with support points, those of a transformed target too, with their weight in the average."""
+    forms = []
+    for member in members:
+        if isinstance(member, TransformedForms):
+            forms += [form._replace(weight=member.weight * form.weight) for form in kernel_forms(member.forms)]
+        elif isinstance(member, LocalForm):
+            forms.append(member)
+    return forms
+
+
+def join_transformed(
+    plain: LABSolution, other: LABSolution, table: Table, transformed: Transformed, weight: NDArray | None
+) -> LABSolution:
+    """The average of forms of the standardized target and of those of the transformed one, weighed on held-out rows.
+
+    `other` predicts the standardized transformed target, from the same rows and folds. Out-of-fold predictions of the
+    average have weights from other held-out rows.
+    """
+    held, units, unit = plain.held, transformed.units, standard_scaling(transformed.y[:, None])
+    place = np.full(table.shape[0], -1)
+    place[held] = np.arange(len(held))
+    rows = np.flatnonzero(place[table.copies] >= 0)
+    predictions = other.blend.predictions[:, 0] * units.scale[0] + units.center[0]
+    errors = transformed.z[rows] - predictions[place[table.copies[rows]]]
+    back = transformed.back(errors, None if weight is None else weight[rows])
+    back = back._replace(target=(back.target - unit.center[0]) / unit.scale[0])
+    pair = [plain.blend.predictions, back(predictions)[:, None]]
+    truth, of_rows = table.merged.Y[held], table.merged.weights(plain.copy_correlation)
+    of_rows = None if of_rows is None else of_rows[held]
+
+    def weigh(rows: Any) -> NDArray:
+        return combine([p[rows] for p in pair], truth[rows], None if of_rows is None else of_rows[rows])
+
+    name, (share, rest) = f"{transformed.name} of the target", weigh(slice(None))[::-1]
+    forms: list[Any] = [form._replace(weight=rest * form.weight) for form in plain.forms] if rest > 0 else []
+    if share > 0:
+        inner = [form.in_units(units.center, units.scale) for form in other.forms]
+        forms.append(TransformedForms(name, inner, back, float(share), inner[0].scaling))
+    averaged = np.empty_like(truth)
+    for start, end in pairwise(np.linspace(0, len(held), 6).astype(int)):
+        parts = weigh(np.r_[0:start, end : len(held)])
+        averaged[start:end] = sum(w * p[start:end] for w, p in zip(parts, pair))
+    error = float(np.average(np.sum((pair[1] - truth) ** 2, axis=1), weights=of_rows))
+    blend = plain.blend._replace(predictions=averaged, errors=plain.blend.errors | {name: error})
+    return plain._replace(forms=forms, blend=blend)

@@ -1,0 +1,125 @@
+"""Targets with tails: the member of LAB's average that predicts a transform of them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from mercerless import LABRegressor
+from mercerless.persistence import load, save
+from mercerless.selection.lab_target import TransformedForms, choose_transform, possible_transforms
+
+
+def multiplicative(n, noise, seed=0):
+    """Noise that multiplies, and the conditional mean."""
+    random = np.random.RandomState(seed)
+    X = random.rand(n, 4)
+    f = 2 * np.sin(3 * X[:, 0]) + 3 * X[:, 1] * X[:, 2]
+    return X, np.exp(f + noise * random.randn(n)), np.exp(f + noise**2 / 2)
+
+
+TARGETS = {
+    "positive": lambda r: np.exp(r.randn(300)),
+    "with zeros": lambda r: np.maximum(np.exp(1.5 * r.randn(300)) - 1, 0),
+    "tail on the left": lambda r: 5 - np.exp(r.randn(300)),
+    "two tails": lambda r: r.standard_t(2, 300),
+    "most are zero": lambda r: np.where(r.rand(300) < 0.8, 0, np.exp(r.randn(300))),
+    "tiny units": lambda r: 1e-12 * np.exp(r.randn(300)),
+    "huge units": lambda r: 1e12 * np.exp(r.randn(300)),
+}
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_transforms_are_increasing_and_inverted(name):
+    y = TARGETS[name](np.random.RandomState(0))
+    transforms = possible_transforms(y)
+    assert [each.name for each in transforms] == ["log", "power", "asinh", "rank"]
+    for each in transforms:
+        order = np.argsort(y, kind="stable")
+        assert np.all(np.diff(each.z[order])[np.diff(y[order]) > 1e-9 * y.std()] > 0)
+        assert_allclose(each.inverse(each.z), y, rtol=1e-9, atol=1e-9 * y.std())
+
+
+def test_targets_without_tails_are_left_alone():
+    random = np.random.RandomState(0)
+    for y in (
+        random.randn(300),
+        random.rand(300),
+        np.full(300, 2.0),
+        1e9 + random.randn(300),
+        random.randint(2, size=300),
+    ):
+        assert possible_transforms(y.astype(float)) == []
+
+
+def test_the_way_back_is_the_mean_target_not_the_transform_of_the_mean():
+    random = np.random.RandomState(0)
+    y = np.exp(random.randn(2000))
+    log = possible_transforms(y)[0]
+    back = log.back(0.5 * random.randn(4000))
+    unit = float(np.median(y))
+    assert_allclose(back(np.log(np.array([0.5, 1, 2]) / unit)), np.array([0.5, 1, 2]) * np.exp(0.125), rtol=0.03)
+    assert np.all(np.diff(back.target) >= 0)  # and stays within about what was seen
+    assert back(np.array([1e3]))[0] <= np.exp(np.log(y).max() + 0.1 * np.ptp(np.log(y)) + 1e-9)
+    weight = np.r_[np.ones(2000), np.zeros(2000)]
+    errors = np.r_[0.5 * random.randn(2000), np.full(2000, 9.0)]
+    assert_allclose(log.back(errors, weight)(np.zeros(1)), log.back(errors[:2000])(np.zeros(1)), rtol=1e-2)
+
+
+@pytest.fixture(scope="module")
+def skewed():
+    X, y, mean = multiplicative(1400, 0.5)
+    return LABRegressor(random_state=0).fit(X[:400], y[:400]), X, y, mean
+
+
+@pytest.mark.slow
+def test_noise_that_multiplies_is_learned_through_the_logarithm(skewed):
+    model, X, y, mean = skewed
+    (member,) = [form for form in model.forms_ if isinstance(form, TransformedForms)]
+    assert member.weight > 0.3 and f"{member.transform.name} of the target" in model.validation_errors_
+    plain = LABRegressor(n_support=100, random_state=0).fit(X[:400], y[:400])
+    error, other = (np.mean((each.predict(X[400:]) - mean[400:]) ** 2) for each in (model, plain))
+    assert error < 0.7 * other
+    assert_allclose(model.predict(X[400:]).mean(), mean[400:].mean(), rtol=0.06)
+    assert_allclose(
+        sum(form.weight * form(model.encoding_(X[:9])) for form in model.forms_)[:, 0], model.predict(X[:9])
+    )
+
+
+@pytest.mark.slow
+def test_members_through_a_transform_explain_scatter_and_are_saved(skewed, tmp_path):
+    model, X, y, _ = skewed
+    reasons, (predicted, std) = model.explain(X[400:420]), model.predict(X[400:], return_std=True)
+    assert_allclose(reasons.base + reasons.shares.sum(axis=1) + reasons.rest, predicted[:20], rtol=1e-6)
+    assert 0.7 < np.mean(np.abs(y[400:] - predicted) <= 1.645 * std) < 0.98
+    low, high = model.predict_interval(X[400:]).T
+    assert 0.86 < np.mean((low <= y[400:]) & (y[400:] <= high)) < 0.95
+    pytest.importorskip("skops")
+    save(model, tmp_path / "model")
+    assert_allclose(load(tmp_path / "model").predict(X[400:]), predicted)
+    assert model.n_support_ == len(np.unique(model.support_)) > 0
+
+
+@pytest.mark.slow
+def test_units_of_the_target_do_not_matter():
+    X, y, _ = multiplicative(160, 0.3)
+    models = [LABRegressor(max_iter=5, random_state=0).fit(X[:120], scale * y[:120]) for scale in (1.0, 2.0**40)]
+    assert any(isinstance(form, TransformedForms) for form in models[0].forms_)
+    assert_allclose(models[1].predict(X) / 2.0**40, models[0].predict(X), rtol=1e-5)
+
+
+@pytest.mark.slow
+def test_zero_weights_mean_removal_through_a_transform():
+    X, y, _ = multiplicative(160, 0.3)
+    weight = np.r_[np.ones(120), np.zeros(40)]
+    model = LABRegressor(max_iter=5, random_state=0)
+    removed = model.fit(X[:120], y[:120]).predict(X)
+    assert_allclose(model.fit(X, np.r_[y[:120], np.full(40, 1e6)], sample_weight=weight).predict(X), removed, rtol=1e-9)
+
+
+def test_transforms_that_small_models_do_not_like_are_given_up():
+    X, y, _ = multiplicative(300, 0.3)
+    together = np.arange(300)
+    assert choose_transform(X, y[:, None], None, together, 0) is not None
+    assert choose_transform(X[:99], y[:99, None], None, together[:99], 0) is None
+    additive = 10 * X[:, 0] ** 8 + 0.1 * np.random.RandomState(0).randn(300)
+    assert choose_transform(X, additive[:, None], None, together, 0) is None
