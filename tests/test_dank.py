@@ -490,13 +490,13 @@ def test_too_few_steps_warn(moons):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"C": 0.0}, "C == 0.0, must be > 0"),
-        ({"C": np.inf}, "C must be finite"),
-        ({"adaptivity": CenteringPenalty(-1.0)}, "penalty == -1.0, must be > 0"),
-        ({"adaptivity": 0.0}, "adaptivity == 0.0, must be > 0"),
-        ({"rank_penalty": -0.1}, "rank_penalty == -0.1, must be >= 0"),
+        ({"C": 0.0}, "C=0.0 must be a positive number"),
+        ({"C": np.inf}, "C=inf must be a positive finite number"),
+        ({"adaptivity": CenteringPenalty(-1.0)}, "penalty=-1.0 must be a positive number"),
+        ({"adaptivity": 0.0}, "adaptivity=0.0 must be a positive number"),
+        ({"rank_penalty": -0.1}, "rank_penalty=-0.1 must be a nonnegative number"),
         ({"out_of_sample": "guess"}, "out_of_sample must be one of"),
-        ({"n_parts": 0}, "n_parts == 0, must be >= 1"),
+        ({"n_parts": 0}, "n_parts=0 must be a positive whole number"),
         ({"n_parts": 2, "out_of_sample": "nearest"}, "n_parts > 1 predicts inductively only"),
         ({"n_parts": 2, "kernel": "precomputed"}, "n_parts > 1 clusters feature vectors"),
         ({"out_of_sample": "hyper", "kernel": "precomputed"}, "learns a function of feature vectors"),
@@ -519,11 +519,11 @@ def test_bad_data():
         DANKClassifier().fit(X, y, sample_weight=[1] * 7 + [-1])
     with pytest.raises(ValueError, match="one weight per row"):
         DANKRegressor().fit(X, y, sample_weight=[1.0, 2.0])
-    with pytest.raises(ValueError, match="epsilon == -1, must be >= 0"):
+    with pytest.raises(ValueError, match="epsilon=-1 must be a nonnegative number"):
         DANKRegressor(epsilon=-1).fit(X, y)
-    with pytest.raises(ValueError, match="n_restarts == -1, must be >= 0"):
+    with pytest.raises(ValueError, match="n_restarts=-1 must be a nonnegative whole number"):
         DANKClassifier(search=GradientSearch(-1)).fit(X, y)
-    with pytest.raises(TypeError, match="adaptivity must be an instance of"):
+    with pytest.raises(ValueError, match="adaptivity='weak' must be a positive number"):
         DANKClassifier(adaptivity="weak").fit(X, y)
 
 

@@ -146,8 +146,8 @@ def test_clusters_of_shapes_are_found_in_the_embedding():
 @pytest.mark.parametrize(
     "parameters, X, text",
     [
-        ({"n_components": 0}, np.eye(3), "n_components must be a positive whole number or None, got 0"),
-        ({"n_components": 1.5}, np.eye(3), "n_components must be a positive whole number"),
+        ({"n_components": 0}, np.eye(3), "n_components=0 must be a positive whole number, or None"),
+        ({"n_components": 1.5}, np.eye(3), "n_components=1.5 must be a positive whole number"),
         ({"input": "x"}, np.eye(3), "input must be one of"),
         ({"input": "distance"}, np.eye(3), "diagonal is not 0"),
         ({}, [[0.0, 1.0], [2.0, 0.0]], "X is not symmetric"),

@@ -635,7 +635,7 @@ def test_degenerate_targets_and_duplicates():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"alpha": 0.0, "hyper_kernel": "gaussian"}, "alpha must be positive"),
+        ({"alpha": 0.0, "hyper_kernel": "gaussian"}, "alpha=0.0 must be a positive number, or None"),
         ({"n_landmarks": 0}, "n_landmarks"),
         ({"n_parts": 99}, "n_parts"),
         ({"n_landmarks": Landmarks(5, "best")}, "method='best'"),

@@ -111,7 +111,7 @@ def test_parameters_in_a_grid_search_and_pipeline():
     [
         ({"learner": HyperRidge(target="product")}, "target must be one of"),
         ({"machine": "tree"}, "machine"),
-        ({"C": -1.0}, "C must be positive"),
+        ({"C": -1.0}, "C=-1.0 must be a positive number, or None"),
         ({"learner": HyperRidge("tensor")}, "labels need"),
         ({"learner": HyperRidge("gaussian", n_parts=151)}, "n_parts must be an integer between 1 and the 150 items"),
         ({"cv": 1}, "cv=1 must be at least 2 folds"),

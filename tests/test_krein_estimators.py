@@ -694,11 +694,14 @@ def test_bad_weights_and_labels():
             estimator.fit(X, np.ones(20))
         with pytest.raises(ValueError, match="one class only"):
             estimator.fit(X, np.r_[np.ones(10), np.zeros(10)], np.r_[np.ones(10), np.zeros(10)])
-    with pytest.raises(ValueError, match="C must be positive"):
-        KreinSVC(C=0).fit(X, y > 0)
+    for C in (0, True, "1"):
+        with pytest.raises(ValueError, match=f"C={C!r} must be a positive number"):
+            KreinSVC(C=C).fit(X, y > 0)
+    with pytest.raises(ValueError, match="C=inf must be a positive finite number"):  # its certificate was not a number
+        KreinSVC(C=np.inf).fit(X, y > 0)
     with pytest.raises(ValueError, match="loss must be"):
         KreinSVC(loss="log").fit(X, y > 0)
-    with pytest.raises(ValueError, match="epsilon must be"):
+    with pytest.raises(ValueError, match="epsilon=-1 must be a nonnegative number"):
         KreinSVR(epsilon=-1).fit(X, y)
 
 

@@ -620,7 +620,7 @@ def test_sparse_machine_takes_asymmetric_weighted_and_degenerate_input():
     assert np.all(nothing.predict(np.zeros((4, 30))) == 1) and len(nothing.support_) == 0
     balanced = SimilaritySVC("precomputed", class_weight="balanced").fit(K, y)
     assert np.isfinite(balanced.intercept_).all()
-    with pytest.raises(ValueError, match="C must be positive"):
+    with pytest.raises(ValueError, match=r"C=0\.0 must be a positive number"):
         SimilaritySVC("precomputed", C=0.0).fit(K, y)
 
 

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -135,6 +136,16 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
             "DirectedRegressorCV."
         )
     return K if amount == 0.0 else (K + K.T) / 2
+
+
+def check_number(name: str, value: Any, *, zero: bool = False, whole: bool = False, none: bool = False) -> None:
+    """Refuse what is not a positive finite number; `zero` and `none` allow 0 and None, `whole` wants an integer."""
+    number = isinstance(value, Integral if whole else Real) and not isinstance(value, (bool, np.bool_))
+    if (none and value is None) or (number and np.isfinite(value) and (value > 0 or (zero and value == 0))):
+        return
+    kind = "whole " if whole else "finite " if number and not np.isfinite(value) else ""
+    sign, otherwise = "nonnegative" if zero else "positive", ", or None" if none else ""
+    raise ValueError(f"{name}={value!r} must be a {sign} {kind}number{otherwise}.")
 
 
 def check_targets(y: Any, name: str) -> NDArray:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._validation import (
     check_classes,
+    check_number,
     check_square,
     check_targets,
     check_weight,
@@ -68,9 +69,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
     def _check_parameters(self) -> None:
         if self.side not in ("auto", *SIDES):
             raise ValueError(f"side={self.side!r} is not known; use 'auto', 'left', 'right' or 'mean'.")
-        alpha: Any = self.alpha
-        if alpha is not None and not (isinstance(alpha, (int, float, np.number)) and np.isfinite(alpha) and alpha >= 0):
-            raise ValueError(f"alpha={alpha!r} must be a nonnegative number, or None to choose it.")
+        check_number("alpha", self.alpha, zero=True, none=True)
 
     def _affinities(self, X: Any, Y: NDArray, weight: NDArray | None) -> tuple[NDArray, dict[str, Any]]:
         """The matrix of the items that carry weight, dissimilarities turned round, and what is kept of them."""

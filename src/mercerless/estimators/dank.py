@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
-from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +13,18 @@ from scipy.linalg import LinAlgError, cholesky, eigvalsh
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, check_scalar, column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 
 from mercerless._memory import check_memory, memory_budget, row_blocks
-from mercerless._validation import check_classes, check_symmetric, check_targets, check_weight, warn, warn_if_useless
+from mercerless._validation import (
+    check_classes,
+    check_number,
+    check_symmetric,
+    check_targets,
+    check_weight,
+    warn,
+    warn_if_useless,
+)
 from mercerless.estimators.base import KernelPredictor, Progress, class_scores, pair_votes, used_items, used_rows
 from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
@@ -188,15 +195,13 @@ class _DANK(KernelPredictor):
         if isinstance(self.adaptivity, CenteringPenalty):
             positive["penalty"] = positive.pop("adaptivity").penalty
         for name, value in positive.items():
-            check_scalar(value, name, Real, min_val=0, include_boundaries="neither")
-        if not np.isfinite(self.C):
-            raise ValueError("C must be finite; use a large number such as 1e4 for a hard margin.")
-        check_scalar(self.rank_penalty, "rank_penalty", Real, min_val=0)
-        check_scalar(self.max_iter, "max_iter", Integral, min_val=1)
-        check_scalar(self.n_parts, "n_parts", Integral, min_val=1)
+            check_number(name, value)
+        check_number("rank_penalty", self.rank_penalty, zero=True)
+        check_number("max_iter", self.max_iter, whole=True)
+        check_number("n_parts", self.n_parts, whole=True)
         if isinstance(self.search, GradientSearch):
-            check_scalar(self.search.n_restarts, "n_restarts", Integral, min_val=0)
-            check_scalar(self.search.max_iter, "max_iter", Integral, min_val=1)
+            check_number("n_restarts", self.search.n_restarts, whole=True, zero=True)
+            check_number("max_iter", self.search.max_iter, whole=True)
         elif self.search is not None:
             raise ValueError(f"search must be None or a mercerless.GradientSearch, not {self.search!r}.")
         if self.out_of_sample not in _OUT_OF_SAMPLE:
@@ -679,7 +684,7 @@ class DANKRegressor(RegressorMixin, _DANK):
         self.random_state = random_state
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        check_scalar(self.epsilon, "epsilon", Real, min_val=0)
+        check_number("epsilon", self.epsilon, zero=True)
         target = column_or_1d(check_targets(y, type(self).__name__), warn=True)
         weight = check_weight(sample_weight, len(target))
         kernel, items = self._begin(X, target, weight)

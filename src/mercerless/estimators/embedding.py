@@ -1,13 +1,12 @@
 """Coordinates of any symmetric similarity or distance: the map into a pseudo-Euclidean space, with signed axes."""
 
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercerless._memory import check_memory, memory_budget, row_blocks
-from mercerless._validation import check_square, check_symmetric
+from mercerless._validation import check_number, check_square, check_symmetric
 from mercerless.estimators.base import KernelTransformer, landmark_rows, matrix_name
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks
@@ -116,8 +115,7 @@ class KreinEmbedding(KernelTransformer):
 
     def _learn(self, X: Any) -> None:
         wanted = self.n_components
-        if wanted is not None and not (isinstance(wanted, Integral) and not isinstance(wanted, bool) and wanted >= 1):
-            raise ValueError(f"n_components must be a positive whole number or None, got {wanted!r}.")
+        check_number("n_components", wanted, whole=True, none=True)
         kernel, items = self._train_items(X)
         landmarks, matrix = self._landmark_matrix(kernel, items)
         matrix = check_symmetric(matrix, matrix_name(kernel))

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from functools import partial
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -22,7 +22,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
 from mercerless._memory import check_memory
 from mercerless._optional import with_callbacks
-from mercerless._validation import check_classes, check_targets, warn, warn_if_folds_are_useless, warn_if_useless
+from mercerless._validation import (
+    check_classes,
+    check_number,
+    check_targets,
+    warn,
+    warn_if_folds_are_useless,
+    warn_if_useless,
+)
 from mercerless.estimators.base import FittedEstimator, Progress
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier
 from mercerless.kernels.hyper import TensorHyper
@@ -441,14 +448,8 @@ def _is_tensor(hyper_kernel: Any) -> bool:
     return isinstance(hyper_kernel, TensorHyper) or (isinstance(hyper_kernel, str) and hyper_kernel == "tensor")
 
 
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, Real) and 0.0 < float(value) < np.inf
-
-
 def _check_ridge(learner: HyperRidge, tensor: bool) -> None:
-    alpha = learner.alpha
-    if not (alpha is None or _is_positive(alpha) or (tensor and isinstance(alpha, Real) and alpha == 0)):
-        raise ValueError(f"alpha must be {'at least 0' if tensor else 'positive'} or None, not {alpha!r}.")
+    check_number("alpha", learner.alpha, zero=tensor, none=True)
     if learner.solver not in ("auto", "direct", "cg"):
         raise ValueError(f"solver must be 'auto', 'direct' or 'cg', not {learner.solver!r}.")
     if tensor and (learner.n_parts not in (1, "auto") or learner.nonnegative or learner.fit_intercept):
@@ -459,10 +460,8 @@ def _check_ridge(learner: HyperRidge, tensor: bool) -> None:
 
 
 def _check_svr(learner: HyperSVR) -> None:
-    if not (learner.C is None or _is_positive(learner.C)):
-        raise ValueError(f"C must be positive or None, not {learner.C!r}.")
-    if not (_is_positive(learner.epsilon) or learner.epsilon == 0):
-        raise ValueError(f"epsilon must be at least 0, not {learner.epsilon!r}.")
+    check_number("C", learner.C, none=True)
+    check_number("epsilon", learner.epsilon, zero=True)
     if _is_tensor(learner.hyper_kernel):
         raise ValueError("HyperSVR takes the Gaussian and Wishart hyper-kernels; use HyperRidge for the tensor.")
 
@@ -646,11 +645,8 @@ class _TwoStage(FittedEstimator):
     def _check_parameters(self) -> None:
         if self.machine not in ("auto", "svm", "linear", "krein"):
             raise ValueError(f"machine must be 'auto', 'svm', 'linear' or 'krein', not {self.machine!r}.")
-        if not (self.C is None or _is_positive(self.C)):
-            raise ValueError(f"C must be positive or None, not {self.C!r}.")
-        most = self.max_samples
-        if not (most is None or (isinstance(most, Integral) and most >= 1)):
-            raise ValueError(f"max_samples must be a positive integer or None, not {most!r}.")
+        check_number("C", self.C, none=True)
+        check_number("max_samples", self.max_samples, whole=True, none=True)
 
     def _training_data(self, X: Any, y: Any, **checks: Any) -> tuple[Any, NDArray]:
         """Checked rows, in memory or not, and one target per row."""

@@ -1,7 +1,6 @@
 """Least squares and support vector machines in reproducing kernel Krein spaces."""
 
 from collections.abc import Iterator
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from mercerless._blocks import blockwise, is_dask
 from mercerless._memory import check_memory, format_bytes, memory_budget, row_blocks
 from mercerless._validation import (
     check_classes,
+    check_number,
     check_symmetric,
     check_symmetric_kernel,
     check_targets,
@@ -711,10 +711,9 @@ class _KreinMachine(_KreinModel):
     center: bool
 
     def _check_parameters(self) -> None:
-        for name in ("C", "negative_penalty"):
-            value = getattr(self, name)
-            if not (isinstance(value, Real) and float(value) > 0):
-                raise ValueError(f"{name} must be positive, got {value!r}.")
+        check_number("C", self.C)
+        if self.negative_penalty != np.inf:  # which cuts the negative part off
+            check_number("negative_penalty", self.negative_penalty)
 
     def _stabilized(self, X: Any, weight: NDArray | None, n: int):
         """The kernel, the items of positive weight, their positions and weights, and their flipped kernel matrix."""
@@ -947,8 +946,7 @@ class KreinSVR(RegressorMixin, _KreinMachine):
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
-        if not self.epsilon >= 0:
-            raise ValueError(f"epsilon must be nonnegative, got {self.epsilon!r}.")
+        check_number("epsilon", self.epsilon, zero=True)
         target = column_or_1d(check_targets(y, type(self).__name__), warn=True)
         weight = check_weight(sample_weight, len(target))
         with self._progress():

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._memory import check_memory, memory_budget, row_blocks
-from mercerless._validation import check_square
+from mercerless._validation import check_number, check_square
 from mercerless.estimators.several import SUM, Several, items_of
 from mercerless.kernels import Precomputed
 from mercerless.selection.landmarks import LandmarkStack
@@ -58,8 +57,7 @@ class ReasonsMixin:
             Scores, items and shares: ``score = base + shares.sum(axis=1) + rest``; ``text(i)`` says one in words.
         """
         check_is_fitted(self)
-        if not (isinstance(k, Integral) and k >= 1):
-            raise ValueError(f"k={k!r} must be a positive whole number.")
+        check_number("k", k, whole=True)
         picked, blocks = [], []
         for block in self._explain_blocks(X, **new):
             picked.append(pick(np.sum(list(block.families.values()), axis=0), int(k)))
@@ -209,5 +207,5 @@ def two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None
     return order[:, 0], order[:, 1]
 
 
-def _joined(values: list) -> NDArray | None:
+def _joined(values: list) -> Any:
     return None if values[0] is None else np.concatenate(values)

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from functools import partial
-from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -19,6 +18,7 @@ from mercerless._blocks import is_dask, take_rows
 from mercerless._memory import check_memory, format_bytes, memory_budget
 from mercerless._validation import (
     check_labels,
+    check_number,
     check_real,
     check_square,
     check_symmetric,
@@ -791,20 +791,19 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
         self.n_jobs = n_jobs
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        if not (isinstance(self.C, Real) and self.C > 0.0):
-            raise ValueError(f"C must be positive, got {self.C!r}.")
+        check_number("C", self.C)
         y = check_labels(y, type(self).__name__)
         weight = check_weight(sample_weight, len(y))
         kernel, items = self._train_items(X, weight)
         check_consistent_length(items, y)
         used, precomputed = used_rows(weight, len(y)), isinstance(kernel, Precomputed)
         items = used_items(kernel, items, used)
-        y, weight = y[used], np.ones(len(used)) if weight is None else weight[used]
-        K = self._matrix(kernel, items, len(np.unique(y)))
+        labels, weight = y[used], np.ones(len(used)) if weight is None else weight[used]
+        K = self._matrix(kernel, items, len(np.unique(labels)))
         unit = np.abs(np.diagonal(K)).mean() or np.abs(K).mean() or 1.0
-        price = self.C / unit * weight * compute_sample_weight(self.class_weight, y)
+        price = self.C / unit * weight * compute_sample_weight(self.class_weight, labels)
         with self._progress(0):
-            machines = _one_against_rest(K, y, price, self.n_jobs)
+            machines = _one_against_rest(K, labels, price, self.n_jobs)
         coef = np.array([machine.coef for machine in machines])
         kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
         gap = max(machine.gap for machine in machines)
@@ -812,7 +811,7 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
             message = f"The linear program stopped at a relative duality gap of {gap:.1e}; rescale C."
             warn(message, ConvergenceWarning)
         intercept = np.array([machine.intercept for machine in machines])
-        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items[kept], "classes_": np.unique(y)}
+        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items[kept], "classes_": np.unique(labels)}
         self._set_fitted(
             **attributes, support_=used[kept], dual_coef_=coef[:, kept], intercept_=intercept, certificate_=gap
         )

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 
-from mercerless._validation import check_real
+from mercerless._validation import check_number, check_real
 
 
 class PairIndex(NamedTuple):
@@ -491,8 +491,7 @@ class TensorHyper(PairTrends):
 
     def _check(self, n_features: int) -> None:
         _positive(self.length_scale, "length_scale", n_features)
-        if not (np.isfinite(self.item_noise) and self.item_noise >= 0):
-            raise ValueError(f"item_noise must be a non-negative number, not {self.item_noise}.")
+        check_number("item_noise", self.item_noise, zero=True)
         if self.trend not in ("distance", "features", None):
             raise ValueError(f"trend must be 'distance', 'features' or None, not {self.trend!r}.")
         if self.n_knots < 2:
