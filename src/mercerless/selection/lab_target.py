@@ -17,7 +17,7 @@ from mercerless.selection.scaling import FeatureScaling, robust_scaling, standar
 
 _SKEWED, _TAILED = 1.0, 3.0  # the skewness and the excess kurtosis from which transforms compete
 _SMALLEST_POWER = 0.2  # below, the inverse of a bounded transform goes to infinity, or it is the logarithm
-_HOPELESS = 1.03  # times the squared error of small models without a transform, above which one is given up
+_HOPELESS, _PROMISING = 1.1, 0.97  # times the squared error without a transform; for few rows, for many
 _FEWEST = 100  # rows
 _MARGIN = 0.1  # of the range of the transformed targets, beyond which nothing is predicted
 _KNOTS, _ERRORS = 2001, 200
@@ -109,8 +109,9 @@ def choose_transform(
 ) -> Transformed | None:
     """The transform through which small models have the smallest squared error on held-out targets.
 
-    None where targets have no tails, or where it is larger than without by more than 3 %: what the transform is worth
-    in the end the weights say. `together` numbers sets of copies.
+    None where targets have no tails, or where it is larger than without by a tenth: what the transform is worth in the
+    end the weights say. Above 3000 rows, where that costs more, it must be smaller by 3 %. `together` numbers sets of
+    copies.
     """
     y = Y[:, 0]
     candidates = possible_transforms(y) if len(y) >= _FEWEST else []
@@ -124,7 +125,8 @@ def choose_transform(
     )
     errors = [_squared_error(scaled, y, few, candidate, used, fold, seed) for candidate in (None, *candidates)]
     best = int(np.argmin(errors[1:]))
-    return candidates[best] if errors[1 + best] <= _HOPELESS * errors[0] else None
+    limit = _HOPELESS if len(y) <= SMALL_ROWS else _PROMISING
+    return candidates[best] if errors[1 + best] <= limit * errors[0] else None
 
 
 def _squared_error(
@@ -219,7 +221,7 @@ def join_transformed(
         return combine([p[rows] for p in pair], truth[rows], None if of_rows is None else of_rows[rows])
 
     name, (share, rest) = f"{transformed.name} of the target", weigh(slice(None))[::-1]
-    forms: list[Any] = [form._replace(weight=rest * form.weight) for form in plain.forms] if rest > 0 else []
+    forms: list[Any] = [form._replace(weight=float(rest * form.weight)) for form in plain.forms] if rest > 0 else []
     if share > 0:
         inner = [form.in_units(units.center, units.scale) for form in other.forms]
         forms.append(TransformedForms(name, inner, back, float(share), inner[0].scaling))
