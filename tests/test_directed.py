@@ -12,14 +12,13 @@ from mercerless import AsymmetricRidgeClassifier, DirectedClassifierCV, Directed
 from mercerless.selection.directed import (
     DirectedRows,
     _simpler,
-    _weigh,
     decay_of,
     directed_scores,
     directed_settings,
     fit_directed_members,
 )
 from mercerless.selection.folds import splits_of
-from mercerless.selection.similarity import Setting, default_settings
+from mercerless.selection.similarity import Setting, default_settings, weigh_members
 from mercerless.solvers.asymmetric import asymmetric_ridge, largest_singular_value, two_sided_path
 
 
@@ -159,7 +158,8 @@ def test_rows_take_part_where_they_are_better_by_a_standard_error(which):
     tells = np.array([(setting in plain) == (which == "mean") for setting in settings])
     signal, noise = 1.5 * Y + rng.normal(size=Y.shape), np.where(tells, 0.3, 1.0)[:, None, None]
     scores = signal + noise * rng.normal(size=(len(settings), 90, 3))  # half of the settings are good copies of it
-    weigh = partial(_weigh, Y=Y, fenced=None, weight=weight, splits=splits_of(np.arange(90) // 3 % 5), classify=True)
+    splits = splits_of(np.arange(90) // 3 % 5)
+    weigh = partial(weigh_members, Y=Y, fenced=None, weight=weight, splits=splits, classify=True)
     average, _ = _simpler(weigh(scores[: len(plain)], plain), weigh(scores, settings), Y, weight)
     rows = sum(average.family_scores[family]["weight"] for family in ("row_features", "row_profiles", "row_cosines"))
     assert rows == 0.0 if which == "mean" else rows > 0.1

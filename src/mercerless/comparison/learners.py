@@ -147,7 +147,10 @@ class Terms:
         return GridSearchCV(estimator, grid, scoring=self.scoring, cv=self.hold_out(train) if self.is_large else 5)
 
     def hold_out(self, train: int) -> BaseShuffleSplit:
-        """Return a random part to train on and another, of at most ``2 * SEARCH_ITEMS``, to test on."""
+        """A random part to train on and another, of at most ``2 * SEARCH_ITEMS``, to test on.
+
+        A splitter of scikit-learn and not `selection.folds`, for it stands in the code that the report prints to copy.
+        """
         test = min(self.n_items - train, 2 * SEARCH_ITEMS)
         splitter = self.choose(StratifiedShuffleSplit, ShuffleSplit)
         return splitter(1, train_size=train, test_size=test, random_state=self.random_state)

@@ -25,14 +25,14 @@ from mercerless.selection.similarity import (
     Members,
     Setting,
     View,
-    average_classes,
-    choose_targets,
-    cross_fit,
     default_settings,
     fence,
     fit_members,
+    log_loss,
     median_square,
     member_scores,
+    out_of_fold_scores,
+    weigh_members,
 )
 from mercerless.solvers.asymmetric import two_sided_path
 from mercerless.solvers.similarity import kernel_path, neighbor_means, squared_distances
@@ -210,16 +210,12 @@ def directed_item_weights(members: DirectedMembers, train: DirectedRows, new: Di
     return directed_scores(linear, new)
 
 
-def out_of_fold_scores(
+def _both_scores(
     K: NDArray, rows: DirectedRows, Y: NDArray, settings: Sequence[Setting], n_plain: int, weight: NDArray, split: Split
 ) -> NDArray:
     """Fit every setting, the first `n_plain` on K, on the training items of a split and score its test items."""
     train, test = split
-    diagonal = np.diagonal(K)
-    members = fit_members(
-        Block(K[np.ix_(train, train)], diagonal[train], diagonal[train]), Y[train], settings[:n_plain], weight[train]
-    )
-    plain = member_scores(members, Block(K[np.ix_(test, train)], diagonal[test], diagonal[train]))
+    plain = out_of_fold_scores(K, Y, split, settings[:n_plain], weight)
     directed = fit_directed_members(rows.take(train, train), Y[train], settings[n_plain:], weight[train])
     return np.concatenate([plain, directed_scores(directed, rows.take(test, train))])
 
@@ -243,34 +239,14 @@ def fit_directed_stack(
     fenced = None if classify else fence(Y, weight)
     targets = Y if fenced is None else np.hstack([Y, fenced])
     scores = np.zeros((len(settings), *targets.shape))
-    score = partial(out_of_fold_scores, K, rows, targets, settings, len(plain), weight)
+    score = partial(_both_scores, K, rows, targets, settings, len(plain), weight)
     for (_, test), part in zip(splits, run("fold", score, splits)):
         scores[:, test] = part
-    weigh = partial(_weigh, Y=Y, fenced=fenced, weight=weight, splits=splits, classify=classify)
+    weigh = partial(weigh_members, Y=Y, fenced=fenced, weight=weight, splits=splits, classify=classify)
     average, targets = _simpler(weigh(scores[: len(plain)], plain), weigh(scores, settings), Y, weight)
     fit = partial(_fit_both, K, rows, targets, weight, plain)
     ((members, directed),) = run("members", fit, [average.settings])
     return DirectedStack(average, members, directed, int(np.sum(targets != Y)))
-
-
-def _weigh(
-    scores: NDArray,
-    settings: Sequence[Setting],
-    Y: NDArray,
-    fenced: NDArray | None,
-    weight: NDArray,
-    splits: Sequence[Split],
-    classify: bool,
-) -> tuple[Average, NDArray]:
-    """The average of the best settings with its out-of-fold predictions, and the targets its members are fitted on."""
-    if classify:
-        average, targets = average_classes(scores, Y, weight, settings), Y
-    else:
-        average, targets = choose_targets(scores, Y, fenced, weight, settings)
-    q = Y.shape[1]
-    seen = scores[:, :, :q] if targets is Y else scores[:, :, q:]
-    kept = [settings.index(each) for each in average.settings]
-    return cross_fit(average, seen[kept], targets, Y, weight, splits), targets
 
 
 def _simpler(
@@ -292,7 +268,7 @@ def _losses(average: Average, Y: NDArray) -> NDArray:
     """Out-of-fold log-losses of classes, or squared errors of numbers."""
     if average.calibration is None:
         return ((average.out_of_fold - Y) ** 2).sum(axis=1)
-    return -np.log(np.maximum((average.out_of_fold * (Y > 0.0)).sum(axis=1), np.finfo(float).tiny))
+    return log_loss(average.out_of_fold, Y > 0.0)
 
 
 def _fit_both(

@@ -32,9 +32,9 @@ from mercerless.selection.similarity import (
     Setting,
     average_classes,
     average_numbers,
-    choose_targets,
-    cross_fit,
     fence,
+    median_square,
+    weigh_members,
 )
 from mercerless.solvers.similarity import class_distances, landmark_path, neighbor_means, ridge_path, squared_distances
 
@@ -259,7 +259,7 @@ def fit_frame(block: Block, weight: NDArray, rows: NDArray, landmarks: NDArray, 
     spread = _fit_spread(block.similarities, rows, landmarks)
     frame = Frame(
         diagonal=block.column_diagonal,
-        unit=_median(block.squares(), rows[:, None] != landmarks) if known else 1.0,
+        unit=median_square(block.squares(), rows[:, None] != landmarks) if known else 1.0,
         distances=_standardize(block.distances(), weight) if known else None,
         similarities=_standardize(block.similarities, weight),
         spread=spread,
@@ -272,7 +272,7 @@ def fit_frame(block: Block, weight: NDArray, rows: NDArray, landmarks: NDArray, 
             continue
         coordinates = frame.coordinates(chosen, kind)
         squares = Points(coordinates).squares(coordinates)
-        unit = _median(squares, ~np.eye(len(squares), dtype=bool))
+        unit = median_square(squares)
         spans = tuple(_span(np.exp(squares * (-width / unit))) for width in WIDTHS[kind])
         frame.points[kind] = Points(coordinates, unit, spans)
     return frame
@@ -284,12 +284,6 @@ def _standardize(A: NDArray, weight: NDArray) -> Scaling:
     spread = np.sqrt(weight @ (A - mean) ** 2 / weight.sum())
     constant = spread <= 1e-13 * np.abs(mean)
     return Scaling(mean, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread)))
-
-
-def _median(squares: NDArray, different: NDArray) -> float:
-    """The median between different items; where it is 0 the mean, and where that is 0, one."""
-    values = squares[different]
-    return float(np.median(values) or squares.mean() or 1.0) if len(values) else 1.0
 
 
 def _fit_spread(C: NDArray, rows: NDArray, landmarks: NDArray) -> Spread | None:
@@ -492,17 +486,11 @@ def fit_landmark_stack(
     landmarks = np.where(np.isin(data.landmarks, judged), data.landmarks, -1)
     problem = _sum(data, frame, landmarks, targets, weight, fold_of, settings)
     scores = _out_of_fold(problem, settings, sample, fold_of[judged], run)
+    cut, splits = None if fenced is None else fenced[judged], splits_of(fold_of[judged])
+    average, chosen = weigh_members(scores, settings, Y[judged], cut, weight[judged], splits, classify, PULL)
     columns, n_fenced = slice(0, Y.shape[1]), 0
-    if classify:
-        average = average_classes(scores, Y[judged], weight[judged], settings, PULL)
-    else:
-        cut = None if fenced is None else fenced[judged]
-        average, chosen = choose_targets(scores, Y[judged], cut, weight[judged], settings, PULL)
-        if fenced is not None and chosen is cut:
-            columns, n_fenced = slice(Y.shape[1], None), int(np.sum(fenced != Y))
-    seen = scores[:, :, columns][[settings.index(each) for each in average.settings]]
-    splits = splits_of(fold_of[judged])
-    average = cross_fit(average, seen, targets[judged][:, columns], Y[judged], weight[judged], splits, PULL)
+    if fenced is not None and chosen is cut:
+        columns, n_fenced = slice(Y.shape[1], None), int(np.sum(fenced != Y))
     (members,) = run("members", partial(problem.members, columns=columns), [average.settings])
     curve = landmark_curve(sample, Y[judged], weight[judged], fold_of[judged], classify, random)
     return LandmarkStack(average, members, judged, curve, n_fenced)

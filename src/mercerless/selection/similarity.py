@@ -247,10 +247,10 @@ def _fit_profiles(block: Block, weight: NDArray) -> Profiles:
     return Profiles(mean, factor, (D - mean) * factor)
 
 
-def median_square(squares: NDArray) -> float:
-    """The median of the entries above the diagonal; where it is 0 the mean, and where that is 0, one."""
-    median = float(np.median(squares[np.triu_indices(len(squares), 1)])) if len(squares) > 1 else 0.0
-    return median or float(squares.mean()) or 1.0
+def median_square(squares: NDArray, different: NDArray | None = None) -> float:
+    """The median between different items, those above the diagonal; where it is 0 the mean, where that is 0, one."""
+    values = squares[np.triu_indices(len(squares), 1) if different is None else different]
+    return float((np.median(values) if len(values) else 0.0) or squares.mean() or 1.0)
 
 
 def _base(block: Block, kind: str, profiles: Profiles | None) -> NDArray:
@@ -347,17 +347,31 @@ def fit_stack(
     score = partial(out_of_fold_scores, K, targets, settings=settings, weight=weight, rows=rows)
     for (_, test), part in zip(splits, run("fold", score, splits)):
         scores[:, test] = part
-    if classify:
-        average, targets = average_classes(scores, Y, weight, settings), Y
-    else:
-        average, targets = choose_targets(scores, Y, fenced, weight, settings)
-    q = Y.shape[1]
-    seen = scores[:, :, :q] if targets is Y else scores[:, :, q:]
-    average = cross_fit(average, seen[[settings.index(each) for each in average.settings]], targets, Y, weight, splits)
+    average, targets = weigh_members(scores, settings, Y, fenced, weight, splits, classify)
     diagonal = np.diagonal(K).copy()  # a view would keep the matrix alive
     fit = partial(fit_members, Block(K, diagonal, diagonal), targets, weight=weight)
     (members,) = run("members", fit, [average.settings])
     return Stack(average, members, int(np.sum(targets != Y)))
+
+
+def weigh_members(
+    scores: NDArray,
+    settings: Sequence[Setting],
+    Y: NDArray,
+    fenced: NDArray | None,
+    weight: NDArray,
+    splits: Sequence[Split],
+    classify: bool,
+    pull: float = PULL,
+) -> tuple[Average, NDArray]:
+    """The average of the best settings with its out-of-fold predictions, and the targets its members are fitted on."""
+    if classify:
+        average, targets = average_classes(scores, Y, weight, settings, pull), Y
+    else:
+        average, targets = choose_targets(scores, Y, fenced, weight, settings, pull)
+    seen = scores[:, :, : Y.shape[1]] if targets is Y else scores[:, :, Y.shape[1] :]
+    kept = [settings.index(each) for each in average.settings]
+    return cross_fit(average, seen[kept], targets, Y, weight, splits, pull), targets
 
 
 def important_items(stack: Stack, number: int) -> NDArray:
@@ -396,7 +410,7 @@ def average_classes(
     onehot = (Y > 0.0).astype(float)
     calibration = calibrate(scores, onehot, weight)
     proba = calibration(scores)
-    losses, hits = _log_loss(proba, onehot), proba.argmax(axis=2) == onehot.argmax(axis=1)
+    losses, hits = log_loss(proba, onehot), proba.argmax(axis=2) == onehot.argmax(axis=1)
     figures = {"accuracy": hits @ weight / weight.sum(), "log_loss": losses @ weight / weight.sum()}
     chosen = select_settings(settings, figures["log_loss"])
     average = _average(settings, chosen, scores, proba, onehot, weight, losses, figures, pull)
@@ -407,7 +421,7 @@ def average_classes(
     hits = out_of_fold.argmax(axis=1) == onehot.argmax(axis=1)
     average.family_scores["stack"] |= {
         "accuracy": float(hits @ weight / weight.sum()),
-        "log_loss": float(_log_loss(out_of_fold, onehot) @ weight / weight.sum()),
+        "log_loss": float(log_loss(out_of_fold, onehot) @ weight / weight.sum()),
     }
     return average._replace(
         calibration=calibration.take(kept),
@@ -540,7 +554,7 @@ def cross_fit(
     else:
         figures |= {
             "accuracy": float((out[0].argmax(axis=1) == truth.argmax(axis=1)) @ weight / weight.sum()),
-            "log_loss": float(_log_loss(out[0], truth > 0.0) @ weight / weight.sum()),
+            "log_loss": float(log_loss(out[0], truth > 0.0) @ weight / weight.sum()),
         }
     return average._replace(out_of_fold=out[0], out_of_fold_without_diag=out[1])
 
@@ -558,7 +572,7 @@ def _weigh_again(
     return sharpen(averaged, fit_temperature(averaged[train], targets, weight)) if classify else averaged
 
 
-def _log_loss(proba: NDArray, onehot: NDArray) -> NDArray:
+def log_loss(proba: NDArray, onehot: NDArray) -> NDArray:
     """The negative logarithm of the probability of the right class, for shapes (..., n, n_classes)."""
     return -np.log(np.maximum((proba * onehot).sum(axis=-1), np.finfo(float).tiny))
 
