@@ -70,7 +70,7 @@ def test_numbers_are_those_of_the_matrix(capsys):
     report = lines(capsys)
     assert report["inertia"] == "3 positive, 2 negative, 1 zero eigenvalues"
     assert report["eigenvalues"] == "from -2 to 5"
-    assert report["negative mass"].startswith("25.00%")
+    assert report["negative mass"].startswith("25.0 %")
 
 
 def test_distances_are_centered_first(capsys):
@@ -146,7 +146,7 @@ def bad_inputs(folder, gram):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["nan.npy"], "50% of the matrix is missing"),
+        (["nan.npy"], "50 % of the matrix is missing"),
         (["wide.npy"], "square"),
         (["one.npy"], "one row"),
         (["flat.npy"], "1-dimensional"),

@@ -60,7 +60,7 @@ def test_it_is_said_and_the_code_to_copy_does_the_same():
 
 
 def test_refused():
-    with pytest.raises(ValueError, match=r"4\d% of the matrix is missing, more than the 30% that can be completed"):
+    with pytest.raises(ValueError, match=r"4\d % of the matrix is missing, more than the 30 % that can be completed"):
         make_problem(with_gaps(D, 0.45)[0], Y)
     X = D.copy()
     X[4], X[:, 4] = np.nan, np.nan

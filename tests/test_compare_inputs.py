@@ -142,7 +142,7 @@ def test_an_npz_with_a_test_set(tmp_path):
         (dict(X=D, y=["rare"] * 4 + list(Y[4:])), "Every class needs at least 5 items, but rare has 4 of the 40 items"),
         (dict(X=D, y=np.full(40, 0.5), task="regression"), "All targets are equal"),
         (dict(X=D, y=[np.nan, *X[1:, 0]]), "1 labels are NaN or infinite"),
-        (dict(X=np.where(np.indices((40, 40)).sum(axis=0) % 2, np.nan, D), y=Y), "50% of the matrix is missing"),
+        (dict(X=np.where(np.indices((40, 40)).sum(axis=0) % 2, np.nan, D), y=Y), "50 % of the matrix is missing"),
         (dict(X=D - 1, y=Y, kind="distance"), "distances, but the smallest is -1; they must not be negative"),
         (dict(X=X, y=Y, kind="similarity"), "must be square"),
         (dict(X=D, y=Y, groups=np.arange(40) % 2), "There are 2 groups"),

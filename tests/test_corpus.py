@@ -432,7 +432,7 @@ REFUSED = {
         "several columns of text, first, second; leave out all but the one to compare with --drop",
     ),
     "an empty sequence": ("s.fasta", text(FASTA + ">last\n"), FILE, "the record 'last' has no sequence"),
-    "missing in a matrix": ("D.csv", text(named(HALF)), FILE, "of the matrix is missing, more than the 30%"),
+    "missing in a matrix": ("D.csv", text(named(HALF)), FILE, "of the matrix is missing, more than the 30 %"),
     "an unbalanced quote": ("t.csv", text(CSV.replace("right", '"right', 1)), COLUMN, "'t.csv'"),
     "damaged gzip": (
         "t.csv.gz",

@@ -150,7 +150,7 @@ def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
         f"rank             {report.n_positive + report.n_negative} of {n}",
         f"inertia          {inertia}",
         f"eigenvalues      from {report.smallest:.4g} to {report.largest:.4g}",
-        f"negative mass    {report.negative_mass:.2%} of the sum of absolute eigenvalues",
+        f"negative mass    {100 * report.negative_mass:.1f} % of the sum of absolute eigenvalues",
         "definite         " + ("yes, positive semi-definite up to rounding" if report.is_psd else "no, indefinite"),
     ]
     suggestion, reason = advice(matrix, directions, report.is_psd)

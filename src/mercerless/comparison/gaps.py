@@ -25,7 +25,7 @@ class Completion(NamedTuple):
     def how(self) -> str:
         """How the entries were found, and how good that is."""
         rank = f" and a matrix of rank {self.rank}" if self.rank else ""
-        share = f"{max(0.0, self.r2):.0%} of the variance of known entries that were held out"
+        share = f"{100 * max(0.0, self.r2):.0f} % of the variance of known entries that were held out"
         return f"means of rows and columns{rank}, which explain {share}"
 
 
@@ -61,8 +61,8 @@ def _check_share(unknown: NDArray) -> None:
     share = float(unknown.mean())
     if share > MAX_SHARE:
         raise ValueError(
-            f"{share:.0%} of the matrix is missing, more than the {MAX_SHARE:.0%} that can be completed; leave out the "
-            "items with most gaps, or fill them in."
+            f"{100 * share:.0f} % of the matrix is missing, more than the {100 * MAX_SHARE:.0f} % that can be "
+            "completed; leave out the items with most gaps, or fill them in."
         )
     alone = (unknown | unknown.T | np.eye(len(unknown), dtype=bool)).all(axis=1)
     if alone.any():

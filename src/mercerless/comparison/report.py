@@ -391,7 +391,7 @@ def _spectrum(comparison: "Comparison", spectrum: MatrixSpectrum) -> str:
     part = "" if spectrum.n_items == n_items else f"Of {spectrum.n_items:,} of the {n_items:,} items: "
     facts = part + (
         f"{measures.n_positive} positive, {measures.n_negative} negative and {measures.n_zero} zero eigenvalues; the "
-        f"negative ones are {measures.negative_mass:.1%} of the sum of sizes."
+        f"negative ones are {100 * measures.negative_mass:.1f} % of the sum of sizes."
     )
     words = "".join(f"<p>{escape(sentence)}</p>" for sentence in negative_sentences(measures, comparison.negative))
     if comparison.negative is not None:
