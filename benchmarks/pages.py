@@ -21,13 +21,13 @@ def pages():
     return [ROOT / "README.md", *sorted(written)]
 
 
-UNIT = r"(?:%|(?:per cent|percent|points?|seconds?|s|minutes|hours|GB|MB|times)\b)"
+UNIT = r"(?:%|(?:per cent|percent|points?|seconds?|s|minutes|hours|GB|MB|times|splits?|draws?)\b)"
 NUMBER = re.compile(rf"(?<![\w.^-])(?:\d[\d,]*\.\d+|\.\d+|\d[\d,]*(?= {UNIT}))(?!\w)(?: ?{UNIT})?")
 NO_PROSE = re.compile(r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|</?[a-z][^>]*>", re.DOTALL)
 
 
 def typed(text):
-    """Numbers of a page's prose that look measured (a decimal point or a unit) and stand outside of all markers."""
+    """Numbers of a page's prose that look measured (a decimal point, a unit, splits) outside of all markers."""
     return [found[0] for found in NUMBER.finditer(NO_PROSE.sub(" ", MARK.sub(" ", text)))]
 
 

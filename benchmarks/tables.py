@@ -5,6 +5,7 @@ The function `krein_table1` makes ``<!-- table: krein_table1 -->``; the numbers 
 """
 
 import importlib.util
+import json
 import re
 import sys
 from decimal import ROUND_HALF_UP, Decimal
@@ -15,6 +16,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import rankdata, wilcoxon
 from scipy.stats import t as student
+
+from benchmarks.claims import REDUCED
 
 HERE = Path(__file__).parent
 
@@ -330,13 +333,15 @@ def dank_figures():
 # ---------------------------------------------------------------------------------------------------- hyper
 def hyper_table1():
     lines = []
-    for row in results("papers/hyper_table1").itertuples():
-        known, once = row.method == "known", " (one split)" if row.splits == 1 else ""
+    rows = results("papers/hyper_table1")
+    most = rows.splits.max()
+    for row in rows.itertuples():
+        known, fewer = row.method == "known", f" ({row.splits} of them)" if row.splits < most else ""
         errors = ["", ""] if known else [f"{row.root_error:.3f}", number(row.paper_rmse, 3)]
         lines.append(
             [
                 row.kernel,
-                row.data + once,
+                row.data + fewer,
                 row.method,
                 *errors,
                 f"{row.accuracy_test:.1f}",
@@ -1069,6 +1074,8 @@ PEERS = {
     "mercerless": "**mercerless**",
     "krein svm": "Krein SVM (KreinAMP's method), `KreinSVC`",
     "svc clipped": "scikit-learn, SVC on the clipped spectrum",
+    "ridge clipped": "scikit-learn, KernelRidge on the clipped matrix, a column per class",
+    "process clipped": "scikit-learn, Gaussian process on coordinates of the clipped matrix",
     "neighbors": "scikit-learn, nearest neighbors",
     "tfidf": "scikit-learn, letter n-grams and a linear model",
     "aeon": "aeon, MiniRocket",
@@ -1173,14 +1180,43 @@ def trust_runs():
     return markdown(["run", "commit", "passed", "failed", "skipped", "expected failures"], lines)
 
 
+# ---------------------------------------------------------------------------------------------------- how often
+def span(counts):
+    """One number, or the least and the most."""
+    return f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+
+
+def protocol_figures():
+    """How many splits and draws the rows have."""
+    coverage, width = results("papers/see_coverage"), results("papers/see_width")
+    others, fifty = coverage[coverage.model.isin(list(SEE))], coverage[coverage["items"] == 50]
+    splits = {
+        name: results(f"papers/dank_{name}").groupby("set").split.nunique() for name in ("beyond", "table1", "table5")
+    }
+    drawn = splits["table1"][[name for name in DANK_SETS if not name.startswith("monks")]]  # these come with one split
+    words = [f"{n} splits of {' and '.join(sorted(drawn.index[drawn == n]))}" for n in sorted(set(drawn), reverse=True)]
+    return {
+        "dank_beyond_splits": span(splits["beyond"]),
+        "dank_table1_splits": ", ".join(words),
+        "dank_table5_splits": span(splits["table5"][~splits["table5"].index.str.startswith("monks")]),
+        "lab_growth_splits": span(results("papers/lab_table5").splits),
+        "hyper_table1_splits": f"{results('papers/hyper_table1').splits.max()}",
+        "see_draws": span(others.repeats),
+        "see_draws_50": span(fifty[fifty.model.isin(["krein", "asymmetric"])].repeats),
+        "see_draws_lab": span(fifty[fifty.model == "lab"].repeats),
+        "see_width_draws": f"{span(width.repeats)} draws of {span(width['items'])} items",
+    }
+
+
 # ---------------------------------------------------------------------------------------------------- the reduced run
 def reduced_run():
     """Claims whose reduced run is on record."""
     rows = pd.read_csv(HERE / "reduced.csv", dtype={"commit": str})
     return markdown(
-        ["claim", "processor seconds", "commit"],
-        [[r.claim, f"{r.cpu_seconds:.0f}", r.commit] for r in rows.itertuples()],
-    )
+        ["claim", "words", "processor seconds", "commit"],
+        [[r.claim, f"`{REDUCED[r.claim]}`" if r.claim in REDUCED else "", f"{r.cpu_seconds:.0f}", r.commit]
+         for r in rows.itertuples()],
+    )  # fmt: skip
 
 
 def reduced_figures():
@@ -1188,7 +1224,21 @@ def reduced_figures():
     return {
         "reduced_done": f"{len(rows)}",
         "reduced_minutes": f"{rows.cpu_seconds.sum() / 60:.0f}",
+        "reduced_clock": f"{rows.seconds.sum() / 60:.0f}",
         "reduced_machine": ", ".join(dict.fromkeys(rows.processor)),
+    }
+
+
+# ---------------------------------------------------------------------------------------------------- a newcomer
+def start_figures():
+    rows = results("speed/start")
+    machine = json.loads((HERE / "speed" / "results" / "machine" / "start.json").read_text(encoding="utf-8"))
+    install = cell(rows, "seconds", step="environment") + cell(rows, "seconds", step="install")
+    return {
+        "start_install": f"{install:.0f}",
+        "start_report": f"{cell(rows, 'seconds', step='report on a table'):.0f}",
+        "start_lines": f"{cell(rows, 'lines', step='strings to predictions'):.0f}",
+        "start_machine": machine["processor"],
     }
 
 
@@ -1196,7 +1246,7 @@ def reduced_figures():
 FIGURES = (
     krein_figures, dank_figures, hyper_figures, scale_figures, lab_figures, lab_tables_figures, lab_variants_figures,
     similarity_figures,
-    bank_figures, see_figures, compare_figures, reduced_figures,
+    bank_figures, see_figures, compare_figures, protocol_figures, reduced_figures, start_figures,
 )  # fmt: skip
 TABLES = (
     krein_table1, krein_table3, krein_eigenvalues, krein_rates, krein_settings, krein_landmarks,

@@ -1,6 +1,6 @@
 """Runs of the suite, and what they counted: the rows of the page "What is promised".
 
-    python -m benchmarks.trust [test | test-all | test-oldest | test-portable | mutations] ...
+    python -m benchmarks.trust [test | test-all | test-oldest | test-portable | build | mutations] ...
 
 Runs ``make`` with these targets (all of them when none is named; ``mutations`` is ``python tests/mutations.py``), shows
 what they print, and writes one row for each summary of pytest or of the planted bugs into ``suite/results/runs.csv``,
@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "suite" / "results" / "runs.csv"
-COMMANDS = {name: ["make", name] for name in ("test", "test-all", "test-oldest", "test-portable")}
+COMMANDS = {name: ["make", name] for name in ("test", "test-all", "test-oldest", "test-portable", "build")}
 COMMANDS["mutations"] = [sys.executable, "tests/mutations.py"]
 COLUMNS = ["run", "version", "passed", "failed", "skipped", "expected failures", "seconds"]
 

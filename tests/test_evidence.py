@@ -69,9 +69,10 @@ def test_no_measured_number_is_typed(path):
 
 def test_typed_numbers_are_found():
     text = (
-        "gains 1.25 points, .93 or 12 % in 30 seconds; `0.5` and <!-- figure: x -->7.1<!-- end --> % are none, nor 10^5"
+        "gains 1.25 points, .93 or 12 % in 30 seconds and 8 draws; `0.5` and <!-- figure: x -->7.1<!-- end --> % are "
+        "none, nor 10^5"
     )
-    assert pages.typed(text) == ["1.25 points", ".93", "12 %", "30 seconds"]
+    assert pages.typed(text) == ["1.25 points", ".93", "12 %", "30 seconds", "8 draws"]
 
 
 def test_a_number_that_its_row_no_longer_gives_is_found(tmp_path, monkeypatch):
@@ -289,6 +290,15 @@ def test_another_machine_begins_anew(small, monkeypatch):
     monkeypatch.setattr("benchmarks.machine.processor", lambda: "another")
     evidence = Evidence(folder, claims=claims[:1])
     assert evidence.state["claims"] == {} and not (folder / "papers").exists()
+
+
+def test_a_newcomer_is_told_enough():
+    """The benchmark of the page Start finds its command and its example; its rows hold what the project promises."""
+    start = runpy.run_path(str(HERE / "speed" / "start.py"))
+    assert start["command"]() == ["mercerless", "compare", "animals.csv", "--labels", "species"]
+    assert len(start["code"]()) < 5 and len(start["strings"]()) == len(start["code"]()) + 2
+    rows = pd.read_csv(HERE / "speed" / "results" / "start.csv")
+    assert rows.seconds[:3].sum() < 300 and rows.lines.dropna().tolist() == [len(start["code"]())]
 
 
 # ---------------------------------------------------------------------------------------------------- history

@@ -112,6 +112,34 @@ def matrix_svc_clipped(D, y, D_new):
     return GridSearchCV(SVC(kernel="linear"), {"C": np.logspace(-3, 3, 7)}).fit(features, y).predict(new)
 
 
+def matrix_ridge_clipped(D, y, D_new):
+    """scikit-learn's kernel ridge regression of one column per class, on the clipped matrix."""
+    from sklearn.kernel_ridge import KernelRidge
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.preprocessing import LabelBinarizer
+
+    values, vectors = np.linalg.eigh(-(D**2) / 2)
+    vectors, values = vectors[:, values > 0], values[values > 0]
+    K, K_new = (vectors * values) @ vectors.T, -(D_new**2) / 2 @ vectors @ vectors.T
+    classes = LabelBinarizer().fit(y)
+    alphas = {"alpha": values.mean() * np.logspace(-5, 1, 7)}
+    ridge = GridSearchCV(KernelRidge(kernel="precomputed"), alphas).fit(K, classes.transform(y))
+    return classes.classes_[ridge.predict(K_new).argmax(axis=1)]
+
+
+def matrix_process_clipped(D, y, D_new):
+    """scikit-learn's Gaussian process, which takes no matrix, on the coordinates of the clipped one."""
+    from sklearn.gaussian_process import GaussianProcessClassifier
+    from sklearn.gaussian_process.kernels import ConstantKernel, DotProduct
+
+    values, vectors = np.linalg.eigh(-(D**2) / 2)
+    vectors, scale = vectors[:, values > 0], np.mean(np.abs(values))
+    features = -(D**2) / 2 @ vectors / np.sqrt(scale * values[values > 0])
+    new = -(D_new**2) / 2 @ vectors / np.sqrt(scale * values[values > 0])
+    process = GaussianProcessClassifier(ConstantKernel() * DotProduct(), random_state=0)
+    return process.fit(features, y).predict_proba(new)
+
+
 def matrix_neighbors(D, y, D_new):
     from sklearn.model_selection import GridSearchCV
     from sklearn.neighbors import KNeighborsClassifier
@@ -277,7 +305,17 @@ def directed_rows_as_features(K, y, K_new):
 
 
 NEEDS = {
-    "matrix": (matrix_problem, (matrix_mercerless, matrix_krein_svm, matrix_svc_clipped, matrix_neighbors)),
+    "matrix": (
+        matrix_problem,
+        (
+            matrix_mercerless,
+            matrix_krein_svm,
+            matrix_svc_clipped,
+            matrix_ridge_clipped,
+            matrix_process_clipped,
+            matrix_neighbors,
+        ),
+    ),
     "strings": (string_problem, (strings_mercerless, strings_tfidf)),
     "series": (series_problem, (series_mercerless, series_aeon, series_tslearn)),
     "graphs": (graph_problem, (graphs_mercerless, graphs_grakel)),

@@ -126,7 +126,8 @@ class SpectrumDisplay(Display):
             ax.set_yscale("symlog", linthresh=10.0 ** np.ceil(np.log10(1e-4 * largest)), linscale=0.5)
         ax.axhline(0.0, color="black", linewidth=0.8)
         ax.set(xlabel="rank, from the largest to the smallest", ylabel="eigenvalue", xlim=(0.5, len(values) + 0.5))
-        verdict = "positive semi-definite" if what.is_psd else f"indefinite, {100 * what.negative_mass:.1f} % negative mass"
+        indefinite = f"indefinite, {100 * what.negative_mass:.1f} % negative mass"
+        verdict = "positive semi-definite" if what.is_psd else indefinite
         ax.set_title(f"{self.name}: {verdict}" if self.name else verdict.capitalize(), loc="left")
         ax.legend(frameon=False, loc="upper right")
 
