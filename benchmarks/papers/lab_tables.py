@@ -367,7 +367,7 @@ def measure(make, k, data):
         predicted = model.predict(T)
         spent = time.process_time() - start
         if task == "classes":
-            P = np.full((len(T), b.max() + 1), 1e-6)
+            P = np.full((len(T), max(b.max(), z.max()) + 1), 1e-6)
             P[:, np.unique(b)] = np.clip(model.predict_proba(T), 1e-6, 1)
             loss = round(float(-np.mean(np.log((P / P.sum(axis=1, keepdims=True))[range(len(z)), z]))), 5)
     score = r2_score(z, predicted) if task == "regression" else accuracy_score(z, predicted)
