@@ -52,7 +52,7 @@ from mercerless.selection.lab import (
     support_size,
 )
 from mercerless.selection.lab_members import Judge, extra_candidates, pool_weights
-from mercerless.selection.lab_outliers import outlier_weights
+from mercerless.selection.lab_outliers import are_gross, outlier_weights
 from mercerless.selection.lab_table import (
     Columns,
     Encoding,
@@ -478,15 +478,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         units = standard_scaling(Y)
         with self._progress() as progress:
             encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
-            weight, outliers = self._without_outliers(rows, units(Y), weight)
-            learn = partial(self._learn, rows, weight=weight, groups=groups, labels=None, progress=progress)
-            again = deepcopy(random)  # for the same folds
-            table, solution, n_iter = learn(Y=units(Y), random=random)
-            transformed = None if len(outliers) else self._transform(rows, Y, weight)
-            if transformed is not None:
-                other, more = learn(Y=transformed.standardized, random=again)[1:]
-                solution = join_transformed(solution, other, table, transformed, weight)
-                n_iter += more
+            table, solution, n_iter, outliers = self._learn_targets(rows, Y, units, weight, groups, random, progress)
             self._warn_if_useless(table, solution)
             held = _held_out(table, solution, given, units, target.astype(np.float64))
             others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "encoding_": encoding, "out_of_fold_": held}
@@ -494,6 +486,31 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
             others["spread_"] = _fit_spreads(solution.forms, rows, used, held)
             self._finish(solution, units, **others)
         return self
+
+    def _learn_targets(
+        self,
+        X: Any,
+        Y: NDArray,
+        units: FeatureScaling,
+        weight: NDArray | None,
+        groups: Any,
+        random: np.random.RandomState,
+        progress: Progress,
+    ) -> tuple[Table, LABSolution, int, NDArray]:
+        """The solution, averaged with one for transformed targets where that may pay, iterations, and outliers."""
+        again = deepcopy(random)  # for the same folds
+        used, outliers = self._without_outliers(X, units(Y), weight)
+        table, solution, n_iter = self._learn(X, units(Y), used, groups, None, random, progress)
+        gross = len(outliers) > 0 and used is not None and are_gross(used if weight is None else used / weight)
+        transformed = None if gross else self._transform(X, Y, used)
+        if transformed is None:
+            return table, solution, n_iter, outliers
+        reused, others = self._without_outliers(X, transformed.standardized, weight)
+        _, other, more = self._learn(X, transformed.standardized, reused, groups, None, again, progress)
+        both = None if used is None or reused is None else np.maximum(used, reused)  # gross errors are so in both
+        solution = join_transformed(solution, other, table, transformed, both)
+        alone = all(isinstance(form, TransformedForms) for form in solution.forms)
+        return table, solution, n_iter + more, others if alone else outliers
 
     def _without_outliers(self, X: Any, Y: NDArray, weight: NDArray | None) -> tuple[NDArray | None, NDArray]:
         """The weights of rows, those of gross errors lowered, and these rows."""

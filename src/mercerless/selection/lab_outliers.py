@@ -14,6 +14,7 @@ FOLDS = 3
 _FAR, _FEWEST = 6.0, 3  # so many robust standard deviations, in so many rows, make a search worthwhile
 _CUT = 4.0  # residuals up to so many standard deviations have weight one
 _SURE = 1.5  # standard errors by which the held-out error must fall
+_GROSS, _GAP = 10.0, 2.5  # standard deviations of gross errors, and how many times larger than all others they are
 
 
 def outlier_weights(X: NDArray, Y: NDArray, weight: NDArray | None, together: NDArray, seed: int) -> NDArray | None:
@@ -22,7 +23,9 @@ def outlier_weights(X: NDArray, Y: NDArray, weight: NDArray | None, together: ND
     Small models with shared bandwidths are learned without and with these weights (two steps of iterated weights), s is
     the residuals' median absolute deviation as a standard deviation. They are taken where the weighted models have the
     smaller squared error on all held-out rows, outliers included, by 1.5 standard errors: errors far off the function
-    are noise to both, while rows that are merely hard to predict count in full. `together` numbers sets of copies.
+    are noise to both, while rows that are merely hard to predict count in full. Where residuals have a gap, with rows
+    beyond 10 s and 2.5 times all others, these rows do not judge: they would hide everything else. `together` numbers
+    sets of copies.
     """
     if np.sum(_deviations(Y - np.median(Y, axis=0)) > _FAR) < _FEWEST:
         return None
@@ -37,7 +40,12 @@ def outlier_weights(X: NDArray, Y: NDArray, weight: NDArray | None, together: ND
     guess = _weights(residual)
     base = np.ones(len(few)) if rows.weight is None else rows.weight
     robust = out_of_fold(rows, base * guess, fold, seed)
-    losses = [np.sum((p - rows.Y) ** 2, axis=1) for p in (robust, plain)]
+    far = _beyond_a_gap(_deviations(robust - rows.Y))
+    if far.any():  # which the first step may not have overcome
+        guess = _weights(robust - rows.Y)
+        robust = out_of_fold(rows, base * guess, fold, seed)
+        far |= _beyond_a_gap(_deviations(robust - rows.Y))
+    losses = [np.where(far, 0.0, np.sum((p - rows.Y) ** 2, axis=1)) for p in (robust, plain)]
     if paired_z(losses[0], losses[1], rows.weight) < _SURE:
         return None
     if len(few) == len(X):
@@ -52,6 +60,19 @@ def _deviations(residual: NDArray) -> NDArray:
     """Of every row the largest residual in robust standard deviations of its output."""
     scale = 1.4826 * np.median(np.abs(residual), axis=0)
     return np.max(np.abs(residual) / np.where(scale > 0, scale, np.inf), axis=1)
+
+
+def are_gross(share: NDArray) -> bool:
+    """Whether rows that lost weight, to these shares of it, lie beyond a gap: errors, and not tails."""
+    return bool(_beyond_a_gap(_CUT / np.sqrt(share)).any())
+
+
+def _beyond_a_gap(sizes: NDArray) -> NDArray:
+    """Rows far off, with deviations a multiple of all others; none where these grow without a gap."""
+    order = np.sort(sizes)
+    gaps = (order[1:] > _GROSS) & (order[1:] > _GAP * order[:-1])
+    gaps[len(gaps) - _FEWEST + 1 :] = False
+    return sizes > order[1:][gaps].min(initial=np.inf) * (1 - 1e-9)
 
 
 def _weights(residual: NDArray) -> NDArray:

@@ -203,8 +203,10 @@ def join_transformed(
     """The average of forms of the standardized target and of those of the transformed one, weighed on held-out rows.
 
     `other` predicts the standardized transformed target, from the same rows and folds. Out-of-fold predictions of the
-    average have weights from other held-out rows.
+    average have weights from other held-out rows. `weight` are those of the rows.
     """
+    if not np.array_equal(plain.held, other.held):  # a generator that others draw from as well
+        return plain
     held, units, unit = plain.held, transformed.units, standard_scaling(transformed.y[:, None])
     place = np.full(table.shape[0], -1)
     place[held] = np.arange(len(held))
@@ -214,11 +216,10 @@ def join_transformed(
     back = transformed.back(errors, None if weight is None else weight[rows])
     back = back._replace(target=(back.target - unit.center[0]) / unit.scale[0])
     pair = [plain.blend.predictions, back(predictions)[:, None]]
-    truth, of_rows = table.merged.Y[held], table.merged.weights(plain.copy_correlation)
-    of_rows = None if of_rows is None else of_rows[held]
+    truth, of_rows = table.merged.Y[held], np.bincount(table.copies, weights=weight)[held]
 
     def weigh(rows: Any) -> NDArray:
-        return combine([p[rows] for p in pair], truth[rows], None if of_rows is None else of_rows[rows])
+        return combine([p[rows] for p in pair], truth[rows], of_rows[rows])
 
     name, (share, rest) = f"{transformed.name} of the target", weigh(slice(None))[::-1]
     forms: list[Any] = [form._replace(weight=float(rest * form.weight)) for form in plain.forms] if rest > 0 else []
