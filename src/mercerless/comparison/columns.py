@@ -103,9 +103,8 @@ def date_role(texts: "Series") -> tuple[str, str]:
 def find_columns(frame: "DataFrame") -> Columns:
     """Find out what the columns of a table are.
 
-    Numbers are kept, missing ones imputed by the median beside a column that marks them; words become 0/1 columns,
-    with all zeros or the column of rare words for one that was never seen; dates become numbers. Columns that are
-    empty, constant, or different in every row are left out.
+    Numbers are kept, missing ones imputed by the median beside a column that marks them; words become 0/1 columns and
+    dates numbers. Columns that are empty, constant, or different in every row are left out.
     """
     roles, left_out = {}, {}
     for name, column in frame.items():

@@ -44,10 +44,8 @@ class Guess(NamedTuple):
 class Problem:
     """Items with labels, ready to be compared on.
 
-    ``X`` is a table, or the square matrix of similarities or distances (of `items`, where those are given). A table is
-    an array of numbers, or a DataFrame that `preprocessor` turns into numbers; ``roles`` says what its columns are.
-    Rows of a given test set are in `X_test` (against the training items, for matrices) and `y_test`; ``ids`` are the
-    names of the items.
+    ``X`` is a table (numbers, or a DataFrame that `preprocessor` makes numbers), or the square matrix of similarities or
+    distances of items, whose names are `ids`. Rows of a given test set are in `X_test`, against the training items.
     """
 
     kind: str

@@ -46,8 +46,7 @@ def compare_items(
     """Compare items with some of them, by a kernel or function; nothing else is ever compared.
 
     `compare` gives both directions' mean where that is wanted; the pursuit starts from `candidates`, or twice as many
-    items as landmarks at random. Where own similarities of landmarks differ, each item is
-    compared with itself too.
+    items as landmarks at random. Where landmarks' own similarities differ, each item is compared with itself too.
     """
     n = len(items)
     final = min(wanted.number, n) if isinstance(wanted, Landmarks) else len(wanted)

@@ -417,9 +417,8 @@ class Product(_Pair):
 def over_row_blocks(work: Callable[[slice], None], n_rows: int, n_columns: int, itemsize: int) -> None:
     """Call ``work(rows)`` for blocks of rows that fit the cache, on as many threads as the user allows.
 
-    The blocks depend on the shapes only and BLAS is held to one thread meanwhile, however many of ours there are, so
-    results are the same for any number of threads. That number is BLAS's own before (``OMP_NUM_THREADS``,
-    ``threadpoolctl.threadpool_limits``). `n_columns` counts those in use at a time, `itemsize` their bytes.
+    As many as BLAS has, which is held to one meanwhile; blocks depend on the shapes only, so that results do not depend
+    on the number of threads. `n_columns` counts the columns in use at a time, `itemsize` their bytes.
     """
     blocks = list(row_blocks(n_rows, n_columns * itemsize, max(_BLOCK_BYTES, 16 * n_columns * itemsize)))
     threads = min(_allowed_threads(), len(blocks)) if n_rows * n_columns >= _THREAD_ENTRIES else 1

@@ -117,9 +117,8 @@ def mix(
 ) -> Mixture:
     """Weigh stacks by their out-of-fold predictions: `stack_weights`, and a temperature for probabilities.
 
-    Probabilities of different similarities err in different ways, so that their geometric mean, in which a stack that
-    is sure has the say, is better than the arithmetic one. Targets Y are +-1 per class, or standardized numbers. The
-    average's own out-of-fold predictions have weights from the other folds.
+    Of probabilities the geometric mean is better than the arithmetic one: a stack that is sure has the say. Targets are
+    +-1 per class, or standardized numbers. The average's out-of-fold predictions have weights from the other folds.
     """
     target = (Y > 0.0).astype(float) if classify else Y
 

@@ -20,10 +20,8 @@ _ITEMS_PER_FOLD = 2
 def find_copies(items: Any, *, precomputed: bool = False) -> NDArray:
     """Number the distinct items in the order of their first appearance; copies have the same number.
 
-    Vectors are copies where all features are equal; items of a precomputed matrix where their rows are (the diagonal
-    included, up to rounding: 1e-10 of the largest entry, 1e-5 in single precision); objects where they are equal and
-    can be hashed, or are arrays or lists of such. Other objects, and rows that are not in memory as one array (Dask),
-    all count as distinct.
+    Vectors are copies where all features are equal, items of a precomputed matrix where their rows are up to rounding,
+    objects where they are equal and can be hashed, or are lists of such. All others, and rows of Dask, are distinct.
     """
     if precomputed:
         return _equal_matrix_rows(np.asarray(items))
@@ -151,11 +149,8 @@ def fold_numbers(
 ) -> NDArray:
     """The fold that leaves out each item, as numbers from 0; every item is left out once.
 
-    A number as `cv` (None: 5) is dealt by `assign_folds`, shuffled, with copies (`find_copies`) and groups kept
-    together; fewer where there are fewer items or groups. A splitter or an iterable of (train, test) is used as it is.
-    `classify` spreads y's classes evenly, `used` are the items that count (those with a positive weight); `items` may
-    be only those. Where there are fewer than two distinct items per fold (a table of few categories), equal rows are no
-    copies but the nature of the data, and are dealt like any other.
+    A number as `cv` (None: 5) is dealt by `assign_folds`, with copies and groups kept together and classes even; a
+    splitter or an iterable of (train, test) is used as it is. `used` are the items that count; `items` may be these.
     """
     target = np.zeros(len(items)) if y is None else np.asarray(y)
     n = len(target)
@@ -191,7 +186,7 @@ def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray 
             raise ValueError("groups has one group only; at least two are needed to hold one out.")
         joined = join_groups(codes, copies)
         return joined if joined.max(initial=0) + 1 >= min(n_folds, codes.max(initial=0) + 1) else codes
-    n_distinct = len(np.unique(copies))
+    n_distinct = len(np.unique(copies))  # where these are few, as in a table of categories, equal rows are its nature
     return copies if _ITEMS_PER_FOLD * n_folds <= n_distinct < len(copies) else None
 
 

@@ -150,9 +150,8 @@ def _projected(K: NDArray, projector: NDArray | None) -> NDArray:
 class LinearStage(Stage):
     """A linear machine on low-rank features of the learned kernel, from passes over blocks of rows.
 
-    Classification has the squared hinge loss (one class against the rest), regression the squared loss; both are
-    solved by Newton's method or in closed form from sums over rows, so X may be an array, a memory map or a Dask
-    array. The features are kept where they fit into the memory limit, else computed again in every pass.
+    Classification has the squared hinge loss (one class against the rest), regression the squared loss. X may be a
+    memory map or a Dask array; features are kept where they fit into memory, else computed again in every pass.
     """
 
     def __init__(self, n_components: int, cv: Any, random_state: Any, moments: tuple[float, float] | None = None):
@@ -289,10 +288,8 @@ def compare_stages(
 ) -> StageChoice:
     """Compare candidates of stage 1 by the machine of stage 2, with the kernel learned anew in every fold.
 
-    ``learn(candidate, rows)`` gives the kernel that these rows teach: the labels of a fold never reach the kernel that
-    is judged on it. A classifier prefers one of the first `n_base` kernels, which learned nothing, unless a learned one
-    has fewer errors by more than the square root of the base kernel's errors, about one standard deviation: counts of
-    errors are noisy, and the best of many learned kernels is lucky.
+    ``learn(candidate, rows)`` gives the kernel that these rows teach. A classifier prefers one of the first `n_base`
+    kernels, which learned nothing, unless a learned one has fewer errors by more than about a standard deviation.
     """
 
     def losses_of(i: int, train: NDArray, held: NDArray, **options: bool) -> NDArray:
@@ -303,7 +300,7 @@ def compare_stages(
     eligible = totals
     if stage.moments is None and n_base:
         least = totals[:n_base].min()
-        if least - totals.min() <= np.sqrt(least):
+        if least - totals.min() <= np.sqrt(least):  # counts are noisy, and the best of many learned kernels is lucky
             eligible = totals[:n_base]
     i, k = (int(j) for j in np.unravel_index(int(np.argmin(eligible)), eligible.shape))
     chosen = losses[i]

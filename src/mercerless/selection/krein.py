@@ -393,9 +393,8 @@ def least(errors: Sequence[float] | NDArray) -> int:
 class ValidationObjective:
     """Logarithm of the mean squared error over folds and its gradient, as a function of one vector.
 
-    The logarithm makes the first step of the descent independent of the units of the targets; with errors in the
-    thousands it would end at the bounds. The vector holds the kernel's theta, then the logarithms of those of
-    alpha_positive, alpha_negative and radius / std(y) that were not given.
+    The logarithm makes the first step of the descent independent of the units of the targets. The vector holds the
+    kernel's theta, then the logarithms of those of alpha_positive, alpha_negative and radius / std(y) not given.
     """
 
     def __init__(self, rows: KreinRows, family: Family, candidates: Candidates):

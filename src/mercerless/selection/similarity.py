@@ -336,9 +336,8 @@ def fit_stack(
 ) -> Stack:
     """The whole selection: out-of-fold scores of all settings, their average, and its members fitted on all items.
 
-    Targets are +-1 per class, or standardized numbers. `run` maps a function over the folds and over the one final fit
-    (in parallel, telling of progress); `rows` as for `out_of_fold_scores`. One item alone has no other to learn from:
-    without folds the scores are 0.
+    Targets are +-1 per class, or standardized numbers. `run` maps a function over the folds and over the one final fit,
+    `rows` as for `out_of_fold_scores`. Without folds, for one item alone, the scores are 0.
     """
     settings = default_settings(classify)
     fenced = None if classify else fence(Y, weight)
@@ -469,9 +468,8 @@ def choose_targets(
 ) -> tuple[Average, NDArray]:
     """The average of members fitted on the targets or, where some are extreme, on fenced ones, and these targets.
 
-    `scores` of fenced targets follow those of the others. Extreme targets hurt the members: they are only kept where
-    the out-of-fold error of the others is higher by 1.5 standard errors, which k equal rows alone cannot reach for
-    k <= 2.
+    `scores` of fenced targets follow those of the others. Extreme targets, which hurt the members, are only kept where
+    the out-of-fold error of the others is higher by 1.5 standard errors; two rows alone cannot make it so.
     """
     q = Y.shape[1]
     as_given = average_numbers(scores[:, :, :q], Y, weight, settings, Y, fenced is not None, pull)

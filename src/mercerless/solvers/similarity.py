@@ -200,8 +200,7 @@ def neighbor_means(
     """The (weighted) mean target of the ``k`` nearest training items, for several ``k``; those above n mean all.
 
     `distances` may be any quantity that increases with the distance within each row. Items as far as the k-th, up to
-    rounding, share what is left of the k votes, so the result depends neither on the order of the items nor on the
-    rows' own similarity nor on the last bits; a thousandth of the nearest items' mean breaks tied votes.
+    rounding, share what is left of the k votes; a thousandth of the nearest items' mean breaks tied votes.
     """
     n = distances.shape[1]
     weight = np.ones(n) if weight is None else weight
