@@ -6,7 +6,7 @@ import pytest
 from mercerless.comparison import schedule
 from mercerless.comparison.records import Record, Task
 from mercerless.comparison.result import compare
-from mercerless.comparison.vote import best_three, combine, vote_records
+from mercerless.comparison.vote import best_three, joint_vote, vote_records
 from mercerless.datasets import load_digit_shapes
 
 pytestmark = pytest.mark.slow
@@ -30,10 +30,10 @@ def found(tmp_path_factory):
         }
 
 
-def test_combine():
+def test_joint_vote():
     predicted = np.array([[0, 0, 2, 1], [1, 0, 1, 2], [1, 2, 0, 1]])
-    assert combine(predicted, True).tolist() == [1, 0, 2, 1]  # two beat the first; where all differ, the first decides
-    np.testing.assert_allclose(combine(predicted, False), predicted.mean(axis=0))
+    assert joint_vote(predicted, True).tolist() == [1, 0, 2, 1]  # two beat the first; where all differ, it decides
+    np.testing.assert_allclose(joint_vote(predicted, False), predicted.mean(axis=0))
 
 
 def test_the_members_of_a_split_are_chosen_by_the_other_splits_of_its_repeat():
@@ -65,8 +65,8 @@ def test_the_tested_split_does_not_choose_its_members(found, repeat):
     votes = vote_records(result.problem, records, result.splits, "accuracy")["vote"]
     honest = [records[name][lucky].predicted for name in records if name not in ("dummy", "lucky")]
     with_lucky = [records["lucky"][lucky].predicted, *honest[:2]]
-    np.testing.assert_array_equal(votes[lucky].predicted, combine(np.array(honest), True))
-    assert (combine(np.array(with_lucky), True) != votes[lucky].predicted).any()  # it would have shown
+    np.testing.assert_array_equal(votes[lucky].predicted, joint_vote(np.array(honest), True))
+    assert (joint_vote(np.array(with_lucky), True) != votes[lucky].predicted).any()  # it would have shown
 
 
 def test_scores_by_hand(found):
@@ -76,7 +76,7 @@ def test_scores_by_hand(found):
         members = best_three(result._single, others, "accuracy")
         votes = np.array([result._single[name][repeat, fold].predicted for name in members])
         record = result.results["vote"][repeat, fold]
-        np.testing.assert_array_equal(record.predicted, combine(votes, True))
+        np.testing.assert_array_equal(record.predicted, joint_vote(votes, True))
         assert record.scores["accuracy"] == pytest.approx(np.mean(np.equal(record.predicted, record.target)))
         assert record.fit_time == sum(result._single[name][repeat, fold].fit_time for name in members)
 

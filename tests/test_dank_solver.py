@@ -8,7 +8,7 @@ import pytest
 from oracles.dank import dense_adaptation, dense_objective, first_order_solution, newton_projection, random_feasible
 from sklearn.svm import SVC, SVR
 
-from mercerless.solvers.dank import _evaluate, _Problem, solve_dank
+from mercerless.solvers.dank import _DankProblem, _evaluate, solve_dank
 from mercerless.solvers.quartic import Quartic, _interior_point, duality_gap, gap_scale, project, snap, solve_quartic
 
 
@@ -95,7 +95,7 @@ def test_objective_and_gradient_equal_dense_formulas(kind, rank_penalty):
         big_K = np.eye(28)
         big_K[:25, :25] = K
         big_v, big_p, big_w = np.append(v, [0, 0, 0]), np.append(p, [0, 0, 0]), np.append(weight, [1, 1, 1])
-        problem = _Problem(
+        problem = _DankProblem(
             K, K**2 / np.outer(weight, weight), p, lo, hi, weight, outside, centering, rank_penalty, epsilon
         )
         state = _evaluate(problem, v, 0)
@@ -112,7 +112,7 @@ def test_gradient_equals_central_differences(rank_penalty):
     K, p, lo, hi, _, v = make_problem(20)
     v = v + 0.05 * np.random.default_rng(0).normal(size=20)  # the formula holds outside the box too
     weight = np.linspace(0.5, 2, 20)
-    problem = _Problem(K, K**2 / np.outer(weight, weight), p, lo, hi, weight, 4.0, 1.5, rank_penalty, 0.0)
+    problem = _DankProblem(K, K**2 / np.outer(weight, weight), p, lo, hi, weight, 4.0, 1.5, rank_penalty, 0.0)
     gradient = p - _evaluate(problem, v, 0).smooth
     h = 1e-5
     for i in range(20):

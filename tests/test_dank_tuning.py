@@ -9,7 +9,7 @@ from sklearn.svm import SVC
 from mercerless import CenteringPenalty, GradientSearch, UselessModelWarning
 from mercerless.estimators.dank import DANKClassifier, DANKRegressor
 from mercerless.kernels import Gaussian, Laplace
-from mercerless.selection.dank import HeldOut, _Machine, _validation_loss, tune_dank
+from mercerless.selection.dank import HeldOut, _DankMachine, _validation_loss, tune_dank
 
 SEARCH = GradientSearch(n_restarts=1, max_iter=25, tol=1e-5)
 
@@ -24,14 +24,14 @@ def make_data(n, is_classification, seed=0):
 @pytest.mark.parametrize("is_classification", [True, False])
 @pytest.mark.parametrize("C", [0.3, 3.0])
 def test_gradient_equals_central_differences(is_classification, C, monkeypatch):
-    monkeypatch.setattr(_Machine, "tol", 1e-13)
+    monkeypatch.setattr(_DankMachine, "tol", 1e-13)
     X, target = make_data(70, is_classification)
     X_test, target_test = make_data(40, is_classification, seed=1)
 
     def loss(x):
         epsilon = 0.0 if is_classification else np.exp(x[5])
         kernel = Gaussian(np.ones(3)).with_theta(x[:3])
-        machine = _Machine(kernel, X, target, np.exp(x[3]), np.exp(x[4]), epsilon, is_classification)
+        machine = _DankMachine(kernel, X, target, np.exp(x[3]), np.exp(x[4]), epsilon, is_classification)
         machine.solve(np.zeros(70))
         value, r, _ = _validation_loss(machine.decision(X_test), target_test, 2.0, is_classification)
         return value, machine.pull(X_test, r)
@@ -54,7 +54,7 @@ def derivatives(kernel, X, target, x, start, is_classification, X_test, target_t
         log_C, log_centering, log_epsilon = (x + t * u)[-3:]
         epsilon = 0.0 if is_classification else np.exp(log_epsilon)
         current = kernel.with_theta((x + t * u)[:-3])
-        machine = _Machine(current, X, target, np.exp(log_C), np.exp(log_centering), epsilon, is_classification)
+        machine = _DankMachine(current, X, target, np.exp(log_C), np.exp(log_centering), epsilon, is_classification)
         machine.solve(start * np.exp(log_C))
         return machine, *_validation_loss(machine.decision(X_test), target_test, 2.0, is_classification)[:2]
 

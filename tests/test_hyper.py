@@ -34,11 +34,11 @@ from mercerless.selection.hyper import (
     ridge_validation,
 )
 from mercerless.solvers.hyper import (
+    hyper_path,
     normal_equations,
     ridge_cg,
     ridge_exact,
     ridge_nonnegative,
-    ridge_path,
     svr_admm,
     whiten,
 )
@@ -190,7 +190,7 @@ def test_landmark_ridge_is_equation_nine(hyper, naive, scale):
     expected = [landmark_ridge(B, gram, Y, alpha) for alpha in (1e-6, 1e-3, 1.0)]
     whitening = whiten(gram)
     equations = normal_equations(design, target, whitening=whitening)
-    for solution, coef in zip(ridge_path(equations, whitening, [1e-6, 1e-3, 1.0]), expected):
+    for solution, coef in zip(hyper_path(equations, whitening, [1e-6, 1e-3, 1.0]), expected):
         np.testing.assert_allclose(B @ solution.coef, B @ coef, rtol=1e-7, atol=1e-8 * scale)
         assert solution.certificate < 1e-9
     cg = ridge_cg(design, target, gram, 1e-3, tol=1e-10, random_state=np.random.RandomState(0))
@@ -226,7 +226,7 @@ def test_landmark_ridge_with_intercept_and_missing_entries():
     penalty[:10, :10] = gram
     expected = np.linalg.solve(B.T @ B + 1e-3 * used.sum() * penalty, B.T @ Y.ravel()[used])
     equations = normal_equations(design, target, True, whitening=whiten(gram))
-    direct = ridge_path(equations, whiten(gram), [1e-3])[0]
+    direct = hyper_path(equations, whiten(gram), [1e-3])[0]
     cg = ridge_cg(design, target, gram, 1e-3, fit_intercept=True, tol=1e-10, random_state=np.random.RandomState(0))
     for s in (direct, cg):
         np.testing.assert_allclose(B @ np.append(s.coef, s.intercept), B @ expected, rtol=1e-6, atol=1e-7)
@@ -588,7 +588,7 @@ def test_validation_errors_are_those_of_refits():
         part = make_design(hyper, X[rest], centers)
         held = np.ones((50, 50), dtype=bool)
         held[np.ix_(rest, rest)] = False
-        solutions = ridge_path(normal_equations(part, target.take(rest), whitening=whitening), whitening, alphas)
+        solutions = hyper_path(normal_equations(part, target.take(rest), whitening=whitening), whitening, alphas)
         for k, s in enumerate(solutions):
             expected[k, number] = np.sum((HyperExpansion(hyper, centers, s.coef)(X) - T)[held] ** 2)
     np.testing.assert_allclose(got, expected, rtol=1e-6)

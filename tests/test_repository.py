@@ -119,6 +119,13 @@ def test_estimators_are_thin(path):
     assert not long, f"{path.name}: mathematics in {long} belongs one floor down, in solvers or selection"
 
 
+def test_a_class_name_means_one_thing():
+    names = [
+        node.name for path in MODULES for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
+    ]
+    assert sorted(names) == sorted(set(names))
+
+
 def privates_of_others(source):
     """Uses of a private name on anything but self, cls, super(), or what the function makes of its own class."""
     uses = []

@@ -115,7 +115,7 @@ def read_matrix(file: str, array: str | None) -> tuple[NDArray, str, NDArray | N
     content = tables.read(path)
     if isinstance(content, tables.Items):
         return item_similarities(content.items, content.items), f"edit similarities of {name}", None, content.ids
-    if isinstance(content, tables.Table):
+    if isinstance(content, tables.CellTable):
         label = next(
             (str(column) for column in content.frame.columns if str(column).lower() in files.LABEL_NAMES), None
         )

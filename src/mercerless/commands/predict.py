@@ -200,7 +200,7 @@ def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Seq
     return rows, ids
 
 
-def matrix_rows(table: tables.Table, ids: Sequence[str] | None, width: int) -> NDArray:
+def matrix_rows(table: tables.CellTable, ids: Sequence[str] | None, width: int) -> NDArray:
     """Return the rows of a table as numbers, its columns by the names of the training items where both have names."""
     if table.ragged:
         raise ValueError(f"{table.ragged}; give every row one number per training item.")
@@ -216,7 +216,7 @@ def matrix_rows(table: tables.Table, ids: Sequence[str] | None, width: int) -> N
     return table.frame.to_numpy(np.float64)
 
 
-def table_rows(table: tables.Table, description: dict) -> Any:
+def table_rows(table: tables.CellTable, description: dict) -> Any:
     """Return the columns that the model knows, by name and of their types."""
     import pandas as pd
 
@@ -252,7 +252,7 @@ def read_items(file: Path, roles: dict[str, str] | None) -> tuple[Sequence[str],
     content = tables.read(file)
     if isinstance(content, tables.Items):
         return content.items, content.ids
-    if not isinstance(content, tables.Table):
+    if not isinstance(content, tables.CellTable):
         raise ValueError(f"{files.name_of(file)} holds numbers, but the model was fitted on strings.")
     wanted = next(iter(roles or {}), None)
     if wanted is not None and content.named and content.has(wanted):

@@ -41,7 +41,7 @@ DATE_FORMATS: tuple[str, ...] = (
 )
 
 
-class Columns(NamedTuple):
+class PreparedTable(NamedTuple):
     """A table ready for learners.
 
     ``X`` is an array where every column is a number in every row, else a DataFrame that `preprocessor` turns into
@@ -100,7 +100,7 @@ def date_role(texts: "Series") -> tuple[str, str]:
     return f"date {next(iter(read))}", ""
 
 
-def find_columns(frame: "DataFrame") -> Columns:
+def find_columns(frame: "DataFrame") -> PreparedTable:
     """Find out what the columns of a table are.
 
     Numbers are kept, missing ones imputed by the median beside a column that marks them; words become 0/1 columns and
@@ -118,8 +118,8 @@ def find_columns(frame: "DataFrame") -> Columns:
         raise ValueError(f"There is no column to learn from ({reasons}).")
     X = coerce(frame, roles)
     if set(roles.values()) == {"number"} and not X.isna().any(axis=None):
-        return Columns(X.to_numpy(np.float64), roles, None, left_out)
-    return Columns(X, roles, make_preprocessor(roles), left_out)
+        return PreparedTable(X.to_numpy(np.float64), roles, None, left_out)
+    return PreparedTable(X, roles, make_preprocessor(roles), left_out)
 
 
 def _role(name: str, column: "Series") -> tuple[str, str]:

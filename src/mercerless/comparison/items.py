@@ -60,7 +60,7 @@ class Predicted(NamedTuple):
     predicted: NDArray
 
 
-def out_of_fold(comparison: "Comparison", name: str) -> Predicted:
+def predicted_items(comparison: "Comparison", name: str) -> Predicted:
     """What a learner predicted for the items of the first repeat's test parts."""
     first = [split for split in comparison.splits if split[0] == comparison.splits[0][0]]
     records = [comparison.results[name][split] for split in first]
@@ -91,7 +91,7 @@ def find_suspects(comparison: "Comparison") -> Suspects | None:
 def render_items(comparison: "Comparison") -> str:
     """The sections on the items, for the report; nothing where predictions were not kept."""
     problem = comparison.problem
-    held = out_of_fold(comparison, comparison.recommended)
+    held = predicted_items(comparison, comparison.recommended)
     if len(held.target) == 0 or len(held.target) != len(held.rows):
         return _map_section(problem, None, None)
     if not problem.is_classification:

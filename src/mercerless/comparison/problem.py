@@ -44,8 +44,8 @@ class Guess(NamedTuple):
 class Problem:
     """Items with labels, ready to be compared on.
 
-    ``X`` is a table (numbers, or a DataFrame that `preprocessor` makes numbers), or the square matrix of similarities or
-    distances of items, whose names are `ids`. Rows of a given test set are in `X_test`, against the training items.
+    ``X`` is a table (numbers, or a DataFrame that `preprocessor` makes numbers), or the square matrix of similarities
+    or distances of items, named `ids`. Rows of a given test set are in `X_test`, against the training items.
     """
 
     kind: str

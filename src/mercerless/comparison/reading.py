@@ -162,7 +162,7 @@ class _Source:
         if labels is None:
             y = tables.read_labels(self.label_file(self.labels or "", arrays), n_items)
         else:
-            y = tables.check_labels(arrays[labels], f"{labels!r} in {self.what}")
+            y = tables.label_values(arrays[labels], f"{labels!r} in {self.what}")
         if X.ndim == 1 and X.dtype.kind in "biuf":
             X = tables.from_condensed(X, where, len(y))
             self.guess("matrix", f"{len(X)} x {len(X)}", f"{name} has the distances of all pairs", "array")
@@ -174,7 +174,7 @@ class _Source:
         test = next((name for name in arrays if files.split_name(name) == (base, "test")), None)
         y_test = files.find_labels(arrays, "test")
         if self.use_split and part != "test" and test is not None and y_test is not None and labels is not None:
-            more = {"X_test": arrays[test], "y_test": tables.check_labels(arrays[y_test], f"{y_test!r} in {self.what}")}
+            more = {"X_test": arrays[test], "y_test": tables.label_values(arrays[y_test], f"{y_test!r} in {self.what}")}
             self.guess("split", f"{len(more['y_test'])} test items", f"the file has {test} and {y_test}", "no-split")
         return self.make(X, y, self._array_groups(arrays, len(y)), **more)
 
@@ -191,7 +191,7 @@ class _Source:
 
     # ------------------------------------------------------------------------------------------------ tables
 
-    def _from_table(self, table: tables.Table) -> Problem:
+    def _from_table(self, table: tables.CellTable) -> Problem:
         names = list(map(str, table.frame.columns))
         for name in self.drop:
             if name not in names and not (table.ids is not None and name.lower() in tables.ID_NAMES):
@@ -228,10 +228,12 @@ class _Source:
     def _labels(self, y: NDArray | None, n_items: int, ids: Sequence[str] | None) -> NDArray:
         return y if y is not None else tables.read_labels(self.labels or "", n_items, ids)
 
-    def _count_labels(self, table: tables.Table) -> int:
+    def _count_labels(self, table: tables.CellTable) -> int:
         return len(table.frame) if table.ids is not None else len(tables.read_labels(self.labels or ""))
 
-    def _from_columns(self, table: tables.Table, y: NDArray, groups: NDArray | None, test: NDArray | None) -> Problem:
+    def _from_columns(
+        self, table: tables.CellTable, y: NDArray, groups: NDArray | None, test: NDArray | None
+    ) -> Problem:
         if table.ragged:
             raise ValueError(f"{table.ragged}; {tables.UNEVEN}")
         mixed = [
@@ -245,7 +247,7 @@ class _Source:
             self.guess("kind", "table", f"{table.frame.shape[0]} rows and {table.frame.shape[1]} columns", "kind")
         return self.make(table.frame, y, groups, ids=table.ids, test=test)
 
-    def _is_matrix(self, table: tables.Table, y: NDArray | None) -> bool:
+    def _is_matrix(self, table: tables.CellTable, y: NDArray | None) -> bool:
         """Whether the columns are a square matrix, one triangle of it or the distances of all pairs."""
         if self.kind is not None:
             return self.kind in KINDS
@@ -256,7 +258,7 @@ class _Source:
             return True
         return y is None and 1 in (n_rows, n_columns) and n_rows * n_columns > 2 and self._count_labels(table) != n_rows
 
-    def _label_column(self, table: tables.Table) -> str | None:
+    def _label_column(self, table: tables.CellTable) -> str | None:
         """Return the column of labels; None where they are in a file."""
         names = list(map(str, table.frame.columns))
         if self.labels is not None:
@@ -277,7 +279,7 @@ class _Source:
         self.guess("labels", f"column {column!r}", why, "labels")
         return column
 
-    def _text_column(self, table: tables.Table) -> str | None:
+    def _text_column(self, table: tables.CellTable) -> str | None:
         """Return the column of strings to compare, where that is what the file is for."""
         names = [str(name) for name, dtype in zip(table.frame.columns, table.frame.dtypes) if dtype.kind == "O"]
         if self.kind not in (None, "strings") or (self.kind is None and self.similarity is None):
@@ -291,7 +293,7 @@ class _Source:
             )
         return texts[0]
 
-    def _table_groups(self, table: tables.Table) -> tuple[NDArray | None, tables.Table]:
+    def _table_groups(self, table: tables.CellTable) -> tuple[NDArray | None, tables.CellTable]:
         names = list(map(str, table.frame.columns))
         name = self.groups
         if name == "none":
@@ -307,7 +309,7 @@ class _Source:
             self.guess("groups", f"column {name!r}", "its name", "groups")
         return np.array(table.text(name)), table.without([name])
 
-    def _table_split(self, table: tables.Table) -> tuple[NDArray | None, tables.Table]:
+    def _table_split(self, table: tables.CellTable) -> tuple[NDArray | None, tables.CellTable]:
         """Take out a column that says train or test; True marks test rows."""
         for name in map(str, table.frame.columns):
             if name.lower() not in SPLIT_COLUMNS:
@@ -322,7 +324,7 @@ class _Source:
 
     # ------------------------------------------------------------------------------------------------- pairs
 
-    def _is_pair_list(self, table: tables.Table) -> bool:
+    def _is_pair_list(self, table: tables.CellTable) -> bool:
         """Whether the rows are pairs: two columns with the same names and one of numbers, more rows than names."""
         if table.frame.shape[1] != 3 or table.ids is not None or self.kind in ("table", "strings"):
             return False
@@ -332,7 +334,7 @@ class _Source:
         words = all(dtype.kind in "Oiu" for dtype in table.frame.dtypes[:2])
         return words and len(first & second) >= 0.5 * min(len(first), len(second)) and len(table.frame) > len(first)
 
-    def _from_pairs(self, table: tables.Table) -> Problem:
+    def _from_pairs(self, table: tables.CellTable) -> Problem:
         """Make a list of pairs a matrix: a pair in one direction counts for both.
 
         Pairs that are not listed are the farthest, since lists mostly leave out what is unlike, as a search does; those

@@ -57,7 +57,7 @@ def is_number(cell: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Table:
+class CellTable:
     """What a file of cells holds: typed columns, the names of the rows where there are any, and where it was.
 
     ``ragged`` says which line is longer or shorter than the others, '' where all are alike; missing cells are then
@@ -111,7 +111,7 @@ def pandas() -> Any:
     return import_optional("pandas", "table", "Reading tables")
 
 
-def read(path: str | os.PathLike) -> dict[str, NDArray] | Table | Items:
+def read(path: str | os.PathLike) -> dict[str, NDArray] | CellTable | Items:
     """Read whatever a file holds: arrays by name, a table, or the items of a FASTA file."""
     path = existing_file(path)
     file, suffix = open_file(path)
@@ -172,7 +172,7 @@ def _sheet(file: BinaryIO, path: Path) -> str:
     return sheets[filled[0]].to_csv(index=False, header=False, lineterminator="\n")
 
 
-def _read_frame(file: BinaryIO, suffix: str, path: Path) -> Table:
+def _read_frame(file: BinaryIO, suffix: str, path: Path) -> CellTable:
     """Read parquet or Feather; an index that names the rows is kept."""
     pd = pandas()
     parquet = import_optional("pyarrow.parquet", "table", f"Reading {suffix}")
@@ -205,7 +205,7 @@ def _read_frame(file: BinaryIO, suffix: str, path: Path) -> Table:
     ids = tuple(map(str, frame.index)) if is_named else None
     frame = frame.reset_index(drop=True)
     frame.columns = _unique_names(map(str, frame.columns), path)
-    return _with_ids(Table(path, frame.apply(_plain), ids))
+    return _with_ids(CellTable(path, frame.apply(_plain), ids))
 
 
 def _plain(column: "Series") -> "Series":
@@ -235,7 +235,7 @@ ID_NAMES = ("", "id", "ids", "index", "name", "names", "item", "items", "sample"
 SPACES = r"\s+"
 
 
-def parse_table(text: str, path: Path) -> Table:
+def parse_table(text: str, path: Path) -> CellTable:
     """Parse a table: pandas takes the lines apart, here it is found out what the first line and column are."""
     pd, what = pandas(), name_of(path)
     lines, rows = _numbered_rows(text)
@@ -272,7 +272,7 @@ def parse_table(text: str, path: Path) -> Table:
     if len(set(lengths)) > 1:
         odd = next(i for i, length in enumerate(lengths) if length != lengths[0])
         ragged = f"{what}: line {lines[odd]} has {lengths[odd]} entries, the lines before {lengths[0]}"
-    return _with_ids(Table(path, frame, None, named, ragged, lines, reread))
+    return _with_ids(CellTable(path, frame, None, named, ragged, lines, reread))
 
 
 def _numbered_rows(text: str) -> tuple[list[int], list[str]]:
@@ -300,7 +300,7 @@ def _without_shift(first: list[str], others: list[list[str]], lengths: list[int]
     return ["", *first[:-1]] if shifted else first
 
 
-def _with_ids(table: Table) -> Table:
+def _with_ids(table: CellTable) -> CellTable:
     """Take out the column that says what the rows are called: the first by its looks, or any named id."""
     frame = table.frame
     for i, name in enumerate(frame.columns if table.ids is None else ()):
@@ -416,7 +416,9 @@ def parse_fasta(text: str, path: Path) -> Items:
 # ----------------------------------------------------------------------------------------------------- matrices
 
 
-def as_matrix(table: Table, n_items: int | None = None, gaps: bool = False) -> tuple[NDArray, tuple[str, ...] | None]:
+def as_matrix(
+    table: CellTable, n_items: int | None = None, gaps: bool = False
+) -> tuple[NDArray, tuple[str, ...] | None]:
     """Return the numbers of a table and the names of its rows; a triangle becomes the whole symmetric matrix.
 
     Columns are put into the order of the rows by their names; `gaps` allows entries of a square matrix to be missing.
@@ -452,7 +454,7 @@ UNEVEN = (
 )
 
 
-def check_numbers(table: Table, columns: Sequence[str] | None = None) -> None:
+def check_numbers(table: CellTable, columns: Sequence[str] | None = None) -> None:
     """Refuse the first cell that is no finite number, by its line and column; missing ones are let through."""
     for name in table.frame.columns if columns is None else columns:
         column = table.frame[name]
@@ -531,7 +533,7 @@ def parse_labels(cells: Sequence[str], what: str) -> NDArray:
     return np.array(cells, dtype=np.int64 if whole else np.float64)
 
 
-def check_labels(values: NDArray, what: str) -> NDArray:
+def label_values(values: NDArray, what: str) -> NDArray:
     """Return an array as one label per item."""
     labels = values.ravel() if values.ndim == 2 and 1 in values.shape else values
     if labels.ndim != 1 or labels.size == 0 or labels.dtype.kind not in "biufUS":
@@ -554,7 +556,7 @@ def read_labels(path: str | os.PathLike, n_items: int | None = None, ids: Sequen
             raise ValueError(
                 f"{str(path)!r} has no array named {' or '.join(LABEL_NAMES)}; it has {', '.join(arrays)}."
             )
-        return check_labels(arrays[name], repr(str(path)))
+        return label_values(arrays[name], repr(str(path)))
     header, cells = _label_cells(path)
     width = len(cells[0])
     known = set(ids or ())

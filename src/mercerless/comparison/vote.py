@@ -55,7 +55,7 @@ def vote_records(problem: Problem, records: Records, splits: list[tuple[int, int
 def vote_record(problem: Problem, metric: str, members: list[Record]) -> Record | None:
     """Return the record of the vote of three learners on one split; None where classes alone do not give the score."""
     first = members[0]
-    predicted = combine(np.array([member.predicted for member in members]), problem.is_classification)
+    predicted = joint_vote(np.array([member.predicted for member in members]), problem.is_classification)
     scores = told_scores(problem, first.target, predicted, metric)
     if scores is None:
         return None
@@ -72,7 +72,7 @@ def vote_record(problem: Problem, metric: str, members: list[Record]) -> Record 
     )
 
 
-def combine(predicted: NDArray, is_classification: bool) -> NDArray:
+def joint_vote(predicted: NDArray, is_classification: bool) -> NDArray:
     """Return the weighted majority of classes given by number, or the mean of numbers, over the rows."""
     if not is_classification:
         return predicted.mean(axis=0)

@@ -20,8 +20,7 @@ from mercerless._blocks import check_rows, is_dask
 from mercerless._optional import CallbackSupportMixin, with_callbacks
 from mercerless._validation import as_items, check_real
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed, as_kernel
-from mercerless.kernels.items import recognize
-from mercerless.kernels.items import takes_objects as of_objects
+from mercerless.kernels.items import recognize, takes_objects
 from mercerless.lowrank import Landmarks, select_landmarks
 
 
@@ -64,7 +63,7 @@ class KernelEstimator(FittedEstimator):
         Rows of weight 0 have no say in the kernel's default parameters. Without `try_pairs` a function is not called to
         find out what it takes and whether it is symmetric.
         """
-        if takes_objects(self.kernel):
+        if takes_objects(as_kernel(self.kernel)):
             items = self._check_items(X, reset=True)
             check_consistent_length(items, weight)
             used = items[used_rows(weight, len(items))]
@@ -91,7 +90,7 @@ class KernelEstimator(FittedEstimator):
     def _test_items(self, X: Any) -> Any:
         """Validated new items; rows of similarities to the training items for a precomputed kernel."""
         check_is_fitted(self)
-        if takes_objects(self.kernel):
+        if takes_objects(as_kernel(self.kernel)):
             return self._check_items(X, reset=False)
         if is_dask(X):
             X = check_rows(X)
@@ -322,11 +321,6 @@ def recognized(kernel: Kernel, given: Any, items: Any) -> Kernel:
         return kernel
     candidate = recognize(kernel.function, items)
     return type(candidate)(**candidate.get_params(deep=False) | {"symmetric": kernel.symmetric})
-
-
-def takes_objects(kernel: Any) -> bool:
-    """Whether items may be any objects."""
-    return of_objects(as_kernel(kernel))
 
 
 def _as_rows(items: NDArray) -> NDArray | None:

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from mercerless._blocks import is_dask, map_rows, take_rows
 from mercerless._memory import check_memory, memory_budget
 from mercerless._validation import check_real, check_symmetric, is_rounding, relative_asymmetry
-from mercerless.estimators.base import same_value, takes_objects
+from mercerless.estimators.base import same_value
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction
-from mercerless.kernels.items import is_symmetric
+from mercerless.kernels.items import is_symmetric, takes_objects
 from mercerless.lowrank import Landmarks, select_landmarks
 from mercerless.selection.landmarks import LandmarkRows, n_judged, pursue_landmarks
 from mercerless.selection.similarity import Block

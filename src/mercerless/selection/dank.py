@@ -170,7 +170,7 @@ def held_out_losses(tuned: Tuned, machines: Sequence[HeldOut], is_classification
     """Squared errors, or wrong labels, of the tuned machines on their validation sets, and those of a constant."""
     losses, constant, power = [], [], 1 if is_classification else 2
     for m in machines:
-        trained = _Machine(
+        trained = _DankMachine(
             tuned.kernel, m.X, m.target, tuned.C, tuned.penalty_factor * m.penalty, tuned.epsilon, is_classification
         )
         trained.solve(m.start)
@@ -265,7 +265,7 @@ def _mean_loss(
     tube = tube if epsilon > 0 else 0.0
     total, gradient = 0.0, np.zeros_like(x)
     for k, m in enumerate(machines):
-        machine = _Machine(current, m.X, m.target, C, factor * m.penalty, tube, is_classification)
+        machine = _DankMachine(current, m.X, m.target, C, factor * m.penalty, tube, is_classification)
         machine.solve(state[k] * C)
         state[k] = machine.v / C
         loss, r, d_slope = _validation_loss(machine.decision(m.X_test), m.target_test, slope, is_classification)
@@ -300,7 +300,7 @@ def _validation_loss(
     return float(np.mean(np.logaddexp(0.0, -margin))), r * slope * target, float(r @ margin)
 
 
-class _Machine:
+class _DankMachine:
     """One training fold: solve, predict, and pull derivatives back."""
 
     tol = 1e-10

@@ -37,11 +37,11 @@ from mercerless.solvers.hyper import (
     NormalEquations,
     SeparableDesign,
     Target,
+    hyper_path,
     normal_equations,
     ridge_cg,
     ridge_exact,
     ridge_nonnegative,
-    ridge_path,
     svr_admm,
     whiten,
     whitened_path,
@@ -294,7 +294,7 @@ def _solve_part(
             return solution
     whitening = whiten(gram)
     equations = normal_equations(design, target, intercept, whitening=whitening)
-    return ridge_path(equations, whitening, np.array([task.alpha]))[0]
+    return hyper_path(equations, whitening, np.array([task.alpha]))[0]
 
 
 def _learn_tensor(

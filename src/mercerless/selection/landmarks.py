@@ -76,7 +76,7 @@ class Scaling(NamedTuple):
         return (A - self.mean) * self.factor
 
 
-class Spread(NamedTuple):
+class LandmarkSpectrum(NamedTuple):
     """The spectrum of the landmarks' own centered matrix: what a row's similarities say in its coordinates."""
 
     columns: NDArray  # (k,), the landmarks that are training items
@@ -117,7 +117,7 @@ class Frame(NamedTuple):
     unit: float  # the median squared distance
     distances: Scaling | None  # None where own similarities are not known
     similarities: Scaling
-    spread: Spread | None  # None where the landmarks are not training items
+    spectrum: LandmarkSpectrum | None  # None where the landmarks are not training items
     points: dict[str, Points]
     positions: NDArray  # (r,), of the points among the training items
 
@@ -133,12 +133,12 @@ class Frame(NamedTuple):
         """Standardized distances or similarities, or coordinates in the landmarks' spectrum."""
         if kind in ("features", "profiles") and self.distances is not None:
             return self.distances(block.distances())
-        if kind == "similarity_profiles" or self.spread is None:
+        if kind == "similarity_profiles" or self.spectrum is None:
             return self.similarities(block.similarities)
         if kind == "similarity":
-            return self.spread(block.similarities)
-        positive = self.spread.values > 0.0
-        return self.spread(block.similarities)[:, positive] / np.sqrt(self.spread.values[positive])
+            return self.spectrum(block.similarities)
+        positive = self.spectrum.values > 0.0
+        return self.spectrum(block.similarities)[:, positive] / np.sqrt(self.spectrum.values[positive])
 
     def features(self, base: NDArray, kind: str, width: float) -> NDArray:
         """What a view is linear in; Gaussians at points are not yet orthonormal, see `orthonormal`."""
@@ -159,7 +159,7 @@ class Frame(NamedTuple):
         return solve_triangular(self.span(kind, width).triangle, F.T, lower=True, check_finite=False).T
 
 
-class View(NamedTuple):
+class LandmarkView(NamedTuple):
     """Settings that are linear in the same features."""
 
     kind: str
@@ -182,7 +182,7 @@ class LandmarkMembers(NamedTuple):
 
     settings: tuple[Setting, ...]
     frame: Frame
-    views: tuple[View, ...]
+    views: tuple[LandmarkView, ...]
     landmarks: Voters
     points: Voters
 
@@ -256,19 +256,19 @@ def fit_frame(block: Block, weight: NDArray, rows: NDArray, landmarks: NDArray, 
     positions within the sample at which Gaussians are placed.
     """
     known = block.row_diagonal is not None
-    spread = _fit_spread(block.similarities, rows, landmarks)
+    spectrum = _fit_spectrum(block.similarities, rows, landmarks)
     frame = Frame(
         diagonal=block.column_diagonal,
         unit=median_square(block.squares(), rows[:, None] != landmarks) if known else 1.0,
         distances=_standardize(block.distances(), weight) if known else None,
         similarities=_standardize(block.similarities, weight),
-        spread=spread,
+        spectrum=spectrum,
         points={},
         positions=rows[points],
     )
     chosen = block.take(points)
     for kind in POINTS:
-        if (kind == "profiles" and not known) or (kind == "embedding" and spread is None):
+        if (kind == "profiles" and not known) or (kind == "embedding" and spectrum is None):
             continue
         coordinates = frame.coordinates(chosen, kind)
         squares = Points(coordinates).squares(coordinates)
@@ -286,7 +286,7 @@ def _standardize(A: NDArray, weight: NDArray) -> Scaling:
     return Scaling(mean, np.where(constant, 0.0, 1.0 / np.where(constant, 1.0, spread)))
 
 
-def _fit_spread(C: NDArray, rows: NDArray, landmarks: NDArray) -> Spread | None:
+def _fit_spectrum(C: NDArray, rows: NDArray, landmarks: NDArray) -> LandmarkSpectrum | None:
     """The spectrum of the landmarks that are among the rows; None where fewer than two are."""
     columns = np.flatnonzero(np.isin(landmarks, rows))
     if len(columns) < 2:
@@ -297,7 +297,7 @@ def _fit_spread(C: NDArray, rows: NDArray, landmarks: NDArray) -> Spread | None:
     centered = W - W.mean(axis=1, keepdims=True) - shift
     values, vectors = eigh(centered, driver="evd", check_finite=False)
     kept = np.abs(values) > max(_NEGLIGIBLE * np.abs(values).max(), 1e-13 * np.abs(W).max())
-    return Spread(columns, shift, values[kept], vectors[:, kept])
+    return LandmarkSpectrum(columns, shift, values[kept], vectors[:, kept])
 
 
 def _span(K: NDArray) -> Span:
@@ -344,7 +344,7 @@ def solve_views(
     settings: Sequence[Setting],
     columns: slice = slice(None),
     left: int | None = None,
-) -> tuple[View, ...]:
+) -> tuple[LandmarkView, ...]:
     """The views of some settings from sums laid out as told, for some target columns, without the fold `left`."""
     kept = np.ones(len(sums.weight), dtype=bool)
     if left is not None:
@@ -356,8 +356,8 @@ def solve_views(
         center, cross = first / n, cross[:, columns] - np.outer(first, mean)
         gram, chosen = second - np.outer(first, center), [settings[i] for i in positions]
         if kind == "similarity":
-            assert frame.spread is not None
-            coef = landmark_path(gram, cross, frame.spread.values, chosen)
+            assert frame.spectrum is not None
+            coef = landmark_path(gram, cross, frame.spectrum.values, chosen)
         else:
             coef = ridge_path(gram, cross, [setting.parameter for setting in chosen])
         intercept = mean - np.tensordot(center, coef, 1)
@@ -365,7 +365,7 @@ def solve_views(
             flat = coef.reshape(len(coef), -1)
             coef = solve_triangular(frame.span(kind, width).triangle, flat, lower=True, trans="T", check_finite=False)
             coef = coef.reshape(-1, *intercept.shape)
-        views.append(View(kind, width, np.array(positions), coef, intercept))
+        views.append(LandmarkView(kind, width, np.array(positions), coef, intercept))
     return tuple(views)
 
 
@@ -482,7 +482,7 @@ def fit_landmark_stack(
     sample = data.take(judged)
     points = np.sort(random.permutation(len(judged))[: n_points(n)])
     frame = fit_frame(sample, weight[judged], judged, data.landmarks, points)
-    settings = landmark_settings(classify, sample.row_diagonal is not None, frame.spread is not None)
+    settings = landmark_settings(classify, sample.row_diagonal is not None, frame.spectrum is not None)
     landmarks = np.where(np.isin(data.landmarks, judged), data.landmarks, -1)
     problem = _sum(data, frame, landmarks, targets, weight, fold_of, settings)
     scores = _out_of_fold(problem, settings, sample, fold_of[judged], run)

@@ -17,7 +17,7 @@ from scipy.special import softmax
 from mercerless.selection.averaging import Mixture
 from mercerless.selection.calibration import Calibration
 from mercerless.selection.directed import DirectedStack
-from mercerless.selection.landmarks import Frame, LandmarkMembers, LandmarkStack, View, landmark_scores
+from mercerless.selection.landmarks import Frame, LandmarkMembers, LandmarkStack, LandmarkView, landmark_scores
 from mercerless.selection.similarity import Average, Block, Members, Setting, Stack, fit_members, member_scores
 from mercerless.solvers.similarity import nearest_of_classes, neighbor_means
 
@@ -306,13 +306,13 @@ def landmark_parts(stack: LandmarkStack, landmarks: NDArray, points: NDArray, it
 
 
 def _center_weights(
-    frame: Frame, view: View, new: Block, landmarks: NDArray, points: NDArray
+    frame: Frame, view: LandmarkView, new: Block, landmarks: NDArray, points: NDArray
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Features (m, p) of a view less their mean over the centers, coefficients (p, n_settings, q), and the centers."""
-    if view.kind == "similarity" and frame.spread is not None:
-        similarities = new.similarities[:, frame.spread.columns]
-        matrix = similarities - similarities.mean(axis=1, keepdims=True) - frame.spread.shift
-        return matrix, np.tensordot(frame.spread.vectors, view.coef, 1), landmarks[frame.spread.columns]
+    if view.kind == "similarity" and frame.spectrum is not None:
+        similarities = new.similarities[:, frame.spectrum.columns]
+        matrix = similarities - similarities.mean(axis=1, keepdims=True) - frame.spectrum.shift
+        return matrix, np.tensordot(frame.spectrum.vectors, view.coef, 1), landmarks[frame.spectrum.columns]
     matrix = frame.features(frame.base(new, view.kind), view.kind, view.width)
     matrix = matrix - matrix.mean(axis=1, keepdims=True)
     if view.kind in frame.points:

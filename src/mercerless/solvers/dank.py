@@ -94,7 +94,7 @@ class DankSolution(NamedTuple):
     n_working: int
 
 
-class _Problem(NamedTuple):
+class _DankProblem(NamedTuple):
     """The problem restricted to the working set."""
 
     K: NDArray
@@ -227,14 +227,14 @@ def solve_dank(
 
 def _on_working_set(
     gram: Gram, working: NDArray, p: NDArray, lo: NDArray, hi: NDArray, weight: NDArray, penalties: dict[str, float]
-) -> _Problem:
+) -> _DankProblem:
     """The problem of the working set."""
     K = gram(working, working)
     A = K**2
     A /= weight[working]
     A /= weight[working, None]
     outside = float(weight.sum() - weight[working].sum())
-    return _Problem(K, A, p[working], lo[working], hi[working], weight[working], outside, **penalties)
+    return _DankProblem(K, A, p[working], lo[working], hi[working], weight[working], outside, **penalties)
 
 
 def _gain(residual: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> NDArray:
@@ -274,7 +274,7 @@ def _decision(gram: Gram, rows: NDArray, coefficient: NDArray) -> NDArray:
 
 
 def _outer_steps(
-    problem: _Problem, v: NDArray, tol: float, max_iter: int, history: list[DankStep], callback: Callable | None
+    problem: _DankProblem, v: NDArray, tol: float, max_iter: int, history: list[DankStep], callback: Callable | None
 ) -> tuple[_State, int, bool]:
     """Outer steps on the working set; returns the state, the evaluations used, and whether it was stopped."""
     state = _evaluate(problem, v, 0)
@@ -333,7 +333,7 @@ def _quartic_share(state: _State) -> float:
     return float(np.clip(state.v @ (state.smooth - state.kv) / whole, 0.0, 1.0)) if whole > 0 else 1.0
 
 
-def _evaluate(problem: _Problem, v: NDArray, last_rank: int) -> _State:
+def _evaluate(problem: _DankProblem, v: NDArray, last_rank: int) -> _State:
     """Value (less a constant, without cancellation), gradient, adaptation and gap at v."""
     eta, tau = problem.centering_penalty, problem.rank_penalty
     kv, q = problem.K @ v, problem.A @ v**2
@@ -352,7 +352,7 @@ def _evaluate(problem: _Problem, v: NDArray, last_rank: int) -> _State:
     return _State(v, kv, quartic, smooth, adaptation, rank, value, gap / scale, scale)
 
 
-def _adapt(problem: _Problem, v: NDArray, square_norm: float, n_guess: int) -> _Adaptation:
+def _adapt(problem: _DankProblem, v: NDArray, square_norm: float, n_guess: int) -> _Adaptation:
     """Eigenpairs of M above ``rank_penalty / 2``, from the support side.
 
     All rows with v = 0 are one row of weight m, so the spectrum of M is that of the ``n_support + 1`` matrix
@@ -405,7 +405,7 @@ def _leading_eigenpairs(K: NDArray, u: NDArray, e: NDArray, above: float, n_gues
     return values[values > above], vectors[:, values > above]
 
 
-def _penalized_gradient(problem: _Problem, v: NDArray, adaptation: _Adaptation) -> NDArray:
+def _penalized_gradient(problem: _DankProblem, v: NDArray, adaptation: _Adaptation) -> NDArray:
     """``(F * K) v`` on the working set."""
     rows = np.flatnonzero(v)
     everywhere = np.tile(adaptation.offset, (len(v), 1))
@@ -414,7 +414,7 @@ def _penalized_gradient(problem: _Problem, v: NDArray, adaptation: _Adaptation) 
     return np.einsum("ir,ir->i", problem.K[:, rows] @ scaled, everywhere)
 
 
-def _factor(problem: _Problem, state: _State) -> tuple[NDArray, NDArray]:
+def _factor(problem: _DankProblem, state: _State) -> tuple[NDArray, NDArray]:
     """F as ``factor @ factor.T`` on the support, and the row of the factor for a point with v = 0."""
     if state.adaptation is not None:
         root = np.sqrt(state.adaptation.values - problem.rank_penalty / 2)

@@ -226,7 +226,7 @@ def whiten(gram: NDArray) -> NDArray:
     return np.tril(factor)
 
 
-def ridge_path(equations: NormalEquations, whitening: NDArray, alphas: NDArray) -> list[HyperSolution]:
+def hyper_path(equations: NormalEquations, whitening: NDArray, alphas: NDArray) -> list[HyperSolution]:
     """Solve ``min_c |B c - y|^2 / N + alpha * |c|^2`` over orthonormal terms for many alphas with one factorization.
 
     The equations are whitened ones from `normal_equations`; when they have one more term than the whitening, that is
