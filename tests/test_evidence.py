@@ -15,7 +15,7 @@ import pandas as pd
 from benchmarks import history, machine, pages, tables, trust
 from benchmarks.__main__ import main
 from benchmarks.claims import CLAIMS, HERE, REDUCED, Claim, chosen
-from benchmarks.run import RECORDED, Evidence, plan
+from benchmarks.run import RECORDED, Evidence, known_seconds, plan
 
 
 def test_pages_show_what_the_rows_give():
@@ -266,6 +266,19 @@ def test_the_plan_says_what_is_on_record(small):
     Evidence(folder, claims=[claims[0], *claims[2:]])(20.0, say=lambda *_, **__: None)
     words = plan(claims)
     assert "1 of 4 claims are on record" in words and words.count("not on record") == 3
+
+
+def test_the_reduced_run_is_on_record_and_ends_within_an_hour():
+    known = known_seconds()
+    assert set(known) == {claim.name for claim in CLAIMS}, "run python -m benchmarks all with the words of these claims"
+    assert sum(float(row["seconds"]) for row in known.values()) < 3600
+    assert sum(float(row["cpu_seconds"]) for row in known.values()) < 2 * 3600
+    state = json.loads((HERE / "runs" / "reduced" / "state.json").read_text())["claims"]
+    for claim in CLAIMS:
+        entry = state[claim.name]
+        assert entry["status"] == "done" and entry["commit"] == known[claim.name]["commit"], claim.name
+        assert entry["words"] == [*claim.arguments, *claim.reduced], claim.name
+        assert (HERE / "runs" / "reduced" / claim.csv.relative_to(HERE)).exists(), claim.name
 
 
 def test_another_commit_runs_a_claim_again_and_keeps_the_others(small, monkeypatch):
