@@ -276,7 +276,7 @@ def test_largest_singular_value():
 
 
 @pytest.mark.parametrize("parameters, message", [
-    ({"input": "closeness"}, "input must be one of"),
+    ({"input": "closeness"}, "input='closeness' is not known; use 'auto'"),
     ({"side": "up"}, "side='up' is not known"),
     ({"alpha": -1.0}, "alpha=-1.0 must be a nonnegative"),
     ({"alpha": "big"}, "alpha='big' must be"),

@@ -495,7 +495,7 @@ def test_too_few_steps_warn(moons):
         ({"adaptivity": CenteringPenalty(-1.0)}, "penalty=-1.0 must be a positive number"),
         ({"adaptivity": 0.0}, "adaptivity=0.0 must be a positive number"),
         ({"rank_penalty": -0.1}, "rank_penalty=-0.1 must be a nonnegative number"),
-        ({"out_of_sample": "guess"}, "out_of_sample must be one of"),
+        ({"out_of_sample": "guess"}, "out_of_sample='guess' is not known; use 'inductive'"),
         ({"n_parts": 0}, "n_parts=0 must be a positive whole number"),
         ({"n_parts": 2, "out_of_sample": "nearest"}, "n_parts > 1 predicts inductively only"),
         ({"n_parts": 2, "kernel": "precomputed"}, "n_parts > 1 clusters feature vectors"),

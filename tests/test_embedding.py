@@ -148,7 +148,7 @@ def test_clusters_of_shapes_are_found_in_the_embedding():
     [
         ({"n_components": 0}, np.eye(3), "n_components=0 must be a positive whole number, or None"),
         ({"n_components": 1.5}, np.eye(3), "n_components=1.5 must be a positive whole number"),
-        ({"input": "x"}, np.eye(3), "input must be one of"),
+        ({"input": "x"}, np.eye(3), "input='x' is not known; use 'auto', 'similarity'"),
         ({"input": "distance"}, np.eye(3), "diagonal is not 0"),
         ({}, [[0.0, 1.0], [2.0, 0.0]], "X is not symmetric"),
         ({}, np.ones((2, 3)), "X must be square"),

@@ -251,7 +251,7 @@ def test_what_is_no_string_is_refused_with_its_number():
     pytest.importorskip("rapidfuzz")
     with pytest.raises(ValueError, match="'indel' compares strings, but item 1 is of type int"):
         SimilarityFeatures("indel").fit(["a", 7, "b"])
-    with pytest.raises(ValueError, match="'soundex' of strings is not known; use one of levenshtein"):
+    with pytest.raises(ValueError, match="similarity='soundex' is not known; use 'levenshtein'"):
         Strings("soundex")(["a"])
 
 

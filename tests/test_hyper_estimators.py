@@ -109,7 +109,7 @@ def test_parameters_in_a_grid_search_and_pipeline():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"learner": HyperRidge(target="product")}, "target must be one of"),
+        ({"learner": HyperRidge(target="product")}, "the learner's target='product' is not known; use 'classes'"),
         ({"machine": "tree"}, "machine"),
         ({"C": -1.0}, "C=-1.0 must be a positive number, or None"),
         ({"learner": HyperRidge("tensor")}, "labels need"),

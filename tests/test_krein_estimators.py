@@ -657,7 +657,7 @@ def test_asymmetric_matrix_is_refused_with_its_size(estimator):
     [
         ({"alpha_positive": -1.0}, "alpha_positive must be a nonnegative"),
         ({"alpha_negative": np.nan}, "alpha_negative must be a nonnegative"),
-        ({"regularizer": "l2"}, "regularizer must be one of"),
+        ({"regularizer": "l2"}, "regularizer='l2' is not known; use 'components'"),
         ({"alpha_positive": "strong"}, "alpha_positive must be a nonnegative"),
         ({"alpha_positive": []}, "alpha_positive must be a nonnegative"),
         ({"alpha_negative": [[1.0]]}, "alpha_negative must be a nonnegative"),
@@ -699,7 +699,7 @@ def test_bad_weights_and_labels():
             KreinSVC(C=C).fit(X, y > 0)
     with pytest.raises(ValueError, match="C=inf must be a positive finite number"):  # its certificate was not a number
         KreinSVC(C=np.inf).fit(X, y > 0)
-    with pytest.raises(ValueError, match="loss must be"):
+    with pytest.raises(ValueError, match="loss='log' is not known; use 'hinge' or 'squared_hinge'"):
         KreinSVC(loss="log").fit(X, y > 0)
     with pytest.raises(ValueError, match="epsilon=-1 must be a nonnegative number"):
         KreinSVR(epsilon=-1).fit(X, y)

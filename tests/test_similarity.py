@@ -272,7 +272,7 @@ def test_constant_own_similarity_is_remembered(blobs):
 
 def test_bad_parameters_speak_before_any_work(distances, blobs):
     y = blobs[1]
-    with pytest.raises(ValueError, match="input must be one of"):
+    with pytest.raises(ValueError, match="input='angles' is not known; use 'auto', 'similarity'"):
         automatic(input="angles").fit(distances, y)
     with pytest.raises(ValueError, match="cv must be at least 2"):
         automatic(cv=1).fit(distances, y)

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -146,6 +147,14 @@ def check_number(name: str, value: Any, *, zero: bool = False, whole: bool = Fal
     kind = "whole " if whole else "finite " if number and not np.isfinite(value) else ""
     sign, otherwise = "nonnegative" if zero else "positive", ", or None" if none else ""
     raise ValueError(f"{name}={value!r} must be a {sign} {kind}number{otherwise}.")
+
+
+def check_option(name: str, value: Any, options: Iterable[str | None]) -> None:
+    """Refuse what is not one of some words, or None where that is one."""
+    known = list(options)
+    if not ((value is None or isinstance(value, str)) and value in known):
+        *others, last = map(repr, known)
+        raise ValueError(f"{name}={value!r} is not known; use {', '.join(others) + ' or ' if others else ''}{last}.")
 
 
 def check_targets(y: Any, name: str) -> NDArray:

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from mercerless._blocks import is_dask, map_rows, take_rows
 from mercerless._memory import check_memory, memory_budget, row_blocks
-from mercerless._validation import as_items, check_real
+from mercerless._validation import as_items, check_option, check_real
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.kernels.items import takes_objects
 
@@ -178,8 +178,7 @@ def as_landmarks(n_landmarks: Any, methods: tuple[str, ...] = _SELECTIONS) -> La
     landmarks = n_landmarks if isinstance(n_landmarks, Landmarks) else Landmarks(n_landmarks)
     if not isinstance(landmarks.number, Integral) or isinstance(landmarks.number, bool) or landmarks.number < 1:
         raise ValueError(f"n_landmarks must be a positive whole number or Landmarks(number), got {n_landmarks!r}.")
-    if landmarks.method not in methods:
-        raise ValueError(f"method={landmarks.method!r} is not known; use one of {', '.join(methods)}.")
+    check_option("method", landmarks.method, methods)
     return landmarks
 
 
@@ -213,8 +212,7 @@ def select_landmarks(
     """
     X = _indexable(kernel, X)
     n = len(X)
-    if method not in _SELECTIONS:
-        raise ValueError(f"method={method!r} is not known; use one of {', '.join(_SELECTIONS)}.")
+    check_option("method", method, _SELECTIONS)
     if not 1 <= n_landmarks <= n:
         raise ValueError(f"n_landmarks={n_landmarks} must lie between 1 and the number of rows, {n}.")
     random = check_random_state(random_state)

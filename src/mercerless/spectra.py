@@ -17,7 +17,14 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._memory import check_memory
-from mercerless._validation import check_real, check_square, check_symmetric, relative_asymmetry
+from mercerless._validation import (
+    check_number,
+    check_option,
+    check_real,
+    check_square,
+    check_symmetric,
+    relative_asymmetry,
+)
 
 __all__ = [
     "Asymmetry",
@@ -385,8 +392,7 @@ def _are_distances(K: NDArray) -> bool:
 
 def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "input") -> str:
     """The kind of a matrix, given or found by `matrix_kind`; one sentence where it is not told or not true."""
-    if kind not in ("auto", *KINDS):
-        raise ValueError(f"{option} must be one of 'auto', {', '.join(map(repr, KINDS))}, got {kind!r}.")
+    check_option(option, kind, ("auto", *KINDS))
     if kind == "auto":
         guess = matrix_kind(K)
         if guess.kind is None:
@@ -461,8 +467,7 @@ def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean"
     array([[1.  , 0.25],
            [0.25, 1.  ]])
     """
-    if how not in _SYMMETRIZERS:
-        raise ValueError(f"how={how!r} is not known; use 'mean', 'min' or 'max'.")
+    check_option("how", how, _SYMMETRIZERS)
     K = check_square(K) if reverse is None else check_real(K, "K")
     other = K.T if reverse is None else check_real(reverse, "reverse").T
     if other.shape != K.shape:
@@ -573,8 +578,7 @@ class SpectrumTransformer(_PairwiseTransformer):
         self.rtol = rtol
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        if self.mode not in ("clip", "flip", "square", "shift"):
-            raise ValueError(f"mode={self.mode!r} is not known; use 'clip', 'flip', 'square' or 'shift'.")
+        check_option("mode", self.mode, ("clip", "flip", "square", "shift"))
         K = self._check_train(X)
         spectrum = decompose(K, self.rtol)
         s, V = spectrum.values, spectrum.vectors
@@ -649,10 +653,9 @@ class DissimilarityKernel(_PairwiseTransformer):
         self.power = power
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:
-        if self.method not in ("centering", "exponential"):
-            raise ValueError(f"method={self.method!r} is not known; use 'centering' or 'exponential'.")
-        if not self.power > 0 or (self.gamma is not None and not self.gamma > 0):
-            raise ValueError(f"gamma and power must be positive, not {self.gamma} and {self.power}.")
+        check_option("method", self.method, ("centering", "exponential"))
+        check_number("power", self.power)
+        check_number("gamma", self.gamma, none=True)
         powers = self._powers(self._check_train(X))
         self.column_means_ = powers.mean(axis=0)
         median = np.median(powers[~np.eye(len(powers), dtype=bool)]) if len(powers) > 1 else 1.0

@@ -15,6 +15,7 @@ from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._validation import (
     check_classes,
     check_number,
+    check_option,
     check_square,
     check_targets,
     check_weight,
@@ -67,8 +68,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         return hasattr(self, "dual_coef_")
 
     def _check_parameters(self) -> None:
-        if self.side not in ("auto", *SIDES):
-            raise ValueError(f"side={self.side!r} is not known; use 'auto', 'left', 'right' or 'mean'.")
+        check_option("side", self.side, ("auto", *SIDES))
         check_number("alpha", self.alpha, zero=True, none=True)
 
     def _affinities(self, X: Any, Y: NDArray, weight: NDArray | None) -> tuple[NDArray, dict[str, Any]]:

@@ -19,6 +19,7 @@ from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._validation import (
     check_classes,
     check_number,
+    check_option,
     check_symmetric,
     check_targets,
     check_weight,
@@ -204,8 +205,7 @@ class _DANK(KernelPredictor):
             check_number("max_iter", self.search.max_iter, whole=True)
         elif self.search is not None:
             raise ValueError(f"search must be None or a mercerless.GradientSearch, not {self.search!r}.")
-        if self.out_of_sample not in _OUT_OF_SAMPLE:
-            raise ValueError(f"out_of_sample must be one of {_OUT_OF_SAMPLE}, not {self.out_of_sample!r}.")
+        check_option("out_of_sample", self.out_of_sample, _OUT_OF_SAMPLE)
         if self.n_parts > 1 and self.out_of_sample != "inductive":
             raise ValueError("n_parts > 1 predicts inductively only; use out_of_sample='inductive'.")
 

@@ -25,6 +25,7 @@ from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_classes,
     check_number,
+    check_option,
     check_targets,
     warn,
     warn_if_folds_are_useless,
@@ -450,8 +451,7 @@ def _is_tensor(hyper_kernel: Any) -> bool:
 
 def _check_ridge(learner: HyperRidge, tensor: bool) -> None:
     check_number("alpha", learner.alpha, zero=tensor, none=True)
-    if learner.solver not in ("auto", "direct", "cg"):
-        raise ValueError(f"solver must be 'auto', 'direct' or 'cg', not {learner.solver!r}.")
+    check_option("solver", learner.solver, ("auto", "direct", "cg"))
     if tensor and (learner.n_parts not in (1, "auto") or learner.nonnegative or learner.fit_intercept):
         raise ValueError(
             "n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart hyper-kernels; set "
@@ -608,8 +608,7 @@ class _TwoStage(FittedEstimator):
         learner = clone(learner)
         if learner.target == "auto":
             learner.target = self._targets[0]
-        if learner.target not in self._targets:
-            raise ValueError(f"the learner's target must be one of {self._targets}, not {learner.target!r}.")
+        check_option("the learner's target", learner.target, self._targets)
         if _is_tensor(learner.hyper_kernel):
             raise ValueError("labels need the Gaussian or Wishart hyper-kernel; the tensor extends similarities.")
         if learner.random_state is None:
@@ -643,8 +642,7 @@ class _TwoStage(FittedEstimator):
         return stage
 
     def _check_parameters(self) -> None:
-        if self.machine not in ("auto", "svm", "linear", "krein"):
-            raise ValueError(f"machine must be 'auto', 'svm', 'linear' or 'krein', not {self.machine!r}.")
+        check_option("machine", self.machine, ("auto", "svm", "linear", "krein"))
         check_number("C", self.C, none=True)
         check_number("max_samples", self.max_samples, whole=True, none=True)
 

@@ -17,6 +17,7 @@ from mercerless._memory import check_memory, format_bytes, memory_budget, row_bl
 from mercerless._validation import (
     check_classes,
     check_number,
+    check_option,
     check_symmetric,
     check_symmetric_kernel,
     check_targets,
@@ -139,9 +140,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
 
     def _checked_family(self) -> Family:
         """The problem to solve, after all parameters but the penalties were checked."""
-        if self.regularizer not in REGULARIZERS:
-            known = ", ".join(map(repr, REGULARIZERS))
-            raise ValueError(f"regularizer must be one of {known}, got {self.regularizer!r}.")
+        check_option("regularizer", self.regularizer, REGULARIZERS)
         if self.constraint is not None and not isinstance(self.constraint, Sphere):
             raise ValueError(f"constraint must be None, Sphere(radius) or Ball(radius), got {self.constraint!r}.")
         if self.search is not None and not isinstance(self.search, GradientSearch):
@@ -844,9 +843,8 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
         self._check_parameters()
-        for name, known in (("loss", ("hinge", "squared_hinge")), ("decision_function_shape", ("ovr", "ovo"))):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be {known[0]!r} or {known[1]!r}, got {getattr(self, name)!r}.")
+        check_option("loss", self.loss, ("hinge", "squared_hinge"))
+        check_option("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
         weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
         kernel, items, used, weight, stabilized = self._stabilized(X, weight, len(labels))
         with self._progress(len(classes) * (len(classes) - 1) // 2) as progress:

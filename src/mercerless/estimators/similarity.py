@@ -19,6 +19,7 @@ from mercerless._memory import check_memory, format_bytes, memory_budget
 from mercerless._validation import (
     check_labels,
     check_number,
+    check_option,
     check_real,
     check_square,
     check_symmetric,
@@ -91,8 +92,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
     def _check_parameters(self) -> None:
         for kind in self.input.values() if isinstance(self.input, dict) else [self.input]:
-            if kind not in ("auto", *KINDS):
-                raise ValueError(f"input must be one of 'auto', {', '.join(map(repr, KINDS))}, got {kind!r}.")
+            check_option("input", kind, ("auto", *KINDS))
         super()._check_parameters()
 
     def _train_matrix(
@@ -246,11 +246,11 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         try:
             return kernel, compare_items(kernel, compare, items, wanted, self.input, Y, weight, random, candidates)
         except ValueError:
-            found = recognized(kernel, self.kernel, items)
-            if type(found) is type(kernel):
+            candidate = recognized(kernel, self.kernel, items)
+            if type(candidate) is type(kernel):
                 raise
         random.set_state(state)
-        return self._compared(found, items, wanted, Y, weight, random, candidates)
+        return self._compared(candidate, items, wanted, Y, weight, random, candidates)
 
     def _given_comparisons(
         self, C: Any, wanted: Any, Y: NDArray, weight: NDArray, random: np.random.RandomState

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless._validation import check_option
 from mercerless.inspection._display import COLORS, NEGATIVE, NEUTRAL, POSITIVE, Display
 from mercerless.solvers.krein import penalty_of
 
@@ -74,8 +75,7 @@ class ValidationSurfaceDisplay(Display):
             raise ValueError(
                 "The model searched no grid; leave alpha_positive or alpha_negative at None, or give arrays."
             )
-        if other not in ("ratio", "radius"):
-            raise ValueError(f"other must be 'ratio' or 'radius', got {other!r}.")
+        check_option("other", other, ("ratio", "radius"))
         plus = np.asarray(table["alpha_positive"])
         if other == "radius":
             if table["radius"] is None:

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigvalsh
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._validation import check_square, check_symmetric, guess_task
+from mercerless._validation import check_option, check_square, check_symmetric, guess_task
 from mercerless.inspection._display import NEGATIVE, NEUTRAL, POSITIVE, Display
 from mercerless.selection.maps import likeness_order
 from mercerless.spectra import Indefiniteness, as_similarities, indefiniteness, matrix_kind
@@ -107,8 +107,7 @@ class SpectrumDisplay(Display):
         return cls.from_matrix(_matrix_of(estimator, X), name=name, **kwargs)
 
     def _draw(self, ax: Any, scale: str = "symlog") -> None:
-        if scale not in ("symlog", "linear"):
-            raise ValueError(f"scale must be 'symlog' or 'linear', got {scale!r}.")
+        check_option("scale", scale, ("symlog", "linear"))
         values, what = self.eigenvalues, self.report
         start = 0
         for count, color, label in (

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils import check_random_state
 
-from mercerless._validation import check_number, check_real
+from mercerless._validation import check_number, check_option, check_real
 
 
 class PairIndex(NamedTuple):
@@ -492,8 +492,7 @@ class TensorHyper(PairTrends):
     def _check(self, n_features: int) -> None:
         _positive(self.length_scale, "length_scale", n_features)
         check_number("item_noise", self.item_noise, zero=True)
-        if self.trend not in ("distance", "features", None):
-            raise ValueError(f"trend must be 'distance', 'features' or None, not {self.trend!r}.")
+        check_option("trend", self.trend, ("distance", "features", None))
         if self.n_knots < 2:
             raise ValueError(f"n_knots must be at least 2, not {self.n_knots}.")
 

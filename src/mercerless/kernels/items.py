@@ -10,7 +10,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
 from mercerless._optional import import_optional
-from mercerless._validation import SYMMETRY_RTOL, as_items, warn
+from mercerless._validation import SYMMETRY_RTOL, as_items, check_option, warn
 from mercerless.kernels.base import Kernel
 from mercerless.kernels.memo import PairStore, item_keys, kept_items, most_items, store_of
 
@@ -490,9 +490,7 @@ class Strings(MatrixFunction):
 
     def _refuse(self, items: NDArray) -> None:
         import_optional("rapidfuzz", "strings", "Comparing strings")
-        if self.similarity not in STRING_SIMILARITIES:
-            known = ", ".join(STRING_SIMILARITIES)
-            raise ValueError(f"The similarity {self.similarity!r} of strings is not known; use one of {known}.")
+        check_option("similarity", self.similarity, STRING_SIMILARITIES)
         strange = [i for i, item in enumerate(items) if not isinstance(item, str)]
         if strange:
             kind = type(items[strange[0]]).__name__

@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils.multiclass import type_of_target
 
-from mercerless._validation import check_square, relative_asymmetry
+from mercerless._validation import check_option, check_square, relative_asymmetry
 from mercerless.kernels.base import Kernel
 from mercerless.kernels.hyper import (
     GaussianHyper,
@@ -113,8 +113,7 @@ def encode_target(
             "this estimator requires y to be passed, but the target y is None: pass labels, values or a similarity "
             "matrix."
         )
-    if kind not in TARGETS:
-        raise ValueError(f"target must be one of {', '.join(TARGETS)}, not {kind!r}.")
+    check_option("target", kind, TARGETS)
     array = np.asarray(y)
     if kind == "auto":
         if array.ndim == 2 and array.shape[1] > 1:

@@ -16,7 +16,7 @@ _FEWEST = 12  # items; with fewer, neighborhoods say nothing
 
 
 class Map(NamedTuple):
-    """Points of a plane, how they were found, and what became of the items' neighborhoods."""
+    """Points of a plane, how they were maps, and what became of the items' neighborhoods."""
 
     points: NDArray  # (n, 2)
     method: str
@@ -34,16 +34,16 @@ def draw_map(D: NDArray, random_state: int = 0) -> Map:
     Whichever keeps more of the items' ten nearest neighbors; of equals the first, whose distances mean something.
     """
     plain = principal_plane(D)
-    found = {"principal directions": plain}
+    maps = {"principal directions": plain}
     if len(D) >= _FEWEST:
         start = 1e-4 * plain / (plain.std(axis=0).max() or 1.0)
         start = start + 1e-6 * np.random.RandomState(random_state).normal(size=start.shape)
         perplexity = min(30.0, (len(D) - 1) / 3.0)
         tsne = TSNE(metric="precomputed", init=start, perplexity=perplexity, random_state=random_state)
-        found["neighborhoods"] = tsne.fit_transform(np.maximum(D, 0.0)).astype(float)
-    preserved = {name: kept_neighbors(D, points) for name, points in found.items()}
+        maps["neighborhoods"] = tsne.fit_transform(np.maximum(D, 0.0)).astype(float)
+    preserved = {name: kept_neighbors(D, points) for name, points in maps.items()}
     best = max(preserved, key=lambda name: (round(preserved[name], 2), name == "principal directions"))
-    return Map(found[best], best, preserved)
+    return Map(maps[best], best, preserved)
 
 
 def principal_plane(D: NDArray) -> NDArray:
