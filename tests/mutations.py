@@ -480,6 +480,18 @@ BUGS = [
         "np.minimum(place, len(self.codes) - 1)",
         "test_lab_table.py -k by_hand",
     ),
+    Bug(
+        "lab-gaps-of-trees",
+        "self.mark_of[marked]] > 0, np.nan,",
+        "self.mark_of[marked]] < 0, np.nan,",
+        "test_lab_table.py -k gaps_and_categories",
+    ),
+    Bug(
+        "lab-codes-of-trees",
+        '"categorical_features": list(categories) or None',
+        '"categorical_features": None',
+        "test_lab_table.py -k split_categories",
+    ),
     # hyper
     Bug(
         "hyper-block-weights",

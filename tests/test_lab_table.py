@@ -9,7 +9,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from mercerless import LABClassifier, LABRegressor, persistence
 from mercerless.selection.lab import Expansion, Rows, with_coefficients
-from mercerless.selection.lab_table import Category, encode_table, fit_encoding, read_columns, training_statistics
+from mercerless.selection.lab_members import tree_candidate
+from mercerless.selection.lab_table import (
+    Category,
+    encode_table,
+    fit_encoding,
+    read_columns,
+    training_statistics,
+    tree_columns,
+)
+from mercerless.selection.scaling import robust_scaling, standard_scaling
 
 QUICK = {"n_support": 20, "kernel": "gaussian", "max_iter": 10, "random_state": 0}
 
@@ -84,6 +93,49 @@ def test_gaps_are_filled_and_marked():
     plain = fit_encoding(whole, columns, np.zeros((44, 1)), None, "", list("abcd"))
     assert plain(whole) is whole  # nothing to do, nothing copied
     assert_array_equal(plain(X[:1]), np.where(np.isnan(X[:1]), np.median(whole, axis=0), X[:1]))
+
+
+@pytest.mark.parametrize("scaling", [standard_scaling, robust_scaling])
+def test_trees_see_gaps_and_categories_as_such(scaling):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    X.loc[:9, "a"] = X.loc[:9, "b"] = np.nan  # missing together: one mark
+    X.loc[20, "c"] = np.nan  # too few for a mark
+    X["many"], X["two"] = rng.choice(list("uvwx"), 60), rng.choice(list("yz"), 60)
+    X.loc[0, "many"] = "rare"
+    columns = read_columns(X, "from_dtype")
+    encoding = fit_encoding(columns.numbers(X), columns, np.zeros((60, 1)), None, "indicators", list(X))
+    Z = encoding(X)
+    seen = tree_columns(encoding)
+    out = seen(scaling(Z)(Z))
+    assert out.shape == (60, 5) and seen.categories == [3]
+    assert_array_equal(np.isnan(out), np.isin(np.arange(5), [0, 1]) & (np.arange(60) < 10)[:, None])
+    assert_array_equal(out[:, 3], [4 if word == "rare" else "uvwx".index(word) for word in X["many"]])
+    assert_array_equal(out[:, 4] > 0, X["two"] == "z")
+    for j in range(3):  # the order of numbers is theirs
+        known = ~np.isnan(out[:, j])
+        assert_array_equal(np.argsort(out[known, j]), np.argsort(Z[known, j]))
+    statistics = fit_encoding(columns.numbers(X), columns, rng.normal(size=(60, 1)), None, "targets", list(X))
+    assert tree_columns(statistics).categories == [] and tree_columns(statistics)(statistics(X)).shape == (60, 5)
+    whole = fit_encoding(np.ones((9, 2)), read_columns(np.ones((9, 2)), None), np.zeros((9, 1)), None, "", ["a", "b"])
+    assert tree_columns(whole)(Z) is Z
+
+
+def test_trees_split_categories_and_bear_a_column_that_a_fold_does_not_know():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"word": rng.choice(list("abcdefghijklmnopqrst"), 400), "late": rng.normal(size=400)})
+    y = X["word"].isin(list("acfhkmpt")).to_numpy().astype(float)
+    X.loc[:299, "late"] = np.nan
+    columns = read_columns(X, "from_dtype")
+    encoding = fit_encoding(columns.numbers(X), columns, y[:, None], None, "indicators", list(X))
+    Z = encoding(X)
+    scaling, folds = standard_scaling(Z), [(np.arange(300), np.arange(300, 400))]
+    rows, labels = Rows(scaling(Z), 2 * y[:, None] - 1), y.astype(int)
+    found = tree_candidate(rows, folds, labels, 0, columns=tree_columns(encoding))
+    trees = found.finish(None)
+    assert trees.columns.categories == [1] and trees.models[0].is_categorical_.tolist() == [False, True]
+    assert np.mean((found.predictions[:, 0] > 0) == labels[300:]) > 0.98
+    assert np.mean((trees._replace(scaling=scaling)(Z)[:, 0] > 0) == labels) > 0.98
 
 
 def test_a_column_that_is_missing_throughout_has_no_say(table):

@@ -14,7 +14,16 @@ from sklearn.metrics import log_loss
 from mercerless import LABClassifier, LABRegressor
 from mercerless.kernels import LocalExponential
 from mercerless.selection.lab import LocalForm, Projected, Rows, center_count
-from mercerless.selection.lab_members import Labeled, Trees, Wide, WideLearner, pool_weights, tree_candidate
+from mercerless.selection.lab_members import (
+    Judge,
+    Labeled,
+    Trees,
+    Wide,
+    WideLearner,
+    pool_weights,
+    tree_candidate,
+    wide_candidates,
+)
 from mercerless.selection.lab_outliers import outlier_weights
 from mercerless.selection.scaling import BLOCK_BYTES
 from mercerless.solvers.lab import Moments, moments
@@ -191,6 +200,23 @@ def test_a_learned_map_finds_the_direction():
     A = turned.wide.projection
     along = np.linalg.norm(np.array([1, 1, 0, 0, 0, 0]) / np.sqrt(2) @ A)
     assert along > 2 * np.linalg.norm(np.array([0, 0, 1, 0, 0, 0]) @ A)
+
+
+@pytest.mark.parametrize("d", [10, 60])
+def test_one_bandwidth_competes_where_features_are_many(d):
+    X = RNG.normal(size=(300, d))
+    Y = np.sign(np.linalg.norm(X, axis=1, keepdims=True) - np.sqrt(d))
+    labels, start = (Y[:, 0] > 0).astype(int), RNG.normal(size=d)  # bandwidths that a bad draw of rows has learned
+    learner = WideLearner(Rows(X, Y), np.arange(200), np.arange(200, 300), True, labels)
+    shared = {"gaussian": [start], "laplace": [start + np.log(d)]}
+    found = wide_candidates([learner], shared, learner)
+    one = ["gaussian, many centers"] if d == 60 else []
+    assert list(found) == ["laplace, many centers", *one, "exponential, learned map"]
+    assert "gaussian, many centers" in wide_candidates([learner], {"gaussian": [start]}, learner)
+    if one:
+        judge = Judge(Y[200:], None, labels[200:])
+        assert judge(found[one[0]].predictions) < judge(found["laplace, many centers"].predictions)
+        assert np.ndim(found[one[0]].finish(None).log_bandwidths) == 0
 
 
 def by_the_attributes(model, T):

@@ -61,6 +61,7 @@ from mercerless.selection.lab_table import (
     holds_more_than_numbers,
     is_frame,
     read_columns,
+    tree_columns,
 )
 from mercerless.selection.lab_target import (
     Transformed,
@@ -206,6 +207,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
     def _learn(
         self,
         X: Any,
+        encoding: Encoding,
         Y: NDArray,
         weight: NDArray | None,
         groups: Any,
@@ -230,6 +232,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         classes, extra = None if labels is None else labels[table.merged.first], None
         if plan.all_members:
             extra = partial(extra_candidates, numbers=plan.rows, labels=classes, n_centers=plan.n_centers)
+            extra = partial(extra, columns=tree_columns(encoding))
         weigh = None if extra is None or classes is None else partial(_pooled, classes[plan.rows])
         return table, fit_lab(table, plan, labels, random, report, extra, weigh), max(1, n_iter)
 
@@ -478,7 +481,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         units = standard_scaling(Y)
         with self._progress() as progress:
             encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
-            table, solution, n_iter, outliers = self._learn_targets(rows, Y, units, weight, groups, random, progress)
+            table, solution, n_iter, outliers = self._learn_targets(
+                rows, encoding, Y, units, weight, groups, random, progress
+            )
             self._warn_if_useless(table, solution)
             held = _held_out(table, solution, given, units, target.astype(np.float64))
             others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "encoding_": encoding, "out_of_fold_": held}
@@ -490,6 +495,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     def _learn_targets(
         self,
         X: Any,
+        encoding: Encoding,
         Y: NDArray,
         units: FeatureScaling,
         weight: NDArray | None,
@@ -500,13 +506,13 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         """The solution, averaged with one for transformed targets where that may pay, iterations, and outliers."""
         again = deepcopy(random)  # for the same folds
         used, outliers = self._without_outliers(X, units(Y), weight)
-        table, solution, n_iter = self._learn(X, units(Y), used, groups, None, random, progress)
+        table, solution, n_iter = self._learn(X, encoding, units(Y), used, groups, None, random, progress)
         gross = len(outliers) > 0 and used is not None and are_gross(used if weight is None else used / weight)
         transformed = None if gross else self._transform(X, Y, used)
         if transformed is None:
             return table, solution, n_iter, outliers
         reused, others = self._without_outliers(X, transformed.standardized, weight)
-        _, other, more = self._learn(X, transformed.standardized, reused, groups, None, again, progress)
+        _, other, more = self._learn(X, encoding, transformed.standardized, reused, groups, None, again, progress)
         both = None if used is None or reused is None else np.maximum(used, reused)  # gross errors are so in both
         solution = join_transformed(solution, other, table, transformed, both)
         alone = all(isinstance(form, TransformedForms) for form in solution.forms)
@@ -704,7 +710,7 @@ class LABClassifier(ClassifierMixin, _LAB):
         units = standard_scaling(Y)._replace(center=mean, scale=np.full(len(mean), np.sqrt(np.mean((Y - mean) ** 2))))
         with self._progress() as progress:
             encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
-            table, solution, n_iter = self._learn(rows, units(Y), weight, groups, labels, random, progress)
+            table, solution, n_iter = self._learn(rows, encoding, units(Y), weight, groups, labels, random, progress)
             self._warn_if_useless(table, solution, labels)
             predictions = solution.blend.predictions * units.scale + units.center
             calibration = _calibrate(table, solution.held, predictions, labels, weight, Y)

@@ -16,6 +16,7 @@ from mercerless._memory import row_blocks
 from mercerless.selection.calibration import calibrate_scores
 from mercerless.selection.folds import Split
 from mercerless.selection.lab import FORMS, Expansion, Extra, LocalLearner, Projected, Rows, Total, fixed_columns
+from mercerless.selection.lab_table import PLAIN, TreeColumns
 from mercerless.selection.scaling import BLOCK_BYTES
 from mercerless.solvers.lab import Moments, moments
 from mercerless.solvers.lab_wide import norm_penalty, slope_map, slopes, solve_logistic, solve_wide
@@ -30,6 +31,7 @@ _LEAST_CENTERS, _WORTH = 600, 0.99  # twice the centers, from so many on, must l
 _ROWS_PER_CENTER = 40  # that determine the coefficients
 _SINGLE_RIDGE = 0.03  # from which sums of products in single precision are enough
 _LAPLACE_WORK = 2e9  # rows x centers x features
+_MANY_FEATURES = 50  # of which evidence learns the bandwidths badly
 _BOOSTING = {"learning_rate": 0.1, "l2_regularization": 1.0, "early_stopping": False}
 _BOOSTING_WORK, _BOOSTING_CELLS = 4e7, 1e9  # rows x classes x iterations at most, and times the features
 _BOOSTING_STEP = 50
@@ -307,20 +309,21 @@ def wide_candidates(
 ) -> dict[str, Extra]:
     """A Laplace machine with a bandwidth per feature, and an exponential one with a learned map of the features.
 
-    One learner for every fold; `shared` has the log bandwidths of the local forms in every fold. Where the Laplace form
-    would be slow, as for images, a Gaussian with one bandwidth takes its place. With several folds, factor, ridge and
-    centers of the first serve all, and its kernel is fitted to all rows.
+    One learner for every fold; `shared` has the log bandwidths of the local forms in every fold. For many features a
+    Gaussian with one bandwidth competes, and takes the place of the Laplace form where that would be slow, as for
+    images. With several folds, factor, ridge and centers of the first serve all, and its kernel is fitted to all rows.
     """
     n, d = len(learners[0].train), learners[0].rows.X.shape[1]
     starts = shared.get("laplace", next(iter(shared.values())))
+    kernels_of: dict[str, list[Wide]] = {}
     if "laplace" in shared and n * min(n, everything.n_centers) * d <= _LAPLACE_WORK:
-        first = [Wide("laplace", start) for start in starts]
-    else:
-        first = [Wide("gaussian", np.array(0.5 * np.log(d)))] * len(starts)
-    mapped = [Wide("exponential", start - 0.5 * np.log(d)) for start in starts]
+        kernels_of["laplace, many centers"] = [Wide("laplace", start) for start in starts]
+    if d > _MANY_FEATURES or not kernels_of:
+        kernels_of["gaussian, many centers"] = [Wide("gaussian", np.array(0.5 * np.log(d)))] * len(starts)
+    kernels_of["exponential, learned map"] = [Wide("exponential", start - 0.5 * np.log(d)) for start in starts]
     out = {}
-    for name, kernels in ((f"{first[0].form}, many centers", first), ("exponential, learned map", mapped)):
-        turn = kernels is mapped
+    for name, kernels in kernels_of.items():
+        turn = kernels[0].form == "exponential"
         trial = learners[0].search(kernels[0])
         factor = float(np.exp(np.mean(trial.wide.log_bandwidths - kernels[0].log_bandwidths)))
         found = learners[0].candidate(learners[0].turned(trial) if turn else trial)
@@ -348,6 +351,8 @@ class Trees(NamedTuple):
         The weight in the average.
     scaling : callable
         Scales features.
+    columns : callable
+        What the trees see of scaled features: missing numbers as such, and categories as one column of codes.
     """
 
     name: str
@@ -356,11 +361,12 @@ class Trees(NamedTuple):
     scale: NDArray
     weight: float
     scaling: Any
+    columns: TreeColumns
 
     def __call__(self, X: NDArray) -> NDArray:
         """One column per function, or per class: log-odds."""
         Z = X if self.scaling is None else self.scaling(X, X.dtype)
-        return raw_predictions(self.models, Z, len(self.center)) * self.scale + self.center
+        return raw_predictions(self.models, self.columns(Z), len(self.center)) * self.scale + self.center
 
     def in_units(self, center: NDArray, scale: NDArray) -> "Trees":
         """For targets that were standardized by these."""
@@ -403,20 +409,30 @@ class Labeled(NamedTuple):
         labels = None if self.labels is None or other.labels is None else np.concatenate([self.labels, other.labels])
         return Labeled(Rows(np.vstack([a.X, b.X]), np.vstack([a.Y, b.Y]), weight), labels)
 
+    def seen_by(self, columns: TreeColumns) -> "Labeled":
+        """As trees see the rows."""
+        return self._replace(rows=replace(self.rows, X=columns(self.rows.X)))
+
     def judge(self, predictions: NDArray) -> float:
         return Judge(self.rows.Y, self.rows.weight, self.labels)(predictions)
 
 
-def boost(given: Labeled, n_iter: int, seed: int, models: Sequence[Any] | None = None) -> list:
-    """Boosted trees with so many iterations, continued where models are given."""
+def boost(
+    given: Labeled, n_iter: int, seed: int, models: Sequence[Any] | None = None, categories: Sequence[int] = ()
+) -> list:
+    """Boosted trees with so many iterations, continued where models are given; `categories` are columns of codes."""
     rows, labels = given
+    X, empty = rows.X, np.isnan(rows.X).all(axis=0)
+    if empty.any():  # in these rows, not in all: of no use, but an error of the models
+        X = np.where(empty, 0.0, X)
     kind = HistGradientBoostingRegressor if labels is None else HistGradientBoostingClassifier
     targets = rows.Y.T if labels is None else [labels]
     leaf, leaves = (20 if len(rows) >= 2000 else 10), (31 if len(rows) >= 1000 else 12)
-    options = {**_BOOSTING, "min_samples_leaf": leaf, "max_leaf_nodes": leaves, "random_state": seed}
+    options: dict[str, Any] = {**_BOOSTING, "min_samples_leaf": leaf, "max_leaf_nodes": leaves, "random_state": seed}
+    options |= {"categorical_features": list(categories) or None, "max_features": 1.0 if labels is None else 0.5}
     models = models or [kind(**options, warm_start=True) for _ in targets]
     for model, target in zip(models, targets):
-        model.set_params(max_iter=n_iter).fit(rows.X, target, sample_weight=rows.weight)
+        model.set_params(max_iter=n_iter).fit(X, target, sample_weight=rows.weight)
     return list(models)
 
 
@@ -437,14 +453,17 @@ def tree_candidate(
     seed: int,
     further: Labeled | None = None,
     rivals: Sequence[NDArray] = (),
+    columns: TreeColumns = PLAIN,
 ) -> Extra | None:
     """Boosted trees whose number of iterations is chosen on the held-out rows.
 
     `further` are more rows to learn from, beside those of one hold-out: the trees are then not fitted again. Far behind
-    the predictions of `rivals` boosting ends early. None where a fold has one class, or many features and classes would
-    take too long.
+    the predictions of `rivals` boosting ends early. `columns` makes what trees see of the rows. None where a fold has
+    one class, or many features and classes would take too long.
     """
-    q, every = rows.Y.shape[1], Labeled(rows, labels)
+    q, every = rows.Y.shape[1], Labeled(rows, labels).seen_by(columns)
+    further = None if further is None else further.seen_by(columns)
+    grow = partial(boost, seed=seed, categories=columns.categories)
     most = _most_iterations(rows, further, q)
     if most == 0 or (labels is not None and any(len(np.unique(labels[train])) < 2 for train, _ in folds)):
         return None
@@ -452,11 +471,11 @@ def tree_candidate(
     models: list[Any] = []
     for number, (train, valid) in enumerate(folds):
         part, held = every.take(train).joined(further), every.take(valid)
-        models = [] if number == 0 else boost(part, n_iter, seed)
+        models = [] if number == 0 else grow(part, n_iter)
         goal, loss = min([held.judge(p[: len(valid)]) for p in rivals] if number == 0 else [], default=np.inf), np.inf
         while number == 0 and n_iter < most:
             n_iter = min(most, n_iter + _BOOSTING_STEP)
-            models = boost(part, n_iter, seed, models or None)
+            models = grow(part, n_iter, models=models or None)
             losses = [held.judge(p) for p in _stages(models, held.rows.X, q)]
             before, loss = loss, min(losses)
             if np.argmin(losses) < 0.7 * len(losses) or loss - goal > _HOPELESS * (before - loss):
@@ -466,10 +485,10 @@ def tree_candidate(
         stages.append(_stages(models, held.rows.X, q))
     predictions = [np.concatenate(stage) for stage in zip(*stages)]
     if further is not None:
-        return Extra(predictions[-1], partial(_as_trees, models, q))
+        return Extra(predictions[-1], partial(_as_trees, models, q, columns))
     judge = every.take(np.concatenate([valid for _, valid in folds])).judge
     best = int(np.argmin([judge(p) for p in predictions]))
-    return Extra(predictions[best], partial(_finish_trees, every, 10 * (best + 1), seed))
+    return Extra(predictions[best], partial(_finish_trees, every, 10 * (best + 1), grow, columns))
 
 
 def _most_iterations(rows: Rows, further: Labeled | None, q: int) -> int:
@@ -479,12 +498,12 @@ def _most_iterations(rows: Rows, further: Labeled | None, q: int) -> int:
     return 0 if most < 12 else int(np.clip(most, 60, 400)) // 10 * 10
 
 
-def _as_trees(models: list, q: int, total: Total | None) -> Trees:
-    return Trees("boosted trees", models, np.zeros(q), np.ones(q), 1.0, None)
+def _as_trees(models: list, q: int, columns: TreeColumns, total: Total | None) -> Trees:
+    return Trees("boosted trees", models, np.zeros(q), np.ones(q), 1.0, None, columns)
 
 
-def _finish_trees(every: Labeled, n_iter: int, seed: int, total: Total | None) -> Trees:
-    return _as_trees(boost(every, n_iter, seed), every.rows.Y.shape[1], total)
+def _finish_trees(every: Labeled, n_iter: int, grow: Callable, columns: TreeColumns, total: Total | None) -> Trees:
+    return _as_trees(grow(every, n_iter), every.rows.Y.shape[1], columns, total)
 
 
 def pool_weights(
@@ -536,12 +555,13 @@ def extra_candidates(
     numbers: NDArray,
     labels: NDArray | None,
     n_centers: int,
+    columns: TreeColumns = PLAIN,
     further: Callable[[], tuple[Rows, NDArray]] | None = None,
 ) -> dict[str, Extra]:
     """Everything that competes with the local forms and the others that were tried, of which there are predictions.
 
-    `numbers` are those of the rows in the table, `labels` the classes of the whole table; `further` gives more rows to
-    learn from, and their numbers.
+    `numbers` are those of the rows in the table, `labels` the classes of the whole table; `columns` makes what trees
+    see, and `further` gives them more rows to learn from, and their numbers.
     Without centers there are no wide machines: up to 1000 rows all rows are centers of another candidate anyway.
     """
     settings = next(iter(learners.values())).settings
@@ -559,6 +579,6 @@ def extra_candidates(
             others, places = further()
             more = Labeled(others, None if labels is None else labels[places])
         rivals = [*tried.values(), *(of.predictions for of in out.values())]
-        trees = tree_candidate(rows, folds, of_rows, settings.seed, more, rivals)
+        trees = tree_candidate(rows, folds, of_rows, settings.seed, more, rivals, columns)
         out |= {} if trees is None else {"boosted trees": trees}
     return out

@@ -1,6 +1,7 @@
 """Tables as they are: columns of words and missing values as numbers that a kernel can compare."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -167,6 +168,8 @@ class Encoding(NamedTuple):
         What a missing number is taken for: the median.
     marks : ndarray of int
         The columns of numbers with a 0/1 column that marks missing ones.
+    mark_of : ndarray of int
+        For every column of numbers the place of its mark among these, -1 where it has none.
     categories : list of Category
         The other columns.
     names : list of str
@@ -177,6 +180,7 @@ class Encoding(NamedTuple):
     numbers: NDArray
     fill: NDArray
     marks: NDArray
+    mark_of: NDArray
     categories: list[Category]
     names: list[str]
 
@@ -204,6 +208,51 @@ class Encoding(NamedTuple):
         return np.hstack(parts)
 
 
+class TreeColumns(NamedTuple):
+    """What trees see of scaled rows: gaps where they are marked, and one column of codes for a category's indicators.
+
+    Scaled around its mean, a 0/1 column is positive where it was 1.
+    """
+
+    mark_of: NDArray  # for every column of numbers the column of its mark, -1 for none
+    blocks: list[tuple[int, int]]  # the first column of every category, and the first that is not its own
+    folded: list[bool]  # whether these are several indicators
+
+    @property
+    def categories(self) -> list[int]:
+        """The columns of codes."""
+        widths = [1 if folded else end - start for (start, end), folded in zip(self.blocks, self.folded)]
+        starts = len(self.mark_of) + np.cumsum([0, *widths])
+        return [int(start) for start, folded in zip(starts, self.folded) if folded]
+
+    def __call__(self, Z: NDArray) -> NDArray:
+        k = len(self.mark_of)
+        marked = np.flatnonzero(self.mark_of >= 0)
+        if not (len(marked) or any(self.folded)):
+            return Z
+        numbers = Z[:, :k].copy()
+        numbers[:, marked] = np.where(Z[:, self.mark_of[marked]] > 0, np.nan, numbers[:, marked])
+        parts = [numbers]
+        for (start, end), folded in zip(self.blocks, self.folded):
+            block = Z[:, start:end]
+            codes = np.where((block > 0).any(axis=1), block.argmax(axis=1), end - start)[:, None]
+            parts.append(codes.astype(Z.dtype) if folded else block)
+        return np.hstack(parts)
+
+
+PLAIN = TreeColumns(np.zeros(0, dtype=int), [], [])
+
+
+def tree_columns(encoding: Encoding) -> TreeColumns:
+    """How trees see the rows of an encoding."""
+    k = len(encoding.numbers)
+    widths = [len(part.indicators) + part.means.shape[1] for part in encoding.categories]
+    ends = k + len(encoding.marks) + np.cumsum([0, *widths])
+    blocks = [(int(start), int(end)) for start, end in pairwise(ends)]
+    mark_of = np.where(encoding.mark_of < 0, -1, k + encoding.mark_of)
+    return TreeColumns(mark_of, blocks, [len(part.indicators) > 1 for part in encoding.categories])
+
+
 def fit_encoding(
     table: NDArray, columns: Columns, Y: NDArray, weight: NDArray | None, choice: str, names: Sequence[str]
 ) -> Encoding:
@@ -223,12 +272,15 @@ def fit_encoding(
     fill = np.zeros(d)
     sample = table[:_MEDIAN_ROWS] if gaps.shape[1] == 0 else table
     fill[numbers] = np.nanmedian(sample[:, numbers], axis=0)
-    marks = numbers[:0]
-    if gaps.shape[1]:
-        _, first = np.unique(gaps, axis=1, return_index=True)  # columns that are missing together have one mark
-        marks = numbers[np.sort([j for j in first if _FEWEST_ROWS <= gaps[:, j].sum()]).astype(int)]
+    places, mark_of = numbers[:0], np.full(len(numbers), -1)
+    if gaps.shape[1]:  # columns that are missing together have one mark
+        _, first, pattern = np.unique(gaps, axis=1, return_index=True, return_inverse=True)
+        firsts = first[pattern.ravel()]
+        places = np.unique(firsts[gaps.sum(axis=0) >= _FEWEST_ROWS])
+        mark_of = np.where(np.isin(firsts, places), np.searchsorted(places, firsts), -1)
+    marks = numbers[places]
     parts = [_fit_category(table[:, j], int(j), Y, weight, choice) for j in columns.categories]
-    return Encoding(columns, numbers, fill, marks, parts, _names(names, numbers, marks, parts, columns))
+    return Encoding(columns, numbers, fill, marks, mark_of, parts, _names(names, numbers, marks, parts, columns))
 
 
 def _gaps(table: NDArray, numbers: NDArray) -> NDArray:
