@@ -227,7 +227,7 @@ def test_fixed_ridge_and_fraction_of_support(waves):
     ({"n_support": 1.5}, "n_support=1.5 must be"),
     ({"n_support": "all"}, "n_support='all' must be"),
     ({"n_support": True}, "n_support=True must be"),
-    ({"kernel": "cauchy"}, "kernel='cauchy' is not known; use one of auto, gaussian"),
+    ({"kernel": "cauchy"}, "kernel='cauchy' is not known; use 'auto', 'gaussian'"),
     ({"n_support": Support(selection="best")}, "selection='best' is not known"),
     ({"objective": "loss"}, "objective='loss' is not known"),
     ({"alpha": 0}, "alpha=0 must be a positive number"),

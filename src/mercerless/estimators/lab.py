@@ -19,6 +19,8 @@ from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_classes,
     check_labels,
+    check_number,
+    check_option,
     check_targets,
     check_weight,
     leave_one_out_constant,
@@ -119,21 +121,17 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
 
     def _check_parameters(self, n: int) -> None:
         support = self._support
-        for name, options in (("kernel", ("auto", *FORMS)), ("objective", OBJECTIVES)):
-            if getattr(self, name) not in options:
-                raise ValueError(f"{name}={getattr(self, name)!r} is not known; use one of {', '.join(options)}.")
-        if support.selection not in SELECTIONS:
-            raise ValueError(f"selection={support.selection!r} is not known; use one of {', '.join(SELECTIONS)}.")
+        check_option("kernel", self.kernel, ("auto", *FORMS))
+        check_option("objective", self.objective, OBJECTIVES)
+        check_option("selection", support.selection, SELECTIONS)
         _check_support(support.n_support, n)
-        if support.max_error is not None:
-            _check_positive("max_error", support.max_error)
-        _check_whole("max_support", support.max_support)
-        if self.alpha is not None:
-            _check_positive("alpha", self.alpha)
+        check_number("max_error", support.max_error, none=True)
+        check_number("max_support", support.max_support, whole=True, none=True)
+        check_number("alpha", self.alpha, none=True)
         if self.validation_fraction is not None and not 0 < self.validation_fraction < 1:
             raise ValueError(f"validation_fraction={self.validation_fraction!r} must lie between 0 and 1, or be None.")
-        _check_whole("max_iter", self.max_iter)
-        _check_whole("max_rows", self.max_rows)
+        check_number("max_iter", self.max_iter, whole=True, none=True)
+        check_number("max_rows", self.max_rows, whole=True, none=True)
 
     def _train_rows(self, X: Any, y: Any, check: Callable, **options: Any) -> tuple[Any, NDArray, Columns]:
         """Validated rows of numbers and codes, targets in memory, and what the columns are.
@@ -520,13 +518,13 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
 
     def _without_outliers(self, X: Any, Y: NDArray, weight: NDArray | None) -> tuple[NDArray | None, NDArray]:
         """The weights of rows, those of gross errors lowered, and these rows."""
-        found = None
+        trust = None
         if self._has_defaults and not is_dask(X) and len(X) >= _FEWEST_FOR_OUTLIERS:
             seed = check_random_state(self.random_state).randint(2**31 - 1)
-            found = outlier_weights(X, Y, weight, find_copies(X), seed)
-        if found is None:
+            trust = outlier_weights(X, Y, weight, find_copies(X), seed)
+        if trust is None:
             return weight, np.zeros(0, dtype=int)
-        return found if weight is None else weight * found, np.flatnonzero(found < 0.5)
+        return trust if weight is None else weight * trust, np.flatnonzero(trust < 0.5)
 
     def _transform(self, X: Any, Y: NDArray, weight: NDArray | None) -> Transformed | None:
         """A transform of the targets that may pay: of one output with tails, in memory."""
@@ -825,16 +823,6 @@ def _check_support(n_support: Any, n: int) -> None:
         raise ValueError(
             f"n_support={n_support} is more than the {n} training rows; use fewer, a fraction such as 0.25, or 'auto'."
         )
-
-
-def _check_positive(name: str, value: Any) -> None:
-    if not (isinstance(value, Real) and 0 < float(value) < np.inf):
-        raise ValueError(f"{name}={value!r} must be a positive number.")
-
-
-def _check_whole(name: str, value: Any) -> None:
-    if value is not None and not (isinstance(value, Integral) and int(value) >= 1):
-        raise ValueError(f"{name}={value!r} must be a positive whole number.")
 
 
 def _drop_weightless(X: Any, y: NDArray, weight: NDArray | None, groups: Any) -> tuple[Any, NDArray, Any, Any]:

@@ -597,9 +597,8 @@ def grow(problem: LocalRegression, state: State, support: NDArray, settings: Set
 def all_rows_candidates(form: str, rows: Rows, folds: Sequence[Split], report: Report = _silent) -> list[Extra]:
     """Kernel ridge regression with all rows as centers, tuned in two ways.
 
-    One bandwidth and ridge by exact leave-one-out, which is ordinary tuned kernel ridge regression; and one bandwidth
-    per feature, a linear kernel and the ridge by `shared_evidence`, learned again for every fold. Both are chosen on at
-    most 300 rows, which carry over, and the second is fitted to all rows only where it has weight.
+    One bandwidth and ridge by exact leave-one-out; and one bandwidth per feature, a linear kernel and the ridge by
+    `shared_evidence`, learned again for every fold. Both are chosen on at most 300 rows, which carry over.
     """
     rows = replace(rows, X=np.asarray(rows.X, dtype=float))
     plain = Expansion(form, np.arange(len(rows)), *_ridge_grid(form, _some_rows(rows)), 0.0)
@@ -647,10 +646,10 @@ def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, f
         k = int(np.argmin(values))
         return float(values[k]), float(np.log(width)), float(np.log(ridges[k]))
 
-    found = {k: tuned(widths[k]) for k in range(0, len(widths), 2)}
-    best = min(found, key=lambda k: found[k])
-    found |= {k: tuned(widths[k]) for k in (best - 1, best + 1) if 0 <= k < len(widths)}
-    _, log_width, log_ridge = min(found.values())
+    trials = {k: tuned(widths[k]) for k in range(0, len(widths), 2)}
+    best = min(trials, key=lambda k: trials[k])
+    trials |= {k: tuned(widths[k]) for k in (best - 1, best + 1) if 0 <= k < len(widths)}
+    _, log_width, log_ridge = min(trials.values())
     return np.asarray(log_width), log_ridge
 
 
@@ -764,11 +763,8 @@ def blend_forms(
 ) -> Blend:
     """Fit models of the given forms and weigh them by their out-of-fold predictions.
 
-    `folds` are folds or one hold-out; without any the form with the smallest objective is kept. `all_rows` also tries
-    kernel ridge regression with all rows as centers. Where `rows` are only a part of the data, `total` is as in
-    `with_coefficients`, and each of `more` gives further rows on which to refine the bandwidths. `extra`, called with
-    rows, folds, learners and their predictions, gives what else competes; `weigh`, called with predictions, the numbers
-    of held-out rows, their weights and the most parts, gives weights and errors other than those of least squares.
+    Without `folds` the form with the smallest objective is kept. Where `rows` are a part of the data, `total` is as in
+    `with_coefficients`, and `more` give rows to refine the bandwidths on. `extra` gives what else competes.
     """
     learners = {form: LocalLearner(form, settings, report) for form in forms}
     candidates: dict[str, Any] = _candidates(learners, rows, settings, folds, all_rows)

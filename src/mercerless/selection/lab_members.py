@@ -191,13 +191,13 @@ class WideLearner:
         most = min(self.n_centers, len(self.train))
         support = self._few(self.train, most)
         sizes = (-(-most // 4), -(-most // 2), most)
-        found = self._machine(best, support[: next(m for m in sizes if m >= min(most, _LEAST_CENTERS))])
-        while len(found.model.support) < most:
-            more = self._machine(best, support[: 2 * len(found.model.support)], found)
-            if more.loss > _WORTH * found.loss:
+        machine = self._machine(best, support[: next(m for m in sizes if m >= min(most, _LEAST_CENTERS))])
+        while len(machine.model.support) < most:
+            more = self._machine(best, support[: 2 * len(machine.model.support)], machine)
+            if more.loss > _WORTH * machine.loss:
                 break
-            found = more
-        return found
+            machine = more
+        return machine
 
     def again(self, best: _Trial, like: _Machine) -> _Machine:
         """As many centers, the ridge and the loss of another."""
@@ -221,27 +221,27 @@ class WideLearner:
         losses = [judge(p) for p in predictions]
         k = int(np.argmin(losses))
         model = model._replace(log_ridge=float(np.log(ridges[k])))
-        found = _Machine(losses[k], predictions[k], model, False, coefs[k], sums, P)
+        machine = _Machine(losses[k], predictions[k], model, False, coefs[k], sums, P)
         if like is not None or self.labels is None:
-            return found
+            return machine
         other = self._logistic(model, sums, P, ridges[k] * np.array(_LOGISTIC_FACTORS))
-        return other if other.loss < found.loss else found
+        return other if other.loss < machine.loss else machine
 
-    def finish(self, found: _Machine, total: Total | None) -> Expansion:
+    def finish(self, machine: _Machine, total: Total | None) -> Expansion:
         """The machine on all rows, the held-out ones too."""
-        model, sums = found.model, found.sums
+        model, sums = machine.model, machine.sums
         wide, S = Wide(model.form, model.log_bandwidths, model.projection), self.rows.X[model.support]
-        if total is None or found.logistic:
+        if total is None or machine.logistic:
             sums = sums.merge(self.sums(self.rows.take(self.valid), wide, S))
-        return self._finish(found._replace(sums=sums), total)
+        return self._finish(machine._replace(sums=sums), total)
 
-    def refit(self, found: _Machine, n: int, total: Total | None) -> Expansion:
+    def refit(self, machine: _Machine, n: int, total: Total | None) -> Expansion:
         """A machine of the same kernel and ridge on all training rows, of which the other had n."""
-        size = -(-len(found.model.support) * len(self.train) // n)
-        model = found.model._replace(support=self._few(self.train, size))
+        size = -(-len(machine.model.support) * len(self.train) // n)
+        model = machine.model._replace(support=self._few(self.train, size))
         wide, S = Wide(model.form, model.log_bandwidths, model.projection), self.rows.X[model.support]
-        found = found._replace(model=model, sums=self.sums(self.rows, wide, S), P=self.penalty(wide, S))
-        return self._finish(found._replace(coef=np.zeros((0, 0))), total)
+        machine = machine._replace(model=model, sums=self.sums(self.rows, wide, S), P=self.penalty(wide, S))
+        return self._finish(machine._replace(coef=np.zeros((0, 0))), total)
 
     def _columns(self, numbers: NDArray, model: Expansion) -> NDArray:
         """The columns of some rows, in single precision."""
@@ -272,23 +272,23 @@ class WideLearner:
         assert best is not None
         return best
 
-    def _finish(self, found: _Machine, total: Total | None) -> Expansion:
+    def _finish(self, machine: _Machine, total: Total | None) -> Expansion:
         """The coefficients; for the log-loss the rows on which bandwidths are learned are enough."""
-        model, ridge = found.model, float(np.exp(found.model.log_ridge))
-        if found.logistic:
+        model, ridge = machine.model, float(np.exp(machine.model.log_ridge))
+        if machine.logistic:
             assert self.labels is not None
-            Phi, start = self._columns(np.arange(len(self.rows)), model), found.coef if found.coef.size else None
+            Phi, start = self._columns(np.arange(len(self.rows)), model), machine.coef if machine.coef.size else None
             weight, q = self.rows.weight, self.rows.Y.shape[1]
             return self._with(
-                model, solve_logistic(Phi, self.labels, weight, found.P, ridge, found.sums.gram, q, start).coef
+                model, solve_logistic(Phi, self.labels, weight, machine.P, ridge, machine.sums.gram, q, start).coef
             )
-        sums = found.sums
+        sums = machine.sums
         if total is not None:
             dtype = np.float32 if ridge >= _SINGLE_RIDGE else np.float64
             options = {"S": self.rows.X[model.support], "fixed": partial(fixed_columns, linear=self.linear)}
             limit = _ROWS_PER_CENTER * len(model.support)
             sums = total(partial(blocked_moments, kernel=model.kernel, dtype=dtype, **options), limit)
-        return self._with(model, solve_wide(sums, found.P, [ridge])[0])
+        return self._with(model, solve_wide(sums, machine.P, [ridge])[0])
 
     def _with(self, model: Expansion, coef: NDArray) -> Expansion:
         m, d = len(model.support), self.rows.X.shape[1]
@@ -326,12 +326,12 @@ def wide_candidates(
         turn = kernels[0].form == "exponential"
         trial = learners[0].search(kernels[0])
         factor = float(np.exp(np.mean(trial.wide.log_bandwidths - kernels[0].log_bandwidths)))
-        found = learners[0].candidate(learners[0].turned(trial) if turn else trial)
-        predictions = [found.predictions]
+        machine = learners[0].candidate(learners[0].turned(trial) if turn else trial)
+        predictions = [machine.predictions]
         for learner, kernel in zip(learners[1:], kernels[1:]):
             other = learner.trial(kernel.wider(factor), _near(trial.ridge))
-            predictions.append(learner.again(learner.turned(other) if turn else other, found).predictions)
-        finish = partial(learners[0].finish, found) if len(learners) == 1 else partial(everything.refit, found, n)
+            predictions.append(learner.again(learner.turned(other) if turn else other, machine).predictions)
+        finish = partial(learners[0].finish, machine) if len(learners) == 1 else partial(everything.refit, machine, n)
         out[name] = Extra(np.concatenate(predictions), finish)
     return out
 

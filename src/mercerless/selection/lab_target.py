@@ -109,9 +109,8 @@ def choose_transform(
 ) -> Transformed | None:
     """The transform through which small models have the smallest squared error on held-out targets.
 
-    None where targets have no tails, or where it is larger than without by a tenth: what the transform is worth in the
-    end the weights say. Above 3000 rows, where that costs more, it must be smaller by 3 %. `together` numbers sets of
-    copies.
+    None where targets have no tails, or where it is larger than without by a tenth: what it is worth in the end the
+    weights say. Above 3000 rows, where that costs more, it must be smaller by 3 %. `together` numbers sets of copies.
     """
     y = Y[:, 0]
     candidates = possible_transforms(y) if len(y) >= _FEWEST else []

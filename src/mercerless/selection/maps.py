@@ -16,7 +16,7 @@ _FEWEST = 12  # items; with fewer, neighborhoods say nothing
 
 
 class Map(NamedTuple):
-    """Points of a plane, how they were maps, and what became of the items' neighborhoods."""
+    """Points of a plane, how they were placed, and what became of the items' neighborhoods."""
 
     points: NDArray  # (n, 2)
     method: str
