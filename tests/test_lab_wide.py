@@ -13,6 +13,7 @@ from sklearn.metrics import log_loss
 
 from mercerless import LABClassifier, LABRegressor
 from mercerless.kernels import LocalExponential
+from mercerless.selection import lab_members
 from mercerless.selection.lab import LocalForm, Projected, Rows, center_count
 from mercerless.selection.lab_members import (
     Judge,
@@ -188,6 +189,20 @@ def test_trees_far_behind_the_others_are_given_up():
     alone = tree_candidate(rows, folds, None, seed=0).finish(None)
     behind = tree_candidate(rows, folds, None, seed=0, rivals=[0 * Y[300:], Y[300:]]).finish(None)
     assert behind.models[0].n_iter_ < alone.models[0].n_iter_
+
+
+def test_larger_trees_compete_where_many_rows_ask_for_more_iterations(monkeypatch):
+    X = RNG.uniform(size=(3000, 2))
+    Y = np.sign(np.sin(25 * X[:, :1]) * np.sin(25 * X[:, 1:]))  # a board of many fields
+    rows, folds = Rows(X, Y), [(np.arange(2500), np.arange(2500, 3000))]
+    monkeypatch.setattr(lab_members, "_BOOSTING_WORK", 60 * 3000)
+    small = tree_candidate(rows, folds, None, seed=0)
+    monkeypatch.setattr(lab_members, "_MANY_ROWS", 2500)
+    large = tree_candidate(rows, folds, None, seed=0)
+    leaves = [each.finish(None).models[0].max_leaf_nodes for each in (small, large)]
+    assert leaves == [31, 127]
+    errors = [np.mean((each.predictions - Y[2500:]) ** 2) for each in (small, large)]
+    assert errors[1] < 0.9 * errors[0]
 
 
 def test_a_learned_map_finds_the_direction():

@@ -35,6 +35,7 @@ _MANY_FEATURES = 50  # of which evidence learns the bandwidths badly
 _BOOSTING = {"learning_rate": 0.1, "l2_regularization": 1.0, "early_stopping": False}
 _BOOSTING_WORK, _BOOSTING_CELLS = 4e7, 1e9  # rows x classes x iterations at most, and times the features
 _BOOSTING_STEP = 50
+_LARGE_TREES, _MANY_ROWS = 127, 10_000  # leaves of larger trees, which compete from so many rows on
 _HOPELESS = 4.0  # steps as good as the last one in which trees would not reach the best of the others
 _USELESS = 1.5  # times the loss of the best of the others, at which further folds do not matter
 _SMALLEST_SHARE = 0.1
@@ -418,7 +419,12 @@ class Labeled(NamedTuple):
 
 
 def boost(
-    given: Labeled, n_iter: int, seed: int, models: Sequence[Any] | None = None, categories: Sequence[int] = ()
+    given: Labeled,
+    n_iter: int,
+    seed: int,
+    models: Sequence[Any] | None = None,
+    categories: Sequence[int] = (),
+    leaves: int | None = None,
 ) -> list:
     """Boosted trees with so many iterations, continued where models are given; `categories` are columns of codes."""
     rows, labels = given
@@ -427,7 +433,7 @@ def boost(
         X = np.where(empty, 0.0, X)
     kind = HistGradientBoostingRegressor if labels is None else HistGradientBoostingClassifier
     targets = rows.Y.T if labels is None else [labels]
-    leaf, leaves = (20 if len(rows) >= 2000 else 10), (31 if len(rows) >= 1000 else 12)
+    leaf, leaves = (20 if len(rows) >= 2000 else 10), leaves or (31 if len(rows) >= 1000 else 12)
     options: dict[str, Any] = {**_BOOSTING, "min_samples_leaf": leaf, "max_leaf_nodes": leaves, "random_state": seed}
     options |= {"categorical_features": list(categories) or None, "max_features": 1.0 if labels is None else 0.5}
     models = models or [kind(**options, warm_start=True) for _ in targets]
@@ -454,16 +460,18 @@ def tree_candidate(
     further: Labeled | None = None,
     rivals: Sequence[NDArray] = (),
     columns: TreeColumns = PLAIN,
+    leaves: int | None = None,
 ) -> Extra | None:
     """Boosted trees whose number of iterations is chosen on the held-out rows.
 
     `further` are more rows to learn from, beside those of one hold-out: the trees are then not fitted again. Far behind
-    the predictions of `rivals` boosting ends early. `columns` makes what trees see of the rows. None where a fold has
-    one class, or many features and classes would take too long.
+    the predictions of `rivals` boosting ends early. `columns` makes what trees see of the rows. Where many rows would
+    have asked for more iterations, larger trees compete. None where a fold has one class, or many features and classes
+    would take too long.
     """
-    q, every = rows.Y.shape[1], Labeled(rows, labels).seen_by(columns)
+    q, every, given = rows.Y.shape[1], Labeled(rows, labels).seen_by(columns), further
     further = None if further is None else further.seen_by(columns)
-    grow = partial(boost, seed=seed, categories=columns.categories)
+    grow = partial(boost, seed=seed, categories=columns.categories, leaves=leaves)
     most = _most_iterations(rows, further, q)
     if most == 0 or (labels is not None and any(len(np.unique(labels[train])) < 2 for train, _ in folds)):
         return None
@@ -484,11 +492,16 @@ def tree_candidate(
             n_iter = 10  # no use beside the others: only to be named among them
         stages.append(_stages(models, held.rows.X, q))
     predictions = [np.concatenate(stage) for stage in zip(*stages)]
-    if further is not None:
-        return Extra(predictions[-1], partial(_as_trees, models, q, columns))
     judge = every.take(np.concatenate([valid for _, valid in folds])).judge
     best = int(np.argmin([judge(p) for p in predictions]))
-    return Extra(predictions[best], partial(_finish_trees, every, 10 * (best + 1), grow, columns))
+    if further is not None:
+        trees = Extra(predictions[-1], partial(_as_trees, models, q, columns))
+    else:
+        trees = Extra(predictions[best], partial(_finish_trees, every, 10 * (best + 1), grow, columns))
+    if leaves or len(folds) > 1 or 10 * (best + 1) < most or len(part.rows) < _MANY_ROWS:
+        return trees
+    larger = tree_candidate(rows, folds, labels, seed, given, [*rivals, trees.predictions], columns, _LARGE_TREES)
+    return larger if larger is not None and judge(larger.predictions) < judge(trees.predictions) else trees
 
 
 def _most_iterations(rows: Rows, further: Labeled | None, q: int) -> int:
