@@ -687,6 +687,15 @@ class TestRepeatedRows:
         assert abs(scores[1] - scores[0]) <= 0.02
 
 
+@pytest.mark.slow
+def test_rare_classes_are_judged_on_folds_of_all_rows():
+    """A fifth of 1400 rows holds too few of a rare class to choose anything by."""
+    X = np.random.RandomState(0).normal(size=(1400, 2))
+    few, many = (X[:, 0] > 1.8).astype(int), (X[:, 0] > 0).astype(int)
+    held = [len(LABClassifier(**QUICK).fit(X, y).out_of_fold_.rows) for y in (few, many)]
+    assert held == [1400, 280]
+
+
 class TestGroups:
     def test_groups_are_never_on_both_sides(self, waves, monkeypatch):
         """Rows of a group are nearly equal: without groups the validation error is that of a memory."""
