@@ -119,6 +119,17 @@ def test_estimators_are_thin(path):
     assert not long, f"{path.name}: mathematics in {long} belongs one floor down, in solvers or selection"
 
 
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: ".".join(path.relative_to(SOURCE).with_suffix("").parts))
+def test_internal_docstrings_are_short_or_hold_mathematics(path):
+    """At most three lines of text; public ones have sections, which `test_docstrings` asks for."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    things = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    texts = {thing.name: ast.get_docstring(thing) or "" for thing in things}
+    mathematics = re.compile(r"``[^`]*[-+*/^=<@|][^`]*``|O\(|\n---")
+    long = [name for name, text in texts.items() if len(re.findall(r"(?m)^.+$", text)) > 3]
+    assert [name for name in long if not mathematics.search(texts[name])] == []
+
+
 def test_a_class_name_means_one_thing():
     names = [
         node.name for path in MODULES for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)

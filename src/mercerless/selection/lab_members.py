@@ -310,9 +310,8 @@ def wide_candidates(
 ) -> dict[str, Extra]:
     """A Laplace machine with a bandwidth per feature, and an exponential one with a learned map of the features.
 
-    One learner for every fold; `shared` has the log bandwidths of the local forms in every fold. For many features a
-    Gaussian with one bandwidth competes, and takes the place of the Laplace form where that would be slow, as for
-    images. With several folds, factor, ridge and centers of the first serve all, and its kernel is fitted to all rows.
+    `shared` has the log bandwidths of the local forms in every fold. For many features a Gaussian with one bandwidth
+    competes as well. Factor, ridge and centers of the first fold serve all, and its kernel is fitted to all rows.
     """
     n, d = len(learners[0].train), learners[0].rows.X.shape[1]
     starts = shared.get("laplace", next(iter(shared.values())))
@@ -464,10 +463,8 @@ def tree_candidate(
 ) -> Extra | None:
     """Boosted trees whose number of iterations is chosen on the held-out rows.
 
-    `further` are more rows to learn from, beside those of one hold-out: the trees are then not fitted again. Far behind
-    the predictions of `rivals` boosting ends early. `columns` makes what trees see of the rows. Where many rows would
-    have asked for more iterations, larger trees compete. None where a fold has one class, or many features and classes
-    would take too long.
+    With `further` rows to learn from the trees are not fitted again; far behind the predictions of `rivals` boosting
+    ends early, and where many rows ask for more iterations larger trees compete. `columns` makes what trees see.
     """
     q, every, given = rows.Y.shape[1], Labeled(rows, labels).seen_by(columns), further
     further = None if further is None else further.seen_by(columns)
@@ -574,8 +571,7 @@ def extra_candidates(
     """Everything that competes with the local forms and the others that were tried, of which there are predictions.
 
     `numbers` are those of the rows in the table, `labels` the classes of the whole table; `columns` makes what trees
-    see, and `further` gives them more rows to learn from, and their numbers.
-    Without centers there are no wide machines: up to 1000 rows all rows are centers of another candidate anyway.
+    see, and `further` gives them more rows to learn from, and their numbers. Without centers no wide machine competes.
     """
     settings = next(iter(learners.values())).settings
     out: dict[str, Extra] = {}

@@ -223,8 +223,8 @@ def stack_shares(
     A stack of regressors adds its members, so shares add up as they are. A stack of classifiers does not: its
     log-odds L of ``classes[0]`` against ``classes[1]`` are a smooth function of the members' scores. Along the straight
     line from the bases to the scores, a member's score changes L by the integral of its derivative, which is split
-    among items as the score itself is (integrated gradients): the shares add up to L minus L of the bases, and are
-    those of the score where L is linear.
+    among items as the score itself is (integrated gradients): the shares add up to ``L(scores) - L(bases)``, and
+    are those of the score where L is linear.
     """
     average = stack.average
     weights = average.weights if diagonal_known else average.weights_without_diag
