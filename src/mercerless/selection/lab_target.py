@@ -17,7 +17,7 @@ from mercerless.selection.scaling import FeatureScaling, robust_scaling, standar
 
 _SKEWED, _TAILED = 1.0, 3.0  # the skewness and the excess kurtosis from which transforms compete
 _SMALLEST_POWER = 0.2  # below, the inverse of a bounded transform goes to infinity, or it is the logarithm
-_HOPELESS, _PROMISING = 1.1, 0.97  # times the squared error without a transform; for few rows, for many
+_HOPELESS = 1.1  # times the squared error of small models without a transform, above which one is given up
 _FEWEST = 100  # rows
 _MARGIN = 0.1  # of the range of the transformed targets, beyond which nothing is predicted
 _KNOTS, _ERRORS = 2001, 200
@@ -124,8 +124,7 @@ def choose_transform(
     )
     errors = [_squared_error(scaled, y, few, candidate, used, fold, seed) for candidate in (None, *candidates)]
     best = int(np.argmin(errors[1:]))
-    limit = _HOPELESS if len(y) <= SMALL_ROWS else _PROMISING
-    return candidates[best] if errors[1 + best] <= limit * errors[0] else None
+    return candidates[best] if errors[1 + best] <= _HOPELESS * errors[0] else None
 
 
 def _squared_error(
