@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+import mercerless
 from mercerless.cli import main
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -73,7 +74,7 @@ def test_broken_links_are_found(tmp_path):
 
 
 def test_words_of_the_notation_exist():
-    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    source = "".join(path.read_text(encoding="utf-8") for path in Path(mercerless.__file__).parent.rglob("*.py"))
     words = set(
         re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", (DOCS / "notation.md").read_text(encoding="utf-8"))))
     )

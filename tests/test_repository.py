@@ -21,7 +21,7 @@ from packaging.version import Version
 import mercerless
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCE = ROOT / "src" / "mercerless"
+SOURCE = Path(mercerless.__file__).parent  # also that of an installed wheel
 
 # The floors from the ground up: a module may import what stands on lower floors, and of its own package.
 GROUND = ("_files", "_memory", "_optional")
