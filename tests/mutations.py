@@ -402,6 +402,8 @@ BUGS = [
         "1.0 / np.where(constant, 1.0, spread)",
         f"{SIM} -k profiles",
     ),
+    Bug("stack-logistic-momentum", "step / (step + 3.0)", "step / 3.0", f"{SIM} -k logistic"),
+    Bug("stack-logistic-weights", "root.T**2 / curvature", "root.T / curvature", f"{SIM} -k logistic"),
     Bug("stack-class-distances", "[:, :size].mean(axis=1)", "[:, size - 1]", f"{SIM} -k class_distances"),
     Bug("stack-temperature-prior", "+ 3.0 * (b - 1.0))", "+ 1.5 * (b - 1.0))", f"{SIM} -k temperature"),
     Bug("stack-fence-decides", "> 1.5 else (cut, fenced)", "> 0.0 else (cut, fenced)", f"{SIM} -k two_rows"),

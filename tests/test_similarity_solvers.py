@@ -15,11 +15,14 @@ from oracles.similarity import (
     temperature,
     weights_value,
 )
+from scipy.special import softmax
+from sklearn.linear_model import LogisticRegression
 
 from mercerless.selection.averaging import paired_z, stack_weights
 from mercerless.selection.calibration import calibrate, fit_temperature, sharpen
 from mercerless.selection.similarity import (
     FAMILIES,
+    LOGISTIC,
     NEED_DIAGONAL,
     Block,
     Setting,
@@ -35,6 +38,7 @@ from mercerless.solvers.similarity import (
     class_distances,
     feature_path,
     kernel_path,
+    logistic_path,
     neighbor_means,
     sparse_machine,
     spectral_path,
@@ -108,6 +112,30 @@ def test_feature_path_equals_primal_ridge(standardize, scale):
     for index, penalty in enumerate((1e-4, 1e-1)):
         expected = feature_ridge(F, Y, penalty, rows, standardize)
         np.testing.assert_allclose(rows @ coef[:, index] + intercept[index], expected, rtol=1e-7, atol=1e-8)
+
+
+def test_logistic_path_starts_with_a_gradient_step_and_ends_at_maximum_likelihood():
+    random = np.random.RandomState(0)
+    A, weight, labels = random.normal(size=(60, 3)), random.randint(1, 4, 60).astype(float), random.randint(3, size=60)
+    A, root, onehot = A - weight @ A / weight.sum(), np.sqrt(weight)[:, None], np.eye(3)[labels]
+    slopes, biases = logistic_path(root * A, root, 2.0 * onehot - 1.0, [1, 3000])
+    step = 2.0 / np.linalg.norm(root * A @ A.T * root.T)
+    np.testing.assert_allclose(slopes[:, 0], step * A.T @ (weight[:, None] * (onehot - 1.0 / 3.0)), rtol=1e-10)
+    np.testing.assert_allclose(biases[0], 2.0 * (weight @ onehot / weight.sum() - 1.0 / 3.0), rtol=1e-10, atol=1e-14)
+    model = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(A, labels, weight)
+    np.testing.assert_allclose(softmax(A @ slopes[:, 1] + biases[1], axis=1), model.predict_proba(A), atol=1e-5)
+
+
+@pytest.mark.parametrize("family", LOGISTIC)
+def test_logistic_members_know_neither_the_scale_nor_repetition(family):
+    X, settings = np.random.RandomState(0).normal(size=(18, 3)), [Setting(family, steps) for steps in (10, 80)]
+    K, weight, own = X @ X.T, np.array([1, 2, 3] * 6), (X**2).sum(axis=1)
+    again, Y = np.repeat(np.arange(18), weight), np.where(X[:, :1] > 0.3, [1.0, -1.0], [-1.0, 1.0])
+    once = scores_of(members_of(K, Y, settings, weight.astype(float)), K[:4], own[:4])
+    large = scores_of(members_of(1e6 * K, Y, settings, weight.astype(float)), 1e6 * K[:4], 1e6 * own[:4])
+    repeated = scores_of(members_of(K[np.ix_(again, again)], Y[again], settings), K[:4, again], own[:4])
+    np.testing.assert_allclose(large, once, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(repeated, once, rtol=1e-8, atol=1e-10)
 
 
 @pytest.mark.parametrize("width", [0.1, 1.0])

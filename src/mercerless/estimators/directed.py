@@ -181,7 +181,7 @@ class DirectedClassifierCV(StackClassifier, _Directed):
 class DirectedRegressorCV(StackRegressor, _Directed):
     """The automatic regressor for directed similarities: ``k(x, z)`` and ``k(z, x)`` are two things.
 
-    The same families as `DirectedClassifierCV` but ``"class_distances"``, without calibration, as for
+    The same families as `DirectedClassifierCV` but those for classes only, without calibration, as for
     `SimilarityRegressorCV`.
 
     Parameters

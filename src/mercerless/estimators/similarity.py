@@ -440,7 +440,9 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
     - ``"gaussian"``: ridge regression on ``exp(-factor * distance**2)`` of the training items;
     - ``"profiles"``: kernel ridge regression with a Gaussian of the rows of standardized distances, which is positive
       definite whatever the distances are: two items are alike if their distances to all others are;
-    - ``"class_distances"``: the mean distance to the nearest items of every class, or its logarithm.
+    - ``"class_distances"``: the mean distance to the nearest items of every class, or its logarithm;
+    - ``"logistic_similarities"``, ``"logistic_distances"``, for at most 200 items: logistic regression on the centered
+      similarities or on the standardized distances, stopped early.
 
     Parameters
     ----------
@@ -579,7 +581,8 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
 class SimilarityRegressorCV(StackRegressor, _SimilarityStack):
     """The automatic regressor for any similarity or distance: a stack of learners.
 
-    The same families as `SimilarityClassifierCV` but ``"class_distances"``, without calibration ::
+    The same families as `SimilarityClassifierCV` but ``"class_distances"`` and the logistic ones, without calibration
+    ::
 
         f(x) = mean + sum_m weights[m] * (score[m](x) - mean),   weights >= 0
 

@@ -75,6 +75,7 @@ def calibrate(
     smallest_slope: float = 0.0,
     max_iter: int = 100,
     tol: float = 1e-9,
+    start: Calibration | None = None,
 ) -> Calibration:
     """``min sum_i w_i logloss_i + 0.05 (slope - 1)^2 / 2 + 0.5 |bias|^2 / 2`` for every setting.
 
@@ -83,7 +84,7 @@ def calibrate(
 
     Scores have the shape (n_settings, n, n_classes), `onehot` is 1 for the item's class. A positive `smallest_slope`
     keeps the order of scores that are no better than none. Stops when the projected gradient, relative to the sum of
-    weights, is below `tol` for every setting.
+    weights, is below `tol` for every setting; `start`, a calibration of the same settings on like items, saves steps.
 
     Notes
     -----
@@ -99,6 +100,9 @@ def calibrate(
     inputs = (scores - shift[:, None, None]) / scale[:, None, None]
     theta = np.zeros((len(scores), 1 + scores.shape[2]))
     theta[:, 0] = 1.0
+    if start is not None:
+        theta[:, 0] = np.where(np.isfinite(scale), start.slope * np.where(np.isfinite(scale), scale, 1.0), 1.0)
+        theta[:, 1:] = start.bias + (start.slope * shift)[:, None]
     theta = _descend(theta, inputs, onehot, weight, smallest_slope, max_iter, tol)
     value, proba = _objective(theta, inputs, onehot, weight)
     gradient, _ = _derivatives(theta, proba, inputs, onehot, weight, smallest_slope)

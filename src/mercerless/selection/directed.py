@@ -234,7 +234,7 @@ def fit_directed_stack(
     K are symmetric similarities: of the mean of both directions, or of rows of one. Learners on rows take part where
     the average with them is better out of fold by a standard error than that of the learners on K.
     """
-    plain = default_settings(classify)
+    plain = default_settings(classify, len(Y))
     settings = (*plain, *directed_settings(rows.back is not None))
     fenced = None if classify else fence(Y, weight)
     targets = Y if fenced is None else np.hstack([Y, fenced])

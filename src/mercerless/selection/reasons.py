@@ -18,7 +18,16 @@ from mercerless.selection.averaging import Mixture
 from mercerless.selection.calibration import Calibration
 from mercerless.selection.directed import DirectedStack
 from mercerless.selection.landmarks import Frame, LandmarkMembers, LandmarkStack, LandmarkView, landmark_scores
-from mercerless.selection.similarity import Average, Block, Members, Setting, Stack, fit_members, member_scores
+from mercerless.selection.similarity import (
+    LOGISTIC,
+    Average,
+    Block,
+    Members,
+    Setting,
+    Stack,
+    fit_members,
+    member_scores,
+)
 from mercerless.solvers.similarity import nearest_of_classes, neighbor_means
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -247,8 +256,9 @@ def stack_shares(
 def item_parts(stack: Stack | DirectedStack, train: Block, new: Block, directed: NDArray | None = None) -> Parts:
     """Parts of a stack on all comparisons; `train` is what it was fitted on.
 
-    All members but ``"class_distances"`` are linear in the targets, and these are sums over the nearest items of every
-    class. `directed` are the weights of the targets in the further members of a directed stack.
+    Most members are linear in the targets. Distances to classes are sums over their nearest items, and logistic
+    regressions sums over comparisons, the rest of which is the base. `directed` are the weights of the targets in the
+    further members of a directed stack.
     """
     members = stack.members
     weights = _item_weights(members, train, new)
@@ -256,15 +266,20 @@ def item_parts(stack: Stack | DirectedStack, train: Block, new: Block, directed:
     for number, matrix in enumerate([] if directed is None else directed):
         weights[len(members.settings) + number] = (matrix, members.targets - mean)
     bases = np.zeros((len(stack.average.settings), len(new.similarities), members.targets.shape[1]))
-    for position, (matrix, _) in weights.items():
-        if stack.average.settings[position].family != "class_distances":
+    scores = member_scores(members, new)
+    for position, (matrix, effects) in weights.items():
+        family = stack.average.settings[position].family
+        if family in LOGISTIC:
+            bases[position] = scores[position] - matrix @ effects
+        elif family != "class_distances":
             bases[position] = matrix.sum(axis=1, keepdims=True) * mean
     return Parts(weights, bases)
 
 
 def _item_weights(members: Members, train: Block, new: Block) -> dict[int, tuple[NDArray, NDArray]]:
     """By member: the weight (m, n) of every training item, and what it weighs (n, q)."""
-    known = [i for i, setting in enumerate(members.settings) if setting.family != "class_distances"]
+    others = ("class_distances", *LOGISTIC)
+    known = [i for i, setting in enumerate(members.settings) if setting.family not in others]
     chosen = [members.settings[i] for i in known]
     deviations = members.targets - np.average(members.targets, axis=0, weights=members.weight)
     linear = fit_members(train, np.eye(len(deviations)), chosen, members.weight)
@@ -273,6 +288,11 @@ def _item_weights(members: Members, train: Block, new: Block) -> dict[int, tuple
         if setting.family == "class_distances" and new.row_diagonal is not None:
             distances = new.distances() / np.sqrt(members.unit)
             parts[i] = _class_weights(setting, distances, members.targets)
+    for view in members.views:
+        if view.kind == "logistic_similarities" or (view.kind == "logistic_distances" and new.row_diagonal is not None):
+            features = new.similarities if view.kind == "logistic_similarities" else new.distances()
+            features = features - features.mean(axis=1, keepdims=True)
+            parts |= {int(i): (features, view.coef[:, number]) for number, i in enumerate(view.positions)}
     return parts
 
 

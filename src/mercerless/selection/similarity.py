@@ -22,6 +22,7 @@ from mercerless.solvers.similarity import (
     class_distances,
     feature_path,
     kernel_path,
+    logistic_similarities,
     neighbor_means,
     spectral_path,
     squared_distances,
@@ -35,10 +36,13 @@ WIDTHS = (3.0,)
 PROFILE_PENALTIES = tuple(10.0**power for power in range(-5, -1))
 PROFILE_WIDTHS = (0.1, 1.0)
 CLASS_NEIGHBORS = (1, 3)
+LOGISTIC_STEPS = (10, 30, 80)
+LOGISTIC_ITEMS = 200  # up to which logistic regressions take part: for more they cost more than they bring
 SPECTRAL = ("clip", "flip", "square")
+LOGISTIC = ("logistic_similarities", "logistic_distances")
 # Families that need the new item's own similarity k(x, x); the ranking of its neighbors does not.
-NEED_DIAGONAL = ("features", "gaussian", "profiles", "class_distances")
-FAMILIES = (*SPECTRAL, "neighbors", *NEED_DIAGONAL)
+NEED_DIAGONAL = ("features", "logistic_distances", "gaussian", "profiles", "class_distances")
+FAMILIES = (*SPECTRAL, "logistic_similarities", "neighbors", *NEED_DIAGONAL)
 _NEED_DISTANCES = (*NEED_DIAGONAL, "profile_neighbors")  # with the families of landmarks
 N_BEST = 3  # settings of every family that are averaged
 PULL = 0.1  # of the weights towards each other
@@ -52,8 +56,8 @@ class Setting(NamedTuple):
     family : str
         One of ``FAMILIES``.
     parameter : float
-        The number of neighbors for ``"neighbors"`` and ``"class_distances"``, else the penalty relative to the matrix
-        it is added to.
+        The number of neighbors for ``"neighbors"`` and ``"class_distances"``, that of steps for the logistic families,
+        else the penalty relative to the matrix it is added to.
     width : float
         For ``"gaussian"`` and ``"profiles"``: the factor of the squared distances, in units of one over their median;
         else 0.
@@ -187,22 +191,28 @@ class Stack(NamedTuple):
         return self.average(member_scores(self.members, block), diagonal is not None)
 
 
-def default_settings(classify: bool = True) -> tuple[Setting, ...]:
-    """All settings that compete, in the order of ``FAMILIES``."""
+def default_settings(classify: bool = True, n: int = 0) -> tuple[Setting, ...]:
+    """All settings that compete for n items, in the order of ``FAMILIES``."""
     spectral = [Setting(family, penalty) for family in SPECTRAL for penalty in SPECTRAL_PENALTIES]
+    first, second = [[Setting(family, steps) for steps in LOGISTIC_STEPS] for family in LOGISTIC]
     neighbors = [Setting("neighbors", count) for count in NEIGHBORS]
     features = [Setting("features", penalty) for penalty in FEATURE_PENALTIES]
     gaussian = [Setting("gaussian", penalty, width) for width in WIDTHS for penalty in FEATURE_PENALTIES]
     profiles = [Setting("profiles", penalty, width) for width in PROFILE_WIDTHS for penalty in PROFILE_PENALTIES]
     classes = [Setting("class_distances", count, log=log) for log in (False, True) for count in CLASS_NEIGHBORS]
-    return (*spectral, *neighbors, *features, *gaussian, *profiles, *(classes if classify else ()))
+    if not classify:
+        return (*spectral, *neighbors, *features, *gaussian, *profiles)
+    if n > LOGISTIC_ITEMS:
+        return (*spectral, *neighbors, *features, *gaussian, *profiles, *classes)
+    return (*spectral, *first, *neighbors, *features, *second, *gaussian, *profiles, *classes)
 
 
 def fit_members(block: Block, Y: NDArray, settings: Sequence[Setting], weight: NDArray | None = None) -> Members:
     """Fit every setting on the comparisons of training items with each other, targets (n, q) and positive weights.
 
     Cost: one ``eigh`` for all settings of the three spectral families, one product of matrices for ``"features"``,
-    ``"gaussian"`` and ``"profiles"`` each, with a Cholesky factorization per penalty and width; nothing for the others.
+    ``"gaussian"`` and ``"profiles"`` each, with a Cholesky factorization per penalty and width; two products with the
+    targets per step for the logistic families; nothing for the others.
     """
     weight = np.ones(len(Y)) if weight is None else weight
     groups: dict[tuple[str, float], list[int]] = {}
@@ -234,7 +244,10 @@ def _fit_view(
     penalties = [setting.parameter for setting in settings]
     if kind == "profiles":
         return kernel_path(F, Y, penalties, weight)
-    return feature_path(F, Y, penalties, weight, standardize=kind == "features")
+    if kind == "logistic_similarities":
+        return logistic_similarities(F, Y, penalties, weight)
+    logistic = kind == "logistic_distances"
+    return feature_path(F, Y, penalties, weight, standardize=logistic or kind == "features", logistic=logistic)
 
 
 def _fit_profiles(block: Block, weight: NDArray) -> Profiles:
@@ -255,11 +268,11 @@ def median_square(squares: NDArray, different: NDArray | None = None) -> float:
 
 def _base(block: Block, kind: str, profiles: Profiles | None) -> NDArray:
     """What the features of a view are made of: similarities, distances, or squared distances of items or profiles."""
-    if kind == "similarity":
+    if kind in ("similarity", "logistic_similarities"):
         return block.similarities
     if kind == "profiles" and profiles is not None:
         return profiles.squares(block)
-    return block.distances() if kind == "features" else block.squares()
+    return block.distances() if kind in ("features", "logistic_distances") else block.squares()
 
 
 def _features(base: NDArray, factor: float) -> NDArray:
@@ -277,7 +290,7 @@ def member_scores(members: Members, block: Block) -> NDArray:
     for rows in row_blocks(m, 40.0 * block.similarities.shape[1]):
         part = block.take(rows)
         for kind, views in groupby(members.views, key=attrgetter("kind")):
-            if part.row_diagonal is None and kind != "similarity":
+            if part.row_diagonal is None and kind in NEED_DIAGONAL:
                 continue
             base = _base(part, kind, members.profiles)
             for view in views:
@@ -339,7 +352,7 @@ def fit_stack(
     Targets are +-1 per class, or standardized numbers. `run` maps a function over the folds and over the one final fit,
     `rows` as for `out_of_fold_scores`. Without folds, for one item alone, the scores are 0.
     """
-    settings = default_settings(classify)
+    settings = default_settings(classify, len(Y))
     fenced = None if classify else fence(Y, weight)
     targets = Y if fenced is None else np.hstack([Y, fenced])  # which share all decompositions
     scores = np.zeros((len(settings), *targets.shape))
@@ -541,7 +554,8 @@ def cross_fit(
     for train, test in splits:
         predictions = scores
         if average.calibration is not None:
-            predictions = calibrate(scores[:, train], (truth[train] > 0.0).astype(float), weight[train])(scores)
+            onehot = (truth[train] > 0.0).astype(float)
+            predictions = calibrate(scores[:, train], onehot, weight[train], start=average.calibration)(scores)
         for part, weights in zip(out, (average.weights, average.weights_without_diag)):
             kept = predictions[weights > 0.0]
             part[test] = _weigh_again(kept, average, targets[train], weight[train], train, pull)[test]

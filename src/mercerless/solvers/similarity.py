@@ -91,6 +91,47 @@ def _filtered(values: NDArray, target: NDArray, settings: Sequence[tuple]) -> ND
     return filters[:, :, None] * target[:, None, :]
 
 
+def logistic_similarities(
+    K: NDArray, Y: NDArray, steps: Sequence[int], weight: NDArray | None = None
+) -> tuple[NDArray, NDArray]:
+    """`logistic_path` on rows of the centered similarities; coef (n, n_steps, q) and intercept as `spectral_path`."""
+    root, column_mean, centered = _center(K, weight)
+    slopes, biases = logistic_path(centered, root, Y, steps)
+    coef = root[:, :, None] * slopes
+    return coef, biases - np.tensordot(column_mean, coef, 1)
+
+
+def logistic_path(A: NDArray, root: NDArray, Y: NDArray, steps: Sequence[int]) -> tuple[NDArray, NDArray]:
+    """``min_{c, b} sum_i w_i logloss_i`` of ``softmax(A_i c / root_i + b)`` stopped early, after each number of steps.
+
+    Rows of A (n, p) are centered features times the roots (n, 1) of the weights, Y > 0 for an item's class. Returns
+    slopes (p, n_steps, q) and biases (n_steps, q).
+
+    Notes
+    -----
+    Steps of Nesterov's accelerated gradient from 0, of one over a bound of the curvature (half the Frobenius norm of
+    ``A A^T``, and for the biases, which centered features leave alone, half the sum of the weights). Stopping early is
+    the penalty: what few directions of large variance explain comes first, and it costs less than to solve for several
+    penalties to the end. No step depends on the scale of A or on the order of its rows.
+    """
+    onehot = (Y > 0.0).astype(float)
+    curvature = np.append(np.full(A.shape[1], np.linalg.norm(A @ A.T) or 1.0), (root**2).sum()) / 2.0
+    design = np.column_stack([A / root, np.ones(len(Y))])
+    back = design.T * (root.T**2 / curvature[:, None])
+    old = theta = np.zeros((design.shape[1], Y.shape[1]))
+    found = []
+    for step in range(max(steps)):
+        ahead = theta + step / (step + 3.0) * (theta - old)
+        proba = design @ ahead
+        np.exp(proba - proba.max(axis=1, keepdims=True), out=proba)
+        proba /= proba.sum(axis=1, keepdims=True)
+        old, theta = theta, ahead - back @ (proba - onehot)
+        if step + 1 in steps:
+            found.append(theta)
+    path = np.stack(found, axis=1)
+    return path[:-1], path[-1]
+
+
 def landmark_path(gram: NDArray, cross: NDArray, values: NDArray, settings: Sequence[tuple]) -> NDArray:
     """`spectral_path` for the matrix ``F diag(1 / values) F^T`` of low rank, from sums of products of rows.
 
@@ -128,7 +169,12 @@ def _center(K: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray, NDArr
 
 
 def feature_path(
-    F: NDArray, Y: NDArray, penalties: Sequence[float], weight: NDArray | None = None, standardize: bool = False
+    F: NDArray,
+    Y: NDArray,
+    penalties: Sequence[float],
+    weight: NDArray | None = None,
+    standardize: bool = False,
+    logistic: bool = False,
 ) -> tuple[NDArray, NDArray]:
     """``min_c sum_i w_i (y_i - mean - (F_i - mean) c)^2 + penalty * |A|_F * sum_j c_j^2 / w_j``.
 
@@ -136,7 +182,8 @@ def feature_path(
     dual form with ``A`` the weighted Gram matrix of the centered rows; one Cholesky factorization per penalty, all
     targets at once: coef (n, n_penalties, q) of the columns of ``F`` as given, and intercept (n_penalties, q). Column j
     belongs to training item j, so it carries that item's weight and whole weights equal repeated items. Constant
-    columns get the coefficient 0; if all are constant the prediction is the weighted mean of ``Y``.
+    columns get the coefficient 0; if all are constant the prediction is the weighted mean of ``Y``. Where `logistic`,
+    it is `logistic_path` on the same features, and the penalties are its numbers of steps.
     """
     n = len(F)
     weight = np.ones(n) if weight is None else weight / weight.mean()
@@ -149,9 +196,13 @@ def feature_path(
     inverse = np.where(constant, 0.0, 1.0 / np.where(constant | (not standardize), 1.0, spread))
     features *= inverse
     mean = weight @ Y / n
-    dual = ridge_path(features @ features.T, root * (Y - mean), penalties)
-    coef = (inverse[:, None] * root)[:, :, None] * np.tensordot(features.T, dual, 1)
-    return coef, mean - np.tensordot(column_mean, coef, 1)
+    if logistic:
+        slopes, level = logistic_path(features, root, Y, penalties)
+    else:
+        dual = ridge_path(features @ features.T, root * (Y - mean), penalties)
+        slopes, level = np.tensordot(features.T, dual, 1), mean
+    coef = (inverse[:, None] * root)[:, :, None] * slopes
+    return coef, level - np.tensordot(column_mean, coef, 1)
 
 
 def kernel_path(
