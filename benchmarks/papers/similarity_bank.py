@@ -10,6 +10,7 @@ slope and a bias per class), so that every recipe has the best probabilities we 
     MERCERLESS_DATA=... python benchmarks/papers/similarity_bank.py --splits 2
 
 Writes results/similarity_bank.csv: mean test accuracy in per cent and log-loss per set and learner, beside this file.
+With ``--renew`` only the automatic choice is run, on the same splits, and the rows of the recipes are kept.
 """
 
 import argparse
@@ -164,10 +165,10 @@ def tuned(grid, y, train, test, seed):
     return learner.classes_[scores[:, learner.classes_].argmax(axis=1)], calibrated(held, y[train], scores)
 
 
-def compare(kind, matrix, y, train, test, seed):
-    """Accuracy and log-loss of every learner on one split."""
+def compare(kind, matrix, y, train, test, seed, renew=False):
+    """Accuracy and log-loss of every learner, or of the automatic choice only, on one split."""
     found = {}
-    for name, grid in recipes(kind, matrix):
+    for name, grid in () if renew else recipes(kind, matrix):
         labels, proba = tuned(grid, y, train, test, seed)
         found[name] = np.mean(labels == y[test]), log_loss(y[test], proba, labels=np.arange(proba.shape[1]))
     model = SimilarityClassifierCV(kernel="precomputed", input=kind, n_landmarks=None, random_state=seed)
@@ -200,7 +201,11 @@ def main():
     parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--most", type=int, default=300, help="items per set")
     parser.add_argument("--only", nargs="*", help="names of sets")
+    parser.add_argument(
+        "--renew", action="store_true", help="the automatic choice; other rows stay as the file has them"
+    )
     arguments = parser.parse_args()
+    kept = read() if arguments.renew else {}
     warnings.simplefilter("ignore")  # machines that do not converge, classes smaller than five
     start, table = time.process_time(), {}
     for name, kind, matrix, y in sets(arguments.most):
@@ -208,13 +213,25 @@ def main():
             continue
         y = np.unique(y, return_inverse=True)[1]
         splits = StratifiedShuffleSplit(arguments.splits, test_size=1 / 3, random_state=0).split(matrix, y)
-        rows = [compare(kind, matrix, y, train, test, seed) for seed, (train, test) in enumerate(splits)]
-        table[name] = {key: np.mean([row[key] for row in rows], axis=0) for key in rows[0]}
+        rows = [
+            compare(kind, matrix, y, train, test, seed, arguments.renew) for seed, (train, test) in enumerate(splits)
+        ]
+        table[name] = kept.get(name, {}) | {key: np.mean([row[key] for row in rows], axis=0) for key in rows[0]}
         best = max((key for key in table[name] if key != "automatic"), key=lambda key: table[name][key][0])
         print(f"{name:32s} {best:20s}" + " ".join(f"{v:.3f}" for k in (best, "automatic") for v in table[name][k]),
               f"{time.process_time() - start:.0f} s", flush=True)  # fmt: skip
         write(table)  # what is done is not lost
     print(summary(table))
+
+
+def read():
+    """The file's rows as accuracy in shares and log-loss, by set and learner."""
+    table = {}
+    with RESULT.open(newline="") as file:
+        for row in csv.DictReader(file):
+            found = np.array([float(row["accuracy"]) / 100.0, float(row["log_loss"])])
+            table.setdefault(row["set"], {})[row["learner"]] = found
+    return table
 
 
 def write(table):

@@ -92,7 +92,7 @@ def _filtered(values: NDArray, target: NDArray, settings: Sequence[tuple]) -> ND
 
 
 def logistic_similarities(
-    K: NDArray, Y: NDArray, steps: Sequence[int], weight: NDArray | None = None
+    K: NDArray, Y: NDArray, steps: Sequence[float], weight: NDArray | None = None
 ) -> tuple[NDArray, NDArray]:
     """`logistic_path` on rows of the centered similarities; coef (n, n_steps, q) and intercept as `spectral_path`."""
     root, column_mean, centered = _center(K, weight)
@@ -101,7 +101,7 @@ def logistic_similarities(
     return coef, biases - np.tensordot(column_mean, coef, 1)
 
 
-def logistic_path(A: NDArray, root: NDArray, Y: NDArray, steps: Sequence[int]) -> tuple[NDArray, NDArray]:
+def logistic_path(A: NDArray, root: NDArray, Y: NDArray, steps: Sequence[float]) -> tuple[NDArray, NDArray]:
     """``min_{c, b} sum_i w_i logloss_i`` of ``softmax(A_i c / root_i + b)`` stopped early, after each number of steps.
 
     Rows of A (n, p) are centered features times the roots (n, 1) of the weights, Y > 0 for an item's class. Returns
@@ -120,7 +120,7 @@ def logistic_path(A: NDArray, root: NDArray, Y: NDArray, steps: Sequence[int]) -
     back = design.T * (root.T**2 / curvature[:, None])
     old = theta = np.zeros((design.shape[1], Y.shape[1]))
     found = []
-    for step in range(max(steps)):
+    for step in range(int(max(steps))):
         ahead = theta + step / (step + 3.0) * (theta - old)
         proba = design @ ahead
         np.exp(proba - proba.max(axis=1, keepdims=True), out=proba)
