@@ -5,7 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax
 from sklearn.datasets import make_friedman1
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
@@ -21,6 +21,7 @@ from mercerless.selection.lab_members import (
     Trees,
     Wide,
     WideLearner,
+    boost,
     pool_weights,
     tree_candidate,
     wide_candidates,
@@ -180,6 +181,19 @@ def test_trees_learn_from_all_rows_of_larger_data():
     few_error, error = (np.mean((c.predictions - Y[200:300]) ** 2) for c in (few, more))
     assert error < few_error
     assert_allclose(more.finish(None)(X[200:300]), more.predictions)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_iterations_of_trees_are_those_of_the_least_log_loss(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(240, 4))
+    labels = (X[:, 0] + X[:, 1] > 0).astype(int)  # noiseless: few trees are right as often, but not as sure
+    train, valid = np.arange(160), np.arange(160, 240)
+    rows = Rows(X, 2.0 * labels[:, None] - 1)
+    found = tree_candidate(rows, [(train, valid)], labels, seed=0).predictions[:, 0]
+    model = boost(Labeled(rows, labels).take(train), 50, 0)[0]  # the fewest that are tried
+    losses = [log_loss(labels[valid], p) for p in list(model.staged_predict_proba(X[valid]))[9::10]]
+    assert log_loss(labels[valid], expit(found)) <= min(losses) + 1e-12
 
 
 def test_trees_far_behind_the_others_are_given_up():

@@ -416,6 +416,13 @@ class Labeled(NamedTuple):
     def judge(self, predictions: NDArray) -> float:
         return Judge(self.rows.Y, self.rows.weight, self.labels)(predictions)
 
+    def loss(self, predictions: NDArray) -> float:
+        """The log-loss of log-odds as they are, or the squared error: calibrated, few trees seem as good as enough."""
+        if self.labels is None:
+            return self.judge(predictions)
+        logs = log_softmax(as_scores(predictions), axis=1)
+        return -float(np.average(logs[np.arange(len(logs)), self.labels], weights=self.rows.weight))
+
 
 def boost(
     given: Labeled,
@@ -481,7 +488,7 @@ def tree_candidate(
         while number == 0 and n_iter < most:
             n_iter = min(most, n_iter + _BOOSTING_STEP)
             models = grow(part, n_iter, models=models or None)
-            losses = [held.judge(p) for p in _stages(models, held.rows.X, q)]
+            losses = [held.loss(p) for p in _stages(models, held.rows.X, q)]
             before, loss = loss, min(losses)
             if np.argmin(losses) < 0.7 * len(losses) or loss - goal > _HOPELESS * (before - loss):
                 break
@@ -489,8 +496,8 @@ def tree_candidate(
             n_iter = 10  # no use beside the others: only to be named among them
         stages.append(_stages(models, held.rows.X, q))
     predictions = [np.concatenate(stage) for stage in zip(*stages)]
-    judge = every.take(np.concatenate([valid for _, valid in folds])).judge
-    best = int(np.argmin([judge(p) for p in predictions]))
+    held = every.take(np.concatenate([valid for _, valid in folds]))
+    best = int(np.argmin([held.loss(p) for p in predictions]))
     if further is not None:
         trees = Extra(predictions[-1], partial(_as_trees, models, q, columns))
     else:
@@ -498,7 +505,7 @@ def tree_candidate(
     if leaves or len(folds) > 1 or 10 * (best + 1) < most or len(part.rows) < _MANY_ROWS:
         return trees
     larger = tree_candidate(rows, folds, labels, seed, given, [*rivals, trees.predictions], columns, _LARGE_TREES)
-    return larger if larger is not None and judge(larger.predictions) < judge(trees.predictions) else trees
+    return larger if larger is not None and held.judge(larger.predictions) < held.judge(trees.predictions) else trees
 
 
 def _most_iterations(rows: Rows, further: Labeled | None, q: int) -> int:
