@@ -210,9 +210,8 @@ def default_settings(classify: bool = True, n: int = 0) -> tuple[Setting, ...]:
 def fit_members(block: Block, Y: NDArray, settings: Sequence[Setting], weight: NDArray | None = None) -> Members:
     """Fit every setting on the comparisons of training items with each other, targets (n, q) and positive weights.
 
-    Cost: one ``eigh`` for all settings of the three spectral families, one product of matrices for ``"features"``,
-    ``"gaussian"`` and ``"profiles"`` each, with a Cholesky factorization per penalty and width; two products with the
-    targets per step for the logistic families; nothing for the others.
+    One ``eigh`` for the spectral families, a Cholesky factorization per penalty and width for others, and two products
+    with the targets per step for the logistic ones.
     """
     weight = np.ones(len(Y)) if weight is None else weight
     groups: dict[tuple[str, float], list[int]] = {}
