@@ -689,11 +689,11 @@ class TestRepeatedRows:
 
 @pytest.mark.slow
 def test_rare_classes_are_judged_on_folds_of_all_rows():
-    """A fifth of 1400 rows holds too few of a rare class to choose anything by."""
-    X = np.random.RandomState(0).normal(size=(1400, 2))
+    """A fifth of 3000 rows holds too few of a rare class to choose anything by, and of 2000 rows few of any."""
+    X = np.random.RandomState(0).normal(size=(3000, 2))
     few, many = (X[:, 0] > 1.8).astype(int), (X[:, 0] > 0).astype(int)
-    held = [len(LABClassifier(**QUICK).fit(X, y).out_of_fold_.rows) for y in (few, many)]
-    assert held == [1400, 280]
+    sets = [(X, few), (X, many), (X[:2000], many[:2000])]
+    assert [len(LABClassifier(**QUICK).fit(*each).out_of_fold_.rows) for each in sets] == [3000, 600, 2000]
 
 
 class TestGroups:

@@ -593,7 +593,7 @@ class LABClassifier(ClassifierMixin, _LAB):
     alpha : float or None, default=None
         The ridge per row; None learns it with the evidence and means 1e-5 otherwise.
     validation_fraction : float or None, default=0.2
-        The rows held out, above 1300 rows, to choose the form and the number of iterations; smaller data, and up to
+        The rows held out, above 2500 rows, to choose the form and the number of iterations; smaller data, and up to
         5000 rows of which few would be outside of the largest class, are cross-validated. None means no validation:
         all iterations, and the form with the smallest objective.
     max_iter : int, default=150

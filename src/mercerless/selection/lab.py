@@ -54,6 +54,7 @@ _MORE_BLOCKS = 3
 _WIDE_CENTERS, _FEWEST_CENTERS = 3000, 500
 _TREE_ROWS, _TREE_BYTES = 200_000, 20.0  # at most so many rows; bytes per value: in single and double precision, bins
 _WIDE_BYTES = 100.0  # times the square of the centers: about a dozen matrices at once
+_FOLDED_ROWS, _FOLDED_CLASSES, _FOLDED_RARE = 1300, 2500, 5000  # cross-validated; more are held out in part
 _FEWEST_RARE = 100  # held-out rows outside of the largest class
 _FEWEST_DISTINCT = 10  # with fewer, equal rows are the nature of the data (see `folds`) and are not merged
 _SINGLE = 2**21  # entries times features above which kernels are learned in single precision
@@ -1064,9 +1065,9 @@ def _fitted_form(table: Table, plan: Plan, rows: Rows, scaling: FeatureScaling, 
 
 
 def _split(table: Table, plan: Plan, rows: Rows, labels: NDArray | None, random: np.random.RandomState) -> list[Split]:
-    """Five folds up to 100 rows, three up to 1300, one hold-out above; copies and groups on one side.
+    """Five folds up to 100 rows, then three, one hold-out of many rows; copies and groups on one side.
 
-    Three folds also up to 5000 rows where a hold-out would have few rows outside of the largest class.
+    Three folds are for up to 1300 rows, 2500 of classes, 5000 where few held-out rows would be of the smaller classes.
     """
     n, numbers = len(rows), plan.rows
     if plan.validation_fraction is None or n < 5:
@@ -1074,8 +1075,11 @@ def _split(table: Table, plan: Plan, rows: Rows, labels: NDArray | None, random:
     classes = None if labels is None else labels[table.merged.first[numbers]]
     groups = None if table.groups is None else table.groups[numbers]
     options: dict[str, Any] = {"classify": labels is not None, "groups": groups, "random_state": random}
-    rare = n if classes is None else plan.validation_fraction * (n - np.bincount(classes).max())
-    if n <= 1300 or (n <= 5000 and rare < _FEWEST_RARE):
+    most = _FOLDED_ROWS
+    if classes is not None:
+        rare = plan.validation_fraction * (n - np.bincount(classes).max())
+        most = _FOLDED_CLASSES if rare >= _FEWEST_RARE else _FOLDED_RARE
+    if n <= most:
         return make_folds(5 if n <= 100 else 3, rows.X, classes, **options)
     return [hold_out(plan.validation_fraction, rows.X, classes, **options)]
 

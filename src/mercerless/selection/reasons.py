@@ -254,11 +254,9 @@ def stack_shares(
 
 
 def item_parts(stack: Stack | DirectedStack, train: Block, new: Block, directed: NDArray | None = None) -> Parts:
-    """Parts of a stack on all comparisons; `train` is what it was fitted on.
+    """Parts of a stack on all comparisons; `train` is what it was fitted on, `directed` the weights of further members.
 
-    Most members are linear in the targets. Distances to classes are sums over their nearest items, and logistic
-    regressions sums over comparisons, the rest of which is the base. `directed` are the weights of the targets in the
-    further members of a directed stack.
+    Members are linear in the targets, or sums over nearest items or comparisons whose rest is the base.
     """
     members = stack.members
     weights = _item_weights(members, train, new)
