@@ -5,6 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mercerless import LABRegressor
+from mercerless.inspection import BandwidthDisplay
 from mercerless.persistence import load, save
 from mercerless.selection.lab_target import TransformedForms, choose_transform, possible_transforms
 
@@ -97,6 +98,11 @@ def test_members_through_a_transform_explain_scatter_and_are_saved(skewed, tmp_p
     save(model, tmp_path / "model")
     assert_allclose(load(tmp_path / "model").predict(X[400:]), predicted)
     assert model.n_support_ == len(np.unique(model.support_)) > 0
+    pytest.importorskip("matplotlib")
+    last = len(model.alpha_) - 1
+    assert BandwidthDisplay.from_estimator(model, part=last).relevance.shape[1] == 4
+    with pytest.raises(ValueError, match=f"part={last + 1} does not exist: the model has {last + 1} kernel form"):
+        BandwidthDisplay.from_estimator(model, part=last + 1)
 
 
 @pytest.mark.slow

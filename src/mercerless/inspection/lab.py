@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.inspection._display import COLORS, NEGATIVE, NEUTRAL, POSITIVE, Display
+from mercerless.selection.lab_target import kernel_forms, sum_of_forms
 
 
 @dataclass(eq=False, repr=False)
@@ -66,7 +67,7 @@ class BandwidthDisplay(Display):
         estimator : LABRegressor or LABClassifier
             A fitted model.
         part : int, default=0
-            Which of several kernel forms, see the model's ``forms_``.
+            Which of several kernel forms, in the order of the model's ``forms_``, those of a transformed target too.
         feature_names : sequence of str or None, default=None
             Names; None takes the names seen in fit, or numbers.
         max_features : int, default=20
@@ -80,13 +81,11 @@ class BandwidthDisplay(Display):
             The drawn display.
         """
         check_is_fitted(estimator)
-        if not 0 <= part < len(estimator.forms_):
-            raise ValueError(f"part={part} does not exist: the model has {len(estimator.forms_)} form(s).")
-        form = estimator.forms_[part]
-        if not hasattr(form, "bandwidths"):
-            raise ValueError(f"part={part} is {form.name}, which has no bandwidths; choose another part.")
-        widths = form.bandwidths
-        scores = np.sum([one.weight * one(form.support_vectors) for one in estimator.forms_], axis=0)
+        forms = kernel_forms(estimator.forms_)
+        if not 0 <= part < len(forms):
+            raise ValueError(f"part={part} does not exist: the model has {len(forms)} kernel form(s).")
+        form = forms[part]
+        widths, scores = form.bandwidths, sum_of_forms(estimator.forms_, form.support_vectors)
         names = list(estimator.encoding_.names if feature_names is None else feature_names)
         if len(names) != widths.shape[1]:
             raise ValueError(f"There are {len(names)} feature names for {widths.shape[1]} features.")
