@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
 
 from mercerless import config_context, persistence
 from mercerless.cli import main
@@ -93,6 +94,36 @@ def test_mutated_data(tmp_path, suffix):
             assert str(error) and "\n" not in str(error)
 
     attack()
+
+
+@pytest.mark.parametrize("compressed", [False, True])
+def test_matlab_files_of_every_kind_are_read(tmp_path, compressed):
+    from scipy import sparse
+    from scipy.io import savemat
+
+    path, empty = tmp_path / "file.mat", np.zeros((0, 3))
+    words = np.array(["one", "two", "three"], dtype=object)
+    others = {"s": sparse.csc_array(X), "words": words, "part": {"a": X, "b": "text"}, "empty": empty, "c": 1j * X}
+    savemat(path, {"K": X, "single": X.astype(np.float32), "bytes": np.arange(5, dtype=np.uint8), **others},
+            do_compression=compressed)  # fmt: skip
+    arrays = files.read_arrays(path)
+    assert_array_equal(arrays["K"], X)
+    assert_array_equal(arrays["s"], X)
+    assert list(arrays["words"]) == ["one", "two", "three"] and list(arrays["bytes"]) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", [0, 8, 10, 11, 19, 20, 200, 60_000])
+def test_a_matlab_file_with_numbers_of_no_type_is_refused_and_does_not_crash(tmp_path, kind):
+    from scipy.io import savemat
+
+    savemat(tmp_path / "file.mat", {"K": X})
+    content = bytearray((tmp_path / "file.mat").read_bytes())
+    at = content.index(X.T.tobytes()) - 8
+    assert content[at] == 9
+    content[at : at + 4] = kind.to_bytes(4, "little")
+    (tmp_path / "file.mat").write_bytes(content)
+    with pytest.raises(ValueError, match=r"is not a readable \.mat file"):
+        files.read_arrays(tmp_path / "file.mat")
 
 
 def test_mutated_models(tmp_path, capsys):

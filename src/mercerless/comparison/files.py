@@ -12,8 +12,10 @@ import os
 import re
 import sys
 import zipfile
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
+from struct import unpack_from
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -26,6 +28,7 @@ FASTA_SUFFIXES = (".fasta", ".fa", ".faa", ".fna")
 TABLE_SUFFIXES = (".parquet", ".feather")
 ARRAY_SUFFIXES = (".npy", ".npz", ".mat")
 SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES, ".xlsx", *TABLE_SUFFIXES, *FASTA_SUFFIXES, ".mat")
+_MAT_NUMBERS, _MAT_MATRIX, _MAT_COMPRESSED = (*range(1, 8), 9, 12, 13, 16, 17, 18), 14, 15  # types of elements
 COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zip": None}
 
 #: Names under which a file of several arrays is searched for its matrix and its labels, first match wins.
@@ -171,6 +174,8 @@ def _read_mat(file: BinaryIO, size: int, what: str) -> dict[str, NDArray]:
     if n_cells > 2000 * size:  # more than any compression explains
         raise ValueError
     file.seek(0)
+    _check_mat(file.read(), most=16 * n_cells + 2000 * size)
+    file.seek(0)
     arrays = {}
     for name, value in loadmat(file).items():
         if isinstance(value, np.ndarray) and value.dtype == object:  # a cell array of words
@@ -179,8 +184,44 @@ def _read_mat(file: BinaryIO, size: int, what: str) -> dict[str, NDArray]:
             arrays[name] = value.ravel() if 1 in value.shape and value.size > 1 else value
         elif hasattr(value, "toarray"):
             check_memory(8.0 * value.shape[0] * value.shape[1], what, remedy=LESS)
+            value.check_format(full_check=True)
             arrays[name] = value.toarray()
     return arrays
+
+
+def _check_mat(content: bytes, most: int) -> None:
+    """Refuse a damaged MATLAB file with elements of no known type, or too long: SciPy's reader may crash on it."""
+    if 0 in content[:4]:  # version 4, which has no elements
+        return
+    order = "<" if content[126:128] == b"IM" else ">"
+    at = 128
+    while at + 8 <= len(content):
+        kind, length = unpack_from(order + "II", content, at)
+        at += 8
+        if kind == _MAT_COMPRESSED:
+            inner = zlib.decompressobj().decompress(content[at : at + length], most)
+            kind, inside = unpack_from(order + "II", inner)
+            _check_mat_elements(inner, 8, min(8 + inside, len(inner)), order)
+        else:
+            _check_mat_elements(content, at, at + length, order)
+        if kind != _MAT_MATRIX or at + length > len(content):
+            raise ValueError
+        at += length
+
+
+def _check_mat_elements(content: bytes, at: int, end: int, order: str) -> None:
+    """The elements of one array, and of the arrays in it."""
+    while at < end:
+        kind, length = unpack_from(order + "II", content, at)
+        if kind >> 16:  # a small one, its values in the tag
+            kind, length, size = kind & 0xFFFF, kind >> 16, 0
+        else:
+            size = -(-length // 8) * 8
+        if length > (end - at if size else 4) or kind not in (*_MAT_NUMBERS, _MAT_MATRIX):
+            raise ValueError
+        if kind == _MAT_MATRIX:
+            _check_mat_elements(content, at + 8, at + 8 + length, order)
+        at += 8 + size
 
 
 def _dense(arrays: dict[str, NDArray], path: Path) -> dict[str, NDArray]:
