@@ -75,6 +75,7 @@ CLAIMS = (
     paper("lab", "mnist", "60,000 digits", **FULL),
     Claim("papers", "rivals", "", "rivals of the local bandwidths", "rivals"),
     Claim("papers", "lab_tables", "run", "tables of all sizes against tuned boosting", "lab_tables", ("run",)),
+    Claim("papers", "lab_tables", "bands", "tables by their number of rows", "lab_bands", ("bands",)),
     Claim(
         "papers", "lab_tables", "variants", "repeated, shuffled, rescaled, spoiled tables", "lab_variants",
         ("variants",),
@@ -144,6 +145,7 @@ REDUCED = {
     "papers lab mnist": "--most 1000 --iterations 20",
     "papers rivals": "--sets yacht",
     "papers lab_tables run": "--rows 300 --candidates 3 --sets yacht heart eucalyptus",
+    "papers lab_tables bands": "--candidates 3 --sets yacht heart mg",
     "papers lab_tables variants": "--rows 200 --candidates 3 --sets mpg heart",
     "papers similarity real": "--splits 1 --most 100",
     "papers similarity generated": "--splits 1 --most 100",

@@ -720,6 +720,50 @@ def lab_tables():
     return markdown([f"average rank of {len(TABLES_OF)}", "sets", *TABLES_OF.values()], lines)
 
 
+def lab_bands_scores(measure):
+    """By band and set, of sets that all three have; the largest is the best."""
+    rows = results("papers/lab_bands")
+    task = "regression" if measure == "R2" else "classes"
+    values = "log_loss" if measure == "log-loss" else "score"
+    table = rows[rows.task == task].pivot_table(index=["rows", "set"], columns="learner", values=values)
+    return (-1 if measure == "log-loss" else 1) * table[list(TABLES_OF)].dropna()
+
+
+def lab_bands():
+    lines = []
+    for measure, task in (("R2", "regression"), ("accuracy", "classification"), ("log-loss", "classification")):
+        scores = lab_bands_scores(measure)
+        for band in dict.fromkeys(scores.index.get_level_values(0)):
+            table = scores.loc[band]
+            ranks = rankdata(-table.to_numpy(), axis=1).mean(axis=0)
+            cells = [f"**{r:.2f}**" if r == ranks.min() else f"{r:.2f}" for r in ranks]
+            lines.append([f"{task}, {measure}, at most {band} rows", len(table), *cells])
+    return markdown([f"average rank of {len(TABLES_OF)}", "sets", *TABLES_OF.values()], lines)
+
+
+def lab_bands_figures():
+    words = {}
+    for measure in ("R2", "accuracy", "log-loss"):
+        scores = lab_bands_scores(measure)
+        tests = {k: wilcoxon(scores.lab, scores[k]).pvalue for k in ("lightgbm", "catboost")}
+        words[measure] = max(script("lab_tables").holm(tests).values())
+    rows = results("papers/lab_bands").set_index(["rows", "set", "learner"]).cpu_seconds.unstack()
+    spent = rows[list(TABLES_OF)].dropna().groupby("rows").sum()
+    scores = lab_bands_scores("R2")
+    behind = [
+        f"{name} with {band} rows ({short(row.lab, 3)}, {TABLES_OF[row.idxmax()]} {short(row.max(), 3)})"
+        for (band, name), row in scores[scores.lab < scores.max(axis=1)].iterrows()
+    ]
+    return {
+        "lab_bands_p": ", ".join(f"{measure} {p:.1g}" for measure, p in words.items()),
+        "lab_bands_behind": ", ".join(behind) or "none",
+        "lab_bands_seconds": "; ".join(
+            f"at most {band} rows: {row.lab:.0f}, {row.lightgbm:.0f} and {row.catboost:.0f}"
+            for band, row in spent.iterrows()
+        ),
+    }
+
+
 VARIANTS = ("clean", "repeated", "shuffled", "rescaled", "outliers", "missing")
 
 
@@ -1244,7 +1288,8 @@ def start_figures():
 
 # ---------------------------------------------------------------------------------------------------- all
 FIGURES = (
-    krein_figures, dank_figures, hyper_figures, scale_figures, lab_figures, lab_tables_figures, lab_variants_figures,
+    krein_figures, dank_figures, hyper_figures, scale_figures, lab_figures, lab_tables_figures,
+    lab_bands_figures, lab_variants_figures,
     similarity_figures,
     bank_figures, see_figures, compare_figures, protocol_figures, reduced_figures, start_figures,
 )  # fmt: skip
@@ -1254,7 +1299,7 @@ TABLES = (
     hyper_table1, hyper_table2, hyper_table3, hyper_regression, hyper_extension, hyper_speed,
     scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed,
     items_speed, lab_speed,
-    lab_variants, lab_compare, lab_paper, lab_schedule, lab_growth, lab_rivals, lab_tables, lab_readme,
+    lab_variants, lab_compare, lab_paper, lab_schedule, lab_growth, lab_rivals, lab_tables, lab_bands, lab_readme,
     similarity_real, similarity_regression, similarity_readme, similarity_bank, similarity_few, similarity_several,
     similarity_many,
     directed,

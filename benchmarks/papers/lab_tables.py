@@ -158,6 +158,13 @@ class Coded:
                 out.isetitem(j, values[:, place])
         return out
 
+    def hold_out(self, A, b):
+        """A fifth of the rows; those of a class that the others do not have stay with these."""
+        stratify = b if self.task == "classes" and np.bincount(b).min() > 1 else None
+        F, V, f, v = train_test_split(A, b, test_size=0.2, random_state=0, stratify=stratify)
+        known = np.isin(v, f) if self.task == "classes" else np.full(len(v), True)
+        return pd.concat([F, V[~known]]), V[known], np.concatenate([f, v[~known]]), v[known]
+
     def predict(self, T):
         return np.asarray(self.model.predict(self.codes(T))).ravel()
 
@@ -190,8 +197,7 @@ class LightGBM(Coded):
 
     def fit(self, A, b):
         A = self.codes(A, fit=True)
-        stratify = b if self.task == "classes" and np.bincount(b).min() > 1 else None
-        F, V, f, v = train_test_split(A, b, test_size=0.2, random_state=0, stratify=stratify)
+        F, V, f, v = self.hold_out(A, b)
         random, best = np.random.RandomState(0), (np.inf,)
         for i in range(self.n):
             settings = {k: v[random.randint(len(v))] for k, v in self.space.items()} if i else {}
@@ -240,8 +246,7 @@ class CatBoost(Coded):
         from catboost import CatBoostClassifier, CatBoostRegressor
 
         A = self.codes(A, fit=True)
-        stratify = b if self.task == "classes" and np.bincount(b).min() > 1 else None
-        F, V, f, v = train_test_split(A, b, test_size=0.2, random_state=0, stratify=stratify)
+        F, V, f, v = self.hold_out(A, b)
         kind = CatBoostRegressor if self.task == "regression" else CatBoostClassifier
         options = {"thread_count": 1, "random_seed": 0, "verbose": False, "allow_writing_files": False}
         self.model = kind(**options, early_stopping_rounds=30, cat_features=[int(j) for j in self.words])
