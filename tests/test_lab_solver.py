@@ -15,22 +15,11 @@ from sklearn.model_selection import KFold
 
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.selection.averaging import combine
-from mercerless.selection.lab import (
-    CHECKPOINTS,
-    SELECTIONS,
-    Candidate,
-    Expansion,
-    LocalLearner,
-    Rows,
-    Settings,
-    all_rows_candidates,
-    blend_forms,
-    cross_weighed,
-    fixed_columns,
-    fold_supports,
-    select_support,
-    with_coefficients,
-)
+from mercerless.selection.lab import blend_forms, cross_weighed
+from mercerless.selection.lab_all_rows import all_rows_candidates
+from mercerless.selection.lab_local import CHECKPOINTS, Candidate, LocalLearner
+from mercerless.selection.lab_model import Expansion, Rows, Settings, fixed_columns, with_coefficients
+from mercerless.selection.lab_support import SELECTIONS, fold_supports, select_support
 from mercerless.solvers.lab import (
     LocalRegression,
     Moments,

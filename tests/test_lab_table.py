@@ -8,8 +8,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mercerless import LABClassifier, LABRegressor, persistence
-from mercerless.selection.lab import Expansion, Rows, with_coefficients
 from mercerless.selection.lab_members import tree_candidate
+from mercerless.selection.lab_model import Expansion, Rows, with_coefficients
 from mercerless.selection.lab_table import (
     Category,
     encode_table,

@@ -14,7 +14,6 @@ from sklearn.metrics import log_loss
 from mercerless import LABClassifier, LABRegressor
 from mercerless.kernels import LocalExponential
 from mercerless.selection import lab_members
-from mercerless.selection.lab import LocalForm, Projected, Rows, center_count
 from mercerless.selection.lab_members import (
     Judge,
     Labeled,
@@ -26,7 +25,9 @@ from mercerless.selection.lab_members import (
     tree_candidate,
     wide_candidates,
 )
+from mercerless.selection.lab_model import LocalForm, Projected, Rows
 from mercerless.selection.lab_outliers import outlier_weights
+from mercerless.selection.lab_plan import center_count
 from mercerless.selection.scaling import BLOCK_BYTES
 from mercerless.solvers.lab import Moments, moments
 from mercerless.solvers.lab_wide import norm_penalty, single_exponential, slope_map, slopes, solve_logistic, solve_wide

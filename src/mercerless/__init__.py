@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.selection.dank import CenteringPenalty
     from mercerless.selection.descent import GradientSearch
     from mercerless.selection.krein import Ball, Sphere
-    from mercerless.selection.lab import Support
+    from mercerless.selection.lab_support import Support
 
 __version__ = "0.1.0"
 
@@ -90,7 +90,7 @@ _HOMES = {
     "selection.dank": "CenteringPenalty",
     "selection.descent": "GradientSearch",
     "selection.krein": "Ball Sphere",
-    "selection.lab": "Support",
+    "selection.lab_support": "Support",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

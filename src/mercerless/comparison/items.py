@@ -17,7 +17,7 @@ from mercerless.comparison.words import duration, format_score, is_share, metric
 from mercerless.selection.calibration import cross_calibrate
 from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.folds import find_copies
-from mercerless.selection.lab import feature_scales
+from mercerless.selection.lab_local import feature_scales
 from mercerless.selection.maps import Map, draw_map
 from mercerless.selection.suspects import (
     OddPair,

@@ -33,28 +33,21 @@ from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.selection.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.folds import find_copies
-from mercerless.selection.lab import (
+from mercerless.selection.lab import LABSolution, fit_lab
+from mercerless.selection.lab_members import Judge, extra_candidates, pool_weights
+from mercerless.selection.lab_model import FORMS, OBJECTIVES, LocalForm, Projected, Settings
+from mercerless.selection.lab_outliers import are_gross, outlier_weights
+from mercerless.selection.lab_plan import (
     ALL_ROWS,
-    FORMS,
-    OBJECTIVES,
-    SELECTIONS,
-    LABSolution,
-    LocalForm,
     Plan,
-    Projected,
-    Settings,
-    Support,
     Table,
     boosting_rows,
     center_count,
-    fit_lab,
     learning_blocks,
     learning_rows,
     merge_rows,
-    support_size,
 )
-from mercerless.selection.lab_members import Judge, extra_candidates, pool_weights
-from mercerless.selection.lab_outliers import are_gross, outlier_weights
+from mercerless.selection.lab_support import SELECTIONS, Support, support_size
 from mercerless.selection.lab_table import (
     Columns,
     Encoding,

@@ -15,7 +15,8 @@ from mercerless._blocks import reduce_rows
 from mercerless._memory import row_blocks
 from mercerless.selection.calibration import calibrate_scores
 from mercerless.selection.folds import Split
-from mercerless.selection.lab import FORMS, Expansion, Extra, LocalLearner, Projected, Rows, Total, fixed_columns
+from mercerless.selection.lab_local import LocalLearner
+from mercerless.selection.lab_model import FORMS, Expansion, Extra, Projected, Rows, Total, fixed_columns
 from mercerless.selection.lab_table import PLAIN, TreeColumns
 from mercerless.selection.scaling import BLOCK_BYTES
 from mercerless.solvers.lab import Moments, moments

@@ -5,7 +5,8 @@ from numpy.typing import NDArray
 
 from mercerless.selection.averaging import paired_z
 from mercerless.selection.folds import assign_folds
-from mercerless.selection.lab import Expansion, LocalLearner, Rows, Settings, with_coefficients
+from mercerless.selection.lab_local import LocalLearner
+from mercerless.selection.lab_model import Expansion, Rows, Settings, with_coefficients
 from mercerless.selection.scaling import robust_scaling
 
 SMALL_ROWS = 3000  # on which small models look for outliers

@@ -10,7 +10,8 @@ from sklearn.preprocessing import OrdinalEncoder
 
 from mercerless._validation import check_real
 from mercerless.selection.folds import assign_folds, find_copies, join_groups
-from mercerless.selection.lab import Rows, Settings, held_out_error
+from mercerless.selection.lab_local import held_out_error
+from mercerless.selection.lab_model import Rows, Settings
 from mercerless.selection.scaling import standard_scaling
 
 MISSING, UNKNOWN = -2, -1  # codes of a missing category and of one that was not seen

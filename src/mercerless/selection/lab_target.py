@@ -11,8 +11,10 @@ from scipy.stats import boxcox_normmax, iqr, rankdata
 
 from mercerless.selection.averaging import combine
 from mercerless.selection.folds import assign_folds
-from mercerless.selection.lab import LABSolution, LocalForm, Rows, Table
+from mercerless.selection.lab import LABSolution
+from mercerless.selection.lab_model import LocalForm, Rows
 from mercerless.selection.lab_outliers import FOLDS, SMALL_ROWS, out_of_fold
+from mercerless.selection.lab_plan import Table
 from mercerless.selection.scaling import FeatureScaling, robust_scaling, standard_scaling
 
 _SKEWED, _TAILED = 1.0, 3.0  # the skewness and the excess kurtosis from which transforms compete

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import GammaRegressor
 
-from mercerless.selection.lab import Projected
+from mercerless.selection.lab_model import Projected
 from mercerless.selection.lab_target import kernel_forms
 from mercerless.selection.scaling import FeatureScaling
 

@@ -1,0 +1,134 @@
+"""Kernel ridge regression with all rows as centers, which competes with the local models of small tables."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_solve, eigh
+from scipy.optimize import minimize
+
+from mercerless.selection.folds import Split
+from mercerless.selection.lab_local import Report, silent, start_widths
+from mercerless.selection.lab_model import FORMS, Expansion, Extra, Rows, ridge_factor, with_coefficients
+from mercerless.solvers.lab import RIDGE_BOUNDS, SHARED_BOUNDS, noise_variances, shared_evidence
+
+_RIDGE_ROWS, _START_ROWS = 300, 200  # on which kernel ridge regression on all rows is tuned, and from where it starts
+_TINY = 1e-300
+
+
+def all_rows_candidates(form: str, rows: Rows, folds: Sequence[Split], report: Report = silent) -> list[Extra]:
+    """Kernel ridge regression with all rows as centers, tuned in two ways.
+
+    One bandwidth and ridge by exact leave-one-out; and one bandwidth per feature, a linear kernel and the ridge by
+    `shared_evidence`, learned again for every fold. Both are chosen on at most 300 rows, which carry over.
+    """
+    rows = replace(rows, X=np.asarray(rows.X, dtype=float))
+    plain = Expansion(form, np.arange(len(rows)), *_ridge_grid(form, _some_rows(rows)), 0.0)
+    start = _ridge_grid(form, _some_rows(rows, _START_ROWS), linear=True)
+    predictions = []
+    for train, valid in folds:
+        part = rows.take(train)
+        model = with_coefficients(_ridge_descent(form, part, start), part)
+        predictions.append(model.predict(rows.X[valid], part.X))
+    return [
+        Extra(_exact_folds(plain, rows, folds), lambda total: with_coefficients(plain, rows)),
+        Extra(
+            np.concatenate(predictions),
+            lambda total: with_coefficients(_ridge_descent(form, rows, start, report), rows),
+        ),
+    ]
+
+
+def _some_rows(rows: Rows, limit: int | None = None) -> Rows:
+    """The rows on which kernel ridge regression on all of them is tuned."""
+    return rows.take(np.sort(np.random.RandomState(0).permutation(len(rows))[: limit or _RIDGE_ROWS]))
+
+
+def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, float]:
+    """Log bandwidth and log ridge with the smallest leave-one-out error, or `shared_evidence` with a linear kernel.
+
+    Every second bandwidth of the grid, then the neighbors of the best.
+    """
+    X, n, ridges, widths = rows.X, len(rows), np.logspace(-6, 1, 15), start_widths(form, rows.X.shape[1])
+    root = np.sqrt(1 / noise_variances(rows.weight, n))
+    Z = root[:, None] * rows.Y
+
+    def tuned(width: float) -> tuple[float, float, float]:
+        K = FORMS[form](float(width))(X, X)
+        K = ((K + K.T) / 2 + (X @ X.T / X.shape[1] + 1 if linear else 0.0)) * root[:, None] * root
+        e, V = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+        shifted = np.maximum(e, 0)[:, None] + ridges
+        q = V.T @ Z
+        if linear:
+            values = np.log(np.sum(q * q, axis=1) @ (1 / shifted) / n + _TINY) + np.sum(np.log(shifted), axis=0) / n
+        else:
+            diagonals = (V * V) @ (1 / shifted)
+            residuals = [V @ (q / s[:, None]) / g[:, None] for s, g in zip(shifted.T, diagonals.T)]
+            values = np.array([np.sum(residual**2) for residual in residuals])
+        k = int(np.argmin(values))
+        return float(values[k]), float(np.log(width)), float(np.log(ridges[k]))
+
+    trials = {k: tuned(widths[k]) for k in range(0, len(widths), 2)}
+    best = min(trials, key=lambda k: trials[k])
+    trials |= {k: tuned(widths[k]) for k in (best - 1, best + 1) if 0 <= k < len(widths)}
+    _, log_width, log_ridge = min(trials.values())
+    return np.asarray(log_width), log_ridge
+
+
+def _ridge_descent(
+    form: str, rows: Rows, start: tuple[NDArray, float], report: Report = silent, max_iter: int = 20
+) -> Expansion:
+    """Minimize the evidence in the shared log bandwidths, the log weight of the linear kernel and the log ridge."""
+    some, d = _some_rows(rows), rows.X.shape[1]
+    X = some.X
+    L = X @ X.T / d + 1
+    pull = 1.0 / len(some)  # a Gaussian prior of unit variance on the differences of the log bandwidths
+    values: list[float] = []
+
+    def value(z: NDArray) -> tuple[float, NDArray]:
+        k = FORMS[form](np.exp(z[:d]))
+        K = k(X, X)
+        linear = np.exp(z[d])
+        try:
+            at = shared_evidence((K + K.T) / 2 + linear * L, some.Y, np.exp(z[d + 1]), some.weight)
+        except np.linalg.LinAlgError:
+            return np.inf, np.zeros_like(z)
+        spread = z[:d] - z[:d].mean()
+        gradient = np.append(
+            k.pullback(X, X, at.kernel_gradient, K) + 2 * pull * spread,
+            [linear * np.sum(at.kernel_gradient * L), at.ridge_gradient],
+        )
+        return at.value + pull * (spread @ spread), gradient
+
+    def after(intermediate_result: Any) -> None:
+        values.append(float(intermediate_result.fun))
+        stop = report({"stage": f"{form}: all rows", "iteration": len(values), "value": values[-1]})
+        if stop or (len(values) > 5 and values[-6] - values[-1] < 5e-4):
+            raise StopIteration
+
+    bounds = [SHARED_BOUNDS] * d + [(-12.0, 6.0), (np.log(1e-8), RIDGE_BOUNDS[1])]
+    z = minimize(
+        value,
+        np.append(np.full(d, start[0]), [0.0, start[1]]),
+        jac=True,
+        method="L-BFGS-B",
+        callback=after,
+        options={"maxiter": max_iter},
+        bounds=bounds,
+    ).x
+    return Expansion(form, np.arange(len(rows)), z[:d], float(z[d + 1]), float(np.exp(z[d])))
+
+
+def _exact_folds(model: Expansion, rows: Rows, folds: Sequence[Split]) -> NDArray:
+    """Predictions of every fold without its rows, from one factorization: ``y - (A^-1)_ff^-1 (A^-1 y)_f``."""
+    factor = ridge_factor(model, rows)
+    coef = cho_solve(factor, rows.Y, check_finite=False)
+    predictions = []
+    for _, valid in folds:
+        unit = np.zeros((len(rows), len(valid)))
+        unit[valid, np.arange(len(valid))] = 1
+        block = cho_solve(factor, unit, check_finite=False)[valid]
+        predictions.append(rows.Y[valid] - np.linalg.solve(block, coef[valid]))
+    return np.concatenate(predictions)
