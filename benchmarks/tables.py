@@ -402,13 +402,13 @@ def hyper_regression():
 
 def hyper_extension():
     rows = results("papers/hyper_extension")
-    methods = ["tensor", "tensor, 50 % known", "bilinear ridge", "nearest neighbour", "gaussian hyper-ridge"]
-    rows = rows.replace({"method": {"nearest neighbor": "nearest neighbour"}}).set_index(["similarity", "method"])
+    methods = ["tensor", "tensor, 50 % known", "bilinear ridge", "nearest neighbor", "gaussian hyper-ridge"]
+    rows = rows.set_index(["similarity", "method"])
     lines = []
     for name in dict.fromkeys(rows.index.get_level_values(0)):
         cells = (rows.loc[(name, m)] for m in methods)
         lines.append([name, *(f"{c.test_train:.3f} / {c.test_test:.3f}" for c in cells)])
-    return markdown(["similarity", *methods[:3], "nearest neighbor", methods[4]], lines)
+    return markdown(["similarity", *methods], lines)
 
 
 def hyper_speed():
@@ -895,7 +895,7 @@ def similarity_figures():
             f"similarity_{name}_sets": f"{len(rows)}",
         }
     given = results("papers/similarity_real").set_index("set").automatic
-    speed = results("speed/similarity").set_index("learner").loc["Krein machine, dense programme, at its best"]
+    speed = results("speed/similarity").set_index("learner").loc["Krein machine, dense program, at its best"]
     workers = results("speed/items_workers").query("unit == 'ratio'").set_index("what").value
     search = results("speed/similarity_search").set_index(["n", "search"]).ratio_of_automatic
     few = results("papers/similarity_few").set_index("set").loc["average"]

@@ -62,7 +62,7 @@ BUGS = [
         "svm-center-intercept",
         "return coef, intercept - self.mean @ coef",
         "return coef, intercept",
-        KREIN_E + " -k centred",
+        KREIN_E + " -k centered",
     ),
     Bug(
         "krein-gradient-dropped",

@@ -201,8 +201,8 @@ def directed_distances(seed=0, classes=3):
     """Directed Hausdorff-like distances between small sets of points, and their classes."""
     rng = np.random.default_rng(seed)
     labels = np.repeat(np.arange(classes), 25)
-    centres = 2.0 * np.stack([np.cos(np.arange(classes)), np.sin(np.arange(classes))], axis=1)
-    sets = [centres[c] + rng.normal(size=(rng.integers(3, 9), 2)) for c in labels]
+    centers = 2.0 * np.stack([np.cos(np.arange(classes)), np.sin(np.arange(classes))], axis=1)
+    sets = [centers[c] + rng.normal(size=(rng.integers(3, 9), 2)) for c in labels]
     D = np.array([[cdist(a, b).min(axis=1).mean() for b in sets] for a in sets])
     return D, labels
 

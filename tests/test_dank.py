@@ -94,7 +94,7 @@ def test_distance_to_the_machine_on_the_learned_matrix_follows_the_gap(noise):
     assert np.abs(machine.decision_function(learned) - exact).max() > 1e-5  # why 1e-4 against libsvm may fail
 
 
-def test_adaptation_is_the_minimiser_in_factored_form(moons):
+def test_adaptation_is_the_minimizer_in_factored_form(moons):
     X, y = moons
     model = DANKClassifier(Gaussian(0.5), C=4.0).fit(X, y)
     adaptation = model.adaptation_[0]

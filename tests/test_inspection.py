@@ -25,7 +25,7 @@ def blocks():
     return K, y
 
 
-def test_spectrum_draws_every_eigenvalue_in_the_colour_of_its_sign(blocks, ax):
+def test_spectrum_draws_every_eigenvalue_in_the_color_of_its_sign(blocks, ax):
     K, _ = blocks
     display = SpectrumDisplay.from_matrix(K, name="blocks", ax=ax)
     values = np.linalg.eigvalsh(K)[::-1]
@@ -116,7 +116,7 @@ def test_numeric_targets_order_but_are_not_named(blocks, ax):
     assert ax.get_xlabel() == "items, ordered by target" and not len(ax.get_yticks())
 
 
-def test_colours_are_centred_on_zero_for_signed_entries_and_ignore_outliers(blocks):
+def test_colors_are_centered_on_zero_for_signed_entries_and_ignore_outliers(blocks):
     K, _ = blocks
     image = KernelMatrixDisplay.from_matrix(K, ax=Figure().subplots()).image_
     low, high = image.get_clim()

@@ -248,7 +248,7 @@ class Fingerprint:
 
 
 class Graph:
-    """Nodes 0, 1, ... with neighbours: has a length, an iterator and `graph[node]`, like networkx's."""
+    """Nodes 0, 1, ... with neighbors: has a length, an iterator and `graph[node]`, like networkx's."""
 
     def __init__(self, neighbors):
         self.neighbors = neighbors

@@ -125,7 +125,7 @@ class TestLog(KernelContract):
     def naive(self, X, Y):
         return naive.matrix(naive.log, X, Y, 0.7)
 
-    def test_positive_semidefinite_after_centring(self):
+    def test_positive_semidefinite_after_centering(self):
         K = self.kernel(self.rows(60))
         H = np.eye(60) - 1 / 60
         assert np.linalg.eigvalsh(H @ K @ H)[0] > -1e-12

@@ -326,7 +326,7 @@ def test_factor_does_not_depend_on_the_blocks():
     assert_allclose(merged.T @ merged, rows.T @ rows, rtol=1e-12)
 
 
-def test_calibration_minimises_its_objective():
+def test_calibration_minimizes_its_objective():
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 200)
     scores = rng.standard_normal((200, 3)) + np.eye(3)[labels]
@@ -403,7 +403,7 @@ def test_infinite_negative_penalty_clips():
     assert_allclose(stabilize(K, np.inf).kernel, (V * np.maximum(s, 0)) @ V.T, atol=1e-12)
 
 
-def test_weighted_stabilisation_equals_repeated_rows():
+def test_weighted_stabilization_equals_repeated_rows():
     K, _ = indefinite(20)
     weight = np.random.default_rng(0).integers(1, 4, 20)
     index = np.repeat(np.arange(20), weight)

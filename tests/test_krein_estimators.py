@@ -50,7 +50,7 @@ def values(classifier, X):
 # ---------------------------------------------------------------- identities
 
 
-def test_positive_definite_equal_penalties_is_kernel_ridge_on_the_centred_kernel():
+def test_positive_definite_equal_penalties_is_kernel_ridge_on_the_centered_kernel():
     X, y = data()
     Xt, _ = data(30, 1)
     kernel = Gaussian(1.0)
@@ -109,7 +109,7 @@ def test_training_rows_are_predicted_as_they_were_fitted():
     assert_allclose(np.sum((model.predict(X) - y.mean()) ** 2), np.sum(u**2), rtol=1e-10)
 
 
-def test_permuted_rows_and_relabelled_classes():
+def test_permuted_rows_and_relabeled_classes():
     X, y = data()
     labels = classes(y)
     order = np.random.default_rng(0).permutation(80)
@@ -149,7 +149,7 @@ def test_precomputed_and_vectors_agree_with_weights_of_zero():
     assert_allclose(first.predict(X), third.predict(X), atol=1e-10)
 
 
-def test_equal_penalties_and_the_covariance_regulariser_in_closed_form():
+def test_equal_penalties_and_the_covariance_regularizer_in_closed_form():
     X, y = data()
     K = KERNEL(X)
     model = KreinRidge("precomputed", alpha_positive=0.5, regularizer="covariance").fit(K, y)
@@ -526,7 +526,7 @@ def test_svc_penalty_of_the_negative_part(loss):
     assert np.abs(V[:, s < -1e-9].T @ flipped.dual_coef_.T).max() > 1e-3
 
 
-def test_centred_svc_ignores_a_constant():
+def test_centered_svc_ignores_a_constant():
     X, y = data()
     K = DeltaGauss(2.0, 0.5)(X)
     first = KreinSVC("precomputed", center=True, loss="squared_hinge").fit(K, y > 1)
@@ -535,8 +535,8 @@ def test_centred_svc_ignores_a_constant():
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_centred_machines_are_scikit_learns_on_the_flipped_centred_matrix(weighted):
-    """Also at new items: the intercept for the raw kernel takes the centring along."""
+def test_centered_machines_are_scikit_learns_on_the_flipped_centered_matrix(weighted):
+    """Also at new items: the intercept for the raw kernel takes the centering along."""
     X, y = data()
     new, _ = data(30, 1)
     kernel = DeltaGauss(2.0, 0.5)
@@ -544,8 +544,8 @@ def test_centred_machines_are_scikit_learns_on_the_flipped_centred_matrix(weight
     weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float) if weighted else np.ones(len(X))
     share = weight / weight.sum()
     H, root = np.eye(len(X)) - share, np.sqrt(weight)
-    centred = H @ K @ H.T
-    s, V = np.linalg.eigh(root[:, None] * centred * root)
+    centered = H @ K @ H.T
+    s, V = np.linalg.eigh(root[:, None] * centered * root)
     kept = np.abs(s) > 1e-9
     half = V[:, kept] / root[:, None]
     flipped = (half * np.abs(s[kept])) @ half.T
@@ -633,7 +633,7 @@ def test_zero_penalties_interpolate():
     assert_allclose(model.predict(X), y, atol=1e-6)
 
 
-def test_indefinite_regulariser_warns_and_is_global_on_the_sphere():
+def test_indefinite_regularizer_warns_and_is_global_on_the_sphere():
     X, y = data(40)
     options = {"alpha_positive": 0.05, "regularizer": "indefinite"}
     with pytest.warns(UserWarning, match="often does not generalize"):

@@ -97,7 +97,7 @@ def test_maps_of_tables_are_by_the_scales_that_matter():
     assert items.learned_distances(replace(found.problem, X=X[:20], y=y[:20]), np.arange(20)) is None
 
 
-def test_classes_have_shapes_and_colours_of_their_own():
+def test_classes_have_shapes_and_colors_of_their_own():
     drawn = {(items._shape(code), code % 5) for code in range(25)}
     assert len(drawn) == 25
 

@@ -60,7 +60,7 @@ def test_a_kernel_equals_its_precomputed_matrix(blobs, estimator):
         )
 
 
-def test_distances_are_recognised_and_equal_their_similarities(blobs, distances):
+def test_distances_are_recognized_and_equal_their_similarities(blobs, distances):
     y = blobs[1]
     train, test = distances[:60, :60], distances[60:, :60]
     found = automatic().fit(train, y[:60])
@@ -392,7 +392,7 @@ def test_only_the_proportions_of_weights_matter(blobs):
     assert np.abs(first - clone(model).fit(X, y).predict_proba(X)).max() > 1e-3
 
 
-def test_weights_pull_towards_heavy_items(blobs):
+def test_weights_pull_toward_heavy_items(blobs):
     X, y = blobs[0], (blobs[1] > 0).astype(int)
     heavy = SimilarityClassifierCV(random_state=0).fit(X, y, sample_weight=np.where(y == 1, 10.0, 1.0))
     light = SimilarityClassifierCV(random_state=0).fit(X, y)
@@ -477,7 +477,7 @@ def test_an_interrupted_fit_leaves_nothing_fitted(blobs):
         model.predict(blobs[0])
 
 
-# ---- what is learnt ---------------------------------------------------------------------------------------------
+# ---- what is learned ---------------------------------------------------------------------------------------------
 
 
 def test_attributes_tell_the_story(blobs):

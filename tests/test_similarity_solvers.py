@@ -383,7 +383,7 @@ def test_weights_are_optimal_and_beat_random_points():
     assert np.isclose(result.weights.sum(), 1.0) and result.weights.min() >= 0.0
     free = stack_weights(predictions, Y, weight, penalty=0.3, normalize=False)
     assert free.residual <= 1e-12
-    # the unnormalised problem's own objective, against random nonnegative points
+    # the unnormalized problem's own objective, against random nonnegative points
     penalty = 0.3 * (((predictions - Y) ** 2).sum(axis=2) @ weight).min() / weight.sum()
     best = weights_value(free.weights, predictions, Y, weight, penalty)
     for v in RANDOM.exponential(0.5, size=(10_000, 4)):

@@ -5,7 +5,7 @@
 `AlignedFeatures`: Sinha and Duchi (2016), learning kernels with random features ("RF" in the table).
 
 KNPL, the fourth, is the authors' earlier conference method; the journal paper says only how it differs (no bound,
-no low rank, an alternating semi-definite programme), which is not enough to rebuild it.
+no low rank, an alternating semi-definite program), which is not enough to rebuild it.
 """
 
 import numpy as np

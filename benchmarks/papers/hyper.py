@@ -87,7 +87,7 @@ def table_data(name):
 
 
 def svm_on(K, K_new, y, y_new):
-    """A machine on a given matrix, C by cross-validation of the labelled rows."""
+    """A machine on a given matrix, C by cross-validation of the labeled rows."""
     size = np.mean(np.abs(np.diagonal(K))) or 1.0
     search = GridSearchCV(SVC(kernel="precomputed"), {"C": np.logspace(-2, 3, 6)}, cv=3).fit(K / size, y)
     return 100 * search.score(K_new / size, y_new)
@@ -119,7 +119,7 @@ def table1(options):
                         "splits": splits,
                         "accuracy_test": test,
                         "paper_accuracy": accuracy.get((method, name), ""),
-                        "accuracy_unlabelled": new,
+                        "accuracy_unlabeled": new,
                         "root_error": root,
                         "relative_error": relative,
                         "paper_rmse": rmse.get((method, name), ""),
@@ -145,17 +145,17 @@ def learners(kind):
 
 
 def table1_split(X, y, known, make, seed):
-    """Accuracy on test rows, root and relative error on test pairs, accuracy on unlabelled rows."""
-    labelled, rest, y_labelled, y_rest = train_test_split(X, y, train_size=0.4, stratify=y, random_state=seed)
-    unlabelled, test, y_unlabelled, y_test = train_test_split(rest, y_rest, test_size=1 / 3, random_state=seed)
-    S, truth = known(labelled), known(test)
-    kernel = known if make is None else make(seed).fit(labelled, S).kernel_
-    K, gap = kernel(labelled), kernel(test) - truth
+    """Accuracy on test rows, root and relative error on test pairs, accuracy on unlabeled rows."""
+    labeled, rest, y_labeled, y_rest = train_test_split(X, y, train_size=0.4, stratify=y, random_state=seed)
+    unlabeled, test, y_unlabeled, y_test = train_test_split(rest, y_rest, test_size=1 / 3, random_state=seed)
+    S, truth = known(labeled), known(test)
+    kernel = known if make is None else make(seed).fit(labeled, S).kernel_
+    K, gap = kernel(labeled), kernel(test) - truth
     return (
-        svm_on(K, kernel(test, labelled), y_labelled, y_test),
+        svm_on(K, kernel(test, labeled), y_labeled, y_test),
         np.sqrt(np.mean(gap**2)),
         np.linalg.norm(gap) / np.linalg.norm(truth),
-        svm_on(K, kernel(unlabelled, labelled), y_labelled, y_unlabelled),
+        svm_on(K, kernel(unlabeled, labeled), y_labeled, y_unlabeled),
     )
 
 
@@ -404,7 +404,7 @@ def extension(options):
         "tensor": lambda seed: HyperRidge(random_state=seed),
         "tensor, 50 % known": lambda seed: HyperRidge(random_state=seed),
         "bilinear ridge": lambda seed: BilinearExtension(random_state=seed),
-        "nearest neighbour": lambda seed: NearestExtension(),
+        "nearest neighbor": lambda seed: NearestExtension(),
         "gaussian hyper-ridge": lambda seed: HyperRidge("gaussian", fit_intercept=True, random_state=seed),
     }
     for name, X, S in similarities(options.full):

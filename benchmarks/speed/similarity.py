@@ -1,12 +1,12 @@
-"""The automatic choice against a Krein support vector machine solved as a dense quadratic programme.
+"""The automatic choice against a Krein support vector machine solved as a dense quadratic program.
 
 The opponent is the machine published with the antimicrobial peptides of ``amp_edit``: squared hinge, one penalty for
-the positive and one for the negative part, a dense dual quadratic programme with nonnegative unknowns, both penalties
+the positive and one for the negative part, a dense dual quadratic program with nonnegative unknowns, both penalties
 chosen from five values each by 5-fold cross-validation, the eigendecomposition of every fold shared. Two versions:
 
-- as published: the programme goes to the dense solver of cvxopt, with the identity as a dense constraint matrix, and
+- as published: the program goes to the dense solver of cvxopt, with the identity as a dense constraint matrix, and
   the expansion coefficients are found by least squares (needs cvxopt);
-- as well as the same programme can be solved: an interior point method that needs one Cholesky factorisation per
+- as well as the same program can be solved: an interior point method that needs one Cholesky factorization per
   iteration, and the coefficients from the eigenvectors, which cost nothing.
 
 ::
@@ -44,7 +44,7 @@ from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
 
 
-def nonnegative_programme(P, tol=1e-7, max_iter=100):
+def nonnegative_program(P, tol=1e-7, max_iter=100):
     """``min b^T P b / 2 - sum(b), b >= 0`` for positive definite P: Mehrotra's predictor-corrector method."""
     n = len(P)
     b, z = np.ones(n), np.ones(n)
@@ -59,8 +59,8 @@ def nonnegative_programme(P, tol=1e-7, max_iter=100):
         affine = cho_solve(factor, -residual - z, check_finite=False)
         affine_z = -z - z / b * affine
         step = min(_longest(b, affine), _longest(z, affine_z))
-        centring = (((b + step * affine) @ (z + step * affine_z)) / n / gap) ** 3
-        target = centring * gap - affine * affine_z
+        centering = (((b + step * affine) @ (z + step * affine_z)) / n / gap) ** 3
+        target = centering * gap - affine * affine_z
         move = cho_solve(factor, -residual - z + target / b, check_finite=False)
         move_z = target / b - z - z / b * move
         step = 0.995 * min(_longest(b, move), _longest(z, move_z))
@@ -68,7 +68,7 @@ def nonnegative_programme(P, tol=1e-7, max_iter=100):
     return b
 
 
-def published_programme(P):
+def published_program(P):
     """The same by cvxopt, called as in the published code."""
     from cvxopt import matrix
     from cvxopt.solvers import qp
@@ -102,8 +102,8 @@ class DenseKreinMachine:
         regularized = (vectors * scale) @ vectors.T
         P = regularized * np.outer(y, y)
         P[np.diag_indices(len(y))] += 1.0
-        signed = y * (published_programme(P) if self.published else nonnegative_programme((P + P.T) / 2.0))
-        self.seconds["programme"] += time.process_time() - start
+        signed = y * (published_program(P) if self.published else nonnegative_program((P + P.T) / 2.0))
+        self.seconds["program"] += time.process_time() - start
         start = time.process_time()
         if self.published:
             self.coef = np.linalg.lstsq((vectors * values) @ vectors.T, regularized @ signed, rcond=None)[0]
@@ -120,7 +120,7 @@ class DenseKreinMachine:
 
 def tuned_krein_machine(K, y, published):
     """Both penalties by 5-fold accuracy, then a fit on all rows; returns the machine and the seconds of its parts."""
-    seconds = {"eigendecompositions": 0.0, "programme": 0.0, "coefficients": 0.0}
+    seconds = {"eigendecompositions": 0.0, "program": 0.0, "coefficients": 0.0}
     hits = np.zeros((len(PENALTIES), len(PENALTIES)))
 
     def decompose(rows):
@@ -208,11 +208,11 @@ def main():
     model = SimilarityClassifierCV(kernel="precomputed", random_state=0).fit(K, y)
     mine = time.process_time() - start
     rows = [("automatic", mine, 1.0, model.score(K_test, y_test))]
-    variants = [("Krein machine, dense programme, at its best", False)]
+    variants = [("Krein machine, dense program, at its best", False)]
     if importlib.util.find_spec("cvxopt") is None:
         print("cvxopt is not installed: the published version is left out")
     else:
-        variants.append(("Krein machine, dense programme, as published", True))
+        variants.append(("Krein machine, dense program, as published", True))
     for name, published in variants:
         machine, seconds = tuned_krein_machine(K, y, published)
         total = sum(seconds.values())

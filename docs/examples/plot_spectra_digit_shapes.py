@@ -53,7 +53,7 @@ models = {
     mode: make_pipeline(DissimilarityKernel(), SpectrumTransformer(mode), SVC(kernel="precomputed", C=10))
     for mode in ("clip", "flip", "square", "shift")
 }
-models["1-nearest neighbour"] = KNeighborsClassifier(1, metric="precomputed")
+models["1-nearest neighbor"] = KNeighborsClassifier(1, metric="precomputed")
 scores = {name: cross_val_score(model, shapes.D, shapes.target, cv=folds) for name, model in models.items()}
 
 figure, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")

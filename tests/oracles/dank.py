@@ -16,7 +16,7 @@ def dense_adaptation(K, v, centering, rank_penalty, weight=None):
 
 
 def dense_objective(K, p, v, centering, rank_penalty, epsilon=0.0, weight=None):
-    """H(v, F) of the paper's equation (4) at the minimising F, every term written out."""
+    """H(v, F) of the paper's equation (4) at the minimizing F, every term written out."""
     F, copies = dense_adaptation(K, v, centering, rank_penalty, weight)
     counts = np.bincount(copies)
     u = (v / counts)[copies]

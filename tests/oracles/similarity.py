@@ -6,7 +6,7 @@ from scipy.special import log_softmax
 
 
 def spectral_ridge(K, Y, family, penalty, K_new):
-    """Centre, transform the spectrum, form the new rows' transformed similarities, and solve the ridge system."""
+    """Center, transform the spectrum, form the new rows' transformed similarities, and solve the ridge system."""
     n = len(K)
     H = np.eye(n) - 1.0 / n
     centered = H @ K @ H

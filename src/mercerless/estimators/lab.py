@@ -319,7 +319,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     ``f(x) = sum_j dual_coef_j k(x, s_j) + linear part``, ``k(x, s_j) = exp(-sum_f ((x_f - s_jf) / h_jf)^2 / 2)`` or
     the Laplace form ``exp(-sum_f |x_f - s_jf| / h_jf)``. The bandwidths minimize the evidence of the coefficients given
     all rows, which also learns the ridge; first one bandwidth per feature, then one per feature and support point,
-    pulled towards the shared one. Validation stops the descent and weighs the forms. Features and targets are
+    pulled toward the shared one. Validation stops the descent and weighs the forms. Features and targets are
     standardized (features with tails through asinh, features in the same units by one scale, where held-out rows ask
     for that), so none of this needs tuning. With more than 50 features and fewer support points there is no
     linear part. Where one target has tails, the same is learned for its logarithm, a power, asinh or normal scores,

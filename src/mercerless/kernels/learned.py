@@ -130,7 +130,7 @@ class TensorExpansion(_LearnedKernel):
     items : ndarray of shape (n_items, n_features) or None, default=None
         The remembered training items.
     item_coef : ndarray of shape (rank, n_items) or None, default=None
-        Their coefficients towards new items.
+        Their coefficients toward new items.
     item_values : ndarray of shape (n_items, n_items) or None, default=None
         The values among them.
 

@@ -38,7 +38,7 @@ from mercerless.selection.similarity import (
 )
 from mercerless.solvers.similarity import class_distances, landmark_path, neighbor_means, ridge_path, squared_distances
 
-PULL = 0.02  # of the weights towards each other; for all comparisons it is five times as strong
+PULL = 0.02  # of the weights toward each other; for all comparisons it is five times as strong
 WIDTHS = {
     "gaussian": (0.3, 1.0, 3.0, 10.0),
     "profiles": (0.1, 0.3, 1.0),

@@ -45,7 +45,7 @@ NEED_DIAGONAL = ("features", "logistic_distances", "gaussian", "profiles", "clas
 FAMILIES = (*SPECTRAL, "logistic_similarities", "neighbors", *NEED_DIAGONAL)
 _NEED_DISTANCES = (*NEED_DIAGONAL, "profile_neighbors")  # with the families of landmarks
 N_BEST = 3  # settings of every family that are averaged
-PULL = 0.1  # of the weights towards each other
+PULL = 0.1  # of the weights toward each other
 
 
 class Setting(NamedTuple):

@@ -326,7 +326,7 @@ def _mix(memory: list[tuple[NDArray, NDArray]]) -> NDArray:
 
 
 def _quartic_share(state: _State) -> float:
-    """Share of the quartic term that has the gradient of the rank-penalised one along v."""
+    """Share of the quartic term that has the gradient of the rank-penalized one along v."""
     if state.adaptation is None:
         return 1.0
     whole = float(state.v @ state.quartic)

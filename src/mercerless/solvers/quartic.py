@@ -20,7 +20,7 @@ from mercerless._memory import row_blocks
 
 _MAX_ACTIVE_SET_ROUNDS = 8
 _MAX_INTERIOR_STEPS = 60
-_SIDES = np.array([1.0, -1.0]).reshape(2, 1, 1)  # a step towards the upper bound takes of its slack
+_SIDES = np.array([1.0, -1.0]).reshape(2, 1, 1)  # a step toward the upper bound takes of its slack
 
 
 class QuarticSolution(NamedTuple):
@@ -370,7 +370,7 @@ def solve_quartic(
     search, which converges quadratically at the end. Where the active sets do not settle, an interior point method
     takes over, followed by active set steps that put variables exactly onto their bounds. The scale is by default the
     size of the objective; `max_steps` bounds the models, and what is returned is the point with the smallest gap seen.
-    The start's length is adjusted first by a line search towards zero. The curvature of DANK is
+    The start's length is adjusted first by a line search toward zero. The curvature of DANK is
     ``1 / (4 * centering_penalty)``; 0 gives the support vector machine.
 
     Cost: one Cholesky factorization of the free block per active set round, O(n^2) otherwise; memory ``3 n^2`` numbers
