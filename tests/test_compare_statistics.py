@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mercerless.comparison.statistics import Differences, Split, _item_covariance, compare_splits, critical_value
+from mercerless.comparison.statistics import Differences, ScoredSplit, _item_covariance, compare_splits, critical_value
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +34,7 @@ def simulate(rng, n_items, n_learners, n_repeats, boost=0.0, shared=0.9, unstabl
             correct = ((nearer > 0) == (y[test] == 1)[:, None]).astype(float)
             if failing:
                 correct[:, rng.uniform(size=n_learners) < failing] = rng.integers(0, 2, size=(test.sum(), 1))
-            splits.append(Split(repeat, np.flatnonzero(test), y[test], correct))
+            splits.append(ScoredSplit(repeat, np.flatnonzero(test), y[test], correct))
     return splits
 
 
@@ -147,7 +147,9 @@ def test_groups_are_the_units():
     """Items of a group that always agree count as one."""
     rng = np.random.default_rng(0)
     single = [split._replace(strata=np.zeros(len(split.units))) for split in simulate(rng, 60, 3, 2)]
-    grouped = [Split(*(np.repeat(part, 3, axis=0) if k else part for k, part in enumerate(split))) for split in single]
+    grouped = [
+        ScoredSplit(*(np.repeat(part, 3, axis=0) if k else part for k, part in enumerate(split))) for split in single
+    ]
     expected, found = compare_splits(single, N_FOLDS), compare_splits(grouped, N_FOLDS)
     for name in Differences._fields:
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-15)

@@ -36,8 +36,8 @@ def test_bandwidths(model):
     names = list("abcdef")
     labels = [t.get_text() for t in BandwidthDisplay.from_estimator(model, feature_names=names).ax_.get_yticklabels()]
     assert sorted(labels) == names
-    with pytest.raises(ValueError, match="part=1 does not exist"):
-        BandwidthDisplay.from_estimator(model, part=1)
+    with pytest.raises(ValueError, match="form=1 does not exist"):
+        BandwidthDisplay.from_estimator(model, form=1)
     with pytest.raises(ValueError, match="2 feature names for 6"):
         BandwidthDisplay.from_estimator(model, feature_names=["a", "b"])
 

@@ -274,7 +274,7 @@ def test_weights_of_several_models():
     assert np.mean((blend - Y) ** 2) < min(np.mean((p - Y) ** 2) for p in (good, fair))
     assert_array_equal(combine([Y, good], Y), [1, 0])
     assert_array_equal(combine([good], Y), [1])
-    assert np.sum(combine([good, fair, (good + fair) / 2 + 0.1 * rng.normal(size=Y.shape)], Y, max_parts=1) > 0) == 1
+    assert np.sum(combine([good, fair, (good + fair) / 2 + 0.1 * rng.normal(size=Y.shape)], Y, max_members=1) > 0) == 1
 
 
 def test_a_fit_is_at_least_as_good_on_validation_as_its_parts_allow():

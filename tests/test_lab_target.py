@@ -100,9 +100,9 @@ def test_members_through_a_transform_explain_scatter_and_are_saved(skewed, tmp_p
     assert model.n_support_ == len(np.unique(model.support_)) > 0
     pytest.importorskip("matplotlib")
     last = len(model.alpha_) - 1
-    assert BandwidthDisplay.from_estimator(model, part=last).relevance.shape[1] == 4
-    with pytest.raises(ValueError, match=f"part={last + 1} does not exist: the model has {last + 1} kernel form"):
-        BandwidthDisplay.from_estimator(model, part=last + 1)
+    assert BandwidthDisplay.from_estimator(model, form=last).relevance.shape[1] == 4
+    with pytest.raises(ValueError, match=f"form={last + 1} does not exist: the model has {last + 1} kernel form"):
+        BandwidthDisplay.from_estimator(model, form=last + 1)
 
 
 @pytest.mark.slow

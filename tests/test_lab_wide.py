@@ -159,7 +159,7 @@ def test_pooled_scores_are_no_worse_than_the_best():
     assert share.sum() == pytest.approx(1.0) and np.all(share[:2] > 0.3) and share[2] == 0
     assert_allclose(pool_weights(members[::-1], labels, None)[::-1], share, atol=1e-4)
     assert_allclose(pool_weights(members, labels, np.full(n, 3.0)), share, atol=1e-6)
-    assert len(np.flatnonzero(pool_weights(members, labels, None, max_parts=1))) == 1
+    assert len(np.flatnonzero(pool_weights(members, labels, None, max_members=1))) == 1
 
 
 def test_trees_do_not_see_the_rows_they_are_judged_on():

@@ -131,9 +131,11 @@ def test_internal_docstrings_are_short_or_hold_mathematics(path):
 
 
 def test_a_class_name_means_one_thing():
-    names = [
-        node.name for path in MODULES for node in ast.parse(path.read_text()).body if isinstance(node, ast.ClassDef)
-    ]
+    """Also that of a type, which is an assignment to a name in the style of classes."""
+    nodes = [node for path in MODULES for node in ast.parse(path.read_text()).body]
+    targets = [target for node in nodes if isinstance(node, ast.Assign) for target in node.targets]
+    names = [node.name for node in nodes if isinstance(node, ast.ClassDef)]
+    names += [name.id for name in targets if isinstance(name, ast.Name) and re.fullmatch(r"[A-Z]\w*[a-z]\w*", name.id)]
     assert sorted(names) == sorted(set(names))
 
 

@@ -88,11 +88,11 @@ def reduce_rows(
     chunk = dask.delayed(_fold, pure=True)
     # one node each in the graph, so that landmarks travel once and not with every chunk
     function, combine = dask.delayed(function, pure=False), dask.delayed(combine, pure=False)
-    parts = [chunk(function, combine, bytes_per_row, budget, *blocks) for blocks in _delayed_blocks(arrays)]
-    while len(parts) > 1:
-        pairs = [combine(*parts[i : i + 2]) for i in range(0, len(parts) - 1, 2)]
-        parts = pairs + parts[2 * len(pairs) :]
-    return parts[0].compute()
+    sums = [chunk(function, combine, bytes_per_row, budget, *blocks) for blocks in _delayed_blocks(arrays)]
+    while len(sums) > 1:
+        pairs = [combine(*sums[i : i + 2]) for i in range(0, len(sums) - 1, 2)]
+        sums = pairs + sums[2 * len(pairs) :]
+    return sums[0].compute()
 
 
 def map_rows(
@@ -154,8 +154,8 @@ def _fold(function, combine, bytes_per_row, budget, X, *others):
     total: Any = None
     for rows in row_blocks(len(X), bytes_per_row, budget):
         block = X[rows] if X.dtype == object else check_real(X[rows])
-        part = function(block, *(None if a is None else a[rows] for a in others))
-        total = part if total is None else combine(total, part)
+        value = function(block, *(None if a is None else a[rows] for a in others))
+        total = value if total is None else combine(total, value)
     return total
 
 

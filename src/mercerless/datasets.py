@@ -428,7 +428,7 @@ def _convert_openml(fetched: Bunch, info: DatasetInfo) -> Bunch:
         y = np.where(labels.astype(str) == info.positive_class, 1, -1)
     else:
         y = labels.astype(float if info.task == "regression" else int)
-    n_train, *rest = (int(part) for part in info.n_samples.split("+"))
+    n_train, *rest = (int(size) for size in info.n_samples.split("+"))
     if X.shape != (n_train + sum(rest), int(info.n_features)) or (info.positive_class and abs(y.sum()) == len(y)):
         raise ValueError(
             f"OpenML set {info.openml_id} has shape {X.shape} or labels that {info.name!r} does not have; it was "

@@ -313,19 +313,19 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
     K = check_square(K)
     n = len(K)
     items = np.arange(n) if n <= 500 else np.sort(np.random.default_rng(0).choice(n, 500, replace=False))
-    part = K[np.ix_(items, items)].astype(np.float64)
-    directed = asymmetry(part).norm > 0.2 and _has_both_signs(np.diagonal(part), 0.1 * float(np.abs(part).mean()))
-    size = float(np.abs(part).max()) or 1.0
-    part = (part + part.T) / (2 * size)
-    diagonal, tol = np.diagonal(part), float(np.sqrt(np.finfo(K.dtype).eps))
-    gap = (diagonal[:, None] + diagonal) / 2 - part
+    sample = K[np.ix_(items, items)].astype(np.float64)
+    directed = asymmetry(sample).norm > 0.2 and _has_both_signs(np.diagonal(sample), 0.1 * float(np.abs(sample).mean()))
+    size = float(np.abs(sample).max()) or 1.0
+    sample = (sample + sample.T) / (2 * size)
+    diagonal, tol = np.diagonal(sample), float(np.sqrt(np.finfo(K.dtype).eps))
+    gap = (diagonal[:, None] + diagonal) / 2 - sample
     above, below = int((gap > tol).sum()), int((gap < -tol).sum())
     if above + below == 0:
         return MatrixKind("similarity", "all entries are equal, as a matrix of similarities may have it", False)
-    share, rows = above / (above + below), _row_agreement(part)
+    share, rows = above / (above + below), _row_agreement(sample)
     if directed and 0.1 < share < 0.9:
         return MatrixKind("similarity", "the directions differ and the diagonal has both signs", rows > 10)
-    if share > 0.5 and rows < -10 and (share < 0.9 or rows < -0.3 * len(part)):
+    if share > 0.5 and rows < -10 and (share < 0.9 or rows < -0.3 * len(sample)):
         return MatrixKind(None, "rows are alike where entries are small, but the diagonal is not small", False)
     if share >= 0.9:
         return MatrixKind("similarity", "items are more like themselves than like others", True)

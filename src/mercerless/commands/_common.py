@@ -172,13 +172,13 @@ def backend(address: str | None) -> Iterator[None]:
 @contextmanager
 def progress_bar():
     """Yield what a comparison calls to report progress: a bar on a terminal, silence elsewhere."""
-    quiet = not sys.stderr.isatty()
+    is_shown = sys.stderr.isatty()
     try:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
     except ImportError:
-        quiet = True
-    if quiet:
+        is_shown = False
+    if not is_shown:
         yield lambda text, done, total: None
         return
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())

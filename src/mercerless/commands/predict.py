@@ -124,7 +124,7 @@ def reasons_column(estimator: Any, rows: Any, k: int, description: dict) -> list
     if description["items"] is not None:
         new["train"] = item_similarities(description["items"], description["items"], description["similarity"])
     reasons = model.explain(rows, k, **new)
-    return ["; ".join(part.strip() for part in reasons.text(i, description["ids"]).splitlines()[1:-1])
+    return ["; ".join(line.strip() for line in reasons.text(i, description["ids"]).splitlines()[1:-1])
             for i in range(len(reasons.score))]  # fmt: skip
 
 

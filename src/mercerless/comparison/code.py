@@ -49,7 +49,7 @@ def describe(estimator: BaseEstimator) -> str:
 
 def imports_for(body: str, estimator: BaseEstimator) -> str:
     """Return the import lines that `body` and the constructor call need."""
-    wanted = {(public_module(type(part)), type(part).__name__) for part in parts_of(estimator)}
+    wanted = {(public_module(type(inner)), type(inner).__name__) for inner in nested_estimators(estimator)}
     helpers = {
         "read_problem(": "mercerless.comparison",
         "item_similarities(": "mercerless.comparison.problem",
@@ -61,25 +61,25 @@ def imports_for(body: str, estimator: BaseEstimator) -> str:
     return "\n".join([*lines, *(f"from {module} import {name}" for module, name in sorted(wanted))])
 
 
-def parts_of(value: object) -> Iterator[BaseEstimator]:
+def nested_estimators(value: object) -> Iterator[BaseEstimator]:
     """Yield an estimator and every estimator or kernel inside it, also in grids and steps."""
     if isinstance(value, BaseEstimator):
         yield value
-        for part in value.get_params(deep=False).values():
-            yield from parts_of(part)
+        for inner in value.get_params(deep=False).values():
+            yield from nested_estimators(inner)
     elif isinstance(value, dict):
-        for part in value.values():
-            yield from parts_of(part)
+        for inner in value.values():
+            yield from nested_estimators(inner)
     elif isinstance(value, (list, tuple)):
-        for part in value:
-            yield from parts_of(part)
+        for inner in value:
+            yield from nested_estimators(inner)
 
 
 def public_module(cls: type) -> str:
     """Return the module to import a class from."""
-    parts = cls.__module__.split(".")
-    if parts[0] == "mercerless":
-        if parts[1] == "comparison":
+    names = cls.__module__.split(".")
+    if names[0] == "mercerless":
+        if names[1] == "comparison":
             return cls.__module__
-        return "mercerless" if parts[1] == "estimators" else ".".join(parts[:2])
-    return ".".join(part for part in parts if not part.startswith("_"))
+        return "mercerless" if names[1] == "estimators" else ".".join(names[:2])
+    return ".".join(name for name in names if not name.startswith("_"))

@@ -251,8 +251,8 @@ def split_name(name: str) -> tuple[str, str]:
     match = re.fullmatch(r"(?:(train|test)_?)?(.+?)(?:_?(train|test)|_(tr|te|trn|tst))?", name.lower())
     if match is None:
         return name.lower(), ""
-    part = match[1] or match[3] or match[4] or ""
-    return match[2].strip("_"), short.get(part, part)
+    side = match[1] or match[3] or match[4] or ""
+    return match[2].strip("_"), short.get(side, side)
 
 
 def find_matrix(arrays: dict[str, NDArray], path: str | os.PathLike, name: str | None = None) -> str:
@@ -271,13 +271,13 @@ def find_matrix(arrays: dict[str, NDArray], path: str | os.PathLike, name: str |
     raise ValueError(f"{str(path)!r} has {choice}; name the one to use.")
 
 
-def find_labels(arrays: dict[str, NDArray], part: str | None = None) -> str | None:
+def find_labels(arrays: dict[str, NDArray], side: str | None = None) -> str | None:
     """Return the name of the 1-D array of labels among `arrays`, of the training or the test `part`, or None."""
-    parts = ("", "train") if part is None else (part,)
+    sides = ("", "train") if side is None else (side,)
     for wanted in LABEL_NAMES:
         for key, value in arrays.items():
-            base, part_of = split_name(key)
-            if base == wanted and part_of in parts and (value.ndim == 1 or (value.ndim == 2 and 1 in value.shape)):
+            base, side_of = split_name(key)
+            if base == wanted and side_of in sides and (value.ndim == 1 or (value.ndim == 2 and 1 in value.shape)):
                 return key
     return None
 

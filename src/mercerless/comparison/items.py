@@ -65,7 +65,7 @@ def predicted_items(comparison: "Comparison", name: str) -> Predicted:
     first = [split for split in comparison.splits if split[0] == comparison.splits[0][0]]
     records = [comparison.results[name][split] for split in first]
     rows = np.concatenate([comparison.rows_of_splits[split] for split in first])
-    target, predicted = (np.concatenate([getattr(r, part) for r in records]) for part in ("target", "predicted"))
+    target, predicted = (np.concatenate([getattr(r, field) for r in records]) for field in ("target", "predicted"))
     return Predicted(rows, target, predicted)
 
 
@@ -99,7 +99,7 @@ def render_items(comparison: "Comparison") -> str:
         marked = [int(item) for item in odd.items[:_LISTED]]
         listed = [
             (item, f"{given:.4g}", f"{guess:.4g}", f"{size:.1f} usual errors off")
-            for item, given, guess, size in zip(*(part[:_LISTED] for part in odd))
+            for item, given, guess, size in zip(*(column[:_LISTED] for column in odd))
         ]
         told = "Their numbers are more than five usual errors away from what the recommended learner predicts."
         odd_section = _odd_section(problem, listed, told)
@@ -110,7 +110,7 @@ def render_items(comparison: "Comparison") -> str:
         marked = [int(item) for item in suspects.items[:_LISTED]]
         listed = [
             (item, given, guess, "below 0.1 %" if probability < 0.001 else _percent(probability, 1))
-            for item, given, guess, probability in zip(*(part[:_LISTED] for part in suspects[:4]))
+            for item, given, guess, probability in zip(*(column[:_LISTED] for column in suspects[:4]))
         ]
         more = "" if len(suspects.items) <= _LISTED else f" The {_LISTED} most improbable:"
         told = f"{suspects} Learners that had not seen these items call the given label improbable.{more}"
@@ -166,12 +166,12 @@ def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> 
     if kind == "table":
         kept, scaled = _scaled_columns(X, rows, preprocessor)
         return euclidean_distances(scaled[np.searchsorted(kept, rows)])
-    part = symmetrize(np.asarray(X[np.ix_(rows, rows)], dtype=float))
+    chosen = symmetrize(np.asarray(X[np.ix_(rows, rows)], dtype=float))
     if kind in ("distance", "dissimilarity"):
-        part = part - min(0.0, float(part.min()))
-        np.fill_diagonal(part, 0.0)
-        return part
-    return implied_distances(part)
+        chosen = chosen - min(0.0, float(chosen.min()))
+        np.fill_diagonal(chosen, 0.0)
+        return chosen
+    return implied_distances(chosen)
 
 
 def _scaled_columns(X: Any, rows: NDArray, preprocessor: Any) -> tuple[NDArray, NDArray]:
@@ -272,11 +272,11 @@ def _map_caption(drawn: Map, n_drawn: int, n: int | None, wrong: bool, marked: b
     )
     kept = _percent(drawn.kept)
     scales = " Columns count by how much they matter for the targets (LAB's learned scales)." if learned else ""
-    part = "" if n is None or n == n_drawn else f"{n_drawn:,} of {n:,} items. "
+    some = "" if n is None or n == n_drawn else f"{n_drawn:,} of {n:,} items. "
     rings = " Thin rings: predicted wrongly by the recommended learner, out of fold." if wrong else ""
     rings += " Thick rings: listed below as odd." if marked else ""
     return (
-        f"{part}Items that are alike are near each other: the map keeps {kept} of the ten nearest of everyone; {how}. "
+        f"{some}Items that are alike are near each other: the map keeps {kept} of the ten nearest of everyone; {how}. "
         f"Point at an item for its name.{scales}{rings}"
     )
 
@@ -373,7 +373,7 @@ def _scatter_section(held: Predicted) -> str:
 
 def _odd_section(problem: Problem, listed: list[tuple], told: str) -> str:
     names = item_names(problem)
-    parts = []
+    blocks = []
     if listed:
         last = "probability of the given" if problem.is_classification else "distance"
         head = "".join(f"<th scope=col>{name}</th>" for name in ("item", "given", "looks like", last))
@@ -383,17 +383,17 @@ def _odd_section(problem: Problem, listed: list[tuple], told: str) -> str:
             + "</tr>"
             for item, *cells in listed
         )
-        parts.append(
+        blocks.append(
             f'<p>{escape(told)}</p><div class=scroll tabindex=0 role=region aria-label="Odd items"><table><thead><tr>'
             f"{head}</tr></thead><tbody>{rows}</tbody></table></div>"
         )
     copies = find_copies(problem.X if problem.is_matrix else problem.numbered, precomputed=problem.is_matrix)
     if problem.is_classification:
-        parts += [f"<p>{escape(line)}</p>" for line in copy_sentences(copies, problem.y, names)]
-    parts += [f"<p>{escape(line)}</p>" for line in odd_sentences(problem.X, problem.kind, names, problem.preprocessor)]
-    if not parts:
+        blocks += [f"<p>{escape(line)}</p>" for line in copy_sentences(copies, problem.y, names)]
+    blocks += [f"<p>{escape(line)}</p>" for line in odd_sentences(problem.X, problem.kind, names, problem.preprocessor)]
+    if not blocks:
         return ""
-    return f"<section><h2>Worth a look</h2>\n{''.join(parts)}</section>"
+    return f"<section><h2>Worth a look</h2>\n{''.join(blocks)}</section>"
 
 
 def copy_sentences(copies: NDArray, labels: NDArray, names: Sequence[str]) -> list[str]:
@@ -418,8 +418,8 @@ def odd_sentences(X: Any, kind: str, names: Sequence[str], preprocessor: Any = N
         lines.append(f"{len(far)} item{plural} far from all others: {shown}{' and more' if len(far) > 5 else ''}.")
     if kind == "table":
         return lines
-    part = np.asarray(X[np.ix_(rows, rows)], dtype=float)
-    if pairs := most_asymmetric(part, 3):
+    chosen = np.asarray(X[np.ix_(rows, rows)], dtype=float)
+    if pairs := most_asymmetric(chosen, 3):
         lines.append(f"The two directions differ most for {_pairs(pairs, rows, names)}.")
     if kind == "distance" and (pairs := worst_triangles(D, 3)):
         lines.append(

@@ -111,13 +111,13 @@ class Problem:
     def digest(self) -> bytes:
         """Return what tells this data from any other."""
         digest = blake2b(repr((self.kind, self.task, self.roles)).encode(), digest_size=12)
-        for part in (self.X, self.y, self.groups, self.X_test, self.y_test):
-            if hasattr(part, "iloc"):
-                hashed = import_optional("pandas", "table", "Reading tables").util.hash_pandas_object(part)
+        for given in (self.X, self.y, self.groups, self.X_test, self.y_test):
+            if hasattr(given, "iloc"):
+                hashed = import_optional("pandas", "table", "Reading tables").util.hash_pandas_object(given)
                 digest.update(hashed.to_numpy().tobytes())
-            elif part is not None:
-                digest.update(str((part.shape, part.dtype)).encode())
-                digest.update(np.ascontiguousarray(part).tobytes())
+            elif given is not None:
+                digest.update(str((given.shape, given.dtype)).encode())
+                digest.update(np.ascontiguousarray(given).tobytes())
         return digest.digest()
 
 

@@ -150,7 +150,7 @@ class _Source:
 
     def _from_arrays(self, arrays: dict[str, NDArray]) -> Problem:
         name = files.find_matrix(arrays, self.path, self.array)
-        base, part = files.split_name(name)
+        base, side = files.split_name(name)
         if len(arrays) > 1 and self.array is None:
             self.guess("matrix", name, "its name in the file", "array")
         labels = self.labels if self.labels in arrays else None if self.labels else files.find_labels(arrays)
@@ -173,7 +173,7 @@ class _Source:
         more = {}
         test = next((name for name in arrays if files.split_name(name) == (base, "test")), None)
         y_test = files.find_labels(arrays, "test")
-        if self.use_split and part != "test" and test is not None and y_test is not None and labels is not None:
+        if self.use_split and side != "test" and test is not None and y_test is not None and labels is not None:
             more = {"X_test": arrays[test], "y_test": tables.label_values(arrays[y_test], f"{y_test!r} in {self.what}")}
             self.guess("split", f"{len(more['y_test'])} test items", f"the file has {test} and {y_test}", "no-split")
         return self.make(X, y, self._array_groups(arrays, len(y)), **more)

@@ -161,8 +161,8 @@ def _head(comparison: "Comparison") -> str:
 def _folds(comparison: "Comparison") -> str:
     """How many repeats of how many folds the splits are; with a word where some are missing."""
     repeats = len({repeat for repeat, _ in comparison.splits})
-    part = "" if len(comparison.splits) == N_FOLDS * repeats else "of "
-    return f"{part}{repeats} &times; {N_FOLDS}-fold"
+    some = "" if len(comparison.splits) == N_FOLDS * repeats else "of "
+    return f"{some}{repeats} &times; {N_FOLDS}-fold"
 
 
 def _recommended(comparison: "Comparison") -> str:
@@ -388,8 +388,8 @@ def _table_row(comparison: "Comparison", row: dict[str, Any], others: list[str],
 def _spectrum(comparison: "Comparison", spectrum: MatrixSpectrum) -> str:
     measures, values = spectrum.indefiniteness, spectrum.eigenvalues[::-1]
     n_items = len(comparison.problem.y)
-    part = "" if spectrum.n_items == n_items else f"Of {spectrum.n_items:,} of the {n_items:,} items: "
-    facts = part + (
+    sampled = "" if spectrum.n_items == n_items else f"Of {spectrum.n_items:,} of the {n_items:,} items: "
+    facts = sampled + (
         f"{measures.n_positive} positive, {measures.n_negative} negative and {measures.n_zero} zero eigenvalues; the "
         f"negative ones are {100 * measures.negative_mass:.1f} % of the sum of sizes."
     )
@@ -460,12 +460,12 @@ def _matrix_svg(comparison: "Comparison") -> str:
     lines = "".join(f"M0 {edge}H{n}M{edge} 0V{n}" for edge in edges) if len(edges) <= 30 else ""
     by = "by class, and by likeness inside each" if problem.is_classification else "by target"
     label = f"The {problem.kind} matrix of {n} items ordered {by}; light is similar"
-    part = "" if n == len(X) else f"{n} of {len(X)} items. "
+    sampled = "" if n == len(X) else f"{n} of {len(X)} items. "
     return (
         f'<svg viewBox="0 0 {n} {n}" role="img" aria-label="{escape(label)}">'
         f'<image href="data:image/png;base64,{image}" width="{n}" height="{n}" style="image-rendering:pixelated"/>'
         f'<path d="{lines}" stroke="#fff" stroke-opacity=".75" stroke-width="{n / 400:.2f}" fill="none"/></svg>'
-        f"<figcaption>{part}Items ordered {by}; light is similar.</figcaption>"
+        f"<figcaption>{sampled}Items ordered {by}; light is similar.</figcaption>"
     )
 
 

@@ -26,7 +26,7 @@ from mercerless.comparison.problem import Problem, listed, make_problem
 from mercerless.comparison.records import Record, Store
 from mercerless.comparison.report import render, render_short
 from mercerless.comparison.schedule import N_FOLDS, OF_ITEMS, Run, contributions, make_split
-from mercerless.comparison.statistics import Differences, Split, compare_scores, compare_splits
+from mercerless.comparison.statistics import Differences, ScoredSplit, compare_scores, compare_splits
 from mercerless.comparison.vote import VOTE, Records, best_three, vote_learner, vote_record, vote_records
 from mercerless.comparison.words import (
     check_metric,
@@ -417,15 +417,15 @@ class Comparison:
             return compare_scores(np.column_stack([self._scores(name) for name in names]), N_FOLDS)
         return compare_splits([self._split(names, *split) for split in self.splits], N_FOLDS)
 
-    def _split(self, names: list[str], repeat: int, fold: int) -> Split:
+    def _split(self, names: list[str], repeat: int, fold: int) -> ScoredSplit:
         """What the learners did on one split."""
         test, problem = self.rows_of_splits[repeat, fold], self.problem
         records = [self.results[name][repeat, fold] for name in names]
         added = np.column_stack([contributions(self.metric, record.target, record.predicted) for record in records])
         if problem.groups is not None:
-            return Split(repeat, self._groups[test], np.zeros(len(test)), added)
+            return ScoredSplit(repeat, self._groups[test], np.zeros(len(test)), added)
         strata = problem.y[test] if problem.is_classification else np.zeros(len(test))
-        return Split(repeat, test, strata, added)
+        return ScoredSplit(repeat, test, strata, added)
 
     @cached_property
     def rows_of_splits(self) -> dict[tuple[int, int], NDArray]:

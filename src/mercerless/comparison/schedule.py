@@ -318,8 +318,8 @@ class Run:
         self.problem = self.terms.problem
         self.groups: dict[str, list[Learner]] = {}
         for learner in self.learners:
-            own_part = learner.name in self.parts
-            self.groups.setdefault(learner.name if own_part else learner.group or learner.name, []).append(learner)
+            apart = learner.name in self.parts
+            self.groups.setdefault(learner.name if apart else learner.group or learner.name, []).append(learner)
         wanted = self.curves or self.is_timed
         self.sizes = (*(possible_parts(self.problem) if wanted else ()), 1.0)
         self.failed: dict[str, str] = {}

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 
-class Split(NamedTuple):
+class ScoredSplit(NamedTuple):
     """What all learners did on the test items of one split."""
 
     repeat: int  # the splits of one repeat test different items
@@ -59,7 +59,7 @@ class Differences(NamedTuple):
         return bool(self.interval(i, j)[0] > 0.0)
 
 
-def compare_splits(splits: Sequence[Split], n_folds: int, level: float = 0.95) -> Differences:
+def compare_splits(splits: Sequence[ScoredSplit], n_folds: int, level: float = 0.95) -> Differences:
     """All pairwise differences of learners that were scored on the same splits; a repeat may lack some of them.
 
     ``n_folds`` is how many splits a complete repeat has, ``level`` the confidence over all pairs together.
@@ -121,7 +121,7 @@ def _sums(units: NDArray, values: NDArray) -> NDArray:
     return sums
 
 
-def _item_covariance(splits: Sequence[Split]) -> tuple[NDArray, int]:
+def _item_covariance(splits: Sequence[ScoredSplit]) -> tuple[NDArray, int]:
     """Covariance of the learners' mean scores over the choice of the items, and how many items or groups there are."""
     units = np.concatenate([split.units for split in splits])
     rows = np.concatenate([np.column_stack([split.contributions, np.ones(len(split.units))]) for split in splits])
@@ -134,7 +134,7 @@ def _item_covariance(splits: Sequence[Split]) -> tuple[NDArray, int]:
     return covariance * n_units / sums[:, -1].sum() ** 2, n_units
 
 
-def _training_variance(splits: Sequence[Split], scores: NDArray) -> NDArray:
+def _training_variance(splits: Sequence[ScoredSplit], scores: NDArray) -> NDArray:
     """Variances between the splits of a repeat beyond what the choice of their test items explains."""
     repeats = np.array([split.repeat for split in splits])
     between, df = np.zeros((scores.shape[1],) * 2), 0
@@ -151,7 +151,7 @@ def _training_variance(splits: Sequence[Split], scores: NDArray) -> NDArray:
     return np.maximum(np.maximum(excess, common * explained), 0.0)
 
 
-def _split_covariance(split: Split) -> NDArray:
+def _split_covariance(split: ScoredSplit) -> NDArray:
     """Covariance of the learners' scores of one split over the choice of its test items inside the strata."""
     covariance = np.zeros((split.contributions.shape[1],) * 2)
     for stratum in np.unique(split.strata):

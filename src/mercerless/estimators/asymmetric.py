@@ -135,11 +135,11 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         left, right, intercept = *np.split(self.dual_coef_.T, 2), self.intercept_
         if self._lacks_reverse(reverse):
             left, intercept = self.one_way_[0].T, self.one_way_[1]
-        parts = []
+        blocks = []
         for to, back in self._directions(X, reverse):
             values = intercept if to is None else to @ left + intercept
-            parts.append(values if back is None else values + back @ right)
-        return np.concatenate(parts)
+            blocks.append(values if back is None else values + back @ right)
+        return np.concatenate(blocks)
 
     def _directions(self, X: Any, reverse: ArrayLike | None) -> Iterator[tuple[NDArray | None, NDArray | None]]:
         """Similarities to and from the training items in blocks of new items, as far as they are used."""

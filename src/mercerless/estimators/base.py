@@ -233,10 +233,10 @@ class Progress:
     @contextmanager
     def task(self, name: str) -> Iterator["Progress"]:
         """A part of the fit that has steps of its own."""
-        part = self.context.subcontext(task_name=name, max_subtasks=None)
-        part.call_on_fit_task_begin(estimator=self.estimator)
-        yield Progress(self.estimator, part)
-        part.call_on_fit_task_end(estimator=self.estimator)
+        context = self.context.subcontext(task_name=name, max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self.estimator)
+        yield Progress(self.estimator, context)
+        context.call_on_fit_task_end(estimator=self.estimator)
 
     def step(self, info: dict[str, Any]) -> bool:
         """Tell that a step is done, named by ``info["stage"]``; True where a callback asks to stop."""

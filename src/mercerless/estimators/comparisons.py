@@ -78,7 +78,7 @@ def _without_noise(kernel: Kernel, items: Any, rows: NDArray, W: NDArray) -> NDA
     asked = isinstance(kernel, (PairFunction, MatrixFunction)) and kernel.symmetric is None
     if not asked or is_rounding(relative_asymmetry(W), W.dtype):
         return W
-    i, j = (part[:100] for part in np.triu_indices(len(W), 1))
+    i, j = (ends[:100] for ends in np.triu_indices(len(W), 1))
     noisy = is_symmetric(kernel, items, np.column_stack([rows[i], rows[j]]), W[i, j], W[j, i])
     return (W + W.T) / 2.0 if noisy else W
 

@@ -21,7 +21,7 @@ from mercerless.selection.directed import (
     directed_item_weights,
     fit_directed_stack,
 )
-from mercerless.selection.reasons import Explained, item_parts, stack_shares
+from mercerless.selection.reasons import Explained, split_by_items, stack_shares
 from mercerless.selection.similarity import Block
 from mercerless.spectra import as_similarities, check_kind, square_similarities, symmetrize
 
@@ -105,8 +105,8 @@ class _Directed(KernelStack):
             new, rows = self._compare(items, back, new_diagonal)
             classes = two_likeliest(self._judge((new, rows)), self)
             weights = directed_item_weights(self.stack_.directed, DirectedRows(V, V.T, self.decay_), rows)
-            parts = item_parts(self.stack_, known, new, weights)
-            explained = stack_shares(self.stack_, parts, new.row_diagonal is not None, classes)
+            split = split_by_items(self.stack_, known, new, weights)
+            explained = stack_shares(self.stack_, split, new.row_diagonal is not None, classes)
             yield self._in_units(explained) if classes is None else explained
 
 

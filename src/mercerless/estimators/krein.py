@@ -91,8 +91,8 @@ class _KreinModel(KernelPredictor):
         """``k(X, basis) @ coef.T`` for the attributes named, in blocks of rows so that no large matrix is kept."""
         check_is_fitted(self)
         coefs = [getattr(self, name) for name in names]
-        parts = [[K @ coef.T for coef in coefs] for K in self._comparisons(X)]
-        return [np.concatenate(pieces) for pieces in zip(*parts)]
+        blocks = [[K @ coef.T for coef in coefs] for K in self._comparisons(X)]
+        return [np.concatenate(pieces) for pieces in zip(*blocks)]
 
     def _comparisons(self, X: Any) -> Iterator[NDArray]:
         """``k(X, basis)`` in blocks of rows."""
@@ -502,15 +502,15 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         factor = cho_factor(K - mean - mean[:, None] + center + noise * np.eye(len(K)), lower=True)
         residual = Y[:, 0] - (Y[:, 0].mean() if self.fit_intercept else 0.0)
         variance = noise * float(residual @ cho_solve(factor, residual)) / len(Y)
-        parts, diagonal, done = [], self.kernel_.diag(self._test_items(X)), 0
+        blocks, diagonal, done = [], self.kernel_.diag(self._test_items(X)), 0
         for rows in self._comparisons(X):
             shift = rows.mean(axis=1) if self.fit_intercept else np.zeros(len(rows))
             crossed = rows - shift[:, None] - mean + center
             alone = diagonal[done : done + len(rows)] - 2.0 * shift + center
             done += len(rows)
             explained = np.einsum("ij,ji->i", crossed, cho_solve(factor, crossed.T))
-            parts.append(1.0 + self.fit_intercept / len(Y) + np.maximum(alone - explained, 0.0) / noise)
-        return np.sqrt(variance * np.concatenate(parts))
+            blocks.append(1.0 + self.fit_intercept / len(Y) + np.maximum(alone - explained, 0.0) / noise)
+        return np.sqrt(variance * np.concatenate(blocks))
 
     def _check_process(self) -> None:
         """Say why there is no standard deviation, where there is none."""

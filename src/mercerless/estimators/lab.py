@@ -798,11 +798,11 @@ def _kernels(members: list[Any], X: NDArray) -> Iterator[tuple[LocalForm, NDArra
 
 
 def _pooled(
-    labels: NDArray, predictions: list[NDArray], rows: NDArray, weight: NDArray | None, max_parts: int
+    labels: NDArray, predictions: list[NDArray], rows: NDArray, weight: NDArray | None, max_members: int
 ) -> tuple[NDArray, list[float]]:
     """Weights of the members of a classifier, and the log-loss of each."""
     judge = Judge(predictions[0], weight, labels[rows])
-    return pool_weights(predictions, labels[rows], weight, max_parts), [judge(p) for p in predictions]
+    return pool_weights(predictions, labels[rows], weight, max_members), [judge(p) for p in predictions]
 
 
 def _check_support(n_support: Any, n: int) -> None:
@@ -854,7 +854,7 @@ def _fit_spreads(forms: list, X: Any, used: NDArray, held: OutOfFold | None) -> 
         return None
     few = np.linspace(0, len(held.rows) - 1, min(len(held.rows), 5000)).round().astype(int)
     rows, posterior = take_rows(X, np.searchsorted(used, held.rows[few])), posterior_of(forms)
-    predictions, targets = (part[few].reshape(len(few), -1) for part in held[1:])
+    predictions, targets = (values[few].reshape(len(few), -1) for values in held[1:])
     return [
         fit_spread(target - prediction, signs_of(posterior, rows, prediction, seen=True))
         for prediction, target in zip(predictions.T, targets.T)

@@ -17,12 +17,12 @@ from mercerless.kernels import Precomputed
 from mercerless.selection.landmarks import LandmarkStack
 from mercerless.selection.reasons import (
     Explained,
-    Parts,
     Reasons,
-    item_parts,
-    landmark_parts,
+    SplitScores,
     mixed_shares,
     pick,
+    split_by_items,
+    split_by_landmarks,
     stack_shares,
 )
 from mercerless.selection.similarity import Block
@@ -62,7 +62,7 @@ class ReasonsMixin:
         for block in self._explain_blocks(X, **new):
             picked.append(pick(np.sum(list(block.families.values()), axis=0), int(k)))
             blocks.append(block._replace(families={name: each.sum(axis=1) for name, each in block.families.items()}))
-        items, shares, rest = (np.concatenate(parts) for parts in zip(*picked))
+        items, shares, rest = (np.concatenate(arrays) for arrays in zip(*picked))
         items = np.append(self._explained_items(), -1)[items]
         fields = {name: _joined([getattr(block, name) for block in blocks]) for name in Explained._fields[1:]}
         if is_classifier(self):
@@ -116,7 +116,7 @@ class StackReasonsMixin(ReasonsMixin):
     mean_: NDArray
     _check_explainable: Any
     _new_block: Any
-    _part_blocks: Any
+    _named_blocks: Any
     _in_units: Any
 
     def _explain_blocks(
@@ -127,19 +127,19 @@ class StackReasonsMixin(ReasonsMixin):
         items = self._explained_items()
         if several:
             blocks = self._several_blocks(X, diag, reverse)
-            parts = _several_parts(self.stack_, self._basis_rows, train, items)
+            stacks = _split_stacks(self.stack_, self._basis_rows, train, items)
         else:
             blocks = [self._new_block(X, diag, reverse)]
-            parts = {"": (self.stack_, _split(self, self._basis_rows, train, items))}
-        names, wide = list(parts), sum(len(stack.average.settings) for stack, _ in parts.values())
+            stacks = {"": (self.stack_, _split(self, self._basis_rows, train, items))}
+        names, wide = list(stacks), sum(len(stack.average.settings) for stack, _ in stacks.values())
         per_row = 40.0 * len(items) * wide
         for rows in row_blocks(len(blocks[0].similarities), per_row, min(2**28, memory_budget() // 2)):
             new = {name: block.take(rows) for name, block in zip(names, blocks)}
-            proba = [stack(*new[name][:2]) for name, (stack, _) in parts.items()]
+            proba = [stack(*new[name][:2]) for name, (stack, _) in stacks.items()]
             classes = two_likeliest(self.stack_.mixture(np.stack(proba)) if several else proba[0], self)
             shares = {
                 name: stack_shares(stack, split(new[name]), new[name].row_diagonal is not None, classes)
-                for name, (stack, split) in parts.items()
+                for name, (stack, split) in stacks.items()
             }
             explained = mixed_shares(shares, self.stack_.mixture) if several else shares[""]
             yield self._in_units(explained) if classes is None else explained
@@ -148,7 +148,7 @@ class StackReasonsMixin(ReasonsMixin):
         """Comparisons of new items by every similarity, and by their sum."""
         if reverse is not None:
             raise ValueError("reverse is for one precomputed similarity with symmetrize=True.")
-        blocks = self._part_blocks(X, diag)
+        blocks = self._named_blocks(X, diag)
         return [*blocks.values(), self.stack_.summed(blocks)]
 
     def _explained_items(self) -> NDArray:
@@ -166,13 +166,13 @@ def _points(model: Any, stack: Any) -> NDArray:
     return model.out_of_fold_.rows[np.searchsorted(stack.judged, stack.members.frame.positions)]
 
 
-def _split(model: Any, rows: NDArray, train: ArrayLike | None, items: NDArray) -> partial[Parts]:
+def _split(model: Any, rows: NDArray, train: ArrayLike | None, items: NDArray) -> partial[SplitScores]:
     """What splits the scores of new rows among training items; `rows` are those of its columns."""
     if model.landmarks_ is None:
-        return partial(item_parts, model.stack_, _train_block(model, rows, train))
+        return partial(split_by_items, model.stack_, _train_block(model, rows, train))
     if train is not None:
         raise ValueError("train is for a model of all comparisons; one with landmarks knows what it needs.")
-    return partial(landmark_parts, model.stack_, rows, _points(model, model.stack_), items)
+    return partial(split_by_landmarks, model.stack_, rows, _points(model, model.stack_), items)
 
 
 def _train_block(model: Any, rows: NDArray, train: ArrayLike | None) -> Block:
@@ -183,18 +183,18 @@ def _train_block(model: Any, rows: NDArray, train: ArrayLike | None) -> Block:
     return Block(K, diagonal, diagonal)
 
 
-def _several_parts(
+def _split_stacks(
     several: Several, rows: NDArray, train: Any, items: NDArray
-) -> dict[str, tuple[Any, Callable[[Block], Parts]]]:
+) -> dict[str, tuple[Any, Callable[[Block], SplitScores]]]:
     """The stacks of several similarities and of their sum, and what splits their scores."""
     models, given = several.models, items_of(train, several.models)
     splits = {name: _split(model, rows, given[name], items) for name, model in models.items()}
     if isinstance(several.total, LandmarkStack):
         points = _points(next(iter(models.values())), several.total)
-        splits[SUM] = partial(landmark_parts, several.total, rows, points, items)
+        splits[SUM] = partial(split_by_landmarks, several.total, rows, points, items)
     else:
         total = several.summed({name: split.args[1] for name, split in splits.items()})
-        splits[SUM] = partial(item_parts, several.total, total)
+        splits[SUM] = partial(split_by_items, several.total, total)
     stacks = {name: model.stack_ for name, model in models.items()} | {SUM: several.total}
     return {name: (stacks[name], split) for name, split in splits.items()}
 

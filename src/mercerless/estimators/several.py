@@ -84,7 +84,7 @@ def _is_precomputed(kernel: Any) -> bool:
 
 def _are_matrices(X: Any) -> bool:
     """Whether X is a list of matrices, and not a matrix."""
-    return (isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(part) == 2 for part in X)) or (
+    return (isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(matrix) == 2 for matrix in X)) or (
         isinstance(X, np.ndarray) and X.ndim == 3
     )
 
@@ -93,7 +93,7 @@ def items_of(X: Any, names: Any) -> dict[str, Any]:
     """What each similarity compares: its own entry of a dict, its own matrix of a list, or all the same items."""
     kernels = list(names)
     if isinstance(X, dict):
-        given = {str(name): part for name, part in X.items()}
+        given = {str(name): items for name, items in X.items()}
         missing = [name for name in kernels if name not in given]
         if missing:
             known = ", ".join(map(repr, given)) or "nothing"
@@ -134,11 +134,11 @@ def fit_several(
     y: NDArray,
     weight: NDArray | None,
     encode: Callable,
-    fit_part: Callable[[dict[str, Any], Any], tuple[Any, Block, NDArray | None]],
+    fit_one: Callable[[dict[str, Any], Any], tuple[Any, Block, NDArray | None]],
 ) -> tuple[Several, dict[str, Any], NDArray]:
     """Fit a stack for each similarity, one for their sum, and the weights over these, on the same folds.
 
-    `fit_part` gives the model of one similarity from parameters and items, its comparisons and the landmarks' rows.
+    `fit_one` gives the model of one similarity from parameters and items, its comparisons and the landmarks' rows.
     Also attributes of the targets, and the items with out-of-fold predictions.
     """
     given = items_of(X, kernels)
@@ -152,18 +152,18 @@ def fit_several(
     fold_of, folds = _same_folds(estimator, kernels, given, y, used, seed)
     options = {"cv": folds, "random_state": seed, "n_landmarks": _same_landmarks(estimator, len(y), used, seed)}
     special = {name: {"kernel": kernel, "input": _of(estimator.input, name)} for name, kernel in kernels.items()}
-    parts = {name: _fit_named(fit_part, name, options | special[name], given[name]) for name in kernels}
-    squares = np.sum([part.squares for part in parts.values()], axis=0)
+    fitted = {name: _fit_named(fit_one, name, options | special[name], given[name]) for name in kernels}
+    squares = np.sum([one.squares for one in fitted.values()], axis=0)
     weight = used_weights(weight, used)
     Y, encoding = encode(y[used], weight)
-    rows = next(iter(parts.values())).rows
+    rows = next(iter(fitted.values())).rows
     total = _fit_sum(squares, rows, Y, weight, fold_of, classify, seed)
-    models = {name: part.model for name, part in parts.items()}
+    models = {name: one.model for name, one in fitted.items()}
     judged = getattr(total, "judged", np.arange(len(used)))
     stacks = [*(model.stack_ for model in models.values()), total]
     splits = splits_of(fold_of[judged])
     mixture = _mix(stacks, [*models, SUM], Y[judged], weight[judged], splits, estimator)
-    several = Several(models, {name: part.unit for name, part in parts.items()}, total, mixture)
+    several = Several(models, {name: one.unit for name, one in fitted.items()}, total, mixture)
     return several, encoding | {"_basis_rows": used if rows is None else among(used, rows)}, used[judged]
 
 
@@ -190,7 +190,7 @@ def _same_folds(
     return fold_of, [(np.flatnonzero((inner >= 0) & (inner != k)), np.flatnonzero(inner == k)) for k in numbers]
 
 
-class _Part(NamedTuple):
+class _FittedSimilarity(NamedTuple):
     """One of several similarities, fitted."""
 
     model: Any
@@ -199,15 +199,15 @@ class _Part(NamedTuple):
     rows: NDArray | None  # of the landmarks
 
 
-def _fit_named(fit_part: Callable, name: str, options: dict[str, Any], X: Any) -> _Part:
+def _fit_named(fit_one: Callable, name: str, options: dict[str, Any], X: Any) -> _FittedSimilarity:
     """The model of one similarity, with its name in what it refuses."""
     try:
-        model, block, rows = fit_part(options, X)
+        model, block, rows = fit_one(options, X)
     except (ValueError, TypeError) as error:
         raise type(error)(f"Similarity {name!r}: {error}") from error
     squares = block.squares()
     unit = float(np.median(squares[squares > 0.0])) if np.any(squares > 0.0) else 1.0
-    return _Part(model, unit, squares / unit, rows)
+    return _FittedSimilarity(model, unit, squares / unit, rows)
 
 
 def _of(value: Any, name: str) -> Any:
@@ -216,8 +216,8 @@ def _of(value: Any, name: str) -> Any:
 
 
 def _check_sizes(given: dict[str, Any], n: int) -> None:
-    for name, part in given.items():
-        size = part.shape[0] if hasattr(part, "shape") else len(part)
+    for name, items in given.items():
+        size = items.shape[0] if hasattr(items, "shape") else len(items)
         if size != n:
             raise ValueError(f"The similarities disagree in size: {name!r} has {size} items but y has {n} labels.")
     _check_labels(given)
@@ -226,10 +226,10 @@ def _check_sizes(given: dict[str, Any], n: int) -> None:
 def _check_labels(given: dict[str, Any]) -> None:
     """Refuse tables whose rows have labels in another order: they are read by position."""
     known: tuple[str, NDArray] | None = None
-    for name, part in given.items():
-        if not hasattr(part, "iloc") or type(part.index).__name__ == "RangeIndex":  # no labels, or none given
+    for name, items in given.items():
+        if not hasattr(items, "iloc") or type(items.index).__name__ == "RangeIndex":  # no labels, or none given
             continue
-        labels = np.asarray(part.index)
+        labels = np.asarray(items.index)
         known = known or (name, labels)
         for i, (one, other) in enumerate(zip(known[1], labels)):
             if one != other:

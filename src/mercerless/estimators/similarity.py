@@ -123,23 +123,23 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         if kernels is None:
             return self._fit_one(X, y, weight, encode)[0]
         with self._progress() as progress:
-            fit_part = partial(self._fit_part, y=y, weight=weight, encode=encode)
-            several, attributes, judged = fit_several(self, kernels, X, y, weight, encode, fit_part)
+            fit_one = partial(self._fit_similarity, y=y, weight=weight, encode=encode)
+            several, attributes, judged = fit_several(self, kernels, X, y, weight, encode, fit_one)
             progress.step({"stage": "weights"})
         attributes["out_of_fold_"] = OutOfFold(judged, several.mixture.out_of_fold, y[judged])
         mixture = several.mixture
         told = {"weights_": mixture.weights, "similarity_scores_": mixture.scores, "certificate_": mixture.residual}
         return attributes | told | {"similarities_": several.models, "stack_": several}
 
-    def _fit_part(
+    def _fit_similarity(
         self, options: dict[str, Any], X: Any, y: NDArray, weight: NDArray | None, encode: Callable
     ) -> tuple[Self, Block, NDArray | None]:
         """A model of one of several similarities, its comparisons, and the landmarks' rows."""
         # parameters as they are: a clone would copy matrices and functions
-        part = type(self)(**self.get_params(deep=False) | options)
-        part._is_part = True
-        attributes, block, rows = part._fit_one(X, y, weight, encode)
-        return part._finish(attributes), block(), rows
+        model = type(self)(**self.get_params(deep=False) | options)
+        model._is_one_of_several = True
+        attributes, block, rows = model._fit_one(X, y, weight, encode)
+        return model._finish(attributes), block(), rows
 
     def _fit_one(
         self, X: Any, y: NDArray, weight: NDArray | None, encode: Callable, candidates: NDArray | None = None
@@ -274,7 +274,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             return super()._predict(X, diag, reverse)
         if reverse is not None:
             raise ValueError("reverse is for one precomputed similarity with symmetrize=True.")
-        return self.stack_(self._part_blocks(X, diag))
+        return self.stack_(self._named_blocks(X, diag))
 
     def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Block:
         return Block(self._new_similarities(items, back), diagonal, self.stack_.members.diagonal)
@@ -290,10 +290,10 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         check_memory(16.0 * len(items) * size, f"{len(items)} items compared with {size}", remedy="give fewer at once")
         return self._compare(items, back, self._diagonal(items, diagonal))
 
-    def _part_blocks(self, X: Any, diag: Any) -> dict[str, Block]:
+    def _named_blocks(self, X: Any, diag: Any) -> dict[str, Block]:
         """Comparisons of new items by every one of several similarities, whose models are of this class."""
         new = new_items_of(X, diag, self.similarities_)
-        return {name: type(self)._new_block(part, *new[name]) for name, part in self.similarities_.items()}
+        return {name: type(self)._new_block(model, *new[name]) for name, model in self.similarities_.items()}
 
     def _test_rows(self, X: Any) -> Any:
         """New items; of comparisons with all columns of the training rows those with landmarks."""

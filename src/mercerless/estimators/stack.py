@@ -98,7 +98,7 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
     _remedy: str  # where there are too many items
     _matrices: tuple[int, int]  # of all items: kept, and in every worker
     _row_bytes: float  # for each new item and training item
-    _is_part = False  # of a model of several similarities, which may well have useless ones
+    _is_one_of_several = False  # of a model of several similarities, which may well have useless ones
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
 
     def _warn(self, average: Average, Y: NDArray, weight: NDArray) -> None:
         """Warn of a stack that is worse than a constant (but for one of several similarities), or was not solved."""
-        if not self._is_part:
+        if not self._is_one_of_several:
             warn_if_useless(average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight)
         if not average.certificate <= 1e-6:
             message = f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
@@ -184,13 +184,13 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
     def _predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
         """The stack's predictions for new items, block by block."""
         check_is_fitted(self)
-        parts = []
+        blocks = []
         for items, back, diagonal in self._new_blocks(X, diag, reverse, self._row_bytes):
             if back is None and self.one_way_ is not None:
-                parts.append(self.one_way_(items[:, self.used_]))
+                blocks.append(self.one_way_(items[:, self.used_]))
             else:
-                parts.append(self._judge(self._compare(items, back, diagonal)))
-        return np.concatenate(parts)
+                blocks.append(self._judge(self._compare(items, back, diagonal)))
+        return np.concatenate(blocks)
 
     def _new_blocks(
         self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None, row_bytes: float

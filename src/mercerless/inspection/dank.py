@@ -17,7 +17,7 @@ class DANKConvergenceDisplay(Display):
     Parameters
     ----------
     objective, gap, rank : ndarray of shape (n_steps,)
-        The history of one problem.
+        The history of one pair of classes, or of the regression.
 
     Attributes
     ----------
@@ -42,14 +42,14 @@ class DANKConvergenceDisplay(Display):
     rank: NDArray
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, problem: int = 0, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator: Any, *, pair: int = 0, ax: Any = None) -> Self:
         """Draw the history of a fitted model.
 
         Parameters
         ----------
         estimator : DANKClassifier or DANKRegressor
             Fitted.
-        problem : int, default=0
+        pair : int, default=0
             Which pair of classes.
         ax : matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
@@ -60,7 +60,7 @@ class DANKConvergenceDisplay(Display):
             The display.
         """
         check_is_fitted(estimator)
-        objective, gap, rank = (np.array(column) for column in zip(*estimator.history_[problem]))
+        objective, gap, rank = (np.array(column) for column in zip(*estimator.history_[pair]))
         return cls(objective, gap, rank).plot(ax=ax)
 
     def _draw(self, ax: Any) -> None:
@@ -116,7 +116,7 @@ class AdaptationDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, y: ArrayLike | None = None, *, problem: int = 0, max_rows: int = 400, ax: Any = None
+        cls, estimator: Any, y: ArrayLike | None = None, *, pair: int = 0, max_rows: int = 400, ax: Any = None
     ) -> Self:
         """Draw the adaptation of a fitted model.
 
@@ -126,7 +126,7 @@ class AdaptationDisplay(Display):
             Fitted.
         y : array-like of shape (n,) or None, default=None
             The training targets; rows are sorted by them, and within equal targets by their dual coefficients.
-        problem : int, default=0
+        pair : int, default=0
             Which pair of classes.
         max_rows : int, default=400
             At most so many rows are shown, those with the largest dual coefficients first.
@@ -139,9 +139,9 @@ class AdaptationDisplay(Display):
             The display.
         """
         check_is_fitted(estimator)
-        adaptation = estimator.adaptation_[problem]
+        adaptation = estimator.adaptation_[pair]
         size = np.zeros(int(adaptation.rows.max()) + 1 if y is None else len(np.asarray(y)))
-        size[estimator.support_] = np.abs(estimator.dual_solution_[problem])
+        size[estimator.support_] = np.abs(estimator.dual_solution_[pair])
         rows = adaptation.rows[np.argsort(-size[adaptation.rows], kind="stable")[:max_rows]]
         boundaries = None
         if y is None:

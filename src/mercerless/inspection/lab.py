@@ -55,7 +55,7 @@ class BandwidthDisplay(Display):
         cls,
         estimator: Any,
         *,
-        part: int = 0,
+        form: int = 0,
         feature_names: Sequence[str] | None = None,
         max_features: int = 20,
         ax: Any = None,
@@ -66,7 +66,7 @@ class BandwidthDisplay(Display):
         ----------
         estimator : LABRegressor or LABClassifier
             A fitted model.
-        part : int, default=0
+        form : int, default=0
             Which of several kernel forms, in the order of the model's ``forms_``, those of a transformed target too.
         feature_names : sequence of str or None, default=None
             Names; None takes the names seen in fit, or numbers.
@@ -82,15 +82,15 @@ class BandwidthDisplay(Display):
         """
         check_is_fitted(estimator)
         forms = kernel_forms(estimator.forms_)
-        if not 0 <= part < len(forms):
-            raise ValueError(f"part={part} does not exist: the model has {len(forms)} kernel form(s).")
-        form = forms[part]
-        widths, scores = form.bandwidths, sum_of_forms(estimator.forms_, form.support_vectors)
+        if not 0 <= form < len(forms):
+            raise ValueError(f"form={form} does not exist: the model has {len(forms)} kernel form(s).")
+        shown = forms[form]
+        widths, scores = shown.bandwidths, sum_of_forms(estimator.forms_, shown.support_vectors)
         names = list(estimator.encoding_.names if feature_names is None else feature_names)
         if len(names) != widths.shape[1]:
             raise ValueError(f"There are {len(names)} feature names for {widths.shape[1]} features.")
         order = scores[:, 0]
-        display = cls(1 / widths, order=order, feature_names=names, form=form.name)
+        display = cls(1 / widths, order=order, feature_names=names, form=shown.name)
         return display.plot(max_features=max_features, ax=ax)
 
     def _draw(self, ax: Any, max_features: int = 20) -> None:

@@ -105,8 +105,8 @@ class GaussianProcessKernel(Kernel):
     def definite(self) -> bool | None:  # type: ignore[override]
         """Whether every matrix is positive semi-definite; None where that is not known."""
         # all of them are covariances, but for the wrapper of arbitrary pairwise functions
-        parts = [self.kernel, *self.kernel.get_params().values()]
-        return None if any(isinstance(part, PairwiseKernel) for part in parts) else True
+        kernels = [self.kernel, *self.kernel.get_params().values()]
+        return None if any(isinstance(kernel, PairwiseKernel) for kernel in kernels) else True
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
         X, Y, same = check_pair(X, Y)

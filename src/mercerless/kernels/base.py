@@ -129,14 +129,14 @@ class Kernel(BaseEstimator):
         if not self.parameters:
             return np.zeros(0)
         prepared = self._prepare(X, Y)
-        parts: dict[int, NDArray] = {}
+        sums: dict[int, NDArray] = {}
 
         def pull(rows: slice) -> None:
-            parts[rows.start] = self._pull(X[rows], Y, G[rows], prepared, rows)
+            sums[rows.start] = self._pull(X[rows], Y, G[rows], prepared, rows)
 
         over_row_blocks(pull, len(X), len(Y), 8)
         # summed in row order, so that the result does not depend on which thread was first
-        total = np.sum([parts[start] for start in sorted(parts)], axis=0)
+        total = np.sum([sums[start] for start in sorted(sums)], axis=0)
         return total * self._chain()
 
     def _prepare(self, X: NDArray, Y: NDArray) -> Any:

@@ -332,7 +332,7 @@ class WishartHyper(HyperKernel):
         values = self._sections(centers[:, 0], centers[:, 1], centers)
         return (values + values.T) / 2
 
-    def _parts(self, X: NDArray, centers: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    def _about_centers(self, X: NDArray, centers: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """|x - m|^2 and (x - m).d for every center with midpoint m and difference d, |d|^2, and whitened X."""
         whitened = self._whiten(np.vstack([X, centers[:, 0], centers[:, 1]]))
         n, p = len(X), len(centers)
@@ -343,8 +343,8 @@ class WishartHyper(HyperKernel):
         return euclidean_distances(X, middle, squared=True), along, _square(difference), X
 
     def _sections(self, A: NDArray, B: NDArray, centers: NDArray) -> NDArray:
-        to_a, along_a, square, white_a = self._parts(A, centers)
-        to_b, along_b, _, white_b = self._parts(B, centers)
+        to_a, along_a, square, white_a = self._about_centers(A, centers)
+        to_b, along_b, _, white_b = self._about_centers(B, centers)
         return self._combine(to_a, along_a, to_b, along_b, _square(white_a - white_b)[:, None], square)
 
     def _combine(self, to_a, along_a, to_b, along_b, apart, square) -> NDArray:
@@ -362,8 +362,8 @@ class WishartHyper(HyperKernel):
         return np.exp(-(float(self.degrees) + 3.0) / 2.0 * log_det)
 
     def blocks(self, X: NDArray, Y: NDArray, centers: NDArray) -> NDArray:
-        to_x, along_x, square, white_x = self._parts(X, centers)
-        to_y, along_y, _, white_y = self._parts(Y, centers)
+        to_x, along_x, square, white_x = self._about_centers(X, centers)
+        to_y, along_y, _, white_y = self._about_centers(Y, centers)
         apart = euclidean_distances(white_x, white_y, squared=True)[:, :, None]
         return self._combine(to_x[:, None], along_x[:, None], to_y[None], along_y[None], apart, square)
 

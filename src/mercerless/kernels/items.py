@@ -261,16 +261,16 @@ class PairFunction(_OfItems):
             while len(wanted):
                 if n_jobs > 1 and meter.elapsed() > 0.3 and meter.left() * (1 - 1 / n_jobs) > _WORKER_START:
                     return self._fill_in_parallel(K, todo & np.isnan(K), rows, columns, numbers, n_jobs, meter)
-                start, part = perf_counter(), wanted[:size]
-                values, error = _call_row(self.function, rows[i], [columns[j] for j in part])
-                K[i, part[: len(values)]] = np.where(np.isfinite(values), values, np.nan)
+                start, some = perf_counter(), wanted[:size]
+                values, error = _call_row(self.function, rows[i], [columns[j] for j in some])
+                K[i, some[: len(values)]] = np.where(np.isfinite(values), values, np.nan)
                 if error is not None:
-                    raise _failure(error, numbers[0][i], numbers[1][part[len(values)]]) from error
-                _check_finite(values, numbers[0][i], numbers[1][part])
-                meter.advance(len(part))
+                    raise _failure(error, numbers[0][i], numbers[1][some[len(values)]]) from error
+                _check_finite(values, numbers[0][i], numbers[1][some])
+                meter.advance(len(some))
                 # as many at a time as take a tenth of a second
                 size = 2 * size if perf_counter() - start < 0.1 else max(1, size // 2)
-                wanted = wanted[len(part) :]
+                wanted = wanted[len(some) :]
 
     def _fill_in_parallel(
         self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any, n_jobs: int, meter: "Meter"
@@ -437,7 +437,7 @@ class MatrixFunction(_OfItems):
         """The function's finite values for two lists whose items have these numbers."""
         numbers = range(len(rows)) if numbers is None else numbers
         others = range(len(columns)) if others is None else others
-        A, B = (part if part.ndim == 2 else list(part) for part in (rows, columns))
+        A, B = (items if items.ndim == 2 else list(items) for items in (rows, columns))
         try:
             values = np.asarray(self.function(A, B), dtype=float)
         except ImportError:
@@ -565,4 +565,4 @@ class Meter:
 
 def takes_objects(kernel: Kernel) -> bool:
     """Whether a kernel, or one that it is made of, takes any objects as items."""
-    return any(getattr(part, "takes_objects", False) for part in [kernel, *kernel.get_params().values()])
+    return any(getattr(value, "takes_objects", False) for value in [kernel, *kernel.get_params().values()])

@@ -53,15 +53,15 @@ class _Local(Kernel):
         if G.shape != (len(X), len(Y)) or K.shape != G.shape:
             raise ValueError(f"G has shape {G.shape} but k(X, Y) has shape {(len(X), len(Y))}; they must agree.")
         prepared = self._prepare_blocks(Y, widths)
-        parts: dict[int, NDArray] = {}
+        sums: dict[int, NDArray] = {}
 
         def pull(rows: slice) -> None:
             H = self._weights(G[rows].T, K[rows].T).astype(X.dtype, copy=False)
-            parts[rows.start] = self._gradient(X[rows], prepared, H)
+            sums[rows.start] = self._gradient(X[rows], prepared, H)
 
         over_row_blocks(pull, len(X), self._columns_at_once(X.shape[1]), X.itemsize)
         # summed in row order, so that the result does not depend on which thread was first
-        gradient = np.sum([parts[start] for start in sorted(parts)], axis=0, dtype=np.float64)
+        gradient = np.sum([sums[start] for start in sorted(sums)], axis=0, dtype=np.float64)
         shape = np.shape(self.bandwidths)
         return (gradient if len(shape) == 2 else gradient.sum(axis=0) if shape else gradient.sum()).ravel()
 

@@ -41,8 +41,8 @@ class AsymmetricChoice(NamedTuple):
 
 def _residuals(solution: AsymmetricRidgeSolution, shares: Sequence[float] | NDArray) -> NDArray:
     """The leave-one-out residuals of a weighted mean of both sides."""
-    parts = [share * loo for share, loo in zip(shares, (solution.loo_left, solution.loo_right)) if share]
-    return np.sum(parts, axis=0)
+    weighted = [share * loo for share, loo in zip(shares, (solution.loo_left, solution.loo_right)) if share]
+    return np.sum(weighted, axis=0)
 
 
 def best_shares(solution: AsymmetricRidgeSolution, weight: NDArray | None = None) -> NDArray:

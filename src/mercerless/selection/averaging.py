@@ -15,31 +15,31 @@ from mercerless.selection.calibration import fit_temperature
 _SMALLEST_WEIGHT = 0.15
 
 
-def combine(predictions: Sequence[NDArray], Y: NDArray, weight: NDArray | None = None, max_parts: int = 3) -> NDArray:
+def combine(predictions: Sequence[NDArray], Y: NDArray, weight: NDArray | None = None, max_members: int = 3) -> NDArray:
     """Nonnegative weights with sum 1 for several models: least squares on out-of-fold predictions, pulled to the mean.
 
     ``min |sum_c w_c P_c - Y|^2 + 10 e |w - 1/C|^2`` with the smallest mean squared error e: a Gaussian prior of
-    standard deviation 0.3 on the weights, so that a few rows do not decide. Parts below 0.15 are dropped and the rest
-    solved again, until at most `max_parts` remain. `weight` are the weights of the rows.
+    standard deviation 0.3 on the weights, so that a few rows do not decide. Members below 0.15 are dropped and the rest
+    solved again, until at most `max_members` remain. `weight` are the weights of the rows.
     """
     root = np.ones(len(Y)) if weight is None else np.sqrt(weight)
     P = np.stack([((p - Y) * root[:, None]).ravel() for p in predictions], axis=1)
     errors = np.mean(P**2, axis=0) * Y.shape[1]
-    parts = np.argsort(errors, kind="stable")
+    members = np.argsort(errors, kind="stable")
     if errors.min() == 0:
-        parts = parts[:1]
+        members = members[:1]
     while True:
-        C = len(parts)
+        C = len(members)
         scale = np.sqrt(10 * errors.min() / Y.shape[1]) if errors.min() > 0 else 1.0
         # with sum(w) = 1 the residual is the weighted sum of the models' residuals
-        heavy = 1e4 * np.sqrt(np.sum(P[:, parts] ** 2) + scale**2)
-        rows = np.vstack([P[:, parts], scale * np.eye(C), np.full((1, C), heavy)])
+        heavy = 1e4 * np.sqrt(np.sum(P[:, members] ** 2) + scale**2)
+        rows = np.vstack([P[:, members], scale * np.eye(C), np.full((1, C), heavy)])
         w, _ = nnls(rows, np.concatenate([np.zeros(len(P)), np.full(C, scale / C), [heavy]]))
-        if C == 1 or (np.all(w >= _SMALLEST_WEIGHT) and C <= max_parts):
+        if C == 1 or (np.all(w >= _SMALLEST_WEIGHT) and C <= max_members):
             break
-        parts = np.delete(parts, np.argmin(w))
+        members = np.delete(members, np.argmin(w))
     out = np.zeros(len(predictions))
-    out[parts] = w / w.sum()
+    out[members] = w / w.sum()
     return out
 
 

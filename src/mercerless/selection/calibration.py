@@ -63,8 +63,8 @@ def cross_calibrate(
     for fold in np.unique(fold_of):
         train, test = fold_of != fold, fold_of == fold
         train = train if train.any() else test
-        part = calibrate_scores(scores[train], labels[train], None if weight is None else weight[train])
-        proba[test] = part(scores[test])
+        calibration = calibrate_scores(scores[train], labels[train], None if weight is None else weight[train])
+        proba[test] = calibration(scores[test])
     return proba
 
 

@@ -67,8 +67,10 @@ def set_thresholds(held: OutOfFold, coverage: float, by_class: bool = False, nam
     if not by_class:
         return np.full(n_classes, _threshold(right, coverage, "out-of-fold predictions"))
     names = np.arange(n_classes) if names is None else names
-    parts = [right[held.target == label] for label in range(n_classes)]
-    return np.array([_threshold(part, coverage, f"items of class {name!s}") for part, name in zip(parts, names)])
+    of_classes = [right[held.target == label] for label in range(n_classes)]
+    return np.array(
+        [_threshold(values, coverage, f"items of class {name!s}") for values, name in zip(of_classes, names)]
+    )
 
 
 def _threshold(right: NDArray, coverage: float, what: str) -> float:

@@ -156,7 +156,7 @@ def _held_out(
     """A training and a validation set of the task for every split, with the plain machine as start."""
     machines = []
     for train, test in splits:
-        known, new = (task.take(np.flatnonzero(np.isin(task.rows, used[part]))) for part in (train, test))
+        known, new = (task.take(np.flatnonzero(np.isin(task.rows, used[side]))) for side in (train, test))
         if len(new.rows) == 0:
             continue
         seen = X[known.rows]

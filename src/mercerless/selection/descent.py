@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.base import BaseEstimator
 
+Report = Callable[[dict], bool]  # told of {"stage", "value", ...} after every step; True ends the search
 _START_ITER = 20
 
 
@@ -69,7 +70,7 @@ def minimize_with_restarts(
     *,
     max_iter: int = 200,
     tol: float = 1e-6,
-    callback: Callable[[dict], bool | None] | None = None,
+    callback: Report | None = None,
 ) -> Descent:
     """Minimize a smooth function by L-BFGS-B: 20 iterations from every start, then `max_iter` from the best.
 

@@ -240,8 +240,8 @@ def fit_directed_stack(
     targets = Y if fenced is None else np.hstack([Y, fenced])
     scores = np.zeros((len(settings), *targets.shape))
     score = partial(_both_scores, K, rows, targets, settings, len(plain), weight)
-    for (_, test), part in zip(splits, run("fold", score, splits)):
-        scores[:, test] = part
+    for (_, test), of_fold in zip(splits, run("fold", score, splits)):
+        scores[:, test] = of_fold
     weigh = partial(weigh_members, Y=Y, fenced=fenced, weight=weight, splits=splits, classify=classify)
     average, targets = _simpler(weigh(scores[: len(plain)], plain), weigh(scores, settings), Y, weight)
     fit = partial(_fit_both, K, rows, targets, weight, plain)

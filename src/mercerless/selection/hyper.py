@@ -1,6 +1,6 @@
 """Stage 1 of the hyper-kernel estimators: targets on pairs, the kernel learned from them, and its parameters."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import pairwise
@@ -29,6 +29,7 @@ from mercerless.kernels.hyper import (
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.kernels.stationary import Gaussian
 from mercerless.lowrank import select_landmarks
+from mercerless.selection.descent import Report
 from mercerless.selection.folds import cv_of_rows, fold_numbers, make_folds
 from mercerless.solvers.hyper import (
     BlockDesign,
@@ -54,8 +55,6 @@ from mercerless.solvers.hyper_tensor import (
     tensor_ridge_missing,
 )
 from mercerless.solvers.svm import tube_machine
-
-Report = Callable[[dict], bool]
 
 TARGETS = ("auto", "classes", "product", "gaussian", "similarity")
 ALPHAS = np.logspace(-9, 0, 10)
@@ -515,12 +514,12 @@ class _TensorComparison:
             for k, penalty in enumerate(TENSOR_ALPHAS):
                 solution = problem.solve(hyper.item_noise, penalty)
                 blocks = (r @ solution.item_coef, rest), (r @ solution.core @ r.T, fold)
-                for part, (values, columns) in enumerate(blocks):
+                for place, (values, columns) in enumerate(blocks):
                     if len(solution.trend_coef):
                         same = fold[:, None] == columns
                         values = values + hyper.trend_values(X[fold], X[columns], knots, solution.trend_coef, same)
                     block = np.ix_(fold, columns)
-                    errors[k, f, part] = float(np.sum(np.where(self.used[block], values - S[block], 0.0) ** 2))
+                    errors[k, f, place] = float(np.sum(np.where(self.used[block], values - S[block], 0.0) ** 2))
         totals = np.sqrt(np.mean(errors.sum(axis=1) / self.squares, axis=1))
         rows = [{"hyper_kernel": hyper, "alpha": float(a), "error": float(e)} for a, e in zip(TENSOR_ALPHAS, totals)]
         return rows, errors
@@ -541,7 +540,7 @@ def _fill(X: NDArray, S: NDArray, hyper: TensorHyper) -> NDArray:
 def fold_squares(S: NDArray, folds: Sequence[NDArray | slice]) -> NDArray:
     """Sums of squares over fold x rest and over fold x fold, for every fold; NaN counts as 0."""
     square = np.nan_to_num(S) ** 2
-    whole, within = (np.array(part) for part in zip(*((square[f].sum(), square[f][:, f].sum()) for f in folds)))
+    whole, within = (np.array(sums) for sums in zip(*((square[f].sum(), square[f][:, f].sum()) for f in folds)))
     return np.column_stack([whole - within, within])
 
 
@@ -587,7 +586,7 @@ def ridge_validation(
     for fold in range(n_folds):
         inside = [value for key, value in equations.items() if fold not in key]
         outside = [value for key, value in equations.items() if fold in key]
-        train, held = (reduce(add, parts) for parts in (inside, outside))
+        train, held = (reduce(add, sums) for sums in (inside, outside))
         if nonnegative:
             path = [ridge_nonnegative(train, gram, alpha)[:2] for alpha in alphas]
         else:

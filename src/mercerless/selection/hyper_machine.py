@@ -312,14 +312,14 @@ def compare_stages(
 
 def _constant_losses(y: NDArray, splits: list[Split], moments: tuple[float, float] | None) -> NDArray:
     """The losses of held-out rows where the training rows' mean, or most frequent label, is all that is known."""
-    parts = []
+    losses = []
     for train, held in splits:
         if moments is None:
             classes, counts = np.unique(y[train], return_counts=True)
-            parts.append((y[held] != classes[counts.argmax()]).astype(float))
+            losses.append((y[held] != classes[counts.argmax()]).astype(float))
         else:
-            parts.append((y[held] - y[train].mean()) ** 2)
-    return np.concatenate(parts)
+            losses.append((y[held] - y[train].mean()) ** 2)
+    return np.concatenate(losses)
 
 
 def choose_stages(

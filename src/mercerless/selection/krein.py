@@ -18,7 +18,7 @@ from mercerless._validation import check_symmetric
 from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Sigmoid
 from mercerless.lowrank import LandmarkMap, nystroem
 from mercerless.selection.calibration import Calibration, calibrate_scores
-from mercerless.selection.descent import Descent, GradientSearch, minimize_with_restarts
+from mercerless.selection.descent import Descent, GradientSearch, Report, minimize_with_restarts
 from mercerless.solvers.krein import (
     KreinSystem,
     augmented_rows,
@@ -163,9 +163,9 @@ class KreinRows(NamedTuple):
         """How many folds there are."""
         return int(self.folds.max()) + 1
 
-    def weights(self, *parts: NDArray) -> list[NDArray | None]:
+    def weights(self, *rows: NDArray) -> list[NDArray | None]:
         """The weights of each part of the rows."""
-        return [None if self.weight is None else self.weight[part] for part in parts]
+        return [None if self.weight is None else self.weight[some] for some in rows]
 
 
 class KreinFold(NamedTuple):
@@ -260,8 +260,8 @@ class LandmarkProblem:
             rows = np.flatnonzero(self.rows.folds == i)
             if len(rows) > self.scored_rows:
                 rows = np.sort(self.random.choice(rows, self.scored_rows, replace=False))
-            for part in row_blocks(len(rows), self.bytes_per_row, self.block_bytes):
-                block = rows[part]
+            for span in row_blocks(len(rows), self.bytes_per_row, self.block_bytes):
+                block = rows[span]
                 basis, (weight,) = self.features(take_rows(self.rows.items, block)), self.rows.weights(block)
                 yield KreinFold(fold.system, basis, self.rows.Y[block], weight), block
 
@@ -289,9 +289,9 @@ def _fold_factors(
     for fold in range(n_folds):
         mine = np.flatnonzero(fold_of == fold)
         augmented = np.empty((len(mine), width), order="F")  # LAPACK's order, so that it is factorized in place
-        for part in row_blocks(len(mine), 8.0 * width, _CACHE_BYTES):
-            few = mine[part]
-            augmented[part] = augmented_rows(features(rows[few]), Y[few], None if weight is None else weight[few])
+        for span in row_blocks(len(mine), 8.0 * width, _CACHE_BYTES):
+            few = mine[span]
+            augmented[span] = augmented_rows(features(rows[few]), Y[few], None if weight is None else weight[few])
         factors.append(row_factor([augmented], width, overwrite=True))
     return factors
 
@@ -477,26 +477,23 @@ class ValidationObjective:
         train, test = np.flatnonzero(rows.folds != number), np.flatnonzero(rows.folds == number)
         train = train if len(train) else test
         weight, held_out_weight = rows.weights(train, test)
-        part = validation_loss(
+        of_fold = validation_loss(
             K[np.ix_(train, train)], rows.Y[train], K[np.ix_(test, train)], rows.Y[test], plus, minus, radius,
             sample_weight=weight, weight_val=held_out_weight, regularizer=family.regularizer,
             constraint=family.constraint, intercept=family.intercept, kernel_gradient=G is not None,
         )  # fmt: skip
-        gradient["positive"] += part.alpha_positive * plus / n_folds
-        gradient["negative"] += part.alpha_negative * minus / n_folds
+        gradient["positive"] += of_fold.alpha_positive * plus / n_folds
+        gradient["negative"] += of_fold.alpha_negative * minus / n_folds
         if radius is not None:
-            gradient["radius"] += float(np.sum(part.radius * radius)) / n_folds
-        if G is not None and part.train is not None and part.validation is not None:
-            G[np.ix_(train, train)] += part.train / n_folds
-            G[np.ix_(test, train)] += part.validation / n_folds
-        return part.loss / n_folds
+            gradient["radius"] += float(np.sum(of_fold.radius * radius)) / n_folds
+        if G is not None and of_fold.train is not None and of_fold.validation is not None:
+            G[np.ix_(train, train)] += of_fold.train / n_folds
+            G[np.ix_(test, train)] += of_fold.validation / n_folds
+        return of_fold.loss / n_folds
 
 
 def tune_by_gradient(
-    objective: ValidationObjective,
-    search: GradientSearch,
-    random: np.random.RandomState,
-    report: Callable[[dict], bool | None] | None = None,
+    objective: ValidationObjective, search: GradientSearch, random: np.random.RandomState, report: Report | None = None
 ) -> Descent:
     """Descend the mean held-out error in the kernel's parameters, penalties and radius; values are errors again."""
     starts = [objective.start(random) for _ in range(max(1, search.n_restarts))]

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from mercerless._blocks import is_dask, take_rows
 from mercerless.selection.averaging import combine
 from mercerless.selection.copies import MergedRows
+from mercerless.selection.descent import Report
 from mercerless.selection.folds import Split, hold_out, make_folds
 from mercerless.selection.lab_all_rows import all_rows_candidates
-from mercerless.selection.lab_local import Candidate, LocalLearner, Report, held_out_error, silent
+from mercerless.selection.lab_local import Candidate, LocalLearner, held_out_error, silent
 from mercerless.selection.lab_model import Expansion, Extra, LocalForm, Rows, Settings, Total, with_coefficients
 from mercerless.selection.lab_plan import Plan, ScaledTable, Table
 from mercerless.selection.lab_support import fold_supports, select_support
@@ -62,7 +63,7 @@ def blend_forms(
     if extra is not None and folds:
         candidates |= extra(rows, folds, learners, {name: of.predictions for name, of in candidates.items()})
     held = np.concatenate([valid for _, valid in folds]) if folds else np.zeros(0, dtype=int)
-    weigh_held = partial(_weigh, max_parts=2 + all_rows + (extra is not None), weigh=weigh)
+    weigh_held = partial(_weigh, max_members=2 + all_rows + (extra is not None), weigh=weigh)
     share, errors = weigh_held(candidates, rows.take(held), numbers=held)
     kept = [name for name in candidates if share[name] > 0]
     blocks = more if len(folds) == 1 and settings.objective != "interpolation" else ()
@@ -84,9 +85,9 @@ def blend_forms(
     return Blend(expansions, held, predictions, curves, errors, main.loss, main.certificate, max_error)
 
 
-def _predict(part: Any, X: NDArray) -> NDArray:
+def _predict(form: Any, X: NDArray) -> NDArray:
     """Predictions of an expansion or another form for its own rows, which are scaled."""
-    return part.predict(X, X) if isinstance(part, Expansion) else part(X)
+    return form.predict(X, X) if isinstance(form, Expansion) else form(X)
 
 
 def _candidates(
@@ -119,15 +120,15 @@ def cross_weighed(
     ends = np.cumsum([0, *(len(valid) for _, valid in folds)])
     for start, end in pairwise(ends):
         others = np.r_[0:start, end : len(held)]
-        parts = weigh(candidates, rows.take(held[others]), numbers=held[others], among=others)[0]
-        predictions[start:end] = np.sum([parts[n] * candidates[n].predictions[start:end] for n in candidates], axis=0)
+        weights = weigh(candidates, rows.take(held[others]), numbers=held[others], among=others)[0]
+        predictions[start:end] = np.sum([weights[n] * candidates[n].predictions[start:end] for n in candidates], axis=0)
     return predictions
 
 
 def _weigh(
     candidates: Mapping[str, Any],
     held: Rows,
-    max_parts: int,
+    max_members: int,
     numbers: NDArray,
     weigh: Callable | None,
     among: Any = ...,
@@ -136,10 +137,10 @@ def _weigh(
     if len(held):
         predictions = [c.predictions[among] for c in candidates.values()]
         if weigh is None:
-            share = combine(predictions, held.Y, held.weight, max_parts)
+            share = combine(predictions, held.Y, held.weight, max_members)
             errors = [float(np.mean(np.sum((p - held.Y) ** 2, axis=1))) for p in predictions]
         else:
-            share, errors = weigh(predictions, numbers, held.weight, max_parts)
+            share, errors = weigh(predictions, numbers, held.weight, max_members)
         return {name: float(w) for name, w in zip(candidates, share)}, dict(zip(candidates, errors))
     best = min(candidates, key=lambda name: candidates[name].loss[-1] if len(candidates[name].loss) else np.inf)
     return {name: float(name == best) for name in candidates}, {}

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_solve, eigh
 from scipy.optimize import minimize
 
+from mercerless.selection.descent import Report
 from mercerless.selection.folds import Split
-from mercerless.selection.lab_local import Report, silent, start_widths
+from mercerless.selection.lab_local import silent, start_widths
 from mercerless.selection.lab_model import FORMS, Expansion, Extra, Rows, ridge_factor, with_coefficients
 from mercerless.solvers.lab import RIDGE_BOUNDS, SHARED_BOUNDS, noise_variances, shared_evidence
 
@@ -29,9 +30,9 @@ def all_rows_candidates(form: str, rows: Rows, folds: Sequence[Split], report: R
     start = _ridge_grid(form, _some_rows(rows, _START_ROWS), linear=True)
     predictions = []
     for train, valid in folds:
-        part = rows.take(train)
-        model = with_coefficients(_ridge_descent(form, part, start), part)
-        predictions.append(model.predict(rows.X[valid], part.X))
+        known = rows.take(train)
+        model = with_coefficients(_ridge_descent(form, known, start), known)
+        predictions.append(model.predict(rows.X[valid], known.X))
     return [
         Extra(_exact_folds(plain, rows, folds), lambda total: with_coefficients(plain, rows)),
         Extra(

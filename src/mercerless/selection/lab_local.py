@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.selection.averaging import combine
+from mercerless.selection.descent import Report
 from mercerless.selection.folds import Split
 from mercerless.selection.lab_model import FORMS, Expansion, Rows, Settings, fixed_columns, with_coefficients
 from mercerless.selection.lab_support import grow, select_support
@@ -29,7 +30,6 @@ _SHARED_ROWS = 2000  # enough for one bandwidth per feature
 _RIDGES = np.logspace(-7, 0.5, 16)
 _STALLED = 0.998  # of the error, that the eightieth iteration must reach from the fortieth for more of them
 _RACE_START = 20  # no descent is given up before so many iterations
-Report = Callable[[dict], bool]  # told of {"stage", "iteration", "value"} after every iteration; True ends the descent
 
 
 def silent(info: dict) -> bool:

@@ -483,12 +483,12 @@ def tree_candidate(
     n_iter, stages = 0, []
     models: list[Any] = []
     for number, (train, valid) in enumerate(folds):
-        part, held = every.take(train).joined(further), every.take(valid)
-        models = [] if number == 0 else grow(part, n_iter)
+        known, held = every.take(train).joined(further), every.take(valid)
+        models = [] if number == 0 else grow(known, n_iter)
         goal, loss = min([held.judge(p[: len(valid)]) for p in rivals] if number == 0 else [], default=np.inf), np.inf
         while number == 0 and n_iter < most:
             n_iter = min(most, n_iter + _BOOSTING_STEP)
-            models = grow(part, n_iter, models=models or None)
+            models = grow(known, n_iter, models=models or None)
             losses = [held.loss(p) for p in _stages(models, held.rows.X, q)]
             before, loss = loss, min(losses)
             if np.argmin(losses) < 0.7 * len(losses) or loss - goal > _HOPELESS * (before - loss):
@@ -503,7 +503,7 @@ def tree_candidate(
         trees = Extra(predictions[-1], partial(_as_trees, models, q, columns))
     else:
         trees = Extra(predictions[best], partial(_finish_trees, every, 10 * (best + 1), grow, columns))
-    if leaves or len(folds) > 1 or 10 * (best + 1) < most or len(part.rows) < _MANY_ROWS:
+    if leaves or len(folds) > 1 or 10 * (best + 1) < most or len(known.rows) < _MANY_ROWS:
         return trees
     larger = tree_candidate(rows, folds, labels, seed, given, [*rivals, trees.predictions], columns, _LARGE_TREES)
     return larger if larger is not None and held.judge(larger.predictions) < held.judge(trees.predictions) else trees
@@ -525,31 +525,31 @@ def _finish_trees(every: Labeled, n_iter: int, grow: Callable, columns: TreeColu
 
 
 def pool_weights(
-    predictions: Sequence[NDArray], labels: NDArray, weight: NDArray | None, max_parts: int = 4
+    predictions: Sequence[NDArray], labels: NDArray, weight: NDArray | None, max_members: int = 4
 ) -> NDArray:
     """Weights with sum 1 for scores of several models: log-odds, each calibrated, are averaged to the least log-loss.
 
-    ``min over a >= 0 of sum_i w_i logloss_i(sum_c a_c log p_c) + 2 |a - 1/C|^2``, convex. Parts with less
-    than a tenth of the spread of the log-odds are dropped and the rest solved again, until at most `max_parts` remain.
+    ``min over a >= 0 of sum_i w_i logloss_i(sum_c a_c log p_c) + 2 |a - 1/C|^2``, convex. Members with less
+    than a tenth of the spread of the log-odds are dropped and the rest solved again, to at most `max_members`.
     """
     weight = np.ones(len(labels)) if weight is None else weight * (len(labels) / weight.sum())
     calibrations = [calibrate_scores(as_scores(p), labels, weight) for p in predictions]
     logs = np.stack([log_softmax(c.logits(as_scores(p)), axis=1) for c, p in zip(calibrations, predictions)])
     spread = np.maximum(np.std(logs - logs.mean(axis=2, keepdims=True), axis=(1, 2)), 1e-12)
-    parts = list(range(len(logs)))
+    members = list(range(len(logs)))
     while True:
-        a = _pool(logs[parts], labels, weight)
-        share = a * spread[parts] / (a @ spread[parts])
-        if len(parts) == 1 or (share.min() >= _SMALLEST_SHARE and len(parts) <= max_parts):
+        a = _pool(logs[members], labels, weight)
+        share = a * spread[members] / (a @ spread[members])
+        if len(members) == 1 or (share.min() >= _SMALLEST_SHARE and len(members) <= max_members):
             break
-        del parts[int(np.argmin(share))]
+        del members[int(np.argmin(share))]
     out = np.zeros(len(logs))
-    out[parts] = a * [calibrations[c].slope for c in parts]
+    out[members] = a * [calibrations[c].slope for c in members]
     return out / out.sum()
 
 
 def _pool(logs: NDArray, labels: NDArray, weight: NDArray) -> NDArray:
-    """The factors of `pool_weights` for logarithms of probabilities (n_parts, n, n_classes)."""
+    """The factors of `pool_weights` for logarithms of probabilities (n_members, n, n_classes)."""
     C, rows = len(logs), np.arange(len(labels))
 
     def value(a: NDArray) -> tuple[float, NDArray]:

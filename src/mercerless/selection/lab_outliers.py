@@ -91,6 +91,6 @@ def out_of_fold(rows: Rows, weight: NDArray | None, fold: NDArray, seed: int) ->
     out = np.empty_like(rows.Y)
     for k in np.unique(fold):
         train = np.flatnonzero(fold != k)
-        part = Rows(rows.X[train], rows.Y[train], None if weight is None else weight[train] / weight[train].mean())
-        out[fold == k] = _small_model(part, seed).predict(rows.X[fold == k], part.X)
+        known = Rows(rows.X[train], rows.Y[train], None if weight is None else weight[train] / weight[train].mean())
+        out[fold == k] = _small_model(known, seed).predict(rows.X[fold == k], known.X)
     return out

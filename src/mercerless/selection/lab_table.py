@@ -200,13 +200,13 @@ class Encoding(NamedTuple):
             return table
         gaps = np.isnan(table)
         filled = np.where(gaps, self.fill, table)
-        parts = [filled[:, self.numbers], gaps[:, self.marks].astype(table.dtype)]
+        blocks = [filled[:, self.numbers], gaps[:, self.marks].astype(table.dtype)]
         for i, category in enumerate(self.categories):
             block = category(table[:, category.column])
             if training is not None:
                 block[:, len(category.indicators) :] = training[i]
-            parts.append(block)
-        return np.hstack(parts)
+            blocks.append(block)
+        return np.hstack(blocks)
 
 
 class TreeColumns(NamedTuple):
@@ -233,12 +233,12 @@ class TreeColumns(NamedTuple):
             return Z
         numbers = Z[:, :k].copy()
         numbers[:, marked] = np.where(Z[:, self.mark_of[marked]] > 0, np.nan, numbers[:, marked])
-        parts = [numbers]
+        columns = [numbers]
         for (start, end), folded in zip(self.blocks, self.folded):
             block = Z[:, start:end]
             codes = np.where((block > 0).any(axis=1), block.argmax(axis=1), end - start)[:, None]
-            parts.append(codes.astype(Z.dtype) if folded else block)
-        return np.hstack(parts)
+            columns.append(codes.astype(Z.dtype) if folded else block)
+        return np.hstack(columns)
 
 
 PLAIN = TreeColumns(np.zeros(0, dtype=int), [], [])
@@ -247,11 +247,11 @@ PLAIN = TreeColumns(np.zeros(0, dtype=int), [], [])
 def tree_columns(encoding: Encoding) -> TreeColumns:
     """How trees see the rows of an encoding."""
     k = len(encoding.numbers)
-    widths = [len(part.indicators) + part.means.shape[1] for part in encoding.categories]
+    widths = [len(category.indicators) + category.means.shape[1] for category in encoding.categories]
     ends = k + len(encoding.marks) + np.cumsum([0, *widths])
     blocks = [(int(start), int(end)) for start, end in pairwise(ends)]
     mark_of = np.where(encoding.mark_of < 0, -1, k + encoding.mark_of)
-    return TreeColumns(mark_of, blocks, [len(part.indicators) > 1 for part in encoding.categories])
+    return TreeColumns(mark_of, blocks, [len(category.indicators) > 1 for category in encoding.categories])
 
 
 def fit_encoding(
@@ -280,8 +280,9 @@ def fit_encoding(
         places = np.unique(firsts[gaps.sum(axis=0) >= _FEWEST_ROWS])
         mark_of = np.where(np.isin(firsts, places), np.searchsorted(places, firsts), -1)
     marks = numbers[places]
-    parts = [_fit_category(table[:, j], int(j), Y, weight, choice) for j in columns.categories]
-    return Encoding(columns, numbers, fill, marks, mark_of, parts, _names(names, numbers, marks, parts, columns))
+    categories = [_fit_category(table[:, j], int(j), Y, weight, choice) for j in columns.categories]
+    names = _names(names, numbers, marks, categories, columns)
+    return Encoding(columns, numbers, fill, marks, mark_of, categories, names)
 
 
 def _gaps(table: NDArray, numbers: NDArray) -> NDArray:
@@ -333,15 +334,15 @@ def training_statistics(
 
 
 def _names(
-    given: Sequence[str], numbers: NDArray, marks: NDArray, parts: Sequence[Category], columns: Columns
+    given: Sequence[str], numbers: NDArray, marks: NDArray, categories: Sequence[Category], columns: Columns
 ) -> list[str]:
     names = [given[j] for j in numbers] + [f"{given[j]} is missing" for j in marks]
-    for place, part in enumerate(parts):
+    for place, category in enumerate(categories):
         words = columns.encoder.categories_[place]
-        for code in part.indicators:
-            names.append(f"{given[part.column]} is {'missing' if code == MISSING else words[int(code)]}")
-        q = part.means.shape[1]
-        names += [f"{given[part.column]}, mean target" + (f" {k + 1}" if q > 1 else "") for k in range(q)]
+        for code in category.indicators:
+            names.append(f"{given[category.column]} is {'missing' if code == MISSING else words[int(code)]}")
+        q = category.means.shape[1]
+        names += [f"{given[category.column]}, mean target" + (f" {k + 1}" if q > 1 else "") for k in range(q)]
     return names
 
 

@@ -228,8 +228,8 @@ def join_transformed(
         forms.append(TransformedForms(name, inner, back, float(share), inner[0].scaling))
     averaged = np.empty_like(truth)
     for start, end in pairwise(np.linspace(0, len(held), 6).astype(int)):
-        parts = weigh(np.r_[0:start, end : len(held)])
-        averaged[start:end] = sum(w * p[start:end] for w, p in zip(parts, pair))
+        weights = weigh(np.r_[0:start, end : len(held)])
+        averaged[start:end] = sum(w * p[start:end] for w, p in zip(weights, pair))
     error = float(np.average(np.sum((pair[1] - truth) ** 2, axis=1), weights=of_rows))
     blend = plain.blend._replace(predictions=averaged, errors=plain.blend.errors | {name: error})
     return plain._replace(forms=forms, blend=blend)

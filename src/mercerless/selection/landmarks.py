@@ -86,8 +86,8 @@ class LandmarkSpectrum(NamedTuple):
 
     def __call__(self, similarities: NDArray) -> NDArray:
         """Coordinates, times the eigenvalues."""
-        part = similarities[:, self.columns]
-        return (part - part.mean(axis=1, keepdims=True) - self.shift) @ self.vectors
+        chosen = similarities[:, self.columns]
+        return (chosen - chosen.mean(axis=1, keepdims=True) - self.shift) @ self.vectors
 
 
 class Span(NamedTuple):
@@ -326,9 +326,9 @@ def _sum_rows(
         base = frame.base(comparisons, kind)
         for _, width in views:
             F = frame.orthonormal(frame.features(base, kind, width), kind, width) * root
-            parts = [(F[rows], root[rows, 0], targets[rows]) for rows in folds]
-            first = np.stack([H.T @ w for H, w, _ in parts])
-            sums.append((first, np.stack([H.T @ H for H, _, _ in parts]), np.stack([H.T @ Z for H, _, Z in parts])))
+            by_fold = [(F[rows], root[rows, 0], targets[rows]) for rows in folds]
+            first = np.stack([H.T @ w for H, w, _ in by_fold])
+            sums.append((first, np.stack([H.T @ H for H, _, _ in by_fold]), np.stack([H.T @ Z for H, _, Z in by_fold])))
     total = np.bincount(fold_of, weights=weight, minlength=n_folds)
     return Sums(total, np.stack([root[rows, 0] @ targets[rows] for rows in folds]), tuple(sums))
 
@@ -352,7 +352,7 @@ def solve_views(
     n, views = float(sums.weight[kept].sum()), []
     mean = sums.target[kept].sum(axis=0)[columns] / n
     for (kind, width), positions in _groups(settings).items():
-        first, second, cross = (part[kept].sum(axis=0) for part in sums.views[layout.index((kind, width))])
+        first, second, cross = (sums_of[kept].sum(axis=0) for sums_of in sums.views[layout.index((kind, width))])
         center, cross = first / n, cross[:, columns] - np.outer(first, mean)
         gram, chosen = second - np.outer(first, center), [settings[i] for i in positions]
         if kind == "similarity":
@@ -376,16 +376,16 @@ def landmark_scores(members: LandmarkMembers, block: Block) -> NDArray:
     frame = members.frame
     width = 5 * block.similarities.shape[1] + 3 * len(frame.positions)
     for rows in row_blocks(len(block.similarities), 8.0 * width):
-        part = block.take(rows)
+        some = block.take(rows)
         bases: dict[str, NDArray] = {}
         for kind, views in groupby(members.views, key=attrgetter("kind")):
-            if part.row_diagonal is None and kind in ("features", "gaussian", "profiles"):
+            if some.row_diagonal is None and kind in ("features", "gaussian", "profiles"):
                 continue
-            base = bases[kind] = frame.base(part, kind)
+            base = bases[kind] = frame.base(some, kind)
             for view in views:
                 values = np.tensordot(frame.features(base, kind, view.width), view.coef, 1) + view.intercept
                 scores[view.positions, rows] = values.swapaxes(0, 1)
-        _score_votes(members, part, bases, scores[:, rows])
+        _score_votes(members, some, bases, scores[:, rows])
     return scores
 
 
@@ -418,7 +418,7 @@ def _votes(settings: Sequence[Setting], family: str, ranks: NDArray, voters: Vot
     return neighbor_means(ranks, voters.targets, counts, voters.weight)
 
 
-class _Problem(NamedTuple):
+class _Summed(NamedTuple):
     """What the members of every fold and of all rows are made from."""
 
     frame: Frame
@@ -484,30 +484,30 @@ def fit_landmark_stack(
     frame = fit_frame(sample, weight[judged], judged, data.landmarks, points)
     settings = landmark_settings(classify, sample.row_diagonal is not None, frame.spectrum is not None)
     landmarks = np.where(np.isin(data.landmarks, judged), data.landmarks, -1)
-    problem = _sum(data, frame, landmarks, targets, weight, fold_of, settings)
-    scores = _out_of_fold(problem, settings, sample, fold_of[judged], run)
+    summed = _sum(data, frame, landmarks, targets, weight, fold_of, settings)
+    scores = _out_of_fold(summed, settings, sample, fold_of[judged], run)
     cut, splits = None if fenced is None else fenced[judged], splits_of(fold_of[judged])
     average, chosen = weigh_members(scores, settings, Y[judged], cut, weight[judged], splits, classify, PULL)
     columns, n_fenced = slice(0, Y.shape[1]), 0
     if fenced is not None and chosen is cut:
         columns, n_fenced = slice(Y.shape[1], None), int(np.sum(fenced != Y))
-    (members,) = run("members", partial(problem.members, columns=columns), [average.settings])
+    (members,) = run("members", partial(summed.members, columns=columns), [average.settings])
     curve = landmark_curve(sample, Y[judged], weight[judged], fold_of[judged], classify, random)
     return LandmarkStack(average, members, judged, curve, n_fenced)
 
 
 def _out_of_fold(
-    problem: _Problem,
+    summed: _Summed,
     settings: Sequence[Setting],
     sample: Block,
     fold_of: NDArray,
     run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(function, things),
 ) -> NDArray:
     """The scores of all settings for a sample of rows, each by learners without its fold."""
-    scores = np.zeros((len(settings), len(fold_of), problem.Y.shape[1]))
-    parts = [(k, np.flatnonzero(fold_of == k)) for k in np.unique(fold_of)] if len(problem.Y) > 1 else []
-    for (_, rows), part in zip(parts, run("fold", partial(_score_fold, problem, settings, sample), parts)):
-        scores[:, rows] = part
+    scores = np.zeros((len(settings), len(fold_of), summed.Y.shape[1]))
+    folds = [(k, np.flatnonzero(fold_of == k)) for k in np.unique(fold_of)] if len(summed.Y) > 1 else []
+    for (_, rows), of_fold in zip(folds, run("fold", partial(_score_fold, summed, settings, sample), folds)):
+        scores[:, rows] = of_fold
     return scores
 
 
@@ -522,17 +522,17 @@ def landmark_curve(
     points, order = np.sort(random.permutation(len(rows))[:300]), random.permutation(sample.similarities.shape[1])
     every = landmark_settings(classify, sample.row_diagonal is not None, labeled=False)
     settings = [s for s in every if s.width in (0.0, 0.3, 1.0) and s.family != "profile_neighbors"]
-    part, curve = sample.take(rows), {}
+    few, curve = sample.take(rows), {}
     Y, weight = Y[rows], weight[rows]
     fold_of = np.unique(fold_of[rows], return_inverse=True)[1]
     for size in sorted({max(1, len(order) // 4), max(1, len(order) // 2), len(order)}):
         columns = np.sort(order[:size])
-        block = Block(part.similarities[:, columns], part.row_diagonal, part.column_diagonal[columns])
+        block = Block(few.similarities[:, columns], few.row_diagonal, few.column_diagonal[columns])
         nowhere = np.full(size, -1)
         frame = fit_frame(block, weight, np.arange(len(rows)), nowhere, points)
         data = LandmarkRows(block.similarities, block.row_diagonal, partial(_as_block, block.column_diagonal), nowhere)
-        problem = _sum(data, frame, nowhere, Y, weight, fold_of, settings)
-        scores = _out_of_fold(problem, settings, block, fold_of)
+        summed = _sum(data, frame, nowhere, Y, weight, fold_of, settings)
+        scores = _out_of_fold(summed, settings, block, fold_of)
         if classify:
             average = average_classes(scores, Y, weight, settings, PULL)
         else:
@@ -560,20 +560,20 @@ def _sum(
     weight: NDArray,
     fold_of: NDArray,
     settings: Sequence[Setting],
-) -> _Problem:
+) -> _Summed:
     """All sums, in one pass over the rows."""
     layout, n_folds = tuple(_groups(settings)), int(fold_of.max()) + 1
     widths = [len(frame.span(*view).columns) if view[0] in frame.points else len(landmarks) for view in layout]
     bytes_per_row = 8.0 * (6 * len(landmarks) + 4 * max(widths, default=0))
     function = partial(_sum_rows, data.block, frame, layout, n_folds)
     sums = reduce_rows(function, _add, [data.X, targets, weight, fold_of, data.diagonal], bytes_per_row)
-    return _Problem(frame, landmarks, targets, weight, fold_of, layout, sums)
+    return _Summed(frame, landmarks, targets, weight, fold_of, layout, sums)
 
 
-def _score_fold(problem: _Problem, settings: Sequence[Setting], sample: Block, fold: tuple[int, NDArray]) -> NDArray:
+def _score_fold(summed: _Summed, settings: Sequence[Setting], sample: Block, fold: tuple[int, NDArray]) -> NDArray:
     """The scores of a fold's rows by learners without them."""
     left, rows = fold
-    return landmark_scores(problem.members(settings, left=left), sample.take(rows))
+    return landmark_scores(summed.members(settings, left=left), sample.take(rows))
 
 
 def pursue_landmarks(block: Block, Y: NDArray, weight: NDArray, number: int) -> NDArray:

@@ -214,7 +214,7 @@ def explain_centers(terms: Sequence[Term], intercept: NDArray, calibration: Cali
     return Explained(families, np.sum(mix * f, axis=1) + constant, base, label, rival)
 
 
-class Parts(NamedTuple):
+class SplitScores(NamedTuple):
     """Members' scores of some new rows, split among training items."""
 
     weights: dict[int, tuple[NDArray, NDArray]]  # by member: weights (m, n) of the items, and what they weigh (n, q)
@@ -223,11 +223,11 @@ class Parts(NamedTuple):
 
 def stack_shares(
     stack: Stack | LandmarkStack | DirectedStack,
-    parts: Parts,
+    split: SplitScores,
     diagonal_known: bool,
     classes: tuple[NDArray, NDArray] | None = None,
 ) -> Explained:
-    """What every training item contributes to a stack's prediction of new rows, from their parts of its members.
+    """What every training item contributes to a stack's prediction of new rows, from its split scores.
 
     A stack of regressors adds its members, so shares add up as they are. A stack of classifiers does not: its
     log-odds L of ``classes[0]`` against ``classes[1]`` are a smooth function of the members' scores. Along the straight
@@ -237,24 +237,26 @@ def stack_shares(
     """
     average = stack.average
     weights = average.weights if diagonal_known else average.weights_without_diag
-    totals = np.zeros(parts.bases.shape)
-    for position, (matrix, effects) in parts.weights.items():
+    totals = np.zeros(split.bases.shape)
+    for position, (matrix, effects) in split.weights.items():
         totals[position] = matrix @ effects
     if classes is None:
         rate = np.broadcast_to(weights[:, None, None], totals.shape)
-        score, base = (np.tensordot(weights, part, 1)[:, 0] for part in (totals + parts.bases, parts.bases))
+        score, base = (np.tensordot(weights, values, 1)[:, 0] for values in (totals + split.bases, split.bases))
     else:
-        rate, score, base = _path(average, diagonal_known, totals, parts.bases, weights, classes)
+        rate, score, base = _path(average, diagonal_known, totals, split.bases, weights, classes)
     families: dict[str, NDArray] = {}
-    for position, (matrix, effects) in parts.weights.items():
+    for position, (matrix, effects) in split.weights.items():
         family = average.settings[position].family
         families[family] = families.get(family, 0.0) + matrix * (rate[position] @ effects.T)
     label, rival = (None, None) if classes is None else classes
     return Explained(families, score, base, label, rival)
 
 
-def item_parts(stack: Stack | DirectedStack, train: Block, new: Block, directed: NDArray | None = None) -> Parts:
-    """Parts of a stack on all comparisons; `train` is what it was fitted on, `directed` the weights of further members.
+def split_by_items(
+    stack: Stack | DirectedStack, train: Block, new: Block, directed: NDArray | None = None
+) -> SplitScores:
+    """Scores of a stack on all comparisons; `train` is what it was fitted on, `directed` further members' weights.
 
     Members are linear in the targets, or sums over nearest items or comparisons whose rest is the base.
     """
@@ -271,7 +273,7 @@ def item_parts(stack: Stack | DirectedStack, train: Block, new: Block, directed:
             bases[position] = scores[position] - matrix @ effects
         elif family != "class_distances":
             bases[position] = matrix.sum(axis=1, keepdims=True) * mean
-    return Parts(weights, bases)
+    return SplitScores(weights, bases)
 
 
 def _item_weights(members: Members, train: Block, new: Block) -> dict[int, tuple[NDArray, NDArray]]:
@@ -281,17 +283,17 @@ def _item_weights(members: Members, train: Block, new: Block) -> dict[int, tuple
     chosen = [members.settings[i] for i in known]
     deviations = members.targets - np.average(members.targets, axis=0, weights=members.weight)
     linear = fit_members(train, np.eye(len(deviations)), chosen, members.weight)
-    parts = {i: (matrix, deviations) for i, matrix in zip(known, member_scores(linear, new))}
+    weights = {i: (matrix, deviations) for i, matrix in zip(known, member_scores(linear, new))}
     for i, setting in enumerate(members.settings):
         if setting.family == "class_distances" and new.row_diagonal is not None:
             distances = new.distances() / np.sqrt(members.unit)
-            parts[i] = _class_weights(setting, distances, members.targets)
+            weights[i] = _class_weights(setting, distances, members.targets)
     for view in members.views:
         if view.kind == "logistic_similarities" or (view.kind == "logistic_distances" and new.row_diagonal is not None):
             features = new.similarities if view.kind == "logistic_similarities" else new.distances()
             features = features - features.mean(axis=1, keepdims=True)
-            parts |= {int(i): (features, view.coef[:, number]) for number, i in enumerate(view.positions)}
-    return parts
+            weights |= {int(i): (features, view.coef[:, number]) for number, i in enumerate(view.positions)}
+    return weights
 
 
 def _class_weights(setting: Setting, distances: NDArray, targets: NDArray) -> tuple[NDArray, NDArray]:
@@ -300,11 +302,13 @@ def _class_weights(setting: Setting, distances: NDArray, targets: NDArray) -> tu
     return nearest_of_classes(distances, targets, int(setting.parameter), setting.log), 1.0 / mine.shape[1] - mine
 
 
-def landmark_parts(stack: LandmarkStack, landmarks: NDArray, points: NDArray, items: NDArray, new: Block) -> Parts:
-    """Parts of a stack on comparisons with landmarks: sums over these, and over the points at which Gaussians are.
+def split_by_landmarks(
+    stack: LandmarkStack, landmarks: NDArray, points: NDArray, items: NDArray, new: Block
+) -> SplitScores:
+    """The scores of a stack on comparisons with landmarks: sums over these, and over the points at which Gaussians are.
 
-    Training rows of landmarks (-1 where they are none), of points, and those to be named, ascending. A center's part is
-    its coefficient times what it is nearer than the mean of all centers; voters' parts are their targets.
+    Training rows of landmarks (-1 where they are none), of points, and those to be named, ascending. A center adds
+    its coefficient times what it is nearer than the mean of all centers, a voter its target.
     """
     members = stack.members
     weights: dict[int, tuple[NDArray, NDArray]] = {}
@@ -320,7 +324,7 @@ def landmark_parts(stack: LandmarkStack, landmarks: NDArray, points: NDArray, it
     bases = landmark_scores(members, new)
     for position, (matrix, effects) in weights.items():
         bases[position] -= matrix @ effects
-    return Parts(weights, bases)
+    return SplitScores(weights, bases)
 
 
 def _center_weights(
@@ -371,15 +375,17 @@ def _placed(matrix: NDArray, effects: NDArray, centers: NDArray, items: NDArray)
     return wide, of_items
 
 
-def mixed_shares(parts: Mapping[str, Explained], mixture: Mixture) -> Explained:
+def mixed_shares(shares: Mapping[str, Explained], mixture: Mixture) -> Explained:
     """Shares of an average of several similarities' stacks, by similarity.
 
     Numbers are averaged, and of classes logarithms of probabilities: log-odds are the same average of log-odds.
     """
     factors = mixture.weights * (1.0 if mixture.temperature is None else mixture.temperature)
-    pairs = [(name, factor, part) for (name, part), factor in zip(parts.items(), factors)]
-    families = {name: factor * np.sum(list(part.families.values()), axis=0) for name, factor, part in pairs}
-    score, base = (np.sum([f * getattr(part, of) for _, f, part in pairs], axis=0) for of in ("score", "base"))
+    pairs = [(name, factor, explained) for (name, explained), factor in zip(shares.items(), factors)]
+    families = {name: factor * np.sum(list(explained.families.values()), axis=0) for name, factor, explained in pairs}
+    score, base = (
+        np.sum([f * getattr(explained, of) for _, f, explained in pairs], axis=0) for of in ("score", "base")
+    )
     return pairs[0][2]._replace(families=families, score=score, base=base)
 
 

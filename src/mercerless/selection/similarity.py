@@ -287,16 +287,16 @@ def member_scores(members: Members, block: Block) -> NDArray:
     m, n_outputs = len(block.similarities), members.targets.shape[1]
     scores = np.zeros((len(members.settings), m, n_outputs))
     for rows in row_blocks(m, 40.0 * block.similarities.shape[1]):
-        part = block.take(rows)
+        some = block.take(rows)
         for kind, views in groupby(members.views, key=attrgetter("kind")):
-            if part.row_diagonal is None and kind in NEED_DIAGONAL:
+            if some.row_diagonal is None and kind in NEED_DIAGONAL:
                 continue
-            base = _base(part, kind, members.profiles)
+            base = _base(some, kind, members.profiles)
             for view in views:
                 values = _features(base, view.factor) @ view.coef.reshape(len(view.coef), -1)
                 values = values.reshape(len(values), len(view.positions), n_outputs) + view.intercept
                 scores[view.positions, rows] = values.swapaxes(0, 1)
-        _score_neighbors(members, part, scores[:, rows])
+        _score_neighbors(members, some, scores[:, rows])
     return scores
 
 
@@ -356,8 +356,8 @@ def fit_stack(
     targets = Y if fenced is None else np.hstack([Y, fenced])  # which share all decompositions
     scores = np.zeros((len(settings), *targets.shape))
     score = partial(out_of_fold_scores, K, targets, settings=settings, weight=weight, rows=rows)
-    for (_, test), part in zip(splits, run("fold", score, splits)):
-        scores[:, test] = part
+    for (_, test), of_fold in zip(splits, run("fold", score, splits)):
+        scores[:, test] = of_fold
     average, targets = weigh_members(scores, settings, Y, fenced, weight, splits, classify)
     diagonal = np.diagonal(K).copy()  # a view would keep the matrix alive
     fit = partial(fit_members, Block(K, diagonal, diagonal), targets, weight=weight)
@@ -506,9 +506,9 @@ def _average(
     """The weighted average of the chosen settings' predictions, and what is told about the families."""
     full = stack_weights(predictions[chosen], target, weight, pull, normalize)
     free = np.array([settings[i].family not in _NEED_DISTANCES for i in chosen])
-    part = stack_weights(predictions[chosen[free]], target, weight, pull, normalize)
+    without = stack_weights(predictions[chosen[free]], target, weight, pull, normalize)
     reduced = np.zeros(len(chosen))
-    reduced[free] = part.weights
+    reduced[free] = without.weights
     families = dict.fromkeys(setting.family for setting in settings)
     best = {family: _best_of(settings, family, list(figures.values())[-1]) for family in families}
     table: dict[str, dict[str, float]] = {}
@@ -529,7 +529,7 @@ def _average(
         out_of_fold=np.tensordot(full.weights, predictions[chosen], 1),
         out_of_fold_without_diag=np.tensordot(reduced, predictions[chosen], 1),
         losses=losses[chosen[0]],
-        certificate=max(full.residual, part.residual),
+        certificate=max(full.residual, without.residual),
     )
 
 
@@ -555,9 +555,9 @@ def cross_fit(
         if average.calibration is not None:
             onehot = (truth[train] > 0.0).astype(float)
             predictions = calibrate(scores[:, train], onehot, weight[train], start=average.calibration)(scores)
-        for part, weights in zip(out, (average.weights, average.weights_without_diag)):
+        for combined, weights in zip(out, (average.weights, average.weights_without_diag)):
             kept = predictions[weights > 0.0]
-            part[test] = _weigh_again(kept, average, targets[train], weight[train], train, pull)[test]
+            combined[test] = _weigh_again(kept, average, targets[train], weight[train], train, pull)[test]
     figures = average.family_scores["stack"]
     if average.calibration is None:
         loss = float(((out[0] - truth) ** 2).mean(axis=1) @ weight / weight.sum())

@@ -126,9 +126,9 @@ def _secular(p: NDArray, t: NDArray, R: NDArray, max_iter: int = 60):
     inverse, u, norm = _on_curve(delta, gap, t)
     hard = (delta == 0.0) & (norm <= 1.0)
     steps, rows = 0, np.flatnonzero(~hard & ~zero)
-    part = (inverse[rows], u[rows], norm[rows], gap[rows], t[rows])
+    curve = (inverse[rows], u[rows], norm[rows], gap[rows], t[rows])
     while len(rows) and steps < max_iter:
-        inverse_, u_, norm_, gap_, t_ = part
+        inverse_, u_, norm_, gap_, t_ = curve
         inverse_ *= u_
         cubic = np.einsum("ij,ij->i", u_, inverse_)  # sum t^2 / slack^3
         new = delta[rows] + norm_**2 / cubic * (norm_ - 1.0)
@@ -145,7 +145,7 @@ def _secular(p: NDArray, t: NDArray, R: NDArray, max_iter: int = 60):
         if not going.all():
             rows = rows[going]
             inverse_, u_, norm_, gap_, t_ = (x[going] for x in (inverse_, u_, norm_, gap_, t_))
-        part = (inverse_, u_, norm_, gap_, t_)
+        curve = (inverse_, u_, norm_, gap_, t_)
     slack = gap + delta[:, None]
     if hard.any():
         rows = np.flatnonzero(hard)

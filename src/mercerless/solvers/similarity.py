@@ -119,7 +119,7 @@ def logistic_path(A: NDArray, root: NDArray, Y: NDArray, steps: Sequence[float])
     design = np.column_stack([A / root, np.ones(len(Y))])
     back = design.T * (root.T**2 / curvature[:, None])
     old = theta = np.zeros((design.shape[1], Y.shape[1]))
-    found = []
+    points = []
     for step in range(int(max(steps))):
         ahead = theta + step / (step + 3.0) * (theta - old)
         proba = design @ ahead
@@ -127,8 +127,8 @@ def logistic_path(A: NDArray, root: NDArray, Y: NDArray, steps: Sequence[float])
         proba /= proba.sum(axis=1, keepdims=True)
         old, theta = theta, ahead - back @ (proba - onehot)
         if step + 1 in steps:
-            found.append(theta)
-    path = np.stack(found, axis=1)
+            points.append(theta)
+    path = np.stack(points, axis=1)
     return path[:-1], path[-1]
 
 
@@ -274,7 +274,7 @@ def nearest_of_classes(distances: NDArray, onehot: NDArray, count: int, log: boo
 
     A logarithm belongs to the nearest items together, and is split evenly.
     """
-    parts = np.zeros(distances.shape)
+    shares = np.zeros(distances.shape)
     for members in (np.flatnonzero(column > 0.0) for column in onehot.T):
         size = min(count, len(members))
         if size:
@@ -282,8 +282,8 @@ def nearest_of_classes(distances: NDArray, onehot: NDArray, count: int, log: boo
             values = np.take_along_axis(distances, nearest, axis=1) / size
             if log:
                 values[:] = np.log(np.maximum(values.sum(axis=1, keepdims=True), 1e-3)) / size
-            np.put_along_axis(parts, nearest, values, axis=1)
-    return parts
+            np.put_along_axis(shares, nearest, values, axis=1)
+    return shares
 
 
 def class_distances(distances: NDArray, onehot: NDArray, count: int) -> NDArray:

@@ -91,10 +91,10 @@ def pair_machines(
     for i, j in combinations(range(n_classes), 2):
         rows = np.flatnonzero((labels == i) | (labels == j))
         sign = np.where(labels[rows] == j, 1.0, -1.0)
-        part = squared_hinge_machine(K[np.ix_(rows, rows)], sign, C, None if weight is None else weight[rows])
+        machine = squared_hinge_machine(K[np.ix_(rows, rows)], sign, C, None if weight is None else weight[rows])
         coef = np.zeros(len(K))
-        coef[rows] = part.coef
-        yield part._replace(coef=coef)
+        coef[rows] = machine.coef
+        yield machine._replace(coef=coef)
 
 
 def hinge_machines(
