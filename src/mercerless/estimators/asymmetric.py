@@ -420,8 +420,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         ndarray of shape (n_new,)
             The labels.
         """
-        scores = self.decision_function(X, reverse)
-        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+        return self.classes_[class_scores(self.decision_function(X, reverse)).argmax(axis=1)]
 
     def predict_proba(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
         """Predict probabilities.
@@ -436,8 +435,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         ndarray of shape (n_new, n_classes)
             The probabilities, in the order of ``classes_``.
         """
-        scores = self.decision_function(X, reverse)
-        scores = class_scores(scores) if scores.ndim == 1 else scores
+        scores = class_scores(self.decision_function(X, reverse))
         return softmax(self._calibration_for(reverse).slope * scores, axis=1)
 
     def _calibration_for(self, reverse: Any) -> Calibration:

@@ -35,7 +35,7 @@ from mercerless.estimators.base import FittedEstimator, Progress
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier
 from mercerless.kernels.hyper import TensorHyper
 from mercerless.lowrank import Landmarks, as_landmarks
-from mercerless.selection.folds import cv_of_rows
+from mercerless.selection.folds import cv_of_rows, some_rows
 from mercerless.selection.hyper import PairTarget, Regression, choose_regression, encode_target, learn_kernel
 from mercerless.selection.hyper_machine import (
     KernelStage,
@@ -45,7 +45,6 @@ from mercerless.selection.hyper_machine import (
     auto_parts,
     choose_stages,
     normalized,
-    some_rows,
 )
 
 _METHODS = ("uniform", "kmeans", "leverage")

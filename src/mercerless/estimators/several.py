@@ -17,7 +17,7 @@ from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.averaging import Mixture, mix
 from mercerless.selection.folds import Split, fold_numbers, splits_of
 from mercerless.selection.landmarks import LandmarkRows, LandmarkStack, fit_landmark_stack
-from mercerless.selection.similarity import Block, Stack, fit_stack
+from mercerless.selection.similarity import Block, Stack, fit_stack, median_square
 
 SUM = "sum"
 
@@ -206,7 +206,7 @@ def _fit_named(fit_one: Callable, name: str, options: dict[str, Any], X: Any) ->
     except (ValueError, TypeError) as error:
         raise type(error)(f"Similarity {name!r}: {error}") from error
     squares = block.squares()
-    unit = float(np.median(squares[squares > 0.0])) if np.any(squares > 0.0) else 1.0
+    unit = median_square(squares, squares > 0.0)
     return _FittedSimilarity(model, unit, squares / unit, rows)
 
 

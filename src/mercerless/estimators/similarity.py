@@ -32,6 +32,7 @@ from mercerless.estimators.base import (
     KernelPredictor,
     KernelTransformer,
     check_diagonal,
+    class_scores,
     encode_classes,
     encode_numbers,
     landmark_rows,
@@ -851,7 +852,7 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
         values = self.decision_function(X)
         if len(self.classes_) == 1:
             return np.repeat(self.classes_, len(values))
-        return self.classes_[values.argmax(axis=1) if values.ndim == 2 else (values > 0.0).astype(int)]
+        return self.classes_[class_scores(values).argmax(axis=1)]
 
 
 def _one_against_rest(K: NDArray, y: NDArray, price: NDArray, n_jobs: int | None) -> list[SparseMachine]:

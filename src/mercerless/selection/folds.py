@@ -237,6 +237,13 @@ def hold_out(
     return np.flatnonzero(~held[sets]), np.flatnonzero(held[sets])
 
 
+def some_rows(n: int, most: int | None, random_state: Any) -> NDArray:
+    """All rows, or a random sample of them in their order."""
+    if most is None or n <= most:
+        return np.arange(n)
+    return np.sort(check_random_state(random_state).permutation(n)[:most])
+
+
 def first_until(splits: Sequence[Split], n_held: int) -> list[Split]:
     """The first folds, until `n_held` items were held out: enough to settle a comparison."""
     held = np.cumsum([len(test) for _, test in splits])

@@ -18,7 +18,7 @@ from mercerless.kernels.base import Kernel, Scale
 from mercerless.kernels.hyper import GaussianHyper, HyperKernel
 from mercerless.kernels.learned import HyperExpansion
 from mercerless.lowrank import LandmarkMap, nystroem, select_landmarks
-from mercerless.selection.folds import Split, first_until, fold_numbers, make_folds
+from mercerless.selection.folds import Split, first_until, fold_numbers, make_folds, some_rows
 from mercerless.selection.hyper import Regression, choose_regression, encode_target, learn_kernel, spread_of
 from mercerless.solvers.linear import (
     HingeSums,
@@ -338,7 +338,7 @@ def choose_stages(
     n_landmarks = _TUNE_LANDMARKS if task.n_landmarks is None else min(task.n_landmarks, _TUNE_LANDMARKS)
 
     def learn(index: int, rows: NDArray) -> Kernel:
-        rows = rows[np.sort(check_random_state(0).permutation(len(rows))[:_TUNE_ITEMS])]
+        rows = rows[some_rows(len(rows), _TUNE_ITEMS, 0)]
         small = candidates[index]._replace(n_landmarks=n_landmarks, n_parts=auto_parts(len(rows)))
         if small.epsilon is not None:  # the squared loss ranks candidates alike and is far faster
             small = small._replace(epsilon=None, tol=1e-4, max_iter=300)
@@ -379,13 +379,6 @@ def _candidates(task: Regression, chosen: Regression, results: list[dict], X: ND
 
 def _scale_of(hyper: HyperKernel) -> bytes:
     return np.asarray(hyper.length_scale, dtype=float).tobytes()
-
-
-def some_rows(n_rows: int, most: int | None, random) -> NDArray:
-    """All rows, or a random sample of them in their order."""
-    if most is None or n_rows <= most:
-        return np.arange(n_rows)
-    return np.sort(random.permutation(n_rows)[:most])
 
 
 def normalized(kernel: HyperExpansion, X: NDArray) -> Kernel:

@@ -13,7 +13,7 @@ from mercerless._blocks import is_dask, take_rows
 from mercerless.selection.averaging import combine
 from mercerless.selection.copies import MergedRows
 from mercerless.selection.descent import Report
-from mercerless.selection.folds import Split, hold_out, make_folds
+from mercerless.selection.folds import Split, hold_out, make_folds, some_rows
 from mercerless.selection.lab_all_rows import all_rows_candidates
 from mercerless.selection.lab_local import Candidate, LocalLearner, held_out_error, silent
 from mercerless.selection.lab_model import Expansion, Extra, LocalForm, Rows, Settings, Total, with_coefficients
@@ -242,7 +242,7 @@ def _split(table: Table, plan: Plan, rows: Rows, labels: NDArray | None, random:
 def choose_scaling(table: Table, plan: Plan) -> FeatureScaling:
     """Standardized features; where they have tails, a scaling that lowers the held-out error of small models enough."""
     settings, merged = plan.settings, table.merged
-    numbers = plan.rows[np.sort(np.random.RandomState(settings.seed).permutation(len(plan.rows))[:_SCALING_ROWS])]
+    numbers = plan.rows[some_rows(len(plan.rows), _SCALING_ROWS, settings.seed)]
     sample = take_rows(table.X, merged.first[numbers])
     scalings = possible_scalings(table.X, sample)
     if len(scalings) == 1:
@@ -264,5 +264,5 @@ def copy_correlation(merged: MergedRows, plan: Plan, rows: Rows) -> float:
     """How alike the errors of copies are: 1 where their targets are equal, 0 where they differ like any two rows."""
     if not merged.pure_error > 0 or np.all(merged.counts == merged.counts[0]):
         return 1.0
-    few = np.sort(np.random.RandomState(plan.settings.seed).permutation(len(rows))[:3000])
+    few = some_rows(len(rows), 3000, plan.settings.seed)
     return merged.correlation(held_out_error(plan.forms[0], rows.take(few), plan.settings))

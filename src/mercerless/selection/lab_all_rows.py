@@ -10,7 +10,7 @@ from scipy.linalg import cho_solve, eigh
 from scipy.optimize import minimize
 
 from mercerless.selection.descent import Report
-from mercerless.selection.folds import Split
+from mercerless.selection.folds import Split, some_rows
 from mercerless.selection.lab_local import silent, start_widths
 from mercerless.selection.lab_model import FORMS, Expansion, Extra, Rows, ridge_factor, with_coefficients
 from mercerless.solvers.lab import RIDGE_BOUNDS, SHARED_BOUNDS, noise_variances, shared_evidence
@@ -26,8 +26,8 @@ def all_rows_candidates(form: str, rows: Rows, folds: Sequence[Split], report: R
     `shared_evidence`, learned again for every fold. Both are chosen on at most 300 rows, which carry over.
     """
     rows = replace(rows, X=np.asarray(rows.X, dtype=float))
-    plain = Expansion(form, np.arange(len(rows)), *_ridge_grid(form, _some_rows(rows)), 0.0)
-    start = _ridge_grid(form, _some_rows(rows, _START_ROWS), linear=True)
+    plain = Expansion(form, np.arange(len(rows)), *_ridge_grid(form, _few(rows)), 0.0)
+    start = _ridge_grid(form, _few(rows, _START_ROWS), linear=True)
     predictions = []
     for train, valid in folds:
         known = rows.take(train)
@@ -42,9 +42,9 @@ def all_rows_candidates(form: str, rows: Rows, folds: Sequence[Split], report: R
     ]
 
 
-def _some_rows(rows: Rows, limit: int | None = None) -> Rows:
+def _few(rows: Rows, most: int = _RIDGE_ROWS) -> Rows:
     """The rows on which kernel ridge regression on all of them is tuned."""
-    return rows.take(np.sort(np.random.RandomState(0).permutation(len(rows))[: limit or _RIDGE_ROWS]))
+    return rows.take(some_rows(len(rows), most, 0))
 
 
 def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, float]:
@@ -82,7 +82,7 @@ def _ridge_descent(
     form: str, rows: Rows, start: tuple[NDArray, float], report: Report = silent, max_iter: int = 20
 ) -> Expansion:
     """Minimize the evidence in the shared log bandwidths, the log weight of the linear kernel and the log ridge."""
-    some, d = _some_rows(rows), rows.X.shape[1]
+    some, d = _few(rows), rows.X.shape[1]
     X = some.X
     L = X @ X.T / d + 1
     pull = 1.0 / len(some)  # a Gaussian prior of unit variance on the differences of the log bandwidths

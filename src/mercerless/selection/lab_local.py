@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mercerless.selection.averaging import combine
 from mercerless.selection.descent import Report
-from mercerless.selection.folds import Split
+from mercerless.selection.folds import Split, some_rows
 from mercerless.selection.lab_model import FORMS, Expansion, Rows, Settings, fixed_columns, with_coefficients
 from mercerless.selection.lab_support import grow, select_support
 from mercerless.solvers.lab import (
@@ -141,7 +141,7 @@ class LocalLearner:
         """
         S, limit, d = rows.X[support], max(_SHARED_ROWS, 4 * len(support)), rows.X.shape[1]
         if len(rows) > limit:
-            rows = rows.take(np.sort(np.random.RandomState(self.settings.seed).permutation(len(rows))[:limit]))
+            rows = rows.take(some_rows(len(rows), limit, self.settings.seed))
         fixed = partial(fixed_columns, linear=self.settings.linear)
         problem = LocalRegression(FORMS[self.form], evidence, rows.X, S, rows.Y, fixed, rows.weight)
         few = replace(problem, X=rows.X[:_SHARED_ROWS], Y=rows.Y[:_SHARED_ROWS], weight=None)

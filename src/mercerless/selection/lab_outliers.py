@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.selection.averaging import paired_z
-from mercerless.selection.folds import assign_folds
+from mercerless.selection.folds import assign_folds, some_rows
 from mercerless.selection.lab_local import LocalLearner
 from mercerless.selection.lab_model import Expansion, Rows, Settings, with_coefficients
 from mercerless.selection.scaling import robust_scaling
@@ -30,7 +30,7 @@ def outlier_weights(X: NDArray, Y: NDArray, weight: NDArray | None, together: ND
     """
     if np.sum(_deviations(Y - np.median(Y, axis=0)) > _FAR) < _FEWEST:
         return None
-    few = np.sort(np.random.RandomState(seed).permutation(len(X))[:SMALL_ROWS])
+    few = some_rows(len(X), SMALL_ROWS, seed)
     scaling = robust_scaling(X[few])
     rows = Rows(scaling(X[few]), Y[few], None if weight is None else weight[few] / weight[few].mean())
     fold = assign_folds(FOLDS, len(few), together=together[few], random_state=seed)

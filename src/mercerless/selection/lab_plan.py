@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mercerless._blocks import is_dask, reduce_rows, take_rows
 from mercerless.selection.copies import MergedRows, merge_copies
-from mercerless.selection.folds import find_copies, join_groups
+from mercerless.selection.folds import find_copies, join_groups, some_rows
 from mercerless.selection.lab_model import Rows, Settings
 from mercerless.selection.scaling import BLOCK_BYTES, FeatureScaling
 from mercerless.solvers.lab import Moments
@@ -76,7 +76,7 @@ class ScaledTable:
         """The moments of all rows, or a limit of them, block by block; for a Dask array where its chunks are."""
         n = self.table.shape[0]
         if limit is not None and limit < n and not is_dask(self.table.X):
-            rows = self.rows(np.sort(np.random.RandomState(0).permutation(n)[:limit]))
+            rows = self.rows(some_rows(n, limit, 0))
             return function(rows.X, rows.Y, rows.weight)
         X, (Y, weight) = self.table.X, self.table.merged.spread(self.weight, len(self.table.X))
         work = partial(_scaled_moments, function=function, scaling=self.scaling, dtype=self.dtype)

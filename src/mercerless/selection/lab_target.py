@@ -10,7 +10,7 @@ from scipy.special import boxcox, inv_boxcox, ndtri
 from scipy.stats import boxcox_normmax, iqr, rankdata
 
 from mercerless.selection.averaging import combine
-from mercerless.selection.folds import assign_folds
+from mercerless.selection.folds import assign_folds, some_rows
 from mercerless.selection.lab import LABSolution
 from mercerless.selection.lab_model import LocalForm, Rows
 from mercerless.selection.lab_outliers import FOLDS, SMALL_ROWS, out_of_fold
@@ -118,7 +118,7 @@ def choose_transform(
     candidates = possible_transforms(y) if len(y) >= _FEWEST else []
     if not candidates:
         return None
-    few = np.sort(np.random.RandomState(seed).permutation(len(X))[:SMALL_ROWS])
+    few = some_rows(len(X), SMALL_ROWS, seed)
     used = None if weight is None else weight[few] / weight[few].mean()
     scaled, fold = (
         robust_scaling(X[few])(X[few]),
