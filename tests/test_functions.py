@@ -392,3 +392,20 @@ def test_errors_in_workers_name_the_items():
         PairFunction(odd, symmetric=True, n_jobs=2, cache=False)(list(range(60)))
     i, j = (int(word.strip(".")) for word in str(error.value).split()[-3::2])
     assert i + j == 115
+
+
+def odd_at_last(a, b):
+    """Takes a while, and fails for the last pair."""
+    time.sleep(0.02)
+    return 1.0 / (min(a, b) - 198)
+
+
+@pytest.mark.slow
+def test_errors_in_workers_name_the_items_of_all_where_only_some_are_tried(monkeypatch):
+    monkeypatch.setattr("mercerless.kernels.items._WORKER_START", 0.0)
+    X, kernel = list(range(200)), PairFunction(odd_at_last, n_jobs=2, cache=False)
+    monkeypatch.setattr(
+        PairFunction, "_some_pairs", lambda self, items: np.column_stack([np.arange(150, 199), np.full(49, 199)])
+    )
+    with pytest.raises(ValueError, match=r"raised ZeroDivisionError \(.*\) for items (198 and 199|199 and 198)\.$"):
+        kernel.checked(X)

@@ -295,9 +295,8 @@ class PairFunction(_OfItems):
                 for tile, (_, error) in zip(batch, results):
                     if error is not None:
                         message, a, b = error
-                        raise ValueError(
-                            f"The kernel function {message} for items {tile[0][a, 0]} and {tile[1][0, b]}."
-                        )
+                        i, j = numbers[0][tile[0][a, 0]], numbers[1][tile[1][0, b]]
+                        raise ValueError(f"The kernel function {message} for items {i} and {j}.")
                     meter.advance(int(todo[tile].sum()))
 
     def _compare(self, A: NDArray, B: NDArray, numbers: NDArray) -> NDArray:
