@@ -23,14 +23,14 @@ def is_dask(X: Any) -> bool:
     return type(X).__module__.startswith("dask.array")
 
 
-def check_rows(X: Any, name: str = "X") -> Any:
+def check_rows(X: Any) -> Any:
     """Check what can be checked of a Dask array before any work, and put all columns in one chunk."""
     if X.ndim != 2:
-        raise ValueError(f"{name} must be two-dimensional, not {X.ndim}-dimensional.")
+        raise ValueError(f"X must be two-dimensional, not {X.ndim}-dimensional.")
     if any(np.isnan(size) for size in X.shape):
-        raise ValueError(f"{name} has chunks of unknown size; call {name}.compute_chunk_sizes() first.")
+        raise ValueError("X has chunks of unknown size; call X.compute_chunk_sizes() first.")
     if X.dtype.kind not in "biuf":
-        raise ValueError(f"{name} has dtype {X.dtype}; pass real numbers.")
+        raise ValueError(f"X has dtype {X.dtype}; pass real numbers.")
     return X.rechunk({1: -1})
 
 

@@ -188,7 +188,7 @@ def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Seq
             ids = content.ids
             if description["kind"] == "table" and description["roles"] is not None:
                 return table_rows(content, description), ids
-            rows = matrix_rows(content, None if description["kind"] == "table" else description["ids"], width)
+            rows = matrix_rows(content, None if description["kind"] == "table" else description["ids"])
         if description["prepared"]:
             raise ValueError(f"{what} has no names of columns; give a table with {', '.join(description['roles'])}.")
         rows = check_real(rows, what)
@@ -200,7 +200,7 @@ def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Seq
     return rows, ids
 
 
-def matrix_rows(table: tables.CellTable, ids: Sequence[str] | None, width: int) -> NDArray:
+def matrix_rows(table: tables.CellTable, ids: Sequence[str] | None) -> NDArray:
     """Return the rows of a table as numbers, its columns by the names of the training items where both have names."""
     if table.ragged:
         raise ValueError(f"{table.ragged}; give every row one number per training item.")

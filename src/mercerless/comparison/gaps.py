@@ -29,7 +29,7 @@ class Completion(NamedTuple):
         return f"means of rows and columns{rank}, which explain {share}"
 
 
-def fill_gaps(X: ArrayLike, random_state: int = 0) -> Completion:
+def fill_gaps(X: ArrayLike) -> Completion:
     """Complete a square matrix with NaN: from the mirrored entry, else by the rank that foretells known pairs best.
 
     Rank 0 is the mean of the row and the column. A missing diagonal becomes the median of the known one, or 0.
@@ -45,13 +45,13 @@ def fill_gaps(X: ArrayLike, random_state: int = 0) -> Completion:
     symmetric = bool(np.abs(X - X.T)[both].max(initial=0.0) <= 1e-8 * scale)
     if symmetric:
         X = np.where(np.isnan(X), X.T, X)
-    held = _hold_out(X, symmetric, random_state)
+    held = _hold_out(X, symmetric)
     hidden = np.where(held, np.nan, X)
     truth = X[held]
-    errors = {rank: float(((_complete(hidden, rank, random_state)[held] - truth) ** 2).mean()) for rank in RANKS}
+    errors = {rank: float(((_complete(hidden, rank)[held] - truth) ** 2).mean()) for rank in RANKS}
     rank = min(RANKS, key=errors.__getitem__)
     r2 = 1.0 - errors[rank] / max(float(truth.var()), np.finfo(float).tiny)
-    filled = _complete(X, rank, random_state)
+    filled = _complete(X, rank)
     filled = np.where(np.isnan(X), (filled + filled.T) / 2 if symmetric else filled, X)
     return Completion(np.clip(filled, np.nanmin(X), np.nanmax(X)), int(unknown.sum()), rank, r2)
 
@@ -71,16 +71,16 @@ def _check_share(unknown: NDArray) -> None:
         )
 
 
-def _hold_out(X: NDArray, symmetric: bool, random_state: int) -> NDArray:
+def _hold_out(X: NDArray, symmetric: bool) -> NDArray:
     """A tenth of the known pairs beside the diagonal, at least one of each two directions of a symmetric matrix."""
-    held = np.random.default_rng(random_state).random(X.shape) < 0.1
+    held = np.random.default_rng(0).random(X.shape) < 0.1
     np.fill_diagonal(held, False)
     if symmetric:
         held = np.triu(held) | np.triu(held).T
     return held & ~np.isnan(X)
 
 
-def _complete(X: NDArray, rank: int, random_state: int) -> NDArray:
+def _complete(X: NDArray, rank: int) -> NDArray:
     """Means of rows and columns plus a rank, by subspace iteration in which the filled entries move with it."""
     gaps = np.isnan(X)
     total = float(np.nanmean(X))
@@ -88,7 +88,7 @@ def _complete(X: NDArray, rank: int, random_state: int) -> NDArray:
     if not rank:
         return means
     rest = np.where(gaps, 0.0, X - means)
-    Q = np.random.default_rng(random_state).normal(size=(len(X), min(rank, len(X) // 2)))
+    Q = np.random.default_rng(0).normal(size=(len(X), min(rank, len(X) // 2)))
     for _ in range(N_STEPS):
         P = np.linalg.qr(rest @ Q)[0]
         Q = np.linalg.qr(rest.T @ P)[0]

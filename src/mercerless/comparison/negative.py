@@ -12,7 +12,8 @@ from mercerless.selection.folds import Split, make_folds
 from mercerless.selection.similarity import SPECTRAL_PENALTIES, Setting, out_of_fold_scores
 from mercerless.spectra import Indefiniteness, decompose
 
-N_FOLDS = 5
+_FOLDS = 5
+_ITEMS, _SHUFFLED_ITEMS = 1000, 250  # at most, for flip against clip and for the shuffles
 
 
 class NegativePart(NamedTuple):
@@ -34,30 +35,21 @@ class NegativePart(NamedTuple):
 
 @threadpool_limits.wrap(limits=1)  # many small decompositions: threads would only wait for each other
 def judge_negative_part(
-    K: NDArray,
-    y: NDArray,
-    classification: bool,
-    random_state: int = 0,
-    n_permutations: int = 39,
-    max_items: int = 1000,
-    max_shuffled: int = 250,
+    K: NDArray, y: NDArray, classification: bool, random_state: int = 0, n_permutations: int = 39
 ) -> NegativePart:
-    """Compare flip with clip out of fold, and the negative part with shuffled copies of itself.
-
-    At most `max_items` are used for flip against clip, and `max_shuffled` for the shuffles.
-    """
+    """Compare flip with clip out of fold, and the negative part with shuffled copies of itself."""
     rng = check_random_state(random_state)
     targets = (y[:, None] == np.unique(y)).astype(float) if classification else y[:, None].astype(float)
-    K, y, targets = _thin(K, y, targets, max_items, rng)
-    folds = make_folds(N_FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state)
+    K, y, targets = _thin(K, y, targets, _ITEMS, rng)
+    folds = make_folds(_FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state)
     clip, flip = _out_of_fold(K, targets, folds, ("clip", "flip"))
     base = float(((targets - targets.mean(axis=0)) ** 2).sum(axis=1).mean())
     n_items = len(K)
     automatic = SimilarityClassifierCV if classification else SimilarityRegressorCV
     model = automatic(kernel="precomputed", input="similarity", random_state=random_state)
     z = float(model.fit(K, y).negative_spectrum_.z)
-    K, y, targets = _thin(K, y, targets, max_shuffled, rng)
-    folds = make_folds(N_FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state)
+    K, y, targets = _thin(K, y, targets, _SHUFFLED_ITEMS, rng)
+    folds = make_folds(_FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state)
     as_good = _count_as_good(K, targets, folds, n_permutations, rng)
     verdict = "informative" if z > 2 else "noise" if z < -2 else "undecided"
     return NegativePart(

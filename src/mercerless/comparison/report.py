@@ -287,13 +287,13 @@ def _line(comparison: "Comparison", row: dict[str, Any], low: float, high: float
     interval = " to ".join(_points(comparison, row[key]) for key in ("difference_low", "difference_high"))
     return (
         f'<div class="row {state}"><div class=name>{escape(row["title"])}'
-        f"<small>{_caption(comparison, row)}</small></div><div class=track aria-hidden=true>{marks}</div>"
+        f"<small>{_caption(row)}</small></div><div class=track aria-hidden=true>{marks}</div>"
         f"<div class=value>{_score(comparison, row['score'])}<small>{'recommended' if best else interval}</small>"
         "</div></div>"
     )
 
 
-def _caption(comparison: "Comparison", row: dict[str, Any]) -> str:
+def _caption(row: dict[str, Any]) -> str:
     """What kind of learner a row is, and how many items it was trained on where that is not all."""
     small = f", trained on {row['n_train']:,} items" if row["part"] < 1.0 else ""
     return FAMILIES[row["family"]] + small

@@ -13,7 +13,7 @@ The usual corrected resampled test multiplies the scatter of splits, items and t
 needs the same safety only for the second part: in repeated cross-validation every item is tested once per repeat.
 
 All pairs of L learners are judged together: the critical value is that of the studentized range [2]_ of L means,
-so that with no real difference among the learners one is claimed in at most `1 - level` of all comparisons,
+so that with no real difference among the learners one is claimed in at most 5 % of all comparisons,
 whichever learner happened to come out on top.
 
 References
@@ -29,6 +29,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
+
+_LEVEL = 0.95
 
 
 class ScoredSplit(NamedTuple):
@@ -59,20 +61,20 @@ class Differences(NamedTuple):
         return bool(self.interval(i, j)[0] > 0.0)
 
 
-def compare_splits(splits: Sequence[ScoredSplit], n_folds: int, level: float = 0.95) -> Differences:
+def compare_splits(splits: Sequence[ScoredSplit], n_folds: int) -> Differences:
     """All pairwise differences of learners that were scored on the same splits; a repeat may lack some of them.
 
-    ``n_folds`` is how many splits a complete repeat has, ``level`` the confidence over all pairs together.
+    ``n_folds`` is how many splits a complete repeat has; the confidence, 95 %, is that over all pairs together.
     """
     ratio = 1.0 / (n_folds - 1)
     scores = np.array([split.contributions.mean(axis=0) for split in splits])
     items, n_units = _item_covariance(splits)
     variance = _of_pairs((1.0 + ratio) * items)
     variance += (1.0 / len(splits) + ratio / n_folds) * _training_variance(splits, scores)
-    return _judged(scores.mean(axis=0), np.sqrt(variance), max(1, n_units - 1), level)
+    return _judged(scores.mean(axis=0), np.sqrt(variance), max(1, n_units - 1))
 
 
-def compare_scores(scores: NDArray, n_folds: int, level: float = 0.95) -> Differences:
+def compare_scores(scores: NDArray, n_folds: int) -> Differences:
     """All pairwise differences where only the scores of the splits are known, as for ranks or F1.
 
     The corrected resampled test of Nadeau and Bengio [1]_: the scatter of the splits' differences times ``1/J + r``,
@@ -84,25 +86,25 @@ def compare_scores(scores: NDArray, n_folds: int, level: float = 0.95) -> Differ
     if n_splits > 1:
         covariance = np.cov(scores, rowvar=False).reshape(n_learners, n_learners)
     variance = (1.0 / n_splits + 1.0 / (n_folds - 1)) * _of_pairs(covariance)
-    return _judged(scores.mean(axis=0), np.sqrt(variance), df, level)
+    return _judged(scores.mean(axis=0), np.sqrt(variance), df)
 
 
-def _judged(mean: NDArray, standard_error: NDArray, df: int, level: float) -> Differences:
+def _judged(mean: NDArray, standard_error: NDArray, df: int) -> Differences:
     """Differences from means and standard errors: of each learner on the diagonal, of pairs beside it."""
-    half_width = stats.t.ppf(0.5 + level / 2, df) * np.diag(standard_error)
+    half_width = stats.t.ppf(0.5 + _LEVEL / 2, df) * np.diag(standard_error)
     np.fill_diagonal(standard_error, 0.0)
-    critical = critical_value(len(mean), df, level)
+    critical = critical_value(len(mean), df)
     return Differences(mean, half_width, mean[:, None] - mean[None, :], standard_error, critical)
 
 
 @lru_cache
-def critical_value(n_learners: int, df: int, level: float = 0.95) -> float:
-    """How many standard errors the largest of all pairwise differences exceeds with probability ``1 - level``."""
+def critical_value(n_learners: int, df: int) -> float:
+    """How many standard errors the largest of all pairwise differences exceeds with probability 5 %."""
     if n_learners < 2:
         return 0.0
     if n_learners == 2:
-        return float(stats.t.ppf(0.5 + level / 2, df))
-    return float(stats.studentized_range.ppf(level, n_learners, min(df, 1000)) / np.sqrt(2.0))
+        return float(stats.t.ppf(0.5 + _LEVEL / 2, df))
+    return float(stats.studentized_range.ppf(_LEVEL, n_learners, min(df, 1000)) / np.sqrt(2.0))
 
 
 def _of_pairs(covariance: NDArray) -> NDArray:

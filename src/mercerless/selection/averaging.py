@@ -113,7 +113,6 @@ def mix(
     names: Sequence[str],
     classify: bool,
     splits: Sequence[tuple[NDArray, NDArray]] = (),
-    pull: float = 0.1,
 ) -> Mixture:
     """Weigh stacks by their out-of-fold predictions: `stack_weights`, and a temperature for probabilities.
 
@@ -123,7 +122,7 @@ def mix(
     target = (Y > 0.0).astype(float) if classify else Y
 
     def weigh(rows: Any) -> tuple[Weights, float | None, NDArray]:
-        solution = stack_weights(predictions[:, rows], target[rows], weight[rows], pull, classify)
+        solution = stack_weights(predictions[:, rows], target[rows], weight[rows], 0.1, classify)
         pooled = _pool(solution.weights, predictions, 1.0 if classify else None)
         if not classify:
             return solution, None, pooled

@@ -11,6 +11,7 @@ from mercerless.selection.folds import assign_folds
 
 _SLOPE_PRECISION = 0.05
 _BIAS_PRECISION = 0.5
+_MAX_ITER, _TOL = 100, 1e-9
 
 
 class Calibration(NamedTuple):
@@ -73,8 +74,6 @@ def calibrate(
     onehot: NDArray,
     weight: NDArray | None = None,
     smallest_slope: float = 0.0,
-    max_iter: int = 100,
-    tol: float = 1e-9,
     start: Calibration | None = None,
 ) -> Calibration:
     """``min sum_i w_i logloss_i + 0.05 (slope - 1)^2 / 2 + 0.5 |bias|^2 / 2`` for every setting.
@@ -84,7 +83,7 @@ def calibrate(
 
     Scores have the shape (n_settings, n, n_classes), `onehot` is 1 for the item's class. A positive `smallest_slope`
     keeps the order of scores that are no better than none. Stops when the projected gradient, relative to the sum of
-    weights, is below `tol` for every setting; `start`, a calibration of the same settings on like items, saves steps.
+    weights, is below 1e-9 for every setting; `start`, a calibration of the same settings on like items, saves steps.
 
     Notes
     -----
@@ -103,7 +102,7 @@ def calibrate(
     if start is not None:
         theta[:, 0] = np.where(np.isfinite(scale), start.slope * np.where(np.isfinite(scale), scale, 1.0), 1.0)
         theta[:, 1:] = start.bias + (start.slope * shift)[:, None]
-    theta = _descend(theta, inputs, onehot, weight, smallest_slope, max_iter, tol)
+    theta = _descend(theta, inputs, onehot, weight, smallest_slope)
     value, proba = _objective(theta, inputs, onehot, weight)
     gradient, _ = _derivatives(theta, proba, inputs, onehot, weight, smallest_slope)
     certificate = float(np.abs(gradient).max(initial=0.0) / weight.sum())
@@ -112,15 +111,13 @@ def calibrate(
     return Calibration(slope, theta[:, 1:] - (slope * shift)[:, None], loss, certificate)
 
 
-def _descend(
-    theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray, smallest_slope: float, max_iter: int, tol: float
-) -> NDArray:
+def _descend(theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray, smallest_slope: float) -> NDArray:
     """The minima of the objective of `calibrate`; a setting that has arrived, or gets no lower, is left alone."""
     theta, left = theta.copy(), np.arange(len(theta))
     value, proba = _objective(theta, inputs, onehot, weight)
-    for _ in range(max_iter):
+    for _ in range(_MAX_ITER):
         gradient, hessian = _derivatives(theta[left], proba, inputs, onehot, weight, smallest_slope)
-        active = np.abs(gradient).max(axis=1) > tol * weight.sum()
+        active = np.abs(gradient).max(axis=1) > _TOL * weight.sum()
         if not active.any():
             break
         if not active.all():

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import gen_batches
 
 from mercerless._blocks import reduce_rows, take_rows
 from mercerless._memory import row_blocks
@@ -301,9 +302,7 @@ def _merge_factors(first: list[NDArray], second: list[NDArray]) -> list[NDArray]
     return [row_factor(pair, pair[0].shape[1]) for pair in zip(first, second)]
 
 
-def _fold_predictions(
-    fold: KreinFold, candidates: Candidates, family: Family, block: int = 64
-) -> Iterator[tuple[slice, NDArray]]:
+def _fold_predictions(fold: KreinFold, candidates: Candidates, family: Family) -> Iterator[tuple[slice, NDArray]]:
     """Held-out predictions of all candidates, in blocks: (their slice, (n_held_out, candidates, n_outputs))."""
     system = fold.system
     center = system.center if fold.constant is None else np.outer(fold.constant, system.center)
@@ -312,8 +311,7 @@ def _fold_predictions(
     basis = basis if few else basis @ system.lift
     ones = np.ones(len(basis)) if fold.constant is None else fold.constant
     plus, minus, radius = candidates.resolve(system, family.regularizer)
-    for start in range(0, candidates.size, block):
-        some = slice(start, min(start + block, candidates.size))
+    for some in gen_batches(candidates.size, 64):
         radii = None if radius is None else radius[some]
         u = spectral_solution(system, plus[some], minus[some], radii, family.regularizer, family.constraint).coef
         flat = (u / system.values).reshape(u.shape[0] * u.shape[1], u.shape[2]).T

@@ -78,9 +78,7 @@ def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, f
     return np.asarray(log_width), log_ridge
 
 
-def _ridge_descent(
-    form: str, rows: Rows, start: tuple[NDArray, float], report: Report = silent, max_iter: int = 20
-) -> Expansion:
+def _ridge_descent(form: str, rows: Rows, start: tuple[NDArray, float], report: Report = silent) -> Expansion:
     """Minimize the evidence in the shared log bandwidths, the log weight of the linear kernel and the log ridge."""
     some, d = _few(rows), rows.X.shape[1]
     X = some.X
@@ -116,7 +114,7 @@ def _ridge_descent(
         jac=True,
         method="L-BFGS-B",
         callback=after,
-        options={"maxiter": max_iter},
+        options={"maxiter": 20},
         bounds=bounds,
     ).x
     return Expansion(form, np.arange(len(rows)), z[:d], float(z[d + 1]), float(np.exp(z[d])))

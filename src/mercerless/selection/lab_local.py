@@ -268,13 +268,13 @@ class LocalLearner:
         return candidate._replace(expansion=model, curve=curve)
 
 
-def feature_scales(X: NDArray, Y: NDArray, seed: int = 0) -> NDArray:
+def feature_scales(X: NDArray, Y: NDArray) -> NDArray:
     """Log bandwidths (d,) of the features for standardized targets: large where a feature does not matter at all.
 
     Those of the shared stage, without a linear part, so that what matters linearly counts too.
     """
-    settings = Settings(n_support=min(100, max(1, len(X) // 4)), seed=seed, linear=False)
-    support = select_support(X, Y, settings.n_support, settings.selection, seed)
+    settings = Settings(n_support=min(100, max(1, len(X) // 4)), linear=False)
+    support = select_support(X, Y, settings.n_support, settings.selection, settings.seed)
     return LocalLearner("gaussian", settings).learn_shared(Rows(X, Y), support).log_bandwidths
 
 

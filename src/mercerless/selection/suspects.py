@@ -72,8 +72,8 @@ class OddNumbers(NamedTuple):
     size: NDArray  # the error in robust standard deviations
 
 
-def suspect_numbers(held: OutOfFold, most: float = 5.0) -> OddNumbers:
-    """Items whose out-of-fold error is more than `most` robust standard deviations from the median error.
+def suspect_numbers(held: OutOfFold) -> OddNumbers:
+    """Items whose out-of-fold error is more than five robust standard deviations from the median error.
 
     Of normal errors one in two million is; of errors with heavy tails more, up to some percent.
     """
@@ -81,7 +81,7 @@ def suspect_numbers(held: OutOfFold, most: float = 5.0) -> OddNumbers:
     center = np.median(errors)
     spread = 1.4826 * np.median(np.abs(errors - center))
     size = np.abs(errors - center) / (spread if spread > 0.0 else np.inf)
-    places = np.flatnonzero(size > most)
+    places = np.flatnonzero(size > 5.0)
     places = places[np.argsort(-size[places], kind="stable")]
     return OddNumbers(held.rows[places], held.target[places], held.prediction[places], size[places])
 
@@ -94,8 +94,8 @@ def disagreeing_copies(copies: NDArray, labels: NDArray) -> list[NDArray]:
     return [group for group in groups if len(np.unique(labels[group])) > 1]
 
 
-def far_items(D: NDArray, reach: float = 3.0) -> NDArray:
-    """Items whose nearest other item is farther than usual by `reach` interquartile ranges, the farthest first.
+def far_items(D: NDArray) -> NDArray:
+    """Items whose nearest other item is farther than usual by three interquartile ranges, the farthest first.
 
     Ranges are of the logarithms of the distances to the nearest item; of normal ones, one in 400,000 is so far.
     """
@@ -105,7 +105,7 @@ def far_items(D: NDArray, reach: float = 3.0) -> NDArray:
         return np.zeros(0, dtype=int)
     logs = np.log(np.maximum(nearest, positive.min()))
     low, high = np.quantile(logs, [0.25, 0.75])
-    limit = high + reach * max(high - low, 0.05)
+    limit = high + 3.0 * max(high - low, 0.05)
     return np.array([i for i in np.argsort(-logs, kind="stable") if logs[i] > limit], dtype=int)
 
 

@@ -111,7 +111,7 @@ def _blocks(indices: NDArray, k: int, elements: int = 2**15):
     return (indices[i : i + size] for i in range(0, len(indices), size))
 
 
-def _secular(p: NDArray, t: NDArray, R: NDArray, max_iter: int = 60):
+def _secular(p: NDArray, t: NDArray, R: NDArray):
     """Root of the secular equation for rows of (p, t), R >= 0; see `minimize_on_sphere`.
 
     Works with u / R and t / R, so that no square under- or overflows.
@@ -127,7 +127,7 @@ def _secular(p: NDArray, t: NDArray, R: NDArray, max_iter: int = 60):
     hard = (delta == 0.0) & (norm <= 1.0)
     steps, rows = 0, np.flatnonzero(~hard & ~zero)
     curve = (inverse[rows], u[rows], norm[rows], gap[rows], t[rows])
-    while len(rows) and steps < max_iter:
+    while len(rows) and steps < 60:
         inverse_, u_, norm_, gap_, t_ = curve
         inverse_ *= u_
         cubic = np.einsum("ij,ij->i", u_, inverse_)  # sum t^2 / slack^3
@@ -376,9 +376,7 @@ def augmented_rows(features: NDArray, Y: NDArray, weight: NDArray | None = None)
     return rows if weight is None else rows * np.sqrt(weight)[:, None]
 
 
-def build_low_rank_system(
-    factor: NDArray, signature: NDArray, *, intercept: bool = True, rtol: float = 1e-12
-) -> KreinSystem:
+def build_low_rank_system(factor: NDArray, signature: NDArray, *, intercept: bool = True) -> KreinSystem:
     """The problem for ``K ~ Phi diag(signature) Phi'`` from the triangular factor of ``[1, Phi, Y]``.
 
     O(k^3) for k features, whatever the number of rows. With ``Phi = Q R`` (after centering, which the first column
@@ -397,7 +395,7 @@ def build_low_rank_system(
     T = np.pad(T, ((0, missing), (0, 0)))
     R, projected = T[:k, :k], T[:k, k:]
     values, Z = eigh((R * J) @ R.T, driver="evd", check_finite=False)
-    keep = kept(values, rtol, float(np.linalg.norm(factor[:, 1 : 1 + k])) ** 2)
+    keep = kept(values, 1e-12, float(np.linalg.norm(factor[:, 1 : 1 + k])) ** 2)
     lift = J[:, None] * (R.T @ Z[:, keep])
     spread = np.sqrt(np.einsum("ij,ij->j", T[:, k:], T[:, k:]) / n)
     return KreinSystem(values[keep], Z[:, keep].T @ projected, lift, center, offset, spread, n)

@@ -37,12 +37,7 @@ class Stabilized(NamedTuple):
 
 
 def stabilize(
-    K: NDArray,
-    negative_penalty: float = 1.0,
-    weight: NDArray | None = None,
-    *,
-    center: bool = False,
-    rtol: float = 1e-12,
+    K: NDArray, negative_penalty: float = 1.0, weight: NDArray | None = None, *, center: bool = False
 ) -> Stabilized:
     """Flip the negative eigenvalues of the symmetric `K`, divided by `negative_penalty` (inf drops them). O(n^3).
 
@@ -50,7 +45,7 @@ def stabilize(
     """
     Kt, mean, root, total = center_kernel(K, weight, center)
     s, V = eigh(Kt, driver="evd", check_finite=False, overwrite_a=True)
-    keep = kept(s, rtol, np.abs(K).max() * total)
+    keep = kept(s, 1e-12, np.abs(K).max() * total)
     s, V = s[keep], V[:, keep]
     factor = np.where(s > 0, 1.0, -1.0 / negative_penalty).astype(s.dtype)
     left, right = (V, V) if root is None else (V * root[:, None], V / root[:, None])
@@ -199,7 +194,7 @@ def squared_hinge_machine(
         change = -beta
         change[A] += solution[:-1]
         along = K @ change
-        t = _newton_length(beta, change, Kb, along, b, solution[-1] - b, sign, cost)
+        t = _newton_length(change, Kb, along, b, solution[-1] - b, sign, cost)
         beta, Kb, b = beta + t * change, Kb + t * along, b + t * (solution[-1] - b)
         inside = used & (sign * (Kb + b) < 1.0)
         done = t == 1.0 and np.array_equal(inside, active)
@@ -210,7 +205,7 @@ def squared_hinge_machine(
 
 
 def _newton_length(
-    beta: NDArray, change: NDArray, Kb: NDArray, along: NDArray, b: float, db: float, sign: NDArray, cost: NDArray
+    change: NDArray, Kb: NDArray, along: NDArray, b: float, db: float, sign: NDArray, cost: NDArray
 ) -> float:
     """The length in (0, 1] of the step that minimizes the convex objective along it, 1 where it still falls there."""
     f, df = Kb + b, along + db
