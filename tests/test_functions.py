@@ -183,14 +183,15 @@ def test_items_that_cannot_be_written_down_are_compared_all_the_same():
         (of_lists(lambda a, b: float(a @ b)), True),
         (lambda a, b: float(a @ b), False),
         (lambda a, b: np.float32(a[0] * b[0]), False),
+        (lambda a, b: cdist([a], [b]), False),
     ],
-    ids=["cdist", "rbf_kernel", "loop", "dot", "float32"],
+    ids=["cdist", "rbf_kernel", "loop", "dot", "float32", "one by one"],
 )
 def test_a_function_of_lists_is_recognized(function, lists):
     X = np.random.default_rng(0).normal(size=(12, 3))
     kernel = as_kernel(function, X)
     assert isinstance(kernel, MatrixFunction if lists else PairFunction)
-    expected = function(X, X) if lists else [[function(a, b) for b in X] for a in X]
+    expected = function(X, X) if lists else [[np.squeeze(function(a, b)) for b in X] for a in X]
     assert_allclose(kernel(X), expected, rtol=1e-12)
     assert_allclose(kernel.diag(X), np.diagonal(expected), rtol=1e-6)
     assert_allclose(SimilarityFeatures(function).fit(X).transform(X[:4]), np.array(expected)[:4], rtol=1e-6)
@@ -251,6 +252,8 @@ def test_what_is_no_string_is_refused_with_its_number():
     pytest.importorskip("rapidfuzz")
     with pytest.raises(ValueError, match="'indel' compares strings, but item 1 is of type int"):
         SimilarityFeatures("indel").fit(["a", 7, "b"])
+    with pytest.raises(ValueError, match="'indel' compares strings, but item 1 is of type NoneType"):
+        SimilarityFeatures("indel").fit(["a", "ab", "b"]).transform(["b", None])
     with pytest.raises(ValueError, match="similarity='soundex' is not known; use 'levenshtein'"):
         Strings("soundex")(["a"])
 

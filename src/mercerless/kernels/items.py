@@ -325,6 +325,8 @@ def _call_row(function: Callable, x: Any, others: list) -> tuple[list[float], Ex
 def _number(value: Any) -> float:
     """What a function returned, as a number."""
     if np.ndim(value):
+        if np.size(value) == 1:
+            return float(np.reshape(value, ()))
         raise TypeError(f"it returned an array of shape {np.shape(value)}: say MatrixFunction if it takes two lists")
     return float(value)
 
@@ -490,10 +492,21 @@ class Strings(MatrixFunction):
     def _refuse(self, items: NDArray) -> None:
         import_optional("rapidfuzz", "strings", "Comparing strings")
         check_option("similarity", self.similarity, STRING_SIMILARITIES)
+        self._check_strings(items, range(len(items)))
+
+    def _check_strings(self, items: NDArray, numbers: Any) -> None:
+        """Refuse what rapidfuzz would compare all the same: nothing, bytes, lists."""
         strange = [i for i, item in enumerate(items) if not isinstance(item, str)]
         if strange:
-            kind = type(items[strange[0]]).__name__
-            raise ValueError(f"{self.similarity!r} compares strings, but item {strange[0]} is of type {kind}.")
+            i, kind = numbers[strange[0]], type(items[strange[0]]).__name__
+            raise ValueError(
+                f"{self.similarity!r} compares strings, but item {i} is of type {kind}; pass a list or one column of a "
+                "table, without missing ones."
+            )
+
+    def _block(self, rows: NDArray, columns: NDArray, numbers: Any = None, others: Any = None) -> NDArray:
+        self._check_strings(rows, range(len(rows)) if numbers is None else numbers)
+        return super()._block(rows, columns, numbers, others)
 
     def function(self, A: list[str], B: list[str]) -> NDArray:  # type: ignore[override]
         """The similarities of all pairs.
