@@ -74,6 +74,52 @@ def common(a, b):
     return len(set(a) & set(b)) / len(set(a) | set(b))
 
 
+# -------------------------------------------------------------------------------------------------------- labels
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        SimilarityClassifierCV("precomputed", random_state=0),
+        SimilarityClassifierCV("precomputed", n_landmarks=30, random_state=0),
+        DirectedClassifierCV("precomputed", random_state=0),
+        AsymmetricRidgeClassifier("precomputed"),
+        KreinSVC("precomputed"),
+        SimilarityFeatures("precomputed"),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_labeled_matrix_with_columns_in_another_order_is_refused(model):
+    pandas = pytest.importorskip("pandas")
+    X, y = words()
+    random = np.random.default_rng(0)
+    labels = random.permutation(1000)[: len(X)]  # scikit-learn looks at labels that are strings only
+    K = pandas.DataFrame([[common(a, b) for b in X] for a in X], index=labels, columns=labels)
+    train, new, shuffled = labels[:40], labels[40:], random.permutation(labels[:40])
+    model = clone(model).fit(K.loc[train, train], y[:40])
+    call = model.transform if hasattr(model, "transform") else model.predict
+    expected = call(K.loc[new, train].to_numpy())
+    assert_array_equal(call(K.loc[new, train]), expected)
+    assert_array_equal(call(K.loc[new, train].set_axis(range(40), axis=1)), expected)
+    with pytest.raises(ValueError, match="X has not the columns of the training matrix: at position 0 is"):
+        call(K.loc[new, shuffled])
+    with pytest.raises(ValueError, match="X has not the columns of the training matrix"):
+        call(pandas.DataFrame(np.zeros((2, 40)), columns=np.arange(2000, 2040)))
+    if hasattr(model, "one_way_") and not hasattr(model, "landmark_curve_"):
+        with pytest.raises(ValueError, match="reverse"):
+            model.predict(K.loc[new, train], reverse=K.loc[new, shuffled])
+    with pytest.raises(ValueError, match="The rows of X are not in the order of its columns: at position 0 is"):
+        model.fit(K.loc[train, shuffled], y[:40])
+
+
+@pytest.mark.parametrize("labels", [["a", 1], ["a", None]])
+def test_labels_that_cannot_be_put_in_order_are_refused_in_one_sentence(labels):
+    y = np.empty(20, dtype=object)
+    y[:] = labels * 10
+    with pytest.raises(ValueError, match=r"y has labels of several types, .*; make all of them strings"):
+        SimilarityClassifierCV(random_state=0).fit(np.arange(20.0)[:, None], y)
+
+
 # ------------------------------------------------------------------------------------------------------- weights
 
 

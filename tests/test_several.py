@@ -97,6 +97,24 @@ def test_numbers_and_landmarks(data):
     assert len(first.landmarks_) == 30 and few.score(X[N:], y[N:]) > 0.5
 
 
+def test_given_comparisons_with_landmarks(data):
+    _, y, matrices = data
+    del (matrices := dict(matrices))["noise"]
+    rows = np.array([7, 80, 3, *range(20, 37)])
+    few = {name: D[:, rows] for name, D in matrices.items()}
+    train, new = part(few, slice(0, N), slice(None)), part(few, slice(N, None), slice(None))
+    found, told = (
+        SimilarityClassifierCV("precomputed", n_landmarks=wanted, random_state=0).fit(train, y[:N])
+        for wanted in (20, rows)
+    )
+    np.testing.assert_array_equal(found.predict_proba(new), told.predict_proba(new))
+    foreign = {name: D[:N, N : N + 20] for name, D in matrices.items()}
+    with pytest.raises(
+        ValueError, match=r"'first': not all columns are not found among the rows; name them in n_landmarks"
+    ):
+        SimilarityClassifierCV("precomputed", input="distance", n_landmarks=20).fit(foreign, y[:N])
+
+
 def test_bad_input_is_named(data, model):
     _, y, matrices = data
     auto = SimilarityClassifierCV("precomputed", random_state=0)
@@ -107,6 +125,8 @@ def test_bad_input_is_named(data, model):
         model.predict({"first": new["first"], "noise": new["noise"]})
     with pytest.raises(ValueError, match=r"X has 2 matrices but there are 3 similarities"):
         model.predict([new["first"], new["noise"]])
+    with pytest.raises(ValueError, match=r"X is one matrix but there are 3 similarities"):
+        model.predict(new["first"])
     with pytest.raises(ValueError, match=r"disagree in size: 'second' has 10 new items, those before 30"):
         model.predict(new | {"second": new["second"][:10]})
     broken = rows["first"].copy()

@@ -175,7 +175,13 @@ def check_labels(y: Any, name: str) -> NDArray:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
     y = column_or_1d(y, warn=True)
     check_array(y, ensure_2d=False, dtype=None, input_name="y")
-    check_classification_targets(y)
+    try:
+        check_classification_targets(y)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in y})
+        if len(kinds) == 1:
+            raise
+        raise ValueError(f"y has labels of several types, {', '.join(kinds)}; make all of them strings.") from error
     return y
 
 

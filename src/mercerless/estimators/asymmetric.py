@@ -23,15 +23,7 @@ from mercerless._validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.estimators.base import (
-    KernelPredictor,
-    check_reverse,
-    class_scores,
-    matrix_name,
-    signed_targets,
-    used_items,
-    used_rows,
-)
+from mercerless.estimators.base import KernelPredictor, class_scores, matrix_name, signed_targets, used_items, used_rows
 from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.kernels import Precomputed
@@ -145,7 +137,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         """Similarities to and from the training items in blocks of new items, as far as they are used."""
         items = self._test_items(X)
         precomputed = isinstance(self.kernel_, Precomputed)
-        other = None if reverse is None else check_reverse(reverse, items.shape, self.kernel_)
+        other = None if reverse is None else self._reverse_rows(reverse, items.shape)
         use_left, use_right = self.side_ != "right", self.side_ != "left"
         if self._lacks_reverse(reverse):
             use_left, use_right = True, False

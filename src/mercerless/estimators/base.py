@@ -56,6 +56,7 @@ class KernelEstimator(FittedEstimator):
     _streams = False  # whether fit takes Dask arrays, block by block
     _numeric_items = False  # whether a function kernel was trained on rows of numbers
     _directed = False  # whether both directions of a function are asked for, as with symmetrize=True
+    _column_labels: list | None = None  # of a precomputed training matrix
 
     def _train_items(self, X: Any, weight: NDArray | None = None, try_pairs: bool = True) -> tuple[Kernel, Any]:
         """The resolved kernel and all validated training items; sets ``n_features_in_`` but keeps nothing else.
@@ -82,6 +83,8 @@ class KernelEstimator(FittedEstimator):
                 )
             self.n_features_in_ = X.shape[1]
         else:
+            self._column_labels = _labels(X, "columns") if is_precomputed(self.kernel) else None
+            _check_order(_labels(X, "index"), self._column_labels, "The rows of X are not in the order of its columns")
             X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=1)
         check_consistent_length(X, weight)
         used = used_rows(weight, len(X))
@@ -97,7 +100,28 @@ class KernelEstimator(FittedEstimator):
             if X.shape[1] != self.n_features_in_:
                 raise ValueError(f"X has {X.shape[1]} columns but {self.n_features_in_} were seen in fit.")
             return X
-        return validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        self._check_labels(X)
+        return rows
+
+    def _check_labels(self, X: Any, columns: NDArray | None = None, name: str = "X") -> None:
+        """Refuse rows of a precomputed matrix whose columns, all or these of them, were labeled otherwise in fit."""
+        known, given = self._column_labels, _labels(X, "columns")
+        if known is None or given is None or known == given:
+            return
+        known = known if columns is None else [known[i] for i in columns]
+        unlabeled = list(range(len(known)))
+        _check_order(given, known, f"{name} has not the columns of the training matrix", unlabeled in (known, given))
+
+    def _reverse_rows(self, reverse: ArrayLike, shape: tuple[int, ...]) -> NDArray:
+        """The other direction of new rows of this shape, of a precomputed matrix."""
+        if not isinstance(self.kernel_, Precomputed):
+            raise ValueError("reverse is for a precomputed matrix; with a kernel both directions are computed.")
+        rows = check_real(reverse, "reverse")
+        if rows.shape != shape:
+            raise ValueError(f"reverse has shape {rows.shape} but X {shape}; give one row per new item.")
+        self._check_labels(reverse, name="reverse")
+        return rows
 
     def _check_items(self, X: Any, reset: bool) -> NDArray:
         """Rows of a numeric table, checked as scikit-learn does, or objects as they are; training decides which."""
@@ -122,9 +146,7 @@ class KernelEstimator(FittedEstimator):
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, Precomputed) or (
-            isinstance(self.kernel, str) and self.kernel == "precomputed"
-        )
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
 
 
@@ -251,6 +273,24 @@ class Progress:
             self.step({"stage": stage, "index": i})
 
 
+def is_precomputed(kernel: Any) -> bool:
+    """Whether what users pass as a kernel says that X is the matrix."""
+    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
+
+
+def _labels(table: Any, axis: str) -> list | None:
+    """The labels of a data frame's rows or columns."""
+    return list(getattr(table, axis)) if hasattr(table, "iloc") else None
+
+
+def _check_order(first: list | None, second: list | None, what: str, same_items: bool = True) -> None:
+    """Refuse labels in another order: entries are read by position. `same_items`: other labels are other names."""
+    if first is None or second is None or first == second or (same_items and set(first) != set(second)):
+        return
+    i = next(i for i, (one, other) in enumerate(zip(first, second)) if one != other)
+    raise ValueError(f"{what}: at position {i} is {first[i]!r} and not {second[i]!r}; bring them into the same order.")
+
+
 def signed_targets(labels: NDArray, n_classes: int) -> NDArray:
     """Targets +-1 for class numbers: one column for two classes (the second is +1), else one per class."""
     targets = np.where(labels[:, None] == np.arange(n_classes), 1.0, -1.0)
@@ -371,16 +411,6 @@ def check_diagonal(diag: ArrayLike, n: int) -> NDArray:
     return np.broadcast_to(values, (n,))
 
 
-def check_reverse(reverse: ArrayLike, shape: tuple[int, ...], kernel: Kernel) -> NDArray:
-    """The other direction of rows of a precomputed matrix of this shape."""
-    if not isinstance(kernel, Precomputed):
-        raise ValueError("reverse is for a precomputed matrix; with a kernel both directions are computed.")
-    reverse = check_real(reverse, "reverse")
-    if reverse.shape != shape:
-        raise ValueError(f"reverse has shape {reverse.shape} but X {shape}; give one row per new item.")
-    return reverse
-
-
 def encode_classes(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
     """A column of +-1 per class."""
     classes = np.unique(y)
@@ -390,7 +420,9 @@ def encode_classes(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]
 def encode_numbers(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
     """Columns of mean 0 and variance 1."""
     Y = y.reshape(len(y), -1)
+    unit = 2.0 ** (np.frexp(np.abs(Y).max(axis=0))[1] - 1)  # squares of very large or small numbers are none
+    Y = Y / unit
     mean = weight @ Y / weight.sum()
     scale = np.sqrt(weight @ (Y - mean) ** 2 / weight.sum())
     scale = np.where(scale > 1e-13 * np.abs(mean), scale, 1.0)
-    return (Y - mean) / scale, {"mean_": mean, "scale_": scale}
+    return (Y - mean) / scale, {"mean_": mean * unit, "scale_": scale * unit}

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 
-from mercerless._validation import leave_one_out_constant, warn_if_useless
-from mercerless.estimators.base import used_rows, used_weights
-from mercerless.estimators.comparisons import among, check_positions, read_block
-from mercerless.kernels import Precomputed
+from mercerless._validation import check_real, leave_one_out_constant, warn_if_useless
+from mercerless.estimators.base import is_precomputed, used_rows, used_weights
+from mercerless.estimators.comparisons import among, check_positions, find_rows, read_block
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.averaging import Mixture, mix
 from mercerless.selection.folds import Split, fold_numbers, splits_of
@@ -67,19 +66,15 @@ def named_kernels(kernel: Any, X: Any) -> dict[str, Any] | None:
         kernels = {str(name): one for name, one in kernel.items()}
     elif isinstance(kernel, (list, tuple)):
         kernels = {str(i): one for i, one in enumerate(kernel)}
-    elif _is_precomputed(kernel) and isinstance(X, dict):
+    elif is_precomputed(kernel) and isinstance(X, dict):
         kernels = {str(name): kernel for name in X}
-    elif _is_precomputed(kernel) and _are_matrices(X):
+    elif is_precomputed(kernel) and _are_matrices(X):
         kernels = {str(i): kernel for i in range(len(X))}
     else:
         return None
     if not kernels or SUM in kernels:
         raise ValueError(f"kernel must name at least one similarity, and none of them {SUM!r}.")
     return kernels
-
-
-def _is_precomputed(kernel: Any) -> bool:
-    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
 def _are_matrices(X: Any) -> bool:
@@ -89,7 +84,7 @@ def _are_matrices(X: Any) -> bool:
     )
 
 
-def items_of(X: Any, names: Any) -> dict[str, Any]:
+def items_of(X: Any, names: dict[str, Any]) -> dict[str, Any]:
     """What each similarity compares: its own entry of a dict, its own matrix of a list, or all the same items."""
     kernels = list(names)
     if isinstance(X, dict):
@@ -101,11 +96,13 @@ def items_of(X: Any, names: Any) -> dict[str, Any]:
                 f"Similarity {missing[0]!r} is missing from X, which has {known}; give all that were fitted."
             )
         return {name: given[name] for name in kernels}
-    one = next(iter(names.values())) if isinstance(names, dict) else None
-    if _are_matrices(X) and _is_precomputed(getattr(one, "kernel", one)):
+    one = next(iter(names.values()))
+    if _are_matrices(X) and is_precomputed(getattr(one, "kernel", one)):
         if len(X) != len(kernels):
             raise ValueError(f"X has {len(X)} matrices but there are {len(kernels)} similarities; give one for each.")
         return dict(zip(kernels, X))
+    if sum(is_precomputed(getattr(one, "kernel", one)) for one in names.values()) > 1:
+        raise ValueError(f"X is one matrix but there are {len(kernels)} similarities; give a list or dict of them.")
     return {name: X for name in kernels}
 
 
@@ -143,14 +140,15 @@ def fit_several(
     """
     given = items_of(X, kernels)
     _check_sizes(given, len(y))
-    if estimator.symmetrize and any(map(_is_precomputed, kernels.values())):
+    if estimator.symmetrize and any(map(is_precomputed, kernels.values())):
         raise ValueError(
             "Average the matrices with mercerless.spectra.symmetrize first; several take no symmetrize=True."
         )
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
     used, classify = used_rows(weight, len(y)), is_classifier(estimator)
     fold_of, folds = _same_folds(estimator, kernels, given, y, used, seed)
-    options = {"cv": folds, "random_state": seed, "n_landmarks": _same_landmarks(estimator, len(y), used, seed)}
+    landmarks = _same_landmarks(estimator, kernels, given, used, seed)
+    options = {"cv": folds, "random_state": seed, "n_landmarks": landmarks}
     special = {name: {"kernel": kernel, "input": _of(estimator.input, name)} for name, kernel in kernels.items()}
     fitted = {name: _fit_named(fit_one, name, options | special[name], given[name]) for name in kernels}
     squares = np.sum([one.squares for one in fitted.values()], axis=0)
@@ -181,7 +179,7 @@ def _same_folds(
 ) -> tuple[NDArray, list[tuple[NDArray, NDArray]]]:
     """The fold of every item that carries weight, from the first similarity, and the splits of all items."""
     first = next(iter(kernels))
-    matrix, classify = _is_precomputed(kernels[first]), is_classifier(estimator)
+    matrix, classify = is_precomputed(kernels[first]), is_classifier(estimator)
     items = np.asarray(given[first]) if matrix else given[first]
     fold_of = fold_numbers(estimator.cv, items, y, classify=classify, precomputed=matrix, used=used, random_state=seed)
     inner = np.full(len(y), -1)
@@ -239,14 +237,24 @@ def _check_labels(given: dict[str, Any]) -> None:
                 )
 
 
-def _same_landmarks(estimator: Any, n: int, used: NDArray, seed: int) -> Any:
-    """Landmarks that all similarities share, as positions."""
-    wanted = estimator.n_landmarks
+def _same_landmarks(
+    estimator: Any, kernels: dict[str, Any], given: dict[str, Any], used: NDArray, seed: int
+) -> NDArray | None:
+    """Landmarks that all similarities share, as positions; of comparisons with landmarks only they are looked for."""
+    wanted, n = estimator.n_landmarks, len(next(iter(given.values())))
     if wanted is None or isinstance(wanted, str):
         return None
     if isinstance(wanted, (list, tuple, np.ndarray)):
         return check_positions(wanted, n)
     landmarks: Landmarks = as_landmarks(wanted, ("uniform",))
+    for name, part in given.items():
+        if is_precomputed(kernels[name]) and np.shape(part)[1] == landmarks.number < n:
+            rows = find_rows(check_real(part), _of(estimator.input, name))[1]
+            if rows.min() < 0:
+                raise ValueError(
+                    f"Similarity {name!r}: not all columns are found among the rows; name them in n_landmarks."
+                )
+            return rows
     return np.sort(used[np.random.RandomState(seed).permutation(len(used))[: landmarks.number]])
 
 

@@ -302,8 +302,10 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             return self._test_items(X)
         rows, m = check_real(X), len(self.landmarks_)
         if rows.shape[1] == m:
+            self._check_labels(X, self.landmarks_)
             return rows
         if rows.shape[1] == self.n_features_in_:
+            self._check_labels(X)
             return rows[:, self.landmarks_]
         every = f", or the {self.n_features_in_} of the training rows" if self.n_features_in_ != m else ""
         raise ValueError(

@@ -27,7 +27,6 @@ from mercerless._validation import (
 from mercerless.estimators.base import (
     KernelPredictor,
     check_diagonal,
-    check_reverse,
     encode_classes,
     encode_numbers,
     matrix_name,
@@ -226,7 +225,7 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
                     "ones as reverse (one row per new item) to use both."
                 )
             return None
-        return check_reverse(reverse, shape, self.kernel_)
+        return self._reverse_rows(reverse, shape)
 
     def _diagonal(self, items: Any, diagonal: NDArray | None) -> NDArray | None:
         """The new items' own similarities, where they are given or known."""
