@@ -101,9 +101,9 @@ def test_a_labeled_matrix_with_columns_in_another_order_is_refused(model):
     expected = call(K.loc[new, train].to_numpy())
     assert_array_equal(call(K.loc[new, train]), expected)
     assert_array_equal(call(K.loc[new, train].set_axis(range(40), axis=1)), expected)
-    with pytest.raises(ValueError, match="X has not the columns of the training matrix: at position 0 is"):
+    with pytest.raises(ValueError, match="X has not the columns of the training data: at position 0 is"):
         call(K.loc[new, shuffled])
-    with pytest.raises(ValueError, match="X has not the columns of the training matrix"):
+    with pytest.raises(ValueError, match="X has not the columns of the training data"):
         call(pandas.DataFrame(np.zeros((2, 40)), columns=np.arange(2000, 2040)))
     if hasattr(model, "one_way_") and not hasattr(model, "landmark_curve_"):
         with pytest.raises(ValueError, match="reverse"):

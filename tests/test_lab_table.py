@@ -239,6 +239,26 @@ def test_bad_categories(given, message):
         LABRegressor(categorical_features=given).fit(frame, [1.0, 2, 3])
 
 
+def test_dates_may_be_objects_and_what_is_no_column_of_numbers_is_named(table):
+    X, y = table
+    dates = X["date"].dt.date.astype(object)
+    dates[X.index[::7]] = None
+    objects, times = X.assign(date=dates), X.assign(date=X["date"].where(X.index % 7 != 0))
+    model = LABRegressor(**QUICK).fit(objects[:300], y[:300])
+    expected = LABRegressor(**QUICK).fit(times[:300], y[:300]).predict(times[300:])
+    assert_array_equal(model.predict(objects[300:]), expected)
+    with pytest.raises(ValueError, match="'date' of X has type object and holds no numbers or dates; turn"):
+        LABRegressor(**QUICK).fit(X.assign(date=[[1, 2]] * len(X)), y)
+
+
+def test_columns_labeled_by_numbers_may_not_change_places():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=[10, 20, 30])
+    model = LABRegressor(**QUICK).fit(X, X[10])
+    assert_array_equal(model.predict(X.set_axis([0, 1, 2], axis=1)), model.predict(X))
+    with pytest.raises(ValueError, match="not the columns of the training data: at position 0 is '30' and not '10'"):
+        model.predict(X[[30, 20, 10]])
+
+
 def test_bad_targets():
     X = np.random.default_rng(0).normal(size=(40, 2))
     y = X[:, 0].copy()

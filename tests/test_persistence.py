@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import Ridge
 
 pytest.importorskip("skops")
@@ -48,6 +49,20 @@ def test_every_learner_comes_back_from_a_file_and_predicts_the_same(which, tmp_p
             model.fit(X, problem.y)
         persistence.save(model, path)
         np.testing.assert_array_equal(persistence.load(path).predict(X), model.predict(X), err_msg=learner.name)
+
+
+def test_boosted_trees_on_categories_come_back_and_a_partial_is_as_good_as_its_function(tmp_path):
+    from skops import io
+
+    path = tmp_path / "model.skops"
+    X = np.column_stack([RNG.integers(0, 4, 60), TABLE])
+    model = HistGradientBoostingClassifier(max_iter=5, categorical_features=[0]).fit(X, X[:, 0] > 1)
+    persistence.save(model, path)
+    np.testing.assert_array_equal(persistence.load(path).predict(X), model.predict(X))
+    model.surprise = partial(os.system, "true")
+    io.dump(model, path)
+    with pytest.raises(ValueError, match=r"asks for 'posix\.system'"):
+        persistence.load(path)
 
 
 class Attack:

@@ -16,15 +16,17 @@ from mercerless._optional import import_optional
 
 __all__ = ["load", "save"]
 
-#: Types outside this package that fitted models hold and that skops does not trust by itself: plain containers of
-#: numbers whose construction does nothing else.
+#: Types outside this package that fitted models hold and that skops does not trust by itself: plain containers whose
+#: construction does nothing else (a partial only holds its function, which must be trusted itself).
 TRUSTED = frozenset(
     {
+        "functools.partial",
         "numpy.dtype",
         "sklearn.compose._column_transformer._RemainderColsList",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
         "sklearn.neighbors._kd_tree.KDTree",
+        "sklearn.utils.validation.check_array",
     }
 )
 #: The modules whose classes fitted models are made of.

@@ -27,12 +27,29 @@ from mercerless.lowrank import Landmarks, select_landmarks
 class FittedEstimator(CallbackSupportMixin, BaseEstimator):
     """What every fit does: set attributes at its end, and tell callbacks of its progress."""
 
+    _column_labels: list[str] | None = None
+
     def _set_fitted(self, **attributes: Any) -> None:
         """Set all fitted attributes at once, and drop those of an earlier fit that this one does not have."""
         for name in [name for name in vars(self) if name.endswith("_") and name not in _VALIDATED]:
             delattr(self, name)
         for name, value in attributes.items():
             setattr(self, name, value)
+
+    def _keep_labels(self, X: Any, is_matrix: bool = False) -> None:
+        """Remember how the columns of a data frame are labeled, which scikit-learn does for strings only."""
+        self._column_labels = _labels(X, "columns")
+        if is_matrix:
+            _check_order(_labels(X, "index"), self._column_labels, "The rows of X are not in the order of its columns")
+
+    def _check_labels(self, X: Any, columns: NDArray | None = None, name: str = "X", may_differ: bool = False) -> None:
+        """Refuse a data frame with the columns of fit in another order, or, unless they `may_differ`, other columns."""
+        known, given = self._column_labels, _labels(X, "columns")
+        if known is not None and given is not None:
+            known = known if columns is None else [known[i] for i in columns]
+            unlabeled = list(map(str, range(len(known))))
+            may_differ = may_differ or unlabeled in (known, given)
+            _check_order(given, known, f"{name} has not the columns of the training data", may_differ)
 
     @contextmanager
     def _progress(self, max_subtasks: int | None = None) -> Iterator["Progress"]:
@@ -56,7 +73,6 @@ class KernelEstimator(FittedEstimator):
     _streams = False  # whether fit takes Dask arrays, block by block
     _numeric_items = False  # whether a function kernel was trained on rows of numbers
     _directed = False  # whether both directions of a function are asked for, as with symmetrize=True
-    _column_labels: list | None = None  # of a precomputed training matrix
 
     def _train_items(self, X: Any, weight: NDArray | None = None, try_pairs: bool = True) -> tuple[Kernel, Any]:
         """The resolved kernel and all validated training items; sets ``n_features_in_`` but keeps nothing else.
@@ -74,6 +90,7 @@ class KernelEstimator(FittedEstimator):
             if try_pairs and isinstance(kernel, (PairFunction, MatrixFunction)):
                 kernel = kernel.checked(used)
             return kernel, items
+        self._keep_labels(X, is_precomputed(self.kernel))
         if is_dask(X):
             X = check_rows(X)
             if not self._streams:
@@ -83,8 +100,6 @@ class KernelEstimator(FittedEstimator):
                 )
             self.n_features_in_ = X.shape[1]
         else:
-            self._column_labels = _labels(X, "columns") if is_precomputed(self.kernel) else None
-            _check_order(_labels(X, "index"), self._column_labels, "The rows of X are not in the order of its columns")
             X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=1)
         check_consistent_length(X, weight)
         used = used_rows(weight, len(X))
@@ -101,17 +116,8 @@ class KernelEstimator(FittedEstimator):
                 raise ValueError(f"X has {X.shape[1]} columns but {self.n_features_in_} were seen in fit.")
             return X
         rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        self._check_labels(X)
+        self._check_labels(X, may_differ=not is_precomputed(self.kernel))
         return rows
-
-    def _check_labels(self, X: Any, columns: NDArray | None = None, name: str = "X") -> None:
-        """Refuse rows of a precomputed matrix whose columns, all or these of them, were labeled otherwise in fit."""
-        known, given = self._column_labels, _labels(X, "columns")
-        if known is None or given is None or known == given:
-            return
-        known = known if columns is None else [known[i] for i in columns]
-        unlabeled = list(range(len(known)))
-        _check_order(given, known, f"{name} has not the columns of the training matrix", unlabeled in (known, given))
 
     def _reverse_rows(self, reverse: ArrayLike, shape: tuple[int, ...]) -> NDArray:
         """The other direction of new rows of this shape, of a precomputed matrix."""
@@ -278,14 +284,14 @@ def is_precomputed(kernel: Any) -> bool:
     return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
 
 
-def _labels(table: Any, axis: str) -> list | None:
+def _labels(table: Any, axis: str) -> list[str] | None:
     """The labels of a data frame's rows or columns."""
-    return list(getattr(table, axis)) if hasattr(table, "iloc") else None
+    return list(map(str, getattr(table, axis))) if hasattr(table, "iloc") else None
 
 
-def _check_order(first: list | None, second: list | None, what: str, same_items: bool = True) -> None:
-    """Refuse labels in another order: entries are read by position. `same_items`: other labels are other names."""
-    if first is None or second is None or first == second or (same_items and set(first) != set(second)):
+def _check_order(first: list | None, second: list | None, what: str, may_differ: bool = True) -> None:
+    """Refuse labels in another order: entries are read by position. Others are other names, where they `may_differ`."""
+    if first is None or second is None or first == second or (may_differ and sorted(first) != sorted(second)):
         return
     i = next(i for i, (one, other) in enumerate(zip(first, second)) if one != other)
     raise ValueError(f"{what}: at position {i} is {first[i]!r} and not {second[i]!r}; bring them into the same order.")

@@ -131,6 +131,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
 
         A Dask array is checked as it is read.
         """
+        self._keep_labels(X)
         words = holds_more_than_numbers(X)
         if not (is_dask(X) or words):
             rows, y = validate_data(
@@ -274,13 +275,16 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         """Rows as the forms see them."""
         check_is_fitted(self)
         columns = self.encoding_.columns
+        rows = X
         if columns.of_frame or holds_more_than_numbers(X):
             if not is_frame(X):
                 raise ValueError("The model was fitted on a data frame with categories; pass a data frame.")
             validate_data(self, X, reset=False, skip_check_array=True)
-            return self.encoding_(X)
-        dtypes = [np.float64, np.float32]
-        return self.encoding_(validate_data(self, X, dtype=dtypes, reset=False, ensure_all_finite="allow-nan"))
+        else:
+            dtypes = [np.float64, np.float32]
+            rows = validate_data(self, X, dtype=dtypes, reset=False, ensure_all_finite="allow-nan")
+        self._check_labels(X, may_differ=True)
+        return self.encoding_(rows)
 
     def _explain_blocks(self, X: ArrayLike) -> Iterator[Explained]:
         """Shares of the support points, form by form; linear parts, and trees, belong to the base."""

@@ -1,6 +1,7 @@
 """Tables as they are: columns of words and missing values as numbers that a kernel can compare."""
 
 from collections.abc import Sequence
+from datetime import date
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -131,15 +132,22 @@ def _column(column: Any, category: bool) -> NDArray:
         codes = np.asarray(column.cat.codes, dtype=np.float64)
         return np.where(codes < 0, np.nan, codes)
     if getattr(kind, "kind", "") in "mM":
-        days = np.asarray(column, dtype="datetime64[us]" if kind.kind == "M" else "timedelta64[us]")
-        return np.where(np.isnat(days), np.nan, days.astype(np.int64) / 86_400e6)
+        return _days(np.asarray(column, dtype="datetime64[us]" if kind.kind == "M" else "timedelta64[us]"))
     try:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"Column {column.name!r} of X has type {kind} and is not numbers; let categorical_features='from_dtype', "
-            "or turn it into numbers or words."
-        ) from None
+        values = [None if gap else value for value, gap in zip(column, column.isna())]
+    if all(value is None or isinstance(value, date) for value in values):
+        return _days(np.array(values, dtype="datetime64[us]"))
+    raise ValueError(
+        f"Column {column.name!r} of X has type {kind} and holds no numbers or dates; turn it into such, or let "
+        "categorical_features='from_dtype' if it holds words."
+    )
+
+
+def _days(times: NDArray) -> NDArray:
+    """Dates or durations as numbers of days."""
+    return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 86_400e6)
 
 
 class Category(NamedTuple):
