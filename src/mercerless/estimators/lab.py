@@ -134,15 +134,8 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         self._keep_labels(X)
         words = holds_more_than_numbers(X)
         if not (is_dask(X) or words):
-            rows, y = validate_data(
-                self,
-                X,
-                y,
-                dtype=[np.float64, np.float32],
-                ensure_min_samples=2,
-                ensure_all_finite="allow-nan",
-                **options,
-            )
+            options |= {"dtype": [np.float64, np.float32], "ensure_min_samples": 2, "ensure_all_finite": "allow-nan"}
+            rows, y = validate_data(self, X, y, **options)
             columns = read_columns(X if is_frame(X) else rows, self.categorical_features)
             return columns.numbers(X if columns.of_frame else rows), check(y, type(self).__name__), columns
         if words:
@@ -287,10 +280,12 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         return self.encoding_(rows)
 
     def _explain_blocks(self, X: ArrayLike) -> Iterator[Explained]:
-        """Shares of the support points, form by form; linear parts, and trees, belong to the base."""
+        """Shares of the support points, form by form; linear parts, trees and experts belong to the base."""
         rows, items, calibration = self._new_rows(X), self._explained_items(), getattr(self, "calibration_", None)
         if not len(items):
-            raise ValueError("Validation preferred boosted trees alone, which are no sums over training rows.")
+            raise ValueError(
+                "Validation preferred boosted trees or experts on parts alone, which have no support points."
+            )
         for some in row_blocks(len(rows), 24.0 * len(kernel_forms(self.forms_)) * len(items), BLOCK_BYTES):
             base, relevance = sum_of_forms(self.forms_, rows[some]), np.zeros((len(rows[some]), rows.shape[1]))
             terms = []
@@ -334,8 +329,8 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     n_support : int, float, "auto" or Support, default="auto"
         Support points: a number, a fraction of the rows, or ``min(200, n / 4)``. With "auto" and at most 1000 rows,
         kernel ridge regression with all rows as centers is tried as well and enters where validation prefers it; above,
-        kernel machines on up to 3000 centers; from 100 rows on boosted trees. A number, or a named kernel, means the
-        local forms alone.
+        kernel machines on up to 3000 centers; from some 6000 on experts, kernel machines on clusters of rows and their
+        neighbors; from 100 rows on boosted trees. A number, or a named kernel, means the local forms alone.
         `Support` also says how they are chosen, and adds more where errors are large, as the paper does.
     kernel : {"auto", "gaussian", "laplace", "exponential"}, default="auto"
         The form. "auto" fits the Gaussian and the Laplace form on the same support points and weighs them by
@@ -366,11 +361,11 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
 
     Attributes
     ----------
-    forms_ : list of LocalForm, and Trees and TransformedForms where they have weight
+    forms_ : list of LocalForm, and Trees, Experts and TransformedForms where they have weight
         The model: predictions are the sum of ``form.weight * form(encoding_(X))``. Each has ``name``, ``kernel``,
         ``support``, ``support_vectors``, ``centers``, ``dual_coef``, ``coef``, ``intercept``, ``alpha``, ``weight``,
-        ``scaling`` and ``projection``; boosted trees have ``models``; forms of a transformed target are ``forms`` of
-        one member, with the ``transform`` back.
+        ``scaling`` and ``projection``; boosted trees have ``models``, experts the ``members`` of their parts; forms of
+        a transformed target are ``forms`` of one member, with the ``transform`` back.
     support_ : ndarray of shape (n_terms,)
         The training row of every term, form after form; distinct within a form.
     support_vectors_ : ndarray of shape (n_terms, n_features)
@@ -611,7 +606,7 @@ class LABClassifier(ClassifierMixin, _LAB):
     calibration_ : Calibration
         Slope and bias of the probabilities: ``calibration_(scores)``, where the scores are the sum of
         ``form.weight * form(encoding_(X))`` (f of two classes counts as -f / 2 and f / 2).
-    forms_ : list of LocalForm, and Trees where they have weight
+    forms_ : list of LocalForm, and Trees and Experts where they have weight
         The model, as in `LABRegressor`, with one function for two classes and one per class otherwise.
     support_, support_vectors_, bandwidths_, dual_coef_, alpha_, n_support_, n_parameters_
         As in `LABRegressor`.

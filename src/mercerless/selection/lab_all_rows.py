@@ -13,7 +13,7 @@ from mercerless.selection.descent import Report
 from mercerless.selection.folds import Split, some_rows
 from mercerless.selection.lab_local import silent, start_widths
 from mercerless.selection.lab_model import FORMS, Expansion, Extra, Rows, ridge_factor, with_coefficients
-from mercerless.solvers.lab import RIDGE_BOUNDS, SHARED_BOUNDS, noise_variances, shared_evidence
+from mercerless.solvers.lab import RIDGE_BOUNDS, SHARED_BOUNDS, leave_one_out, noise_variances, shared_evidence
 
 _RIDGE_ROWS, _START_ROWS = 300, 200  # on which kernel ridge regression on all rows is tuned, and from where it starts
 _TINY = 1e-300
@@ -59,15 +59,12 @@ def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, f
     def tuned(width: float) -> tuple[float, float, float]:
         K = FORMS[form](float(width))(X, X)
         K = ((K + K.T) / 2 + (X @ X.T / X.shape[1] + 1 if linear else 0.0)) * root[:, None] * root
-        e, V = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
-        shifted = np.maximum(e, 0)[:, None] + ridges
-        q = V.T @ Z
         if linear:
+            e, V = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+            shifted, q = np.maximum(e, 0)[:, None] + ridges, V.T @ Z
             values = np.log(np.sum(q * q, axis=1) @ (1 / shifted) / n + _TINY) + np.sum(np.log(shifted), axis=0) / n
         else:
-            diagonals = (V * V) @ (1 / shifted)
-            residuals = [V @ (q / s[:, None]) / g[:, None] for s, g in zip(shifted.T, diagonals.T)]
-            values = np.array([np.sum(residual**2) for residual in residuals])
+            values = leave_one_out(K, Z, ridges)
         k = int(np.argmin(values))
         return float(values[k]), float(np.log(width)), float(np.log(ridges[k]))
 

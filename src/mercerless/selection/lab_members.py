@@ -1,4 +1,4 @@
-"""What competes with the local forms of LAB from some thousand rows on: wide kernel machines, and boosted trees."""
+"""What competes with the local forms of LAB: wide kernel machines and experts of many rows, and boosted trees."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,6 +15,7 @@ from mercerless._blocks import reduce_rows
 from mercerless._memory import row_blocks
 from mercerless.selection.calibration import calibrate_scores
 from mercerless.selection.folds import Split
+from mercerless.selection.lab_experts import expert_candidate
 from mercerless.selection.lab_local import LocalLearner
 from mercerless.selection.lab_model import FORMS, Expansion, Extra, Projected, Rows, Total, fixed_columns
 from mercerless.selection.lab_table import PLAIN, TreeColumns
@@ -39,6 +40,7 @@ _BOOSTING_STEP = 50
 _LARGE_TREES, _MANY_ROWS = 127, 10_000  # leaves of larger trees, which compete from so many rows on
 _HOPELESS = 4.0  # steps as good as the last one in which trees would not reach the best of the others
 _USELESS = 1.5  # times the loss of the best of the others, at which further folds do not matter
+_EXPERT_CENTERS = 1200  # where there is memory for so many centers, there is for the matrices of an expert
 _SMALLEST_SHARE = 0.1
 
 
@@ -405,10 +407,8 @@ class Labeled(NamedTuple):
         """With the rows of another."""
         if other is None:
             return self
-        a, b = self.rows, other.rows
-        weight = None if a.weight is None or b.weight is None else np.concatenate([a.weight, b.weight])
         labels = None if self.labels is None or other.labels is None else np.concatenate([self.labels, other.labels])
-        return Labeled(Rows(np.vstack([a.X, b.X]), np.vstack([a.Y, b.Y]), weight), labels)
+        return Labeled(self.rows.joined(other.rows), labels)
 
     def seen_by(self, columns: TreeColumns) -> "Labeled":
         """As trees see the rows."""
@@ -576,10 +576,10 @@ def extra_candidates(
     columns: TreeColumns = PLAIN,
     further: Callable[[], tuple[Rows, NDArray]] | None = None,
 ) -> dict[str, Extra]:
-    """Everything that competes with the local forms and the others that were tried, of which there are predictions.
+    """Everything that competes with the local forms and the others that were `tried`, of which there are predictions.
 
     `numbers` are those of the rows in the table, `labels` the classes of the whole table; `columns` makes what trees
-    see, and `further` gives them more rows to learn from, and their numbers. Without centers no wide machine competes.
+    see; `further` gives trees and experts more rows, and their numbers. Without centers there are no wide machines.
     """
     settings = next(iter(learners.values())).settings
     out: dict[str, Extra] = {}
@@ -590,12 +590,16 @@ def extra_candidates(
         shared = {form: of.shared for form, of in learners.items()}
         every = np.arange(len(rows))
         out |= wide_candidates(wide, shared, replace(wide[0], train=every))
+    more = None
+    if further is not None and len(folds) == 1:
+        others, places = further()
+        more = Labeled(others, None if labels is None else labels[places])
     if len(rows) >= _FEWEST_TREES:
-        more = None
-        if further is not None and len(folds) == 1:
-            others, places = further()
-            more = Labeled(others, None if labels is None else labels[places])
         rivals = [*tried.values(), *(of.predictions for of in out.values())]
         trees = tree_candidate(rows, folds, of_rows, settings.seed, more, rivals, columns)
         out |= {} if trees is None else {"boosted trees": trees}
+    if len(folds) == 1 and n_centers >= _EXPERT_CENTERS:
+        scales = [of.shared[0] for of in learners.values()]
+        experts = expert_candidate(rows, folds[0], scales, settings.seed, None if more is None else more.rows)
+        out |= {} if experts is None else {"experts on parts": experts}
     return out

@@ -59,6 +59,15 @@ class Rows:
         """Some of the rows."""
         return Rows(self.X[rows], self.Y[rows], None if self.weight is None else self.weight[rows])
 
+    def joined(self, other: "Rows | None") -> "Rows":
+        """With those of another."""
+        if other is None:
+            return self
+        weight = None
+        if self.weight is not None and other.weight is not None:
+            weight = np.concatenate([self.weight, other.weight])
+        return Rows(np.vstack([self.X, other.X]), np.vstack([self.Y, other.Y]), weight)
+
 
 class Projected(NamedTuple):
     """A kernel of linearly mapped rows."""

@@ -191,6 +191,19 @@ def shared_evidence(K: NDArray, Y: NDArray, ridge: float, weight: NDArray | None
     return Evaluation(float(value), G, float(np.sum(noise * np.diag(G))), coef)
 
 
+def leave_one_out(K: NDArray, Y: NDArray, ridges: NDArray) -> NDArray:
+    """The squared leave-one-out errors of kernel ridge regression, summed over rows, for every ridge.
+
+    ``sum_i |y_i - f_{-i}(x_i)|^2`` with ``f = K (K + ridge I)^-1 Y``, exact: the residual without row i is
+    ``(A^-1 Y)_i / (A^-1)_ii``. One eigendecomposition of K, which is overwritten, serves all ridges.
+    """
+    e, V = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+    shifted, q = np.maximum(e, 0)[:, None] + ridges, V.T @ Y
+    diagonals = (V * V) @ (1 / shifted)
+    residuals = (V @ (q / s[:, None]) / g[:, None] for s, g in zip(shifted.T, diagonals.T))
+    return np.array([np.sum(residual**2) for residual in residuals])
+
+
 def noise_variances(weight: NDArray | None, n: int) -> NDArray:
     """One over the weights, bounded."""
     return np.ones(n) if weight is None else 1 / np.maximum(weight, 1e-16)
