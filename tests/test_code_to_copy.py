@@ -38,7 +38,7 @@ from test_corpus import (
 import mercerless
 from mercerless.comparison import read_problem
 from mercerless.comparison.result import compare_problem
-from mercerless.comparison.schedule import outer_folds
+from mercerless.comparison.scoring import outer_folds
 
 pytestmark = pytest.mark.slow
 

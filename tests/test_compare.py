@@ -18,14 +18,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 import mercerless
-from mercerless.comparison import learners, schedule
+from mercerless.comparison import learners, schedule, scoring
 from mercerless.comparison.code import code_for
 from mercerless.comparison.learners import LEARNERS, Learner, Terms, matrix_for, select_learners, share_decompositions
 from mercerless.comparison.negative import NegativePart, judge_negative_part, negative_sentences
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.records import Record, Store, Task
 from mercerless.comparison.result import Comparison, compare, compare_problem
-from mercerless.comparison.schedule import Run, outer_folds, possible_parts, take_part
+from mercerless.comparison.schedule import Run
+from mercerless.comparison.scoring import outer_folds, possible_parts, take_part
 from mercerless.comparison.words import format_score, parse_budget
 from mercerless.comparison.workers import Finished, Here, Job, Processes, _read_results
 from mercerless.datasets import load_digit_shapes, make_balls3d
@@ -160,7 +161,7 @@ def test_groups_are_never_split():
     problem = make_problem(SHAPES.D, SHAPES.target % 2, groups=groups)
     for train, test in outer_folds(problem, 0, 0):
         assert not set(groups[train]) & set(groups[test])
-        for inner, held in schedule.inner_folds(problem, train):
+        for inner, held in scoring.inner_folds(problem, train):
             assert not set(groups[train][inner]) & set(groups[train][held])
     found = compare_problem(problem, learners=CHEAP, repeats=1)
     units = [found._split(found.names, *split).units for split in found.splits]
@@ -498,7 +499,7 @@ def interrupt_after(n):
 
 @pytest.mark.slow
 def test_interrupting_keeps_what_is_finished_and_resuming_gives_the_same_result(tmp_path, monkeypatch):
-    monkeypatch.setattr(schedule, "PARTS", ())
+    monkeypatch.setattr(scoring, "PARTS", ())
     arguments = dict(X=SHAPES.D, y=SHAPES.target, learners=CHEAP, repeats=1)
     part = compare(**arguments, progress=interrupt_after(8))
     assert part.interrupted and len(part.splits) == 2 and part.negative is None
@@ -651,7 +652,7 @@ def test_one_slow_machine_of_a_group_does_not_drop_the_others(monkeypatch):
 
 def test_a_learner_goes_on_to_the_largest_part_that_fits(monkeypatch):
     """Not size by size: the pilot foretells what is affordable."""
-    monkeypatch.setattr(schedule, "SMALLEST", 8)
+    monkeypatch.setattr(scoring, "SMALLEST", 8)
     run, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 1.0, "krein-ridge": 1.0}, 1000.0, curves=False)
     parts = [task.part for task in run.store.records if task.learner == "krein-ridge" and task.repeat == 0]
     assert len(set(parts)) == 2 and parts.count(1.0) == 5

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercerless.comparison import schedule
+from mercerless.comparison import scoring
 from mercerless.comparison.records import Record, Task
 from mercerless.comparison.result import compare
 from mercerless.comparison.vote import best_three, joint_vote, vote_records
@@ -22,7 +22,7 @@ THREE = ["dummy", "linear", "neighbors", "ridge-gaussian"]
 def found(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCIKIT_LEARN_DATA", str(tmp_path_factory.mktemp("cache")))
-        patch.setattr(schedule, "PARTS", ())
+        patch.setattr(scoring, "PARTS", ())
         how = {"repeats": 2, "learners": THREE}
         return {
             "classes": compare(X[:60], CLASSES[:60], X_test=X[60:], y_test=CLASSES[60:], **how),

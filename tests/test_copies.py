@@ -15,7 +15,7 @@ from mercerless import (
     SimilarityRegressorCV,
 )
 from mercerless.comparison.problem import make_problem
-from mercerless.comparison.schedule import outer_folds
+from mercerless.comparison.scoring import outer_folds
 from mercerless.kernels import Gaussian
 
 RANDOM = np.random.RandomState(0)

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from mercerless.comparison.schedule import keep_groups
+from mercerless.comparison.scoring import keep_groups
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge
 from mercerless.inspection.hyper import KernelLineDisplay, LearnedKernelDisplay
 from mercerless.kernels.hyper import GaussianHyper, WishartHyper

@@ -13,7 +13,7 @@ from importlib.resources import files
 import numpy as np
 import pytest
 
-from mercerless.comparison import schedule
+from mercerless.comparison import scoring
 from mercerless.comparison.learners import LEARNERS
 from mercerless.comparison.report import FAMILIES, _axis, _spectrum_svg, encode_png, render
 from mercerless.comparison.result import compare
@@ -33,8 +33,8 @@ def reports(tmp_path_factory):
     X = rng.normal(size=(60, 2))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("SCIKIT_LEARN_DATA", str(tmp_path_factory.mktemp("cache")))
-        patch.setattr(schedule, "PARTS", (0.5,))
-        patch.setattr(schedule, "SMALLEST", 20)
+        patch.setattr(scoring, "PARTS", (0.5,))
+        patch.setattr(scoring, "SMALLEST", 20)
         matrix = compare(shapes.D, labels, learners=["dummy", "neighbors", "stack"], repeats=1, name=HOSTILE)
         table = compare(X, X[:, 0], learners=["dummy", "neighbors", "linear"], repeats=1, name="table")
     matrix.reasons["features"] = HOSTILE

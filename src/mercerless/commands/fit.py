@@ -12,7 +12,7 @@ from mercerless import persistence
 from mercerless.commands import _common
 from mercerless.comparison.learners import Learner, Terms, matrix_for, select_learners
 from mercerless.comparison.problem import Problem
-from mercerless.comparison.schedule import inner_folds, keep_groups
+from mercerless.comparison.scoring import inner_folds, keep_groups
 from mercerless.comparison.words import check_metric
 
 DESCRIPTION = """\

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercerless._memory import format_bytes
 from mercerless.comparison.problem import Problem, take
-from mercerless.comparison.schedule import N_FOLDS
+from mercerless.comparison.scoring import N_FOLDS
 from mercerless.comparison.words import duration, format_score, is_share, metric_words
 from mercerless.selection.calibration import cross_calibrate
 from mercerless.selection.conformal import OutOfFold

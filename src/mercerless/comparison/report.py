@@ -26,7 +26,7 @@ from mercerless.comparison.items import (
 )
 from mercerless.comparison.learners import MatrixSpectrum
 from mercerless.comparison.negative import negative_sentences
-from mercerless.comparison.schedule import MAX_TEST, N_FOLDS, OF_ITEMS
+from mercerless.comparison.scoring import MAX_TEST, N_FOLDS, OF_ITEMS
 from mercerless.comparison.words import WORDS, duration, format_difference, format_score, is_share, metric_words
 from mercerless.selection.folds import find_copies
 from mercerless.selection.maps import draw_map, likeness_order

@@ -25,7 +25,8 @@ from mercerless.comparison.negative import NegativePart, negative_sentences
 from mercerless.comparison.problem import Problem, listed, make_problem
 from mercerless.comparison.records import Record, Store
 from mercerless.comparison.report import render, render_short
-from mercerless.comparison.schedule import N_FOLDS, OF_ITEMS, Run, contributions, make_split
+from mercerless.comparison.schedule import Run
+from mercerless.comparison.scoring import N_FOLDS, OF_ITEMS, contributions, make_split
 from mercerless.comparison.statistics import Differences, ScoredSplit, compare_scores, compare_splits
 from mercerless.comparison.vote import VOTE, Records, best_three, vote_learner, vote_record, vote_records
 from mercerless.comparison.words import (

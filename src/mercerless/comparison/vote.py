@@ -15,7 +15,7 @@ from sklearn.ensemble import VotingClassifier, VotingRegressor
 from mercerless.comparison.learners import Learner, Terms
 from mercerless.comparison.problem import Problem
 from mercerless.comparison.records import Record
-from mercerless.comparison.schedule import told_scores
+from mercerless.comparison.scoring import told_scores
 
 VOTE = "vote"
 N_MEMBERS = 3
