@@ -4,7 +4,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence, Sized
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
@@ -21,23 +21,16 @@ from mercerless._optional import import_optional
 from mercerless.comparison.code import code_for, describe
 from mercerless.comparison.items import find_suspects
 from mercerless.comparison.learners import Learner, Terms, Wanted, count_settings, select_learners
-from mercerless.comparison.negative import NegativePart, negative_sentences
+from mercerless.comparison.negative import NegativePart
 from mercerless.comparison.problem import Problem, listed, make_problem
 from mercerless.comparison.records import Record, Store
 from mercerless.comparison.report import render, render_short
 from mercerless.comparison.schedule import Run
 from mercerless.comparison.scoring import N_FOLDS, OF_ITEMS, contributions, make_split
 from mercerless.comparison.statistics import Differences, ScoredSplit, compare_scores, compare_splits
+from mercerless.comparison.verdict import text_of, verdict_of
 from mercerless.comparison.vote import VOTE, Records, best_three, vote_learner, vote_record, vote_records
-from mercerless.comparison.words import (
-    check_metric,
-    duration,
-    format_difference,
-    format_score,
-    metric_words,
-    needs_probabilities,
-    parse_budget,
-)
+from mercerless.comparison.words import check_metric, duration, needs_probabilities, parse_budget
 from mercerless.selection.suspects import Suspects
 from mercerless.spectra import Indefiniteness
 
@@ -455,15 +448,6 @@ class Comparison:
         """Whether the recommended learner is better than every other single one beyond doubt."""
         return len(self.names) > 1 and not set(self.ties) - {VOTE}  # a vote that the winner leads is no rival
 
-    def _title(self, name: str) -> str:
-        return self.learner(name).title
-
-    def _format(self, score: float) -> str:
-        return format_score(self.metric, score)
-
-    def _points(self, difference: float) -> str:
-        return format_difference(self.metric, difference)
-
     @cached_property
     def table(self) -> list[dict[str, Any]]:
         """One row per learner, best first; differences are to the recommended one, with simultaneous intervals."""
@@ -526,66 +510,7 @@ class Comparison:
     @cached_property
     def verdict(self) -> list[str]:
         """The outcome in sentences: a winner only where there is one."""
-        best = next(row for row in self.table if row["learner"] != VOTE or self.has_winner)
-        among = " of the single learners" if self.recommended == VOTE and best is not self.table[0] else ""
-        first = f"{best['title']} has the best mean {metric_words(self.metric)}{among}, {self._format(best['score'])}"
-        if len(self.names) == 1:
-            sentences = [f"{first}; there is nothing to compare it with."]
-        elif self.has_winner:
-            others = [name for name in self._single if name != best["learner"]]
-            rivals = "every other learner compared"
-            if self.left_out:
-                rivals = "the only other one compared" if len(others) == 1 else f"the {len(others)} others compared"
-            sentences = [f"{first}, and is better than {rivals}, beyond the doubt of the splits."]
-        else:
-            sentences = self._without_winner(first, best)
-        if "dummy" in self.ties:
-            sentences.append("Even the constant guess is not distinguishable: these data may hold nothing to learn.")
-        return [*sentences, *self._missing()]
-
-    def _missing(self) -> list[str]:
-        """Say what was not run, what failed, and what was trained on less than the others."""
-        total, sentences = len(self.learners), []
-        if self.left_out:
-            names, were = _and([self._title(name) for name in self.left_out]), _were(self.left_out)
-            sentences.append(f"{len(self.left_out)} of {total} learners {were} not run to the end: {names}.")
-        if self.failed:
-            names, have = _and([self._title(name) for name in self.failed]), "has" if len(self.failed) == 1 else "have"
-            sentences.append(f"{len(self.failed)} of {total} learners {have} failed: {names}.")
-        small = {row["title"]: row["n_train"] for row in self.table if row["part"] < 1.0 and row["learner"] != VOTE}
-        if small:
-            full = int(len(self.problem.y) * (1 - 1 / N_FOLDS))
-            names = _and([f"{title} ({size:,})" for title, size in small.items()])
-            sentences.append(
-                f"{len(small)} of {total} learners {_were(small)} trained on less than the {full:,} items of a "
-                f"training set: {names}. With all items they may do better."
-            )
-        return sentences
-
-    def _without_winner(self, first: str, best: dict[str, Any]) -> list[str]:
-        """Say that there is no winner, and what to use."""
-        position = self.names.index(best["learner"])
-        single = [name for name in self._single if name != best["learner"]]
-        tied = [
-            name
-            for name in self.names
-            if name in single and not self.differences.better(position, self.names.index(name))
-        ]
-        titles = [self._title(name) for name in tied]
-        listed = f"{len(titles)} other learners are" if len(titles) > 3 else _are(titles)
-        sentences = [f"{first}, but there is no winner: {listed} not distinguishable from it."]
-        if self.recommended == VOTE:
-            sentences.append(
-                f"Recommended is the vote of the three best, {_and([self._title(name) for name in self.members])}: "
-                f"{self._format(self.table[0]['score'])}, with members chosen by other splits than the one that scores "
-                "them. Which of several such learners comes first is chance, and its own score is too good."
-            )
-        rows = [row for row in self.table if row["learner"] in {best["learner"], *tied} - {"dummy"}]
-        fastest, chosen = min(rows, key=lambda row: row["fit_time"], default=best), self.table[0]
-        if fastest is not chosen and fastest["fit_time"] < chosen["fit_time"] / 2:
-            ratio = chosen["fit_time"] / fastest["fit_time"]
-            sentences.append(f"Among these, {fastest['title']} is {ratio:.0f} times faster to fit.")
-        return sentences
+        return verdict_of(self)
 
     @property
     def spectrum(self) -> Indefiniteness | None:
@@ -762,40 +687,4 @@ class Comparison:
 
     def __str__(self) -> str:
         """The short table and the verdict as text."""
-        has_test = self.problem.y_test is not None
-        rows = [["learner", metric_words(self.metric), *["given test"] * has_test, "difference", "interval", "fit", ""]]
-        for row in self.table:
-            behind = row["verdict"] != "recommended"
-            interval = f"{self._points(row['difference_low'])} to {self._points(row['difference_high'])}"
-            test = "" if row["test_score"] is None else self._format(row["test_score"])
-            rows.append(
-                [
-                    row["title"],
-                    self._format(row["score"]),
-                    *[test] * has_test,
-                    self._points(row["difference"]) * behind,
-                    interval * behind,
-                    duration(row["fit_time"]),
-                    row["verdict"] if row["verdict"] != "worse" else "",
-                ]
-            )
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        sides = "<" + ">" * (len(widths) - 2) + "<"
-        lines = ["  ".join(f"{c:{side}{w}}" for c, side, w in zip(row, sides, widths)).rstrip() for row in rows]
-        notes = [f"left out: {self._title(name)} ({reason})" for name, reason in self.left_out.items()]
-        notes += [f"failed: {self._title(name)} ({error})" for name, error in self.failed.items()]
-        matrix = [] if self.spectrum is None else negative_sentences(self.spectrum, self.negative)[:1]
-        return "\n".join([*lines, *notes, "", *self.verdict, *matrix])
-
-
-def _and(names: list[str]) -> str:
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
-
-
-def _were(names: Sized) -> str:
-    return "was" if len(names) == 1 else "were"
-
-
-def _are(names: list[str]) -> str:
-    return f"{_and(names)} {'is' if len(names) == 1 else 'are'}"
+        return text_of(self)

@@ -1,0 +1,123 @@
+"""The outcome of a comparison in words: the verdict in sentences, and the short table as text."""
+
+from collections.abc import Iterable, Sized
+from typing import TYPE_CHECKING, Any
+
+from mercerless.comparison.negative import negative_sentences
+from mercerless.comparison.scoring import N_FOLDS
+from mercerless.comparison.vote import VOTE
+from mercerless.comparison.words import duration, format_difference, format_score, metric_words
+
+if TYPE_CHECKING:
+    from mercerless.comparison.result import Comparison
+
+
+def verdict_of(comparison: "Comparison") -> list[str]:
+    """The outcome in sentences: a winner only where there is one."""
+    best = next(row for row in comparison.table if row["learner"] != VOTE or comparison.has_winner)
+    among = " of the single learners" if comparison.recommended == VOTE and best is not comparison.table[0] else ""
+    score = format_score(comparison.metric, best["score"])
+    first = f"{best['title']} has the best mean {metric_words(comparison.metric)}{among}, {score}"
+    if len(comparison.names) == 1:
+        sentences = [f"{first}; there is nothing to compare it with."]
+    elif comparison.has_winner:
+        n_others = len(set(comparison.names) - {VOTE, best["learner"]})
+        rivals = "every other learner compared"
+        if comparison.left_out:
+            rivals = "the only other one compared" if n_others == 1 else f"the {n_others} others compared"
+        sentences = [f"{first}, and is better than {rivals}, beyond the doubt of the splits."]
+    else:
+        sentences = _without_winner(comparison, first, best)
+    if "dummy" in comparison.ties:
+        sentences.append("Even the constant guess is not distinguishable: these data may hold nothing to learn.")
+    return [*sentences, *_missing(comparison)]
+
+
+def _missing(comparison: "Comparison") -> list[str]:
+    """Say what was not run, what failed, and what was trained on less than the others."""
+    left_out, failed, total, sentences = comparison.left_out, comparison.failed, len(comparison.learners), []
+    if left_out:
+        names = _and(_titles(comparison, left_out))
+        sentences.append(f"{len(left_out)} of {total} learners {_were(left_out)} not run to the end: {names}.")
+    if failed:
+        names, have = _and(_titles(comparison, failed)), "has" if len(failed) == 1 else "have"
+        sentences.append(f"{len(failed)} of {total} learners {have} failed: {names}.")
+    small = {row["title"]: row["n_train"] for row in comparison.table if row["part"] < 1.0 and row["learner"] != VOTE}
+    if small:
+        full = int(len(comparison.problem.y) * (1 - 1 / N_FOLDS))
+        names = _and([f"{title} ({size:,})" for title, size in small.items()])
+        sentences.append(
+            f"{len(small)} of {total} learners {_were(small)} trained on less than the {full:,} items of a "
+            f"training set: {names}. With all items they may do better."
+        )
+    return sentences
+
+
+def _without_winner(comparison: "Comparison", first: str, best: dict[str, Any]) -> list[str]:
+    """Say that there is no winner, and what to use."""
+    names, table = comparison.names, comparison.table
+    position = names.index(best["learner"])
+    tied = [
+        name
+        for i, name in enumerate(names)
+        if name not in (VOTE, best["learner"]) and not comparison.differences.better(position, i)
+    ]
+    listed = f"{len(tied)} other learners are" if len(tied) > 3 else _are(_titles(comparison, tied))
+    sentences = [f"{first}, but there is no winner: {listed} not distinguishable from it."]
+    if comparison.recommended == VOTE:
+        sentences.append(
+            f"Recommended is the vote of the three best, {_and(_titles(comparison, comparison.members))}: "
+            f"{format_score(comparison.metric, table[0]['score'])}, with members chosen by other splits than the one "
+            "that scores them. Which of several such learners comes first is chance, and its own score is too good."
+        )
+    rows = [row for row in table if row["learner"] in {best["learner"], *tied} - {"dummy"}]
+    fastest, chosen = min(rows, key=lambda row: row["fit_time"], default=best), table[0]
+    if fastest is not chosen and fastest["fit_time"] < chosen["fit_time"] / 2:
+        ratio = chosen["fit_time"] / fastest["fit_time"]
+        sentences.append(f"Among these, {fastest['title']} is {ratio:.0f} times faster to fit.")
+    return sentences
+
+
+def text_of(comparison: "Comparison") -> str:
+    """The short table and the verdict as text."""
+    metric, has_test = comparison.metric, comparison.problem.y_test is not None
+    rows = [["learner", metric_words(metric), *["given test"] * has_test, "difference", "interval", "fit", ""]]
+    for row in comparison.table:
+        behind = row["verdict"] != "recommended"
+        interval = " to ".join(format_difference(metric, row[f"difference_{end}"]) for end in ("low", "high"))
+        test = "" if row["test_score"] is None else format_score(metric, row["test_score"])
+        rows.append(
+            [
+                row["title"],
+                format_score(metric, row["score"]),
+                *[test] * has_test,
+                format_difference(metric, row["difference"]) * behind,
+                interval * behind,
+                duration(row["fit_time"]),
+                row["verdict"] if row["verdict"] != "worse" else "",
+            ]
+        )
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    sides = "<" + ">" * (len(widths) - 2) + "<"
+    lines = ["  ".join(f"{c:{side}{w}}" for c, side, w in zip(row, sides, widths)).rstrip() for row in rows]
+    for word, reasons in (("left out", comparison.left_out), ("failed", comparison.failed)):
+        lines += [f"{word}: {comparison.learner(name).title} ({reason})" for name, reason in reasons.items()]
+    matrix = [] if comparison.spectrum is None else negative_sentences(comparison.spectrum, comparison.negative)[:1]
+    return "\n".join([*lines, "", *comparison.verdict, *matrix])
+
+
+def _titles(comparison: "Comparison", names: Iterable[str]) -> list[str]:
+    return [comparison.learner(name).title for name in names]
+
+
+def _and(names: list[str]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _were(names: Sized) -> str:
+    return "was" if len(names) == 1 else "were"
+
+
+def _are(names: list[str]) -> str:
+    return f"{_and(names)} {'is' if len(names) == 1 else 'are'}"
