@@ -706,6 +706,12 @@ def test_seeds(seed):
     assert outer_folds(make_problem(SHAPES.D, SHAPES.target), 3, 2**32 - 1)
 
 
+@pytest.mark.parametrize("given", [{"repeats": 1.5}, {"repeats": "2"}, {"n_jobs": "all"}, {"random_state": None}])
+def test_numbers_that_are_none_get_a_sentence(given):
+    with pytest.raises(ValueError, match=f"{next(iter(given))}=.* (must be|would do nothing)"):
+        compare(SHAPES.D, SHAPES.target, learners=CHEAP, **given)
+
+
 def test_without_curves(monkeypatch):
     run, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5}, None, repeats=1, curves=False)
     assert {task.part for task in run.store.records} == {1.0} and len(run.store.records) == 10

@@ -256,7 +256,7 @@ def test_affinities_of_distances_decay_with_the_median():
 
 
 @pytest.mark.parametrize(
-    "parameters, text", [({"cv": 1}, "cv must be at least 2"), ({"input": "x"}, "input='x' is not known")]
+    "parameters, text", [({"cv": 1}, "cv=1 must be at least 2 folds"), ({"input": "x"}, "input='x' is not known")]
 )
 def test_bad_parameters_are_one_sentence(parameters, text):
     K, y = citations(30)

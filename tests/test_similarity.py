@@ -277,7 +277,7 @@ def test_bad_parameters_speak_before_any_work(distances, blobs):
     y = blobs[1]
     with pytest.raises(ValueError, match="input='angles' is not known; use 'auto', 'similarity'"):
         automatic(input="angles").fit(distances, y)
-    with pytest.raises(ValueError, match="cv must be at least 2"):
+    with pytest.raises(ValueError, match="cv=1 must be at least 2 folds"):
         automatic(cv=1).fit(distances, y)
     with pytest.raises(ValueError, match="hold out every row once"):
         automatic(cv=[(np.arange(50), np.arange(50, 90))]).fit(distances, y)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from importlib.metadata import version
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sklearn.base import BaseEstimator
 
 from mercerless._files import write_text
 from mercerless._optional import import_optional
+from mercerless._validation import check_number
 from mercerless.comparison.code import code_for, describe
 from mercerless.comparison.items import find_suspects
 from mercerless.comparison.learners import Learner, Terms, Wanted, count_settings, select_learners
@@ -181,12 +183,11 @@ def compare_problem(
 
 def _check_numbers(repeats: int | None, n_jobs: int | None, random_state: int) -> None:
     """Refuse what cannot be run."""
-    if repeats is not None and repeats < 1:
-        raise ValueError(f"repeats={repeats} must be at least 1.")
-    if n_jobs == 0:
-        raise ValueError("n_jobs=0 would do nothing; use 1 or more, or -1 for all cores.")
-    if not 0 <= random_state < 2**32:
-        raise ValueError(f"random_state={random_state} must be between 0 and 2**32 - 1.")
+    check_number("repeats", repeats, whole=True, none=True)
+    if n_jobs is not None and not (isinstance(n_jobs, Integral) and n_jobs):
+        raise ValueError(f"n_jobs={n_jobs!r} would do nothing; use 1 or more, or -1 for all cores.")
+    if not (isinstance(random_state, Integral) and 0 <= random_state < 2**32):
+        raise ValueError(f"random_state={random_state!r} must be between 0 and 2**32 - 1.")
 
 
 def _without_probabilities(learners: list[Learner], terms: Terms) -> dict[str, str]:

@@ -39,7 +39,7 @@ from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.selection.conformal import OutOfFold
-from mercerless.selection.folds import fold_numbers, splits_of
+from mercerless.selection.folds import count_folds, fold_numbers, splits_of
 from mercerless.selection.reasons import Explained
 from mercerless.selection.similarity import Average
 from mercerless.spectra import as_similarities
@@ -118,8 +118,8 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         return hasattr(self, "stack_")
 
     def _check_parameters(self) -> None:
-        if isinstance(self.cv, Integral) and self.cv < 2:
-            raise ValueError(f"cv must be at least 2, got {self.cv}.")
+        if isinstance(self.cv, Integral):
+            count_folds(self.cv)
 
     def _full_need(self, n: int) -> float:
         """Bytes: the matrices, and in every worker a fold's part of them with an eigendecomposition's work space."""

@@ -159,9 +159,7 @@ def fold_numbers(
         groups = np.asarray(groups)
         check_consistent_length(target, groups)
     if cv is None or isinstance(cv, Integral):
-        n_folds = 5 if cv is None else int(cv)
-        if n_folds < 2:
-            raise ValueError(f"cv={cv} must be at least 2 folds.")
+        n_folds = count_folds(cv)
         copies = find_copies(items, precomputed=precomputed)
         copies = copies if len(copies) == len(used) else copies[used]
         together = _together(copies, None if groups is None else groups[used], n_folds)
@@ -176,6 +174,13 @@ def fold_numbers(
     if np.any(fold_of[used] < 0):
         raise ValueError("cv must hold out every row once: its test sets leave rows out; use for example cv=5.")
     return np.unique(fold_of[used], return_inverse=True)[1]
+
+
+def count_folds(cv: Any) -> int:
+    """How many folds a number as `cv` means."""
+    if cv is not None and cv < 2:
+        raise ValueError(f"cv={cv} must be at least 2 folds.")
+    return 5 if cv is None else int(cv)
 
 
 def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray | None:
