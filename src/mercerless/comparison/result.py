@@ -173,11 +173,11 @@ def compare_problem(
         progress(f"resumed with {len(store.records)} finished fits", 0, 1)
     run = Run(terms, scored, seconds, repeats, n_jobs, curves, store, progress, parts, started=started).go()
     records, reasons = list(run.store.records.values()), {**run.reasons(), **mute}
-    comparison = Comparison(terms, chosen, records, run.negative, reasons, run.failed, run.interrupted, budget=seconds)
+    told = run.negative, reasons, run.failed, run.interrupted, seconds, run.elapsed
+    comparison = Comparison(terms, chosen, records, *told)
     comparison.check_comparable()
     if not run.interrupted:
         run.store.clear()
-    comparison.elapsed = run.elapsed
     return comparison
 
 

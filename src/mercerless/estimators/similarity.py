@@ -180,7 +180,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         reason = self._too_much(kernel, items, n)
         if reason is None:
             return None
-        number = min(_AUTO_LANDMARKS, max(1, n // 3))
+        number = _auto_landmarks(n)
         warn(
             f"{type(self).__name__} compares the {n} items with {number} landmarks only: {reason}. Set n_landmarks to "
             "a number to choose it yourself, or to None for all comparisons.",
@@ -198,7 +198,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         if n > _ALL_ITEMS:
             return f"the stack on all comparisons is for up to {_ALL_ITEMS} items"
         need, budget = self._full_need(n), memory_budget()
-        if need > budget >= landmark_need(n, min(_AUTO_LANDMARKS, max(1, n // 3))):
+        if need > budget >= landmark_need(n, _auto_landmarks(n)):
             return f"all comparisons would need {format_bytes(need)} of memory and the budget is {format_bytes(budget)}"
         if isinstance(kernel, (PairFunction, MatrixFunction)) and n > 2 * _AUTO_LANDMARKS:
             start = time.perf_counter()
@@ -315,14 +315,12 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
     def _new_similarities(self, items: Any, reverse: NDArray | None) -> NDArray:
         """Similarities of new items to the training items."""
-        precomputed = isinstance(self.kernel_, Precomputed)
-        matrix = self.kernel_(items) if precomputed else self.kernel_(items, self.X_fit_)
-        if not precomputed and self.landmarks_ is not None and self.symmetrize:
-            return as_new_similarities((matrix + self.kernel_(self.X_fit_, items).T) / 2.0, self.input_)
-        if reverse is not None:
-            matrix = (matrix + reverse) / 2.0
-        elif self.symmetrize and not precomputed and not self.kernel_.symmetric:
-            matrix = (matrix + self.kernel_(self.X_fit_, items).T) / 2.0
+        if isinstance(self.kernel_, Precomputed):
+            matrix = self.kernel_(items) if reverse is None else (self.kernel_(items) + reverse) / 2.0
+        else:
+            both = self.symmetrize and (self.landmarks_ is not None or not self.kernel_.symmetric)
+            compare = partial(_averaged, self.kernel_) if both else self.kernel_
+            matrix = compare(items, self.X_fit_)
         return as_new_similarities(matrix[:, self.used_], self.input_)
 
     def _held_out(  # type: ignore[override]
@@ -367,6 +365,10 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         few = self.n_landmarks is not None and not isinstance(self.n_landmarks, str)
         tags.input_tags.pairwise = tags.input_tags.pairwise and not few
         return tags
+
+
+def _auto_landmarks(n: int) -> int:
+    return min(_AUTO_LANDMARKS, max(1, n // 3))
 
 
 def _averaged(kernel: Kernel, X: Any, Y: Any) -> NDArray:
