@@ -718,10 +718,6 @@ class TestGroups:
         model = LABRegressor(20, kernel="gaussian", max_rows=1400, max_iter=5, random_state=0)
         read, splits = [], []
 
-        def split_once(*args, **options):
-            splits.append(split(*args, **options))
-            return splits[0]
-
         rows, split = lab.ScaledTable.rows, lab.hold_out
         monkeypatch.setattr(lab.ScaledTable, "rows", lambda table, some: read.append(some) or rows(table, some))
         monkeypatch.setattr(

@@ -8,7 +8,7 @@ those of all rows. The rows may stream from a file or a cluster.
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import groupby
-from operator import attrgetter, itemgetter
+from operator import add, attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -333,10 +333,6 @@ def _sum_rows(
     return Sums(total, np.stack([root[rows, 0] @ targets[rows] for rows in folds]), tuple(sums))
 
 
-def _add(first: Sums, second: Sums) -> Sums:
-    return first + second
-
-
 def solve_views(
     frame: Frame,
     sums: Sums,
@@ -566,7 +562,7 @@ def _sum(
     widths = [len(frame.span(*view).columns) if view[0] in frame.points else len(landmarks) for view in layout]
     bytes_per_row = 8.0 * (6 * len(landmarks) + 4 * max(widths, default=0))
     function = partial(_sum_rows, data.block, frame, layout, n_folds)
-    sums = reduce_rows(function, _add, [data.X, targets, weight, fold_of, data.diagonal], bytes_per_row)
+    sums = reduce_rows(function, add, [data.X, targets, weight, fold_of, data.diagonal], bytes_per_row)
     return _Summed(frame, landmarks, targets, weight, fold_of, layout, sums)
 
 
