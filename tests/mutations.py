@@ -315,8 +315,8 @@ BUGS = [
     # spectra, low rank
     Bug(
         "spectra-flip-as-clip",
-        'else:\n            ratio = {"clip": s > 0, "flip": np.sign(s)',
-        'else:\n            ratio = {"clip": s > 0, "flip": s > 0',
+        '"flip": np.abs(s), "square"',
+        '"flip": np.maximum(s, 0.0), "square"',
         f"{SPECTRA} -k textbook",
     ),
     Bug(

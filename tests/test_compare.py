@@ -238,18 +238,18 @@ def test_sharing_decompositions_changes_nothing(name):
 
 
 def test_one_decomposition_serves_all_modes_and_settings(monkeypatch):
+    from mercerless import spectra
     from mercerless.comparison import learners
 
     calls = []
     monkeypatch.setattr(learners, "_MEMORY", learners._Memory(2**28))
-    monkeypatch.setattr(learners, "decompose", lambda K, rtol: calls.append(len(K)) or decompose(K, rtol))
-    from mercerless.spectra import decompose
-
+    decompose = spectra.decompose
+    monkeypatch.setattr(spectra, "decompose", lambda K, rtol: calls.append(len(K)) or decompose(K, rtol))
     problem = make_problem(SHAPES.D, SHAPES.target % 3)
     terms = Terms(problem, "accuracy")
-    for learner in select_learners(problem, ("svm-clip", "svm-flip", "svm-square"))[0]:
+    for learner in select_learners(problem, ("svm-clip", "svm-flip", "svm-square", "svm-shift"))[0]:
         share_decompositions(learner.build(terms)).fit(problem.X, problem.y)
-    assert len(calls) == 6  # five inner folds and the whole, instead of 3 modes x 6 values of C x 6
+    assert len(calls) == 6  # five inner folds and the whole, instead of 4 modes x 6 values of C x 6
 
 
 X_TABLE = np.random.default_rng(0).normal(size=(80, 2))

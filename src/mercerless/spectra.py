@@ -583,7 +583,7 @@ class SpectrumTransformer(_PairwiseTransformer):
     def fit(self, X: ArrayLike, y: object = None) -> Self:
         check_option("mode", self.mode, ("clip", "flip", "square", "shift"))
         K = self._check_train(X)
-        spectrum = decompose(K, self.rtol)
+        spectrum = self._decompose(K)
         s, V = spectrum.values, spectrum.vectors
         self.eigenvalues_ = s
         self.shift_ = 0.0
@@ -592,9 +592,11 @@ class SpectrumTransformer(_PairwiseTransformer):
             self.shift_ = float(max(0.0, -s.min(initial=0.0)))
             self.fingerprints_ = np.array(_digests(K))
         else:
-            ratio = {"clip": s > 0, "flip": np.sign(s), "square": s}[self.mode]
-            self.map_ = ((V * ratio) @ V.T).astype(K.dtype, copy=False)
+            self.map_ = ((V * (repaired_values(s, self.mode) / s)) @ V.T).astype(K.dtype, copy=False)
         return self
+
+    def _decompose(self, K: NDArray) -> Spectrum:
+        return decompose(K, self.rtol)
 
     def transform(self, X: ArrayLike) -> NDArray:
         K = self._check_test(X)
@@ -606,6 +608,13 @@ class SpectrumTransformer(_PairwiseTransformer):
             if same.any():
                 shifted[i, same] += self.shift_ / same.sum()
         return shifted
+
+
+def repaired_values(s: NDArray, mode: str) -> NDArray:
+    """Eigenvalues after a repair, ``t(s)`` of `SpectrumTransformer`; "raw" leaves them as they are."""
+    if mode == "shift":
+        return s - min(0.0, s.min(initial=0.0))
+    return {"raw": s, "clip": np.maximum(s, 0.0), "flip": np.abs(s), "square": s**2}[mode]
 
 
 def _digests(K: NDArray) -> list[int]:

@@ -34,7 +34,14 @@ from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinS
 from mercerless.estimators.lab import LABClassifier, LABRegressor
 from mercerless.estimators.similarity import SimilarityClassifierCV, SimilarityFeatures, SimilarityRegressorCV
 from mercerless.kernels import TL1, Gaussian
-from mercerless.spectra import Indefiniteness, SpectrumTransformer, decompose, indefiniteness, symmetrize
+from mercerless.spectra import (
+    Indefiniteness,
+    Spectrum,
+    SpectrumTransformer,
+    indefiniteness,
+    repaired_values,
+    symmetrize,
+)
 
 STEPS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
@@ -111,14 +118,7 @@ class Terms:
         """Mean self-similarity after the spectrum was repaired by `mode`, the unit of 1/C."""
         assert self.spectrum is not None
         s = self.spectrum.eigenvalues
-        repaired = {
-            "clip": np.maximum(s, 0),
-            "flip": np.abs(s),
-            "square": s**2,
-            "raw": s,
-            "shift": s - min(0.0, s.min()),
-        }[mode]
-        return float(_round(max(repaired.mean(), 1e-3 * np.abs(s).mean(), np.finfo(float).tiny)))
+        return float(_round(max(repaired_values(s, mode).mean(), 1e-3 * np.abs(s).mean(), np.finfo(float).tiny)))
 
     @property
     def unit(self) -> float:
@@ -481,19 +481,12 @@ class SharedSpectrum(SpectrumTransformer):
     """
 
     def fit(self, X, y=None):
-        K = self._check_train(X)
-        digest = _digest(K)
-        self.key_ = (self.mode, self.rtol, digest)
-        state = _MEMORY.get(self.key_, lambda: self._state(K, digest))
-        self.__dict__.update(state)
+        self.key_ = (self.mode, self.rtol, _digest(self._check_train(X)))
+        self.__dict__.update(_MEMORY.get(self.key_, lambda: dict(vars(super(SharedSpectrum, self).fit(X)))))
         return self
 
-    def _state(self, K: NDArray, digest: bytes) -> dict[str, Any]:
-        if self.mode == "shift":  # needs only the smallest eigenvalue, and rows known again
-            return SpectrumTransformer("shift", self.rtol).fit(K).__dict__
-        s, V, _ = _MEMORY.get((self.rtol, digest), lambda: decompose(K, self.rtol))
-        ratio = {"clip": s > 0, "flip": np.sign(s), "square": s}[self.mode]
-        return {"eigenvalues_": s, "shift_": 0.0, "map_": ((V * ratio) @ V.T).astype(K.dtype, copy=False)}
+    def _decompose(self, K: NDArray) -> Spectrum:
+        return _MEMORY.get((self.rtol, _digest(K)), lambda: super(SharedSpectrum, self)._decompose(K))
 
     def transform(self, X):
         return _MEMORY.get((*self.key_, _digest(X)), lambda: super(SharedSpectrum, self).transform(X))

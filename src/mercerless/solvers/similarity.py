@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, eigh
 from scipy.optimize import linprog
 
+from mercerless.spectra import repaired_values
+
 
 class SparseMachine(NamedTuple):
     """The solution of `sparse_machine`."""
@@ -81,10 +83,9 @@ def spectral_path(
 
 def _filtered(values: NDArray, target: NDArray, settings: Sequence[tuple]) -> NDArray:
     """Coefficients (rank, n_settings, q) of eigenvectors: ``(t/s) / (t + penalty max t)`` times the target."""
-    transforms = {"clip": np.maximum(values, 0.0), "flip": np.abs(values), "square": values**2}
     filters = np.empty((len(values), len(settings)))
     for column, (name, penalty, *_) in enumerate(settings):
-        transformed = transforms[name]
+        transformed = repaired_values(values, name)
         largest = transformed.max(initial=0.0)
         # s is never zero, and t = 0 gives 0 unless nothing is kept at all
         filters[:, column] = transformed / values / (transformed + penalty * (largest or 1.0))
