@@ -294,6 +294,13 @@ def test_heavy_tails_choose_the_robust_scaling():
     assert not LABRegressor(**QUICK).fit(u, y).scaling_.robust
 
 
+@pytest.mark.parametrize("scaling", [standard_scaling, robust_scaling])
+def test_features_at_the_ends_of_floating_point_are_scaled(scaling):
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    units = np.array([2.0**700, 1.0, 2.0**-700])
+    assert_array_equal(scaling(X * units)(X * units), scaling(X)(X))
+
+
 def test_scalings():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3)) * [1, 1e6, 1] + [0, 1e9, 0]

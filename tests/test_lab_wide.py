@@ -312,6 +312,27 @@ def test_gross_errors_lose_their_weight_and_hard_rows_keep_it():
     assert model.score(X[300:], f[300:, 0]) > clean.score(X[300:], f[300:, 0]) - 0.02
 
 
+@pytest.mark.parametrize("n_wrong", [1, 2])
+def test_one_or_two_impossible_targets_do_not_hide_the_others(n_wrong):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 4))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * rng.normal(size=150)
+    wrong = y.copy()
+    wrong[:n_wrong] = 9999.0
+    alone = np.arange(150)
+    weight = outlier_weights(X, wrong[:, None] / wrong.std(), None, alone, seed=0)
+    assert np.all(weight[:n_wrong] < 1e-4) and np.mean(weight > 0.5) > 0.9
+    assert LABRegressor(random_state=0).fit(X[:110], wrong[:110]).score(X[110:], y[110:]) > 0.95
+
+
+def test_the_largest_of_targets_with_tails_are_no_errors():
+    random = np.random.RandomState(2)
+    X = random.randn(300, 4)
+    y = np.exp(1.5 * X[:, 0] + 0.75 * X[:, 1] + 0.5 * random.randn(300))[:150]
+    assert np.sort(y)[-2] > 10 * np.sort(y)[-3]
+    assert outlier_weights(X[:150], y[:, None] / y.std(), None, np.arange(150), seed=0) is None
+
+
 @pytest.mark.slow
 def test_wide_machines_need_the_memory_they_are_planned_with():
     assert center_count(1000, 1e12) == 0  # all rows are centers of another candidate

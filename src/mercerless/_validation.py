@@ -166,7 +166,15 @@ def check_targets(y: Any, name: str) -> NDArray:
     y = check_array(y, ensure_2d=False, dtype=[np.float64, np.float32], input_name="y")
     if y.ndim > 2:
         raise ValueError(f"y must have one or two dimensions, not {y.ndim}.")
+    check_size(y, "y")
     return y.astype(np.float64, copy=False)
+
+
+def check_size(values: NDArray, name: str) -> None:
+    """Refuse numbers so large or small that their products are none any more."""
+    size = max(float(values.max()), -float(values.min()))
+    if not (size == 0.0 or 1e-75 < size < 1e75):
+        raise ValueError(f"{name} has entries of size {size:.0e}; divide them, and those of new items, by {size:.0e}.")
 
 
 def check_labels(y: Any, name: str) -> NDArray:

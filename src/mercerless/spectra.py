@@ -21,6 +21,7 @@ from mercerless._validation import (
     check_number,
     check_option,
     check_real,
+    check_size,
     check_square,
     check_symmetric,
     relative_asymmetry,
@@ -393,9 +394,7 @@ def _are_distances(K: NDArray) -> bool:
 def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "input") -> str:
     """The kind of a matrix, given or found by `matrix_kind`; one sentence where it is not told or not true."""
     check_option(option, kind, ("auto", *KINDS))
-    size = max(float(K.max()), -float(K.min()))
-    if size > 1e75 or 0.0 < size < 1e-75:  # the products of entries are not numbers any more
-        raise ValueError(f"{name} has entries of size {size:.0e}; divide them, and those of new items, by {size:.0e}.")
+    check_size(K, name)
     if kind == "auto":
         guess = matrix_kind(K)
         if guess.kind is None:

@@ -426,9 +426,7 @@ def encode_classes(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]
 def encode_numbers(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
     """Columns of mean 0 and variance 1."""
     Y = y.reshape(len(y), -1)
-    unit = 2.0 ** (np.frexp(np.abs(Y).max(axis=0))[1] - 1)  # squares of very large or small numbers are none
-    Y = Y / unit
     mean = weight @ Y / weight.sum()
     scale = np.sqrt(weight @ (Y - mean) ** 2 / weight.sum())
     scale = np.where(scale > 1e-13 * np.abs(mean), scale, 1.0)
-    return (Y - mean) / scale, {"mean_": mean * unit, "scale_": scale * unit}
+    return (Y - mean) / scale, {"mean_": mean, "scale_": scale}

@@ -16,6 +16,7 @@ _FAR, _FEWEST = 6.0, 3  # so many robust standard deviations, in so many rows, m
 _CUT = 4.0  # residuals up to so many standard deviations have weight one
 _SURE = 1.5  # standard errors by which the held-out error must fall
 _GROSS, _GAP = 10.0, 2.5  # standard deviations of gross errors, and how many times larger than all others they are
+_LONE_GAP = 10.0  # how many times larger targets are, from the median, where they are fewer
 
 
 def outlier_weights(X: NDArray, Y: NDArray, weight: NDArray | None, together: NDArray, seed: int) -> NDArray | None:
@@ -25,10 +26,13 @@ def outlier_weights(X: NDArray, Y: NDArray, weight: NDArray | None, together: ND
     the residuals' median absolute deviation as a standard deviation. They are taken where the weighted models have the
     smaller squared error on all held-out rows, outliers included, by 1.5 standard errors: errors far off the function
     are noise to both, while rows that are merely hard to predict count in full. Where residuals have a gap, with rows
-    beyond 10 s and 2.5 times all others, these rows do not judge: they would hide everything else. `together` numbers
+    beyond 10 s and 2.5 times all others, these rows do not judge: they would hide everything else. Nor do one or two
+    whose targets themselves are 10 times as far from the median as all others, which have no tails. `together` numbers
     sets of copies.
     """
-    if np.sum(_deviations(Y - np.median(Y, axis=0)) > _FAR) < _FEWEST:
+    sizes = _deviations(Y - np.median(Y, axis=0))
+    alone = _alone(sizes)
+    if np.sum(sizes > _FAR) < _FEWEST and not alone.any():
         return None
     few = some_rows(len(X), SMALL_ROWS, seed)
     scaling = robust_scaling(X[few])
@@ -36,12 +40,12 @@ def outlier_weights(X: NDArray, Y: NDArray, weight: NDArray | None, together: ND
     fold = assign_folds(FOLDS, len(few), together=together[few], random_state=seed)
     plain = out_of_fold(rows, rows.weight, fold, seed)
     residual = plain - rows.Y
-    if np.sum(_deviations(residual) > _FAR) < _FEWEST:
+    if np.sum(_deviations(residual) > _FAR) < _FEWEST and not alone[few].any():
         return None
     guess = _weights(residual)
     base = np.ones(len(few)) if rows.weight is None else rows.weight
     robust = out_of_fold(rows, base * guess, fold, seed)
-    far = _beyond_a_gap(_deviations(robust - rows.Y))
+    far = alone[few] | _beyond_a_gap(_deviations(robust - rows.Y))
     if far.any():  # which the first step may not have overcome
         guess = _weights(robust - rows.Y)
         robust = out_of_fold(rows, base * guess, fold, seed)
@@ -65,14 +69,21 @@ def _deviations(residual: NDArray) -> NDArray:
 
 def are_gross(share: NDArray) -> bool:
     """Whether rows that lost weight, to these shares of it, lie beyond a gap: errors, and not tails."""
-    return bool(_beyond_a_gap(_CUT / np.sqrt(share)).any())
+    sizes = _CUT / np.sqrt(share)
+    return bool(np.any(_beyond_a_gap(sizes) | _alone(sizes)))
 
 
-def _beyond_a_gap(sizes: NDArray) -> NDArray:
+def _alone(sizes: NDArray) -> NDArray:
+    """One or two rows very far off, where no others are: errors, and not tails."""
+    far = _beyond_a_gap(sizes, _LONE_GAP, 1)
+    return far & (np.sum(far) < _FEWEST) & (np.max(sizes[~far]) <= _GROSS)
+
+
+def _beyond_a_gap(sizes: NDArray, gap: float = _GAP, fewest: int = _FEWEST) -> NDArray:
     """Rows far off, with deviations a multiple of all others; none where these grow without a gap."""
     order = np.sort(sizes)
-    gaps = (order[1:] > _GROSS) & (order[1:] > _GAP * order[:-1])
-    gaps[len(gaps) - _FEWEST + 1 :] = False
+    gaps = (order[1:] > _GROSS) & (order[1:] > gap * order[:-1])
+    gaps[len(gaps) - fewest + 1 :] = False
     return sizes > order[1:][gaps].min(initial=np.inf) * (1 - 1e-9)
 
 

@@ -43,13 +43,14 @@ def standard_scaling(X: Any) -> FeatureScaling:
     offset = reduce_rows(partial(_sum_of_powers, origin=origin, power=1), np.add, [X], 24.0 * d, BLOCK_BYTES) / n
     # rounded, so that the order of summation, which depends on how the data are stored, does not reach the model
     center = origin + _rounded(offset)
-    square = reduce_rows(partial(_sum_of_powers, origin=center, power=2), np.add, [X], 24.0 * d, BLOCK_BYTES) / n
-    scale = np.sqrt(square)
+    low, high = reduce_rows(_lowest, np.minimum, [X], 8.0 * d, BLOCK_BYTES) * [[1.0], [-1.0]]
+    unit = np.ldexp(1.0, np.frexp(high - low)[1])  # the squares of very large or small numbers are none
+    spread = partial(_sum_of_powers, origin=center, unit=unit, power=2)
+    scale = np.sqrt(reduce_rows(spread, np.add, [X], 24.0 * d, BLOCK_BYTES) / n) * unit
     eps = np.finfo(np.float32 if X.dtype == np.float32 else np.float64).eps
     constant = ~(scale > 8 * eps * np.abs(center))
     scale = _rounded(scale)
     scale[constant | (scale == 0)] = 1.0
-    low, high = reduce_rows(_lowest, np.minimum, [X], 8.0 * d, BLOCK_BYTES) * [[1.0], [-1.0]]
     margin = (high - low) / 4
     return FeatureScaling(False, low - margin, high + margin, center, scale, np.zeros(d), np.ones(d))
 
@@ -90,8 +91,8 @@ def _lowest(X: NDArray) -> NDArray:
     return np.stack([X.min(axis=0), -X.max(axis=0)]).astype(np.float64)
 
 
-def _sum_of_powers(X: NDArray, *, origin: NDArray, power: int) -> NDArray:
-    return np.sum((X.astype(np.float64, copy=False) - origin) ** power, axis=0)
+def _sum_of_powers(X: NDArray, *, origin: NDArray, power: int, unit: NDArray | float = 1.0) -> NDArray:
+    return np.sum(((X.astype(np.float64, copy=False) - origin) / unit) ** power, axis=0)
 
 
 def _rounded(values: NDArray) -> NDArray:
