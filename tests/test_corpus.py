@@ -121,6 +121,12 @@ TABLES = {
     "windows": ("t.csv", text(CSV.replace("\n", "\r\n")), COLUMN, X),
     "byte order mark": ("t.csv", text("\ufeff" + CSV), COLUMN, X),
     "utf-16": ("t.csv", raw(CSV.encode("utf-16")), COLUMN, X),
+    "Excel in Western Europe": (
+        "t.csv",
+        raw(GERMAN.replace("target", "größe").encode("cp1252")),
+        {"labels": "größe"},
+        X,
+    ),
     "everything quoted": ("t.csv", text(TABLE.to_csv(index=False, quoting=1)), COLUMN, X),
     "comments": ("t.csv", text("# made by hand\n" + CSV.replace("\n", "\n# more\n", 1)), COLUMN, X),
     "index column": ("t.csv", text(TABLE.to_csv()), COLUMN, X),
@@ -209,6 +215,7 @@ MATRICES = {
         S,
     ),
     "MATLAB": ("D.mat", lambda f, name: savemat(f / name, {"D": D, "y": np.arange(N) % 3 == 0}), {}, D),
+    "MATLAB words": ("D.mat", lambda f, name: savemat(f / name, {"D": D, "y": Y}), {}, D),
     "MATLAB cells": ("D.mat", lambda f, name: savemat(f / name, {"D": D, "labels": np.array(Y, object)}), {}, D),
     "parquet": (
         "D.parquet",
@@ -251,6 +258,7 @@ def test_matrices(tmp_path, monkeypatch, case):
     assert (problem.kind, problem.task) == (expected, "classification")
     np.testing.assert_allclose(problem.X, case[3], atol=1e-12)
     np.testing.assert_array_equal(problem.y == problem.y[0], Y == Y[0])
+    assert not any(label.endswith(" ") for label in map(str, problem.y))
 
 
 @pytest.mark.parametrize("case", STRINGS.values(), ids=STRINGS)

@@ -180,6 +180,8 @@ def _read_mat(file: BinaryIO, size: int, what: str) -> dict[str, NDArray]:
     for name, value in loadmat(file).items():
         if isinstance(value, np.ndarray) and value.dtype == object:  # a cell array of words
             value = np.array([np.asarray(cell).item() for cell in value.ravel()]).astype(str)
+        if isinstance(value, np.ndarray) and value.dtype.kind == "U":  # words of a matrix of letters are equally long
+            value = np.char.rstrip(value)
         if isinstance(value, np.ndarray) and not name.startswith("__"):
             arrays[name] = value.ravel() if 1 in value.shape and value.size > 1 else value
         elif hasattr(value, "toarray"):

@@ -142,7 +142,12 @@ def _decode(file: BinaryIO, path: Path) -> str:
     file.seek(0)
     content = file.read()
     try:
-        text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+        try:
+            text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+        except ValueError:
+            if re.search(rb"[\0-\x08\x0e-\x1f]", content):
+                raise
+            text = content.decode("cp1252")  # what Excel writes in Western countries
         if "\0" in text:
             raise ValueError
     except ValueError:
