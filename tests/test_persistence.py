@@ -13,7 +13,7 @@ from sklearn.linear_model import Ridge
 
 pytest.importorskip("skops")
 
-from mercerless import KreinRidge, KreinSVC, SimilarityFeatures, SimilaritySVC, persistence
+from mercerless import KreinRidge, KreinSVC, SimilarityClassifierCV, SimilarityFeatures, SimilaritySVC, persistence
 from mercerless.comparison.learners import Terms, matrix_for, select_learners
 from mercerless.comparison.problem import make_problem
 from mercerless.datasets import load_digit_shapes
@@ -63,6 +63,16 @@ def test_boosted_trees_on_categories_come_back_and_a_partial_is_as_good_as_its_f
     io.dump(model, path)
     with pytest.raises(ValueError, match=r"asks for 'posix\.system'"):
         persistence.load(path)
+
+
+def test_models_of_several_similarities_and_of_few_items_come_back(tmp_path):
+    path, D, y = tmp_path / "model.skops", SHAPES.D, SHAPES.target > 4
+    several = {"shapes": D, "roots": np.sqrt(D)}
+    automatic = SimilarityClassifierCV("precomputed", random_state=0)
+    few = automatic.fit(D, y).sparsify(20, D, y)
+    for model, X in ((few, D), (automatic.fit(several, y), several)):
+        persistence.save(model, path)
+        np.testing.assert_array_equal(persistence.load(path).predict_proba(X), model.predict_proba(X))
 
 
 class Attack:

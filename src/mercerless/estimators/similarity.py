@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import is_dask, take_rows
 from mercerless._memory import check_memory, format_bytes, memory_budget
+from mercerless._optional import with_callbacks
 from mercerless._validation import (
     check_labels,
     check_number,
@@ -139,8 +140,16 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         # parameters as they are: a clone would copy matrices and functions
         model = type(self)(**self.get_params(deep=False) | options)
         model._is_one_of_several = True
-        attributes, block, rows = model._fit_one(X, y, weight, encode)
-        return model._finish(attributes), block(), rows
+        fitted, block, rows = model._fit_alone(X, y, weight, encode)
+        return fitted, block(), rows
+
+    @with_callbacks  # ends what tells of the progress, which no file can hold
+    def _fit_alone(
+        self, X: Any, y: NDArray, weight: NDArray | None, encode: Callable, candidates: NDArray | None = None
+    ) -> tuple[Self, Callable[[], Block], NDArray | None]:
+        """This model fitted for one similarity, what gives its comparisons, and the landmarks' rows."""
+        attributes, block, rows = self._fit_one(X, y, weight, encode, candidates)
+        return self._finish(attributes), block, rows
 
     def _fit_one(
         self, X: Any, y: NDArray, weight: NDArray | None, encode: Callable, candidates: NDArray | None = None
@@ -357,7 +366,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         if not isinstance(self.kernel_, Precomputed):
             candidates = important_items(self.stack_, min(4 * n_landmarks, len(self.stack_.members.diagonal)))
         encode = encode_classes if classify else encode_numbers
-        return model._finish(model._fit_one(X, y, check_weight(sample_weight, len(y)), encode, candidates)[0])
+        return model._fit_alone(X, y, check_weight(sample_weight, len(y)), encode, candidates)[0]
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
