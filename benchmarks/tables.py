@@ -67,6 +67,16 @@ def beside(ours, theirs, digits=1):
     return number(ours, digits) + ("" if pd.isna(ours) or pd.isna(theirs) else f" ({number(theirs, digits)})")
 
 
+def span(counts):
+    """One number, or the least and the most."""
+    return f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+
+
+def listed(words):
+    """``a, b and c``."""
+    return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+
+
 # ---------------------------------------------------------------------------------------------------- krein
 def krein_table1():
     rows = results("papers/krein_table1")
@@ -163,7 +173,6 @@ def krein_figures():
 
 
 # ---------------------------------------------------------------------------------------------------- dank
-@cache
 @cache
 def script(name):
     """papers/dank.py, say, which says what its sets are."""
@@ -336,7 +345,10 @@ def hyper_table1():
     rows = results("papers/hyper_table1")
     most = rows.splits.max()
     for row in rows.itertuples():
-        known, fewer = row.method == "known", f" ({row.splits} of them)" if row.splits < most else ""
+        known, fewer = (
+            row.method == "known",
+            f" ({row.splits} of them)" if row.splits < most else "",
+        )
         errors = ["", ""] if known else [f"{row.root_error:.3f}", number(row.paper_rmse, 3)]
         lines.append(
             [
@@ -683,84 +695,145 @@ def lab_figures():
 
 
 def lab_rivals():
-    rows = results("papers/rivals").set_index(["set", "method"])
-    lines = []
-    for method in dict.fromkeys(rows.index.get_level_values(1)):
+    rows = results("papers/rivals").set_index(["method", "set"])
+    sets, lines = list(dict.fromkeys(rows.index.get_level_values("set"))), []
+    for method in dict.fromkeys(rows.index.get_level_values("method")):
         cells = []
-        for name in dict.fromkeys(rows.index.get_level_values(0)):
-            r = rows.loc[(name, method)]
-            theirs = "" if pd.isna(r.paper) else f" ({short(r.paper, 4)})"
-            cells += [short(r.r2, 4) + theirs, f"{r.cpu_seconds:.1f}"]
+        for r in (rows.loc[(method, name)] if (method, name) in rows.index else None for name in sets):
+            theirs = "" if r is None or pd.isna(r.paper) else f" ({short(r.paper, 4)})"
+            cells += ["", ""] if r is None else [short(r.r2, 4) + theirs, f"{r.cpu_seconds:.1f}"]
         lines.append([method, *cells])
-    sets = [w for name in dict.fromkeys(rows.index.get_level_values(0)) for w in (name, f"{name}: CPU seconds")]
-    return markdown(["rival: R2 (paper)", *sets], lines)
+    header = [words for name in sets for words in (name, f"{name}: CPU seconds")]
+    return markdown(["rival: R2 (paper)", *header], lines)
 
 
-TABLES_OF = {"lab": "LAB", "lightgbm": "LightGBM", "catboost": "CatBoost"}
+BOOSTED = {"lab": "LAB", "lightgbm": "LightGBM", "catboost": "CatBoost"}
+FURTHER = {
+    "xgboost": "XGBoost",
+    "extra_trees": "extremely random trees",
+    "svm": "support vector machine",
+    "mlp": "network",
+    "laplace_ridge": "ridge, Laplace",
+    "xrfm": "xrfm",
+    "lab_local": "LAB, local forms alone",
+}
+MEASURES = {
+    "regression, R2": ("regression", "score", 1),
+    "classification, accuracy": ("classes", "score", 1),
+    "classification, log-loss": ("classes", "log_loss", -1),
+}
 
 
-def lab_tables_scores():
-    """R2, accuracy and negative log-loss by set, of sets that all three have, and whether classes."""
-    rows = results("papers/lab_tables").query("variant == 'clean'")
-    wide = rows.pivot_table(index=["task", "set"], columns="learner", values=["score", "log_loss"])
-    scores = {name: wide.score.loc[task] for name, task in (("R2", "regression"), ("accuracy", "classes"))}
-    scores["log-loss"] = -wide.log_loss.loc["classes"]
-    return {name: table[list(TABLES_OF)].dropna() for name, table in scores.items()}
+def table_splits(name, measure, learners):
+    """What these learners reached by number of rows, set and split, where all have it; the largest is the best."""
+    task, values, sign = MEASURES[measure]
+    rows = results(f"papers/{name}").query("variant == 'clean'")
+    wide = rows[rows.task == task].pivot_table(index=["rows", "set", "split"], columns="learner", values=values)
+    return sign * wide.reindex(columns=list(learners)).dropna()
+
+
+def table_scores(name, measure, learners=tuple(BOOSTED)):
+    """The same, averaged over splits."""
+    return table_splits(name, measure, learners).groupby(["rows", "set"]).mean().round(4)
+
+
+def rank_line(label, table):
+    """A line of a table of average ranks, the best in bold."""
+    ranks = rankdata(-table.to_numpy(), axis=1).mean(axis=0)
+    return [label, len(table), *(f"**{r:.2f}**" if r == ranks.min() else f"{r:.2f}" for r in ranks)]
+
+
+def confirmed(table):
+    """The part of a table on whose sets nothing was chosen."""
+    return table[table.index.get_level_values("set").isin(script("lab_tables").CONFIRMATION)]
+
+
+RANKS = [f"average rank of {len(BOOSTED)}", "sets", *BOOSTED.values()]
 
 
 def lab_tables():
-    halves, lines = {"": None, ", the confirmation half": script("lab_tables").CONFIRMATION}, []
-    for name, scores in lab_tables_scores().items():
-        task = "regression" if name == "R2" else "classification"
-        for half, sets in halves.items():
-            table = scores if sets is None else scores[scores.index.isin(sets)]
-            ranks = rankdata(-table.to_numpy(), axis=1).mean(axis=0)
-            cells = [f"**{r:.2f}**" if r == ranks.min() else f"{r:.2f}" for r in ranks]
-            lines.append([f"{task}, {name}{half}", len(table), *cells])
-    return markdown([f"average rank of {len(TABLES_OF)}", "sets", *TABLES_OF.values()], lines)
-
-
-def lab_bands_scores(measure):
-    """By band and set, of sets that all three have; the largest is the best."""
-    rows = results("papers/lab_bands")
-    task = "regression" if measure == "R2" else "classes"
-    values = "log_loss" if measure == "log-loss" else "score"
-    table = rows[rows.task == task].pivot_table(index=["rows", "set"], columns="learner", values=values)
-    return (-1 if measure == "log-loss" else 1) * table[list(TABLES_OF)].dropna()
+    lines = []
+    for measure in MEASURES:
+        table = table_scores("lab_tables", measure)
+        lines += [rank_line(measure, table), rank_line(f"{measure}, the confirmation half", confirmed(table))]
+    return markdown(RANKS, lines)
 
 
 def lab_bands():
-    lines = []
-    for measure, task in (("R2", "regression"), ("accuracy", "classification"), ("log-loss", "classification")):
-        scores = lab_bands_scores(measure)
-        for band in dict.fromkeys(scores.index.get_level_values(0)):
-            table = scores.loc[band]
-            ranks = rankdata(-table.to_numpy(), axis=1).mean(axis=0)
-            cells = [f"**{r:.2f}**" if r == ranks.min() else f"{r:.2f}" for r in ranks]
-            lines.append([f"{task}, {measure}, at most {band} rows", len(table), *cells])
-    return markdown([f"average rank of {len(TABLES_OF)}", "sets", *TABLES_OF.values()], lines)
+    parts = []
+    for measure in MEASURES:
+        scores = table_scores("lab_bands", measure)
+        parts += [(f"{measure}, at most {band:,} rows", table) for band, table in scores.groupby("rows")]
+        parts += [(f"{measure}, all bands", scores)]
+        parts += [(f"{measure}, all bands, the confirmation half", confirmed(scores))]
+    return markdown(RANKS, [rank_line(label, table) for label, table in parts if len(table)])
+
+
+def lab_readme():
+    bands, lines = sorted(set(results("papers/lab_bands").rows)), []
+    for measure in MEASURES:
+        scores, cells = table_scores("lab_bands", measure), []
+        for band in bands:
+            table = scores[scores.index.get_level_values("rows") == band]
+            _, sets, *ranks = rank_line("", table) if len(table) else ("", 0)
+            cells.append(f"{', '.join(ranks)} ({sets} sets)" if sets else "")
+        lines.append([measure, *cells])
+    return markdown([f"average rank of {', '.join(BOOSTED.values())}", *(f"at most {b:,} rows" for b in bands)], lines)
+
+
+def lab_pairs():
+    """LAB beside every learner of the bands: a set counts once, by the mean difference over its bands."""
+    measured, lines = set(results("papers/lab_bands").learner), []
+    for measure in MEASURES:
+        gains = {}
+        for peer in (p for p in BOOSTED | FURTHER if p in measured - {"lab"}):
+            scores = table_scores("lab_bands", measure, ("lab", peer))
+            gains[peer] = (scores.lab - scores[peer]).groupby("set").mean().round(5)
+        tests = {peer: wilcoxon(gain).pvalue if gain.any() else 1.0 for peer, gain in gains.items() if len(gain)}
+        for peer, p in script("lab_tables").holm(tests).items():
+            gain = gains[peer]
+            wins = f"{(gain > 0).sum()}-{(gain == 0).sum()}-{(gain < 0).sum()}"
+            lines.append([measure, (BOOSTED | FURTHER)[peer], len(gain), wins, f"{gain.mean():+.3f}", f"{p:.1g}"])
+    return markdown(["measure", "peer", "sets", "better-level-worse", "mean difference", "p"], lines)
+
+
+def band_seconds():
+    """Processor seconds of fits and of predictions by band, summed over what all three have."""
+    rows, columns = results("papers/lab_bands").query("variant == 'clean'"), ["cpu_seconds", "predict_seconds"]
+    wide = rows.pivot_table(index=["rows", "set", "split"], columns="learner", values=columns)
+    wide = wide.loc[:, [(column, learner) for column in columns for learner in BOOSTED]].dropna()
+    return wide.groupby("rows").sum(), wide.groupby("rows").size()
+
+
+def lab_bands_seconds():
+    (spent, fits), lines = band_seconds(), []
+    for band, row in spent.iterrows():
+        seconds = [f"{row['cpu_seconds', k]:.0f}" for k in BOOSTED]
+        predicting = [f"{row['predict_seconds', k]:.1f}" for k in BOOSTED]
+        lines.append([f"at most {band:,} rows", fits[band], *seconds, *predicting])
+    header = [f"{name}: {what}" for what in ("fits", "predictions") for name in BOOSTED.values()]
+    return markdown(["processor seconds", "splits of sets", *header], lines)
 
 
 def lab_bands_figures():
-    words = {}
-    for measure in ("R2", "accuracy", "log-loss"):
-        scores = lab_bands_scores(measure)
-        tests = {k: wilcoxon(scores.lab, scores[k]).pvalue for k in ("lightgbm", "catboost")}
-        words[measure] = max(script("lab_tables").holm(tests).values())
-    rows = results("papers/lab_bands").set_index(["rows", "set", "learner"]).cpu_seconds.unstack()
-    spent = rows[list(TABLES_OF)].dropna().groupby("rows").sum()
-    scores = lab_bands_scores("R2")
+    spent, _ = band_seconds()
+    ratios = (spent["cpu_seconds", "lab"] / spent["cpu_seconds", "lightgbm"]).items()
+    times = [f"{ratio:.1f} times ({'at most ' * (not i)}{band:,} rows)" for i, (band, ratio) in enumerate(ratios)]
+    scores = {measure: table_scores("lab_bands", measure) for measure in MEASURES}
+    ranks = [rank_line("", table)[2] for scored in scores.values() for _, table in scored.groupby("rows")]
+    splits = pd.concat([table_splits("lab_bands", m, BOOSTED) for m in MEASURES]).index.to_frame(index=False)
+    counts = splits.groupby(["rows", "set"]).split.nunique().groupby("rows")
+    least = scores["regression, R2"]
     behind = [
-        f"{name} with {band} rows ({short(row.lab, 3)}, {TABLES_OF[row.idxmax()]} {short(row.max(), 3)})"
-        for (band, name), row in scores[scores.lab < scores.max(axis=1)].iterrows()
+        f"{name} with {band:,} rows ({short(row.lab, 4)}, {BOOSTED[row.idxmax()]} {short(row.max(), 4)})"
+        for (band, name), row in least[least.lab < least.max(axis=1)].iterrows()
     ]
     return {
-        "lab_bands_p": ", ".join(f"{measure} {p:.1g}" for measure, p in words.items()),
         "lab_bands_behind": ", ".join(behind) or "none",
-        "lab_bands_seconds": "; ".join(
-            f"at most {band} rows: {row.lab:.0f}, {row.lightgbm:.0f} and {row.catboost:.0f}"
-            for band, row in spent.iterrows()
-        ),
+        "lab_bands_best": f"{sum('**' in cell for cell in ranks)} of {len(ranks)}",
+        "lab_bands_sets": f"{splits.set.nunique()}",
+        "lab_bands_splits": ", ".join(f"{span(count)} ({band:,} rows)" for band, count in counts),
+        "lab_bands_times": listed(times),
     }
 
 
@@ -768,48 +841,45 @@ VARIANTS = ("clean", "repeated", "shuffled", "rescaled", "outliers", "missing")
 
 
 def lab_variants_scores():
-    rows = results("papers/lab_variants")
-    return rows.pivot_table(index=["task", "set", "variant"], columns="learner", values="score")[["lab", "lightgbm"]]
+    """LAB and LightGBM by set and variant, over the splits that both have; outliers are targets moved, so numbers."""
+    rows = results("papers/lab_variants").query("variant != 'outliers' or task == 'regression'")
+    wide = rows.pivot_table(index=["task", "set", "variant", "split"], columns="learner", values="score")
+    return wide[["lab", "lightgbm"]].dropna().groupby(["task", "set", "variant"]).mean().droplevel("task")
 
 
 def lab_variants():
     scores, lines = lab_variants_scores(), []
-    for task, name in dict.fromkeys((task, name) for task, name, _ in scores.index):
-        found = {v: scores.loc[task, name, v] for v in VARIANTS if (task, v) != ("classes", "outliers")}
-        cells = [", ".join(short(value, 3) for value in found[v]) if v in found else "" for v in VARIANTS]
+    for name, part in scores.groupby("set", sort=False):
+        found = part.droplevel("set")
+        cells = [", ".join(short(v, 3) for v in found.loc[k]) if k in found.index else "" for k in VARIANTS]
         lines.append([name, *cells])
     return markdown(["LAB, LightGBM", *VARIANTS], lines)
 
 
 def lab_variants_figures():
-    scores = lab_variants_scores()
-    gain, lost = scores.lab - scores.lightgbm, []
-    for (task, name, variant), value in gain.items():
-        if gain[task, name, "clean"] >= -0.005 and value < -0.02 and (task, variant) != ("classes", "outliers"):
-            lost.append(f"{name}, {variant} ({value:.3f})")
-    return {"lab_variants_lost": "; ".join(lost) or "nowhere"}
-
-
-def lab_readme():
-    lines = lab_tables().splitlines()
-    return "\n".join(line for line in lines if "confirmation" not in line)
+    scores, rows = lab_variants_scores(), results("papers/lab_variants")
+    gain = (scores.lab - scores.lightgbm).unstack()
+    level = gain[gain.clean >= -0.005].stack()
+    lost = [f"{name}, {variant} ({value:.3f})" for (name, variant), value in level[level < -0.02].items()]
+    return {
+        "lab_variants_lost": "; ".join(lost) or "nowhere",
+        "lab_variants_sets": f"{len(gain)} of its {len(script('lab_tables').VARIED)}",
+        "lab_variants_splits": span(rows.groupby(["set", "variant"]).split.nunique()),
+        "lab_variants_rows": f"{rows.rows.max()}",
+    }
 
 
 def lab_tables_figures():
-    scores = lab_tables_scores()
-    behind = []
-    for table in (scores["R2"], scores["log-loss"]):
+    scores, behind = {measure: table_scores("lab_tables", measure).droplevel("rows") for measure in MEASURES}, []
+    for table in (scores["regression, R2"], scores["classification, log-loss"]):
         for name, row in table[table.lab < table.max(axis=1)].abs().iterrows():
             best = table.loc[name].idxmax()
-            behind.append(f"{name} ({short(row.lab, 3)}, {TABLES_OF[best]} {short(row[best], 3)})")
+            behind.append(f"{name} ({short(row.lab, 3)}, {BOOSTED[best]} {short(row[best], 3)})")
     spent = results("papers/lab_tables").query("variant == 'clean'").groupby("learner")
     seconds, predicting = spent.cpu_seconds.sum(), spent.predict_seconds.sum()
-    airfoil = scores["R2"].loc["airfoil"]
     return {
-        "lab_tables_sets": f"{len(scores['R2']) + len(scores['accuracy'])}",
-        "lab_tables_airfoil": f"{short(airfoil.lab, 4)} (LightGBM {short(airfoil.lightgbm, 4)})",
+        "lab_tables_sets": f"{sum(len(scores[m]) for m in ('regression, R2', 'classification, accuracy'))}",
         "lab_tables_behind": ", ".join(behind),
-        "lab_tables_ratio": f"{seconds['lab'] / seconds['lightgbm']:.0f}",
         "lab_tables_seconds": f"{seconds['lab']:.0f}",
         "lab_tables_predicting": f"{predicting['lab']:.1f} and {predicting['lightgbm']:.1f}",
         "lab_tables_lightgbm_seconds": f"{seconds['lightgbm']:.0f}",
@@ -1101,6 +1171,8 @@ def see_figures():
         off = 100 * (many[many["items"] == n].groupby("set").covered.mean() - 0.9)
         numbers[f"see_within_{n}"] = f"{(off.abs() <= 2).sum()} of {len(off)}"
         numbers[f"see_off_{n}"] = f"{off.min():.1f} to {off.max():+.1f}".replace("-", "\N{MINUS SIGN}")
+    means = 100 * table[table["items"] == 50].groupby("model").covered.mean()
+    numbers["see_mean_50"] = f"{means.min():.1f} to {means.max():.1f} %"
     numbers |= {f"see_lab_{n}": f"{100 * lab.mean()[n]:.1f} % ({lab.size()[n]} sets)" for n in (50, 100)}
     return (
         numbers
@@ -1195,9 +1267,10 @@ def compare_budgets():
     lines = []
     for r in results("speed/budget").itertuples():
         sizes = [int(word.rpartition(":")[2]) for word in str(r.rows).split() if ":" in word]
-        whole = f"{sizes.count(max(sizes))} on {max(sizes)} rows" if sizes else "no report"
+        whole = f"{sizes.count(max(sizes))} on {max(sizes):,} rows" if sizes else "no report"
+        learners = "none" if pd.isna(r.learners) else r.learners
         beside = "one core busy" if r.load else "nothing"
-        lines.append([r.data, f"{r.budget:.0f}", beside, r[4], f"{r.seconds:.0f}", r.learners, whole])
+        lines.append([r.data, f"{r.budget:.0f}", beside, r[4], f"{r.seconds:.0f}", learners, whole])
     return markdown(
         ["data", "budget (s)", "beside it", "load before", "took (s)", "learners scored", "of these"], lines
     )
@@ -1225,11 +1298,6 @@ def trust_runs():
 
 
 # ---------------------------------------------------------------------------------------------------- how often
-def span(counts):
-    """One number, or the least and the most."""
-    return f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-
-
 def protocol_figures():
     """How many splits and draws the rows have."""
     coverage, width = results("papers/see_coverage"), results("papers/see_width")
@@ -1244,6 +1312,7 @@ def protocol_figures():
         "dank_table1_splits": ", ".join(words),
         "dank_table5_splits": span(splits["table5"][~splits["table5"].index.str.startswith("monks")]),
         "lab_growth_splits": span(results("papers/lab_table5").splits),
+        "lab_rivals_splits": span(results("papers/rivals").splits),
         "hyper_table1_splits": f"{results('papers/hyper_table1').splits.max()}",
         "see_draws": span(others.repeats),
         "see_draws_50": span(fifty[fifty.model.isin(["krein", "asymmetric"])].repeats),
@@ -1299,7 +1368,8 @@ TABLES = (
     hyper_table1, hyper_table2, hyper_table3, hyper_regression, hyper_extension, hyper_speed,
     scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed,
     items_speed, lab_speed,
-    lab_variants, lab_compare, lab_paper, lab_schedule, lab_growth, lab_rivals, lab_tables, lab_bands, lab_readme,
+    lab_variants, lab_compare, lab_paper, lab_schedule, lab_growth, lab_rivals, lab_tables, lab_bands, lab_pairs,
+    lab_bands_seconds, lab_readme,
     similarity_real, similarity_regression, similarity_readme, similarity_bank, similarity_few, similarity_several,
     similarity_many,
     directed,
