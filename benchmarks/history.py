@@ -21,7 +21,10 @@ RATIOS = {
     "hyper": [("hyper", ["what"], "ratio", "more")],
     "dank": [("dank_moons", ["set", "method"], "ratio", "less"), ("dank_ijcnn1", ["set", "method"], "ratio", "less")],
     "lab": [("lab", ["what", "n"], "ratio", "more")],
-    "similarity": [("similarity", ["learner", "n"], "ratio_to_automatic", "more")],
+    "similarity": [
+        ("similarity", ["learner", "n"], "ratio_to_automatic", "more"),
+        ("similarity_search", ["n", "search"], "ratio_of_automatic", "less"),
+    ],
     "scale": [
         ("scale_speedups", ["work", "keeps"], "two workers against one", "more"),
         ("scale_exponents", ["learner", "from rows", "to rows"], "exponent", "less"),

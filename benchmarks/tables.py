@@ -792,9 +792,10 @@ def lab_pairs():
         tests = {peer: wilcoxon(gain).pvalue if gain.any() else 1.0 for peer, gain in gains.items() if len(gain)}
         for peer, p in script("lab_tables").holm(tests).items():
             gain = gains[peer]
-            wins = f"{(gain > 0).sum()}-{(gain == 0).sum()}-{(gain < 0).sum()}"
-            lines.append([measure, (BOOSTED | FURTHER)[peer], len(gain), wins, f"{gain.mean():+.3f}", f"{p:.1g}"])
-    return markdown(["measure", "peer", "sets", "better-level-worse", "mean difference", "p"], lines)
+            wins = f"{(gain > 0).sum()}, {(gain == 0).sum()}, {(gain < 0).sum()}"
+            chance = f"{p:.1g}" if p >= 0.0001 else "below 0.0001"
+            lines.append([measure, (BOOSTED | FURTHER)[peer], len(gain), wins, f"{gain.mean():+.3f}", chance])
+    return markdown(["measure", "peer", "sets", "better, level, worse", "mean difference", "p"], lines)
 
 
 def band_seconds():
@@ -808,11 +809,10 @@ def band_seconds():
 def lab_bands_seconds():
     (spent, fits), lines = band_seconds(), []
     for band, row in spent.iterrows():
-        seconds = [f"{row['cpu_seconds', k]:.0f}" for k in BOOSTED]
-        predicting = [f"{row['predict_seconds', k]:.1f}" for k in BOOSTED]
-        lines.append([f"at most {band:,} rows", fits[band], *seconds, *predicting])
-    header = [f"{name}: {what}" for what in ("fits", "predictions") for name in BOOSTED.values()]
-    return markdown(["processor seconds", "splits of sets", *header], lines)
+        seconds = ", ".join(f"{row['cpu_seconds', k]:.0f}" for k in BOOSTED)
+        predicting = ", ".join(f"{row['predict_seconds', k]:.1f}" for k in BOOSTED)
+        lines.append([f"at most {band:,} rows", fits[band], seconds, predicting])
+    return markdown([", ".join(BOOSTED.values()), "splits of sets", "fits", "predictions"], lines)
 
 
 def lab_bands_figures():

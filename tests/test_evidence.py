@@ -126,10 +126,10 @@ def test_tables_of_learners_take_rows_as_they_come(monkeypatch):
     assert len(scores) == 3, "ranks are of sets that all have"
     assert "| regression, R2, at most 1,000 rows | 3 | **1.50** | 2.17 | 2.33 |" in tables.lab_bands()
     pairs = tables.lab_pairs()
-    assert "| regression, R2 | support vector machine | 2 | 1-0-1 |" in pairs
-    assert "| regression, R2 | LightGBM | 3 | 2-1-0 | +0.067 |" in pairs
+    assert "| regression, R2 | support vector machine | 2 | 1, 0, 1 |" in pairs
+    assert "| regression, R2 | LightGBM | 3 | 2, 1, 0 | +0.067 |" in pairs
     assert "**1.50**, 2.17, 2.33 (3 sets) |  |" in tables.lab_readme(), "the second band has no set of all three"
-    assert "| at most 1,000 rows | 5 | 10 | 10 | 10 | 2.5 | 2.5 | 2.5 |" in tables.lab_bands_seconds()
+    assert "| at most 1,000 rows | 5 | 10, 10, 10 | 2.5, 2.5, 2.5 |" in tables.lab_bands_seconds()
     figures = tables.lab_bands_figures()
     assert figures["lab_bands_splits"] == "1 to 2 (1,000 rows)" and figures["lab_bands_sets"] == "4"
     assert figures["lab_bands_behind"] == "set0 with 1,000 rows (.5000, CatBoost .8000)"
