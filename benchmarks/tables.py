@@ -841,14 +841,14 @@ VARIANTS = ("clean", "repeated", "shuffled", "rescaled", "outliers", "missing")
 
 
 def lab_variants_scores():
-    """LAB and LightGBM by set and variant, over the splits that both have; outliers are targets moved, so numbers."""
+    """LAB and LightGBM by set and variant, in the splits that both have; outliers are targets moved, so numbers."""
     rows = results("papers/lab_variants").query("variant != 'outliers' or task == 'regression'")
     wide = rows.pivot_table(index=["task", "set", "variant", "split"], columns="learner", values="score")
-    return wide[["lab", "lightgbm"]].dropna().groupby(["task", "set", "variant"]).mean().droplevel("task")
+    return wide[["lab", "lightgbm"]].dropna().groupby(["task", "set", "variant"])
 
 
 def lab_variants():
-    scores, lines = lab_variants_scores(), []
+    scores, lines = lab_variants_scores().mean().droplevel("task"), []
     for name, part in scores.groupby("set", sort=False):
         found = part.droplevel("set")
         cells = [", ".join(short(v, 3) for v in found.loc[k]) if k in found.index else "" for k in VARIANTS]
@@ -858,13 +858,13 @@ def lab_variants():
 
 def lab_variants_figures():
     scores, rows = lab_variants_scores(), results("papers/lab_variants")
-    gain = (scores.lab - scores.lightgbm).unstack()
+    gain = scores.mean().eval("lab - lightgbm").droplevel("task").unstack()
     level = gain[gain.clean >= -0.005].stack()
     lost = [f"{name}, {variant} ({value:.3f})" for (name, variant), value in level[level < -0.02].items()]
     return {
         "lab_variants_lost": "; ".join(lost) or "nowhere",
         "lab_variants_sets": f"{len(gain)} of its {len(script('lab_tables').VARIED)}",
-        "lab_variants_splits": span(rows.groupby(["set", "variant"]).split.nunique()),
+        "lab_variants_splits": span(scores.size()),
         "lab_variants_rows": f"{rows.rows.max()}",
     }
 
