@@ -556,6 +556,7 @@ def scale_figures():
         "scale_billion_GB": f"{min(per_row.values()) - 32:.0f} to {max(per_row.values()) - 32:.0f}",
         "scale_dank_share": f"{100 * times['DANK, 400 parts'] / times['gradient boosting, 1000 trees']:.0f}",
         "scale_speedup": f"{faster.min():.1f} to {faster.max():.1f}",
+        "scale_lab": f"{100 * covtype.accuracy['LAB']:.1f}",
         "scale_dank": f"{100 * covtype.accuracy['DANK, 400 parts']:.1f}",
         "scale_dank_seconds": f"{covtype['fit CPU seconds']['DANK, 400 parts']:.0f}",
         "scale_boosting": f"{100 * covtype.accuracy['gradient boosting, 1000 trees']:.1f}",
