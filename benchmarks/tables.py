@@ -347,7 +347,7 @@ def hyper_table1():
     for row in rows.itertuples():
         known, fewer = (
             row.method == "known",
-            f" ({row.splits} of them)" if row.splits < most else "",
+            f" ({row.splits} split{'s' * (row.splits > 1)})" if row.splits < most else "",
         )
         errors = ["", ""] if known else [f"{row.root_error:.3f}", number(row.paper_rmse, 3)]
         lines.append(
