@@ -28,6 +28,13 @@ def test_every_table_is_shown():
     assert not set(tables.tables()) - shown
 
 
+def test_tables_of_results_are_in_the_evidence():
+    """A page that says how to do something keeps a sentence and a link."""
+    for path in pages.pages():
+        if path.parent.name == "docs" and path.stem != "trust":
+            assert "<!-- table:" not in path.read_text(encoding="utf-8"), path.name
+
+
 def test_evidence_has_no_typed_tables_of_numbers():
     for path in pages.pages():
         if path.parent.name == "evidence":
