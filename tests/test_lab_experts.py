@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mercerless import LABClassifier, persistence
-from mercerless.selection import lab_experts, lab_plan
+from mercerless.selection import lab_experts, lab_members, lab_plan
 from mercerless.selection.lab_experts import ExpertMetric, choose_width, expert_candidate, fit_experts, part_centers
 from mercerless.selection.lab_model import Expansion, Rows, with_coefficients
 from mercerless.solvers.lab import leave_one_out
@@ -107,13 +107,14 @@ def test_few_rows_have_no_experts():
 @pytest.mark.slow
 def test_experts_win_a_board_of_many_squares_and_survive_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(lab_plan, "_WIDE_CENTERS", 500)
+    monkeypatch.setattr(lab_members, "_EXPERT_CENTERS", 500)
     random = np.random.RandomState(0)
-    X = random.uniform(0, 12, (7000, 2))
+    X = random.uniform(0, 12, (7500, 2))
     y = np.where(np.floor(X).sum(axis=1) % 2 == 0, "black", "white")
-    model = LABClassifier(random_state=0, max_iter=5).fit(X[:6000], y[:6000])
+    model = LABClassifier(random_state=0, max_iter=5).fit(X[:6500], y[:6500])
     experts = [form for form in model.forms_ if form.name == "experts on parts"]
     assert experts and model.validation_errors_["experts on parts"] < model.validation_errors_["gaussian"]
-    assert model.score(X[6000:], y[6000:]) > 0.9
+    assert model.score(X[6500:], y[6500:]) > 0.9
     persistence.save(model, tmp_path / "model.skops")
     again = persistence.load(tmp_path / "model.skops")
-    assert_allclose(again.predict_proba(X[6000:]), model.predict_proba(X[6000:]), rtol=1e-12)
+    assert_allclose(again.predict_proba(X[6500:]), model.predict_proba(X[6500:]), rtol=1e-12)
