@@ -47,6 +47,7 @@ DANK, DANK_S, DANK_T = "test_dank.py", "test_dank_solver.py", "test_dank_tuning.
 SIM, LAB, HYPER = "test_similarity_solvers.py", "test_lab_solver.py", "test_hyper.py"
 STAT, VOTE, SPECTRA = "test_compare_statistics.py", "test_compare_vote.py", "test_spectra.py"
 LOW, ASYM, WIDE = "test_lowrank.py", "test_asymmetric.py", "test_lab_wide.py"
+EXPERTS = "test_lab_experts.py"
 ITEMS, EMBED, DIRECTED = "test_functions.py", "test_embedding.py", "test_directed.py"
 
 BUGS = [
@@ -470,6 +471,10 @@ BUGS = [
     Bug("lab-target-weights", "else weight[order]", "else np.sort(weight)", "test_lab_target.py -k mean_target"),
     Bug("lab-map-root", "V * np.sqrt(np.maximum(np.sqrt(", "V * (np.maximum(np.sqrt(", f"{WIDE} -k map_shrinks"),
     Bug("lab-logistic-ridge", "astype(np.float64) + ridge * PC", "astype(np.float64) + PC", f"{WIDE} -k logistic"),
+    Bug("lab-experts-leak", "known = rows.take(train).joined(", "known = rows.joined(", f"{EXPERTS} -k held_out"),
+    Bug("lab-experts-alone", "_PART_ROWS)) + _NEIGHBORS", "_PART_ROWS))", f"{EXPERTS} -k around"),
+    Bug("lab-experts-metric", "rows.X * np.exp(-scale)", "rows.X * np.exp(0 * scale)", f"{EXPERTS} -k matters"),
+    Bug("lab-leave-one-out", "(q / s[:, None]) / g[:, None]", "(q / s[:, None])", f"{EXPERTS} -k leave_one_out"),
     Bug(
         "lab-statistics-leak",
         "others, here = fold != k, fold == k",
