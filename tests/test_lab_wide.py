@@ -349,3 +349,18 @@ def test_wide_machines_need_the_memory_they_are_planned_with():
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 100.0 * m**2 + 1.25 * BLOCK_BYTES
+
+
+def test_rows_that_miss_what_matters_are_no_outliers_and_errors_among_them_are():
+    random = np.random.RandomState(0)
+    x, missing = random.normal(size=300), random.uniform(size=300) < 0.15
+    y = 2 * x**3 + x + 0.05 * random.normal(size=300)
+    X = np.stack([np.where(missing, 0.0, x), random.normal(size=300), missing], axis=1)
+    Y, alone = (y / y.std())[:, None], np.arange(300)
+    assert outlier_weights(X, Y, None, alone, seed=0)[missing].mean() < 0.5
+    trust = outlier_weights(X, Y, None, alone, seed=0, gaps=missing[:, None])
+    assert trust is None or trust[missing].mean() > 0.9
+    wrong = Y.copy()
+    wrong[np.flatnonzero(missing)[:3]] += 1000.0
+    trust = outlier_weights(X, wrong, None, alone, seed=0, gaps=missing[:, None])
+    assert trust[np.flatnonzero(missing)[:3]].max() < 0.01

@@ -495,25 +495,28 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     ) -> tuple[Table, LABSolution, int, NDArray]:
         """The solution, averaged with one for transformed targets where that may pay, iterations, and outliers."""
         again = deepcopy(random)  # for the same folds
-        used, outliers = self._without_outliers(X, units(Y), weight)
+        gaps = encoding.gaps(X)
+        used, outliers = self._without_outliers(X, units(Y), weight, gaps)
         table, solution, n_iter = self._learn(X, encoding, units(Y), used, groups, None, random, progress)
         gross = len(outliers) > 0 and used is not None and are_gross(used if weight is None else used / weight)
         transformed = None if gross else self._transform(X, Y, used)
         if transformed is None:
             return table, solution, n_iter, outliers
-        reused, others = self._without_outliers(X, transformed.standardized, weight)
+        reused, others = self._without_outliers(X, transformed.standardized, weight, gaps)
         _, other, more = self._learn(X, encoding, transformed.standardized, reused, groups, None, again, progress)
         both = None if used is None or reused is None else np.maximum(used, reused)  # gross errors are so in both
         solution = join_transformed(solution, other, table, transformed, both)
         alone = all(isinstance(form, TransformedForms) for form in solution.forms)
         return table, solution, n_iter + more, others if alone else outliers
 
-    def _without_outliers(self, X: Any, Y: NDArray, weight: NDArray | None) -> tuple[NDArray | None, NDArray]:
+    def _without_outliers(
+        self, X: Any, Y: NDArray, weight: NDArray | None, gaps: NDArray
+    ) -> tuple[NDArray | None, NDArray]:
         """The weights of rows, those of gross errors lowered, and these rows."""
         trust = None
         if self._has_defaults and not is_dask(X) and len(X) >= _FEWEST_FOR_OUTLIERS:
             seed = check_random_state(self.random_state).randint(2**31 - 1)
-            trust = outlier_weights(X, Y, weight, find_copies(X), seed)
+            trust = outlier_weights(X, Y, weight, find_copies(X), seed, gaps)
         if trust is None:
             return weight, np.zeros(0, dtype=int)
         return trust if weight is None else weight * trust, np.flatnonzero(trust < 0.5)

@@ -16,10 +16,13 @@ _FAR, _FEWEST = 6.0, 3  # so many robust standard deviations, in so many rows, m
 _CUT = 4.0  # residuals up to so many standard deviations have weight one
 _SURE = 1.5  # standard errors by which the held-out error must fall
 _GROSS, _GAP = 10.0, 2.5  # standard deviations of gross errors, and how many times larger than all others they are
+_FEWEST_GAPS = 5  # rows that miss the same value, whose residuals are compared
 _LONE_GAP = 10.0  # how many times larger targets are, from the median, where they are fewer
 
 
-def outlier_weights(X: NDArray, Y: NDArray, weight: NDArray | None, together: NDArray, seed: int) -> NDArray | None:
+def outlier_weights(
+    X: NDArray, Y: NDArray, weight: NDArray | None, together: NDArray, seed: int, gaps: NDArray | None = None
+) -> NDArray | None:
     """Weights ``min(1, (4 s / |r|)^2)`` of all rows for their residuals r; None where they do not help.
 
     Small models with shared bandwidths are learned without and with these weights (two steps of iterated weights), s is
@@ -28,8 +31,10 @@ def outlier_weights(X: NDArray, Y: NDArray, weight: NDArray | None, together: ND
     are noise to both, while rows that are merely hard to predict count in full. Where residuals have a gap, with rows
     beyond 10 s and 2.5 times all others, these rows do not judge: they would hide everything else. Nor do one or two
     whose targets themselves are 10 times as far from the median as all others, which have no tails. `together` numbers
-    sets of copies.
+    sets of copies. `gaps` (n, k) mark missing values: a row is compared with those that miss the same, whose s may be
+    larger, for what nobody can predict is no error.
     """
+    gaps = np.zeros((len(X), 0), dtype=bool) if gaps is None else gaps
     sizes = _deviations(Y - np.median(Y, axis=0))
     alone = _alone(sizes)
     if np.sum(sizes > _FAR) < _FEWEST and not alone.any():
@@ -39,32 +44,36 @@ def outlier_weights(X: NDArray, Y: NDArray, weight: NDArray | None, together: ND
     rows = Rows(scaling(X[few]), Y[few], None if weight is None else weight[few] / weight[few].mean())
     fold = assign_folds(FOLDS, len(few), together=together[few], random_state=seed)
     plain = out_of_fold(rows, rows.weight, fold, seed)
-    residual = plain - rows.Y
-    if np.sum(_deviations(residual) > _FAR) < _FEWEST and not alone[few].any():
+    residual, missing = plain - rows.Y, gaps[few]
+    if np.sum(_deviations(residual, missing) > _FAR) < _FEWEST and not alone[few].any():
         return None
-    guess = _weights(residual)
+    guess = _weights(residual, missing)
     base = np.ones(len(few)) if rows.weight is None else rows.weight
     robust = out_of_fold(rows, base * guess, fold, seed)
-    far = alone[few] | _beyond_a_gap(_deviations(robust - rows.Y))
+    far = alone[few] | _beyond_a_gap(_deviations(robust - rows.Y, missing))
     if far.any():  # which the first step may not have overcome
-        guess = _weights(robust - rows.Y)
+        guess = _weights(robust - rows.Y, missing)
         robust = out_of_fold(rows, base * guess, fold, seed)
-        far |= _beyond_a_gap(_deviations(robust - rows.Y))
+        far |= _beyond_a_gap(_deviations(robust - rows.Y, missing))
     losses = [np.where(far, 0.0, np.sum((p - rows.Y) ** 2, axis=1)) for p in (robust, plain)]
     if paired_z(losses[0], losses[1], rows.weight) < _SURE:
         return None
     if len(few) == len(X):
-        return _weights(robust - rows.Y)
+        return _weights(robust - rows.Y, missing)
     last = _small_model(Rows(rows.X, rows.Y, base * guess), seed)
     residual = last.predict(scaling(X), rows.X) - Y
     residual[few] = robust - rows.Y  # of rows that made the model, those of other folds
-    return _weights(residual)
+    return _weights(residual, gaps)
 
 
-def _deviations(residual: NDArray) -> NDArray:
-    """Of every row the largest residual in robust standard deviations of its output."""
-    scale = 1.4826 * np.median(np.abs(residual), axis=0)
-    return np.max(np.abs(residual) / np.where(scale > 0, scale, np.inf), axis=1)
+def _deviations(residual: NDArray, gaps: NDArray | None = None) -> NDArray:
+    """Of every row the largest residual in robust standard deviations of its output, and of rows with the same gaps."""
+    sizes = np.abs(residual)
+    scale = np.broadcast_to(1.4826 * np.median(sizes, axis=0), sizes.shape).copy()
+    for gap in [] if gaps is None else gaps.T:
+        if np.sum(gap) >= _FEWEST_GAPS:
+            scale[gap] = np.maximum(scale[gap], np.quantile(sizes[gap], 0.9, axis=0) / 1.645)
+    return np.max(sizes / np.where(scale > 0, scale, np.inf), axis=1)
 
 
 def are_gross(share: NDArray) -> bool:
@@ -87,8 +96,8 @@ def _beyond_a_gap(sizes: NDArray, gap: float = _GAP, fewest: int = _FEWEST) -> N
     return sizes > order[1:][gaps].min(initial=np.inf) * (1 - 1e-9)
 
 
-def _weights(residual: NDArray) -> NDArray:
-    return 1 / np.maximum(_deviations(residual) / _CUT, 1) ** 2
+def _weights(residual: NDArray, gaps: NDArray) -> NDArray:
+    return 1 / np.maximum(_deviations(residual, gaps) / _CUT, 1) ** 2
 
 
 def _small_model(rows: Rows, seed: int) -> Expansion:

@@ -198,6 +198,10 @@ class Encoding(NamedTuple):
         """Whether every column is a number and none is marked or left out."""
         return not (self.categories or len(self.marks) or self.columns.encoder) and len(self.numbers) == len(self.fill)
 
+    def gaps(self, X: NDArray) -> NDArray:
+        """Which values of encoded rows were missing, of the columns that have marks."""
+        return X[:, len(self.numbers) : len(self.numbers) + len(self.marks)] > 0
+
     def __call__(self, X: Any) -> NDArray:
         """The numbers of a table as it was given to fit."""
         return self.encode(self.columns.numbers(X))
