@@ -101,7 +101,7 @@ def items_of(X: Any, names: dict[str, Any]) -> dict[str, Any]:
         if len(X) != len(kernels):
             raise ValueError(f"X has {len(X)} matrices but there are {len(kernels)} similarities; give one for each.")
         return dict(zip(kernels, X))
-    if sum(is_precomputed(getattr(one, "kernel", one)) for one in names.values()) > 1:
+    if X is not None and sum(is_precomputed(getattr(one, "kernel", one)) for one in names.values()) > 1:
         raise ValueError(f"X is one matrix but there are {len(kernels)} similarities; give a list or dict of them.")
     return {name: X for name in kernels}
 
