@@ -209,6 +209,15 @@ def select_landmarks(
     -------
     ndarray of shape (n_landmarks,)
         Distinct row numbers. With the same seed, fewer uniform landmarks are the first of more.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels import Gaussian
+    >>> from mercerless.lowrank import select_landmarks
+    >>> X = np.linspace(0, 1, 50)[:, None]
+    >>> len(select_landmarks(Gaussian(0.2), X, 5, random_state=0))
+    5
     """
     X = _indexable(kernel, X)
     n = len(X)
@@ -274,6 +283,16 @@ def pivoted_cholesky(
     Cost ``O(n rank^2)``, and ``8 n rank`` bytes for the factor. A diagonal entry that becomes clearly negative shows
     that the kernel is not positive semi-definite; this is an error that names `nystroem`. Reference: Chen, Epperly,
     Tropp and Webber (2025), Randomly pivoted Cholesky; Epperly, Tropp and Webber (2024) for the blocks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels import Gaussian
+    >>> from mercerless.lowrank import pivoted_cholesky
+    >>> X, kernel = np.linspace(0, 1, 50)[:, None], Gaussian(0.5)
+    >>> F = pivoted_cholesky(kernel, X, 10, random_state=0).factor
+    >>> bool(np.abs(F @ F.T - kernel(X, X)).max() < 1e-6)
+    True
     """
     X = _indexable(kernel, X)
     n = len(X)
@@ -382,6 +401,15 @@ def nystroem(
     error on rows outside the sample, because nearly equal columns (a saturated sigmoid) extrapolate wildly. With all
     rows as landmarks it is exact. Cost ``O((oversampling * m)^2 m)`` and ``16 (oversampling * m)^2`` bytes, independent
     of n.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels import Gaussian
+    >>> from mercerless.lowrank import nystroem
+    >>> X, kernel = np.linspace(0, 1, 50)[:, None], Gaussian(0.5) - Gaussian(0.3)
+    >>> bool(nystroem(kernel, X, np.arange(0, 50, 4), random_state=0).error < 0.01)
+    True
     """
     X, landmarks = _indexable(kernel, X), np.asarray(landmarks)
     n, m = len(X), len(landmarks)

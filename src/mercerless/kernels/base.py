@@ -235,6 +235,12 @@ class Constant(Kernel):
     ----------
     value : float, default=1.0
         The value; signed.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Constant, Gaussian
+    >>> (Gaussian(1.0) + Constant(2.0)).diag([[0.0], [3.0]])
+    array([3., 3.])
     """
 
     parameters = (Parameter("value", "identity", -1e5, 1e5),)
@@ -267,6 +273,12 @@ class Scale(Kernel):
         The kernel that is scaled.
     factor : float, default=1.0
         The factor; signed, and tunable.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Gaussian
+    >>> (0.5 * Gaussian(1.0)).diag([[0.0], [3.0]])
+    array([0.5, 0.5])
     """
 
     parameters = (Parameter("factor", "identity", -1e5, 1e5),)
@@ -365,6 +377,12 @@ class Sum(_Pair):
     ----------
     left, right : Kernel
         The operands.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Gaussian, Laplace
+    >>> (Gaussian(1.0) + Laplace(2.0)).diag([[0.0], [3.0]])
+    array([2., 2.])
     """
 
     def _combine(self, left, right):
@@ -381,6 +399,12 @@ class Difference(_Pair):
     ----------
     left, right : Kernel
         The operands.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Gaussian
+    >>> (Gaussian(2.0) - Gaussian(1.0)).diag([[0.0], [3.0]])
+    array([0., 0.])
     """
 
     @property
@@ -402,6 +426,12 @@ class Product(_Pair):
     ----------
     left, right : Kernel
         The operands.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Gaussian, Polynomial
+    >>> (Gaussian(1.0) * Polynomial(2)).diag([[0.0], [2.0]])
+    array([ 1., 25.])
     """
 
     def _combine(self, left, right):

@@ -157,6 +157,12 @@ class LocalGaussian(_LocalQuadratic):
     ----------
     bandwidths : float or array-like of shape (n_features,) or (n_centers, n_features), default=1.0
         One bandwidth, one per feature, or one row per center.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import LocalGaussian
+    >>> LocalGaussian([[1.0], [2.0]])([[2.0]], [[0.0], [0.0]]).round(3)
+    array([[0.135, 0.607]])
     """
 
     def _value(self, X, prepared, out):
@@ -172,6 +178,12 @@ class LocalExponential(_LocalQuadratic):
     ----------
     bandwidths : float or array-like of shape (n_features,) or (n_centers, n_features), default=1.0
         One bandwidth, one per feature, or one row per center.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import LocalExponential
+    >>> LocalExponential([[1.0], [2.0]])([[2.0]], [[0.0], [0.0]]).round(3)
+    array([[0.135, 0.368]])
     """
 
     def _value(self, X, prepared, out):
@@ -203,6 +215,12 @@ class LocalLaplace(_Local):
     ----------
     bandwidths : float or array-like of shape (n_features,) or (n_centers, n_features), default=1.0
         One bandwidth, one per feature, or one row per center.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import LocalLaplace
+    >>> LocalLaplace([[1.0], [2.0]])([[2.0]], [[0.0], [0.0]]).round(3)
+    array([[0.135, 0.368]])
     """
 
     def _columns_at_once(self, n_features):

@@ -72,6 +72,15 @@ class Ball(Sphere):
     ----------
     radius : float, array-like or None, default=None
         The bound, or several to choose from, as for `Sphere`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import Ball, KreinRidge
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge(constraint=Ball(0.5), random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.predict(X).std() < 0.5 + 1e-8)
+    True
     """
 
 
