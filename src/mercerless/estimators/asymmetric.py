@@ -412,7 +412,8 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         ndarray of shape (n_new,)
             The labels.
         """
-        return self.classes_[class_scores(self.decision_function(X, reverse)).argmax(axis=1)]
+        scores = class_scores(self.decision_function(X, reverse))
+        return self.classes_[scores.argmax(axis=1)]
 
     def predict_proba(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
         """Predict probabilities.
