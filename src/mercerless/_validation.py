@@ -236,7 +236,15 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 
 class UselessModelWarning(UserWarning):
-    """A learner that validates itself found that it is worse than a constant."""
+    """A learner that validates itself found that it is worse than a constant.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mercerless import UselessModelWarning
+    >>> warnings.simplefilter("error", UselessModelWarning)  # such a fit is to fail
+    >>> warnings.simplefilter("default", UselessModelWarning)
+    """
 
 
 def warn_if_useless(losses: NDArray, constant: NDArray, name: str, weight: NDArray | None = None) -> None:

@@ -57,6 +57,18 @@ class Kernel(BaseEstimator):
     takes_objects : bool
         Whether items may be anything. Then a subclass implements ``__call__(X, Y=None)`` itself and gets what the user
         passed, one-dimensional arrays of objects, or a table where all items are equally long rows of numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels import Kernel
+    >>> class SharedLetters(Kernel):
+    ...     takes_objects = True
+    ...     def __call__(self, X, Y=None):
+    ...         return np.array([[len(set(x) & set(y)) for y in (X if Y is None else Y)] for x in X], dtype=float)
+    >>> SharedLetters()(["maple", "apple"], ["pear"])
+    array([[3.],
+           [3.]])
     """
 
     symmetric: bool = True
