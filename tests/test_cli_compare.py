@@ -10,6 +10,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 from functools import partial
 from pathlib import Path
@@ -233,7 +234,9 @@ def test_interrupting_writes_the_report_and_resume_goes_on(tmp_path):
 def test_no_dask_scheduler_is_one_sentence(tmp_path, capsys):
     pytest.importorskip("distributed")
     np.savez(tmp_path / "d.npz", D=D, y=Y)
+    before = set(threading.enumerate())
     assert main(["compare", "d.npz", "--dask", "nonsense://here"]) == 2
+    assert set(threading.enumerate()) <= before  # the loop of a failed client, collected late, stops other clients
     assert "There is no Dask scheduler at 'nonsense://here'" in capsys.readouterr().err
 
 

@@ -1,11 +1,12 @@
 """What the commands that read data have in common: their arguments, and saying what was found out."""
 
 import argparse
+import gc
 import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -154,10 +155,12 @@ def backend(address: str | None) -> Iterator[None]:
     from distributed import CancelledError, Client, KilledWorker
     from joblib import parallel_config
 
-    try:
+    client = None
+    with suppress(OSError, TimeoutError, ValueError):
         client = Client(address, timeout=10)
-    except (OSError, TimeoutError, ValueError):
-        raise ValueError(f"There is no Dask scheduler at {address!r}.") from None
+    if client is None:
+        gc.collect()  # close the failed client here: collected in the starting thread of another, it would stop that
+        raise ValueError(f"There is no Dask scheduler at {address!r}.")
     try:
         with client, parallel_config("dask"):
             yield
