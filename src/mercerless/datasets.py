@@ -282,6 +282,13 @@ class DatasetInfo(NamedTuple):
 
     ``sha256`` is the checksum of its .npz file; ``openml_id`` and ``openml_name`` are empty when OpenML does
     not have the set in the same form.
+
+    Examples
+    --------
+    >>> from mercerless.datasets import list_datasets
+    >>> airfoil = list_datasets()[0]
+    >>> airfoil.name, airfoil.n_samples, airfoil.task
+    ('airfoil', '1503', 'regression')
     """
 
     name: str

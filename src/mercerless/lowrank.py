@@ -32,6 +32,15 @@ class PivotedCholesky(NamedTuple):
         The rows chosen, in order.
     residual : float
         The relative certificate: ``trace(K - factor @ factor.T) / trace(K)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels import Gaussian
+    >>> from mercerless.lowrank import pivoted_cholesky
+    >>> found = pivoted_cholesky(Gaussian(0.5), np.linspace(0, 1, 50)[:, None], 4, random_state=0)
+    >>> found.factor.shape, len(found.pivots), found.residual < 0.1
+    ((50, 4), 4, True)
     """
 
     factor: NDArray
@@ -52,6 +61,15 @@ class LandmarkMap(NamedTuple):
         The landmarks; for a precomputed kernel their column numbers among the training items.
     weights : ndarray of shape (m, n_columns)
         From similarities to features; times coefficients, from similarities to predictions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels import Gaussian
+    >>> from mercerless.lowrank import LandmarkMap
+    >>> features = LandmarkMap(Gaussian(1.0), np.array([[0.0], [1.0]]), np.eye(2))
+    >>> features(np.array([[0.0]])).round(3)
+    array([[1.   , 0.607]])
     """
 
     kernel: Kernel
@@ -107,6 +125,16 @@ class LowRank(NamedTuple):
         The features' weights, of both signs, largest in size first.
     error : float
         The relative Frobenius error on rows that were not used for the fit (on all rows when none are left).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.kernels import Gaussian
+    >>> from mercerless.lowrank import nystroem
+    >>> X, kernel = np.linspace(0, 1, 50)[:, None], Gaussian(0.5) - Gaussian(0.3)
+    >>> found = nystroem(kernel, X, np.arange(0, 50, 4), random_state=0)
+    >>> sorted(set(found.signs.tolist()))
+    [-1.0, 1.0]
     """
 
     landmarks: NDArray

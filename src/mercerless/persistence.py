@@ -111,6 +111,18 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
     -------
     object
         The model.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from mercerless import KreinRidge, persistence
+    >>> model = KreinRidge().fit([[0.0], [1.0], [2.0], [3.0], [4.0]], [0.0, 1.0, 2.0, 3.0, 4.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "model.skops"
+    ...     persistence.save(model, path)
+    ...     again = persistence.load(path)
+    >>> bool(again.predict([[1.5]]) == model.predict([[1.5]]))
+    True
     """
     skops = _skops()
     path = Path(path)

@@ -53,6 +53,13 @@ class Spectrum(NamedTuple):
         Orthonormal eigenvectors, a column each.
     n_dropped : int
         How many eigenvalues were taken for zero.
+
+    Examples
+    --------
+    >>> from mercerless.spectra import decompose
+    >>> spectrum = decompose([[0.0, 2.0, 0.0], [2.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    >>> spectrum.values, spectrum.inertia
+    (array([-2.,  2.]), (1, 1, 1))
     """
 
     values: NDArray
@@ -112,6 +119,13 @@ class Indefiniteness(NamedTuple):
         The size of eigenvalue that rounding of the entries can make out of nothing.
     is_psd : bool
         Whether no eigenvalue is negative beyond the noise.
+
+    Examples
+    --------
+    >>> from mercerless.spectra import indefiniteness
+    >>> found = indefiniteness([[1.0, 2.0], [2.0, 1.0]])
+    >>> found.n_positive, found.n_negative, round(found.smallest, 6)
+    (1, 1, -1.0)
     """
 
     negative_mass: float
@@ -201,6 +215,13 @@ class Asymmetry(NamedTuple):
         ``|K - K^T| / (2 |K|)`` in the Frobenius norm: 0 for symmetric, 1 for skew-symmetric.
     share : float
         The fraction of pairs whose two directions differ.
+
+    Examples
+    --------
+    >>> from mercerless.spectra import asymmetry
+    >>> found = asymmetry([[1.0, 0.5], [0.0, 1.0]])
+    >>> found.largest, found.share
+    (0.5, 1.0)
     """
 
     largest: float
@@ -255,6 +276,13 @@ class MatrixKind(NamedTuple):
         Why, in words.
     certain : bool
         Whether the entries speak clearly; otherwise it is the usual reading of such a matrix.
+
+    Examples
+    --------
+    >>> from mercerless.spectra import matrix_kind
+    >>> found = matrix_kind([[0.0, 2.0, 3.0], [2.0, 0.0, 1.5], [3.0, 1.5, 0.0]])
+    >>> found.kind, found.reason
+    ('distance', 'nothing is negative and the diagonal is zero')
     """
 
     kind: str | None

@@ -184,6 +184,13 @@ class LabRate(NamedTuple):
         The number of support points grows at most like ``n**support``.
     decay : float
         The penalty that gives this is ``n**-decay``.
+
+    Examples
+    --------
+    >>> from mercerless.theory import lab_exponent
+    >>> rate = lab_exponent(1.0)
+    >>> rate.error, rate.support
+    (0.25, 0.25)
     """
 
     error: float

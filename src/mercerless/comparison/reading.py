@@ -56,6 +56,17 @@ def read_problem(
     -------
     Problem
         The checked problem.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from mercerless.comparison import read_problem
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "plants.csv"
+    ...     _ = path.write_text("height,leaf,label\\n" + 10 * "1.0,2.5,oak\\n3.0,0.5,ash\\n")
+    ...     problem = read_problem(path)
+    >>> problem.kind, problem.task, problem.X.shape
+    ('table', 'classification', (20, 2))
     """
     source = _Source(
         files.existing_file(path), labels, kind, task, groups, array, tuple(drop), similarity, use_split=use_split

@@ -243,6 +243,15 @@ class Comparison:
     See Also
     --------
     compare : Makes it.
+
+    Examples
+    --------
+    >>> from mercerless import compare
+    >>> from mercerless.datasets import load_digit_shapes
+    >>> shapes = load_digit_shapes(100)
+    >>> result = compare(shapes.D, shapes.target, learners=["dummy", "neighbors"], repeats=1)
+    >>> result.table[0]["learner"], len(result.records)
+    ('neighbors', 10)
     """
 
     terms: Terms

@@ -33,6 +33,12 @@ class Parameter(NamedTuple):
         ``"log"`` for positive parameters, ``"identity"`` for signed ones: the scale on which `theta` holds it.
     low, high : float
         The range, on the parameter's own scale.
+
+    Examples
+    --------
+    >>> from mercerless.kernels import Gaussian
+    >>> Gaussian(2.0).parameters
+    (Parameter(name='length_scale', scale='log', low=1e-05, high=100000.0),)
     """
 
     name: str

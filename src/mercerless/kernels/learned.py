@@ -145,6 +145,15 @@ class TensorExpansion(_LearnedKernel):
     See Also
     --------
     mercerless.HyperRidge : Learns such a kernel from a similarity matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import HyperRidge
+    >>> X = np.arange(10.0)[:, None]
+    >>> kernel = HyperRidge().fit(X, np.minimum(X, X.T)).kernel_
+    >>> type(kernel).__name__, kernel([[2.5]], [[7.5]]).shape
+    ('TensorExpansion', (1, 1))
     """
 
     def __init__(
