@@ -9,7 +9,8 @@ from benchmarks.machine import commit, processor
 from benchmarks.tables import HERE, results
 
 FOLDER = HERE / "speed" / "history"
-# rows, columns that name a row, ratio, and whether more or less of it is better; no seconds, they are no ratios
+# rows, columns that name a row, ratio (a column, or an expression in columns), and whether more or less of it is
+# better; no seconds, they are no ratios
 RATIOS = {
     "kernels": [
         ("kernels", ["what"], "sklearn / ours", "more"),
@@ -29,6 +30,9 @@ RATIOS = {
         ("scale_speedups", ["work", "keeps"], "two workers against one", "more"),
         ("scale_exponents", ["learner", "from rows", "to rows"], "exponent", "less"),
     ],
+    "similarity_few": [("similarity_few", ["items"], "exponent", "less")],
+    "budget": [("budget", ["data", "budget", "load"], "seconds / budget", "less")],
+    "start": [("start", ["step"], "seconds / 300", "less")],  # of the five minutes that a newcomer gives it
 }
 
 
@@ -46,10 +50,11 @@ def ratios(script):
     for file, names, column, better in RATIOS.get(script, ()):
         if not (HERE / "speed" / "results" / f"{file}.csv").exists():
             continue
-        for _, row in results(f"speed/{file}").iterrows():
+        table = results(f"speed/{file}")
+        for (_, row), ratio in zip(table.iterrows(), table[column] if column in table else table.eval(column)):
             name = ", ".join(str(row[key]) for key in names)
-            if pd.notna(row[column]) and is_ratio(name):
-                found.append((f"{name}: {column}", float(row[column]), better))
+            if pd.notna(ratio) and is_ratio(name):
+                found.append((f"{name}: {column}", float(ratio), better))
     return found
 
 

@@ -1040,7 +1040,7 @@ def similarity_several():
 def similarity_many():
     lines = []
     for r in results("speed/similarity_few").values.tolist():
-        items, landmarks, seconds, _, peak, accuracy = r
+        items, landmarks, seconds, _, peak, accuracy, _ = r
         lines.append([f"{items:.0f}", f"{landmarks:.0f}", f"{seconds:.0f}", f"{peak:.1f}", f"{accuracy:.1f}"])
     return markdown(["items", "landmarks", "processor seconds", "peak in GB", "accuracy"], lines)
 

@@ -12,6 +12,7 @@ Rows are merged into results/similarity_few.csv beside this file, so that sizes 
 import argparse
 import csv
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -63,27 +64,28 @@ def main():
         return measure(arguments.one)
     for n in arguments.items:
         command = [sys.executable, __file__, "--one", str(n)]
-        merge(json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout))
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}  # threads that wait for a busy core count as work
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
+        merge(json.loads(done.stdout))
 
 
 def merge(row):
-    """Put a row into the table, in the place of an earlier one of as many items; exponents of growth at the end."""
+    """Put a row into the table, in the place of an earlier one of as many items, with exponents of growth."""
     path = Path(__file__).parent / "results" / "similarity_few.csv"
     rows = {}
     if path.exists():
         with open(path, newline="") as file:
             rows = {int(old["items"]): old for old in csv.DictReader(file)}
     rows[row["items"]] = {key: round(value, 3) for key, value in row.items()}
-    table = [rows[n] for n in sorted(rows)]
-    with open(path, "w", newline="") as file:
-        writer = csv.DictWriter(file, list(row))
-        writer.writeheader()
-        writer.writerows(table)
+    table = [rows[n] | {"exponent": ""} for n in sorted(rows)]
     for less, more in pairwise(table):
         growth = np.log(float(more["processor seconds"]) / float(less["processor seconds"]))
-        exponent = growth / np.log(int(more["items"]) / int(less["items"]))
-        print(f"from {less['items']} to {more['items']} items: exponent {exponent:.2f}")
-    print(table[-1], flush=True)
+        more["exponent"] = round(growth / np.log(int(more["items"]) / int(less["items"])), 3)
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(table[0]))
+        writer.writeheader()
+        writer.writerows(table)
+    print(*table, sep="\n", flush=True)
 
 
 if __name__ == "__main__":
