@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = Path(mercerless.__file__).parent  # also that of an installed wheel
 
 # The floors from the ground up: a module may import what stands on lower floors, and of its own package.
-GROUND = ("_files", "_memory", "_optional")
+GROUND = ("_files", "_memory", "_optional", "_threads")
 CORE = (*GROUND, "_validation", "_blocks")
 MATRICES = (*CORE, "kernels", "spectra", "lowrank")
 LEARNING = (*MATRICES, "solvers", "selection", "estimators")
@@ -33,6 +33,7 @@ FLOORS = {
     "_files": (),
     "_memory": (),
     "_optional": (),
+    "_threads": (),
     "datasets": (),
     "_validation": GROUND,
     "_blocks": (*GROUND, "_validation"),

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from threadpoolctl import threadpool_limits
 
+from mercerless._threads import one_blas_thread
 from mercerless.estimators.similarity import SimilarityClassifierCV, SimilarityRegressorCV
 from mercerless.selection.folds import Split, make_folds
 from mercerless.selection.similarity import SPECTRAL_PENALTIES, Setting, out_of_fold_scores
@@ -33,7 +33,7 @@ class NegativePart(NamedTuple):
     loss: str = "log-loss"  # what z is measured in
 
 
-@threadpool_limits.wrap(limits=1)  # many small decompositions: threads would only wait for each other
+@one_blas_thread()  # many small decompositions: threads would only wait for each other
 def judge_negative_part(
     K: NDArray, y: NDArray, classification: bool, random_state: int = 0, n_permutations: int = 39
 ) -> NegativePart:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercerless._blocks import check_rows, is_dask
 from mercerless._optional import CallbackSupportMixin, with_callbacks
+from mercerless._threads import blas_threads
 from mercerless._validation import as_items, check_real
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed, as_kernel
 from mercerless.kernels.items import recognize, takes_objects
@@ -177,7 +178,8 @@ class KernelPredictor(KernelEstimator):
         self : estimator
             The fitted model.
         """
-        self._learn(X, y, sample_weight)
+        with blas_threads(np.size(y)):
+            self._learn(X, y, sample_weight)
         return self
 
     def predict(self, X: Any) -> NDArray:

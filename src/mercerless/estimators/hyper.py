@@ -22,6 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
 from mercerless._memory import check_memory
 from mercerless._optional import with_callbacks
+from mercerless._threads import blas_threads
 from mercerless._validation import (
     check_classes,
     check_number,
@@ -93,7 +94,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         if target.kind == "similarity":  # a matrix of all pairs is in memory, so the items can be
             items = items[:]
         random = check_random_state(self.random_state)
-        with self._progress() as progress:
+        with self._progress() as progress, blas_threads(len(rows)):
             report = partial(_report, progress)
             task, results, against_constant = choose_regression(task, items, target, self.cv, random, report)
             if against_constant is not None:
@@ -550,7 +551,8 @@ class _TwoStage(FittedEstimator):
         self
             The fitted estimator.
         """
-        self._learn(X, y)
+        with blas_threads(np.size(y)):
+            self._learn(X, y)
         return self
 
     @blockwise

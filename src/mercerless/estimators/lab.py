@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercerless._blocks import blockwise, check_rows, is_dask, map_rows, take_rows
 from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
+from mercerless._threads import one_blas_thread
 from mercerless._validation import (
     check_classes,
     check_labels,
@@ -469,7 +470,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         rows, target, weight, groups = _drop_weightless(rows, target, given, groups)
         Y = np.asarray(target, dtype=np.float64).reshape(len(target), -1)
         units = standard_scaling(Y)
-        with self._progress() as progress:
+        with self._progress() as progress, one_blas_thread():
             encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
             table, solution, n_iter, outliers = self._learn_targets(
                 rows, encoding, Y, units, weight, groups, random, progress
@@ -702,7 +703,7 @@ class LABClassifier(ClassifierMixin, _LAB):
         Y = signed_targets(labels, len(classes))
         mean = Y.mean(axis=0)  # and one scale for all, so that rare classes are not blown up
         units = standard_scaling(Y)._replace(center=mean, scale=np.full(len(mean), np.sqrt(np.mean((Y - mean) ** 2))))
-        with self._progress() as progress:
+        with self._progress() as progress, one_blas_thread():
             encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
             table, solution, n_iter = self._learn(rows, encoding, units(Y), weight, groups, labels, random, progress)
             self._warn_if_useless(table, solution, labels)

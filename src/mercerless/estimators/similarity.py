@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercerless._blocks import is_dask, take_rows
 from mercerless._memory import check_memory, format_bytes, memory_budget
 from mercerless._optional import with_callbacks
+from mercerless._threads import blas_threads
 from mercerless._validation import (
     check_labels,
     check_number,
@@ -242,7 +243,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         need = landmark_need(len(Y), len(data.landmarks), n_folds)
         check_memory(need, f"The sums of {n_folds} folds", remedy="use fewer folds (cv) or fewer landmarks")
         fit = partial(fit_landmark_stack, data, Y, weight, training.fold_of, is_classifier(self), random)
-        told = self._fit_stack(fit, training)
+        with blas_threads(len(data.landmarks)):
+            told = self._fit_stack(fit, training)
         attributes = _compared_with(compared, kernel, items, used) | told
         attributes["landmark_curve_"] = told["stack_"].curve
         return attributes, partial(data.block, data.X, data.diagonal), data.landmarks

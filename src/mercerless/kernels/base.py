@@ -1,18 +1,15 @@
 """The kernel contract, the algebra of kernels, and evaluation in row blocks."""
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from threading import Lock
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
-from threadpoolctl import ThreadpoolController
 
 from mercerless._memory import row_blocks
+from mercerless._threads import allowed_threads, one_blas_thread
 from mercerless._validation import check_real
 
 # Entries of the result that one thread works on at a time: they stay in the second-level cache between the
@@ -469,8 +466,8 @@ def over_row_blocks(work: Callable[[slice], None], n_rows: int, n_columns: int, 
     on the number of threads. `n_columns` counts the columns in use at a time, `itemsize` their bytes.
     """
     blocks = list(row_blocks(n_rows, n_columns * itemsize, max(_BLOCK_BYTES, 16 * n_columns * itemsize)))
-    threads = min(_allowed_threads(), len(blocks)) if n_rows * n_columns >= _THREAD_ENTRIES else 1
-    with _one_blas_thread():
+    threads = min(allowed_threads(), len(blocks)) if n_rows * n_columns >= _THREAD_ENTRIES else 1
+    with one_blas_thread(alone=True):
         if threads == 1:
             for rows in blocks:
                 work(rows)
@@ -478,42 +475,6 @@ def over_row_blocks(work: Callable[[slice], None], n_rows: int, n_columns: int, 
             with ThreadPoolExecutor(threads) as pool:
                 for _ in pool.map(work, blocks):
                     pass
-
-
-_CONTROLLER: ThreadpoolController | None = None
-_HOLD: list = []  # the limit in force, once per user of it
-_HOLD_LOCK = Lock()
-
-
-@contextmanager
-def _one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread; of several users at once, the last gives back what the first found."""
-    with _HOLD_LOCK:
-        _HOLD.append(_HOLD[0] if _HOLD else _blas().limit(limits=1))
-    try:
-        yield
-    finally:
-        with _HOLD_LOCK:
-            limit = _HOLD.pop()
-            if not _HOLD:
-                limit.restore_original_limits()
-
-
-def _blas() -> ThreadpoolController:
-    # Finding the loaded libraries takes milliseconds, so it is done once.
-    global _CONTROLLER
-    if _CONTROLLER is None:
-        _CONTROLLER = ThreadpoolController().select(user_api="blas")
-    return _CONTROLLER
-
-
-def _allowed_threads() -> int:
-    counts = [library["num_threads"] for library in _blas().info()]
-    try:
-        counts.append(len(os.sched_getaffinity(0)))
-    except AttributeError:  # not on this system
-        counts.append(os.cpu_count() or 1)
-    return max(1, min(counts))
 
 
 def check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, bool]:

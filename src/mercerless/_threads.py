@@ -1,0 +1,62 @@
+"""How many threads BLAS may use: one for small matrices, on which more wait for each other longer than they work."""
+
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from threading import Lock, local
+
+from threadpoolctl import ThreadpoolController
+
+__all__ = ["allowed_threads", "blas_threads", "one_blas_thread"]
+
+_SMALL = 1500  # rows; eigendecompositions of fewer take longer with two threads than with one
+_CONTROLLER: ThreadpoolController | None = None
+_HELD = Lock()  # by the thread that holds BLAS, which alone may give it back
+_LOCAL = local()  # of every thread: how many others it may start for blocks of kernels while BLAS is held
+
+
+def blas_threads(n_rows: int) -> AbstractContextManager[None]:
+    """Hold BLAS to one thread for matrices of few rows; leave it what the user allows for larger ones."""
+    return one_blas_thread() if n_rows < _SMALL else nullcontext()
+
+
+@contextmanager
+def one_blas_thread(*, alone: bool = False) -> Iterator[None]:
+    """Hold BLAS to one thread, and with `alone` the blocks of kernels too.
+
+    Of several users at once the first holds it: what one thread sets, threadpoolctl lets no other undo.
+    """
+    before = getattr(_LOCAL, "allowed", None)
+    _LOCAL.allowed = 1 if alone else allowed_threads()
+    try:
+        if _HELD.acquire(blocking=False):
+            try:
+                with _blas().limit(limits=1):
+                    yield
+            finally:
+                _HELD.release()
+        else:
+            yield
+    finally:
+        _LOCAL.allowed = before
+
+
+def allowed_threads() -> int:
+    """As many threads as BLAS has where this one does not hold it, and at most one per core."""
+    held = getattr(_LOCAL, "allowed", None)
+    if held is not None:
+        return held
+    counts = [library["num_threads"] for library in _blas().info()]
+    try:
+        counts.append(len(os.sched_getaffinity(0)))
+    except AttributeError:  # not on this system
+        counts.append(os.cpu_count() or 1)
+    return max(1, min(counts))
+
+
+def _blas() -> ThreadpoolController:
+    # Finding the loaded libraries takes milliseconds, so it is done once.
+    global _CONTROLLER
+    if _CONTROLLER is None:
+        _CONTROLLER = ThreadpoolController().select(user_api="blas")
+    return _CONTROLLER
