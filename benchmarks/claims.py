@@ -116,6 +116,7 @@ CLAIMS = (
     speed("scale", "growth", "growth with the rows", "scale_growth", data=False),
     speed("scale", "dask", "two workers against one", "scale_dask", data=False),
     speed("scale", "memory", "memory stated and used", "scale_memory", data=False),
+    speed("threads", "", "fits without a set number of threads against one thread", "threads", data=False),
     speed("budget", "", "budgets of compare are kept", "budget", data=False),
 )  # fmt: skip
 
@@ -170,6 +171,7 @@ REDUCED = {
     "speed scale covtype": "--rows 20000",
     "speed scale growth": "--rows 5000 20000",
     "speed scale dask": "--only 'on a Dask array' --repeats 1",
+    "speed threads": "--learners SimilarityClassifierCV KreinRidge",
     "speed budget": "--data 'table 500 x 50' 'matrix 400' --budgets 10 --load 0",
 }
 

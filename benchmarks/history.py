@@ -30,6 +30,7 @@ RATIOS = {
         ("scale_speedups", ["work", "keeps"], "two workers against one", "more"),
         ("scale_exponents", ["learner", "from rows", "to rows"], "exponent", "less"),
     ],
+    "threads": [("threads", ["learner", "n"], "ratio", "less")],
     "similarity_few": [("similarity_few", ["items"], "exponent", "less")],
     "budget": [("budget", ["data", "budget", "load"], "seconds / budget", "less")],
     "start": [("start", ["step"], "seconds / 300", "less")],  # of the five minutes that a newcomer gives it

@@ -503,6 +503,14 @@ def scale_dask():
     return markdown(header, lines)
 
 
+def threads():
+    lines = [
+        [f"`{learner}()`", n, f"{one:.2g} s", f"{own:.2g} s", f"{ratio:.2f}"]
+        for learner, n, one, own, ratio in results("speed/threads").itertuples(index=False)
+    ]
+    return markdown(["fit", "rows", "one thread", "no number set", "ratio"], lines)
+
+
 def scale_memory():
     lines = []
     for r in results("speed/scale_memory").itertuples(index=False):
@@ -1367,7 +1375,7 @@ TABLES = (
     krein_table1, krein_table3, krein_eigenvalues, krein_rates, krein_settings, krein_landmarks,
     dank_beyond, dank_summary, dank_table1, dank_table5, dank_table6, dank_speed,
     hyper_table1, hyper_table2, hyper_table3, hyper_regression, hyper_extension, hyper_speed,
-    scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed,
+    scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed, threads,
     items_speed, lab_speed,
     lab_variants, lab_compare, lab_paper, lab_schedule, lab_growth, lab_rivals, lab_tables, lab_bands, lab_pairs,
     lab_bands_seconds, lab_readme,
