@@ -183,6 +183,25 @@ def test_unknown_words_are_answered_with_the_known(words, said, capsys):
     assert said in capsys.readouterr().err
 
 
+WORDS = "no one two three four five six seven eight nine ten".split()
+
+
+@pytest.mark.parametrize(
+    "page, sentence, rows, counts",
+    [
+        ("hyper", r"\((\w+) splits, with the Wishart", "hyper_table2", lambda t: t[t.method == "SVM-CV"].splits.mode()),
+        ("hyper", r"Wishart hyper-kernel (\w+)\)", "hyper_table2", lambda t: t[t.method == "ridge-wishart"].splits),
+        ("lab", r"in (\w+) splits\) every learner", "lab_table1", lambda t: t[t.set == "parkinsons_grouped"].splits),
+        ("krein", r"350 rows, (\w+) folds", "krein_table3", lambda t: t.folds),
+        ("similarity", r"on (\w+) real groups", "similarity_several", lambda t: [len(t) - 1]),
+    ],
+)
+def test_numbers_in_words_are_those_of_the_rows(page, sentence, rows, counts):
+    text = (HERE.parent / "docs" / "evidence" / f"{page}.md").read_text(encoding="utf-8")
+    word = re.search(sentence, text)[1]
+    assert set(counts(tables.results(f"papers/{rows}"))) == {WORDS.index(word)}, f"{page}.md says {word}"
+
+
 def test_every_script_and_every_file_of_rows_belongs_to_a_claim():
     scripts = {(c.group, c.script) for c in CLAIMS}
     for path in (*HERE.glob("papers/*.py"), *HERE.glob("speed/*.py")):
