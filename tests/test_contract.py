@@ -107,6 +107,18 @@ class TestFitted:
         assert not [name for name in always if not hasattr(model, name) and name not in STANDARD]
         assert public <= documented.keys() | STANDARD, sorted(public - documented.keys())
 
+    def test_what_is_beneath_a_mask_does_not_count(self, cls):
+        estimator = make(cls)
+        y = target_of(estimator)
+        with pytest.raises(ValueError, match="masked"):
+            estimator.fit(np.ma.masked_greater(X, 1.0), y)
+        if is_classifier(estimator) or is_regressor(estimator):
+            with pytest.raises(ValueError, match="masked"):
+                estimator.fit(X, np.ma.masked_equal(y, y[0]))
+        with pytest.raises(ValueError, match="masked"):
+            output(fitted(cls), np.ma.masked_greater(Z, 1.0))
+        assert_array_equal(output(fitted(cls), np.ma.array(Z)), output(fitted(cls), Z))  # nothing is masked
+
     def test_certificate(self, cls):
         assert not OTHER_CERTIFICATES & set(vars(fitted(cls)))
         if hasattr(fitted(cls), "certificate_"):

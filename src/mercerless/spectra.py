@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh, eigvalsh
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercerless._memory import check_memory
 from mercerless._validation import (
@@ -25,6 +25,7 @@ from mercerless._validation import (
     check_square,
     check_symmetric,
     relative_asymmetry,
+    validate_data,
 )
 
 __all__ = [

@@ -14,12 +14,12 @@ from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import check_rows, is_dask
 from mercerless._optional import CallbackSupportMixin, with_callbacks
 from mercerless._threads import blas_threads
-from mercerless._validation import as_items, check_real
+from mercerless._validation import as_items, check_real, validate_data
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed, as_kernel
 from mercerless.kernels.items import recognize, takes_objects
 from mercerless.lowrank import Landmarks, select_landmarks

@@ -17,7 +17,7 @@ from sklearn.base import (
 )
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
 from mercerless._memory import check_memory
@@ -28,6 +28,7 @@ from mercerless._validation import (
     check_number,
     check_option,
     check_targets,
+    validate_data,
     warn,
     warn_if_folds_are_useless,
     warn_if_useless,

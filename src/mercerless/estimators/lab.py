@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import blockwise, check_rows, is_dask, map_rows, take_rows
 from mercerless._memory import check_memory, memory_budget, row_blocks
@@ -25,6 +25,7 @@ from mercerless._validation import (
     check_targets,
     check_weight,
     leave_one_out_constant,
+    validate_data,
     warn,
     warn_if_useless,
 )
