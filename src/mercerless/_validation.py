@@ -26,8 +26,13 @@ def is_rounding(asymmetry: float, dtype: DTypeLike = np.float64) -> bool:
     return asymmetry <= (_SYMMETRY_RTOL_32 if dtype == np.float32 else SYMMETRY_RTOL)
 
 
-def refuse_masked(A: Any, name: str = "X") -> None:
-    """Masked entries, which NumPy gives as the numbers beneath the mask, are not read for numbers."""
+def refuse_unreadable(A: Any, name: str = "X") -> None:
+    """Masked entries, which NumPy gives as the numbers beneath the mask, are not read for numbers.
+
+    Nor are the words of a table that is not of pandas.
+    """
+    if hasattr(A, "to_pandas") and np.asarray(A).dtype.kind not in "biuf" and np.ndim(A) == 2:
+        raise ValueError(f"{name} is no table of pandas and holds more than numbers; pass {name}.to_pandas().")
     if np.ma.is_masked(A):
         raise ValueError(
             f"{name} has masked entries, and what is beneath the mask would count; pass {name}.filled(np.nan) where "
@@ -38,7 +43,7 @@ def refuse_masked(A: Any, name: str = "X") -> None:
 def validate_data(estimator: Any, X: Any, *args: Any, **options: Any) -> Any:
     """scikit-learn's check, which reads what is beneath a mask, after ours."""
     for A, name in zip((X, *args), ("X", "y")):
-        refuse_masked(A, name)
+        refuse_unreadable(A, name)
     return check_data(estimator, X, *args, **options)
 
 
@@ -49,7 +54,7 @@ def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDA
     """
     if hasattr(A, "toarray"):
         raise TypeError(f"{name} is a sparse matrix; pass a dense array, for example {name}.toarray().")
-    refuse_masked(A, name)
+    refuse_unreadable(A, name)
     array = np.asarray(A)
     if array.dtype.kind == "c":
         raise ValueError(f"{name} is complex (Complex data not supported); pass its real part or its modulus.")
@@ -89,7 +94,7 @@ def as_items(X: Any) -> NDArray:
     """
     if hasattr(X, "toarray"):
         raise TypeError("X is a sparse matrix; pass a dense array, X.toarray(), or the list of its rows.")
-    refuse_masked(X)
+    refuse_unreadable(X)
     if isinstance(X, (str, bytes, set, frozenset, dict)) or not (hasattr(X, "__len__") and hasattr(X, "__iter__")):
         raise ValueError(f"X must be a sequence of items (strings, series, rows), not {type(X).__name__}.")
     if len(X) == 0:
@@ -180,7 +185,7 @@ def check_targets(y: Any, name: str) -> NDArray:
     """Finite numbers to predict, in float64: one per row, or one row of several outputs each."""
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    refuse_masked(y, "y")
+    refuse_unreadable(y, "y")
     if np.asarray(y).dtype.kind in "mM":
         raise ValueError("y holds dates or durations; turn them into numbers, such as days, first.")
     y = check_array(y, ensure_2d=False, dtype=[np.float64, np.float32], input_name="y")
@@ -201,7 +206,7 @@ def check_labels(y: Any, name: str) -> NDArray:
     """One label per row, none missing."""
     if y is None:
         raise ValueError(f"{name} requires y to be passed, but the target y is None.")
-    refuse_masked(y, "y")
+    refuse_unreadable(y, "y")
     y = column_or_1d(y, warn=True)
     check_array(y, ensure_2d=False, dtype=None, input_name="y")
     try:
@@ -218,7 +223,7 @@ def check_weight(sample_weight: Any, n: int) -> NDArray | None:
     """Finite weights of at least 0, one per row and not all 0; None where all are equal to one."""
     if sample_weight is None:
         return None
-    refuse_masked(sample_weight, "sample_weight")
+    refuse_unreadable(sample_weight, "sample_weight")
     weight = np.asarray(sample_weight, dtype=float)
     weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
     if weight.shape != (n,):
