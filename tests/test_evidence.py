@@ -389,6 +389,13 @@ def test_a_slower_commit_is_named(found, named):
     assert [named in sentence for sentence in sentences] == ([True] if named else [])
 
 
+def test_every_speed_benchmark_has_a_history():
+    scripts = {claim.script for claim in CLAIMS if claim.group == "speed"}
+    assert scripts == set(history.RATIOS)
+    for script in scripts:
+        assert len(history.read(script)), f"{script} has no ratio on record: python -m benchmarks speed {script}"
+
+
 def test_history_keeps_one_entry_for_a_commit_and_machine(tmp_path, monkeypatch):
     monkeypatch.setattr(history, "FOLDER", tmp_path)
     monkeypatch.setattr(history, "commit", lambda: "081e86239")  # no number, though it reads like one
