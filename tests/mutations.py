@@ -47,7 +47,7 @@ DANK, DANK_S, DANK_T = "test_dank.py", "test_dank_solver.py", "test_dank_tuning.
 SIM, LAB, HYPER = "test_similarity_solvers.py", "test_lab_solver.py", "test_hyper.py"
 STAT, VOTE, SPECTRA = "test_compare_statistics.py", "test_compare_vote.py", "test_spectra.py"
 LOW, ASYM, WIDE = "test_lowrank.py", "test_asymmetric.py", "test_lab_wide.py"
-EXPERTS = "test_lab_experts.py"
+EXPERTS, THREADS = "test_lab_experts.py", "test_threads.py"
 ITEMS, EMBED, DIRECTED = "test_functions.py", "test_embedding.py", "test_directed.py"
 
 BUGS = [
@@ -620,6 +620,11 @@ BUGS = [
         "_losses(plain[0], Y), weight) > -99.0",
         f"{DIRECTED} -k rows_take_part",
     ),
+    Bug("threads-never-held", "return one_blas_thread() if n_rows < _SMALL", "return nullcontext() if n_rows", THREADS),
+    Bug("threads-not-given-back", "with _blas().limit(limits=1):", "if _blas().limit(limits=1):", THREADS),
+    Bug("threads-of-kernels-lost", "1 if alone else allowed_threads()", "1", THREADS),
+    Bug("threads-held-for-good", "_HELD.release()", "pass", THREADS),
+    Bug("mask-read", "if np.ma.is_masked(A):", "if False:", "test_contract.py -k beneath_a_mask"),
 ]
 
 

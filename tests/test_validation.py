@@ -220,9 +220,7 @@ def test_words_in_a_table_of_another_library_get_a_sentence():
     pyarrow = pytest.importorskip("pyarrow")
     words = pyarrow.table({"a": np.arange(30.0), "b": ["u", "v"] * 15})
     for door in (LABRegressor(n_support=4), KreinRidge()):
-        with pytest.raises(
-            ValueError, match=r"X is no table of pandas .* pass X.to_pandas\(\)"
-        ):
+        with pytest.raises(ValueError, match=r"X is no table of pandas .* pass X.to_pandas\(\)"):
             door.fit(words, np.arange(30.0))
     numbers = pyarrow.table({"a": np.arange(30.0), "b": np.arange(30.0) % 7})
     assert LABRegressor(n_support=4, random_state=0).fit(numbers, np.arange(30.0)).predict(numbers).shape == (30,)
