@@ -642,6 +642,14 @@ def lab_paper():
     return markdown(["set", "support", "R2 (splits)", "paper (support)", "CPU seconds"], lines)
 
 
+def lab_images():
+    lines = [
+        [f"`{learner}`", f"{n:,}", f"{100 * accuracy:.2f}", f"{fit:.0f}", f"{predict:.0f}"]
+        for learner, n, accuracy, fit, predict in results("papers/lab_images").itertuples(index=False)
+    ]
+    return markdown(["learner", "images", "accuracy", "fit (CPU s)", "10,000 predictions (CPU s)"], lines)
+
+
 def lab_schedule():
     lines = []
     for _, r in results("papers/lab_schedule").iterrows():
@@ -1377,7 +1385,7 @@ TABLES = (
     hyper_table1, hyper_table2, hyper_table3, hyper_regression, hyper_extension, hyper_speed,
     scale_covtype, scale_growth, scale_dask, scale_memory, scale_billion, kernels_speed, threads,
     items_speed, lab_speed,
-    lab_variants, lab_compare, lab_paper, lab_schedule, lab_growth, lab_rivals, lab_tables, lab_bands, lab_pairs,
+    lab_variants, lab_compare, lab_paper, lab_schedule, lab_images, lab_growth, lab_rivals, lab_tables, lab_bands, lab_pairs,
     lab_bands_seconds, lab_readme,
     similarity_real, similarity_regression, similarity_readme, similarity_bank, similarity_few, similarity_several,
     similarity_many,
