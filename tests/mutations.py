@@ -620,7 +620,12 @@ BUGS = [
         "_losses(plain[0], Y), weight) > -99.0",
         f"{DIRECTED} -k rows_take_part",
     ),
-    Bug("threads-never-held", "return one_blas_thread() if n_rows < _SMALL", "return nullcontext() if n_rows", THREADS),
+    Bug(
+        "threads-never-held",
+        "not shape[0] < _SMALL else one_blas_thread()",
+        "not shape[0] < _SMALL else nullcontext()",
+        THREADS,
+    ),
     Bug("threads-not-given-back", "with _blas().limit(limits=1):", "if _blas().limit(limits=1):", THREADS),
     Bug("threads-of-kernels-lost", "1 if alone else allowed_threads()", "1", THREADS),
     Bug("threads-held-for-good", "_HELD.release()", "pass", THREADS),

@@ -20,7 +20,7 @@ from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRi
 from mercerless.kernels import Gaussian, Sigmoid
 from mercerless.kernels.hyper import GaussianHyper
 from mercerless.persistence import load, save
-from mercerless.selection.hyper_machine import KernelStage, LinearStage, Stage, compare_stages, normalized
+from mercerless.selection.hyper_machine import KernelStage, LinearStage, Stage, _walk_down, compare_stages, normalized
 from mercerless.solvers.linear import hinge_sums, moment_sums, ridge_choice, squared_hinge
 
 pytestmark = pytest.mark.slow
@@ -392,3 +392,14 @@ def test_memory_guards_speak_before_the_work(model, limit):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 30e6
+
+
+@pytest.mark.parametrize("totals", [[3, 2, 1, 2, 3], [1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [2, 1, 1, 1, 2]])
+@pytest.mark.parametrize("start", range(5))
+def test_walking_down_finds_the_least_of_a_valley_and_asks_no_farther(totals, start):
+    asked = []
+    best, losses = _walk_down(lambda k: (asked.append(k), np.array([totals[k]]))[1], start, 5)
+    if len(set(totals)) > 2:  # no plateau
+        assert totals[best] == 1
+    assert losses.sum() == totals[best] <= totals[start]
+    assert len(asked) == len(set(asked)) and max(asked) <= max(start, best) + 1 and min(asked) >= min(start, best) - 1

@@ -41,6 +41,14 @@ def test_small_matrices_have_one_thread_and_large_ones_all():
         assert threads() == {2}
 
 
+@pytest.mark.parametrize("rows", [[1, 2], np.zeros((3, 2000)), None, 7.5, np.float64(1), np.array(1.0), "ab", iter([])])
+def test_the_number_of_rows_is_told_by_whatever_is_given(rows):
+    with blas_threads(rows):
+        assert threads() == {1}
+    with blas_threads(np.zeros((1500, 1))), blas_threads(list(range(1500))):
+        assert threads() == {2}
+
+
 def test_blocks_of_kernels_keep_their_threads_while_blas_is_held():
     alone = allowed_threads()
     with one_blas_thread():

@@ -1,9 +1,10 @@
 """How many threads BLAS may use: one for small matrices, on which more wait for each other longer than they work."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Lock, local
+from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
@@ -15,9 +16,15 @@ _HELD = Lock()  # by the thread that holds BLAS, which alone may give it back
 _LOCAL = local()  # of every thread: how many others it may start for blocks of kernels while BLAS is held
 
 
-def blas_threads(n_rows: int) -> AbstractContextManager[None]:
-    """Hold BLAS to one thread for matrices of few rows; leave it what the user allows for larger ones."""
-    return one_blas_thread() if n_rows < _SMALL else nullcontext()
+def blas_threads(rows: Any) -> AbstractContextManager[None]:
+    """Hold BLAS to one thread for matrices of few rows; leave it what the user allows for larger ones.
+
+    `rows` is their number, or what has one entry for each, as it was given and before it is checked.
+    """
+    shape: tuple | None = getattr(rows, "shape", None)
+    if shape is None:
+        shape = (rows,) if isinstance(rows, int) else (len(rows),) if isinstance(rows, Sized) else ()
+    return nullcontext() if len(shape) > 0 and not shape[0] < _SMALL else one_blas_thread()
 
 
 @contextmanager

@@ -178,7 +178,7 @@ class KernelPredictor(KernelEstimator):
         self : estimator
             The fitted model.
         """
-        with blas_threads(np.size(y)):
+        with blas_threads(y):
             self._learn(X, y, sample_weight)
         return self
 

@@ -552,7 +552,7 @@ class _TwoStage(FittedEstimator):
         self
             The fitted estimator.
         """
-        with blas_threads(np.size(y)):
+        with blas_threads(y):
             self._learn(X, y)
         return self
 

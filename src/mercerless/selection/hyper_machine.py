@@ -63,13 +63,15 @@ class Stage:
         values = self._evaluate(method, X)
         return values if self.moments is None else values * self.moments[1] + self.moments[0]
 
-    def losses(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray, *, exact: bool = False) -> NDArray:
+    def losses(
+        self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray, exact: NDArray | None = None
+    ) -> NDArray:
         """Wrong labels, or squared errors, of held-out rows Z for the whole grid, of shape (n_held, n_values).
 
-        Unless `exact`, the machine may be a cheaper one that ranks kernels alike.
+        The machine may be a cheaper one that ranks kernels alike, unless `exact` names loss weights for itself.
         """
-        decide = self._exact_values if exact else self._values
-        values = decide(kernel, X, self._standard(y), Z)
+        y = self._standard(y)
+        values = self._values(kernel, X, y, Z) if exact is None else self._exact_values(kernel, X, y, Z, exact)
         if self.moments is None:
             return np.not_equal(values, z[:, None]).astype(float)
         return (values - self._standard(z)[:, None]) ** 2 * self.moments[1] ** 2
@@ -87,7 +89,9 @@ class Stage:
         """Predictions for Z of machines trained on X with every loss weight of the grid."""
         raise NotImplementedError
 
-    _exact_values = _values
+    def _exact_values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, weights: NDArray) -> NDArray:
+        """The same by the machine itself, where `_values` asks a cheaper one, with these loss weights."""
+        raise NotImplementedError
 
 
 class KernelStage(Stage):
@@ -116,18 +120,18 @@ class KernelStage(Stage):
     def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
         # of a regression: kernel ridge regression, whose whole path costs one eigendecomposition
         if self.moments is None:
-            return self._exact_values(kernel, X, y, Z)
+            return self._exact_values(kernel, X, y, Z, self.grid)
         s, V = eigh(kernel(X))
         mean = y.mean()
         path = (V * np.where(s < 0, -1.0, 1.0)) @ ((V.T @ (y - mean))[:, None] / (np.abs(s)[:, None] + 1 / self.grid))
         return kernel(Z, X) @ path + mean
 
-    def _exact_values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
+    def _exact_values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, weights: NDArray) -> NDArray:
         if self.moments is None and np.all(y == y[0]):
-            return np.full((len(Z), len(self.grid)), y[0])
+            return np.full((len(Z), len(weights)), y[0])
         K, projector = _flipped(kernel, X)
         K_new = _projected(kernel(Z, X), projector)
-        return np.column_stack([self._machine(C).fit(K, y).predict(K_new) for C in self.grid])
+        return np.column_stack([self._machine(C).fit(K, y).predict(K_new) for C in weights])
 
     def _machine(self, C: float | None) -> SVC | SVR:
         options = {"kernel": "precomputed", "C": C, "cache_size": 500}
@@ -292,10 +296,10 @@ def compare_stages(
     kernels, which learned nothing, unless a learned one has fewer errors by more than about a standard deviation.
     """
 
-    def losses_of(i: int, train: NDArray, held: NDArray, **options: bool) -> NDArray:
-        return stage.losses(learn(i, train), X[train], y[train], X[held], y[held], **options)
+    def losses_of(kernel: Kernel, train: NDArray, held: NDArray, **options: NDArray) -> NDArray:
+        return stage.losses(kernel, X[train], y[train], X[held], y[held], **options)
 
-    losses = np.hstack([[losses_of(i, *split) for i in range(n_candidates)] for split in splits])
+    losses = np.hstack([[losses_of(learn(i, split[0]), *split) for i in range(n_candidates)] for split in splits])
     totals = losses.sum(axis=1)
     eligible = totals
     if stage.moments is None and n_base:
@@ -303,11 +307,32 @@ def compare_stages(
         if least - totals.min() <= np.sqrt(least):  # counts are noisy, and the best of many learned kernels is lucky
             eligible = totals[:n_base]
     i, k = (int(j) for j in np.unravel_index(int(np.argmin(eligible)), eligible.shape))
-    chosen = losses[i]
+    chosen = losses[i][:, k]
     if stage.refines and len(stage.grid) > 1:  # C of the chosen kernel, by the machine itself
-        chosen = np.vstack([losses_of(i, *split, exact=True) for split in splits])
-        k = int(np.argmin(chosen.sum(axis=0)))
-    return StageChoice(i, float(stage.grid[k]), totals, chosen[:, k], _constant_losses(y, splits, stage.moments))
+        kernels = [learn(i, train) for train, _ in splits]
+
+        def exactly(k: int) -> NDArray:
+            return np.vstack([losses_of(K, *split, exact=stage.grid[[k]]) for K, split in zip(kernels, splits)])[:, 0]
+
+        k, chosen = _walk_down(exactly, k, len(stage.grid))
+    return StageChoice(i, float(stage.grid[k]), totals, chosen, _constant_losses(y, splits, stage.moments))
+
+
+def _walk_down(losses_of: Callable[[int], NDArray], start: int, n: int) -> tuple[int, NDArray]:
+    """From a loss weight to lower ones, or where these lose to higher ones, as long as the sum of losses falls.
+
+    Machines with large weights are slow, and the cheaper machine is seldom wrong by more than one step.
+    """
+    best, losses = start, losses_of(start)
+    for step in (-1, 1):
+        while 0 <= best + step < n:
+            other = losses_of(best + step)
+            if other.sum() >= losses.sum():
+                break
+            best, losses = best + step, other
+        if best != start:
+            break
+    return best, losses
 
 
 def _constant_losses(y: NDArray, splits: list[Split], moments: tuple[float, float] | None) -> NDArray:
