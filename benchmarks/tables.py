@@ -845,7 +845,10 @@ def lab_bands_figures():
         f"{name} with {band:,} rows ({short(row.lab, 4)}, {BOOSTED[row.idxmax()]} {short(row.max(), 4)})"
         for (band, name), row in least[least.lab < least.max(axis=1)].iterrows()
     ]
+    clean = results("papers/lab_bands").query("variant == 'clean'")
+    predicting = clean.pivot_table(index=["rows", "set"], columns="learner", values="predict_seconds")
     return {
+        "lab_bands_predicting": f"{(predicting.lab / predicting.lightgbm).median():.1f}",
         "lab_bands_behind": ", ".join(behind) or "none",
         "lab_bands_best": f"{sum('**' in cell for cell in ranks)} of {len(ranks)}",
         "lab_bands_sets": f"{splits.set.nunique()}",
