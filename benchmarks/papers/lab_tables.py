@@ -216,7 +216,7 @@ class LightGBM(Coded):
 
 
 class XGBoost(LightGBM):
-    """As LightGBM."""
+    """As LightGBM; classes are numbered without gaps, as it wants them."""
 
     space = {  # noqa: RUF012
         "max_depth": [3, 5, 7, 9],
@@ -226,6 +226,14 @@ class XGBoost(LightGBM):
         "colsample_bytree": [0.6, 0.8, 1.0],
         "reg_lambda": [1.0, 10.0],
     }
+
+    def fit(self, A, b):
+        self.labels, b = np.unique(b, return_inverse=True) if self.task == "classes" else (None, b)
+        return super().fit(A, b)
+
+    def predict(self, T):
+        out = super().predict(T)
+        return out if self.labels is None else self.labels[out]
 
     def make(self, settings):
         from xgboost import XGBClassifier, XGBRegressor
