@@ -27,10 +27,7 @@ def is_rounding(asymmetry: float, dtype: DTypeLike = np.float64) -> bool:
 
 
 def refuse_unreadable(A: Any, name: str = "X") -> None:
-    """Masked entries, which NumPy gives as the numbers beneath the mask, are not read for numbers.
-
-    Nor are the words of a table that is not of pandas.
-    """
+    """Refuse masked entries, which NumPy reads as the numbers beneath the mask, and words in a table not of pandas."""
     if hasattr(A, "to_pandas") and np.asarray(A).dtype.kind not in "biuf" and np.ndim(A) == 2:
         raise ValueError(f"{name} is no table of pandas and holds more than numbers; pass {name}.to_pandas().")
     if np.ma.is_masked(A):
