@@ -20,7 +20,9 @@ from benchmarks.claims import CLAIMS, HERE, chosen
 
 def show():
     for claim in CLAIMS:
-        rows = claim.csv.relative_to(HERE.parent).as_posix() + ("" if claim.csv.exists() else " (not run yet)")
+        rows = claim.csv.relative_to(HERE.parent).as_posix() + (
+            "" if claim.csv.exists() else " (not run yet)"
+        )
         print(f"{claim.what}\n    python -m benchmarks {claim.name}\n    {rows}")
 
 
@@ -52,11 +54,19 @@ def everything(words):
     from benchmarks.run import Evidence, plan
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks all")
-    parser.add_argument("--full", action="store_true", help="the papers' protocols where a script has them; hours")
+    parser.add_argument(
+        "--full", action="store_true", help="the papers' protocols where a script has them; hours"
+    )
     parser.add_argument("words", nargs="*", help="some claims only: papers krein table3")
-    parser.add_argument("--limit", type=float, help="seconds for each script; unless --full an hour over all")
-    parser.add_argument("--plan", action="store_true", help="say what each claim took, and run nothing")
-    parser.add_argument("--folder", help="where rows go; benchmarks/runs/reduced or benchmarks/runs/full")
+    parser.add_argument(
+        "--limit", type=float, help="seconds for each script; unless --full an hour over all"
+    )
+    parser.add_argument(
+        "--plan", action="store_true", help="say what each claim took, and run nothing"
+    )
+    parser.add_argument(
+        "--folder", help="where rows go; benchmarks/runs/reduced or benchmarks/runs/full"
+    )
     options = parser.parse_args(words)
     claims = chosen(options.words)[0] if options.words else CLAIMS
     if options.plan:
@@ -71,10 +81,15 @@ def written(words):
     from benchmarks.pages import rewrite
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks pages")
-    parser.add_argument("--check", action="store_true", help="change nothing; exit code 1 if a page differs")
+    parser.add_argument(
+        "--check", action="store_true", help="change nothing; exit code 1 if a page differs"
+    )
     check = parser.parse_args(words).check
     stale = rewrite(check)
-    print("\n".join(f"{'differs' if check else 'written'}: {name}" for name in stale) or "all pages show their rows")
+    print(
+        "\n".join(f"{'differs' if check else 'written'}: {name}" for name in stale)
+        or "all pages show their rows"
+    )
     return int(check and bool(stale))
 
 

@@ -205,5 +205,7 @@ def chosen(words):
                 part = "figures"  # drawn together
             claims = [claim for claim in claims if claim.part == part]
             if not claims:
-                raise ValueError(f"{group} {script} has no part {part!r}; it has {', '.join(known) or 'one part only'}")
+                raise ValueError(
+                    f"{group} {script} has no part {part!r}; it has {', '.join(known) or 'one part only'}"
+                )
     return claims, rest

@@ -20,7 +20,10 @@ RATIOS = {
     "items": [("items", ["what", "setting"], "value", "less")],
     "krein": [("krein", ["measure"], "value", "less")],
     "hyper": [("hyper", ["what"], "ratio", "more")],
-    "dank": [("dank_moons", ["set", "method"], "ratio", "less"), ("dank_ijcnn1", ["set", "method"], "ratio", "less")],
+    "dank": [
+        ("dank_moons", ["set", "method"], "ratio", "less"),
+        ("dank_ijcnn1", ["set", "method"], "ratio", "less"),
+    ],
     "lab": [("lab", ["what", "n"], "ratio", "more")],
     "similarity": [
         ("similarity", ["learner", "n"], "ratio_to_automatic", "more"),
@@ -33,11 +36,20 @@ RATIOS = {
     "threads": [("threads", ["learner", "n"], "ratio", "less")],
     "similarity_few": [("similarity_few", ["items"], "exponent", "less")],
     "budget": [("budget", ["data", "budget", "load"], "seconds / budget", "less")],
-    "start": [("start", ["step"], "seconds / 300", "less")],  # of the five minutes that a newcomer gives it
+    # of the five minutes that a newcomer gives it
+    "start": [("start", ["step"], "seconds / 300", "less")],
 }
 
 
-OTHERS = ("landmarks:", "GridSearchCV", "million rows", "pullback /", "plain machine", "peak memory", "automatic,")
+OTHERS = (
+    "landmarks:",
+    "GridSearchCV",
+    "million rows",
+    "pullback /",
+    "plain machine",
+    "peak memory",
+    "automatic,",
+)
 
 
 def is_ratio(name):
@@ -52,7 +64,9 @@ def ratios(script):
         if not (HERE / "speed" / "results" / f"{file}.csv").exists():
             continue
         table = results(f"speed/{file}")
-        for (_, row), ratio in zip(table.iterrows(), table[column] if column in table else table.eval(column)):
+        for (_, row), ratio in zip(
+            table.iterrows(), table[column] if column in table else table.eval(column)
+        ):
             name = ", ".join(str(row[key]) for key in names)
             if pd.notna(ratio) and is_ratio(name):
                 found.append((f"{name}: {column}", float(ratio), better))
@@ -62,17 +76,29 @@ def ratios(script):
 def read(script):
     path = FOLDER / f"{script}.csv"
     columns = ["date", "commit", "processor", "what", "ratio", "better"]
-    return pd.read_csv(path, dtype={"commit": str}) if path.exists() else pd.DataFrame(columns=columns)
+    return (
+        pd.read_csv(path, dtype={"commit": str}) if path.exists() else pd.DataFrame(columns=columns)
+    )
 
 
 def append(script):
     """Add the present ratios, in place of those of the same commit and machine; returns the history."""
-    now = {"date": datetime.now(UTC).date().isoformat(), "commit": commit(), "processor": processor()}
-    new = pd.DataFrame([now | dict(zip(("what", "ratio", "better"), row)) for row in ratios(script)])
+    now = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "commit": commit(),
+        "processor": processor(),
+    }
+    new = pd.DataFrame(
+        [now | dict(zip(("what", "ratio", "better"), row)) for row in ratios(script)]
+    )
     old = read(script)
     if new.empty:
         return old
-    old = old[(old.commit != now["commit"]) | (old.processor != now["processor"]) | ~old.what.isin(new.what)]
+    old = old[
+        (old.commit != now["commit"])
+        | (old.processor != now["processor"])
+        | ~old.what.isin(new.what)
+    ]
     history = new if old.empty else pd.concat([old, new])
     FOLDER.mkdir(parents=True, exist_ok=True)
     history.to_csv(FOLDER / f"{script}.csv", index=False, float_format="%.4g")

@@ -17,13 +17,17 @@ BEGINNING = re.compile(r"<!-- (?:table|figure):")
 def pages():
     """README and every page that people write."""
     generated = (ROOT / "docs" / "gallery", ROOT / "docs" / "_build")
-    written = (p for p in (ROOT / "docs").rglob("*.md") if not any(p.is_relative_to(g) for g in generated))
+    written = (
+        p for p in (ROOT / "docs").rglob("*.md") if not any(p.is_relative_to(g) for g in generated)
+    )
     return [ROOT / "README.md", *sorted(written)]
 
 
 UNIT = r"(?:%|(?:per cent|percent|points?|seconds?|s|minutes|hours|GB|MB|times|splits?|draws?)\b)"
 NUMBER = re.compile(rf"(?<![\w.^-])(?:\d[\d,]*\.\d+|\.\d+|\d[\d,]*(?= {UNIT}))(?!\w)(?: ?{UNIT})?")
-NO_PROSE = re.compile(r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|</?[a-z][^>]*>", re.DOTALL)
+NO_PROSE = re.compile(
+    r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|</?[a-z][^>]*>", re.DOTALL
+)
 
 
 def typed(text):
@@ -51,7 +55,9 @@ def filled(text, numbers, makers):
         kind, name, _ = match.groups()
         known = makers if kind == "table" else numbers
         if name not in known:
-            raise ValueError(f"no {kind} is called {name}; benchmarks/tables.py has: {', '.join(sorted(known))}")
+            raise ValueError(
+                f"no {kind} is called {name}; benchmarks/tables.py has: {', '.join(sorted(known))}"
+            )
         made = f"\n\n{makers[name]()}\n\n" if kind == "table" else numbers[name]
         return f"<!-- {kind}: {name} -->{made}<!-- end -->"
 

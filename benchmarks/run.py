@@ -20,7 +20,9 @@ def run(claim, options=(), script=None, limit=None, log=None):
     """One claim in a process group of its own; "done", "failed" or "limit", its seconds and processor seconds."""
     command = [sys.executable, str(script or claim.path), *claim.arguments, *options]
     start, before = time.monotonic(), processor_seconds()
-    child = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT if log else None, start_new_session=True)
+    child = subprocess.Popen(
+        command, stdout=log, stderr=subprocess.STDOUT if log else None, start_new_session=True
+    )
     try:
         status = "done" if child.wait(limit) == 0 else "failed"
     except subprocess.TimeoutExpired:
@@ -49,7 +51,11 @@ def plan(claims=CLAIMS):
     known, lines = known_seconds(), []
     for claim in claims:
         row = known.get(claim.name)
-        seconds = "not on record" if row is None else f"{float(row['cpu_seconds']):8.0f} s  {row['commit']}"
+        seconds = (
+            "not on record"
+            if row is None
+            else f"{float(row['cpu_seconds']):8.0f} s  {row['commit']}"
+        )
         lines.append(f"{claim.name:30s} {seconds:26s} {' '.join(claim.reduced)}")
     have = [float(known[c.name]["cpu_seconds"]) for c in claims if c.name in known]
     words = f"{len(have)} of {len(claims)} claims are on record with {sum(have) / 60:.0f} processor minutes in all"
@@ -61,7 +67,9 @@ def record(claim, options, seconds):
     path = claim.csv.parent / "machine" / f"{claim.results}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     words = ["python", "-m", "benchmarks", *claim.name.split(), *options]
-    path.write_text(json.dumps({"command": " ".join(words), "seconds": seconds} | describe(), indent=1) + "\n")
+    path.write_text(
+        json.dumps({"command": " ".join(words), "seconds": seconds} | describe(), indent=1) + "\n"
+    )
 
 
 RECORD = HERE / "reduced.csv"
@@ -113,7 +121,11 @@ class Evidence:
         return known.get("status") == "done" or at_limit
 
     def copy(self):
-        for source in [*HERE.glob("papers/*.py"), *HERE.glob("papers/*.csv"), *HERE.glob("speed/*.py")]:
+        for source in [
+            *HERE.glob("papers/*.py"),
+            *HERE.glob("papers/*.csv"),
+            *HERE.glob("speed/*.py"),
+        ]:
             target = self.folder / source.relative_to(HERE)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, target)
@@ -141,7 +153,10 @@ class Evidence:
     def ordered(self):
         """The claims, cheap ones first: what they leave of their share of the time is for the others."""
         known = known_seconds()
-        return sorted(self.claims, key=lambda c: float(known[c.name]["cpu_seconds"]) if c.name in known else np.inf)
+        return sorted(
+            self.claims,
+            key=lambda c: float(known[c.name]["cpu_seconds"]) if c.name in known else np.inf,
+        )
 
     def __call__(self, limit=None, total=None, say=print):
         """Measure what is not finished within `limit` seconds each or `total` seconds; True if nothing failed."""

@@ -27,7 +27,9 @@ def results(name):
     group, file = name.split("/")
     path = HERE / group / "results" / f"{file}.csv"
     if not path.exists():
-        raise FileNotFoundError(f"{path} is not there: run what writes it, see python -m benchmarks list")
+        raise FileNotFoundError(
+            f"{path} is not there: run what writes it, see python -m benchmarks list"
+        )
     return pd.read_csv(path)
 
 
@@ -64,7 +66,9 @@ def short(value, digits):
 
 def beside(ours, theirs, digits=1):
     """``8.6 (9.0)``: ours, and the paper's in brackets where it has one."""
-    return number(ours, digits) + ("" if pd.isna(ours) or pd.isna(theirs) else f" ({number(theirs, digits)})")
+    return number(ours, digits) + (
+        "" if pd.isna(ours) or pd.isna(theirs) else f" ({number(theirs, digits)})"
+    )
 
 
 def span(counts):
@@ -93,7 +97,16 @@ def krein_table1():
 def krein_table3():
     rows = results("papers/krein_table3")
     kernels = ["sigmoid", "rl-sigmoid", "delta-gauss", "epanechnikov", "gauss", "rl-gauss"]
-    sets = ["ionosphere", "breastcancer", "australian", "pima", "yacht", "pm10", "cps_85_wages", "airfoil"]
+    sets = [
+        "ionosphere",
+        "breastcancer",
+        "australian",
+        "pima",
+        "yacht",
+        "pm10",
+        "cps_85_wages",
+        "airfoil",
+    ]
     lines = []
     for name in [*sets, *sorted(set(rows["set"]) - set(sets))]:
         group = rows[rows["set"] == name].set_index("kernel").loc[kernels]
@@ -105,7 +118,9 @@ def krein_eigenvalues():
     rows = results("papers/krein_figures").query("part == 'figure 1'")
     header = ["kernel", "largest eigenvalue", "smallest", "positive", "negative", "eta1", "eta2"]
     formats = ["{}", "{:g}", "{:g}", "{:.0f}", "{:.0f}", "{:.2f}", "{:.2f}"]
-    return markdown(header, [[f.format(v) for f, v in zip(formats, row[1:])] for row in rows.values.tolist()])
+    return markdown(
+        header, [[f.format(v) for f, v in zip(formats, row[1:])] for row in rows.values.tolist()]
+    )
 
 
 def krein_rates():
@@ -123,7 +138,11 @@ DRAWN, OTHERS = ("delta-gauss", "log"), "the same, others to test"
 
 
 def krein_settings():
-    rows = results("papers/krein_rates").set_index(["features", "sample", "penalty", "kernel"]).exponent
+    rows = (
+        results("papers/krein_rates")
+        .set_index(["features", "sample", "penalty", "kernel"])
+        .exponent
+    )
     lines = []
     for sample in dict.fromkeys(rows.index.get_level_values(1)):
         for penalty in ("indefinite", "nonnegative"):
@@ -133,34 +152,51 @@ def krein_settings():
                 pairs.append(", ".join(f"{v:.2f}" for v in found))
             lines.append([sample, penalty, *pairs])
     encodings = ["scaled to [0, 1]", "raw", "standardized", "one-hot"]
-    return markdown(["training rows", "penalty", *(f"{name}: delta-gauss, log" for name in encodings)], lines)
+    return markdown(
+        ["training rows", "penalty", *(f"{name}: delta-gauss, log" for name in encodings)], lines
+    )
 
 
 def krein_landmarks():
     rows = results("speed/krein").set_index("measure").value
-    many = sorted({int(m[1]) for name in rows.index if (m := re.search(r", (\d+) landmarks", name))})
+    many = sorted(
+        {int(m[1]) for name in rows.index if (m := re.search(r", (\d+) landmarks", name))}
+    )
     lines = []
     for m in many:
         seconds, memory, error = (
-            rows[f"n = 50000, {m} landmarks: {what}"] for what in ("CPU seconds", "peak memory in GB", "test error")
+            rows[f"n = 50000, {m} landmarks: {what}"]
+            for what in ("CPU seconds", "peak memory in GB", "test error")
         )
         lines.append([m, f"{seconds:.1f}", f"{memory:.2f}", f"{error:.3f}"])
-    return markdown(["landmarks", "CPU seconds", "peak memory in GB", "test error (noise 0.1)"], lines)
+    return markdown(
+        ["landmarks", "CPU seconds", "peak memory in GB", "test error (noise 0.1)"], lines
+    )
 
 
 def krein_figures():
     speed = results("speed/krein").set_index("measure").value
     rows = results("papers/krein_table3")
     theirs = paper("krein").query("table == '3'").set_index(["row", "column"])
-    deviation = np.array([theirs.deviation.get(key, np.nan) for key in zip(rows["set"], rows.kernel)])
-    settings = results("papers/krein_rates").set_index(["features", "sample", "penalty", "kernel"]).exponent
+    deviation = np.array(
+        [theirs.deviation.get(key, np.nan) for key in zip(rows["set"], rows.kernel)]
+    )
+    settings = (
+        results("papers/krein_rates")
+        .set_index(["features", "sample", "penalty", "kernel"])
+        .exponent
+    )
     noisy = settings.xs("122 rows with noise", level="sample")
     above = rows[rows.error > rows.paper + deviation]["set"].value_counts()
     return {
         "krein_cells_above": " and ".join(f"{name} ({count})" for name, count in above.items()),
         "krein_rate_noisy": f"{noisy[:, :, 'delta-gauss'].max():.2f}",
-        "krein_rate_pair": ", ".join(f"{settings['unit', OTHERS, 'nonnegative', k]:.2f}" for k in DRAWN),
-        "krein_rate_standard": ", ".join(f"{settings['standard', OTHERS, 'indefinite', k]:.2f}" for k in DRAWN),
+        "krein_rate_pair": ", ".join(
+            f"{settings['unit', OTHERS, 'nonnegative', k]:.2f}" for k in DRAWN
+        ),
+        "krein_rate_standard": ", ".join(
+            f"{settings['standard', OTHERS, 'indefinite', k]:.2f}" for k in DRAWN
+        ),
         "krein_settings": f"{speed['510 settings / one eigh per fold']:.2f}",
         "krein_search": f"{speed['GridSearchCV(KernelRidge), 510 settings / one eigh per fold']:.0f}",
         "krein_gradient": f"{speed['gradient, no constraint / eigh']:.2f}",
@@ -178,7 +214,9 @@ def script(name):
     """papers/dank.py, say, which says what its sets are."""
     sys.path.insert(0, str(HERE / "papers"))
     try:
-        spec = importlib.util.spec_from_file_location(f"papers_{name}", HERE / "papers" / f"{name}.py")
+        spec = importlib.util.spec_from_file_location(
+            f"papers_{name}", HERE / "papers" / f"{name}.py"
+        )
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     finally:
@@ -191,7 +229,13 @@ BEYOND = ["plain", "adapted", "scaled plain", "hyper"]
 
 def dank_ratios(column, against, names=None):
     """Logarithms of the ratios of two methods' mean errors over sets, errors below 0.001 taken as that."""
-    means = results("papers/dank_beyond").groupby(["set", "method"]).error.mean().unstack().clip(lower=1e-3)
+    means = (
+        results("papers/dank_beyond")
+        .groupby(["set", "method"])
+        .error.mean()
+        .unstack()
+        .clip(lower=1e-3)
+    )
     means = means if names is None else means.loc[[n for n in means.index if n in names]]
     return np.log(means[column] / means[against])
 
@@ -235,10 +279,17 @@ def dank_summary():
             ratio = dank_ratios(*pair, names)
             p = wilcoxon(ratio).pvalue
             p = f"{p:.2f}" if p >= 0.01 else f"{p:.1g}"
-            cells.append(f"{np.exp(ratio.mean()):.2f}, {np.sum(ratio < 0)}-{np.sum(ratio > 0)}, {p}")
+            cells.append(
+                f"{np.exp(ratio.mean()):.2f}, {np.sum(ratio < 0)}-{np.sum(ratio > 0)}, {p}"
+            )
         lines.append([words, *cells])
-    columns = [f"all {len(groups['all'])}", *(f"{len(v)} {k}" for k, v in groups.items() if k != "all")]
-    return markdown(["over sets: geometric mean ratio, better-worse, Wilcoxon's p", *columns], lines)
+    columns = [
+        f"all {len(groups['all'])}",
+        *(f"{len(v)} {k}" for k, v in groups.items() if k != "all"),
+    ]
+    return markdown(
+        ["over sets: geometric mean ratio, better-worse, Wilcoxon's p", *columns], lines
+    )
 
 
 DANK_SETS = ["heart", "monks1", "monks2", "monks3", "sonar", "fertility", "wine"]
@@ -249,7 +300,9 @@ def dank_table1():
     theirs = paper("dank").query("table in ('1', '2')").set_index(["row", "column"]).value
     ours = ["svm", "mkl", "LogDet", "BMKL", "RF", "rule", "f0"]
     papers = ["svm", "mkl", "LogDet", "BMKL", "RF", "KNPL", "dank"]
-    header = "set,SVM,MKL,LogDet,BMKL,RF,DANK rule,DANK f0,paper: SVM,MKL,LogDet,BMKL,RF,KNPL,DANK".split(",")
+    header = "set,SVM,MKL,LogDet,BMKL,RF,DANK rule,DANK f0,paper: SVM,MKL,LogDet,BMKL,RF,KNPL,DANK".split(
+        ","
+    )
     lines = []
     for name in DANK_SETS:
         printed = [number(theirs.get((name, m), np.nan), 1) for m in papers]
@@ -266,10 +319,14 @@ def dank_table5():
     penalties, printed = sorted(set(rows.rank_penalty)), ["0", "0.01", "1"]
     lines = []
     for name in ("heart", "monks1", "monks3", "sonar", "wine", "fertility"):
-        ours = [f"{means.accuracy_f0[name, p]:.1f} ({means['rank'][name, p]:.0f})" for p in penalties]
+        ours = [
+            f"{means.accuracy_f0[name, p]:.1f} ({means['rank'][name, p]:.0f})" for p in penalties
+        ]
         theirs = [f"{accuracy[name, p]:.1f} ({ranks[name, p]:.0f})" for p in printed]
         lines.append([name, *ours, *theirs])
-    return markdown(["set", *(f"{p:g}" for p in penalties), *(f"paper: {p}" for p in printed)], lines)
+    return markdown(
+        ["set", *(f"{p:g}" for p in penalties), *(f"paper: {p}" for p in printed)], lines
+    )
 
 
 def dank_table6():
@@ -283,33 +340,56 @@ def dank_table6():
 
 
 def dank_speed():
-    moons, large = results("speed/dank_moons").set_index("method"), results("speed/dank_ijcnn1").set_index("method")
-    low, none, big = moons.loc["rank_penalty=0.01"], moons.loc["rank_penalty=0"], large.loc["rank_penalty=0.01"]
+    moons, large = (
+        results("speed/dank_moons").set_index("method"),
+        results("speed/dank_ijcnn1").set_index("method"),
+    )
+    low, none, big = (
+        moons.loc["rank_penalty=0.01"],
+        moons.loc["rank_penalty=0"],
+        large.loc["rank_penalty=0.01"],
+    )
     first = f"{low.ratio:.1f} (`rank_penalty=0.01`), {none.ratio:.1f} (0)"
     return markdown(
         ["", "plain machine", "DANK", "outer steps", "paper"],
         [
             ["moons, 2000 rows", 1, first, f"{low.outer_steps:.0f}", ""],
-            ["ijcnn1, 49,990 rows", 1, f"{big.ratio:.2f}", f"{big.outer_steps:.0f}", "255 (exact), 5.1 (50 parts)"],
+            [
+                "ijcnn1, 49,990 rows",
+                1,
+                f"{big.ratio:.2f}",
+                f"{big.outer_steps:.0f}",
+                "255 (exact), 5.1 (50 parts)",
+            ],
         ],
     )
 
 
-NESTEROV, PROJECTED = (f"{method}, paper's L: gradients" for method in ("nesterov", "projected gradient"))
+NESTEROV, PROJECTED = (
+    f"{method}, paper's L: gradients" for method in ("nesterov", "projected gradient")
+)
 CLOWNS = ("tuned sigma", "four times the tuned sigma")
 
 
 def dank_figures():
-    ratio, fresh = dank_ratios("adapted", "plain"), dank_ratios("adapted", "plain", dank_groups()["never tried"])
+    ratio, fresh = (
+        dank_ratios("adapted", "plain"),
+        dank_ratios("adapted", "plain", dank_groups()["never tried"]),
+    )
     large = results("speed/dank_ijcnn1").set_index("method")
     drawn = results("papers/dank_figures").set_index("quantity").value
     errors = results("papers/dank_beyond").set_index(["method", "set", "split"]).error
     gains = (errors["adapted"] - errors["plain"]).groupby("set")
-    significant = [name for name, gain in gains if script("dank").corrected_t(gain.to_numpy()) < 0.05]
+    significant = [
+        name for name, gain in gains if script("dank").corrected_t(gain.to_numpy()) < 0.05
+    ]
     numbers = results("papers/dank_table6").groupby(["set", "method"]).relative_mse.mean().unstack()
     worse = numbers.index[numbers.f0 >= numbers.svr]
     clowns = {what: 100 * abs(drawn[f"{what}: svm"] - drawn[f"{what}: f0"]) for what in CLOWNS}
-    screened = drawn["ijcnn1: screened non-support vectors"] + drawn["covtype: screened non-support vectors"]
+    screened = (
+        drawn["ijcnn1: screened non-support vectors"]
+        + drawn["covtype: screened non-support vectors"]
+    )
     return {
         "dank_significant": " and ".join(significant),
         "dank_adaptation": f"{100 * (1 - np.exp(dank_ratios('adapted', 'scaled plain').mean())):.0f}",
@@ -381,26 +461,55 @@ def hyper_table2():
     for name in [*first, *sorted(set(rows.index.get_level_values(0)) - set(first))]:
         cells = [rows.loc[(name, m)] if (name, m) in rows.index else None for m in methods]
         once = " (one split)" if rows.loc[name].splits.max() == 1 else ""
-        lines.append([name + once, *("" if c is None else beside(c.accuracy, c.paper) for c in cells)])
+        lines.append(
+            [name + once, *("" if c is None else beside(c.accuracy, c.paper) for c in cells)]
+        )
     return markdown(["data", *methods], lines)
 
 
 def hyper_table3():
     lines = []
     for r in results("papers/hyper_table3").itertuples():
-        theirs = "" if pd.isna(r.paper_accuracy) else f"{r.paper_accuracy:.2f} in {r.paper_seconds:.0f} s"
-        lines.append([r.data, r.rows, r.test_rows, r.method, f"{r.accuracy:.2f}", f"{r.cpu_seconds:.0f}", theirs])
-    return markdown(["data", "training rows", "test rows", "method", "accuracy", "CPU seconds", "paper"], lines)
+        theirs = (
+            ""
+            if pd.isna(r.paper_accuracy)
+            else f"{r.paper_accuracy:.2f} in {r.paper_seconds:.0f} s"
+        )
+        lines.append(
+            [
+                r.data,
+                r.rows,
+                r.test_rows,
+                r.method,
+                f"{r.accuracy:.2f}",
+                f"{r.cpu_seconds:.0f}",
+                theirs,
+            ]
+        )
+    return markdown(
+        ["data", "training rows", "test rows", "method", "accuracy", "CPU seconds", "paper"], lines
+    )
 
 
 def hyper_regression():
     rows = results("papers/hyper_regression").set_index(["data", "method"])
     lines = []
     for name in dict.fromkeys(rows.index.get_level_values(0)):
-        svr, ridge, ours = (rows.loc[(name, m)] for m in ("SVR, tuned", "kernel ridge, tuned", "HyperRegressor"))
+        svr, ridge, ours = (
+            rows.loc[(name, m)] for m in ("SVR, tuned", "kernel ridge, tuned", "HyperRegressor")
+        )
         r2 = [f"{r.r2:.3f}" for r in (svr, ridge, ours)]
         chosen = f"{ours.learned_chosen:.0f} of {ours.splits:.0f}"
-        lines.append([name, int(ours.train_rows), *r2, chosen, f"{svr.cpu_seconds:.0f}", f"{ours.cpu_seconds:.0f}"])
+        lines.append(
+            [
+                name,
+                int(ours.train_rows),
+                *r2,
+                chosen,
+                f"{svr.cpu_seconds:.0f}",
+                f"{ours.cpu_seconds:.0f}",
+            ]
+        )
     names = [
         "SVR, tuned",
         "kernel ridge, tuned",
@@ -414,7 +523,13 @@ def hyper_regression():
 
 def hyper_extension():
     rows = results("papers/hyper_extension")
-    methods = ["tensor", "tensor, 50 % known", "bilinear ridge", "nearest neighbor", "gaussian hyper-ridge"]
+    methods = [
+        "tensor",
+        "tensor, 50 % known",
+        "bilinear ridge",
+        "nearest neighbor",
+        "gaussian hyper-ridge",
+    ]
     rows = rows.set_index(["similarity", "method"])
     lines = []
     for name in dict.fromkeys(rows.index.get_level_values(0)):
@@ -434,13 +549,26 @@ def hyper_figures():
     rows = results("papers/hyper_figure2").query("v == 1").set_index(["pairs", "method"]).error
     digits = results("papers/hyper_figure3").groupby("method").accuracy.mean()
     tensor = results("speed/hyper").set_index("part").difference["low_rank"]
-    numbers = {f"hyper_{m.split()[0]}_{n}": f"{rows[n, m]:.2g}" for n in (36, 78) for m in ("grid", "random pairs")}
-    names = {"SVC": "svc", "DANK, reciprocal": "reciprocal", "DANK, inductive": "inductive", "DANK, hyper": "extended"}
-    numbers |= {f"hyper_digits_{short_name}": f"{digits[name]:.1f}" for name, short_name in names.items()}
+    numbers = {
+        f"hyper_{m.split()[0]}_{n}": f"{rows[n, m]:.2g}"
+        for n in (36, 78)
+        for m in ("grid", "random pairs")
+    }
+    names = {
+        "SVC": "svc",
+        "DANK, reciprocal": "reciprocal",
+        "DANK, inductive": "inductive",
+        "DANK, hyper": "extended",
+    }
+    numbers |= {
+        f"hyper_digits_{short_name}": f"{digits[name]:.1f}" for name, short_name in names.items()
+    }
     log = results("papers/hyper_table1").query("kernel == 'log' and method != 'known'")
     paper_form, tensors = log[log.method != "tensor"], log[log.method == "tensor"]
     fertility = paper_form[paper_form.data == "fertility"]
-    ten, three = (results("papers/hyper_table2").query(f"splits == {n}").deviation.max() for n in (10, 3))
+    ten, three = (
+        results("papers/hyper_table2").query(f"splits == {n}").deviation.max() for n in (10, 3)
+    )
     fit = results("papers/hyper_regression").pivot(index="data", columns="method")
     r2, seconds = fit.r2, fit.cpu_seconds.HyperRegressor / fit.cpu_seconds["SVR, tuned"]
     return numbers | {
@@ -493,13 +621,27 @@ def scale_growth():
 
 
 def scale_dask():
-    rows = results("speed/scale_dask").query("keeps == 1").set_index(["work", "workers"])["fit seconds"]
+    rows = (
+        results("speed/scale_dask")
+        .query("keeps == 1")
+        .set_index(["work", "workers"])["fit seconds"]
+    )
     ratios = results("speed/scale_speedups").query("keeps == 1").set_index("work")
     lines = []
     for name in dict.fromkeys(rows.index.get_level_values(0)):
-        two = [f"{ratios.loc[name, c]:.2f}" for c in ("one worker / no cluster", "two workers against one")]
+        two = [
+            f"{ratios.loc[name, c]:.2f}"
+            for c in ("one worker / no cluster", "two workers against one")
+        ]
         lines.append([name, *(f"{rows[name, k]:.1f}" for k in (0, 1, 2)), *two])
-    header = ["work", "no cluster", "one worker", "two workers", "one worker / no cluster", "two against one"]
+    header = [
+        "work",
+        "no cluster",
+        "one worker",
+        "two workers",
+        "one worker / no cluster",
+        "two against one",
+    ]
     return markdown(header, lines)
 
 
@@ -516,31 +658,56 @@ def scale_memory():
     for r in results("speed/scale_memory").itertuples(index=False):
         name, rows, _, peak, per_stated, per_peak, size, _ = r
         unit = "n" if size == rows else "m" if "Krein" in name else "P"
-        lines.append([name, rows, f"{per_stated:.0f} {unit}^2", f"{per_peak:.0f} {unit}^2", f"{peak:.1f} MB"])
-    return markdown(["fit", "rows", "bytes that it checks before work", "measured peak", "of this run"], lines)
+        lines.append(
+            [name, rows, f"{per_stated:.0f} {unit}^2", f"{per_peak:.0f} {unit}^2", f"{peak:.1f} MB"]
+        )
+    return markdown(
+        ["fit", "rows", "bytes that it checks before work", "measured peak", "of this run"], lines
+    )
 
 
 def scale_billion():
     """One more row's cost, measured, and a billion times that, calculated."""
     growth = results("speed/scale_growth").set_index(["learner", "rows"])["fit CPU seconds"]
     covtype = results("speed/scale_covtype").set_index("learner")["fit CPU seconds"]
-    slope = {n: (growth[n, 10**6] - growth[n, 10**5]) / 0.9 for n in dict.fromkeys(growth.index.get_level_values(0))}
+    slope = {
+        n: (growth[n, 10**6] - growth[n, 10**5]) / 0.9
+        for n in dict.fromkeys(growth.index.get_level_values(0))
+    }
     per_million = {
         "`KreinRidge`, 200 landmarks, d = 8": slope["KreinRidge, 200 landmarks"],
-        "`KreinRidgeClassifier`, 1000 landmarks, d = 54": covtype["Krein-Nystroem, Gaussian, 1000 landmarks"] / 0.46481,
-        "`HyperRidge`, parts of 500 rows, 200 landmarks, d = 8": slope["HyperRidge, parts of 500 rows"],
+        "`KreinRidgeClassifier`, 1000 landmarks, d = 54": covtype[
+            "Krein-Nystroem, Gaussian, 1000 landmarks"
+        ]
+        / 0.46481,
+        "`HyperRidge`, parts of 500 rows, 200 landmarks, d = 8": slope[
+            "HyperRidge, parts of 500 rows"
+        ],
         "`LABRegressor`, 50 support points, d = 8": slope["LABRegressor, 50 support points"],
     }
     lines = []
     for name, seconds in per_million.items():
         hours = seconds * 1000 / 3600
-        one = f"{hours:.1f} h" if 1 <= hours < 10 else f"{hours:.0f} h" if hours >= 10 else f"{60 * hours:.0f} min"
+        one = (
+            f"{hours:.1f} h"
+            if 1 <= hours < 10
+            else f"{hours:.0f} h"
+            if hours >= 10
+            else f"{60 * hours:.0f} min"
+        )
         minutes = 60 * hours / 100
         many = (
-            f"{minutes:.{0 if minutes >= 10 else 1}f} min" if hours >= 1 else f"{36 * hours:.0f} s for the pass alone"
+            f"{minutes:.{0 if minutes >= 10 else 1}f} min"
+            if hours >= 1
+            else f"{36 * hours:.0f} s for the pass alone"
         )
         lines.append([name, f"{seconds:.3g}" if seconds >= 1 else f"{seconds:.2g}", one, many])
-    header = ["fit", "measured: CPU seconds per 10^6 rows", "calculated: 10^9 rows, one core", "calculated: 100 cores"]
+    header = [
+        "fit",
+        "measured: CPU seconds per 10^6 rows",
+        "calculated: 10^9 rows, one core",
+        "calculated: 100 cores",
+    ]
     return markdown(header, lines)
 
 
@@ -549,9 +716,16 @@ def scale_figures():
     times = covtype["fit CPU seconds"]
     exponents = results("speed/scale_exponents").set_index("learner")["exponent of the last decade"]
     seconds = results("speed/scale_dask").set_index(["work", "workers", "keeps"])["fit seconds"]
-    names = {"krein": "KreinRidge on a Dask array, 400,000 rows", "dank": "DANKClassifier, 32 parts of 5000 rows"}
+    names = {
+        "krein": "KreinRidge on a Dask array, 400,000 rows",
+        "dank": "DANKClassifier, 32 parts of 5000 rows",
+    }
     names["folds"] = "KreinRidge, 6 kernels x 2 folds, 160,000 rows"
-    trimmed = {f"scale_{k}_trim_{w}": f"{seconds[name, w, 0]:.1f}" for k, name in names.items() for w in (1, 2)}
+    trimmed = {
+        f"scale_{k}_trim_{w}": f"{seconds[name, w, 0]:.1f}"
+        for k, name in names.items()
+        for w in (1, 2)
+    }
     faster = results("speed/scale_speedups").query("keeps == 1")["two workers against one"]
     growth = results("speed/scale_growth").set_index(["rows", "learner"])["peak GB"]
     per_row = {
@@ -560,7 +734,9 @@ def scale_figures():
         if "Class" not in n and "defaults" not in n
     }
     return trimmed | {
-        "scale_row_bytes": ", ".join(f"{v:.0f} ({name.split(',')[0]})" for name, v in per_row.items()),
+        "scale_row_bytes": ", ".join(
+            f"{v:.0f} ({name.split(',')[0]})" for name, v in per_row.items()
+        ),
         "scale_billion_GB": f"{min(per_row.values()) - 32:.0f} to {max(per_row.values()) - 32:.0f}",
         "scale_dank_share": f"{100 * times['DANK, 400 parts'] / times['gradient boosting, 1000 trees']:.0f}",
         "scale_speedup": f"{faster.min():.1f} to {faster.max():.1f}",
@@ -576,7 +752,10 @@ def scale_figures():
 def kernels_speed():
     rows = results("speed/kernels")
     columns = ["sklearn / ours", "numpy / ours", "ours / limit", "float64 / float32"]
-    return markdown(["what", *columns], [[r["what"], *(number(r[c], 2) for c in columns)] for _, r in rows.iterrows()])
+    return markdown(
+        ["what", *columns],
+        [[r["what"], *(number(r[c], 2) for c in columns)] for _, r in rows.iterrows()],
+    )
 
 
 def items_speed():
@@ -587,12 +766,16 @@ def items_speed():
         "4 x 5 grid": "grid of 4 candidates, 5 folds, refit",
     }
     columns = ["cache=False", "cache=True"]
-    lines = [[label, *(f"{v:.2f}" for v in rows.loc[name, columns])] for name, label in words.items()]
+    lines = [
+        [label, *(f"{v:.2f}" for v in rows.loc[name, columns])] for name, label in words.items()
+    ]
     return markdown(["", "without", "with the store"], lines)
 
 
 def lab_speed():
-    return markdown(["what", "ratio"], [[r.what, f"{r.ratio:.3g}"] for r in results("speed/lab").itertuples()])
+    return markdown(
+        ["what", "ratio"], [[r.what, f"{r.ratio:.3g}"] for r in results("speed/lab").itertuples()]
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- lab
@@ -609,7 +792,11 @@ LAB_PEERS = {
 
 def lab_means(column="r2"):
     """Mean per set and learner over the splits that all learners have; sets that all have."""
-    rows = results("papers/lab_compare").pivot(index=["set", "split"], columns="learner", values=column).dropna()
+    rows = (
+        results("papers/lab_compare")
+        .pivot(index=["set", "split"], columns="learner", values=column)
+        .dropna()
+    )
     return rows.groupby("set").mean()
 
 
@@ -632,28 +819,45 @@ def lab_compare():
 def lab_paper():
     """Tables 1 and 2 of the paper."""
     rows = pd.concat([results("papers/lab_table1"), results("papers/lab_table2")]).set_index("set")
-    order = ["yacht", "airfoil", "sml2010", "parkinsons", "comp_activ", "electrical", "toms_hardware"]
+    order = [
+        "yacht",
+        "airfoil",
+        "sml2010",
+        "parkinsons",
+        "comp_activ",
+        "electrical",
+        "toms_hardware",
+    ]
     lines = []
     for name in order:
         r = rows.loc[name]
         seconds = f"{r.cpu_seconds:.1f}" if r.cpu_seconds < 10 else f"{r.cpu_seconds:.0f}"
         theirs = f"{short(r.paper, 4)} ({r.paper_support:.0f})"
-        lines.append([name, f"{r.n_support:.0f}", f"{short(r.r2, 4)} ({r.splits:.0f})", theirs, seconds])
+        lines.append(
+            [name, f"{r.n_support:.0f}", f"{short(r.r2, 4)} ({r.splits:.0f})", theirs, seconds]
+        )
     return markdown(["set", "support", "R2 (splits)", "paper (support)", "CPU seconds"], lines)
 
 
 def lab_images():
     lines = [
         [f"`{learner}`", f"{n:,}", f"{100 * accuracy:.2f}", f"{fit:.0f}", f"{predict:.0f}"]
-        for learner, n, accuracy, fit, predict in results("papers/lab_images").itertuples(index=False)
+        for learner, n, accuracy, fit, predict in results("papers/lab_images").itertuples(
+            index=False
+        )
     ]
-    return markdown(["learner", "images", "accuracy", "fit (CPU s)", "10,000 predictions (CPU s)"], lines)
+    return markdown(
+        ["learner", "images", "accuracy", "fit (CPU s)", "10,000 predictions (CPU s)"], lines
+    )
 
 
 def lab_schedule():
     lines = []
     for _, r in results("papers/lab_schedule").iterrows():
-        cells = [f"{short(r[f'{k}_r2'], 4)}, {r[f'adam / {k}']:.1f}" for k in ("defaults", "gaussian", "short")]
+        cells = [
+            f"{short(r[f'{k}_r2'], 4)}, {r[f'adam / {k}']:.1f}"
+            for k in ("defaults", "gaussian", "short")
+        ]
         name = f"{r['set']}, {r['n_support']}, {r['rows']}"
         lines.append([name, f"{short(r['adam_r2'], 4)}, {r['adam_cpu']:.1f}", *cells])
     header = ["set, support, rows", "Adam: R2, CPU s", "defaults: R2, times less CPU", "gaussian"]
@@ -673,7 +877,9 @@ def lab_growth():
                 cells += [short(r.interpolation, 3), short(r.evidence, 3), short(r.paper, 3)]
             lines.append([f"{name}, {label}", *cells])
     columns = ["the paper's objective", "ours", "in the paper"]
-    return markdown(["set, first support", *columns, *(f"with growth: {c}" for c in columns)], lines)
+    return markdown(
+        ["set, first support", *columns, *(f"with growth: {c}" for c in columns)], lines
+    )
 
 
 def lab_figures():
@@ -705,9 +911,15 @@ def lab_figures():
         r = mnist.loc[rows]
         what = f"{100 * r.accuracy:.2f} % in {r.cpu_seconds:.0f} CPU seconds and {r.peak_GB:.1f} GB"
         numbers[f"lab_mnist_{name}"] = what
-    for name, peer in (("airfoil", "ridge_laplace"), ("cps_85_wages", "ridge_laplace"), ("bodyfat", "svr")):
+    for name, peer in (
+        ("airfoil", "ridge_laplace"),
+        ("cps_85_wages", "ridge_laplace"),
+        ("bodyfat", "svr"),
+    ):
         numbers[f"lab_{name}"] = f"{short(means['lab'][name], 3)}, {short(means[peer][name], 3)}"
-    numbers["lab_electrical"] = f"{short(means['lab']['electrical'], 4)}, {short(means['xrfm']['electrical'], 4)}"
+    numbers["lab_electrical"] = (
+        f"{short(means['lab']['electrical'], 4)}, {short(means['xrfm']['electrical'], 4)}"
+    )
     return numbers
 
 
@@ -716,7 +928,9 @@ def lab_rivals():
     sets, lines = list(dict.fromkeys(rows.index.get_level_values("set"))), []
     for method in dict.fromkeys(rows.index.get_level_values("method")):
         cells = []
-        for r in (rows.loc[(method, name)] if (method, name) in rows.index else None for name in sets):
+        for r in (
+            rows.loc[(method, name)] if (method, name) in rows.index else None for name in sets
+        ):
             theirs = "" if r is None or pd.isna(r.paper) else f" ({short(r.paper, 4)})"
             cells += ["", ""] if r is None else [short(r.r2, 4) + theirs, f"{r.cpu_seconds:.1f}"]
         lines.append([method, *cells])
@@ -745,7 +959,9 @@ def table_splits(name, measure, learners):
     """What these learners reached by number of rows, set and split, where all have it; the largest is the best."""
     task, values, sign = MEASURES[measure]
     rows = results(f"papers/{name}").query("variant == 'clean'")
-    wide = rows[rows.task == task].pivot_table(index=["rows", "set", "split"], columns="learner", values=values)
+    wide = rows[rows.task == task].pivot_table(
+        index=["rows", "set", "split"], columns="learner", values=values
+    )
     return sign * wide.reindex(columns=list(learners)).dropna()
 
 
@@ -772,7 +988,10 @@ def lab_tables():
     lines = []
     for measure in MEASURES:
         table = table_scores("lab_tables", measure)
-        lines += [rank_line(measure, table), rank_line(f"{measure}, the confirmation half", confirmed(table))]
+        lines += [
+            rank_line(measure, table),
+            rank_line(f"{measure}, the confirmation half", confirmed(table)),
+        ]
     return markdown(RANKS, lines)
 
 
@@ -780,7 +999,9 @@ def lab_bands():
     parts = []
     for measure in MEASURES:
         scores = table_scores("lab_bands", measure)
-        parts += [(f"{measure}, at most {band:,} rows", table) for band, table in scores.groupby("rows")]
+        parts += [
+            (f"{measure}, at most {band:,} rows", table) for band, table in scores.groupby("rows")
+        ]
         parts += [(f"{measure}, all bands", scores)]
         parts += [(f"{measure}, all bands, the confirmation half", confirmed(scores))]
     return markdown(RANKS, [rank_line(label, table) for label, table in parts if len(table)])
@@ -795,7 +1016,10 @@ def lab_readme():
             _, sets, *ranks = rank_line("", table) if len(table) else ("", 0)
             cells.append(f"{', '.join(ranks)} ({sets} sets)" if sets else "")
         lines.append([measure, *cells])
-    return markdown([f"average rank of {', '.join(BOOSTED.values())}", *(f"at most {b:,} rows" for b in bands)], lines)
+    return markdown(
+        [f"average rank of {', '.join(BOOSTED.values())}", *(f"at most {b:,} rows" for b in bands)],
+        lines,
+    )
 
 
 def lab_pairs():
@@ -806,18 +1030,29 @@ def lab_pairs():
         for peer in (p for p in BOOSTED | FURTHER if p in measured - {"lab"}):
             scores = table_scores("lab_bands", measure, ("lab", peer))
             gains[peer] = (scores.lab - scores[peer]).groupby("set").mean().round(5)
-        tests = {peer: wilcoxon(gain).pvalue if gain.any() else 1.0 for peer, gain in gains.items() if len(gain)}
+        tests = {
+            peer: wilcoxon(gain).pvalue if gain.any() else 1.0
+            for peer, gain in gains.items()
+            if len(gain)
+        }
         for peer, p in script("lab_tables").holm(tests).items():
             gain = gains[peer]
             wins = f"{(gain > 0).sum()}, {(gain == 0).sum()}, {(gain < 0).sum()}"
             chance = f"{p:.1g}" if p >= 0.0001 else "below 0.0001"
-            lines.append([measure, (BOOSTED | FURTHER)[peer], len(gain), wins, f"{gain.mean():+.3f}", chance])
-    return markdown(["measure", "peer", "sets", "better, level, worse", "mean difference", "p"], lines)
+            lines.append(
+                [measure, (BOOSTED | FURTHER)[peer], len(gain), wins, f"{gain.mean():+.3f}", chance]
+            )
+    return markdown(
+        ["measure", "peer", "sets", "better, level, worse", "mean difference", "p"], lines
+    )
 
 
 def band_seconds():
     """Processor seconds of fits and of predictions by band, summed over what all three have."""
-    rows, columns = results("papers/lab_bands").query("variant == 'clean'"), ["cpu_seconds", "predict_seconds"]
+    rows, columns = (
+        results("papers/lab_bands").query("variant == 'clean'"),
+        ["cpu_seconds", "predict_seconds"],
+    )
     wide = rows.pivot_table(index=["rows", "set", "split"], columns="learner", values=columns)
     wide = wide.loc[:, [(column, learner) for column in columns for learner in BOOSTED]].dropna()
     return wide.groupby("rows").sum(), wide.groupby("rows").size()
@@ -835,10 +1070,17 @@ def lab_bands_seconds():
 def lab_bands_figures():
     spent, _ = band_seconds()
     ratios = (spent["cpu_seconds", "lab"] / spent["cpu_seconds", "lightgbm"]).items()
-    times = [f"{ratio:.1f} times ({'at most ' * (not i)}{band:,} rows)" for i, (band, ratio) in enumerate(ratios)]
+    times = [
+        f"{ratio:.1f} times ({'at most ' * (not i)}{band:,} rows)"
+        for i, (band, ratio) in enumerate(ratios)
+    ]
     scores = {measure: table_scores("lab_bands", measure) for measure in MEASURES}
-    ranks = [rank_line("", table)[2] for scored in scores.values() for _, table in scored.groupby("rows")]
-    splits = pd.concat([table_splits("lab_bands", m, BOOSTED) for m in MEASURES]).index.to_frame(index=False)
+    ranks = [
+        rank_line("", table)[2] for scored in scores.values() for _, table in scored.groupby("rows")
+    ]
+    splits = pd.concat([table_splits("lab_bands", m, BOOSTED) for m in MEASURES]).index.to_frame(
+        index=False
+    )
     counts = splits.groupby(["rows", "set"]).split.nunique().groupby("rows")
     least = scores["regression, R2"]
     behind = [
@@ -846,7 +1088,9 @@ def lab_bands_figures():
         for (band, name), row in least[least.lab < least.max(axis=1)].iterrows()
     ]
     clean = results("papers/lab_bands").query("variant == 'clean'")
-    predicting = clean.pivot_table(index=["rows", "set"], columns="learner", values="predict_seconds")
+    predicting = clean.pivot_table(
+        index=["rows", "set"], columns="learner", values="predict_seconds"
+    )
     return {
         "lab_bands_predicting": f"{(predicting.lab / predicting.lightgbm).median():.1f}",
         "lab_bands_behind": ", ".join(behind) or "none",
@@ -863,7 +1107,9 @@ VARIANTS = ("clean", "repeated", "shuffled", "rescaled", "outliers", "missing")
 def lab_variants_scores():
     """LAB and LightGBM by set and variant, in the splits that both have; outliers are targets moved, so numbers."""
     rows = results("papers/lab_variants").query("variant != 'outliers' or task == 'regression'")
-    wide = rows.pivot_table(index=["task", "set", "variant", "split"], columns="learner", values="score")
+    wide = rows.pivot_table(
+        index=["task", "set", "variant", "split"], columns="learner", values="score"
+    )
     return wide[["lab", "lightgbm"]].dropna().groupby(["task", "set", "variant"])
 
 
@@ -871,7 +1117,10 @@ def lab_variants():
     scores, lines = lab_variants_scores().mean().droplevel("task"), []
     for name, part in scores.groupby("set", sort=False):
         found = part.droplevel("set")
-        cells = [", ".join(short(v, 3) for v in found.loc[k]) if k in found.index else "" for k in VARIANTS]
+        cells = [
+            ", ".join(short(v, 3) for v in found.loc[k]) if k in found.index else ""
+            for k in VARIANTS
+        ]
         lines.append([name, *cells])
     return markdown(["LAB, LightGBM", *VARIANTS], lines)
 
@@ -880,7 +1129,10 @@ def lab_variants_figures():
     scores, rows = lab_variants_scores(), results("papers/lab_variants")
     gain = scores.mean().eval("lab - lightgbm").droplevel("task").unstack()
     level = gain[gain.clean >= -0.005].stack()
-    lost = [f"{name}, {variant} ({value:.3f})" for (name, variant), value in level[level < -0.02].items()]
+    lost = [
+        f"{name}, {variant} ({value:.3f})"
+        for (name, variant), value in level[level < -0.02].items()
+    ]
     return {
         "lab_variants_lost": "; ".join(lost) or "nowhere",
         "lab_variants_sets": f"{len(gain)} of its {len(script('lab_tables').VARIED)}",
@@ -890,7 +1142,10 @@ def lab_variants_figures():
 
 
 def lab_tables_figures():
-    scores, behind = {measure: table_scores("lab_tables", measure).droplevel("rows") for measure in MEASURES}, []
+    scores, behind = (
+        {measure: table_scores("lab_tables", measure).droplevel("rows") for measure in MEASURES},
+        [],
+    )
     for table in (scores["regression, R2"], scores["classification, log-loss"]):
         for name, row in table[table.lab < table.max(axis=1)].abs().iterrows():
             best = table.loc[name].idxmax()
@@ -932,7 +1187,9 @@ def similarity_lines(rows, names, columns, digits):
     for name, label in names.items():
         values = [round(float(v), 4) for v in rows.loc[name, columns]]
         cells = [number(v, digits) for v in values]
-        lines.append([label, *(f"**{c}**" if v == max(values) else c for c, v in zip(cells, values))])
+        lines.append(
+            [label, *(f"**{c}**" if v == max(values) else c for c, v in zip(cells, values))]
+        )
     return lines
 
 
@@ -949,7 +1206,9 @@ def similarity_regression():
     columns, means = [*RECIPES, "neighbors", "automatic"], rows.mean()
     best = rows[columns[:-1]].max(axis=1).mean()
     cells = [f"{means[c]:.1f}" for c in columns]
-    cells[-1] = f"**{cells[-1]}**" if means["automatic"] >= max(*means[columns], best) else cells[-1]
+    cells[-1] = (
+        f"**{cells[-1]}**" if means["automatic"] >= max(*means[columns], best) else cells[-1]
+    )
     header = [f"{len(rows)} sets", *columns, "best recipe of each set in hindsight"]
     return markdown(header, [["average R2", *cells, f"{best:.1f}"]])
 
@@ -964,8 +1223,18 @@ def similarity_readme():
         "digit_shapes": "digits, Hausdorff distance (built in)",
     }
     columns = ["clip", "flip", "square", "raw", "features", "neighbors", "automatic"]
-    header = ["data", "SVC on clipped", "flipped", "squared", "as it is", "similarities as features", "neighbors"]
-    return markdown([*header, "**automatic**"], similarity_lines(similarity_sets("real"), words, columns, 1))
+    header = [
+        "data",
+        "SVC on clipped",
+        "flipped",
+        "squared",
+        "as it is",
+        "similarities as features",
+        "neighbors",
+    ]
+    return markdown(
+        [*header, "**automatic**"], similarity_lines(similarity_sets("real"), words, columns, 1)
+    )
 
 
 def similarity_figures():
@@ -985,7 +1254,11 @@ def similarity_figures():
             f"similarity_{name}_sets": f"{len(rows)}",
         }
     given = results("papers/similarity_real").set_index("set").automatic
-    speed = results("speed/similarity").set_index("learner").loc["Krein machine, dense program, at its best"]
+    speed = (
+        results("speed/similarity")
+        .set_index("learner")
+        .loc["Krein machine, dense program, at its best"]
+    )
     workers = results("speed/items_workers").query("unit == 'ratio'").set_index("what").value
     search = results("speed/similarity_search").set_index(["n", "search"]).ratio_of_automatic
     few = results("papers/similarity_few").set_index("set").loc["average"]
@@ -1012,7 +1285,9 @@ def similarity_figures():
 def bank_columns():
     """Accuracy and log-loss of the bank by set and learner, and the learners' ranks by accuracy."""
     rows = results("papers/similarity_bank")
-    accuracy, loss = (rows.pivot(index="set", columns="learner", values=c) for c in ("accuracy", "log_loss"))
+    accuracy, loss = (
+        rows.pivot(index="set", columns="learner", values=c) for c in ("accuracy", "log_loss")
+    )
     return accuracy, loss, accuracy.rank(axis=1, ascending=False)
 
 
@@ -1020,9 +1295,15 @@ def similarity_bank():
     accuracy, loss, ranks = bank_columns()
     lines = []
     for name in accuracy.mean().sort_values(ascending=False).index:
-        cells = [number(accuracy[name].mean(), 2), f"{ranks[name].mean():.2f}", f"{loss[name].mean():.3f}"]
+        cells = [
+            number(accuracy[name].mean(), 2),
+            f"{ranks[name].mean():.2f}",
+            f"{loss[name].mean():.3f}",
+        ]
         lines.append([name, *cells, int((loss.idxmin(axis=1) == name).sum())])
-    return markdown(["learner", "accuracy", "average rank", "log-loss", "sets with the lowest log-loss"], lines)
+    return markdown(
+        ["learner", "accuracy", "average rank", "log-loss", "sets with the lowest log-loss"], lines
+    )
 
 
 def bank_figures():
@@ -1042,7 +1323,9 @@ def similarity_few():
     rows = results("papers/similarity_few").set_index("set")
     columns = {"all": "all comparisons", "third": "a third as landmarks", "200": "200 landmarks"}
     columns["200 of 400"] = "the best 200 of 400"
-    lines = [[name, *(number(row[column], 2) for column in columns)] for name, row in rows.iterrows()]
+    lines = [
+        [name, *(number(row[column], 2) for column in columns)] for name, row in rows.iterrows()
+    ]
     return markdown(["set", *columns.values()], lines)
 
 
@@ -1060,7 +1343,9 @@ def similarity_many():
     lines = []
     for r in results("speed/similarity_few").values.tolist():
         items, landmarks, seconds, _, peak, accuracy, _ = r
-        lines.append([f"{items:.0f}", f"{landmarks:.0f}", f"{seconds:.0f}", f"{peak:.1f}", f"{accuracy:.1f}"])
+        lines.append(
+            [f"{items:.0f}", f"{landmarks:.0f}", f"{seconds:.0f}", f"{peak:.1f}", f"{accuracy:.1f}"]
+        )
     return markdown(["items", "landmarks", "processor seconds", "peak in GB", "accuracy"], lines)
 
 
@@ -1121,7 +1406,9 @@ def see_suspects():
             cells += [f"{100 * rows.loc[(name, m), column]:.0f}" for m in ("suspects_", "cleanlab")]
         lines.append([name, *cells])
     words = ("found", "of the found", "false alarms")
-    return markdown(["set", *(f"{w}: {m}" for w in words for m in ("`suspects_`", "cleanlab"))], lines)
+    return markdown(
+        ["set", *(f"{w}: {m}" for w in words for m in ("`suspects_`", "cleanlab"))], lines
+    )
 
 
 def see_report():
@@ -1150,11 +1437,22 @@ def see_width():
 
 def see_deviation():
     rows = results("papers/see_deviation").set_index(["set", "method"])
-    methods = ["LABRegressor", "LABRegressor, one deviation", "Gaussian process", "quantile boosting"]
+    methods = [
+        "LABRegressor",
+        "LABRegressor, one deviation",
+        "Gaussian process",
+        "quantile boosting",
+    ]
     lines = []
     for name in dict.fromkeys(rows.index.get_level_values(0)):
         cells = [rows.loc[(name, m)] for m in methods]
-        lines.append([name, int(cells[0].tested), *(f"{c.log_density:.2f} ({100 * c.covered:.0f} %)" for c in cells)])
+        lines.append(
+            [
+                name,
+                int(cells[0].tested),
+                *(f"{c.log_density:.2f} ({100 * c.covered:.0f} %)" for c in cells),
+            ]
+        )
     means = rows.groupby("method")[["log_density", "covered"]].mean().loc[methods]
     cells = [f"{c.log_density:.2f} ({100 * c.covered:.0f} %)" for _, c in means.iterrows()]
     return markdown(["set", "new items", *methods], [*lines, ["mean", "", *cells]])
@@ -1162,7 +1460,9 @@ def see_deviation():
 
 def _deviation_figures():
     rows = results("papers/see_deviation")
-    density, covered = (rows.pivot(index="set", columns="method", values=v) for v in ("log_density", "covered"))
+    density, covered = (
+        rows.pivot(index="set", columns="method", values=v) for v in ("log_density", "covered")
+    )
     better = density["LABRegressor"] > density["Gaussian process"]
     one = density["LABRegressor"] - density["LABRegressor, one deviation"]
     return {
@@ -1175,13 +1475,22 @@ def _deviation_figures():
 
 def see_figures():
     rows, width = results("papers/see_coverage"), results("papers/see_width")
-    table, lab = rows[rows.model.isin(list(SEE))], rows[rows.model == "lab"].groupby("items").covered
-    ends = {"lowest": table.loc[table.covered.idxmin()], "highest": table.loc[table.covered.idxmax()]}
+    table, lab = (
+        rows[rows.model.isin(list(SEE))],
+        rows[rows.model == "lab"].groupby("items").covered,
+    )
+    ends = {
+        "lowest": table.loc[table.covered.idxmin()],
+        "highest": table.loc[table.covered.idxmax()],
+    }
     widths = width.pivot(index="set", columns="method", values="width")
     narrower = widths["LABRegressor.predict_interval"] < widths["Gaussian process"]
     quantile = 100 * width[width.method == "quantile boosting"].covered
     odd = results("papers/see_suspects").groupby("method")
-    numbers = {f"see_{k}": f"{100 * r.covered:.1f} % (`{r['set']}`, {r['items']} items)" for k, r in ends.items()}
+    numbers = {
+        f"see_{k}": f"{100 * r.covered:.1f} % (`{r['set']}`, {r['items']} items)"
+        for k, r in ends.items()
+    }
     for name, method in (("see_", "suspects_"), ("see_cleanlab_", "cleanlab")):
         numbers[f"{name}found"] = f"{100 * odd.recall.mean()[method]:.0f}"
         numbers[f"{name}precision"] = f"{100 * odd.precision.mean()[method]:.0f}"
@@ -1190,10 +1499,14 @@ def see_figures():
     for n in (20, 50):
         off = 100 * (many[many["items"] == n].groupby("set").covered.mean() - 0.9)
         numbers[f"see_within_{n}"] = f"{(off.abs() <= 2).sum()} of {len(off)}"
-        numbers[f"see_off_{n}"] = f"{off.min():.1f} to {off.max():+.1f}".replace("-", "\N{MINUS SIGN}")
+        numbers[f"see_off_{n}"] = f"{off.min():.1f} to {off.max():+.1f}".replace(
+            "-", "\N{MINUS SIGN}"
+        )
     means = 100 * table[table["items"] == 50].groupby("model").covered.mean()
     numbers["see_mean_50"] = f"{means.min():.1f} to {means.max():.1f} %"
-    numbers |= {f"see_lab_{n}": f"{100 * lab.mean()[n]:.1f} % ({lab.size()[n]} sets)" for n in (50, 100)}
+    numbers |= {
+        f"see_lab_{n}": f"{100 * lab.mean()[n]:.1f} % ({lab.size()[n]} sets)" for n in (50, 100)
+    }
     return (
         numbers
         | _deviation_figures()
@@ -1232,7 +1545,15 @@ def peers(need):
     rows = results("papers/peers").query("need == @need")
     lines = []
     for r in rows.itertuples():
-        lines.append([PEERS[r.peer], f"{r.accuracy:.1f}", number(r.log_loss, 3), f"{r.cpu_seconds:.1f}", r.lines])
+        lines.append(
+            [
+                PEERS[r.peer],
+                f"{r.accuracy:.1f}",
+                number(r.log_loss, 3),
+                f"{r.cpu_seconds:.1f}",
+                r.lines,
+            ]
+        )
     return markdown(["peer", "accuracy", "log-loss", "processor seconds", "lines of code"], lines)
 
 
@@ -1257,7 +1578,9 @@ def compare_amp():
     rows = results("papers/compare_fresh").query("set == 'amp_edit' and learner != 'dummy'")
     lines = []
     for r in rows.sort_values("fresh", ascending=False).itertuples():
-        name = LEARNERS.get(r.learner, r.learner) + (" (recommended)" if str(r.recommended) == "True" else "")
+        name = LEARNERS.get(r.learner, r.learner) + (
+            " (recommended)" if str(r.recommended) == "True" else ""
+        )
         lines.append([name, f"{100 * r.cross_validation:.1f}", f"{100 * r.fresh:.1f}"])
     return markdown(["learner", "cross-validation", "fresh"], lines)
 
@@ -1266,7 +1589,9 @@ def compare_fresh(name):
     """Fresh scores of the recommendation and of single learners, by split."""
     rows = results("papers/compare_fresh").query("set == @name")
     chosen = rows[rows.recommended.astype(str) == "True"].set_index("split")
-    return chosen, rows[~rows.learner.isin(["vote", "dummy"])].pivot(index="split", columns="learner", values="fresh")
+    return chosen, rows[~rows.learner.isin(["vote", "dummy"])].pivot(
+        index="split", columns="learner", values="fresh"
+    )
 
 
 def compare_tables():
@@ -1275,12 +1600,19 @@ def compare_tables():
         chosen, singles = compare_fresh(name)
         best = singles.mean().idxmax()
         ours, top = (
-            short(v, 4) if scale == 1 else f"{100 * v:.2f}" for v in (chosen.fresh.mean(), singles[best].mean())
+            short(v, 4) if scale == 1 else f"{100 * v:.2f}"
+            for v in (chosen.fresh.mean(), singles[best].mean())
         )
-        same = LEARNERS.get(chosen.learner.iloc[0], chosen.learner.iloc[0]) if chosen.learner.nunique() == 1 else ""
+        same = (
+            LEARNERS.get(chosen.learner.iloc[0], chosen.learner.iloc[0])
+            if chosen.learner.nunique() == 1
+            else ""
+        )
         words = f"{same}, {ours}" if same else ours
         lines.append([f"{name} ({len(chosen)})", words, f"{LEARNERS.get(best, best)}, {top}"])
-    return markdown(["set (splits)", "recommended", "best single learner of all, in hindsight"], lines)
+    return markdown(
+        ["set (splits)", "recommended", "best single learner of all, in hindsight"], lines
+    )
 
 
 def compare_budgets():
@@ -1292,7 +1624,16 @@ def compare_budgets():
         beside = "one core busy" if r.load else "nothing"
         lines.append([r.data, f"{r.budget:.0f}", beside, r[4], f"{r.seconds:.0f}", learners, whole])
     return markdown(
-        ["data", "budget (s)", "beside it", "load before", "took (s)", "learners scored", "of these"], lines
+        [
+            "data",
+            "budget (s)",
+            "beside it",
+            "load before",
+            "took (s)",
+            "learners scored",
+            "of these",
+        ],
+        lines,
     )
 
 
@@ -1300,7 +1641,9 @@ def compare_figures():
     chosen, singles = compare_fresh("heart")
     stack = cell(results("papers/compare_fresh"), "fresh", set="amp_edit", learner="stack")
     gap = 100 * (singles[singles.mean().idxmax()] - chosen.fresh)
-    heart = results("papers/compare_fresh").query("set == 'heart' and learner not in ('vote', 'dummy')")
+    heart = results("papers/compare_fresh").query(
+        "set == 'heart' and learner not in ('vote', 'dummy')"
+    )
     first = heart.loc[heart.groupby("split").cross_validation.idxmax()]
     return {
         "compare_single": f"{100 * first.fresh.mean():.2f}",
@@ -1323,14 +1666,21 @@ def protocol_figures():
     coverage, width = results("papers/see_coverage"), results("papers/see_width")
     others, fifty = coverage[coverage.model.isin(list(SEE))], coverage[coverage["items"] == 50]
     splits = {
-        name: results(f"papers/dank_{name}").groupby("set").split.nunique() for name in ("beyond", "table1", "table5")
+        name: results(f"papers/dank_{name}").groupby("set").split.nunique()
+        for name in ("beyond", "table1", "table5")
     }
-    drawn = splits["table1"][[name for name in DANK_SETS if not name.startswith("monks")]]  # these come with one split
-    words = [f"{n} splits of {' and '.join(sorted(drawn.index[drawn == n]))}" for n in sorted(set(drawn), reverse=True)]
+    # these come with one split
+    drawn = splits["table1"][[name for name in DANK_SETS if not name.startswith("monks")]]
+    words = [
+        f"{n} splits of {' and '.join(sorted(drawn.index[drawn == n]))}"
+        for n in sorted(set(drawn), reverse=True)
+    ]
     return {
         "dank_beyond_splits": span(splits["beyond"]),
         "dank_table1_splits": ", ".join(words),
-        "dank_table5_splits": span(splits["table5"][~splits["table5"].index.str.startswith("monks")]),
+        "dank_table5_splits": span(
+            splits["table5"][~splits["table5"].index.str.startswith("monks")]
+        ),
         "lab_growth_splits": span(results("papers/lab_table5").splits),
         "lab_rivals_splits": span(results("papers/rivals").splits),
         "hyper_table1_splits": f"{results('papers/hyper_table1').splits.max()}",
@@ -1365,7 +1715,9 @@ def reduced_figures():
 # ---------------------------------------------------------------------------------------------------- a newcomer
 def start_figures():
     rows = results("speed/start")
-    machine = json.loads((HERE / "speed" / "results" / "machine" / "start.json").read_text(encoding="utf-8"))
+    machine = json.loads(
+        (HERE / "speed" / "results" / "machine" / "start.json").read_text(encoding="utf-8")
+    )
     install = cell(rows, "seconds", step="environment") + cell(rows, "seconds", step="install")
     return {
         "start_install": f"{install:.0f}",
@@ -1402,7 +1754,9 @@ TABLES = (
 def tables():
     """The makers of tables by name."""
     needs = ("matrix", "strings", "series", "graphs", "table", "directed")
-    return {maker.__name__: maker for maker in TABLES} | {f"peers_{need}": partial(peers, need) for need in needs}
+    return {maker.__name__: maker for maker in TABLES} | {
+        f"peers_{need}": partial(peers, need) for need in needs
+    }
 
 
 def figures():

@@ -14,7 +14,9 @@ import sys
 from pathlib import Path
 
 RESULTS = Path(__file__).parent / "suite" / "results" / "runs.csv"
-COMMANDS = {name: ["make", name] for name in ("test", "test-all", "test-oldest", "test-portable", "build")}
+COMMANDS = {
+    name: ["make", name] for name in ("test", "test-all", "test-oldest", "test-portable", "build")
+}
 COMMANDS["mutations"] = [sys.executable, "tests/mutations.py"]
 COLUMNS = ["run", "version", "passed", "failed", "skipped", "expected failures", "seconds"]
 
@@ -22,7 +24,9 @@ COLUMNS = ["run", "version", "passed", "failed", "skipped", "expected failures",
 def printed(command):
     """What a command prints, shown while it runs."""
     lines = []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         for line in process.stdout:
             print(line, end="", flush=True)
             lines.append(line)
@@ -34,9 +38,14 @@ def count(target, lines, version):
     run = target
     for line in lines:
         if begun := re.match(r"== (\S+) \((.+)\)", line):  # of tests/portable.py
-            run = f"{target} {begun[1]} ({begun[2]})" if begun[1] != begun[2] else f"{target} {begun[1]}"
+            run = (
+                f"{target} {begun[1]} ({begun[2]})"
+                if begun[1] != begun[2]
+                else f"{target} {begun[1]}"
+            )
         numbers = {
-            word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|xfailed|error)", line)
+            word: int(number)
+            for number, word in re.findall(r"(\d+) (passed|failed|skipped|xfailed|error)", line)
         }
         if caught := re.match(r"(\d+) of (\d+) bugs caught", line):
             numbers = {"passed": int(caught[1]), "failed": int(caught[2]) - int(caught[1])}
@@ -66,7 +75,9 @@ def merge(rows):
 
 def main(words):
     """Run or read; returns the exit code."""
-    version = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    version = subprocess.run(
+        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True
+    ).stdout.strip()
     source, words = (words[1], words[2:]) if words[:1] == ["--from"] else (None, words)
     if set(words) - set(COMMANDS) or (source and len(words) != 1):
         print(__doc__, file=sys.stderr)

@@ -41,7 +41,8 @@ autosummary_imported_members = True
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
 
-html_extra_path = [name for name in ["_extra"] if (Path(__file__).parent / name).exists()]  # make docs fills it
+# make docs fills it
+html_extra_path = [name for name in ["_extra"] if (Path(__file__).parent / name).exists()]
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_static_path = ["_static"]

@@ -57,23 +57,37 @@ class KernelContract:
         K = self.kernel(X, Y)
         assert K.dtype == np.float32
         assert self.kernel.diag(X).dtype == np.float32
-        assert_allclose(K, self.naive(X.astype(float), Y.astype(float)), rtol=0, atol=self.float32_tolerance)
+        assert_allclose(
+            K, self.naive(X.astype(float), Y.astype(float)), rtol=0, atol=self.float32_tolerance
+        )
 
     def test_pullback_equals_central_differences(self):
         X, Y = self.rows(9), self.rows(5, seed=1)
         G = np.random.default_rng(2).normal(size=(9, 5))
         gradient = self.kernel.pullback(X, Y, G)
-        numeric = central_difference(lambda t: np.sum(G * self.kernel.with_theta(t)(X, Y)), self.kernel.theta)
+        numeric = central_difference(
+            lambda t: np.sum(G * self.kernel.with_theta(t)(X, Y)), self.kernel.theta
+        )
         assert gradient.shape == self.kernel.theta.shape
         assert_allclose(gradient, numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max(initial=1.0))
 
     def test_pullback_of_a_square_matrix(self):
         X = self.rows(8)
         G = np.random.default_rng(3).normal(size=(8, 8))
-        assert_allclose(self.kernel.pullback(X, None, G), self.kernel.pullback(X, X.copy(), G), rtol=1e-9, atol=1e-11)
-        numeric = central_difference(lambda t: np.sum(G * self.kernel.with_theta(t)(X)), self.kernel.theta)
         assert_allclose(
-            self.kernel.pullback(X, None, G), numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max(initial=1.0)
+            self.kernel.pullback(X, None, G),
+            self.kernel.pullback(X, X.copy(), G),
+            rtol=1e-9,
+            atol=1e-11,
+        )
+        numeric = central_difference(
+            lambda t: np.sum(G * self.kernel.with_theta(t)(X)), self.kernel.theta
+        )
+        assert_allclose(
+            self.kernel.pullback(X, None, G),
+            numeric,
+            rtol=1e-6,
+            atol=1e-6 * np.abs(numeric).max(initial=1.0),
         )
 
     def test_theta_round_trip_and_bounds(self):
@@ -88,7 +102,9 @@ class KernelContract:
             self.kernel.with_theta(np.zeros(len(theta) + 1))
 
     def test_declared_definiteness(self):
-        smallest = [np.linalg.eigvalsh(self.kernel(self.rows(n, seed=n)))[[0, -1]] for n in (10, 40, 120)]
+        smallest = [
+            np.linalg.eigvalsh(self.kernel(self.rows(n, seed=n)))[[0, -1]] for n in (10, 40, 120)
+        ]
         if self.kernel.definite is True:
             assert all(low >= -1e-10 * high for low, high in smallest)
         elif self.kernel.definite is False:
@@ -107,7 +123,9 @@ class KernelContract:
         with threadpool_limits(1):
             K, g = self.kernel(X, Y), self.kernel.pullback(X, Y, G)
         with threadpool_limits(4):
-            assert_allclose(self.kernel(X, Y), K, rtol=self.threads_tolerance, atol=self.threads_tolerance)
+            assert_allclose(
+                self.kernel(X, Y), K, rtol=self.threads_tolerance, atol=self.threads_tolerance
+            )
             assert_allclose(self.kernel.pullback(X, Y, G), g, rtol=1e-12)
 
     def test_works_in_svc(self):

@@ -55,8 +55,25 @@ def main():
     here = ["--host", "10.77.0.1", "--port", "8786", "--no-dashboard", "--no-show"]
     subprocess.Popen([*dask, "scheduler", *here], **quiet)
     for host in (1, 2):
-        worker = [*dask, "worker", address, "--nthreads", "1", "--name", f"h{host}", "--no-dashboard", "--no-nanny"]
-        folder = ["--local-directory", f"/run/h{host}", "--death-timeout", "90", "--preload", "mercerless"]
+        worker = [
+            *dask,
+            "worker",
+            address,
+            "--nthreads",
+            "1",
+            "--name",
+            f"h{host}",
+            "--no-dashboard",
+            "--no-nanny",
+        ]
+        folder = [
+            "--local-directory",
+            f"/run/h{host}",
+            "--death-timeout",
+            "90",
+            "--preload",
+            "mercerless",
+        ]
         subprocess.Popen(["ip", "netns", "exec", f"h{host}", *worker, *folder], **quiet)
 
     import dask.array as da
@@ -72,11 +89,24 @@ def main():
     expected = model.fit(X, y).predict(X[:50])
     with Client(address, timeout=60) as client:
         client.wait_for_workers(2, timeout=120)
-        print("hosts", *sorted(a.split("//")[1].split(":")[0] for a in client.scheduler_info()["workers"]), flush=True)
+        print(
+            "hosts",
+            *sorted(a.split("//")[1].split(":")[0] for a in client.scheduler_info()["workers"]),
+            flush=True,
+        )
         lazy = da.from_array(X, chunks=(100, 3)).map_blocks(slow)
-        print("equal", np.allclose(model.fit(lazy, y).predict(X[:50]), expected, rtol=1e-8), flush=True)
-        threading.Timer(0.7, ip, ["link set v2 down"]).start()  # the cable is pulled in the middle of the next fit
-        print("equal", np.allclose(model.fit(lazy, y).predict(X[:50]), expected, rtol=1e-8), flush=True)
+        print(
+            "equal",
+            np.allclose(model.fit(lazy, y).predict(X[:50]), expected, rtol=1e-8),
+            flush=True,
+        )
+        # the cable is pulled in the middle of the next fit
+        threading.Timer(0.7, ip, ["link set v2 down"]).start()
+        print(
+            "equal",
+            np.allclose(model.fit(lazy, y).predict(X[:50]), expected, rtol=1e-8),
+            flush=True,
+        )
         print("left", len(client.scheduler_info()["workers"]), flush=True)
     sys.stdout.flush()
     os._exit(0)  # the namespace of processes goes with it

@@ -10,13 +10,13 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import re
 import shutil
 import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import NamedTuple
 
 os.environ |= {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
 
@@ -29,616 +29,28 @@ import sklearn.ensemble
 import sklearn.model_selection
 import sklearn.svm
 import sklearn.utils.estimator_checks  # noqa: F401
+from bugs import Bug, all_bugs
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-class Bug(NamedTuple):
-    """A planted bug: what it is called, what it replaces by what, and the tests (pytest arguments) that must fail."""
-
-    name: str
-    old: str
-    new: str
-    tests: str
+def pattern(text: str) -> re.Pattern:
+    """The text with any white space between its words, and commas before closing brackets, as a formatter may set."""
+    words = re.findall(r"\w+|[^\w\s]", text)
+    parts = [r",?\s*" + re.escape(word) if word in ")]}" else re.escape(word) for word in words]
+    return re.compile(r"\s*".join(parts))
 
 
-KREIN, KREIN_E = "test_krein.py", "test_krein_estimators.py"
-DANK, DANK_S, DANK_T = "test_dank.py", "test_dank_solver.py", "test_dank_tuning.py"
-SIM, LAB, HYPER = "test_similarity_solvers.py", "test_lab_solver.py", "test_hyper.py"
-STAT, VOTE, SPECTRA = "test_compare_statistics.py", "test_compare_vote.py", "test_spectra.py"
-LOW, ASYM, WIDE = "test_lowrank.py", "test_asymmetric.py", "test_lab_wide.py"
-EXPERTS, THREADS = "test_lab_experts.py", "test_threads.py"
-ITEMS, EMBED, DIRECTED = "test_functions.py", "test_embedding.py", "test_directed.py"
-
-BUGS = [
-    # the eight that survived the first planting
-    Bug("vote-leakage", " and other != split]", "]", f"{VOTE} -k tested_split"),
-    Bug(
-        "dank-gap-forgets-the-tube",
-        "hi * (g - epsilon), lo * (g + epsilon)",
-        "hi * (g - epsilon), lo * (g - epsilon)",
-        f"{DANK_S} -k gap",
-    ),
-    Bug(
-        "svm-center-intercept",
-        "return coef, intercept - self.mean @ coef",
-        "return coef, intercept",
-        KREIN_E + " -k centered",
-    ),
-    Bug(
-        "krein-gradient-dropped",
-        "Lh[side, drop] = h[side, None] / (s[side, None] - s[None, drop])",
-        "Lh[side, drop] = 0.0",
-        f"{KREIN} -k gradient",
-    ),
-    Bug("asymmetric-loo-zero", "np.where(lost, np.inf,", "np.where(lost, 0.0,", ASYM + " -k leave_one_out"),
-    Bug("shift-not-shared", "+= self.shift_ / same.sum()", "+= self.shift_", f"{SPECTRA} -k duplicates"),
-    Bug("lowrank-norm-scale", "diagonal * n / b + (rest", "diagonal + (rest", f"{LOW} -k norm"),
-    Bug(
-        "dank-weighted-adaptation",
-        "u = state.v[rows] / problem.weight[rows] / (2.0",
-        "u = state.v[rows] / np.sqrt(problem.weight[rows]) / (2.0",
-        f"{DANK} -k weight",
-    ),
-    # Krein: spheres, systems, gradients
-    Bug("sphere-ball-inside", "active = ~((smallest > -1.0) & (free <= R))", "active = free > R", f"{KREIN} -k brute"),
-    Bug(
-        "sphere-lower-end",
-        "delta = np.maximum((np.abs(t) - gap).max(axis=1), 0.0)",
-        "delta = np.abs(t).max(axis=1)",
-        f"{KREIN} -k precision",
-    ),
-    Bug(
-        "sphere-hard-case",
-        "np.sqrt(np.maximum(1.0 - norm[rows] ** 2, 0.0))",
-        "np.maximum(1.0 - norm[rows], 0.0)",
-        f"{KREIN} -k hard",
-    ),
-    Bug(
-        "sphere-multiplier-sign",
-        "return u, slack, smallest - delta, hard, steps",
-        "return u, slack, smallest + delta, hard, steps",
-        f"{KREIN} -k ganders",
-    ),
-    Bug(
-        "sphere-pullback-radius",
-        "kappa * np.where(solution.active, np.asarray(radius",
-        "-kappa * np.where(solution.active, np.asarray(radius",
-        f"{KREIN} -k pullback",
-    ),
-    Bug(
-        "krein-penalties-swapped",
-        "np.where(values > 0, plus[..., None], minus[..., None])",
-        "np.where(values < 0, plus[..., None], minus[..., None])",
-        f"{KREIN} -k dense",
-    ),
-    Bug(
-        "krein-center-grand-mean",
-        "        Kt += grand\n",
-        "        Kt -= grand\n",
-        "test_solver_properties.py -k landmark",
-    ),
-    Bug(
-        "krein-weights-not-roots",
-        "root = None if sample_weight is None else np.sqrt(sample_weight).astype(K.dtype)",
-        "root = None if sample_weight is None else sample_weight.astype(K.dtype)",
-        f"{KREIN_E} -k weight",
-    ),
-    Bug(
-        "krein-intercept-at-predict",
-        "intercept = system.offset - np.tensordot(system.center, coef, axes=(0, 0))",
-        "intercept = system.offset - 0 * np.tensordot(system.center, coef, axes=(0, 0))",
-        f"{KREIN_E} -k fitted",
-    ),
-    Bug(
-        "krein-radius-scale",
-        "R = None if radius is None else np.sqrt(system.n) * np.asarray",
-        "R = None if radius is None else system.n * np.asarray",
-        f"{KREIN} -k variance",
-    ),
-    Bug(
-        "krein-parts-side",
-        "side = np.sign(system.values) == sign",
-        "side = np.sign(system.values) == -sign",
-        f"{KREIN} -k part",
-    ),
-    Bug(
-        "krein-low-rank-signature",
-        "lift = J[:, None] * (R.T @ Z[:, keep])",
-        "lift = R.T @ Z[:, keep]",
-        f"{KREIN} -k landmarks",
-    ),
-    Bug(
-        "krein-gradient-cross",
-        "Lh[left, right] -= np.outer(h[left], h[right]) * cross",
-        "Lh[left, right] += np.outer(h[left], h[right]) * cross",
-        f"{KREIN} -k gradient",
-    ),
-    Bug(
-        "krein-gradient-mean",
-        "coef_bar = K_val.T @ g - np.outer(mean, g.sum(axis=0))",
-        "coef_bar = K_val.T @ g",
-        f"{KREIN} -k gradient",
-    ),
-    Bug(
-        "krein-gradient-alpha",
-        "return float(weighted[s > 0].sum()), float(weighted[s < 0].sum())",
-        "return float(weighted[s < 0].sum()), float(weighted[s > 0].sum())",
-        f"{KREIN} -k gradient",
-    ),
-    # machines
-    Bug(
-        "svm-negative-penalty",
-        "-1.0 / negative_penalty).astype",
-        "-1.0 * negative_penalty).astype",
-        f"{KREIN} -k penalty",
-    ),
-    Bug(
-        "svm-projector-transposed",
-        "(left * factor) @ right.T, mean",
-        "(right * factor) @ left.T, mean",
-        f"{KREIN} -k weighted",
-    ),
-    Bug(
-        "svm-hinge-gap",
-        "return _relative(norm / 2 + cost @ loss, np.abs(beta).sum() - norm / 2)",
-        "return _relative(norm / 2, np.abs(beta).sum() - norm / 2)",
-        f"{KREIN} -k gaps",
-    ),
-    Bug(
-        "svm-tube-gap", "y @ beta - epsilon * np.abs(beta).sum() - norm / 2", "y @ beta - norm / 2", f"{KREIN} -k gaps"
-    ),
-    Bug(
-        "svm-pairs-sign",
-        "flip = 1.0 if len(present) == 2 else -1.0",
-        "flip = -1.0 if len(present) == 2 else 1.0",
-        f"{KREIN} -k pairs",
-    ),
-    Bug("svm-squared-cost", "cost = 2.0 * C * (", "cost = C * (", f"{KREIN} -k squared"),
-    Bug(
-        "svm-squared-gap-of-an-infeasible-point",
-        "_squared_hinge_dual(K, sign, cost * sign * loss, cost / 2)",
-        "_squared_hinge_dual(K, sign, beta, cost / 2)",
-        f"{KREIN} -k missing_before",
-    ),
-    # asymmetric ridge
-    Bug(
-        "asymmetric-no-transpose",
-        "right = lu_solve(factor, right_side, trans=1, check_finite=False)",
-        "right = lu_solve(factor, right_side, check_finite=False)",
-        f"{ASYM} -k residuals",
-    ),
-    Bug(
-        "asymmetric-weight",
-        "alpha if weight is None else alpha / weight",
-        "alpha if weight is None else alpha * weight",
-        f"{ASYM} -k repeated",
-    ),
-    Bug("asymmetric-intercept-scale", "border * coef[n:].sum(axis=0)", "coef[n:].sum(axis=0)", f"{ASYM} -k intercept"),
-    Bug(
-        "asymmetric-choice",
-        "error_of_side < (1 - 1e-9) * best[0]",
-        "error_of_side > (1 - 1e-9) * best[0]",
-        f"{ASYM} -k chosen",
-    ),
-    Bug(
-        "asymmetric-loo-diagonal",
-        "coef[:n] / diagonal) for coef",
-        "coef[:n] * diagonal) for coef",
-        f"{ASYM} -k leave_one_out",
-    ),
-    # DANK
-    Bug(
-        "dank-quartic-gradient",
-        "return problem.p - point.kv - problem.curvature * point.v * point.q",
-        "return problem.p - point.kv - 2 * problem.curvature * point.v * point.q",
-        f"{DANK_S} -k first_order",
-    ),
-    Bug(
-        "dank-projection-sign",
-        "return np.clip(z - nu, lo, hi)",
-        "return np.clip(z + nu, lo, hi)",
-        f"{DANK_S} -k projection",
-    ),
-    Bug(
-        "dank-gap-scale",
-        "- epsilon * float(np.abs(v).sum())), 1e-200)",
-        "+ epsilon * float(np.abs(v).sum())), 1e-200)",
-        f"{DANK_S} -k gap",
-    ),
-    Bug(
-        "dank-gap-signed",
-        "np.maximum(best - (g * v - epsilon * np.abs(v)), 0.0)",
-        "np.maximum(best - g * v, 0.0)",
-        f"{DANK_S} -k gap",
-    ),
-    Bug(
-        "dank-rank-shift",
-        "scaled = v[rows, None] * adaptation.vectors * (adaptation.values - problem.rank_penalty / 2)",
-        "scaled = v[rows, None] * adaptation.vectors * adaptation.values",
-        f"{DANK_S} -k gradient",
-    ),
-    Bug(
-        "dank-value-dropped",
-        "rank * tau**2 / 4 - adaptation.dropped",
-        "rank * tau**2 / 4 + adaptation.dropped",
-        f"{DANK_S} -k dense",
-    ),
-    Bug(
-        "dank-factor-root",
-        "root = np.sqrt(state.adaptation.values - problem.rank_penalty / 2)",
-        "root = np.sqrt(state.adaptation.values)",
-        f"{DANK_S} -k certificate",
-    ),
-    Bug(
-        "dank-outside-rows",
-        "unsupported = problem.outside + problem.weight.sum()",
-        "unsupported = problem.weight.sum()",
-        f"{DANK_S} -k dense",
-    ),
-    Bug(
-        "dank-equal-rows",
-        "return weight * (np.bincount(groups, v) / np.bincount(groups, weight))[groups]",
-        "return (np.bincount(groups, v) / np.bincount(groups, weight))[groups]",
-        f"{DANK} -k share_by",
-    ),
-    Bug(
-        "dank-svr-scale",
-        "v[model.support_] = size * model.dual_coef_[0]",
-        "v[model.support_] = model.dual_coef_[0]",
-        f"{DANK} -k scale",
-    ),
-    Bug("dank-tuning-bound", "bound @ (a - image)", "bound @ (a + image)", f"{DANK_T} -k central"),
-    Bug(
-        "dank-tuning-centering",
-        "in_penalty = q.curvature * (z @",
-        "in_penalty = -q.curvature * (z @",
-        f"{DANK_T} -k central",
-    ),
-    Bug(
-        "dank-tuning-pair",
-        "pair = -np.outer(z, v) - 2 * q.curvature",
-        "pair = -np.outer(z, v) - q.curvature",
-        f"{DANK_T} -k central",
-    ),
-    Bug(
-        "dank-tuning-intercept",
-        "np.add.at(z, rows, total / len(rows))",
-        "np.add.at(z, rows, 0.0)",
-        f"{DANK_T} -k no_row",
-    ),
-    Bug(
-        "dank-adaptation-offset",
-        "rest = len(part.rows) - len(part.support)",
-        "rest = len(part.rows)",
-        f"{DANK} -k adaptation",
-    ),
-    # spectra, low rank
-    Bug(
-        "spectra-flip-as-clip",
-        '"flip": np.abs(s), "square"',
-        '"flip": np.maximum(s, 0.0), "square"',
-        f"{SPECTRA} -k textbook",
-    ),
-    Bug(
-        "spectra-shift-sign", "max(0.0, -s.min(initial=0.0))", "max(0.0, s.min(initial=0.0))", f"{SPECTRA} -k textbook"
-    ),
-    Bug(
-        "spectra-center-test-mean",
-        "centered -= self.column_means_ - self.column_means_.mean()",
-        "centered -= powers.mean(axis=0) - powers.mean()",
-        f"{SPECTRA} -k new_rows",
-    ),
-    Bug(
-        "spectra-distance-half",
-        "return -0.5 * np.maximum(values, 0.0) ** 2",
-        "return -0.5 * np.maximum(values, 0.0)",
-        "test_similarity.py -k distance",
-    ),
-    Bug(
-        "spectra-symmetrize-reverse",
-        'other = K.T if reverse is None else check_real(reverse, "reverse").T',
-        'other = K.T if reverse is None else check_real(reverse, "reverse")',
-        f"{SPECTRA} -k symmetrize",
-    ),
-    Bug(
-        "lowrank-core-sides",
-        "core = Q.T @ _entries(kernel, X, sample, sample) @ Q",
-        "core = Q.T @ _entries(kernel, X, sample, sample)[:, ::-1] @ Q",
-        f"{LOW} -k exact",
-    ),
-    Bug("lowrank-order", "transform[order[:rank]] =", "transform[:rank] =", f"{LOW} -k exact"),
-    Bug("lowrank-residual", "left[pivots] = 0.0\n", "left[pivots] = 1.0\n", f"{LOW} -k TestPivoted"),
-    # see: coverage, reasons, suspects
-    Bug(
-        "conformal-rank",
-        "int(np.ceil((n + 1) * coverage - 1e-9))",
-        "int(np.ceil(n * coverage - 1e-9))",
-        "test_conformal.py -k rank",
-    ),
-    Bug(
-        "conformal-own-label",
-        "train, test = fold_of != fold, fold_of == fold",
-        "train, test = fold_of == fold, fold_of == fold",
-        "test_conformal.py -k own_label",
-    ),
-    Bug("spread-left", "logs[same] = -np.log(", "logs[same] = np.log(", "test_conformal.py -k posterior"),
-    Bug("spread-penalty", "alpha=2.0 * _PENALTY", "alpha=9.0 * _PENALTY", "test_conformal.py -k optimal"),
-    Bug("reasons-base", "effect = mix @ (Y - mean).T", "effect = mix @ Y.T", "test_reasons.py -k add_up"),
-    Bug("reasons-path", "(panel + (node + 1.0) / 2.0) / _PANELS", "(node + 1.0) / 2.0", "test_reasons.py -k add_up"),
-    Bug(
-        "suspects-rate",
-        "shares = np.cumsum(values) / max(len(proba), 1)",
-        "shares = np.arange(1.0, len(values) + 1) / proba.size",
-        "test_suspects.py -k drawn",
-    ),
-    # similarity: paths, stacking, sparse machine
-    Bug(
-        "stack-spectral-column-mean",
-        "centered -= (column_mean - weight @ column_mean / len(K))[:, None]",
-        "centered -= column_mean[:, None]",
-        f"{SIM} -k spectral",
-    ),
-    Bug(
-        "stack-spectral-filter",
-        "transformed / values / (transformed + penalty",
-        "transformed / np.abs(values) / (transformed + penalty",
-        f"{SIM} -k spectral",
-    ),
-    Bug(
-        "stack-feature-weights",
-        "(inverse[:, None] * root)[:, :, None] *",
-        "inverse[:, None, None] *",
-        f"{SIM} -k repeated",
-    ),
-    Bug(
-        "stack-feature-norm",
-        "np.fill_diagonal(A, diagonal + penalty * norm)",
-        "np.fill_diagonal(A, diagonal + penalty)",
-        f"{SIM} -k primal",
-    ),
-    Bug(
-        "stack-profiles-weights",
-        "np.sqrt(weight) / np.where(constant, 1.0, spread)",
-        "1.0 / np.where(constant, 1.0, spread)",
-        f"{SIM} -k profiles",
-    ),
-    Bug("stack-logistic-momentum", "step / (step + 3.0)", "step / 3.0", f"{SIM} -k logistic"),
-    Bug("stack-logistic-weights", "root.T**2 / curvature", "root.T / curvature", f"{SIM} -k logistic"),
-    Bug("stack-class-distances", "[:, :size].mean(axis=1)", "[:, size - 1]", f"{SIM} -k class_distances"),
-    Bug("stack-temperature-prior", "+ 3.0 * (b - 1.0))", "+ 1.5 * (b - 1.0))", f"{SIM} -k temperature"),
-    Bug("stack-fence-decides", "> 1.5 else (cut, fenced)", "> 0.0 else (cut, fenced)", f"{SIM} -k two_rows"),
-    Bug("stack-three-settings", 'kind="stable")[:N_BEST]]', 'kind="stable")[-N_BEST:]]', f"{SIM} -k selection"),
-    Bug(
-        "landmarks-fold-votes",
-        "labeled &= self.fold_of[items] != left",
-        "labeled &= True",
-        "test_landmarks.py -k held_out",
-    ),
-    Bug(
-        "landmarks-center-of-sums",
-        "cross[:, columns] - np.outer(first, mean)",
-        "cross[:, columns]",
-        "test_landmarks.py -k 'without_a_fold or family_of_all'",
-    ),
-    Bug(
-        "several-without-sum",
-        "total = squares if total is None else total + squares",
-        "total = squares",
-        "test_several.py -k any_order",
-    ),
-    # LAB
-    Bug(
-        "lab-evidence-noise",
-        "value = np.log(Q) + (logdet - p * np.log(ridge * N)) / N",
-        "value = np.log(Q) + (logdet - p * np.log(ridge)) / N",
-        f"{LAB} -k evidence",
-    ),
-    Bug(
-        "lab-evidence-ridge",
-        "ridge_gradient = penalty / Q + ridge * np.trace(inverse) - p / N",
-        "ridge_gradient = penalty / Q + ridge * np.trace(inverse)",
-        f"{LAB} -k gradients",
-    ),
-    Bug("lab-interpolation-sign", "G[support] = -U @ coef.T", "G[support] = U @ coef.T", f"{LAB} -k gradients"),
-    Bug(
-        "lab-shared-weights",
-        "np.ones(n) if weight is None else 1 / np.maximum(weight, 1e-16)",
-        "np.ones(n) if weight is None else 1 / np.sqrt(np.maximum(weight, 1e-16))",
-        f"{LAB} -k evidence",
-    ),
-    Bug("lab-grid-start", "shifted = e + ridge * n\n", "shifted = e + ridge\n", f"{LAB} -k grid"),
-    Bug("lab-blind-start", "best = min(best, (blind, value,", "best = min(best, (False, value,", f"{LAB} -k see"),
-    Bug(
-        "lab-slope-sign",
-        "(H * c) @ S - Z * (H @ c)[:, None]",
-        "Z * (H @ c)[:, None] - (H * c) @ S",
-        f"{WIDE} -k slopes",
-    ),
-    Bug(
-        "lab-weights-of-sums",
-        "Phi * root.astype(dtype), Y * root",
-        "Phi * root.astype(dtype), Y",
-        f"{WIDE} -k of_weights",
-    ),
-    Bug("lab-single-distance", "D += squares\n", "D += 0 * squares\n", f"{WIDE} -k near_a_center"),
-    Bug(
-        "lab-target-bias",
-        "self.inverse(moved).mean(axis=1)",
-        "self.inverse(knots)",
-        "test_lab_target.py -k mean_target",
-    ),
-    Bug("lab-target-weights", "else weight[order]", "else np.sort(weight)", "test_lab_target.py -k mean_target"),
-    Bug("lab-map-root", "V * np.sqrt(np.maximum(np.sqrt(", "V * (np.maximum(np.sqrt(", f"{WIDE} -k map_shrinks"),
-    Bug("lab-logistic-ridge", "astype(np.float64) + ridge * PC", "astype(np.float64) + PC", f"{WIDE} -k logistic"),
-    Bug("lab-experts-leak", "known = rows.take(train).joined(", "known = rows.joined(", f"{EXPERTS} -k held_out"),
-    Bug("lab-experts-alone", "_PART_ROWS)) + _NEIGHBORS", "_PART_ROWS))", f"{EXPERTS} -k around"),
-    Bug("lab-experts-metric", "rows.X * np.exp(-scale)", "rows.X * np.exp(0 * scale)", f"{EXPERTS} -k matters"),
-    Bug("lab-leave-one-out", "(q / s[:, None]) / g[:, None]", "(q / s[:, None])", f"{EXPERTS} -k leave_one_out"),
-    Bug(
-        "lab-statistics-leak",
-        "others, here = fold != k, fold == k",
-        "others, here = fold >= 0, fold == k",
-        "test_lab_table.py -k own_target",
-    ),
-    Bug(
-        "lab-unseen-category",
-        "np.where(np.isin(values, self.codes), place, len(self.codes))",
-        "np.minimum(place, len(self.codes) - 1)",
-        "test_lab_table.py -k by_hand",
-    ),
-    Bug(
-        "lab-gaps-of-trees",
-        "self.mark_of[marked]] > 0, np.nan,",
-        "self.mark_of[marked]] < 0, np.nan,",
-        "test_lab_table.py -k gaps_and_categories",
-    ),
-    Bug(
-        "lab-codes-of-trees",
-        '"categorical_features": list(categories) or None',
-        '"categorical_features": None',
-        "test_lab_table.py -k split_categories",
-    ),
-    # hyper
-    Bug(
-        "hyper-block-weights",
-        "yield left, right, 1.0 if same and a == b else 2.0",
-        "yield left, right, 1.0",
-        f"{HYPER} -k sum_of_their_blocks",
-    ),
-    Bug(
-        "hyper-intercept",
-        "intercept = float(root @ solved[:, 0] / (root @ solved[:, 1]))",
-        "intercept = float(root @ solved[:, 0] / len(root))",
-        f"{HYPER} -k stationary",
-    ),
-    Bug("hyper-ridge-weights", "ridge = alpha * weight.sum()", "ridge = alpha * len(weight)", f"{HYPER} -k reduced"),
-    Bug(
-        "hyper-missing-entries",
-        "used = ~np.isnan(y)\n        if not used.all():",
-        "used = ~np.isnan(y)\n        y = np.nan_to_num(y)\n        if not used.all() and False:",
-        f"{HYPER} -k missing",
-    ),
-    Bug(
-        "hyper-folds-mixed",
-        "rows[folds == k].T @ rows[folds == k] for k",
-        "rows[folds != k].T @ rows[folds != k] for k",
-        "test_hyper_machine.py",
-    ),
-    Bug(
-        "hyper-constant-knows-the-fold",
-        "known = rest[~np.isnan(rest)]",
-        "known = S[~np.isnan(S)]",
-        f"{HYPER} -k constant_kernel",
-    ),
-    # statistics and votes
-    Bug(
-        "statistics-no-overlap",
-        "variance = _of_pairs((1.0 + ratio) * items)",
-        "variance = _of_pairs(items)",
-        f"{STAT} -k definition",
-    ),
-    Bug(
-        "statistics-pair-covariance",
-        "variances[None, :] - 2.0 * covariance",
-        "variances[None, :] - covariance",
-        f"{STAT} -k definition",
-    ),
-    Bug(
-        "statistics-critical",
-        "min(df, 1000)) / np.sqrt(2.0))",
-        "min(df, 1000)))",
-        f"{STAT} -k 'eight or definition or percent'",
-    ),
-    Bug(
-        "statistics-repeats",
-        "sums = _sums(units, rows) / tested_in[:, None]",
-        "sums = _sums(units, rows)",
-        f"{STAT} -k definition",
-    ),
-    Bug(
-        "statistics-strata",
-        "covariance += len(sums) * np.cov(sums, rowvar=False)",
-        "covariance += np.cov(sums, rowvar=False)",
-        f"{STAT} -k definition",
-    ),
-    Bug(
-        "vote-weights",
-        "np.bincount(column, weights=WEIGHTS).argmax()",
-        "np.bincount(column).argmax()",
-        f"{VOTE} -k 'combine or hand'",
-    ),
-    Bug("vote-all-repeats", "if other[0] == split[0] and other", "if other", f"{VOTE} -k tested_split"),
-    # functions of items, the embedding, both directions
-    Bug(
-        "store-mixes-directions",
-        "key = (symmetric, _function_key(function))",
-        "key = (True, _function_key(function))",
-        f"{ITEMS} -k directed_values",
-    ),
-    Bug(
-        "store-forgets-the-change",
-        "return bool(np.abs(before - now).max() > 10.0 * max(noise, rounding))",
-        "return False",
-        f"{ITEMS} -k something_that_changed",
-    ),
-    Bug(
-        "store-keeps-evicted-values",
-        "self.values[place] = self.values[:, place] = np.nan",
-        "self.values[place] = np.nan",
-        f"{ITEMS} -k bounded",
-    ),
-    Bug(
-        "embedding-scale",
-        "scale = np.divide(np.sign(values), np.sqrt(np.abs(values))",
-        "scale = np.divide(np.sign(values), np.abs(values)",
-        f"{EMBED} -k signed",
-    ),
-    Bug("embedding-center", "mean @ projection, float", "0.0 * mean @ projection, float", f"{EMBED} -k scaling"),
-    Bug(
-        "shares-swapped",
-        "np.sum(right * apart, axis=1)",
-        "np.sum(left * apart, axis=1)",
-        f"{ASYM} -k weights_of_both_sides",
-    ),
-    Bug("directed-right-is-left", 'like.out if kind == "left" else like.out.T', "like.out", f"{DIRECTED} -k textbook"),
-    Bug(
-        "lab-weights-see-the-fold",
-        "others = np.r_[0:start, end : len(held)]",
-        "others = np.r_[0 : len(held)]",
-        f"{LAB} -k weights_of_other_folds",
-    ),
-    Bug(
-        "directed-profile-unit",
-        "unit, views = median_square(products.squares), []",
-        "unit, views = 1.0, []",
-        f"{DIRECTED} -k textbook",
-    ),
-    Bug(
-        "directed-rows-always",
-        "_losses(plain[0], Y), weight) > 1.0",
-        "_losses(plain[0], Y), weight) > -99.0",
-        f"{DIRECTED} -k rows_take_part",
-    ),
-    Bug(
-        "threads-never-held",
-        "not shape[0] < _SMALL else one_blas_thread()",
-        "not shape[0] < _SMALL else nullcontext()",
-        THREADS,
-    ),
-    Bug("threads-not-given-back", "with _blas().limit(limits=1):", "if _blas().limit(limits=1):", THREADS),
-    Bug("threads-of-kernels-lost", "1 if alone else allowed_threads()", "1", THREADS),
-    Bug("threads-held-for-good", "_HELD.release()", "pass", THREADS),
-    Bug("mask-read", "if np.ma.is_masked(A):", "if False:", "test_contract.py -k beneath_a_mask"),
-]
-
-
-def find(old: str, source: Path) -> tuple[Path, str]:
-    """The one module that holds the text, and its content."""
-    found = [(path, text) for path in sorted(source.rglob("*.py")) if old in (text := path.read_text(encoding="utf-8"))]
-    count = sum(text.count(old) for _, text in found)
-    if count != 1:
-        raise SystemExit(f"{count} places instead of one hold {old!r}; adapt it in tests/mutations.py.")
+def find(old: str, source: Path) -> tuple[Path, str, re.Match]:
+    """The one module that holds the text, its content, and the place."""
+    found = []
+    for path in sorted(source.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        found += [(path, text, place) for place in pattern(old).finditer(text)]
+    if len(found) != 1:
+        raise SystemExit(
+            f"{len(found)} places instead of one hold {old!r}; adapt it in tests/bugs/."
+        )
     return found[0]
 
 
@@ -661,7 +73,9 @@ def run(source: str, tests: str, output: str) -> None:
         "-c",
         str(ROOT / "pyproject.toml"),
     ]
-    status = pytest.main([*options, *(["-k", words.strip("'")] if words else []), str(ROOT / "tests" / file)])
+    status = pytest.main(
+        [*options, *(["-k", words.strip("'")] if words else []), str(ROOT / "tests" / file)]
+    )
     import mercerless
 
     used = Path(mercerless.__file__).is_relative_to(source)  # an installed copy would hide the bug
@@ -673,7 +87,9 @@ def passes(source: Path, tests: str) -> bool:
     """Whether the tests pass with this source; anything but passing and failing tests is an error."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "output.txt"
-        process = multiprocessing.get_context("fork").Process(target=run, args=(str(source), tests, str(output)))
+        process = multiprocessing.get_context("fork").Process(
+            target=run, args=(str(source), tests, str(output))
+        )
         process.start()
         process.join()
         if process.exitcode not in (0, 1):
@@ -688,24 +104,32 @@ def plant(bug: Bug) -> bool:
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "src"
         shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-        path, text = find(bug.old, source)
-        path.write_text(text.replace(bug.old, bug.new), encoding="utf-8")
+        path, text, place = find(bug.old, source)
+        path.write_text(text[: place.start()] + bug.new + text[place.end() :], encoding="utf-8")
         caught = not passes(source, bug.tests)
         where, took = path.relative_to(source / "mercerless"), time.perf_counter() - started
-    print(f"{'caught  ' if caught else 'SURVIVED'} {bug.name:28} {where} ({took:.0f} s)", flush=True)
+    print(
+        f"{'caught  ' if caught else 'SURVIVED'} {bug.name:28} {where} ({took:.0f} s)", flush=True
+    )
     return caught
 
 
 def main() -> int:
     """Plant all bugs, or those named; the exit status is 1 when one survives."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", nargs="+", metavar="NAME", help="names, or beginnings of names")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--list", action="store_true", help="only look whether every bug has its place")
+    parser.add_argument(
+        "--list", action="store_true", help="only look whether every bug has its place"
+    )
     options = parser.parse_args()
-    bugs = [bug for bug in BUGS if not options.only or bug.name.startswith(tuple(options.only))]
+    bugs = [
+        bug for bug in all_bugs() if not options.only or bug.name.startswith(tuple(options.only))
+    ]
     for bug in bugs:
-        path, _ = find(bug.old, ROOT / "src")
+        path, _, _ = find(bug.old, ROOT / "src")
         if options.list:
             print(f"{bug.name:28} {path.relative_to(ROOT)}")
     if options.list:
@@ -713,10 +137,14 @@ def main() -> int:
     with ThreadPoolExecutor(options.jobs) as pool:
         tests = sorted({bug.tests for bug in bugs})
         failing = [
-            name for name, good in zip(tests, pool.map(lambda name: passes(ROOT / "src", name), tests)) if not good
+            name
+            for name, good in zip(tests, pool.map(lambda name: passes(ROOT / "src", name), tests))
+            if not good
         ]
         if failing:
-            raise SystemExit(f"These tests fail without any bug, so they would show nothing: {', '.join(failing)}")
+            raise SystemExit(
+                f"These tests fail without any bug, so they would show nothing: {', '.join(failing)}"
+            )
         caught = list(pool.map(plant, bugs))
     print(f"{sum(caught)} of {len(bugs)} bugs caught")
     return 0 if all(caught) else 1

@@ -37,7 +37,12 @@ print(json.dumps(sorted({i["architecture"] for i in threadpool_info() if i["inte
 
 def environment(settings: dict[str, str]) -> dict[str, str]:
     """This process's environment with these settings, and no others of their kind."""
-    ours = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES"}
+    ours = {
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "OPENBLAS_CORETYPE",
+        "NPY_DISABLE_CPU_FEATURES",
+    }
     return {key: value for key, value in os.environ.items() if key not in ours} | settings
 
 
@@ -52,7 +57,9 @@ def main(names: list[str]) -> int:
         if settings.get("NPY_DISABLE_CPU_FEATURES") == "":
             report[name] = "skipped: NumPy has no such code paths here"
             continue
-        probe = subprocess.run([sys.executable, "-c", PROBE], env=environment(settings), capture_output=True, text=True)
+        probe = subprocess.run(
+            [sys.executable, "-c", PROBE], env=environment(settings), capture_output=True, text=True
+        )
         if probe.returncode:
             report[name] = f"skipped: this processor cannot run it (exit code {probe.returncode})"
             continue

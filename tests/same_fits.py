@@ -37,7 +37,10 @@ def made():
     D, E = np.sqrt(np.abs(X[:, None] - X).sum(2)), np.sqrt(np.abs(Z[:, None] - X).sum(2))
     words = ["".join(rng.choice(list("abcd"), rng.randint(2, 7))) for _ in range(40)]
     first = [word[0] for word in words]
-    directed, to_new = np.tanh(X @ rng.normal(size=(4, 4)) @ X.T / 4), np.tanh(Z @ rng.normal(size=(4, 4)) @ X.T / 4)
+    directed, to_new = (
+        np.tanh(X @ rng.normal(size=(4, 4)) @ X.T / 4),
+        np.tanh(Z @ rng.normal(size=(4, 4)) @ X.T / 4),
+    )
     return SimpleNamespace(**locals())
 
 
@@ -61,16 +64,32 @@ def krein_fits(m, k, d):
     pre = PRECOMPUTED
     yield "krein ridge, grid", numbers(m.KreinRidge(**pre, random_state=0), d.y, d.K, d.L)
     yield "krein ridge, vectors", numbers(m.KreinRidge(k.TL1(3.0), random_state=0), d.y)
-    yield "krein ridge, weights", numbers(m.KreinRidge(k.TL1(3.0), random_state=0), d.y, sample_weight=d.weight)
+    yield (
+        "krein ridge, weights",
+        numbers(m.KreinRidge(k.TL1(3.0), random_state=0), d.y, sample_weight=d.weight),
+    )
     yield (
         "krein ridge, sphere",
-        numbers(m.KreinRidge(k.TL1(3.0), alpha_positive=0.1, alpha_negative=0.5, constraint=m.Sphere(2.0)), d.y),
+        numbers(
+            m.KreinRidge(
+                k.TL1(3.0), alpha_positive=0.1, alpha_negative=0.5, constraint=m.Sphere(2.0)
+            ),
+            d.y,
+        ),
     )
-    yield "krein ridge, gradient", numbers(m.KreinRidge(k.TL1(3.0), search=m.GradientSearch(2, 5), random_state=0), d.y)
-    yield "krein ridge, landmarks", numbers(m.KreinRidge(k.TL1(3.0), n_landmarks=30, random_state=0), d.y)
+    yield (
+        "krein ridge, gradient",
+        numbers(m.KreinRidge(k.TL1(3.0), search=m.GradientSearch(2, 5), random_state=0), d.y),
+    )
+    yield (
+        "krein ridge, landmarks",
+        numbers(m.KreinRidge(k.TL1(3.0), n_landmarks=30, random_state=0), d.y),
+    )
     yield (
         "krein classifier",
-        scores(m.KreinRidgeClassifier(**pre, random_state=0), d.three, d.K, d.L, method="predict_proba"),
+        scores(
+            m.KreinRidgeClassifier(**pre, random_state=0), d.three, d.K, d.L, method="predict_proba"
+        ),
     )
     yield "krein svc", scores(m.KreinSVC(**pre), d.two, d.K, d.L)
     yield "krein svc, centered", scores(m.KreinSVC(k.TL1(3.0), center=True), d.three)
@@ -82,17 +101,32 @@ def stack_fits(m, k, d):
     pre = PRECOMPUTED
     yield (
         "similarity classifier",
-        scores(m.SimilarityClassifierCV(random_state=0, **pre), d.three, d.K, d.L, method="predict_proba"),
+        scores(
+            m.SimilarityClassifierCV(random_state=0, **pre),
+            d.three,
+            d.K,
+            d.L,
+            method="predict_proba",
+        ),
     )
     yield (
         "similarity classifier, distances",
-        scores(m.SimilarityClassifierCV(random_state=0, **pre), d.two, d.D, d.E, method="predict_proba"),
+        scores(
+            m.SimilarityClassifierCV(random_state=0, **pre), d.two, d.D, d.E, method="predict_proba"
+        ),
     )
     yield (
         "similarity classifier, words",
-        lambda: m.SimilarityClassifierCV(shared, cv=3, random_state=0).fit(d.words, d.first).predict_proba(d.words[:9]),
+        lambda: (
+            m.SimilarityClassifierCV(shared, cv=3, random_state=0)
+            .fit(d.words, d.first)
+            .predict_proba(d.words[:9])
+        ),
     )
-    yield "similarity regressor", numbers(m.SimilarityRegressorCV(random_state=0, **pre), d.y, d.K, d.L)
+    yield (
+        "similarity regressor",
+        numbers(m.SimilarityRegressorCV(random_state=0, **pre), d.y, d.K, d.L),
+    )
     yield (
         "similarity features",
         lambda: m.SimilarityFeatures(k.TL1(3.0), n_landmarks=9, random_state=0).fit_transform(X),
@@ -100,7 +134,11 @@ def stack_fits(m, k, d):
     yield "similarity svc", scores(m.SimilaritySVC(**pre), d.two, d.K, d.L)
     yield (
         "similarity regressor, landmarks",
-        numbers(m.SimilarityRegressorCV(k.TL1(3.0), n_landmarks=20, random_state=0), d.y, sample_weight=d.weight),
+        numbers(
+            m.SimilarityRegressorCV(k.TL1(3.0), n_landmarks=20, random_state=0),
+            d.y,
+            sample_weight=d.weight,
+        ),
     )
     yield (
         "similarity regressor, several",
@@ -111,7 +149,10 @@ def stack_fits(m, k, d):
         "directed regressor, one way",
         numbers(m.DirectedRegressorCV(random_state=0, **pre), d.y, d.directed, d.to_new),
     )
-    yield "krein embedding", lambda: m.KreinEmbedding(k.TL1(3.0), 3, n_landmarks=30, random_state=0).fit(X).transform(Z)
+    yield (
+        "krein embedding",
+        lambda: m.KreinEmbedding(k.TL1(3.0), 3, n_landmarks=30, random_state=0).fit(X).transform(Z),
+    )
 
 
 def other_fits(m, k, d):
@@ -119,9 +160,14 @@ def other_fits(m, k, d):
     pre = PRECOMPUTED
     yield (
         "asymmetric ridge",
-        numbers(m.AsymmetricRidge(side="left", input="similarity", **pre), d.y, d.directed, d.to_new),
+        numbers(
+            m.AsymmetricRidge(side="left", input="similarity", **pre), d.y, d.directed, d.to_new
+        ),
     )
-    yield "asymmetric classifier", scores(m.AsymmetricRidgeClassifier(), d.three, method="predict_proba")
+    yield (
+        "asymmetric classifier",
+        scores(m.AsymmetricRidgeClassifier(), d.three, method="predict_proba"),
+    )
     yield "lab regressor", numbers(m.LABRegressor(random_state=0), d.y)
     yield (
         "lab regressor, gaussian",
@@ -139,7 +185,10 @@ def other_fits(m, k, d):
     yield "hyper svr", lambda: m.HyperSVR(random_state=0).fit(X[:40], d.K[:40, :40]).transform(Z)
     yield "hyper classifier", scores(m.HyperClassifier(random_state=0), d.two)
     yield "hyper regressor", numbers(m.HyperRegressor(random_state=0), d.y)
-    yield "spectrum transformer", lambda: m.spectra.SpectrumTransformer("flip").fit(d.K).transform(d.L)
+    yield (
+        "spectrum transformer",
+        lambda: m.spectra.SpectrumTransformer("flip").fit(d.K).transform(d.L),
+    )
     yield "dissimilarity kernel", lambda: m.spectra.DissimilarityKernel().fit(d.D).transform(d.E)
 
 
@@ -169,7 +218,9 @@ def run(tree, path):
     """Let a checkout run its own copy of this script."""
     environment = {**os.environ, "PYTHONPATH": str(tree / "src"), "OMP_NUM_THREADS": "1"}
     subprocess.run(
-        [sys.executable, str(tree / "tests" / "same_fits.py"), "--write", str(path)], env=environment, check=True
+        [sys.executable, str(tree / "tests" / "same_fits.py"), "--write", str(path)],
+        env=environment,
+        check=True,
     )
 
 
@@ -183,20 +234,34 @@ def main():
         return write(arguments.write)
     with tempfile.TemporaryDirectory() as folder:
         other = Path(folder) / "tree"
-        subprocess.run(["git", "worktree", "add", "--detach", str(other), arguments.revision], cwd=ROOT, check=True)
+        subprocess.run(
+            ["git", "worktree", "add", "--detach", str(other), arguments.revision],
+            cwd=ROOT,
+            check=True,
+        )
         try:
             run(other, Path(folder) / "before.npz")
             run(ROOT, Path(folder) / "after.npz")
         finally:
-            subprocess.run(["git", "worktree", "remove", "--force", str(other)], cwd=ROOT, check=True)
+            subprocess.run(
+                ["git", "worktree", "remove", "--force", str(other)], cwd=ROOT, check=True
+            )
         before, after = np.load(Path(folder) / "before.npz"), np.load(Path(folder) / "after.npz")
         different = sorted(set(before.files) - set(after.files))
-        print("".join(f"      new  {name}\n" for name in sorted(set(after.files) - set(before.files))), end="")
+        print(
+            "".join(
+                f"      new  {name}\n" for name in sorted(set(after.files) - set(before.files))
+            ),
+            end="",
+        )
         for name in sorted(set(before.files) & set(after.files)):
             gap = np.abs(before[name] - after[name]).max() / max(np.abs(before[name]).max(), 1e-300)
             print(f"{gap:9.1e}  {name}")
             different += [name] * (not gap <= arguments.rtol)
-    print(f"{len(after.files)} fits, {len(different)} differ" + "".join(f"\n  {name}" for name in different))
+    print(
+        f"{len(after.files)} fits, {len(different)} differ"
+        + "".join(f"\n  {name}" for name in different)
+    )
     return bool(different)
 
 

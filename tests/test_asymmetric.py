@@ -15,7 +15,11 @@ from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_
 from mercerless import UselessModelWarning
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.kernels.local import LocalGaussian
-from mercerless.selection.asymmetric import best_shares, choose_asymmetric_ridge, leave_one_out_error
+from mercerless.selection.asymmetric import (
+    best_shares,
+    choose_asymmetric_ridge,
+    leave_one_out_error,
+)
 from mercerless.solvers.asymmetric import asymmetric_ridge, largest_singular_value
 
 
@@ -60,7 +64,9 @@ def test_the_weights_of_both_sides_have_the_least_leave_one_out_error():
         solution = asymmetric_ridge(K, Y, alpha, weight)
         shares = best_shares(solution, weight)
         assert shares.min() >= 0.0 and shares.sum() == 1.0
-        others = [leave_one_out_error(solution, (w, 1.0 - w), weight) for w in np.linspace(0.0, 1.0, 101)]
+        others = [
+            leave_one_out_error(solution, (w, 1.0 - w), weight) for w in np.linspace(0.0, 1.0, 101)
+        ]
         assert leave_one_out_error(solution, shares, weight) <= min(others) * (1 + 1e-12)
         assert abs(shares[0] - np.argmin(others) / 100) <= 0.01
 
@@ -71,9 +77,15 @@ def test_leave_one_out_without_a_row_that_the_others_need_is_infinite():
     solution = asymmetric_ridge(K, np.array([[1.0], [2.0]]), 0.5)
     assert np.isinf(solution.loo_left[0, 0]) and np.isinf(solution.loo_right[0, 0])
     assert np.isfinite(solution.loo_left[1, 0]) and np.isfinite(solution.loo_right[1, 0])
-    assert all(np.isinf(leave_one_out_error(solution, shares)) for shares in ((1.0, 0.0), (0.0, 1.0), (0.5, 0.5)))
+    assert all(
+        np.isinf(leave_one_out_error(solution, shares))
+        for shares in ((1.0, 0.0), (0.0, 1.0), (0.5, 0.5))
+    )
     np.testing.assert_array_equal(best_shares(solution), [0.5, 0.5])
-    assert choose_asymmetric_ridge(K, np.array([[1.0], [2.0]]), [0.5, 2.0], ("left", "right"))[0].alpha == 2.0
+    assert (
+        choose_asymmetric_ridge(K, np.array([[1.0], [2.0]]), [0.5, 2.0], ("left", "right"))[0].alpha
+        == 2.0
+    )
 
 
 def test_symmetric_matrix_is_kernel_ridge():
@@ -85,7 +97,9 @@ def test_symmetric_matrix_is_kernel_ridge():
     T = np.random.default_rng(5).normal(size=(9, 3))
     assert_allclose(ours.predict(T), peer.predict(T), rtol=1e-8)
     for side in ("right", "mean"):
-        assert_allclose(clone(ours).set_params(side=side).fit(X, y).predict(T), peer.predict(T), rtol=1e-8)
+        assert_allclose(
+            clone(ours).set_params(side=side).fit(X, y).predict(T), peer.predict(T), rtol=1e-8
+        )
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
@@ -117,7 +131,8 @@ def test_weights_equal_repeated_rows(intercept):
 
 
 def test_singular_system_is_an_error():
-    K = np.array([[1.0, 2.0], [3.0, -2.0]])  # eigenvalues -3.37.., 2.37..: not for alpha = 0.5, but for this one
+    # eigenvalues -3.37.., 2.37..: not for alpha = 0.5, but for this one
+    K = np.array([[1.0, 2.0], [3.0, -2.0]])
     alpha = -np.linalg.eigvals(K).min().real
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         asymmetric_ridge(K, np.ones((2, 1)), alpha)
@@ -134,7 +149,8 @@ def test_side_is_chosen_by_leave_one_out_and_finds_the_informative_direction():
     X = rng.normal(size=(60, 2))
     y = np.sin(2 * X[:, 0])
     good = np.exp(-((X[:, None, 0] - X[None, :, 0]) ** 2))
-    K = good * np.exp(0.8 * rng.normal(size=60))[:, None]  # rows carry noise: predicting along them is worse
+    # rows carry noise: predicting along them is worse
+    K = good * np.exp(0.8 * rng.normal(size=60))[:, None]
     train, test = np.arange(40), np.arange(40, 60)
     model = AsymmetricRidge(kernel="precomputed").fit(K[np.ix_(train, train)], y[train])
     errors = {side: np.nanmin(values) for side, values in model.loo_errors_.items()}
@@ -142,7 +158,9 @@ def test_side_is_chosen_by_leave_one_out_and_finds_the_informative_direction():
     assert errors[model.side_] == min(errors.values())
     assert model.side_ in ("right", "weighted") and model.side_weights_[1] > 0.9
     X_new, reverse = K[np.ix_(test, train)], K[np.ix_(train, test)].T
-    assert model.score is not None and np.mean((model.predict(X_new, reverse) - y[test]) ** 2) < 0.05 * np.var(y[test])
+    assert model.score is not None and np.mean(
+        (model.predict(X_new, reverse) - y[test]) ** 2
+    ) < 0.05 * np.var(y[test])
     with pytest.warns(UserWarning, match="Pass them as reverse"):
         one_way = model.predict(X_new)
     left = AsymmetricRidge(kernel="precomputed", side="left").fit(K[np.ix_(train, train)], y[train])
@@ -185,12 +203,16 @@ def test_classifier_for_directed_similarities():
     K = np.exp(-((Z[:, None] - Z[None]) ** 2).sum(2)) * (1 + 0.5 * rng.uniform(size=75))
     train = rng.permutation(75)[:50]
     test = np.setdiff1d(np.arange(75), train)
-    model = AsymmetricRidgeClassifier(kernel="precomputed", side="left").fit(K[np.ix_(train, train)], labels[train])
+    model = AsymmetricRidgeClassifier(kernel="precomputed", side="left").fit(
+        K[np.ix_(train, train)], labels[train]
+    )
     new = K[np.ix_(test, train)]
     assert np.mean(model.predict(new) == labels[test]) > 0.9
     P = model.predict_proba(new)
     assert_allclose(P.sum(axis=1), 1)
-    assert_array_equal(model.classes_[P.argmax(axis=1)] == labels[test], model.predict(new) == labels[test])
+    assert_array_equal(
+        model.classes_[P.argmax(axis=1)] == labels[test], model.predict(new) == labels[test]
+    )
     two = AsymmetricRidgeClassifier(kernel="precomputed", side="left").fit(
         K[np.ix_(train, train)], labels[train] == "a", None
     )
@@ -220,8 +242,12 @@ def test_directed_distances_are_converted():
     model = found.fit(D, labels)
     assert model.input_ == "distance"
     told = clone(found).set_params(input="similarity").fit(np.exp(-D / model.decay_[1]), labels)
-    assert_allclose(told.predict_proba(np.exp(-D / model.decay_[1])), model.predict_proba(D), rtol=1e-8)
-    soft = AsymmetricRidgeClassifier(kernel="precomputed", side="left", input="dissimilarity").fit(D - 3.0, labels)
+    assert_allclose(
+        told.predict_proba(np.exp(-D / model.decay_[1])), model.predict_proba(D), rtol=1e-8
+    )
+    soft = AsymmetricRidgeClassifier(kernel="precomputed", side="left", input="dissimilarity").fit(
+        D - 3.0, labels
+    )
     assert np.mean(soft.predict(D - 3.0) == labels) > 0.9
     with pytest.raises(ValueError, match="must not be negative"):
         AsymmetricRidgeClassifier(kernel="precomputed", input="distance").fit(D - 3.0, labels)
@@ -236,13 +262,19 @@ def test_precomputed_directed_matrices_can_be_cross_validated():
         cv = KFold(4, shuffle=True, random_state=0)
         with pytest.warns(UserWarning, match="the left regressor is used instead"):
             scores = cross_val_score(model, D, target, cv=cv)
-        assert_allclose(scores, cross_val_score(clone(model).set_params(side="left"), D, target, cv=cv))
+        assert_allclose(
+            scores, cross_val_score(clone(model).set_params(side="left"), D, target, cv=cv)
+        )
         assert np.all(np.isfinite(scores))
     with pytest.warns(UserWarning, match="the left regressor is used instead"):
         search = GridSearchCV(model, {"alpha": [0.1, 1.0]}, cv=3).fit(D, target)
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
     with pytest.warns(UserWarning, match="the left regressor"):
-        P = AsymmetricRidgeClassifier(kernel="precomputed", side="mean").fit(D, labels).predict_proba(D)
+        P = (
+            AsymmetricRidgeClassifier(kernel="precomputed", side="mean")
+            .fit(D, labels)
+            .predict_proba(D)
+        )
     left = AsymmetricRidgeClassifier(kernel="precomputed", side="left").fit(D, labels)
     assert_allclose(P, left.predict_proba(D), rtol=1e-8)
 
@@ -250,9 +282,13 @@ def test_precomputed_directed_matrices_can_be_cross_validated():
 def test_large_ridges_are_tried_for_matrices_without_a_diagonal():
     rng = np.random.default_rng(0)
     labels = np.repeat([0, 1], 60)
-    A = (rng.uniform(size=(120, 120)) < np.where(labels[:, None] == labels, 0.15, 0.05)).astype(float)
+    A = (rng.uniform(size=(120, 120)) < np.where(labels[:, None] == labels, 0.15, 0.05)).astype(
+        float
+    )
     np.fill_diagonal(A, 0.0)
-    score = cross_val_score(AsymmetricRidgeClassifier(kernel="precomputed", side="left"), A, labels, cv=5).mean()
+    score = cross_val_score(
+        AsymmetricRidgeClassifier(kernel="precomputed", side="left"), A, labels, cv=5
+    ).mean()
     assert score > 0.75
 
 

@@ -28,7 +28,9 @@ def test_sums_agree_for_all_containers(data, tmp_path):
     containers = [X, np.load(tmp_path / "X.npy", mmap_mode="r"), da.from_array(X, chunks=(130, 2))]
     for container in containers:
         for targets in (Y, da.from_array(Y, chunks=(77, 1))) if is_dask(container) else (Y,):
-            total = reduce_rows(cross, operator.add, (container, targets, None), 24.0, budget=24 * 50)
+            total = reduce_rows(
+                cross, operator.add, (container, targets, None), 24.0, budget=24 * 50
+            )
             assert_allclose(total, expected, rtol=1e-12)
 
 

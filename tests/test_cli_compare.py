@@ -47,19 +47,39 @@ def quick(*names):
 def test_a_distance_matrix(tmp_path, capsys):
     np.save(tmp_path / "D.npy", D)
     np.save(tmp_path / "y.npy", Y)
-    assert run("D.npy", "--labels", "y.npy", *quick("neighbors"), "--output", "out.html", "--save", "out.json") == 0
+    assert (
+        run(
+            "D.npy",
+            "--labels",
+            "y.npy",
+            *quick("neighbors"),
+            "--output",
+            "out.html",
+            "--save",
+            "out.json",
+        )
+        == 0
+    )
     printed, errors = capsys.readouterr()
     assert errors == ""  # no progress bar where nobody watches
     assert "D.npy: distance, 80 items, 2 classes" in printed
-    assert "kind: distance (X is square: nothing is negative and the diagonal is zero; --kind overrides)" in printed
+    assert (
+        "kind: distance (X is square: nothing is negative and the diagonal is zero; --kind overrides)"
+        in printed
+    )
     assert "Nearest neighbors" in printed and "report  out.html" in printed
     assert json.loads(Path("out.json").read_text())["recommended"] == "neighbors"
     text = Path("out.html").read_text()
     command = re.search(r"<code>(mercerless compare .*?)</code>", text)[1].replace("&#x27;", "'")
-    assert "problem = read_problem(&#x27;D.npy&#x27;, labels=&#x27;y.npy&#x27;, kind=&#x27;distance&#x27;" in text
+    assert (
+        "problem = read_problem(&#x27;D.npy&#x27;, labels=&#x27;y.npy&#x27;, kind=&#x27;distance&#x27;"
+        in text
+    )
     words = shlex.split(command)[2:]
     assert main(["compare", *words, "--jobs", "1", "--save", "again.json"]) == 0
-    first, again = (json.loads(Path(name).read_text())["table"] for name in ("out.json", "again.json"))
+    first, again = (
+        json.loads(Path(name).read_text())["table"] for name in ("out.json", "again.json")
+    )
     assert [row["score"] for row in first] == [row["score"] for row in again]
 
 
@@ -87,7 +107,9 @@ def test_a_table(tmp_path, capsys):
 def test_strings(tmp_path, capsys):
     pytest.importorskip("rapidfuzz")
     words = ["".join(RNG.choice(list("AC" if i % 2 else "GT"), 8)) for i in range(60)]
-    (tmp_path / "s.tsv").write_text("\n".join(f"{word}\t{'even' if i % 2 else 'odd'}" for i, word in enumerate(words)))
+    (tmp_path / "s.tsv").write_text(
+        "\n".join(f"{word}\t{'even' if i % 2 else 'odd'}" for i, word in enumerate(words))
+    )
     assert run("s.tsv", *quick("neighbors")) == 0
     printed = capsys.readouterr().out
     assert "strings, 60 items, 2 classes" in printed and "edit distance" in printed
@@ -130,10 +152,19 @@ BAD = [
     (["bare.npz"], "has no labels; give them with --labels"),
     (["wide.csv", "--labels", "y.txt", "--kind", "distance"], "must be square"),
     (["text.csv", "--labels", "y.txt"], "has 'zero' where a finite number should be"),
-    (["nan.csv", "--labels", "y.txt"], "of the matrix is missing, more than the 30 % that can be completed"),
-    (["gap.csv", "--labels", "y.txt"], "of the matrix is missing, more than the 30 % that can be completed"),
+    (
+        ["nan.csv", "--labels", "y.txt"],
+        "of the matrix is missing, more than the 30 % that can be completed",
+    ),
+    (
+        ["gap.csv", "--labels", "y.txt"],
+        "of the matrix is missing, more than the 30 % that can be completed",
+    ),
     (["thousands.csv", "--labels", "y.txt"], "write numbers without thousands separators"),
-    (["ragged.csv", "--labels", "y.txt"], "thousands separators must be quoted or, better, written without them"),
+    (
+        ["ragged.csv", "--labels", "y.txt"],
+        "thousands separators must be quoted or, better, written without them",
+    ),
     (["empty.csv", "--labels", "y.txt"], "'empty.csv' is empty"),
     (["binary.csv", "--labels", "y.txt"], "'binary.csv' is not text"),
     (["pickled.npz"], "holds pickled Python objects, which are never loaded"),
@@ -142,10 +173,19 @@ BAD = [
     (["notes.docx", "--labels", "y.txt"], "its name must end in one of .npy, .npz, .csv"),
     (["negative.npz", "--kind", "distance"], "they must not be negative"),
     (["complex.npz"], "holds complex numbers"),
-    (["D.csv", "--labels", "y.txt", "--learners", "magic"], "There is no learner 'magic' for this data"),
+    (
+        ["D.csv", "--labels", "y.txt", "--learners", "magic"],
+        "There is no learner 'magic' for this data",
+    ),
     (["D.csv", "--labels", "y.txt", "--budget", "soon"], "budget='soon' is not a time"),
-    (["D.csv", "--labels", "y.txt", "--output", "report.pdf"], "must have a name that ends in .html"),
-    (["D.csv", "--labels", "y.txt", "--output", "nowhere/report.html"], "There is no folder 'nowhere'"),
+    (
+        ["D.csv", "--labels", "y.txt", "--output", "report.pdf"],
+        "must have a name that ends in .html",
+    ),
+    (
+        ["D.csv", "--labels", "y.txt", "--output", "nowhere/report.html"],
+        "There is no folder 'nowhere'",
+    ),
     (["D.csv", "--labels", "y.txt", "--metric", "r2"], "metric='r2' does not suit classification"),
     (["D.csv", "--labels", "y.txt", "--drop", "color"], "has no column 'color' to drop"),
 ]
@@ -161,7 +201,9 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(arguments, sentence, t
     message = capsys.readouterr().err
     assert message.startswith("mercerless compare: ") and sentence in message
     assert message.count("\n") == 1 and "Traceback" not in message
-    assert [name for name in sorted(path.name for path in tmp_path.iterdir()) if name != "cache"] == before
+    assert [
+        name for name in sorted(path.name for path in tmp_path.iterdir()) if name != "cache"
+    ] == before
 
 
 def test_a_matrix_too_large_for_memory(tmp_path, capsys, monkeypatch):
@@ -212,7 +254,9 @@ def test_interrupting_writes_the_report_and_resume_goes_on(tmp_path):
     place = {"cwd": tmp_path, "env": environment, "text": True}
     # a test run in the background has SIGINT ignored, and its children would inherit that
     heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed, **place)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed, **place
+    )
     try:
         deadline = time.monotonic() + 100
         while len(list((tmp_path / "cache").rglob("*.json"))) < 12 and time.monotonic() < deadline:
@@ -222,13 +266,18 @@ def test_interrupting_writes_the_report_and_resume_goes_on(tmp_path):
     finally:
         process.kill()
     assert process.returncode == 130, errors
-    assert "Nearest neighbors" in printed and "interrupted; the report has what was finished" in errors
+    assert (
+        "Nearest neighbors" in printed and "interrupted; the report has what was finished" in errors
+    )
     assert "interrupted" in (tmp_path / "mercerless-compare.html").read_text()
     finished = len(list((tmp_path / "cache").rglob("*.json")))
     assert finished >= 12
     command[command.index("400")] = "1"
     done = subprocess.run([*command, "--resume"], capture_output=True, timeout=100, **place)
-    assert done.returncode == 0 and "interrupted" not in (tmp_path / "mercerless-compare.html").read_text()
+    assert (
+        done.returncode == 0
+        and "interrupted" not in (tmp_path / "mercerless-compare.html").read_text()
+    )
 
 
 def test_no_dask_scheduler_is_one_sentence(tmp_path, capsys):
@@ -236,7 +285,8 @@ def test_no_dask_scheduler_is_one_sentence(tmp_path, capsys):
     np.savez(tmp_path / "d.npz", D=D, y=Y)
     before = set(threading.enumerate())
     assert main(["compare", "d.npz", "--dask", "nonsense://here"]) == 2
-    assert set(threading.enumerate()) <= before  # the loop of a failed client, collected late, stops other clients
+    # the loop of a failed client, collected late, stops other clients
+    assert set(threading.enumerate()) <= before
     assert "There is no Dask scheduler at 'nonsense://here'" in capsys.readouterr().err
 
 
@@ -249,7 +299,9 @@ def test_on_a_dask_cluster(tmp_path, capsys):
     with distributed.LocalCluster(**small) as cluster:
         there = ("--dask", cluster.scheduler_address, "--save", "there.json")
         assert main(["compare", "d.npz", *quick("neighbors"), *there]) == 0
-    here, there = (json.loads(Path(name).read_text())["table"] for name in ("here.json", "there.json"))
+    here, there = (
+        json.loads(Path(name).read_text())["table"] for name in ("here.json", "there.json")
+    )
     assert [row["score"] for row in here] == [row["score"] for row in there]
 
 
@@ -261,10 +313,18 @@ def test_a_full_disk_loses_the_report_but_not_the_outcome(tmp_path, capsys, monk
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(Path, "write_text", full)
-    assert run("D.npy", "--labels", "y.npy", *quick("neighbors"), "--no-curves", "--output", "out.html") == 2
+    assert (
+        run(
+            "D.npy", "--labels", "y.npy", *quick("neighbors"), "--no-curves", "--output", "out.html"
+        )
+        == 2
+    )
     printed, errors = capsys.readouterr()
     assert "Nearest neighbors has the best mean accuracy" in printed
-    assert errors == "mercerless compare: Cannot write 'out.html': No space left on device; give another place.\n"
+    assert (
+        errors
+        == "mercerless compare: Cannot write 'out.html': No space left on device; give another place.\n"
+    )
 
 
 def test_no_jobs(tmp_path, capsys):

@@ -30,7 +30,9 @@ def read_predictions():
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("learner, similar", [("krein-ridge", False), ("neighbors", True), ("stack", False)])
+@pytest.mark.parametrize(
+    "learner, similar", [("krein-ridge", False), ("neighbors", True), ("stack", False)]
+)
 def test_a_matrix(learner, similar, capsys):
     X = 5.0 - D if similar else D
     np.savez("train.npz", X=X[:80, :80], y=Y[:80])
@@ -67,7 +69,8 @@ def test_a_table_with_words(capsys):
     assert main(["predict", "model.skops", "new.csv"]) == 0
     predicted = [float(row["prediction"]) for row in read_predictions()]
     np.testing.assert_allclose(predicted, [0.5, -1.0], atol=0.1)
-    assert main(["predict", "model.skops", "strange.csv"]) == 0  # a word that was never seen has no 0/1 column
+    # a word that was never seen has no 0/1 column
+    assert main(["predict", "model.skops", "strange.csv"]) == 0
     assert np.isfinite(float(read_predictions()[0]["prediction"]))
     Path("predictions.csv").unlink()
     assert main(["predict", "model.skops", "shorter.csv"]) == 2
@@ -78,13 +81,17 @@ def test_a_table_with_words(capsys):
 def test_strings_with_probabilities():
     pytest.importorskip("rapidfuzz")
     words = ["".join(RNG.choice(list("AC" if i % 2 else "GT"), 8)) for i in range(60)]
-    Path("train.tsv").write_text("\n".join(f"{word}\t{'even' if i % 2 else 'odd'}" for i, word in enumerate(words)))
+    Path("train.tsv").write_text(
+        "\n".join(f"{word}\t{'even' if i % 2 else 'odd'}" for i, word in enumerate(words))
+    )
     Path("new.txt").write_text("ACACACAC\nGTGTGGTT\n")
     assert main(["fit", "train.tsv", "--learner", "krein-ridge"]) == 0
     assert main(["predict", "model.skops", "new.txt", "--probabilities"]) == 0
     rows = read_predictions()
     assert [row["prediction"] for row in rows] == ["even", "odd"]
-    assert float(rows[0]["probability of even"]) + float(rows[0]["probability of odd"]) == pytest.approx(1.0)
+    assert float(rows[0]["probability of even"]) + float(
+        rows[0]["probability of odd"]
+    ) == pytest.approx(1.0)
 
 
 @pytest.fixture
@@ -96,7 +103,10 @@ def model():
 def test_rows_that_do_not_fit_the_model(model, capsys):
     np.save("new.npy", D[80:, :79])
     assert main(["predict", "model.skops", "new.npy"]) == 2
-    assert "has 79 columns; there must be 80, one for each of the training items" in capsys.readouterr().err
+    assert (
+        "has 79 columns; there must be 80, one for each of the training items"
+        in capsys.readouterr().err
+    )
     np.save("new.npy", np.where(D[80:, :80] > 1, np.nan, D[80:, :80]))
     assert main(["predict", "model.skops", "new.npy"]) == 2
     assert "NaN" in capsys.readouterr().err and not Path("predictions.csv").exists()
@@ -105,7 +115,9 @@ def test_rows_that_do_not_fit_the_model(model, capsys):
 def test_no_probabilities_where_there_are_none(model, capsys):
     np.save("new.npy", D[80:, :80])
     assert main(["predict", "model.skops", "new.npy", "--probabilities"]) == 2
-    assert "gives no probabilities" in capsys.readouterr().err and not Path("predictions.csv").exists()
+    assert (
+        "gives no probabilities" in capsys.readouterr().err and not Path("predictions.csv").exists()
+    )
 
 
 def test_a_file_that_is_no_model(tmp_path, capsys):
@@ -123,11 +135,16 @@ def test_a_file_that_is_no_model(tmp_path, capsys):
 def test_an_unknown_learner(capsys):
     np.savez("train.npz", D=D, y=Y)
     assert main(["fit", "train.npz", "--learner", "magic"]) == 2
-    assert "There is no learner 'magic'" in capsys.readouterr().err and not Path("model.skops").exists()
+    assert (
+        "There is no learner 'magic'" in capsys.readouterr().err
+        and not Path("model.skops").exists()
+    )
 
 
 def named(rows, ids, columns):
-    lines = [",".join(["", *columns])] + [",".join([item, *map(str, row)]) for item, row in zip(ids, rows)]
+    lines = [",".join(["", *columns])] + [
+        ",".join([item, *map(str, row)]) for item, row in zip(ids, rows)
+    ]
     return "\n".join(lines)
 
 
@@ -156,7 +173,9 @@ def test_columns_of_distances_are_matched_by_name(named_model):
 
 
 def test_columns_that_cannot_be_matched_are_refused(named_model, capsys):
-    Path("new.csv").write_text(named(D[80:, :80], map(str, range(20)), [*named_model[:-1], "stranger"]))
+    Path("new.csv").write_text(
+        named(D[80:, :80], map(str, range(20)), [*named_model[:-1], "stranger"])
+    )
     assert main(["predict", "model.skops", "new.csv"]) == 2
     message = capsys.readouterr().err
     assert "has no column for the training item 'item 79' (1 of 80 are missing)" in message
@@ -170,7 +189,12 @@ def test_strings_are_read_from_their_column(capsys):
     Path("train.csv").write_text("\n".join(["protein,sequence,label", *lines]))
     assert main(["fit", "train.csv", "--kind", "strings", "--learner", "neighbors"]) == 2
     assert "several columns of text, protein, sequence" in capsys.readouterr().err
-    assert main(["fit", "train.csv", "--kind", "strings", "--drop", "protein", "--learner", "neighbors"]) == 0
+    assert (
+        main(
+            ["fit", "train.csv", "--kind", "strings", "--drop", "protein", "--learner", "neighbors"]
+        )
+        == 0
+    )
     Path("new.csv").write_text("protein,sequence\nGTGT,ACACACAC\nACAC,GTGTGGTT\n")
     assert main(["predict", "model.skops", "new.csv"]) == 0
     assert [row["prediction"] for row in read_predictions()] == ["even", "odd"]
@@ -180,10 +204,17 @@ def test_strings_are_read_from_their_column(capsys):
 
 
 def test_a_similarity_of_your_own():
-    Path("own.py").write_text("def shared(a, b):\n    return len(set(a) & set(b)) / len(set(a) | set(b))\n")
+    Path("own.py").write_text(
+        "def shared(a, b):\n    return len(set(a) & set(b)) / len(set(a) | set(b))\n"
+    )
     words = ["".join(RNG.choice(list("ACD" if i % 2 else "GTV"), 8)) for i in range(60)]
     Path("train.csv").write_text(
-        "\n".join(["word,label", *(f"{word},{'even' if i % 2 else 'odd'}" for i, word in enumerate(words))])
+        "\n".join(
+            [
+                "word,label",
+                *(f"{word},{'even' if i % 2 else 'odd'}" for i, word in enumerate(words)),
+            ]
+        )
     )
     assert main(["fit", "train.csv", "--similarity", "own:shared", "--learner", "neighbors"]) == 0
     Path("new.txt").write_text("ACACACAC\nGTGTGGTT\n")
@@ -193,11 +224,17 @@ def test_a_similarity_of_your_own():
 
 def test_a_model_does_not_choose_what_runs(capsys):
     words = ["".join(RNG.choice(list("ACD" if i % 2 else "GTV"), 8)) for i in range(20)]
-    Path("train.csv").write_text("\n".join(["word,label", *(f"{word},{i % 2}" for i, word in enumerate(words))]))
+    Path("train.csv").write_text(
+        "\n".join(["word,label", *(f"{word},{i % 2}" for i, word in enumerate(words))])
+    )
     assert main(["fit", "train.csv", "--learner", "neighbors"]) == 0
     content = persistence.load("model.skops")
     code = "open('ran', 'w').close()"  # timeit.timeit(new item, training item) runs both
-    forged = {**json.loads(content["description"]), "similarity": "timeit:timeit", "items": [code] * 20}
+    forged = {
+        **json.loads(content["description"]),
+        "similarity": "timeit:timeit",
+        "items": [code] * 20,
+    }
     persistence.save({**content, "description": json.dumps(forged)}, "model.skops")
     Path("new.txt").write_text("pass\n")
     for consent in ([], ["--similarity", "levenshtein"], ["--similarity", "own:shared"]):
@@ -219,7 +256,9 @@ def test_the_output_never_replaces_an_input(model, capsys):
 def test_no_formulas_in_what_is_written():
     labels = np.array(["=cmd|' /C calc'!A0", "-1 + 2"])
     Path("train.csv").write_text(
-        "\n".join(["a,b,y", *(f'{a},{b},"{labels[int(a > 0)]}"' for a, b in RNG.normal(size=(60, 2)))])
+        "\n".join(
+            ["a,b,y", *(f'{a},{b},"{labels[int(a > 0)]}"' for a, b in RNG.normal(size=(60, 2)))]
+        )
     )
     Path("new.csv").write_text("id,a,b\n@one,3,0\n+two,-3,0\n")
     assert main(["fit", "train.csv", "--learner", "linear"]) == 0
@@ -230,7 +269,9 @@ def test_no_formulas_in_what_is_written():
     ]
 
 
-@pytest.mark.parametrize("change", [{"n_columns": "many"}, {"items": 3}, {"kind": None}, {"roles": [1]}, None])
+@pytest.mark.parametrize(
+    "change", [{"n_columns": "many"}, {"items": 3}, {"kind": None}, {"roles": [1]}, None]
+)
 def test_forged_descriptions_of_a_model(model, change, capsys):
     content = persistence.load("model.skops")
     description = None if change is None else {**json.loads(content["description"]), **change}

@@ -5,7 +5,12 @@ import warnings
 import numpy as np
 import pytest
 
-from mercerless import AsymmetricRidgeClassifier, DirectedClassifierCV, SimilarityClassifierCV, UselessModelWarning
+from mercerless import (
+    AsymmetricRidgeClassifier,
+    DirectedClassifierCV,
+    SimilarityClassifierCV,
+    UselessModelWarning,
+)
 from mercerless.cli import main
 from mercerless.commands.inspect import is_classes
 from mercerless.comparison.problem import make_problem
@@ -41,7 +46,10 @@ def test_without_a_file_it_inspects_the_digit_shapes(folder, capsys):
     assert report["symmetric"] == "yes, exactly"
     assert report["definite"] == "no, indefinite"
     assert report["negative mass"].startswith("30.")
-    assert report["use next"] == 'mercerless.SimilarityClassifierCV(kernel="precomputed", input="distance")'
+    assert (
+        report["use next"]
+        == 'mercerless.SimilarityClassifierCV(kernel="precomputed", input="distance")'
+    )
     assert report["picture"] == "mercerless-inspect.png"
     assert [path.name for path in folder.iterdir()] == ["mercerless-inspect.png"]
     assert (folder / "mercerless-inspect.png").read_bytes().startswith(PNG)
@@ -49,9 +57,11 @@ def test_without_a_file_it_inspects_the_digit_shapes(folder, capsys):
 
 @pytest.mark.parametrize("suffix", ["npy", "npz", "csv"])
 def test_positive_semi_definite_matrix_from_every_format(gram, suffix, capsys):
-    {"npy": np.save, "npz": lambda p, K: np.savez(p, K=K), "csv": lambda p, K: np.savetxt(p, K, delimiter=",")}[suffix](
-        f"gram.{suffix}", gram
-    )
+    {
+        "npy": np.save,
+        "npz": lambda p, K: np.savez(p, K=K),
+        "csv": lambda p, K: np.savetxt(p, K, delimiter=","),
+    }[suffix](f"gram.{suffix}", gram)
     assert main(["inspect", f"gram.{suffix}", "--output", "out.png"]) == 0
     report = lines(capsys)
     assert report["head"] == f"gram.{suffix}: 30 x 30 similarity matrix"
@@ -103,7 +113,10 @@ def test_asymmetry_of_rounding_in_float32_is_none(gram, capsys):
     np.save("K.npy", K)
     assert main(["inspect", "K.npy"]) == 0
     report = lines(capsys)
-    assert report["symmetric"].startswith("yes, up to rounding") and "symmetrize" not in report["use next"]
+    assert (
+        report["symmetric"].startswith("yes, up to rounding")
+        and "symmetrize" not in report["use next"]
+    )
 
 
 def test_labels_from_a_file_and_from_the_npz(gram, folder, capsys):
@@ -125,7 +138,10 @@ def test_a_matrix_with_gaps_is_completed_as_compare_does_and_said(gram, capsys):
     assert main(["inspect", "gaps.npy"]) == 0
     first, head = capsys.readouterr().out.splitlines()[:2]
     assert first.startswith("missing entries: 4 of 900 completed (means of rows and columns")
-    assert "known entries that were held out" in first and head == "gaps.npy: 30 x 30 similarity matrix"
+    assert (
+        "known entries that were held out" in first
+        and head == "gaps.npy: 30 x 30 similarity matrix"
+    )
 
 
 def bad_inputs(folder, gram):
@@ -208,7 +224,9 @@ def test_interrupt_has_its_own_code(gram, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", ["numpy", "scipy.linalg", "sklearn.base", "mercerless.comparison"])
+@pytest.mark.parametrize(
+    "module", ["numpy", "scipy.linalg", "sklearn.base", "mercerless.comparison"]
+)
 def test_interrupt_while_importing_is_one_sentence(module):
     code = f"""
 import os, signal, sys
@@ -225,7 +243,11 @@ sys.meta_path.insert(0, Interrupt())
 sys.exit(main(["compare"]))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (done.returncode, done.stdout, done.stderr) == (130, "", "mercerless: interrupted, nothing was written.\n")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        130,
+        "",
+        "mercerless: interrupted, nothing was written.\n",
+    )
 
 
 def test_installed_command():
@@ -235,7 +257,9 @@ def test_installed_command():
     assert done.stderr == "mercerless inspect: There is no file 'none.npy'; check the path.\n"
 
 
-@pytest.mark.parametrize("arguments, code", [(["inspect", "--help"], 0), ([], 2), (["nonsense"], 2)])
+@pytest.mark.parametrize(
+    "arguments, code", [(["inspect", "--help"], 0), ([], 2), (["nonsense"], 2)]
+)
 def test_usage_and_help(arguments, code, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)
@@ -260,7 +284,11 @@ def test_one_rule_for_the_kind(capsys):
     D = np.sqrt(((X[:, None] - X) ** 2).sum(axis=2))
     soft = D**2 - 1.0 - np.linspace(0, 1, 40) - np.linspace(0, 1, 40)[:, None]
     filled = D + np.diag(np.full(40, D.max()))
-    for matrix, kind in ((D + 1e-6 * np.eye(40), "distance"), (soft, "dissimilarity"), (np.exp(-D), "similarity")):
+    for matrix, kind in (
+        (D + 1e-6 * np.eye(40), "distance"),
+        (soft, "dissimilarity"),
+        (np.exp(-D), "similarity"),
+    ):
         np.save("matrix.npy", matrix)
         assert main(["inspect", "matrix.npy"]) == 0
         assert f"{kind} matrix" in capsys.readouterr().out
@@ -270,10 +298,16 @@ def test_one_rule_for_the_kind(capsys):
             warnings.simplefilter("ignore", UselessModelWarning)
             assert SimilarityClassifierCV("precomputed").fit(matrix, labels).input_ == kind
             assert AsymmetricRidgeClassifier("precomputed").fit(matrix, labels).input_ == kind
-            assert DirectedClassifierCV("precomputed", random_state=0).fit(matrix, labels).input_ == kind
+            assert (
+                DirectedClassifierCV("precomputed", random_state=0).fit(matrix, labels).input_
+                == kind
+            )
     np.save("matrix.npy", filled)
     assert main(["inspect", "matrix.npy"]) != 0
-    assert "say which with --kind='similarity', 'distance' or 'dissimilarity'" in capsys.readouterr().err
+    assert (
+        "say which with --kind='similarity', 'distance' or 'dissimilarity'"
+        in capsys.readouterr().err
+    )
     with pytest.raises(ValueError, match="say which with kind="):
         make_problem(filled, np.arange(40) % 2)
     assert main(["inspect", "matrix.npy", "--kind", "dissimilarity"]) == 0

@@ -50,7 +50,11 @@ INPUTS = {
     "R": ("D.txt", text(r_table(D, IDS)), FILE),
     "triangle": ("D.csv", text(lines(LOWER)), FILE),
     "PHYLIP": ("D.phy", text(PHYLIP), FILE),
-    "pairs": ("p.csv", with_labels(lines([("a", "b", "distance"), *pairs(D)]), BY_ID), {"labels": "y.csv"}),
+    "pairs": (
+        "p.csv",
+        with_labels(lines([("a", "b", "distance"), *pairs(D)]), BY_ID),
+        {"labels": "y.csv"},
+    ),
     "asymmetric": ("K.npz", arrays(np.savez, K=S + np.triu(S, 1), y=Y), {"kind": "similarity"}),
     "dissimilarity": ("D.npz", arrays(np.savez, X=D - 1, y=Y), {"kind": "dissimilarity"}),
     "FASTA": ("s.fasta", text(FASTA), FILE),
@@ -74,7 +78,9 @@ def check(result, code, data=None):
     exec(compile(code, "code to copy", "exec"), names)
     score = result.table[[row["learner"] for row in result.table].index("neighbors")]["score"]
     folds = outer_folds(result.problem, 0, 0)
-    again = cross_val_score(clone(names["estimator"]), names["X"], names["y"], cv=folds, scoring="accuracy")
+    again = cross_val_score(
+        clone(names["estimator"]), names["X"], names["y"], cv=folds, scoring="accuracy"
+    )
     assert again.mean() == pytest.approx(score, abs=1e-12)
     assert len(names["estimator"].predict(names["X"])) == len(names["y"])
 
@@ -105,4 +111,6 @@ def test_of_python_data():
     result = mercerless.compare(WORDS, Y, kernel=shared_letters, **quick)
     assert result.problem.kind == "similarity" and result.problem.items == tuple(WORDS)
     code = result.code("neighbors").replace("...", "data").replace("shared_letters", "data[2]")
-    check(result, code.replace("items, y = data", "items, y = data[:2]"), (WORDS, Y, shared_letters))
+    check(
+        result, code.replace("items, y = data", "items, y = data[:2]"), (WORDS, Y, shared_letters)
+    )

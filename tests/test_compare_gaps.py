@@ -29,7 +29,8 @@ def test_what_is_known_stays_and_what_is_not_is_foretold(share):
     np.testing.assert_array_equal(done.X, done.X.T)
     r2 = 1 - ((done.X - D)[gaps] ** 2).mean() / D[gaps].var()
     assert done.n_filled == gaps.sum() and done.rank > 0
-    assert r2 > 0.9 and done.r2 == pytest.approx(r2, abs=0.1)  # what is told of held-out pairs is true of the missing
+    # what is told of held-out pairs is true of the missing
+    assert r2 > 0.9 and done.r2 == pytest.approx(r2, abs=0.1)
 
 
 def test_noise_gets_no_rank():
@@ -60,7 +61,10 @@ def test_it_is_said_and_the_code_to_copy_does_the_same():
 
 
 def test_refused():
-    with pytest.raises(ValueError, match=r"4\d % of the matrix is missing, more than the 30 % that can be completed"):
+    with pytest.raises(
+        ValueError,
+        match=r"4\d % of the matrix is missing, more than the 30 % that can be completed",
+    ):
         make_problem(with_gaps(D, 0.45)[0], Y)
     X = D.copy()
     X[4], X[:, 4] = np.nan, np.nan

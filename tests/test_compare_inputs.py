@@ -16,15 +16,23 @@ Y = np.repeat(["left", "right"], 20)
     "y", [[["a"], ["a", "b"]] * 20, [["a", "b"]] * 40, np.zeros((40, 2)), [{"a"}, {"a", "b"}] * 20]
 )
 def test_several_labels_of_one_item_are_refused_in_one_sentence(y):
-    with pytest.raises(ValueError, match="there must be one label per item; compare several targets one by one"):
+    with pytest.raises(
+        ValueError, match="there must be one label per item; compare several targets one by one"
+    ):
         make_problem(np.random.default_rng(0).normal(size=(40, 3)), y)
 
 
 def test_series_of_unequal_length_are_compared_by_a_function():
     rng = np.random.default_rng(0)
     series = [np.sin(np.arange(rng.integers(20, 40)) * (0.2 + 0.3 * (i % 2))) for i in range(40)]
-    problem = make_problem(series, np.arange(40) % 2, similarity=lambda a, b: float(a.std() * b.std()))
-    assert problem.is_matrix and problem.X.shape == (40, 40) and len(problem.items[1]) == len(series[1])
+    problem = make_problem(
+        series, np.arange(40) % 2, similarity=lambda a, b: float(a.std() * b.std())
+    )
+    assert (
+        problem.is_matrix
+        and problem.X.shape == (40, 40)
+        and len(problem.items[1]) == len(series[1])
+    )
 
 
 def guessed(problem):
@@ -80,25 +88,40 @@ def test_a_square_csv_with_a_label_column(tmp_path):
 
 def write_table(path, extra=(), header="a,b,color,site", n=40):
     colors = ["red", "green", "blue"]
-    rows = [f"{X[i, 0]},{X[i, 1]},{colors[i % 3]},{'north' if i % 2 else 'south'}" for i in range(n)]
+    rows = [
+        f"{X[i, 0]},{X[i, 1]},{colors[i % 3]},{'north' if i % 2 else 'south'}" for i in range(n)
+    ]
     columns = {name: values for name, values in extra}
     lines = [",".join([header, *columns])]
-    lines += [",".join([row, *(str(values[i]) for values in columns.values())]) for i, row in enumerate(rows)]
+    lines += [
+        ",".join([row, *(str(values[i]) for values in columns.values())])
+        for i, row in enumerate(rows)
+    ]
     path.write_text("\n".join(lines))
     return path
 
 
 def test_a_table_with_words_groups_and_split(tmp_path):
-    extra = [("group", np.arange(40) // 4), ("split", ["train"] * 30 + ["test"] * 10), ("price", X[:, 2].round(3))]
+    extra = [
+        ("group", np.arange(40) // 4),
+        ("split", ["train"] * 30 + ["test"] * 10),
+        ("price", X[:, 2].round(3)),
+    ]
     problem = read_problem(write_table(tmp_path / "t.csv", extra))
     assert problem.kind == "table" and problem.task == "regression"
     assert guessed(problem)["labels"] == "column 'price'"
     assert guessed(problem)["split"] == "10 test items"
-    assert problem.X.shape == (30, 4) and problem.X_test.shape == (10, 4) and problem.n_features == 2 + 3 + 2
+    assert (
+        problem.X.shape == (30, 4)
+        and problem.X_test.shape == (10, 4)
+        and problem.n_features == 2 + 3 + 2
+    )
     assert problem.roles == {"a": "number", "b": "number", "color": "category", "site": "category"}
     np.testing.assert_allclose(problem.y_test, X[30:, 2].round(3))
     assert len(np.unique(problem.groups)) == 8
-    whole = read_problem(tmp_path / "t.csv", use_split=False, groups="none", drop=["color", "group"])
+    whole = read_problem(
+        tmp_path / "t.csv", use_split=False, groups="none", drop=["color", "group"]
+    )
     assert whole.X.shape == (40, 3) and whole.y_test is None and whole.groups is None
 
 
@@ -119,7 +142,11 @@ def test_strings_with_labels(tmp_path, order):
     pairs = zip(words, Y) if order == "string first" else zip(Y, words)
     (tmp_path / "s.tsv").write_text("\n".join("\t".join(pair) for pair in pairs))
     problem = read_problem(tmp_path / "s.tsv")
-    assert problem.kind == "strings" and problem.task == "classification" and problem.items == tuple(words)
+    assert (
+        problem.kind == "strings"
+        and problem.task == "classification"
+        and problem.items == tuple(words)
+    )
     assert problem.X.shape == (40, 40) and np.all(np.diagonal(problem.X) == 1.0)
     (tmp_path / "s.txt").write_text("\n".join(words))
     (tmp_path / "y.txt").write_text("\n".join(Y))
@@ -128,7 +155,13 @@ def test_strings_with_labels(tmp_path, order):
 
 
 def test_an_npz_with_a_test_set(tmp_path):
-    np.savez(tmp_path / "d.npz", D=D[:30, :30], D_test=D[30:, :30], y=np.arange(30) % 2, y_test=np.arange(10) % 2)
+    np.savez(
+        tmp_path / "d.npz",
+        D=D[:30, :30],
+        D_test=D[30:, :30],
+        y=np.arange(30) % 2,
+        y_test=np.arange(10) % 2,
+    )
     problem = read_problem(tmp_path / "d.npz")
     assert problem.kind == "distance" and problem.X_test.shape == (10, 30)
     assert read_problem(tmp_path / "d.npz", use_split=False).X_test is None
@@ -139,11 +172,20 @@ def test_an_npz_with_a_test_set(tmp_path):
     [
         (dict(X=D, y=Y[:-1]), "There are 39 labels for 40 items"),
         (dict(X=D, y=["one"] * 40), "All labels are one"),
-        (dict(X=D, y=["rare"] * 4 + list(Y[4:])), "Every class needs at least 5 items, but rare has 4 of the 40 items"),
+        (
+            dict(X=D, y=["rare"] * 4 + list(Y[4:])),
+            "Every class needs at least 5 items, but rare has 4 of the 40 items",
+        ),
         (dict(X=D, y=np.full(40, 0.5), task="regression"), "All targets are equal"),
         (dict(X=D, y=[np.nan, *X[1:, 0]]), "1 labels are NaN or infinite"),
-        (dict(X=np.where(np.indices((40, 40)).sum(axis=0) % 2, np.nan, D), y=Y), "50 % of the matrix is missing"),
-        (dict(X=D - 1, y=Y, kind="distance"), "distances, but the smallest is -1; they must not be negative"),
+        (
+            dict(X=np.where(np.indices((40, 40)).sum(axis=0) % 2, np.nan, D), y=Y),
+            "50 % of the matrix is missing",
+        ),
+        (
+            dict(X=D - 1, y=Y, kind="distance"),
+            "distances, but the smallest is -1; they must not be negative",
+        ),
         (dict(X=X, y=Y, kind="similarity"), "must be square"),
         (dict(X=D, y=Y, groups=np.arange(40) % 2), "There are 2 groups"),
         (dict(X=D, y=Y, groups=np.arange(39)), "groups has 39 entries for 40 items"),
@@ -151,7 +193,10 @@ def test_an_npz_with_a_test_set(tmp_path):
         (dict(X=D, y=Y, kind="graph"), "kind='graph' is not known"),
         (dict(X=D, y=Y, X_test=D[:5, :7], y_test=Y[:5]), "X_test has 7 columns, X has 40"),
         (dict(X=D, y=Y, X_test=D[:5], y_test=Y[:4]), "one label per row of X_test"),
-        (dict(X=D[:20, :20], y=X[:20, 0]), "There are 20 items; comparing learners needs at least 25"),
+        (
+            dict(X=D[:20, :20], y=X[:20, 0]),
+            "There are 20 items; comparing learners needs at least 25",
+        ),
     ],
 )
 def test_bad_arrays(arguments, sentence):
@@ -169,7 +214,10 @@ def test_a_matrix_too_large_for_memory_is_refused(monkeypatch):
     "y, sentence",
     [
         ([*"ab" * 18, *"cdef"], "c has 1 of the 40 items; merge or remove rare classes."),
-        ([f"name {i}" for i in range(40)], "there are 40 classes for 40 items; merge or remove rare classes."),
+        (
+            [f"name {i}" for i in range(40)],
+            "there are 40 classes for 40 items; merge or remove rare classes.",
+        ),
         (np.arange(40) // 2, "or say that the labels are numbers (task 'regression')."),
     ],
 )
@@ -191,8 +239,12 @@ def test_a_test_set_with_a_class_of_its_own(tmp_path):
     with pytest.raises(ValueError, match="the class middle, which no training item has"):
         make_problem(X, Y, X_test=X[:2], y_test=["left", "middle"])
     rows = [f"{x},{y},train" for x, y in zip(X[:, 0], Y)]
-    (tmp_path / "t.csv").write_text("\n".join(["a,y,split", *rows, "1.0,middle,test", "1.0,left,test"]))
-    with pytest.raises(ValueError, match=r"Every class needs|the class middle, which no training item has"):
+    (tmp_path / "t.csv").write_text(
+        "\n".join(["a,y,split", *rows, "1.0,middle,test", "1.0,left,test"])
+    )
+    with pytest.raises(
+        ValueError, match=r"Every class needs|the class middle, which no training item has"
+    ):
         read_problem(tmp_path / "t.csv")
 
 
@@ -200,7 +252,11 @@ def test_lines_of_text_with_a_label_file(tmp_path):
     (tmp_path / "names.txt").write_text("\n".join(f"{word} no {i}" for i, word in enumerate(Y)))
     (tmp_path / "labels.txt").write_text("\n".join(Y))
     problem = read_problem(tmp_path / "names.txt", labels=str(tmp_path / "labels.txt"))
-    assert problem.kind == "strings" and guessed(problem)["kind"] == "strings" and problem.items[3] == "left no 3"
+    assert (
+        problem.kind == "strings"
+        and guessed(problem)["kind"] == "strings"
+        and problem.items[3] == "left no 3"
+    )
     np.savetxt(tmp_path / "D.txt", D)
     assert read_problem(tmp_path / "D.txt", labels=str(tmp_path / "labels.txt")).kind == "distance"
 
@@ -210,7 +266,9 @@ def test_parquet_with_what_is_no_table(tmp_path):
     from pyarrow import parquet
 
     parquet.write_table(pa.table({"a": [[1, 2]] * 40, "y": list(Y)}), tmp_path / "lists.parquet")
-    with pytest.raises(ValueError, match=r"column 'a' has cells of type list.*one number or word in a cell"):
+    with pytest.raises(
+        ValueError, match=r"column 'a' has cells of type list.*one number or word in a cell"
+    ):
         read_problem(tmp_path / "lists.parquet")
     words = pa.table({"a": ["u", None, *"v" * 38], "b": list(X[:, 0]), "y": list(Y)})
     parquet.write_table(words, tmp_path / "missing.parquet")

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mercerless.comparison.statistics import Differences, ScoredSplit, _item_covariance, compare_splits, critical_value
+from mercerless.comparison.statistics import (
+    Differences,
+    ScoredSplit,
+    _item_covariance,
+    compare_splits,
+    critical_value,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -33,7 +39,9 @@ def simulate(rng, n_items, n_learners, n_repeats, boost=0.0, shared=0.9, unstabl
             nearer += unstable * rng.normal(size=n_learners)
             correct = ((nearer > 0) == (y[test] == 1)[:, None]).astype(float)
             if failing:
-                correct[:, rng.uniform(size=n_learners) < failing] = rng.integers(0, 2, size=(test.sum(), 1))
+                correct[:, rng.uniform(size=n_learners) < failing] = rng.integers(
+                    0, 2, size=(test.sum(), 1)
+                )
             splits.append(ScoredSplit(repeat, np.flatnonzero(test), y[test], correct))
     return splits
 
@@ -61,7 +69,9 @@ def claims(found):
         (200, 8, 3, {"failing": 0.15}),
     ],
 )
-def test_without_a_difference_one_is_claimed_in_at_most_five_percent(n_items, n_learners, n_repeats, how):
+def test_without_a_difference_one_is_claimed_in_at_most_five_percent(
+    n_items, n_learners, n_repeats, how
+):
     rng = np.random.default_rng(7)
     claimed = [claims(compared(rng, n_items, n_learners, n_repeats, **how)) for _ in range(200)]
     assert np.mean(claimed) <= 0.05
@@ -96,7 +106,9 @@ def test_among_eight_learners_the_better_one_is_found_in_most_runs(boost, size, 
     means = np.array([run.mean for run in runs])
     assert (means[:, 0] - means[:, 1]).mean() / means[:, 1].std() == pytest.approx(size, abs=0.15)
     found = np.array([any(run.better(0, j) for j in range(1, 8)) for run in runs])
-    wrong = np.array([any(run.better(i, j) for i in range(1, 8) for j in range(8) if i != j) for run in runs])
+    wrong = np.array(
+        [any(run.better(i, j) for i in range(1, 8) for j in range(8) if i != j) for run in runs]
+    )
     assert found.mean() > found_in
     assert wrong.mean() <= 0.05
 
@@ -112,10 +124,15 @@ def test_variances_by_their_definition():
         items = np.zeros(60)
         for split, values in zip(splits, d):
             items[split.units] += values / 2
-        between = np.mean([np.var([values.mean() for values in d[k : k + 5]], ddof=1) for k in (0, 5)])
+        between = np.mean(
+            [np.var([values.mean() for values in d[k : k + 5]], ddof=1) for k in (0, 5)]
+        )
         explained = np.mean(
             [
-                sum(np.sum(split.strata == y) * values[split.strata == y].var(ddof=1) for y in (0, 1))
+                sum(
+                    np.sum(split.strata == y) * values[split.strata == y].var(ddof=1)
+                    for y in (0, 1)
+                )
                 / len(values) ** 2
                 for split, values in zip(splits, d)
             ]
@@ -125,7 +142,9 @@ def test_variances_by_their_definition():
     common = np.median([between / explained - 1 for between, explained, _ in excess.values()])
     for (i, j), (between, explained, of_items) in excess.items():
         training = max(between - explained, common * explained, 0.0)
-        assert found.standard_error[i, j] ** 2 == pytest.approx(of_items + (1 / 10 + 0.25 / 5) * training)
+        assert found.standard_error[i, j] ** 2 == pytest.approx(
+            of_items + (1 / 10 + 0.25 / 5) * training
+        )
         low, high = found.interval(i, j)
         assert low < found.difference[i, j] < high
     assert common > 0  # the seed shows something
@@ -135,7 +154,10 @@ def test_variances_by_their_definition():
 def test_items_by_their_definition_where_some_were_tested_more_often():
     """An item that two repeats tested counts once, by its mean."""
     splits = simulate(np.random.default_rng(0), 60, 3, 2, shared=0.3)[:7]
-    tested = [[split.contributions[split.units == i] for split in splits if i in split.units] for i in range(60)]
+    tested = [
+        [split.contributions[split.units == i] for split in splits if i in split.units]
+        for i in range(60)
+    ]
     assert {len(of_item) for of_item in tested} == {1, 2}
     means = np.array([np.mean(of_item, axis=0).ravel() for of_item in tested])
     covariance, n_items = _item_covariance(splits)
@@ -146,13 +168,18 @@ def test_items_by_their_definition_where_some_were_tested_more_often():
 def test_groups_are_the_units():
     """Items of a group that always agree count as one."""
     rng = np.random.default_rng(0)
-    single = [split._replace(strata=np.zeros(len(split.units))) for split in simulate(rng, 60, 3, 2)]
+    single = [
+        split._replace(strata=np.zeros(len(split.units))) for split in simulate(rng, 60, 3, 2)
+    ]
     grouped = [
-        ScoredSplit(*(np.repeat(part, 3, axis=0) if k else part for k, part in enumerate(split))) for split in single
+        ScoredSplit(*(np.repeat(part, 3, axis=0) if k else part for k, part in enumerate(split)))
+        for split in single
     ]
     expected, found = compare_splits(single, N_FOLDS), compare_splits(grouped, N_FOLDS)
     for name in Differences._fields:
-        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(expected, name), rtol=1e-12, atol=1e-15
+        )
 
 
 def test_an_unfinished_repeat():
@@ -166,11 +193,15 @@ def test_an_unfinished_repeat():
 
 def test_two_learners_need_no_correction_for_many():
     assert critical_value(2, 30) == pytest.approx(stats.t.ppf(0.975, 30))
-    assert critical_value(2, 30) == pytest.approx(stats.studentized_range.ppf(0.95, 2, 30) / np.sqrt(2), rel=1e-6)
+    assert critical_value(2, 30) == pytest.approx(
+        stats.studentized_range.ppf(0.95, 2, 30) / np.sqrt(2), rel=1e-6
+    )
     assert critical_value(1, 30) == 0.0
 
 
 def test_identical_learners_are_not_distinguishable():
     splits = simulate(np.random.default_rng(0), 60, 1, 2)
-    doubled = [split._replace(contributions=np.repeat(split.contributions, 2, axis=1)) for split in splits]
+    doubled = [
+        split._replace(contributions=np.repeat(split.contributions, 2, axis=1)) for split in splits
+    ]
     assert not claims(compare_splits(doubled, N_FOLDS))

@@ -26,23 +26,36 @@ def found(tmp_path_factory):
         how = {"repeats": 2, "learners": THREE}
         return {
             "classes": compare(X[:60], CLASSES[:60], X_test=X[60:], y_test=CLASSES[60:], **how),
-            "numbers": compare(X[:60], (X[:, 0] + NOISE)[:60], X_test=X[60:], y_test=(X[:, 0] + NOISE)[60:], **how),
+            "numbers": compare(
+                X[:60], (X[:, 0] + NOISE)[:60], X_test=X[60:], y_test=(X[:, 0] + NOISE)[60:], **how
+            ),
         }
 
 
 def test_joint_vote():
     predicted = np.array([[0, 0, 2, 1], [1, 0, 1, 2], [1, 2, 0, 1]])
-    assert joint_vote(predicted, True).tolist() == [1, 0, 2, 1]  # two beat the first; where all differ, it decides
+    # two beat the first; where all differ, it decides
+    assert joint_vote(predicted, True).tolist() == [1, 0, 2, 1]
     np.testing.assert_allclose(joint_vote(predicted, False), predicted.mean(axis=0))
 
 
 def test_the_members_of_a_split_are_chosen_by_the_other_splits_of_its_repeat():
-    scores = {"dummy": [0.9, 0.9], "a": [1.0, 0.0], "b": [0.5, 0.6], "c": [0.4, 0.5], "d": [0.3, 0.4]}
+    scores = {
+        "dummy": [0.9, 0.9],
+        "a": [1.0, 0.0],
+        "b": [0.5, 0.6],
+        "c": [0.4, 0.5],
+        "d": [0.3, 0.4],
+    }
     records = {
-        name: {(0, k): Record(Task(name, 0, k), 80, {"accuracy": value}) for k, value in enumerate(values)}
+        name: {
+            (0, k): Record(Task(name, 0, k), 80, {"accuracy": value})
+            for k, value in enumerate(values)
+        }
         for name, values in scores.items()
     }
-    assert best_three(records, [(0, 1)], "accuracy") == ["b", "c", "d"]  # a is best on the split that is left out only
+    # a is best on the split that is left out only
+    assert best_three(records, [(0, 1)], "accuracy") == ["b", "c", "d"]
     assert best_three(records, [(0, 0)], "accuracy") == ["a", "b", "c"]
 
 
@@ -51,14 +64,19 @@ def test_the_tested_split_does_not_choose_its_members(found, repeat):
     """A learner that is lucky on the tested items, in this split or in another repeat, must not vote on them."""
     result = found["classes"]
     lucky = result.splits[0]
-    good = {lucky} if repeat == lucky[0] else {split for split in result.splits if split[0] == repeat}
+    good = (
+        {lucky} if repeat == lucky[0] else {split for split in result.splits if split[0] == repeat}
+    )
     records = {
-        name: {split: record._replace(scores={"accuracy": 0.5}) for split, record in of_name.items()}
+        name: {
+            split: record._replace(scores={"accuracy": 0.5}) for split, record in of_name.items()
+        }
         for name, of_name in result._single.items()
     }
     records["lucky"] = {
         split: record._replace(
-            scores={"accuracy": 1.0 if split in good else 0.49}, predicted=(record.predicted + 1) % 3
+            scores={"accuracy": 1.0 if split in good else 0.49},
+            predicted=(record.predicted + 1) % 3,
         )
         for split, record in records["linear"].items()
     }
@@ -66,7 +84,8 @@ def test_the_tested_split_does_not_choose_its_members(found, repeat):
     honest = [records[name][lucky].predicted for name in records if name not in ("dummy", "lucky")]
     with_lucky = [records["lucky"][lucky].predicted, *honest[:2]]
     np.testing.assert_array_equal(votes[lucky].predicted, joint_vote(np.array(honest), True))
-    assert (joint_vote(np.array(with_lucky), True) != votes[lucky].predicted).any()  # it would have shown
+    # it would have shown
+    assert (joint_vote(np.array(with_lucky), True) != votes[lucky].predicted).any()
 
 
 def test_scores_by_hand(found):
@@ -77,8 +96,12 @@ def test_scores_by_hand(found):
         votes = np.array([result._single[name][repeat, fold].predicted for name in members])
         record = result.results["vote"][repeat, fold]
         np.testing.assert_array_equal(record.predicted, joint_vote(votes, True))
-        assert record.scores["accuracy"] == pytest.approx(np.mean(np.equal(record.predicted, record.target)))
-        assert record.fit_time == sum(result._single[name][repeat, fold].fit_time for name in members)
+        assert record.scores["accuracy"] == pytest.approx(
+            np.mean(np.equal(record.predicted, record.target))
+        )
+        assert record.fit_time == sum(
+            result._single[name][repeat, fold].fit_time for name in members
+        )
 
 
 @pytest.mark.parametrize("task", ["classes", "numbers"])
@@ -97,15 +120,22 @@ def test_the_estimator_does_what_was_scored(found, task):
 
 def test_it_is_recommended_where_no_single_learner_wins(found):
     result = found["numbers"]
-    assert not result.has_winner and result.recommended == "vote" == result.names[0] == result.table[0]["learner"]
-    assert "of the single learners" in result.verdict[0] and "there is no winner" in result.verdict[0]
+    assert (
+        not result.has_winner
+        and result.recommended == "vote" == result.names[0] == result.table[0]["learner"]
+    )
+    assert (
+        "of the single learners" in result.verdict[0] and "there is no winner" in result.verdict[0]
+    )
     assert result.verdict[1].startswith("Recommended is the vote of the three best, ")
     assert "vote" not in result.python_command and "vote" not in result.curves
     assert "Vote of the three best" in str(result)
 
 
 def test_a_winner_needs_no_vote():
-    result = compare(X, X[:, 0] * X[:, 1], learners=["linear", "neighbors", "ridge-gaussian"], repeats=1)
+    result = compare(
+        X, X[:, 0] * X[:, 1], learners=["linear", "neighbors", "ridge-gaussian"], repeats=1
+    )
     assert result.has_winner and result.recommended == "ridge-gaussian" and "vote" in result.names
     assert "is better than every other learner compared" in result.verdict[0]
 
@@ -116,11 +146,15 @@ def test_a_vote_that_a_bad_member_spoils_is_not_recommended():
     top = result._ranked[0]
     found = result._compared(result._ranked)
     vote = result._ranked.index("vote")
-    assert found.difference[0, vote] > 2 * found.standard_error[0, vote] and result.recommended == top
+    assert (
+        found.difference[0, vote] > 2 * found.standard_error[0, vote] and result.recommended == top
+    )
 
 
 def test_no_vote_where_there_is_nothing_to_choose_or_a_stack_of_its_own():
     shapes = load_digit_shapes(60)
     assert not compare(X, CLASSES, learners=["dummy", "linear", "neighbors"], repeats=1).members
-    matrix = compare(shapes.D, shapes.target % 2, learners=["neighbors", "krein-ridge", "svm-clip"], repeats=1)
+    matrix = compare(
+        shapes.D, shapes.target % 2, learners=["neighbors", "krein-ridge", "svm-clip"], repeats=1
+    )
     assert not matrix.members and matrix.recommended == matrix._ranked[0]

@@ -15,7 +15,12 @@ from mercerless import (
 )
 from mercerless.kernels import TL1, Gaussian
 from mercerless.selection.calibration import calibrate_scores, cross_calibrate
-from mercerless.selection.conformal import OutOfFold, conformal_rank, interval_radius, set_thresholds
+from mercerless.selection.conformal import (
+    OutOfFold,
+    conformal_rank,
+    interval_radius,
+    set_thresholds,
+)
 from mercerless.selection.spread import fit_spread, posterior_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
@@ -37,7 +42,10 @@ def test_rank_is_exact_for_exchangeable_errors():
 
 
 def test_too_few_items_says_how_many():
-    with pytest.raises(ValueError, match=r"needs at least 9 out-of-fold predictions, but there are 8; ask for at most"):
+    with pytest.raises(
+        ValueError,
+        match=r"needs at least 9 out-of-fold predictions, but there are 8; ask for at most",
+    ):
         conformal_rank(8, 0.9)
     assert conformal_rank(8, 0.888) == 8  # what the sentence says is possible
 
@@ -64,7 +72,9 @@ def test_cross_calibration_never_sees_its_own_label():
     after = cross_calibrate(scores, changed, None, fold_of)
     assert_array_equal(before[fold_of == 1], after[fold_of == 1])
     others = fold_of != 0
-    assert_allclose(before[~others], calibrate_scores(scores[others], labels[others])(scores[~others]))
+    assert_allclose(
+        before[~others], calibrate_scores(scores[others], labels[others])(scores[~others])
+    )
 
 
 @pytest.mark.parametrize("cls", [SimilarityClassifierCV, SimilarityRegressorCV])
@@ -72,14 +82,19 @@ def test_the_stack_is_cross_fitted(cls):
     """An item's target has no say in its own out-of-fold prediction: swap it and only others change."""
     X, y, labels = data(40)
     target = labels if "Classifier" in cls.__name__ else np.clip(y, -2, 2)
-    folds = [(np.flatnonzero(np.arange(40) % 4 != k), np.flatnonzero(np.arange(40) % 4 == k)) for k in range(4)]
+    folds = [
+        (np.flatnonzero(np.arange(40) % 4 != k), np.flatnonzero(np.arange(40) % 4 == k))
+        for k in range(4)
+    ]
     model = cls(Gaussian(1.5), cv=folds).fit(X, target)
     again = target.copy()
     again[folds[0][1]] = np.roll(target[folds[0][1]], 1)
     other = cls(Gaussian(1.5), cv=folds).fit(X, again)
     if [*model.members_] == [*other.members_]:  # the members themselves are chosen on all folds
         first = folds[0][1]
-        assert_allclose(model.out_of_fold_.prediction[first], other.out_of_fold_.prediction[first], atol=1e-9)
+        assert_allclose(
+            model.out_of_fold_.prediction[first], other.out_of_fold_.prediction[first], atol=1e-9
+        )
     assert_array_equal(model.out_of_fold_.rows, np.arange(40))
     assert_array_equal(model.out_of_fold_.target, target)
 
@@ -133,14 +148,23 @@ def test_landmarks_and_weights_keep_out_of_fold_predictions():
         assert_array_equal(np.sort(held.rows), np.arange(80))
         assert_allclose(held.target, y[held.rows])
         assert np.mean((held.prediction - held.target) ** 2) < np.var(y)
-    held = KreinRidgeClassifier(n_landmarks=20, random_state=0).fit(X, labels, sample_weight=weight).out_of_fold_
+    held = (
+        KreinRidgeClassifier(n_landmarks=20, random_state=0)
+        .fit(X, labels, sample_weight=weight)
+        .out_of_fold_
+    )
     assert_array_equal(held.target, labels[held.rows])
 
 
 def test_out_of_fold_predictions_are_those_of_the_folds():
     X, y, _ = data(60)
-    folds = [(np.flatnonzero(np.arange(60) % 3 != k), np.flatnonzero(np.arange(60) % 3 == k)) for k in range(3)]
-    model = KreinRidge(Gaussian(1.5), alpha_positive=[0.01, 0.1], alpha_negative=[0.01], cv=folds).fit(X, y)
+    folds = [
+        (np.flatnonzero(np.arange(60) % 3 != k), np.flatnonzero(np.arange(60) % 3 == k))
+        for k in range(3)
+    ]
+    model = KreinRidge(
+        Gaussian(1.5), alpha_positive=[0.01, 0.1], alpha_negative=[0.01], cv=folds
+    ).fit(X, y)
     held = model.out_of_fold_
     for train, test in folds:
         part = KreinRidge(Gaussian(1.5), alpha_positive=model.alpha_positive_, alpha_negative=0.01)
@@ -152,7 +176,9 @@ def test_new_items_without_their_other_direction_are_covered_by_that_model():
     rng = np.random.RandomState(0)
     X, y, _ = data(160)
     K = np.tanh(X @ rng.normal(size=(2, 2)) @ X.T) + np.exp(-((X[:, None] - X) ** 2).sum(2))
-    model = AsymmetricRidge(kernel="precomputed", side="right", input="similarity").fit(K[:100, :100], y[:100])
+    model = AsymmetricRidge(kernel="precomputed", side="right", input="similarity").fit(
+        K[:100, :100], y[:100]
+    )
     with pytest.warns(UserWarning, match="left regressor"):
         alone = model.predict_interval(K[100:, :100])
     both = model.predict_interval(K[100:, :100], reverse=K[:100, 100:].T)
@@ -173,7 +199,9 @@ def test_what_cannot_be_done_is_said():
     with pytest.raises(ValueError, match=r"made no out-of-fold predictions.*alpha_positive"):
         KreinRidge(alpha_positive=0.1, alpha_negative=0.1).fit(X, y).predict_interval(X)
     with pytest.raises(ValueError, match=r"made no out-of-fold predictions.*validation_fraction"):
-        LABRegressor(5, validation_fraction=None, max_iter=2, kernel="gaussian").fit(X, y).predict_interval(X)
+        LABRegressor(5, validation_fraction=None, max_iter=2, kernel="gaussian").fit(
+            X, y
+        ).predict_interval(X)
     with pytest.raises(ValueError, match="one class only"):
         AsymmetricRidgeClassifier().fit(X, np.zeros(30)).predict_set(X)
     with pytest.raises(ValueError, match="needs at least 99 out-of-fold"):
@@ -187,7 +215,9 @@ def test_standard_deviation_is_that_of_the_gaussian_process(intercept):
     X, y, _ = data(60)
     y, new = y - y.mean(), X[50:]
     X, y = X[:50], y[:50]
-    model = KreinRidge(Gaussian(1.5), alpha_positive=0.01, alpha_negative=0.01, fit_intercept=intercept).fit(X, y)
+    model = KreinRidge(
+        Gaussian(1.5), alpha_positive=0.01, alpha_negative=0.01, fit_intercept=intercept
+    ).fit(X, y)
     mean, std = model.predict(new, return_std=True)
     # by the joint normal distribution of all targets; the intercept has a variance without bound
     K, cross, diagonal = Gaussian(1.5)(X), Gaussian(1.5)(new, X), np.ones(10)
@@ -196,7 +226,12 @@ def test_standard_deviation_is_that_of_the_gaussian_process(intercept):
     C = np.eye(50) - 1 / 50 if intercept else np.eye(50)
     centered = C @ K @ C + 0.5 * np.eye(50)
     noise = 0.5 * (C @ y) @ np.linalg.solve(centered, C @ y) / 50
-    expected = diagonal + prior + 0.5 - np.einsum("ij,ji->i", cross + prior, np.linalg.solve(A, (cross + prior).T))
+    expected = (
+        diagonal
+        + prior
+        + 0.5
+        - np.einsum("ij,ji->i", cross + prior, np.linalg.solve(A, (cross + prior).T))
+    )
     assert_allclose(mean, (cross + prior) @ np.linalg.solve(A, y), rtol=1e-4, atol=1e-4)
     assert_allclose(std, np.sqrt(noise / 0.5 * expected), rtol=1e-4)
 
@@ -206,7 +241,9 @@ def test_no_standard_deviation_without_a_process():
     with pytest.raises(ValueError, match="negative eigenvalues"):
         KreinRidge(TL1(1.0), random_state=0).fit(X, y).predict(X, return_std=True)
     with pytest.raises(ValueError, match="asked for k"):
-        KreinRidge("precomputed", random_state=0).fit(Gaussian(1.0)(X), y).predict(Gaussian(1.0)(X), return_std=True)
+        KreinRidge("precomputed", random_state=0).fit(Gaussian(1.0)(X), y).predict(
+            Gaussian(1.0)(X), return_std=True
+        )
     with pytest.raises(ValueError, match="one output"):
         KreinRidge(n_landmarks=9, random_state=0).fit(X, y).predict(X, return_std=True)
 
@@ -228,18 +265,25 @@ def test_deviations_of_lab_follow_the_scatter():
     far = deviation[220:] > 0.5
     assert np.median(std[far]) > 3 * np.median(std[~far])
     assert 0.84 < np.mean(np.abs(y[220:] - mean) < 1.645 * std) < 0.99
-    again = LABRegressor(12, kernel="gaussian", max_iter=10, random_state=0).fit(X[:220], 1e3 * y[:220] - 7)
+    again = LABRegressor(12, kernel="gaussian", max_iter=10, random_state=0).fit(
+        X[:220], 1e3 * y[:220] - 7
+    )
     assert_allclose(again.predict(X[220:], return_std=True)[1], 1e3 * std, rtol=1e-3)
 
 
 def test_one_deviation_where_more_do_not_prove_themselves():
-    errors, signs = np.random.RandomState(0).normal(size=200), np.random.RandomState(1).normal(size=(200, 2))
+    errors, signs = (
+        np.random.RandomState(0).normal(size=200),
+        np.random.RandomState(1).normal(size=(200, 2)),
+    )
     spread = fit_spread(3 * errors, signs)
     assert spread.gain == 0.0
     assert_allclose(spread(signs), 3 * np.sqrt(np.mean(errors**2)))
     varying = fit_spread(errors * np.exp(signs[:, 0]), signs)
     assert varying.gain > 0.3 and varying.coef[0] > 5 * abs(varying.coef[1])
-    assert_allclose(varying(signs[:1] + [1e6, 0.0]), varying(np.array([[signs[:, 0].max(), signs[0, 1]]])))
+    assert_allclose(
+        varying(signs[:1] + [1e6, 0.0]), varying(np.array([[signs[:, 0].max(), signs[0, 1]]]))
+    )
     assert fit_spread(np.zeros(50), signs[:50])(signs[:3]).max() < 1e-100
 
 
@@ -252,7 +296,9 @@ def test_coefficients_of_the_deviations_are_optimal():
     assert spread.gain > 0.0
 
     def value(step):
-        log = 2 * np.log(spread._replace(level=spread.level + step[0], coef=spread.coef + step[1:])(signs))
+        log = 2 * np.log(
+            spread._replace(level=spread.level + step[0], coef=spread.coef + step[1:])(signs)
+        )
         return np.sum(log + errors**2 * np.exp(-log)) + 4.0 * np.sum((spread.coef + step[1:]) ** 2)
 
     for direction in np.eye(3):
@@ -269,7 +315,12 @@ def test_posterior_of_a_form_is_that_of_the_gaussian_process():
     A = posterior.kernel(Z, Z) + posterior.ridge * np.eye(40)
     K = posterior.kernel(new, Z)
     latent = 1.0 - np.einsum("ij,ji->i", K, np.linalg.solve(A, K.T))
-    assert_allclose(posterior(X[40:]), np.log((latent + posterior.ridge) / posterior.ridge), rtol=1e-6, atol=1e-8)
+    assert_allclose(
+        posterior(X[40:]),
+        np.log((latent + posterior.ridge) / posterior.ridge),
+        rtol=1e-6,
+        atol=1e-8,
+    )
     others = np.arange(40) != 7
     k = posterior.kernel(Z[7:8], Z[others])
     left = 1.0 - float((k @ np.linalg.solve(A[np.ix_(others, others)], k.T))[0, 0])
@@ -280,7 +331,9 @@ def test_deviations_of_several_outputs_and_without_validation():
     X, y, _ = scattered(80)
     weight = np.repeat([1.0, 0.0], [70, 10])
     model = LABRegressor(6, kernel="gaussian", max_iter=2, random_state=0)
-    mean, std = model.fit(X, np.column_stack([y, 10 * y]), sample_weight=weight).predict(X[:9], return_std=True)
+    mean, std = model.fit(X, np.column_stack([y, 10 * y]), sample_weight=weight).predict(
+        X[:9], return_std=True
+    )
     assert mean.shape == std.shape == (9, 2) and np.all(std > 0)
     model = LABRegressor(5, validation_fraction=None, max_iter=2, kernel="gaussian").fit(X, y)
     with pytest.raises(ValueError, match=r"made no out-of-fold predictions.*validation_fraction"):

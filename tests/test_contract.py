@@ -19,7 +19,11 @@ import mercerless
 from mercerless.kernels import Gaussian, Kernel
 
 CLASSES = [getattr(mercerless, name) for name in mercerless.__all__]
-CLASSES = [cls for cls in CLASSES if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "fit")]
+CLASSES = [
+    cls
+    for cls in CLASSES
+    if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "fit")
+]
 NARROW = ("Similarity", "Krein", "LAB")
 STANDARD = {"n_features_in_", "feature_names_in_", "n_iter_"}  # as in all of scikit-learn
 # names that were used for what is now `certificate_`
@@ -55,7 +59,11 @@ def make(cls, **parameters):
 def target_of(estimator):
     if is_classifier(estimator):
         return LABELS
-    return NUMBERS if is_regressor(estimator) or "Features" in type(estimator).__name__ else Gaussian(1.0)(X)
+    return (
+        NUMBERS
+        if is_regressor(estimator) or "Features" in type(estimator).__name__
+        else Gaussian(1.0)(X)
+    )
 
 
 def output(estimator, rows):
@@ -81,7 +89,9 @@ class TestConstructor:
 
     def test_says_the_same_things_the_same_way(self, cls):
         parameters = inspect.signature(cls).parameters
-        assert not {"memory_limit", "landmark_method", "landmarks", "verbose", "probability"} & set(parameters)
+        assert not {"memory_limit", "landmark_method", "landmarks", "verbose", "probability"} & set(
+            parameters
+        )
         if "random_state" in parameters:
             assert parameters["random_state"].default is None
         if "cv" in parameters:
@@ -89,7 +99,10 @@ class TestConstructor:
 
 
 TWO_STAGES = ("HyperClassifier", "HyperRegressor")  # seconds a fit
-FITTED = [pytest.param(cls, marks=[pytest.mark.slow] if cls.__name__ in TWO_STAGES else []) for cls in CLASSES]
+FITTED = [
+    pytest.param(cls, marks=[pytest.mark.slow] if cls.__name__ in TWO_STAGES else [])
+    for cls in CLASSES
+]
 
 
 @pytest.mark.parametrize("cls", FITTED)
@@ -97,12 +110,16 @@ class TestFitted:
     def test_documented_attributes_exist(self, cls):
         model = fitted(cls)
         documented = {
-            name: " ".join(item.desc) for item in ClassDoc(cls)["Attributes"] for name in re.split(r",\s*", item.name)
+            name: " ".join(item.desc)
+            for item in ClassDoc(cls)["Attributes"]
+            for name in re.split(r",\s*", item.name)
         }
         public = {name for name in vars(model) if name.endswith("_") and not name.startswith("_")}
         # an attribute of another way of fitting says so
         always = [
-            name for name in documented if not re.search(r"\b(only|where|with|after|if)\b", documented[name], re.I)
+            name
+            for name in documented
+            if not re.search(r"\b(only|where|with|after|if)\b", documented[name], re.I)
         ]
         assert not [name for name in always if not hasattr(model, name) and name not in STANDARD]
         assert public <= documented.keys() | STANDARD, sorted(public - documented.keys())
@@ -117,12 +134,16 @@ class TestFitted:
                 estimator.fit(X, np.ma.masked_equal(y, y[0]))
         with pytest.raises(ValueError, match="masked"):
             output(fitted(cls), np.ma.masked_greater(Z, 1.0))
-        assert_array_equal(output(fitted(cls), np.ma.array(Z)), output(fitted(cls), Z))  # nothing is masked
+        # nothing is masked
+        assert_array_equal(output(fitted(cls), np.ma.array(Z)), output(fitted(cls), Z))
 
     def test_certificate(self, cls):
         assert not OTHER_CERTIFICATES & set(vars(fitted(cls)))
         if hasattr(fitted(cls), "certificate_"):
-            assert isinstance(fitted(cls).certificate_, float) and 0.0 <= fitted(cls).certificate_ < 0.2
+            assert (
+                isinstance(fitted(cls).certificate_, float)
+                and 0.0 <= fitted(cls).certificate_ < 0.2
+            )
 
     def test_kernel_is_a_kernel(self, cls):
         if hasattr(fitted(cls), "kernel_"):
@@ -161,7 +182,11 @@ class TestFitted:
             assert not hasattr(model, "predict_interval")
             assert_allclose(held.prediction.sum(axis=1), 1.0, rtol=1e-10)
             few, many = (model.predict_set(Z, coverage) for coverage in (0.5, 0.95))
-            assert few.shape == many.shape == (len(Z), 3) and np.all(many >= few) and many.sum() > few.sum()
+            assert (
+                few.shape == many.shape == (len(Z), 3)
+                and np.all(many >= few)
+                and many.sum() > few.sum()
+            )
         else:
             assert not hasattr(model, "predict_set")
             few, many = (model.predict_interval(Z, coverage) for coverage in (0.5, 0.95))
@@ -181,7 +206,12 @@ class TestFitted:
     def test_pickled_and_refitted_models_are_the_same(self, cls):
         model = fitted(cls)
         assert_array_equal(output(pickle.loads(pickle.dumps(model)), Z), output(model, Z))
-        assert_allclose(output(clone(model).fit(X, target_of(model)), Z), output(model, Z), rtol=1e-9, atol=1e-12)
+        assert_allclose(
+            output(clone(model).fit(X, target_of(model)), Z),
+            output(model, Z),
+            rtol=1e-9,
+            atol=1e-12,
+        )
 
     def test_a_frame_with_an_odd_index_is_its_array(self, cls):
         model = clone(fitted(cls))
@@ -190,7 +220,12 @@ class TestFitted:
         y = target_of(model)
         model.fit(frame, pd.Series(y, index=index[::-1]) if np.ndim(y) == 1 else y)
         new = pd.DataFrame(Z, columns=["a", "b", "c"])
-        assert_allclose(output(model, new), output(fitted(cls), Z), rtol=TOLERANCE.get(cls.__name__, 1e-9), atol=1e-12)
+        assert_allclose(
+            output(model, new),
+            output(fitted(cls), Z),
+            rtol=TOLERANCE.get(cls.__name__, 1e-9),
+            atol=1e-12,
+        )
         with pytest.raises(ValueError, match="feature names"):
             output(model, pd.DataFrame(Z, columns=["c", "b", "a"]))
 
@@ -204,7 +239,9 @@ class TestFitted:
         assert_allclose(output(model, Z), output(fitted(cls), Z), rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("cls", [cls for cls in CLASSES if "kernel" in inspect.signature(cls).parameters])
+@pytest.mark.parametrize(
+    "cls", [cls for cls in CLASSES if "kernel" in inspect.signature(cls).parameters]
+)
 def test_a_precomputed_matrix_is_its_vectors(cls):
     model = make(cls)
     model.set_params(kernel="precomputed")

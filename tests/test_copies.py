@@ -36,7 +36,9 @@ def test_krein_chooses_the_same_strength(precomputed):
     errors, scores = [], []
     for rows in (ONCE, THRICE):
         train, test = matrices(rows) if precomputed else (X[rows], X[TEST])
-        model = KreinRidge("precomputed" if precomputed else Gaussian(1.0), random_state=0).fit(train, Y[rows])
+        model = KreinRidge("precomputed" if precomputed else Gaussian(1.0), random_state=0).fit(
+            train, Y[rows]
+        )
         errors.append(model.cv_results_["error"].min())
         scores.append(model.score(test, Y[TEST]))
     assert errors[1] > 0.7 * errors[0]
@@ -45,7 +47,10 @@ def test_krein_chooses_the_same_strength(precomputed):
 
 def test_krein_classifier_stays_modest():
     """Noisy labels: probabilities learned from copies would be near 0 and 1."""
-    models = [KreinRidgeClassifier(Gaussian(1.0), random_state=0).fit(X[rows], LABELS[rows]) for rows in (ONCE, THRICE)]
+    models = [
+        KreinRidgeClassifier(Gaussian(1.0), random_state=0).fit(X[rows], LABELS[rows])
+        for rows in (ONCE, THRICE)
+    ]
     extreme = [np.mean(np.abs(model.predict_proba(X[TEST])[:, 1] - 0.5)) for model in models]
     assert extreme[1] < extreme[0] + 0.12
     assert models[1].score(X[TEST], LABELS[TEST]) > models[0].score(X[TEST], LABELS[TEST]) - 0.05
@@ -56,7 +61,9 @@ def test_similarity(learner):
     y, scores = (LABELS if learner is SimilarityClassifierCV else Y), []
     for rows in (ONCE, THRICE):
         train, test = matrices(rows)
-        scores.append(learner(kernel="precomputed", random_state=0).fit(train, y[rows]).score(test, y[TEST]))
+        scores.append(
+            learner(kernel="precomputed", random_state=0).fit(train, y[rows]).score(test, y[TEST])
+        )
     assert scores[1] > scores[0] - 0.06
 
 
@@ -65,7 +72,9 @@ def test_dank_search_stays_modest():
     """Noisy labels: held-out copies of training rows would be known by heart, and the loss near zero."""
     losses = []
     for rows in (ONCE, THRICE):
-        model = DANKClassifier(Gaussian(1.0), search=GradientSearch(0, 2), random_state=0).fit(X[rows], LABELS[rows])
+        model = DANKClassifier(Gaussian(1.0), search=GradientSearch(0, 2), random_state=0).fit(
+            X[rows], LABELS[rows]
+        )
         losses.append(min(model.tuning_.losses))
     assert losses[1] > 0.8 * losses[0]
 

@@ -69,7 +69,9 @@ def zipped(name, content):
 
 
 def frame(method, **options):
-    return lambda folder, name: getattr(TABLE.set_index(pd.Index(IDS)), method)(folder / name, **options)
+    return lambda folder, name: getattr(TABLE.set_index(pd.Index(IDS)), method)(
+        folder / name, **options
+    )
 
 
 def arrays(save, **values):
@@ -77,7 +79,9 @@ def arrays(save, **values):
 
 
 def pairs(values, upper=True, ids=IDS):
-    return [(ids[i], ids[j], values[i, j]) for i in range(N) for j in range(i + 1 if upper else 0, N)]
+    return [
+        (ids[i], ids[j], values[i, j]) for i in range(N) for j in range(i + 1 if upper else 0, N)
+    ]
 
 
 def r_table(values, columns):
@@ -98,9 +102,12 @@ CSV = TABLE.to_csv(index=False)
 GERMAN = TABLE.to_csv(index=False, sep=";", decimal=",")
 LOWER, STRICT = ([row[: i + d] for i, row in enumerate(D)] for d in (1, 0))
 PHYLIP = f"  {N}\n" + "".join(f"{item} {' '.join(map(str, row))}\n" for item, row in zip(IDS, D))
-PHYLIP_LOWER = f"{N}\n" + "".join(f"{item} {' '.join(map(str, row))}\n" for item, row in zip(IDS, STRICT))
+PHYLIP_LOWER = f"{N}\n" + "".join(
+    f"{item} {' '.join(map(str, row))}\n" for item, row in zip(IDS, STRICT)
+)
 WRAPPED = f"{N}\n" + "".join(
-    f"{item} {' '.join(map(str, row[:20]))}\n   {' '.join(map(str, row[20:]))}\n" for item, row in zip(IDS, D)
+    f"{item} {' '.join(map(str, row[:20]))}\n   {' '.join(map(str, row[20:]))}\n"
+    for item, row in zip(IDS, D)
 )
 BY_ID = lines([("id", "label"), *((IDS[i], Y[i]) for i in SHUFFLED)])
 FASTA = "".join(f">{item} a protein\n{word[:4]}\n{word[4:]}\n" for item, word in zip(IDS, WORDS))
@@ -132,12 +139,26 @@ TABLES = {
     "index column": ("t.csv", text(TABLE.to_csv()), COLUMN, X),
     "named rows": ("t.csv", text(TABLE.set_index(pd.Index(IDS)).to_csv()), COLUMN, X),
     "numeric header": ("t.csv", text(pd.DataFrame(X).assign(target=Y).to_csv()), COLUMN, X),
-    "numeric header without index": ("t.csv", text(pd.DataFrame(X).assign(target=Y).to_csv(index=False)), COLUMN, X),
+    "numeric header without index": (
+        "t.csv",
+        text(pd.DataFrame(X).assign(target=Y).to_csv(index=False)),
+        COLUMN,
+        X,
+    ),
     "no header": ("t.csv", text(TABLE.to_csv(index=False, header=False)), {}, X),
-    "id column": ("t.csv", text(TABLE.assign(id=IDS)[["a", "id", "b", "c", "target"]].to_csv(index=False)), COLUMN, X),
+    "id column": (
+        "t.csv",
+        text(TABLE.assign(id=IDS)[["a", "id", "b", "c", "target"]].to_csv(index=False)),
+        COLUMN,
+        X,
+    ),
     "years as header": (
         "t.csv",
-        text(TABLE.set_axis(["2001", "2002", "2007", "target"], axis=1).set_index(pd.Index(IDS, name="name")).to_csv()),
+        text(
+            TABLE.set_axis(["2001", "2002", "2007", "target"], axis=1)
+            .set_index(pd.Index(IDS, name="name"))
+            .to_csv()
+        ),
         COLUMN,
         X,
     ),
@@ -156,7 +177,12 @@ TABLES = {
         COLUMN,
         np.column_stack([np.arange(N), np.arange(N) % 2 == 0, X[:, 2]]),
     ),
-    "constant and empty columns": ("t.csv", text(TABLE.assign(k=1, e=np.nan).to_csv(index=False)), COLUMN, X),
+    "constant and empty columns": (
+        "t.csv",
+        text(TABLE.assign(k=1, e=np.nan).to_csv(index=False)),
+        COLUMN,
+        X,
+    ),
     "labels by id": (
         "t.csv",
         with_labels(TABLE.drop(columns="target").set_index(pd.Index(IDS)).to_csv(), BY_ID),
@@ -175,22 +201,62 @@ MATRICES = {
     "header only": ("D.csv", text(lines([IDS, *D])), FILE, D),
     "numeric header": ("D.csv", text(pd.DataFrame(D).to_csv(index=False)), FILE, D),
     "numeric header and index": ("D.csv", text(pd.DataFrame(D).to_csv()), FILE, D),
-    "columns in another order": ("D.csv", text(pd.DataFrame(D, IDS, IDS).iloc[:, SHUFFLED].to_csv()), FILE, D),
+    "columns in another order": (
+        "D.csv",
+        text(pd.DataFrame(D, IDS, IDS).iloc[:, SHUFFLED].to_csv()),
+        FILE,
+        D,
+    ),
     "R's write.table": ("D.txt", text(r_table(D, IDS)), FILE, D),
-    "label column": ("D.csv", text(pd.DataFrame(D, columns=IDS).assign(label=Y).to_csv(index=False)), {}, D),
+    "label column": (
+        "D.csv",
+        text(pd.DataFrame(D, columns=IDS).assign(label=Y).to_csv(index=False)),
+        {},
+        D,
+    ),
     "labels by id": ("D.csv", with_labels(named(D), BY_ID), {"labels": "y.csv"}, D),
-    "labels by id without header": ("D.csv", with_labels(named(D), BY_ID.split("\n", 1)[1]), {"labels": "y.csv"}, D),
-    "labels with header": ("D.csv", with_labels(lines(D), lines([["label"], *Y[:, None]])), {"labels": "y.csv"}, D),
+    "labels by id without header": (
+        "D.csv",
+        with_labels(named(D), BY_ID.split("\n", 1)[1]),
+        {"labels": "y.csv"},
+        D,
+    ),
+    "labels with header": (
+        "D.csv",
+        with_labels(lines(D), lines([["label"], *Y[:, None]])),
+        {"labels": "y.csv"},
+        D,
+    ),
     "lower triangle": ("D.csv", text(lines(LOWER)), FILE, D),
     "lower triangle without diagonal": ("D.csv", text(lines(STRICT[1:])), FILE, D),
-    "lower triangle, named": ("D.csv", text(lines([item, *row] for item, row in zip(IDS, LOWER))), FILE, D),
-    "upper triangle": ("D.csv", text(lines([""] * i + list(row[i:]) for i, row in enumerate(D))), FILE, D),
-    "upper triangle, from the left": ("D.csv", text(lines(row[i:] for i, row in enumerate(D))), FILE, D),
+    "lower triangle, named": (
+        "D.csv",
+        text(lines([item, *row] for item, row in zip(IDS, LOWER))),
+        FILE,
+        D,
+    ),
+    "upper triangle": (
+        "D.csv",
+        text(lines([""] * i + list(row[i:]) for i, row in enumerate(D))),
+        FILE,
+        D,
+    ),
+    "upper triangle, from the left": (
+        "D.csv",
+        text(lines(row[i:] for i, row in enumerate(D))),
+        FILE,
+        D,
+    ),
     "PHYLIP": ("D.phy", text(PHYLIP), FILE, D),
     "PHYLIP, lower": ("D.dist", text(PHYLIP_LOWER), FILE, D),
     "PHYLIP, wrapped": ("D.phy", text(WRAPPED), FILE, D),
     "condensed text": ("d.txt", text(lines(squareform(D)[:, None])), FILE, D),
-    "pairs": ("p.csv", with_labels(lines([("a", "b", "distance"), *pairs(D)]), BY_ID), {"labels": "y.csv"}, D),
+    "pairs": (
+        "p.csv",
+        with_labels(lines([("a", "b", "distance"), *pairs(D)]), BY_ID),
+        {"labels": "y.csv"},
+        D,
+    ),
     "pairs in both directions": (
         "p.tsv",
         with_labels(lines(pairs(D, upper=False), "\t"), BY_ID),
@@ -203,20 +269,50 @@ MATRICES = {
         {"labels": "y.csv"},
         S,
     ),
-    "npy": ("D.npy", lambda folder, name: (np.save(folder / name, D), text("")(folder, "x")), FILE, D),
-    "condensed npy": ("d.npy", lambda f, name: (np.save(f / name, squareform(D)), text("")(f, "x")), FILE, D),
+    "npy": (
+        "D.npy",
+        lambda folder, name: (np.save(folder / name, D), text("")(folder, "x")),
+        FILE,
+        D,
+    ),
+    "condensed npy": (
+        "d.npy",
+        lambda f, name: (np.save(f / name, squareform(D)), text("")(f, "x")),
+        FILE,
+        D,
+    ),
     "npz": ("D.npz", arrays(np.savez, D=D, y=Y), {}, D),
-    "npz by part": ("K.npz", arrays(np.savez, K_train=S, K_test=S[:4], y_train=Y, y_test=Y[:4]), {}, S),
-    "npz by part, otherwise": ("K.npz", arrays(np.savez, train_K=S, test_K=S[:4], Ytrain=Y, Ytest=Y[:4]), {}, S),
+    "npz by part": (
+        "K.npz",
+        arrays(np.savez, K_train=S, K_test=S[:4], y_train=Y, y_test=Y[:4]),
+        {},
+        S,
+    ),
+    "npz by part, otherwise": (
+        "K.npz",
+        arrays(np.savez, train_K=S, test_K=S[:4], Ytrain=Y, Ytest=Y[:4]),
+        {},
+        S,
+    ),
     "sparse npz": (
         "S.npz",
         lambda f, name: (sparse.save_npz(f / name, sparse.csr_array(S)), text("")(f, "x")),
         FILE,
         S,
     ),
-    "MATLAB": ("D.mat", lambda f, name: savemat(f / name, {"D": D, "y": np.arange(N) % 3 == 0}), {}, D),
+    "MATLAB": (
+        "D.mat",
+        lambda f, name: savemat(f / name, {"D": D, "y": np.arange(N) % 3 == 0}),
+        {},
+        D,
+    ),
     "MATLAB words": ("D.mat", lambda f, name: savemat(f / name, {"D": D, "y": Y}), {}, D),
-    "MATLAB cells": ("D.mat", lambda f, name: savemat(f / name, {"D": D, "labels": np.array(Y, object)}), {}, D),
+    "MATLAB cells": (
+        "D.mat",
+        lambda f, name: savemat(f / name, {"D": D, "labels": np.array(Y, object)}),
+        {},
+        D,
+    ),
     "parquet": (
         "D.parquet",
         lambda f, name: (pd.DataFrame(D, IDS, IDS).to_parquet(f / name), text("")(f, "x")),
@@ -304,14 +400,22 @@ def test_standard_input(monkeypatch):
 def test_what_is_missing_dated_or_in_words(tmp_path):
     dates = pd.date_range("2020-01-31", periods=N, freq="36h")
     table = TABLE.assign(
-        color=RNG.choice(["red", "blue", "none"], N), date=dates, note=[f"text {i} {w}" for i, w in enumerate(WORDS)]
+        color=RNG.choice(["red", "blue", "none"], N),
+        date=dates,
+        note=[f"text {i} {w}" for i, w in enumerate(WORDS)],
     )
     table.loc[3, "a"], table.loc[4, "color"], table.loc[5, "date"] = np.nan, None, pd.NaT
     table.to_csv(tmp_path / "t.csv", index=False)
     table.to_parquet(tmp_path / "t.parquet")
     for name in ("t.csv", "t.parquet"):
         problem = read_problem(tmp_path / name, labels="target")
-        assert problem.roles == {"a": "number", "b": "number", "c": "number", "color": "category", "date": "date"}
+        assert problem.roles == {
+            "a": "number",
+            "b": "number",
+            "c": "number",
+            "color": "category",
+            "date": "date",
+        }
         numbers = problem.preprocessor.fit_transform(problem.X)
         assert np.isfinite(numbers).all() and problem.n_features == numbers.shape[1] == 4 + 4 + 4
         assert numbers[3, 0] == np.nanmedian(table["a"]) and numbers[3, 3] == 1.0
@@ -319,7 +423,9 @@ def test_what_is_missing_dated_or_in_words(tmp_path):
         assert list(left_out) == ["column 'note'"]
 
 
-@pytest.mark.parametrize("form", ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%b %d, %Y", "%d-%b-%Y", "%d/%m/%Y %H:%M"])
+@pytest.mark.parametrize(
+    "form", ["%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%b %d, %Y", "%d-%b-%Y", "%d/%m/%Y %H:%M"]
+)
 def test_dates_of_one_format_are_read_by_it_also_where_they_are_few(tmp_path, form):
     """What a month is was learned from all rows: new ones, in which it could be a day too, are read alike."""
     dates = pd.date_range("2020-01-31", periods=N, freq="36h")
@@ -339,25 +445,34 @@ def test_dates_that_may_begin_with_the_day_or_the_month_are_left_out_with_a_word
     problem = read_problem(tmp_path / "t.csv", labels="target")
     assert "when" not in problem.roles
     why = next(guess.why for guess in problem.guesses if guess.value == "column 'when'")
-    assert re.fullmatch(r"its dates, such as ../../2020, may begin with the day or the month; write them as .*", why)
+    assert re.fullmatch(
+        r"its dates, such as ../../2020, may begin with the day or the month; write them as .*", why
+    )
 
 
 def test_pairs_without_a_number_are_completed_and_those_not_listed_are_the_farthest(tmp_path):
     listed = [
-        (a, b, "" if (a, b) == (IDS[0], IDS[1]) else value) for a, b, value in pairs(D) if (a, b) != (IDS[2], IDS[3])
+        (a, b, "" if (a, b) == (IDS[0], IDS[1]) else value)
+        for a, b, value in pairs(D)
+        if (a, b) != (IDS[2], IDS[3])
     ]
     with_labels(lines([("a", "b", "distance"), *listed]), BY_ID)(tmp_path, "p.csv")
     problem = read_problem(tmp_path / "p.csv", labels=str(tmp_path / "y.csv"))
     words = {guess.what: guess for guess in problem.guesses}
     assert problem.X[2, 3] == problem.X[3, 2] == D[~np.isin(D, D[2, 3])].max()
     assert "2 entries that it does not have are" in words["matrix"].why
-    assert words["missing entries"].value == f"2 of {N * N} completed" and problem.X[0, 1] != problem.X[2, 3]
+    assert (
+        words["missing entries"].value == f"2 of {N * N} completed"
+        and problem.X[0, 1] != problem.X[2, 3]
+    )
     assert abs(problem.X[0, 1] - D[0, 1]) < np.abs(D - D[0, 1]).max()
 
 
 def test_a_sheet_is_read_by_the_rules_of_a_text(tmp_path):
     """Names of rows, gaps, dates, whole numbers as labels: as if it had been saved as CSV."""
-    table = TABLE.assign(color=RNG.choice(["red", "blue"], N), when=pd.date_range("2020-01-31", periods=N), target=7)
+    table = TABLE.assign(
+        color=RNG.choice(["red", "blue"], N), when=pd.date_range("2020-01-31", periods=N), target=7
+    )
     table.loc[3, "a"], table.loc[4, "color"], table.loc[::2, "target"] = np.nan, None, 8
     table.set_index(pd.Index(IDS)).to_excel(tmp_path / "t.xlsx")
     problem = read_problem(tmp_path / "t.xlsx", labels="target")
@@ -400,7 +515,10 @@ def test_sheets_are_one_and_a_damaged_file_says_so(tmp_path):
 )
 def test_labels_stay_text_unless_they_are_plain_numbers(tmp_path, cells, expected):
     labels = np.array(cells)[np.arange(N) % 2]
-    for table in (TABLE.assign(target=labels), pd.DataFrame({"x": X[:, 0]}).assign(y=labels, z=X[:, 1])):
+    for table in (
+        TABLE.assign(target=labels),
+        pd.DataFrame({"x": X[:, 0]}).assign(y=labels, z=X[:, 1]),
+    ):
         table.to_csv(tmp_path / "t.csv", index=False)
         problem = read_problem(tmp_path / "t.csv", task="classification")
         np.testing.assert_array_equal(problem.y, np.array(expected)[np.arange(N) % 2])
@@ -439,8 +557,18 @@ REFUSED = {
         {"kind": "strings"},
         "several columns of text, first, second; leave out all but the one to compare with --drop",
     ),
-    "an empty sequence": ("s.fasta", text(FASTA + ">last\n"), FILE, "the record 'last' has no sequence"),
-    "missing in a matrix": ("D.csv", text(named(HALF)), FILE, "of the matrix is missing, more than the 30 %"),
+    "an empty sequence": (
+        "s.fasta",
+        text(FASTA + ">last\n"),
+        FILE,
+        "the record 'last' has no sequence",
+    ),
+    "missing in a matrix": (
+        "D.csv",
+        text(named(HALF)),
+        FILE,
+        "of the matrix is missing, more than the 30 %",
+    ),
     "an unbalanced quote": ("t.csv", text(CSV.replace("right", '"right', 1)), COLUMN, "'t.csv'"),
     "damaged gzip": (
         "t.csv.gz",
@@ -448,7 +576,12 @@ REFUSED = {
         COLUMN,
         "is damaged: it cannot be decompressed",
     ),
-    "a folder zipped": ("t.zip", raw(zipped("a/", "")), COLUMN, "is damaged: it cannot be decompressed"),
+    "a folder zipped": (
+        "t.zip",
+        raw(zipped("a/", "")),
+        COLUMN,
+        "is damaged: it cannot be decompressed",
+    ),
     "a vector of the wrong length": (
         "d.txt",
         text(lines(D[0][:, None])),
@@ -464,12 +597,25 @@ REFUSED = {
     "only words that differ": (
         "t.csv",
         text(
-            lines([("a", "b", "y"), *((f"{w}{i}", f"{i} {w}", c) for i, (w, c) in enumerate(zip(WORDS * 2, [*Y, *Y])))])
+            lines(
+                [
+                    ("a", "b", "y"),
+                    *(
+                        (f"{w}{i}", f"{i} {w}", c)
+                        for i, (w, c) in enumerate(zip(WORDS * 2, [*Y, *Y]))
+                    ),
+                ]
+            )
         ),
         {},
         "There is no column to learn from",
     ),
-    "two columns of one name": ("t.csv", text(CSV.replace("b", "a", 1)), COLUMN, "several columns named 'a'"),
+    "two columns of one name": (
+        "t.csv",
+        text(CSV.replace("b", "a", 1)),
+        COLUMN,
+        "several columns named 'a'",
+    ),
 }
 
 

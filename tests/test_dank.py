@@ -43,7 +43,9 @@ def waves():
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.7), Gaussian([0.5, 1.0]), Laplace(1.0), "linear"])
 def test_strong_centering_equals_the_plain_machines(moons, waves, kernel):
-    options = dict(kernel=kernel, C=2.0, adaptivity=CenteringPenalty(1e12), rank_penalty=0.0, tol=1e-7)
+    options = dict(
+        kernel=kernel, C=2.0, adaptivity=CenteringPenalty(1e12), rank_penalty=0.0, tol=1e-7
+    )
     X, y = moons
     ours = DANKClassifier(**options).fit(X, y).decision_function(X)
     matrix = X @ X.T if kernel == "linear" else kernel(X)
@@ -71,7 +73,9 @@ def test_machine_on_the_learned_matrix_is_the_solution():
     machine = SVC(C=4.0, kernel="precomputed", tol=1e-8).fit(learned, y)
     v = np.zeros(len(y))
     v[model.support_] = model.dual_solution_[0]
-    np.testing.assert_allclose(learned @ v + model.intercept_, machine.decision_function(learned), atol=1e-4)
+    np.testing.assert_allclose(
+        learned @ v + model.intercept_, machine.decision_function(learned), atol=1e-4
+    )
 
 
 @pytest.mark.parametrize("noise", [0.25, 0.3])
@@ -91,7 +95,8 @@ def test_distance_to_the_machine_on_the_learned_matrix_follows_the_gap(noise):
         distance = np.abs(learned @ v + model.intercept_ - exact).max()
         assert distance <= 2 * bound  # once for the function, once for the intercept
         assert distance <= reached
-    assert np.abs(machine.decision_function(learned) - exact).max() > 1e-5  # why 1e-4 against libsvm may fail
+    # why 1e-4 against libsvm may fail
+    assert np.abs(machine.decision_function(learned) - exact).max() > 1e-5
 
 
 def test_adaptation_is_the_minimizer_in_factored_form(moons):
@@ -104,13 +109,18 @@ def test_adaptation_is_the_minimizer_in_factored_form(moons):
     values, vectors = np.linalg.eigh(M)
     kept = values > 0.005
     np.testing.assert_allclose(
-        adaptation.matrix(), (vectors[:, kept] * (values[kept] - 0.005)) @ vectors[:, kept].T, atol=1e-9
+        adaptation.matrix(),
+        (vectors[:, kept] * (values[kept] - 0.005)) @ vectors[:, kept].T,
+        atol=1e-9,
     )
     np.testing.assert_allclose(adaptation.eigenvalues(), values[kept][::-1] - 0.005, rtol=1e-8)
     assert adaptation.rank == model.rank_ == kept.sum() <= 51
     block = adaptation.matrix([3, 7], [1, 2, 3])
     np.testing.assert_allclose(block, adaptation.matrix()[np.ix_([3, 7], [1, 2, 3])], atol=1e-12)
-    assert sum(a.size for a in (adaptation.parts[0].factor, adaptation.parts[0].offset)) < len(y) ** 2 / 4
+    assert (
+        sum(a.size for a in (adaptation.parts[0].factor, adaptation.parts[0].offset))
+        < len(y) ** 2 / 4
+    )
 
 
 def test_kernels_of_all_kinds_agree(moons):
@@ -133,7 +143,9 @@ def test_kernels_of_all_kinds_agree(moons):
 def test_strings_as_items():
     words = ["aab", "aba", "abb", "baa", "xyz", "xzy", "yxz", "zzy", "aaa", "xxz"]
     labels = np.array(["a", "a", "a", "a", "x", "x", "x", "x", "a", "x"])
-    model = DANKClassifier(lambda s, t: float(sum(min(s.count(c), t.count(c)) for c in "abxyz")), C=10.0)
+    model = DANKClassifier(
+        lambda s, t: float(sum(min(s.count(c), t.count(c)) for c in "abxyz")), C=10.0
+    )
     assert model.fit(words, labels).predict(["bba", "zyx"]).tolist() == ["a", "x"]
 
 
@@ -169,7 +181,8 @@ def test_borrowed_columns_on_the_training_rows_give_the_learned_matrix(moons):
         v = np.zeros(len(y))
         v[model.support_] = model.dual_solution_[0]
         learned = (model.adaptation_[0].matrix() * model.kernel_(X)) @ v + model.intercept_
-        tolerance = 0.05 if out_of_sample == "hyper" else 1e-9  # a ridge regression of F does not interpolate
+        # a ridge regression of F does not interpolate
+        tolerance = 0.05 if out_of_sample == "hyper" else 1e-9
         np.testing.assert_allclose(model.decision_function(X), learned, atol=tolerance)
 
 
@@ -178,7 +191,9 @@ def test_borrowed_columns_of_a_matrix_keep_no_matrix(moons, out_of_sample):
     X, y = moons
     kernel = Gaussian(0.5)
     vectors = DANKClassifier(kernel, C=4.0, out_of_sample=out_of_sample).fit(X[:100], y[:100])
-    matrix = DANKClassifier("precomputed", C=4.0, out_of_sample=out_of_sample).fit(kernel(X[:100]), y[:100])
+    matrix = DANKClassifier("precomputed", C=4.0, out_of_sample=out_of_sample).fit(
+        kernel(X[:100]), y[:100]
+    )
     got = matrix.decision_function(kernel(X[100:150], X[:100]))
     np.testing.assert_allclose(got, vectors.decision_function(X[100:150]), atol=1e-3)
     assert not any(np.shape(value) == (100, 100) for value in vars(matrix).values())
@@ -200,7 +215,9 @@ def test_reciprocal_twins_by_brute_force():
     distance = rng.random((7, 9))
     for j, twin in enumerate(_reciprocal_twins(distance)):
         product = [
-            (1 + np.sum(distance[j] < distance[j, i])) * (1 + np.sum(distance[:, i] < distance[j, i])) for i in range(9)
+            (1 + np.sum(distance[j] < distance[j, i]))
+            * (1 + np.sum(distance[:, i] < distance[j, i]))
+            for i in range(9)
         ]
         assert product[twin] == min(product)
 
@@ -219,7 +236,9 @@ def test_weights_equal_repeated_rows(moons, waves):
         weighted = clone(model).fit(X, y, sample_weight=weight)
         repeated = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
         np.testing.assert_allclose(weighted._values(X), repeated._values(X), atol=1e-4)
-        np.testing.assert_allclose(weighted.centering_penalty_, repeated.centering_penalty_, rtol=1e-4)
+        np.testing.assert_allclose(
+            weighted.centering_penalty_, repeated.centering_penalty_, rtol=1e-4
+        )
         assert weighted.rank_ == repeated.rank_
         scaled_bound_only = clone(model).fit(X, y)
         assert np.abs(scaled_bound_only._values(X) - weighted._values(X)).max() > 1e-2
@@ -240,7 +259,9 @@ def test_adaptation_of_weighted_rows_is_that_of_repeated_ones(moons, rank_penalt
     weight = np.random.default_rng(1).integers(1, 4, size=60)
     model = DANKClassifier(Gaussian(0.5), C=2.0, tol=1e-8, rank_penalty=rank_penalty)
     weighted = clone(model).fit(X, y, sample_weight=weight).adaptation_[0].matrix()
-    repeated = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).adaptation_[0].matrix()
+    repeated = (
+        clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight)).adaptation_[0].matrix()
+    )
     first = np.cumsum(weight) - weight
     size = np.abs(repeated - 1).max()
     assert size > 1e-3
@@ -251,7 +272,9 @@ def test_class_weight_multiplies_sample_weight(moons):
     X, y = moons
     by_class = DANKClassifier(C=2.0, tol=1e-6, class_weight={0: 3.0, 1: 1.0}).fit(X, y)
     by_row = DANKClassifier(C=2.0, tol=1e-6).fit(X, y, sample_weight=np.where(y == 0, 3.0, 1.0))
-    np.testing.assert_allclose(by_class.decision_function(X), by_row.decision_function(X), atol=1e-8)
+    np.testing.assert_allclose(
+        by_class.decision_function(X), by_row.decision_function(X), atol=1e-8
+    )
 
 
 # Invariances
@@ -261,7 +284,11 @@ def test_regression_follows_scale_and_shift(waves):
     X, y = waves
     reference = DANKRegressor(C=3.0, epsilon=0.1, tol=1e-7).fit(X, y).predict(X)
     for scale in (1e-6, 1e6, 1e12):
-        moved = DANKRegressor(C=3.0 * scale, epsilon=0.1 * scale, tol=1e-7).fit(X, scale * (y + 5)).predict(X)
+        moved = (
+            DANKRegressor(C=3.0 * scale, epsilon=0.1 * scale, tol=1e-7)
+            .fit(X, scale * (y + 5))
+            .predict(X)
+        )
         np.testing.assert_allclose(moved / scale - 5, reference, atol=1e-5)
 
 
@@ -271,7 +298,9 @@ def test_row_order_and_label_names_do_not_matter(moons):
     first = DANKClassifier(C=4.0, tol=1e-7).fit(X, y).decision_function(X)
     permuted = DANKClassifier(C=4.0, tol=1e-7).fit(X[order], y[order]).decision_function(X)
     np.testing.assert_allclose(permuted, first, atol=1e-5)
-    flipped = DANKClassifier(C=4.0, tol=1e-7).fit(X, np.where(y == 0, "b", "a")).decision_function(X)
+    flipped = (
+        DANKClassifier(C=4.0, tol=1e-7).fit(X, np.where(y == 0, "b", "a")).decision_function(X)
+    )
     np.testing.assert_allclose(flipped, -first, atol=1e-5)
 
 
@@ -297,14 +326,17 @@ def test_pairs_of_classes_equal_two_class_fits():
     assert model.decision_function(X).shape == (178, 3) and len(model.adaptation_) == 3
     assert model.score(X, y) > 0.98
     plain = SVC(C=4.0, kernel="rbf", gamma=1 / 18, decision_function_shape="ovr").fit(X, y)
-    near = DANKClassifier(Gaussian(3.0), C=4.0, adaptivity=CenteringPenalty(1e12), rank_penalty=0.0, tol=1e-7).fit(X, y)
+    near = DANKClassifier(
+        Gaussian(3.0), C=4.0, adaptivity=CenteringPenalty(1e12), rank_penalty=0.0, tol=1e-7
+    ).fit(X, y)
     np.testing.assert_allclose(near.decision_function(X), plain.decision_function(X), atol=2e-3)
 
 
 def test_probabilities_come_from_held_out_scores():
     X, y = load_iris(return_X_y=True)
     rng = np.random.default_rng(0)
-    noise = rng.normal(size=X.shape)  # nothing to learn: honest probabilities are near the class shares
+    # nothing to learn: honest probabilities are near the class shares
+    noise = rng.normal(size=X.shape)
     machine = DANKClassifier(Gaussian(0.3), C=100.0)
     assert machine.fit(noise, y).score(noise, y) == 1.0  # the training scores would claim certainty
     model = CalibratedClassifierCV(machine, ensemble=False).fit(noise, y)
@@ -314,7 +346,11 @@ def test_probabilities_come_from_held_out_scores():
     np.testing.assert_allclose(P.sum(axis=1), 1.0)
     assert np.mean(P.argmax(axis=1) == y) > 0.95
     K = Gaussian(1.0)(X)
-    other = CalibratedClassifierCV(DANKClassifier("precomputed", C=4.0), ensemble=False).fit(K, y).predict_proba(K)
+    other = (
+        CalibratedClassifierCV(DANKClassifier("precomputed", C=4.0), ensemble=False)
+        .fit(K, y)
+        .predict_proba(K)
+    )
     np.testing.assert_allclose(other, P, atol=2e-3)
     assert not hasattr(DANKClassifier(), "predict_proba")
 
@@ -344,10 +380,12 @@ def test_one_part_equals_undivided_and_parts_are_separate(moons):
     assert np.all(F[labels[:, None] != labels] == 1.0)
     assert np.abs(F - 1).max() > 1e-3
     part = np.flatnonzero(labels == 1)
-    alone = DANKClassifier(model.kernel_, C=4.0, adaptivity=CenteringPenalty(model.centering_penalty_[0])).fit(
-        X[part], y[part]
+    alone = DANKClassifier(
+        model.kernel_, C=4.0, adaptivity=CenteringPenalty(model.centering_penalty_[0])
+    ).fit(X[part], y[part])
+    np.testing.assert_allclose(
+        model.decision_function(X[part]), alone.decision_function(X[part]), atol=1e-3
     )
-    np.testing.assert_allclose(model.decision_function(X[part]), alone.decision_function(X[part]), atol=1e-3)
     again = DANKClassifier(C=4.0, n_parts=3, random_state=0).fit(X, y)
     np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
     assert model.score(X, y) > DANKClassifier(C=4.0).fit(X, y).score(X, y) - 0.02
@@ -361,7 +399,9 @@ def test_parts_do_not_depend_on_workers_or_backend(kernel):
     reference = clone(model).fit(X, y).decision_function(X)
     for backend, n_jobs in (("threading", 2), ("threading", 3), ("loky", 2)):
         with parallel_config(backend, n_jobs=n_jobs):
-            np.testing.assert_allclose(clone(model).fit(X, y).decision_function(X), reference, rtol=0, atol=1e-8)
+            np.testing.assert_allclose(
+                clone(model).fit(X, y).decision_function(X), reference, rtol=0, atol=1e-8
+            )
 
 
 def test_parts_need_no_more_memory_than_their_own_rows(moons):
@@ -402,7 +442,11 @@ def test_memory_guard(moons):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "make", [lambda: make_moons(1000, noise=0.3, random_state=0), lambda: load_breast_cancer(return_X_y=True)]
+    "make",
+    [
+        lambda: make_moons(1000, noise=0.3, random_state=0),
+        lambda: load_breast_cancer(return_X_y=True),
+    ],
 )
 @pytest.mark.parametrize("C", [1.0, 8.0, 32.0])
 def test_few_outer_steps(make, C):
@@ -499,7 +543,10 @@ def test_too_few_steps_warn(moons):
         ({"n_parts": 0}, "n_parts=0 must be a positive whole number"),
         ({"n_parts": 2, "out_of_sample": "nearest"}, "n_parts > 1 predicts inductively only"),
         ({"n_parts": 2, "kernel": "precomputed"}, "n_parts > 1 clusters feature vectors"),
-        ({"out_of_sample": "hyper", "kernel": "precomputed"}, "learns a function of feature vectors"),
+        (
+            {"out_of_sample": "hyper", "kernel": "precomputed"},
+            "learns a function of feature vectors",
+        ),
     ],
 )
 def test_bad_parameters(parameters, message):
@@ -533,7 +580,9 @@ def test_indefinite_kernels_are_refused_with_the_eigenvalue():
     y = np.where(X[:, 0] > 0, 1, 0)
     A = rng.normal(size=(60, 60))
     K = A + A.T
-    with pytest.raises(ValueError, match=f"smallest eigenvalue .* is {np.linalg.eigvalsh(K)[0]:.3g}; .*Spectrum"):
+    with pytest.raises(
+        ValueError, match=f"smallest eigenvalue .* is {np.linalg.eigvalsh(K)[0]:.3g}; .*Spectrum"
+    ):
         DANKClassifier("precomputed").fit(K, y)
     with pytest.raises(ValueError, match="indefinite"):
         DANKRegressor(Gaussian(1.0) - 0.9 * Gaussian(3.0)).fit(X, X[:, 0])
@@ -562,25 +611,34 @@ def test_parameters_can_be_searched(moons):
     X, y = moons
     search = GridSearchCV(
         make_pipeline(StandardScaler(), DANKClassifier(Gaussian(1.0))),
-        {"dankclassifier__kernel__length_scale": [0.3, 1.0], "dankclassifier__adaptivity": [0.05, 1.0]},
+        {
+            "dankclassifier__kernel__length_scale": [0.3, 1.0],
+            "dankclassifier__adaptivity": [0.05, 1.0],
+        },
         cv=3,
     ).fit(X, y)
     assert search.best_score_ > 0.9
 
 
 @pytest.mark.slow
-@pytest.mark.skipif("MERCERLESS_DATA" not in os.environ, reason="needs the data folder in MERCERLESS_DATA")
+@pytest.mark.skipif(
+    "MERCERLESS_DATA" not in os.environ, reason="needs the data folder in MERCERLESS_DATA"
+)
 @pytest.mark.parametrize("name", ["heart", "sonar", "wine", "pima"])
 def test_inductive_rule_stays_near_the_tuned_machine(name):
     data = np.load(os.path.join(os.environ["MERCERLESS_DATA"], f"{name}.npz"))
     plain, ours = [], []
     for seed in range(4):
-        X, X_test, y, y_test = train_test_split(data["X"], data["y"], test_size=0.5, random_state=seed)
+        X, X_test, y, y_test = train_test_split(
+            data["X"], data["y"], test_size=0.5, random_state=seed
+        )
         scaler = MinMaxScaler().fit(X)
         X, X_test = scaler.transform(X), scaler.transform(X_test)
         grid = {"C": 2.0 ** np.arange(-3, 6, 2), "gamma": 2.0 ** np.arange(-7, 4, 2)}
         search = GridSearchCV(SVC(), grid, cv=5).fit(X, y)
-        model = DANKClassifier(Gaussian(np.sqrt(0.5 / search.best_params_["gamma"])), C=search.best_params_["C"])
+        model = DANKClassifier(
+            Gaussian(np.sqrt(0.5 / search.best_params_["gamma"])), C=search.best_params_["C"]
+        )
         plain.append(search.score(X_test, y_test))
         ours.append(model.fit(X, y).score(X_test, y_test))
     assert np.mean(ours) >= np.mean(plain) - 0.015
@@ -607,7 +665,12 @@ def test_displays_draw_what_the_model_holds(moons):
     with pytest.raises(ValueError, match="draws on 2 matplotlib axes"):
         AdaptationDisplay.from_estimator(model, ax=plt.gca())
     boundary = DecisionBoundaryDisplay.from_estimator(
-        model, X, response_method="decision_function", plot_method="contour", levels=[0.0], grid_resolution=20
+        model,
+        X,
+        response_method="decision_function",
+        plot_method="contour",
+        levels=[0.0],
+        grid_resolution=20,
     )
     values = model.decision_function(np.column_stack([boundary.xx0.ravel(), boundary.xx1.ravel()]))
     np.testing.assert_allclose(boundary.response.ravel(), values)

@@ -5,11 +5,25 @@ import warnings
 
 import numpy as np
 import pytest
-from oracles.dank import dense_adaptation, dense_objective, first_order_solution, newton_projection, random_feasible
+from oracles.dank import (
+    dense_adaptation,
+    dense_objective,
+    first_order_solution,
+    newton_projection,
+    random_feasible,
+)
 from sklearn.svm import SVC, SVR
 
 from mercerless.solvers.dank import _DankProblem, _evaluate, solve_dank
-from mercerless.solvers.quartic import Quartic, _interior_point, duality_gap, gap_scale, project, snap, solve_quartic
+from mercerless.solvers.quartic import (
+    Quartic,
+    _interior_point,
+    duality_gap,
+    gap_scale,
+    project,
+    snap,
+    solve_quartic,
+)
 
 
 def make_problem(n=60, C=2.0, kind="classification", seed=0, gamma=0.5):
@@ -94,9 +108,22 @@ def test_objective_and_gradient_equal_dense_formulas(kind, rank_penalty):
         outside = 3.0  # three more rows with v = 0, which only the oracle sees
         big_K = np.eye(28)
         big_K[:25, :25] = K
-        big_v, big_p, big_w = np.append(v, [0, 0, 0]), np.append(p, [0, 0, 0]), np.append(weight, [1, 1, 1])
+        big_v, big_p, big_w = (
+            np.append(v, [0, 0, 0]),
+            np.append(p, [0, 0, 0]),
+            np.append(weight, [1, 1, 1]),
+        )
         problem = _DankProblem(
-            K, K**2 / np.outer(weight, weight), p, lo, hi, weight, outside, centering, rank_penalty, epsilon
+            K,
+            K**2 / np.outer(weight, weight),
+            p,
+            lo,
+            hi,
+            weight,
+            outside,
+            centering,
+            rank_penalty,
+            epsilon,
         )
         state = _evaluate(problem, v, 0)
         dense = dense_objective(big_K, big_p, big_v, centering, rank_penalty, epsilon, big_w)
@@ -104,7 +131,9 @@ def test_objective_and_gradient_equal_dense_formulas(kind, rank_penalty):
         np.testing.assert_allclose(state.value, dense - constant, rtol=1e-8, atol=1e-8 * centering)
         F, copies = dense_adaptation(big_K, big_v, centering, rank_penalty, big_w)
         first = np.searchsorted(copies, np.arange(28))
-        np.testing.assert_allclose(state.smooth, ((F[np.ix_(first, first)] * big_K) @ big_v)[:25], rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(
+            state.smooth, ((F[np.ix_(first, first)] * big_K) @ big_v)[:25], rtol=1e-8, atol=1e-9
+        )
 
 
 @pytest.mark.parametrize("rank_penalty", [0.0, 0.01, 0.3])
@@ -112,12 +141,16 @@ def test_gradient_equals_central_differences(rank_penalty):
     K, p, lo, hi, _, v = make_problem(20)
     v = v + 0.05 * np.random.default_rng(0).normal(size=20)  # the formula holds outside the box too
     weight = np.linspace(0.5, 2, 20)
-    problem = _DankProblem(K, K**2 / np.outer(weight, weight), p, lo, hi, weight, 4.0, 1.5, rank_penalty, 0.0)
+    problem = _DankProblem(
+        K, K**2 / np.outer(weight, weight), p, lo, hi, weight, 4.0, 1.5, rank_penalty, 0.0
+    )
     gradient = p - _evaluate(problem, v, 0).smooth
     h = 1e-5
     for i in range(20):
         e = np.eye(20)[i] * h
-        difference = (_evaluate(problem, v + e, 0).value - _evaluate(problem, v - e, 0).value) / (2 * h)
+        difference = (_evaluate(problem, v + e, 0).value - _evaluate(problem, v - e, 0).value) / (
+            2 * h
+        )
         np.testing.assert_allclose(gradient[i], difference, rtol=1e-6, atol=1e-7)
 
 
@@ -148,7 +181,9 @@ def test_gap_is_its_definition(epsilon):
 
         best = min(bound(b) for b in np.concatenate([gradient - epsilon, gradient + epsilon]))
         gap, b = duality_gap(gradient, v, lo, hi, epsilon)
-        np.testing.assert_allclose(gap, best - (gradient @ v - epsilon * np.abs(v).sum()), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            gap, best - (gradient @ v - epsilon * np.abs(v).sum()), rtol=1e-9, atol=1e-12
+        )
         np.testing.assert_allclose(bound(b), best, rtol=1e-9, atol=1e-12)
         scale = gap_scale(gradient, v, epsilon)
         np.testing.assert_allclose(scale, abs(gradient @ v - epsilon * np.abs(v).sum()), rtol=1e-12)
@@ -163,7 +198,9 @@ def test_solution_beats_ten_thousand_feasible_points(kind):
     nearer = np.geomspace(0.5, 1e-4, 9)
     points += [best.dual + t * (q - best.dual) for q in points for t in nearer]
     assert len(points) == 10_000
-    assert max(dense_objective(K, p, q, centering, 0.01, epsilon) for q in points) <= optimum + 1e-9 * abs(optimum)
+    assert max(
+        dense_objective(K, p, q, centering, 0.01, epsilon) for q in points
+    ) <= optimum + 1e-9 * abs(optimum)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -236,7 +273,9 @@ def test_hostile_problems_reach_a_tight_gap(kind):
     rng = np.random.default_rng(0)
     n = 80
     missed = []
-    for duplicates, C, gamma, adaptivity in itertools.product([1, 4], [1e-3, 1.0, 1e3, 1e5], [0.01, 1, 100], [0.02, 4]):
+    for duplicates, C, gamma, adaptivity in itertools.product(
+        [1, 4], [1e-3, 1.0, 1e3, 1e5], [0.01, 1, 100], [0.02, 4]
+    ):
         X = np.repeat(rng.normal(size=(n // duplicates, 3)), duplicates, axis=0)
         K = np.exp(-gamma * ((X[:, None] - X[None]) ** 2).sum(-1))
         p = np.where(rng.random(n) < 0.5, 1.0, -1.0)  # equal rows with unequal labels

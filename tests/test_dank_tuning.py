@@ -31,9 +31,13 @@ def test_gradient_equals_central_differences(is_classification, C, monkeypatch):
     def loss(x):
         epsilon = 0.0 if is_classification else np.exp(x[5])
         kernel = Gaussian(np.ones(3)).with_theta(x[:3])
-        machine = _DankMachine(kernel, X, target, np.exp(x[3]), np.exp(x[4]), epsilon, is_classification)
+        machine = _DankMachine(
+            kernel, X, target, np.exp(x[3]), np.exp(x[4]), epsilon, is_classification
+        )
         machine.solve(np.zeros(70))
-        value, r, _ = _validation_loss(machine.decision(X_test), target_test, 2.0, is_classification)
+        value, r, _ = _validation_loss(
+            machine.decision(X_test), target_test, 2.0, is_classification
+        )
         return value, machine.pull(X_test, r)
 
     x = np.array([0.0, 0.2, 0.5, np.log(C), np.log(3.0), np.log(0.1)])
@@ -54,9 +58,13 @@ def derivatives(kernel, X, target, x, start, is_classification, X_test, target_t
         log_C, log_centering, log_epsilon = (x + t * u)[-3:]
         epsilon = 0.0 if is_classification else np.exp(log_epsilon)
         current = kernel.with_theta((x + t * u)[:-3])
-        machine = _DankMachine(current, X, target, np.exp(log_C), np.exp(log_centering), epsilon, is_classification)
+        machine = _DankMachine(
+            current, X, target, np.exp(log_C), np.exp(log_centering), epsilon, is_classification
+        )
         machine.solve(start * np.exp(log_C))
-        return machine, *_validation_loss(machine.decision(X_test), target_test, 2.0, is_classification)[:2]
+        return machine, *_validation_loss(
+            machine.decision(X_test), target_test, 2.0, is_classification
+        )[:2]
 
     machine, value, r = machine_at(0.0)
     h = 1e-6
@@ -67,7 +75,9 @@ def derivatives(kernel, X, target, x, start, is_classification, X_test, target_t
 
 @pytest.mark.parametrize("is_classification", [True, False])
 @pytest.mark.parametrize("repeated", [False, True])
-def test_derivative_from_any_start_lies_between_the_one_sided_differences(is_classification, repeated):
+def test_derivative_from_any_start_lies_between_the_one_sided_differences(
+    is_classification, repeated
+):
     """No row that belongs on a bound is taken as free, wherever the solver comes from."""
     for seed in range(6):
         rng = np.random.default_rng(seed)
@@ -76,7 +86,10 @@ def test_derivative_from_any_start_lies_between_the_one_sided_differences(is_cla
         if repeated:
             X = np.round(X)
         x = np.concatenate(
-            [rng.normal(scale=0.5, size=3), np.log(10 ** rng.uniform([-1.2, 0, -1.5], [1.5, 1.5, -0.3]))]
+            [
+                rng.normal(scale=0.5, size=3),
+                np.log(10 ** rng.uniform([-1.2, 0, -1.5], [1.5, 1.5, -0.3])),
+            ]
         )
         noise = rng.uniform(-1, 1, size=50)
         found = []
@@ -92,7 +105,9 @@ def test_derivative_from_any_start_lies_between_the_one_sided_differences(is_cla
             slack = 1e-3 * max(abs(low), abs(high), 1e-2)
             assert low - slack <= ours <= high + slack
             found.append(machine.v)
-        np.testing.assert_allclose(found[1:], [found[0]] * (len(found) - 1), atol=1e-3 * np.exp(x[3]))
+        np.testing.assert_allclose(
+            found[1:], [found[0]] * (len(found) - 1), atol=1e-3 * np.exp(x[3])
+        )
 
 
 @pytest.mark.parametrize("is_classification", [True, False])
@@ -145,8 +160,16 @@ def test_features_that_do_not_pay_keep_the_common_scale():
 
     def scales(target):
         halves = np.arange(80) < 40
-        folds = [HeldOut(X[h], target[h], X[~h], target[~h], np.zeros(40), 10.0) for h in (halves, ~halves)]
-        options = {"epsilon": 0.1, "n_samples": 80, "is_classification": False, "search": GradientSearch(1, 10, 1e-5)}
+        folds = [
+            HeldOut(X[h], target[h], X[~h], target[~h], np.zeros(40), 10.0)
+            for h in (halves, ~halves)
+        ]
+        options = {
+            "epsilon": 0.1,
+            "n_samples": 80,
+            "is_classification": False,
+            "search": GradientSearch(1, 10, 1e-5),
+        }
         tuned = tune_dank(Gaussian(np.full(20, 2.0)), folds, C=1.0, **options)
         return np.log(tuned.kernel.length_scale)
 
@@ -163,8 +186,12 @@ def test_tuned_classifier_finds_the_features_that_matter():
     X = rng.uniform(-1, 1, size=(500, 8))
     y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
     model = DANKClassifier(search=SEARCH, random_state=0).fit(X[:120], y[:120])
-    plain = GridSearchCV(SVC(), {"C": 2.0 ** np.arange(-1, 8, 2), "gamma": 2.0 ** np.arange(-5, 4, 2)}, cv=5)
-    assert model.score(X[120:], y[120:]) > plain.fit(X[:120], y[:120]).score(X[120:], y[120:]) + 0.05
+    plain = GridSearchCV(
+        SVC(), {"C": 2.0 ** np.arange(-1, 8, 2), "gamma": 2.0 ** np.arange(-5, 4, 2)}, cv=5
+    )
+    assert (
+        model.score(X[120:], y[120:]) > plain.fit(X[:120], y[:120]).score(X[120:], y[120:]) + 0.05
+    )
     assert set(np.argsort(model.kernel_.length_scale)[:2]) == {0, 1}
     assert model.certificate_ <= 1e-4 and model.C_ > 0
 
@@ -205,28 +232,45 @@ def test_what_cannot_be_tuned_is_refused():
 @pytest.mark.slow
 def test_constant_targets_can_be_searched():
     X, _ = make_data(30, False)
-    model = DANKRegressor(Gaussian(1.0), search=GradientSearch(0, 1), random_state=0).fit(X, np.full(30, 7.0))
+    model = DANKRegressor(Gaussian(1.0), search=GradientSearch(0, 1), random_state=0).fit(
+        X, np.full(30, 7.0)
+    )
     np.testing.assert_allclose(model.predict(X), 7.0)
 
 
 def test_restarts_find_no_worse_parameters():
     X, target = make_data(40, False)
     halves = np.arange(40) % 2 == 0
-    machines = [HeldOut(X[h], target[h], X[~h], target[~h], np.zeros(20), 1.0) for h in (halves, ~halves)]
-    options = {"C": 1.0, "epsilon": 0.1, "n_samples": 40, "is_classification": False, "random_state": 0}
-    runs = [tune_dank(Gaussian(np.ones(3)), machines, search=GradientSearch(n, 2), **options) for n in (0, 1, 2)]
+    machines = [
+        HeldOut(X[h], target[h], X[~h], target[~h], np.zeros(20), 1.0) for h in (halves, ~halves)
+    ]
+    options = {
+        "C": 1.0,
+        "epsilon": 0.1,
+        "n_samples": 40,
+        "is_classification": False,
+        "random_state": 0,
+    }
+    runs = [
+        tune_dank(Gaussian(np.ones(3)), machines, search=GradientSearch(n, 2), **options)
+        for n in (0, 1, 2)
+    ]
     assert len(runs[0].losses) < len(runs[1].losses) < len(runs[2].losses)
     assert runs[0].losses == runs[1].losses[: len(runs[0].losses)]
     again = tune_dank(Gaussian(np.ones(3)), machines, search=GradientSearch(2, 2), **options)
     assert again.losses == runs[2].losses
 
 
-@pytest.mark.parametrize("learner", [DANKClassifier, pytest.param(DANKRegressor, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "learner", [DANKClassifier, pytest.param(DANKRegressor, marks=pytest.mark.slow)]
+)
 def test_a_useless_model_says_so(learner):
     """Pairs of close points with opposite labels: who is left out looks like the other one."""
     rng = np.random.default_rng(0)
     X = np.repeat(rng.normal(size=(30, 3)), 2, axis=0) + 1e-3 * rng.normal(size=(60, 3))
     y = np.tile([1.0, -1.0], 30)
     model = learner(Gaussian(0.02), search=GradientSearch(0, 1), random_state=0)
-    with pytest.warns(UselessModelWarning, match=f"{learner.__name__} is worse than a constant on held-out"):
+    with pytest.warns(
+        UselessModelWarning, match=f"{learner.__name__} is worse than a constant on held-out"
+    ):
         model.fit(X, y)

@@ -10,9 +10,18 @@ from sklearn.svm import SVC
 from sklearn.utils import Bunch
 
 from mercerless import datasets
-from mercerless.datasets import list_datasets, load, load_digit_shapes, make_balls3d, make_clowns, make_lab_function
+from mercerless.datasets import (
+    list_datasets,
+    load,
+    load_digit_shapes,
+    make_balls3d,
+    make_clowns,
+    make_lab_function,
+)
 
-needs_data = pytest.mark.skipif(not os.environ.get("MERCERLESS_DATA"), reason="MERCERLESS_DATA is not set")
+needs_data = pytest.mark.skipif(
+    not os.environ.get("MERCERLESS_DATA"), reason="MERCERLESS_DATA is not set"
+)
 
 
 # ------------------------------------------------------------------------------------------------ digit shapes
@@ -34,7 +43,12 @@ def test_digit_distances_equal_the_definition(shapes):
 
 def test_digit_distances_are_not_a_metric_and_indefinite(shapes):
     D, K = shapes.D, shapes.K
-    assert D.shape == (400, 400) and np.array_equal(D, D.T) and not np.diagonal(D).any() and D.min() >= 0
+    assert (
+        D.shape == (400, 400)
+        and np.array_equal(D, D.T)
+        and not np.diagonal(D).any()
+        and D.min() >= 0
+    )
     assert any((D[i] + D[i, j] < D[j] - 1e-9).any() for i in range(20) for j in range(20))
     values = np.linalg.eigvalsh(K)
     assert -values[values < 0].sum() / np.abs(values).sum() > 0.25
@@ -64,7 +78,9 @@ def test_digit_shapes_refuse(arguments):
 # -------------------------------------------------------------------------------------------------- generators
 
 
-@pytest.mark.parametrize("name, n_features, half_width", [("f1", 2, 2.0), ("f2", 6, 1.0), ("f3", 4, 0.25)])
+@pytest.mark.parametrize(
+    "name, n_features, half_width", [("f1", 2, 2.0), ("f2", 6, 1.0), ("f3", 4, 0.25)]
+)
 def test_lab_functions(name, n_features, half_width):
     X, y = make_lab_function(400, function=name, random_state=0)
     assert X.shape == (400, n_features)
@@ -208,7 +224,12 @@ def test_offline_error_lists_every_place(empty_places):
     with pytest.raises(FileNotFoundError) as caught:
         load("sonar", data_home=empty_places)
     message = str(caught.value)
-    for part in ("$MERCERLESS_DATA (not set)", str(Path("mercerless") / "sonar.npz"), "OpenML set 40", "no network"):
+    for part in (
+        "$MERCERLESS_DATA (not set)",
+        str(Path("mercerless") / "sonar.npz"),
+        "OpenML set 40",
+        "no network",
+    ):
         assert part in message
     with pytest.raises(FileNotFoundError, match="download=False"):
         load("sonar", data_home=empty_places, download=False)
@@ -240,7 +261,9 @@ def test_openml_answer_is_converted_and_checked():
     bunch = datasets._convert_openml(_openml("breast-w", X, y), info["breastcancer"])
     np.testing.assert_array_equal(bunch.data, X[16:])
     np.testing.assert_array_equal(bunch.target, np.where(y[16:] == "malignant", 1, -1))
-    mnist = _openml("mnist_784", np.zeros((70_000, 784), dtype=np.uint8), np.full(70_000, "3", dtype=object))
+    mnist = _openml(
+        "mnist_784", np.zeros((70_000, 784), dtype=np.uint8), np.full(70_000, "3", dtype=object)
+    )
     bunch = datasets._convert_openml(mnist, info["mnist"])
     assert bunch.data_test.shape == (10_000, 784) and bunch.target.dtype.kind == "i"
     with pytest.raises(ValueError, match="is 'iris', not 'sonar'"):

@@ -8,7 +8,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
-from mercerless import AsymmetricRidgeClassifier, DirectedClassifierCV, DirectedRegressorCV, SimilarityClassifierCV
+from mercerless import (
+    AsymmetricRidgeClassifier,
+    DirectedClassifierCV,
+    DirectedRegressorCV,
+    SimilarityClassifierCV,
+)
 from mercerless.selection.directed import (
     DirectedRows,
     _simpler,
@@ -26,7 +31,9 @@ def citations(n=120, classes=3, seed=0):
     """A graph in which every class points to the next; the classes within a pair look alike from one side."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % classes
-    A = (rng.uniform(size=(n, n)) < np.where((y[:, None] + 1) % classes == y, 0.25, 0.03)).astype(float)
+    A = (rng.uniform(size=(n, n)) < np.where((y[:, None] + 1) % classes == y, 0.25, 0.03)).astype(
+        float
+    )
     np.fill_diagonal(A, 0.0)
     return A, y
 
@@ -36,7 +43,12 @@ def hausdorff(n=90, seed=0):
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 2
     sets = [rng.normal(size=(rng.integers(4, 9), 2)) * [1.0 + 1.5 * c, 1.0] for c in y]
-    D = np.array([[np.sqrt(((a[:, None] - b) ** 2).sum(axis=2)).min(axis=1).max() for b in sets] for a in sets])
+    D = np.array(
+        [
+            [np.sqrt(((a[:, None] - b) ** 2).sum(axis=2)).min(axis=1).max() for b in sets]
+            for a in sets
+        ]
+    )
     np.fill_diagonal(D, 0.0)
     return D, y
 
@@ -55,11 +67,15 @@ def test_both_sides_are_those_of_asymmetric_ridge():
     left, intercept = two_sided_path(K, Y, (0.3, 1.0), weight)
     right, other = two_sided_path(K.T, Y, (0.3, 1.0), weight)
     for i, penalty in enumerate((0.3, 1.0)):
-        expected = asymmetric_ridge(K, Y, penalty * largest_singular_value(K), weight, fit_intercept=True)
+        expected = asymmetric_ridge(
+            K, Y, penalty * largest_singular_value(K), weight, fit_intercept=True
+        )
         assert_allclose(left[:, i], expected.left, atol=1e-8)
         assert_allclose(intercept[i], expected.intercept_left, atol=1e-8)
         # the norm of the transpose is found by other iterations, to a few per cent
-        again = asymmetric_ridge(K, Y, penalty * largest_singular_value(K.T), weight, fit_intercept=True)
+        again = asymmetric_ridge(
+            K, Y, penalty * largest_singular_value(K.T), weight, fit_intercept=True
+        )
         assert_allclose(right[:, i], again.right, atol=1e-8)
         assert_allclose(other[i], again.intercept_right, atol=1e-8)
     coef, mean = two_sided_path(np.zeros((30, 30)), Y, (0.3,), weight)
@@ -74,7 +90,11 @@ def test_rows_are_ridges_by_their_textbook_formulas():
         rng.normal(size=(20, 1)),
         (rng.normal(size=(5, 20)), rng.normal(size=(5, 20))),
     )
-    settings = [Setting("row_features", 0.1), Setting("row_profiles", 1e-3, 1.0), Setting("row_cosines", 0.01)]
+    settings = [
+        Setting("row_features", 0.1),
+        Setting("row_profiles", 1e-3, 1.0),
+        Setting("row_cosines", 0.01),
+    ]
     settings += [Setting("left", 0.3), Setting("right", 0.3)]
     members = fit_directed_members(DirectedRows(K, K.T, None), Y, settings, np.ones(20))
     found = directed_scores(members, DirectedRows(*new, None))
@@ -84,7 +104,9 @@ def test_rows_are_ridges_by_their_textbook_formulas():
     def ridge(train, test, penalty):
         J = np.eye(20) - 1 / 20
         centered = J @ train @ J
-        a = np.linalg.solve(centered + penalty * np.linalg.norm(centered) * np.eye(20), Y - Y.mean())
+        a = np.linalg.solve(
+            centered + penalty * np.linalg.norm(centered) * np.eye(20), Y - Y.mean()
+        )
         return Y.mean() + (test - train.mean(axis=0)) @ (J @ a)
 
     squares = ((P[:, None] - P) ** 2).sum(axis=2)
@@ -105,10 +127,16 @@ def test_weights_equal_repeated_items(both):
     K, Y, new = rng.normal(size=(15, 15)), rng.normal(size=(15, 1)), rng.normal(size=(2, 4, 15))
     counts = np.arange(15) % 3 + 1
     rows = np.repeat(np.arange(15), counts)
-    settings = [s for s in directed_settings(both) if "neighbors" not in s.family and s.family not in ("left", "right")]
+    settings = [
+        s
+        for s in directed_settings(both)
+        if "neighbors" not in s.family and s.family not in ("left", "right")
+    ]
 
     def scores(K, Y, weight, new):
-        members = fit_directed_members(DirectedRows(K, K.T if both else None, None), Y, settings, weight)
+        members = fit_directed_members(
+            DirectedRows(K, K.T if both else None, None), Y, settings, weight
+        )
         # the median distance between profiles counts items once
         unit = {view.kind: view.factor for view in members.views}
         return directed_scores(members, DirectedRows(new[0], new[1] if both else None, None)), unit
@@ -127,12 +155,22 @@ def test_weights_equal_repeated_items(both):
 def test_what_only_the_direction_says_is_learned():
     A, y = citations()
     train, out, back = halves(A, 90)
-    model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(train, y[:90])
-    mean = SimilarityClassifierCV("precomputed", input="similarity", symmetrize=True, random_state=0).fit(train, y[:90])
+    model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(
+        train, y[:90]
+    )
+    mean = SimilarityClassifierCV(
+        "precomputed", input="similarity", symmetrize=True, random_state=0
+    ).fit(train, y[:90])
     hits, averaged = (np.mean(m.predict(out, reverse=back) == y[90:]) for m in (model, mean))
     assert hits > 0.85 and hits >= averaged
     assert model.asymmetry_ == 1.0 and model.weights_.sum() == pytest.approx(1.0)
-    assert sum(model.family_scores_[name]["weight"] for name in ("row_cosines", "row_profiles", "left", "right")) > 0.05
+    assert (
+        sum(
+            model.family_scores_[name]["weight"]
+            for name in ("row_cosines", "row_profiles", "left", "right")
+        )
+        > 0.05
+    )
 
 
 @pytest.mark.parametrize("make", [citations, hausdorff])
@@ -157,13 +195,20 @@ def test_rows_take_part_where_they_are_better_by_a_standard_error(which):
     settings = (*plain, *directed_settings(True))
     tells = np.array([(setting in plain) == (which == "mean") for setting in settings])
     signal, noise = 1.5 * Y + rng.normal(size=Y.shape), np.where(tells, 0.3, 1.0)[:, None, None]
-    scores = signal + noise * rng.normal(size=(len(settings), 90, 3))  # half of the settings are good copies of it
+    # half of the settings are good copies of it
+    scores = signal + noise * rng.normal(size=(len(settings), 90, 3))
     splits = splits_of(np.arange(90) // 3 % 5)
     weigh = partial(weigh_members, Y=Y, fenced=None, weight=weight, splits=splits, classify=True)
     average, _ = _simpler(weigh(scores[: len(plain)], plain), weigh(scores, settings), Y, weight)
-    rows = sum(average.family_scores[family]["weight"] for family in ("row_features", "row_profiles", "row_cosines"))
+    rows = sum(
+        average.family_scores[family]["weight"]
+        for family in ("row_features", "row_profiles", "row_cosines")
+    )
     assert rows == 0.0 if which == "mean" else rows > 0.1
-    assert list(average.family_scores)[-1] == "stack" and average.family_scores["row_profiles"]["accuracy"] > 0.0
+    assert (
+        list(average.family_scores)[-1] == "stack"
+        and average.family_scores["row_profiles"]["accuracy"] > 0.0
+    )
     assert np.mean(average.out_of_fold.argmax(axis=1) == np.arange(90) % 3) > 0.8
 
 
@@ -174,10 +219,18 @@ def test_a_function_is_called_in_both_directions_and_agrees_with_the_matrix():
         return K[a, b]
 
     items = list(range(90))
-    by_function = DirectedClassifierCV(cites, input="similarity", random_state=0).fit(items[:70], y[:70])
+    by_function = DirectedClassifierCV(cites, input="similarity", random_state=0).fit(
+        items[:70], y[:70]
+    )
     train, out, back = halves(K, 70)
-    by_matrix = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(train, y[:70])
-    assert_allclose(by_function.predict_proba(items[70:]), by_matrix.predict_proba(out, reverse=back), atol=1e-10)
+    by_matrix = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(
+        train, y[:70]
+    )
+    assert_allclose(
+        by_function.predict_proba(items[70:]),
+        by_matrix.predict_proba(out, reverse=back),
+        atol=1e-10,
+    )
     assert by_function.one_way_ is None
 
 
@@ -213,15 +266,23 @@ def test_a_symmetric_matrix_needs_no_other_direction():
 def test_numbers_are_predicted_from_both_directions():
     rng = np.random.default_rng(0)
     x = rng.uniform(-2, 2, size=100)
-    K = np.exp(-(np.subtract.outer(x, x) ** 2) * rng.uniform(0.3, 3.0, 100)) + 0.3 * np.sign(np.subtract.outer(x, x))
+    K = np.exp(-(np.subtract.outer(x, x) ** 2) * rng.uniform(0.3, 3.0, 100)) + 0.3 * np.sign(
+        np.subtract.outer(x, x)
+    )
     y = np.sin(2 * x) + 0.05 * rng.normal(size=100)
     train, out, back = halves(K, 70)
-    model = DirectedRegressorCV("precomputed", input="similarity", random_state=0).fit(train, y[:70])
+    model = DirectedRegressorCV("precomputed", input="similarity", random_state=0).fit(
+        train, y[:70]
+    )
     error = np.mean((model.predict(out, reverse=back) - y[70:]) ** 2) / np.var(y[70:])
     assert error < 0.1
-    two = DirectedRegressorCV("precomputed", input="similarity", random_state=0).fit(train, np.c_[y[:70], -y[:70]])
+    two = DirectedRegressorCV("precomputed", input="similarity", random_state=0).fit(
+        train, np.c_[y[:70], -y[:70]]
+    )
     assert two.predict(out, reverse=back).shape == (30, 2)
-    assert_allclose(two.out_of_fold_.prediction[:, 0], -two.out_of_fold_.prediction[:, 1], atol=1e-8)
+    assert_allclose(
+        two.out_of_fold_.prediction[:, 0], -two.out_of_fold_.prediction[:, 1], atol=1e-8
+    )
 
 
 @pytest.mark.slow
@@ -233,7 +294,9 @@ def test_at_least_as_good_as_the_stack_on_the_mean_and_the_ridge():
             train, out, back = halves(K, 60)
             models = {
                 "both": DirectedClassifierCV("precomputed", input=kind, random_state=0),
-                "mean": SimilarityClassifierCV("precomputed", input=kind, symmetrize=True, random_state=0),
+                "mean": SimilarityClassifierCV(
+                    "precomputed", input=kind, symmetrize=True, random_state=0
+                ),
                 "ridge": AsymmetricRidgeClassifier("precomputed", input=kind),
             }
             for name, model in models.items():
@@ -245,7 +308,9 @@ def test_at_least_as_good_as_the_stack_on_the_mean_and_the_ridge():
 
 def test_a_matrix_of_rank_one_has_rows_of_one_direction_only():
     x = np.linspace(0.1, 3.0, 30)
-    model = DirectedRegressorCV("precomputed", input="similarity", random_state=0).fit(np.outer(x, x), x)
+    model = DirectedRegressorCV("precomputed", input="similarity", random_state=0).fit(
+        np.outer(x, x), x
+    )
     assert_allclose(model.predict(np.outer([0.5, 2.0], x)), [0.5, 2.0], atol=0.05)
 
 
@@ -256,7 +321,8 @@ def test_affinities_of_distances_decay_with_the_median():
 
 
 @pytest.mark.parametrize(
-    "parameters, text", [({"cv": 1}, "cv=1 must be at least 2 folds"), ({"input": "x"}, "input='x' is not known")]
+    "parameters, text",
+    [({"cv": 1}, "cv=1 must be at least 2 folds"), ({"input": "x"}, "input='x' is not known")],
 )
 def test_bad_parameters_are_one_sentence(parameters, text):
     K, y = citations(30)
@@ -267,8 +333,13 @@ def test_bad_parameters_are_one_sentence(parameters, text):
 def test_bad_directions_are_one_sentence():
     K, y = citations(60)
     train, out, back = halves(K, 45)
-    model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(train, y[:45])
-    with pytest.raises(ValueError, match=r"reverse has shape \(45, 15\) but X \(15, 45\); give one row per new item"):
+    model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(
+        train, y[:45]
+    )
+    with pytest.raises(
+        ValueError,
+        match=r"reverse has shape \(45, 15\) but X \(15, 45\); give one row per new item",
+    ):
         model.predict(out, reverse=back.T)
     by_function = DirectedClassifierCV(lambda a, b: K[a, b], input="similarity", random_state=0)
     with pytest.raises(ValueError, match="reverse is for a precomputed matrix"):
@@ -283,9 +354,13 @@ def test_reasons_of_a_precomputed_directed_matrix_add_up(diagonal):
     K = rng.uniform(size=(60, 60)) + 0.6 * ((y[:, None] + 1) % 3 == y)
     np.fill_diagonal(K, rng.uniform(1.5, 3.0, size=60) if diagonal is None else diagonal + 1.0)
     train, new, back = K[:48, :48], K[48:, :48], K[:48, 48:].T
-    model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(train, y[:48])
+    model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(
+        train, y[:48]
+    )
     reasons = model.explain(new, 3, reverse=back, train=train)
-    np.testing.assert_allclose(reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-9)
+    np.testing.assert_allclose(
+        reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-9
+    )
     proba = np.sort(model.predict_proba(new, reverse=back), axis=1)
     np.testing.assert_allclose(reasons.score, np.log(proba[:, -1] / proba[:, -2]), atol=1e-8)
     np.testing.assert_array_equal(reasons.label, model.predict(new, reverse=back))

@@ -51,11 +51,16 @@ pytestmark = [
 @contextmanager
 def local_cluster(memory_limit):
     """Two single-threaded worker processes, restarted by their nannies when they die."""
-    settings = {"distributed.scheduler.allowed-failures": 1}  # a task may cost two workers, not four
+    # a task may cost two workers, not four
+    settings = {"distributed.scheduler.allowed-failures": 1}
     with (
         dask.config.set(settings),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=memory_limit
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            memory_limit=memory_limit,
         ) as cluster,
     ):
         yield cluster
@@ -129,7 +134,9 @@ def test_a_killed_worker_is_replaced_and_nothing_is_lost(client, tmp_path):
     X = np.random.default_rng(0).normal(size=(4000, 5))
     before = pids(client)
     flag = str(tmp_path / "died")
-    total = reduce_rows(partial(sum_or_die, flag=flag), operator.add, (da.from_array(X, chunks=(250, 5)),), 40.0)
+    total = reduce_rows(
+        partial(sum_or_die, flag=flag), operator.add, (da.from_array(X, chunks=(250, 5)),), 40.0
+    )
     assert os.path.exists(flag)
     assert_allclose(total, X.sum(axis=0), rtol=1e-10)
     client.wait_for_workers(2, timeout=60)
@@ -146,7 +153,9 @@ def test_a_task_that_kills_every_worker_is_named(client):
 def test_a_worker_out_of_memory_costs_nothing(small_workers, tmp_path):
     X = np.random.default_rng(0).normal(size=(400, 5))
     flag = str(tmp_path / "full")
-    total = reduce_rows(partial(fill_memory, flag=flag), operator.add, (da.from_array(X, chunks=(100, 5)),), 40.0)
+    total = reduce_rows(
+        partial(fill_memory, flag=flag), operator.add, (da.from_array(X, chunks=(100, 5)),), 40.0
+    )
     assert os.path.exists(flag)
     assert_allclose(total, X.sum(axis=0), rtol=1e-10)
 
@@ -170,7 +179,9 @@ class TestKreinOnDask:
     def test_regression_equals_in_memory(self, client, problem):
         X, y = problem
         here = self.model(KreinRidge).fit(X, y)
-        there = self.model(KreinRidge).fit(da.from_array(X, chunks=(300, 2)), da.from_array(y, chunks=450))
+        there = self.model(KreinRidge).fit(
+            da.from_array(X, chunks=(300, 2)), da.from_array(y, chunks=450)
+        )
         lazy = there.predict(da.from_array(X, chunks=(300, 4)))
         assert isinstance(lazy, da.Array)
         assert_allclose(lazy.compute(), here.predict(X), rtol=1e-8)
@@ -253,7 +264,9 @@ def test_data_travel_once(client, monkeypatch):
     """What all tasks of a comparison share, its data above all, is sent once and not with every task."""
     X, y = classes()
     terms, packed = Terms(make_problem(X, y), "accuracy"), []
-    monkeypatch.setattr(Terms, "__getstate__", lambda self: packed.append(self) or vars(self), raising=False)
+    monkeypatch.setattr(
+        Terms, "__getstate__", lambda self: packed.append(self) or vars(self), raising=False
+    )
     with joblib.parallel_config(backend="dask"):
         joblib.Parallel()(joblib.delayed(_numbered)(0, run_batch, terms, ([],)) for _ in range(12))
     assert 1 <= len(packed) <= 2
@@ -272,10 +285,14 @@ class Sleeper(ClassifierMixin, BaseEstimator):
 def test_the_deadline_of_a_comparison_is_kept_on_a_cluster():
     """Nobody waits for what still runs there; what was finished is reported, and what was not is named."""
     X, y = classes()
-    with local_cluster(None) as cluster, distributed.Client(cluster) as client:  # of its own: one worker sleeps on
+    # of its own: one worker sleeps on
+    with local_cluster(None) as cluster, distributed.Client(cluster) as client:
         client.wait_for_workers(2, timeout=60)
         with joblib.parallel_config(backend="dask"):
-            joblib.Parallel()(joblib.delayed(_numbered)(0, run_batch, None, ([],)) for _ in range(4))  # imports
+            # imports
+            joblib.Parallel()(
+                joblib.delayed(_numbered)(0, run_batch, None, ([],)) for _ in range(4)
+            )
             start = time.perf_counter()
             learners = ["linear", ("sleeper", Sleeper())]
             found = compare(X, y, kind="table", learners=learners, budget=30.0, n_jobs=-1)
@@ -316,7 +333,9 @@ def fit_elsewhere(tmp_path):
 
     def start(address):
         command = [sys.executable, "-W", "ignore", "-c", FIT, address]
-        processes.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True))
+        processes.append(
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        )
         assert processes[-1].stdout.readline().strip() == "ready"
         time.sleep(1.0)
         return processes[-1]
@@ -341,8 +360,12 @@ def scheduler(tmp_path):
     dask = [sys.executable, "-m", "dask"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     where = ["--scheduler-file", str(file), "--no-dashboard"]
-    scheduler = subprocess.Popen([*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", *where], **quiet)
-    worker = subprocess.Popen([*dask, "worker", *where, "--no-nanny", "--death-timeout", "90"], **quiet)
+    scheduler = subprocess.Popen(
+        [*dask, "scheduler", "--host", "127.0.0.1", "--port", "0", *where], **quiet
+    )
+    worker = subprocess.Popen(
+        [*dask, "worker", *where, "--no-nanny", "--death-timeout", "90"], **quiet
+    )
     try:
         for _ in range(600):
             if file.exists() and file.read_text():
@@ -367,11 +390,22 @@ def test_a_comparison_that_loses_its_scheduler_is_resumed(scheduler, tmp_path):
     address, process_of_scheduler = scheduler
     X, y = classes(40)
     np.savez(tmp_path / "d.npz", D=np.abs(X[:, None] - X).sum(axis=2), y=y)
-    command = [sys.executable, "-m", "mercerless.cli", "compare", "d.npz", "--learners", "dummy,neighbors"]
+    command = [
+        sys.executable,
+        "-m",
+        "mercerless.cli",
+        "compare",
+        "d.npz",
+        "--learners",
+        "dummy,neighbors",
+    ]
     cache = tmp_path / "cache"
     place = {"cwd": tmp_path, "env": {**os.environ, "SCIKIT_LEARN_DATA": str(cache)}, "text": True}
     process = subprocess.Popen(
-        [*command, "--repeats", "400", "--dask", address], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **place
+        [*command, "--repeats", "400", "--dask", address],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        **place,
     )
     try:
         deadline = time.monotonic() + 100
@@ -382,19 +416,46 @@ def test_a_comparison_that_loses_its_scheduler_is_resumed(scheduler, tmp_path):
     finally:
         process.kill()
     last = errors.strip().splitlines()[-1]  # above it is what Dask logs
-    assert process.returncode == 2 and f"The Dask cluster at '{address}' gave up" in last and "--resume" in last
-    assert len(list(cache.rglob("*.json"))) >= 12 and not (tmp_path / "mercerless-compare.html").exists()
-    done = subprocess.run([*command, "--repeats", "1", "--resume"], capture_output=True, timeout=100, **place)
+    assert (
+        process.returncode == 2
+        and f"The Dask cluster at '{address}' gave up" in last
+        and "--resume" in last
+    )
+    assert (
+        len(list(cache.rglob("*.json"))) >= 12
+        and not (tmp_path / "mercerless-compare.html").exists()
+    )
+    done = subprocess.run(
+        [*command, "--repeats", "1", "--resume"], capture_output=True, timeout=100, **place
+    )
     assert done.returncode == 0 and (tmp_path / "mercerless-compare.html").exists()
 
 
 def test_hosts_with_their_own_networks(tmp_path):
     """Workers on two simulated hosts; one loses its network in the middle of a fit, and the other finishes."""
-    spaces = ["unshare", "--user", "--map-root-user", "--net", "--mount", "--pid", "--kill-child", "--fork"]
+    spaces = [
+        "unshare",
+        "--user",
+        "--map-root-user",
+        "--net",
+        "--mount",
+        "--pid",
+        "--kill-child",
+        "--fork",
+    ]
     if shutil.which("ip") is None or shutil.which("unshare") is None:
         pytest.skip("needs ip and unshare")
-    if subprocess.run([*spaces, "ip", "link", "add", "v0", "type", "veth"], capture_output=True).returncode:
+    if subprocess.run(
+        [*spaces, "ip", "link", "add", "v0", "type", "veth"], capture_output=True
+    ).returncode:
         pytest.skip("network namespaces are not permitted here")
     script = Path(__file__).with_name("hosts.py")
-    done = subprocess.run([*spaces, sys.executable, script], capture_output=True, text=True, timeout=300)
-    assert done.stdout.split("\n")[:4] == ["hosts 10.77.0.11 10.77.0.12", "equal True", "equal True", "left 1"]
+    done = subprocess.run(
+        [*spaces, sys.executable, script], capture_output=True, text=True, timeout=300
+    )
+    assert done.stdout.split("\n")[:4] == [
+        "hosts 10.77.0.11 10.77.0.12",
+        "equal True",
+        "equal True",
+        "left 1",
+    ]

@@ -14,11 +14,14 @@ DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 QUICK = ("one-idea", "kernels", "spectra", "datasets", "saving", "tools")
-PAGES = sorted(path.stem for path in DOCS.glob("*.md") if ">>> " in path.read_text(encoding="utf-8"))
+PAGES = sorted(
+    path.stem for path in DOCS.glob("*.md") if ">>> " in path.read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow]) for page in PAGES]
+    "page",
+    [pytest.param(page, marks=[] if page in QUICK else [pytest.mark.slow]) for page in PAGES],
 )
 def test_sessions_in_the_documentation(page):
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8").replace("```", "\n")
@@ -29,7 +32,10 @@ def test_sessions_in_the_documentation(page):
 
 ROOT = DOCS.parent
 MADE = ("gallery", "generated", "_build", "_extra")  # pages that make docs writes
-WRITTEN = [*ROOT.glob("*.md"), *(p for p in DOCS.rglob("*.md") if p.relative_to(DOCS).parts[0] not in MADE)]
+WRITTEN = [
+    *ROOT.glob("*.md"),
+    *(p for p in DOCS.rglob("*.md") if p.relative_to(DOCS).parts[0] not in MADE),
+]
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:href|src)=\"([^\"]+)\"")
 
 
@@ -40,8 +46,13 @@ def without_code(path):
 def anchors(path):
     """What a link into a page may end in: its headings as GitHub writes them, and labels."""
     text = without_code(path)
-    headings = [re.sub(r"[^\w\s-]", "", h).strip().lower() for h in re.findall(r"^#+ (.*)$", text, re.MULTILINE)]
-    return {re.sub(r"\s", "-", h) for h in headings} | set(re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE))
+    headings = [
+        re.sub(r"[^\w\s-]", "", h).strip().lower()
+        for h in re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    ]
+    return {re.sub(r"\s", "-", h) for h in headings} | set(
+        re.findall(r"^\(([\w-]+)\)=$", text, re.MULTILINE)
+    )
 
 
 def broken(path, labels):
@@ -51,8 +62,14 @@ def broken(path, labels):
         parts = urlsplit(link)
         target = path.parent / parts.path if parts.path else path
         if parts.scheme:
-            good = parts.scheme in ("https", "mailto") and ("." in parts.netloc or parts.scheme == "mailto")
-        elif parts.path in labels or parts.path == "sample-report.html" or parts.path.startswith(MADE):
+            good = parts.scheme in ("https", "mailto") and (
+                "." in parts.netloc or parts.scheme == "mailto"
+            )
+        elif (
+            parts.path in labels
+            or parts.path == "sample-report.html"
+            or parts.path.startswith(MADE)
+        ):
             good = True
         else:
             good = target.exists() and (not parts.fragment or parts.fragment in anchors(target))
@@ -74,11 +91,18 @@ def test_broken_links_are_found(tmp_path):
 
 
 def test_words_of_the_notation_exist():
-    source = "".join(path.read_text(encoding="utf-8") for path in Path(mercerless.__file__).parent.rglob("*.py"))
-    words = set(
-        re.findall(r"\w+", " ".join(re.findall(r"`([^`]+)`", (DOCS / "notation.md").read_text(encoding="utf-8"))))
+    source = "".join(
+        path.read_text(encoding="utf-8") for path in Path(mercerless.__file__).parent.rglob("*.py")
     )
-    assert {word for word in words - {"f", "j", "n"} if not re.search(rf"\b{word}\b", source)} == set()
+    words = set(
+        re.findall(
+            r"\w+",
+            " ".join(re.findall(r"`([^`]+)`", (DOCS / "notation.md").read_text(encoding="utf-8"))),
+        )
+    )
+    assert {
+        word for word in words - {"f", "j", "n"} if not re.search(rf"\b{word}\b", source)
+    } == set()
 
 
 def test_the_report_of_inspect_is_the_one_shown(tmp_path, monkeypatch, capsys):

@@ -93,7 +93,9 @@ def test_training_rows_given_again_keep_their_place_and_order_does_not_matter():
 def test_all_items_as_landmarks_are_exact(n_landmarks):
     X = np.random.default_rng(0).uniform(size=(40, 3))
     exact = KreinEmbedding(TL1(0.7), 6).fit_transform(X)
-    assert_allclose(KreinEmbedding(TL1(0.7), 6, n_landmarks=n_landmarks).fit_transform(X), exact, atol=1e-12)
+    assert_allclose(
+        KreinEmbedding(TL1(0.7), 6, n_landmarks=n_landmarks).fit_transform(X), exact, atol=1e-12
+    )
 
 
 def test_landmarks_are_all_that_items_are_compared_with():

@@ -28,7 +28,11 @@ HYPER = GaussianHyper(2.0)
 SMALL_LAB = {"n_support": 5, "kernel": "gaussian", "max_iter": 5, "random_state": 0}
 
 CLASSES = [getattr(mercerless, name) for name in mercerless.__all__]
-CLASSES = [cls for cls in CLASSES if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "fit")]
+CLASSES = [
+    cls
+    for cls in CLASSES
+    if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "fit")
+]
 LONG = ("Hyper",)  # two minutes for all checks of one: small ones are among the variants
 VARIANTS = [
     AsymmetricRidge(kernel="rbf", alpha=0.5, side="left"),
@@ -94,15 +98,23 @@ def expected_failures(estimator):
     found = {}
     if name in WEIGHTED and not precomputed and not _weights_are_exact(estimator):
         found[WEIGHTS] = WEIGHTED[name]
-    if precomputed and hasattr(estimator, "predict_proba") and hasattr(estimator, "decision_function"):
+    if (
+        precomputed
+        and hasattr(estimator, "predict_proba")
+        and hasattr(estimator, "decision_function")
+    ):
         found[PROBABILITIES] = "it reads similarities, and the check passes vectors"
     if precomputed and name == "SimilarityClassifierCV":
-        found["check_classifiers_one_label_sample_weights"] = "it reads symmetric matrices, and the check passes others"
+        found["check_classifiers_one_label_sample_weights"] = (
+            "it reads symmetric matrices, and the check passes others"
+        )
     if precomputed and name == "DirectedClassifierCV":
         reason = "given one direction of an asymmetric matrix it warns, and the tests take warnings for errors"
         found["check_classifiers_one_label_sample_weights"] = reason
     if hasattr(estimator, "sparsify"):
-        found["check_sparsify_coefficients"] = "there is no coef_: its sparsify keeps the items that matter to predict"
+        found["check_sparsify_coefficients"] = (
+            "there is no coef_: its sparsify keeps the items that matter to predict"
+        )
     if precomputed and name.startswith("DANK"):
         reason = "the base kernel must be positive semi-definite, and the check passes matrices that are not"
         found |= {"check_positive_only_tag_during_fit": reason, "check_estimators_dtypes": reason}
@@ -115,7 +127,10 @@ def _weights_are_exact(estimator):
         return estimator.alpha is not None
     if isinstance(estimator, KreinRidge):
         return isinstance(estimator.kernel, Gaussian)
-    return getattr(estimator, "loss", None) == "squared_hinge" or getattr(estimator, "calibrate", True) is False
+    return (
+        getattr(estimator, "loss", None) == "squared_hinge"
+        or getattr(estimator, "calibrate", True) is False
+    )
 
 
 def defaults(long=False):

@@ -20,11 +20,15 @@ from benchmarks.run import RECORDED, Evidence, known_seconds, plan
 
 def test_pages_show_what_the_rows_give():
     stale = pages.rewrite(check=True)
-    assert not stale, f"{', '.join(stale)}: numbers differ from benchmarks/**/results; run python -m benchmarks pages"
+    assert not stale, (
+        f"{', '.join(stale)}: numbers differ from benchmarks/**/results; run python -m benchmarks pages"
+    )
 
 
 def test_every_table_is_shown():
-    shown = {name for path in pages.pages() for name in pages.names(path.read_text(encoding="utf-8"))}
+    shown = {
+        name for path in pages.pages() for name in pages.names(path.read_text(encoding="utf-8"))
+    }
     assert not set(tables.tables()) - shown
 
 
@@ -46,13 +50,15 @@ def test_evidence_has_no_typed_tables_of_numbers():
 # numbers that no run gives: settings, sizes, versions, theorems, what is stated beforehand, the papers' own
 SETTINGS = {
     "README.md": {"3.11"},
-    "docs/compare.md": {"30 %", "5 %", "70 %", "55 %", "90 %"},  # promises, held by test_compare_statistics
+    # promises, held by test_compare_statistics
+    "docs/compare.md": {"30 %", "5 %", "70 %", "55 %", "90 %"},
     "docs/dank.md": {"0.25"},
     "docs/evidence/compare.md": {"30 %"},
     "docs/evidence/dank.md": {"0.05"},
     "docs/evidence/hyper.md": {"70 %", "40 %", "60 %"},
     "docs/evidence/lab.md": {"80 %", "97.5 %", "2 %", ".02"},
-    "docs/evidence/scale.md": {"4 GB", "32 GB", "216 GB", "1.6 MB", "40 MB", "1.6 GB", "40 GB"},  # calculated
+    # calculated
+    "docs/evidence/scale.md": {"4 GB", "32 GB", "216 GB", "1.6 MB", "40 MB", "1.6 GB", "40 GB"},
     "docs/evidence/see.md": {"90 %", "5 %", "1.645", "2 points"},
     "docs/kernels.md": {"256 MB"},
     "docs/krein.md": {"0.01"},
@@ -66,11 +72,15 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("path", pages.pages(), ids=lambda path: path.relative_to(pages.ROOT).as_posix())
+@pytest.mark.parametrize(
+    "path", pages.pages(), ids=lambda path: path.relative_to(pages.ROOT).as_posix()
+)
 def test_no_measured_number_is_typed(path):
     known = SETTINGS.get(path.relative_to(pages.ROOT).as_posix(), set())
     found = set(pages.typed(path.read_text(encoding="utf-8")))
-    assert not found - known, "a measured number belongs into benchmarks/tables.py, a setting into SETTINGS here"
+    assert not found - known, (
+        "a measured number belongs into benchmarks/tables.py, a setting into SETTINGS here"
+    )
     assert not known - found, "SETTINGS has numbers that the page has no more"
 
 
@@ -84,14 +94,22 @@ def test_typed_numbers_are_found():
 
 def test_a_number_that_its_row_no_longer_gives_is_found(tmp_path, monkeypatch):
     """The check must be able to fail: change a row and a page."""
-    assert pages.filled("a <!-- figure: x -->1<!-- end --> b", {"x": "2"}, {}) == "a <!-- figure: x -->2<!-- end --> b"
+    assert (
+        pages.filled("a <!-- figure: x -->1<!-- end --> b", {"x": "2"}, {})
+        == "a <!-- figure: x -->2<!-- end --> b"
+    )
     text = "<!-- table: t -->\nold\n<!-- end -->\n"
-    assert pages.filled(text, {}, {"t": lambda: "| a |"}) == "<!-- table: t -->\n\n| a |\n\n<!-- end -->\n"
+    assert (
+        pages.filled(text, {}, {"t": lambda: "| a |"})
+        == "<!-- table: t -->\n\n| a |\n\n<!-- end -->\n"
+    )
     (tmp_path / "docs").mkdir()
     (tmp_path / "README.md").write_text("about <!-- figure: cells -->49<!-- end --> cells\n")
     monkeypatch.setattr(pages, "ROOT", tmp_path)
     monkeypatch.setattr(pages, "figures", lambda: {"cells": "48"})
-    assert pages.rewrite(check=True) == ["README.md"] and "49" in (tmp_path / "README.md").read_text()
+    assert (
+        pages.rewrite(check=True) == ["README.md"] and "49" in (tmp_path / "README.md").read_text()
+    )
     assert pages.rewrite() == ["README.md"] and "49" not in (tmp_path / "README.md").read_text()
     assert pages.rewrite() == []
 
@@ -110,32 +128,57 @@ def test_markers_that_would_not_work_are_refused(text, message):
         pages.filled(text, {"x": "1"}, {})
 
 
-@pytest.mark.parametrize("value, digits, text", [(76.25, 1, "76.3"), (0.9983, 4, "0.9983"), (float("nan"), 1, "")])
+@pytest.mark.parametrize(
+    "value, digits, text", [(76.25, 1, "76.3"), (0.9983, 4, "0.9983"), (float("nan"), 1, "")]
+)
 def test_rounding_is_that_of_people(value, digits, text):
     assert tables.number(value, digits) == text
 
 
 def measured(learner, name, score, split=0, rows=1000, task="regression"):
-    words = {"set": name, "split": split, "rows": rows, "variant": "clean", "learner": learner, "task": task}
-    return words | {"score": score, "log_loss": 1 - score, "cpu_seconds": 2.0, "predict_seconds": 0.5}
+    words = {
+        "set": name,
+        "split": split,
+        "rows": rows,
+        "variant": "clean",
+        "learner": learner,
+        "task": task,
+    }
+    return words | {
+        "score": score,
+        "log_loss": 1 - score,
+        "cpu_seconds": 2.0,
+        "predict_seconds": 0.5,
+    }
 
 
 def test_tables_of_learners_take_rows_as_they_come(monkeypatch):
     """Several splits of some sets, learners that lack a set or a split, and learners of some sets only."""
-    rows = [measured(k, f"set{i}", s - i / 10) for i in range(3) for k, s in zip(tables.BOOSTED, (0.9, 0.8, 0.7))]
+    rows = [
+        measured(k, f"set{i}", s - i / 10)
+        for i in range(3)
+        for k, s in zip(tables.BOOSTED, (0.9, 0.8, 0.7))
+    ]
     rows += [measured(k, "set0", s, split=1) for k, s in zip(tables.BOOSTED, (0.1, 0.2, 0.9))]
     rows += [measured("lab", "set1", -5.0, split=1), measured("lightgbm", "alone", 0.9, rows=5000)]
     rows += [measured("svm", "set0", 0.95), measured("svm", "set2", 0.6)]
     rows += [measured(k, "classes", 0.5, task="classes") for k in tables.BOOSTED]
     monkeypatch.setattr(tables, "results", lambda name: pd.DataFrame(rows))
     scores = tables.table_scores("lab_bands", "regression, R2")
-    assert scores.loc[(1000, "set0")].tolist() == [0.5, 0.5, 0.8] and scores.loc[(1000, "set1"), "lab"] == 0.8
+    assert (
+        scores.loc[(1000, "set0")].tolist() == [0.5, 0.5, 0.8]
+        and scores.loc[(1000, "set1"), "lab"] == 0.8
+    )
     assert len(scores) == 3, "ranks are of sets that all have"
-    assert "| regression, R2, at most 1,000 rows | 3 | **1.50** | 2.17 | 2.33 |" in tables.lab_bands()
+    assert (
+        "| regression, R2, at most 1,000 rows | 3 | **1.50** | 2.17 | 2.33 |" in tables.lab_bands()
+    )
     pairs = tables.lab_pairs()
     assert "| regression, R2 | support vector machine | 2 | 1, 0, 1 |" in pairs
     assert "| regression, R2 | LightGBM | 3 | 2, 1, 0 | +0.067 |" in pairs
-    assert "**1.50**, 2.17, 2.33 (3 sets) |  |" in tables.lab_readme(), "the second band has no set of all three"
+    assert "**1.50**, 2.17, 2.33 (3 sets) |  |" in tables.lab_readme(), (
+        "the second band has no set of all three"
+    )
     assert "| at most 1,000 rows | 5 | 10, 10, 10 | 2.5, 2.5, 2.5 |" in tables.lab_bands_seconds()
     figures = tables.lab_bands_figures()
     assert figures["lab_bands_splits"] == "1 to 2 (1,000 rows)" and figures["lab_bands_sets"] == "4"
@@ -160,7 +203,11 @@ def test_a_missing_file_or_row_is_named():
         ("papers lab compare --full", ["papers lab compare"], ["--full"]),
         (
             "papers similarity",
-            ["papers similarity real", "papers similarity generated", "papers similarity regression"],
+            [
+                "papers similarity real",
+                "papers similarity generated",
+                "papers similarity regression",
+            ],
             [],
         ),
         ("speed krein --rows 500", ["speed krein"], ["--rows", "500"]),
@@ -172,11 +219,14 @@ def test_words_choose_claims(words, names, options):
 
 
 def test_a_group_alone_is_all_of_it():
-    assert {claim.script for claim in chosen(["speed"])[0]} == {c.script for c in CLAIMS if c.group == "speed"}
+    assert {claim.script for claim in chosen(["speed"])[0]} == {
+        c.script for c in CLAIMS if c.group == "speed"
+    }
 
 
 @pytest.mark.parametrize(
-    "words, said", [("papers krain", "it has krein"), ("papers krein table2", "table1, table3, figures")]
+    "words, said",
+    [("papers krain", "it has krein"), ("papers krein table2", "table1, table3, figures")],
 )
 def test_unknown_words_are_answered_with_the_known(words, said, capsys):
     assert main(words.split()) == 2
@@ -189,9 +239,24 @@ WORDS = "no one two three four five six seven eight nine ten".split()
 @pytest.mark.parametrize(
     "page, sentence, rows, counts",
     [
-        ("hyper", r"\((\w+) splits, with the Wishart", "hyper_table2", lambda t: t[t.method == "SVM-CV"].splits.mode()),
-        ("hyper", r"Wishart hyper-kernel (\w+)\)", "hyper_table2", lambda t: t[t.method == "ridge-wishart"].splits),
-        ("lab", r"in (\w+) splits\) every learner", "lab_table1", lambda t: t[t.set == "parkinsons_grouped"].splits),
+        (
+            "hyper",
+            r"\((\w+) splits, with the Wishart",
+            "hyper_table2",
+            lambda t: t[t.method == "SVM-CV"].splits.mode(),
+        ),
+        (
+            "hyper",
+            r"Wishart hyper-kernel (\w+)\)",
+            "hyper_table2",
+            lambda t: t[t.method == "ridge-wishart"].splits,
+        ),
+        (
+            "lab",
+            r"in (\w+) splits\) every learner",
+            "lab_table1",
+            lambda t: t[t.set == "parkinsons_grouped"].splits,
+        ),
         ("krein", r"350 rows, (\w+) folds", "krein_table3", lambda t: t.folds),
         ("similarity", r"on (\w+) real groups", "similarity_several", lambda t: [len(t) - 1]),
     ],
@@ -199,16 +264,22 @@ WORDS = "no one two three four five six seven eight nine ten".split()
 def test_numbers_in_words_are_those_of_the_rows(page, sentence, rows, counts):
     text = (HERE.parent / "docs" / "evidence" / f"{page}.md").read_text(encoding="utf-8")
     word = re.search(sentence, text)[1]
-    assert set(counts(tables.results(f"papers/{rows}"))) == {WORDS.index(word)}, f"{page}.md says {word}"
+    assert set(counts(tables.results(f"papers/{rows}"))) == {WORDS.index(word)}, (
+        f"{page}.md says {word}"
+    )
 
 
 def test_every_script_and_every_file_of_rows_belongs_to_a_claim():
     scripts = {(c.group, c.script) for c in CLAIMS}
     for path in (*HERE.glob("papers/*.py"), *HERE.glob("speed/*.py")):
         if "__main__" in path.read_text(encoding="utf-8"):
-            assert (path.parent.name, path.stem) in scripts, f"{path.name}: say in benchmarks/claims.py what it shows"
+            assert (path.parent.name, path.stem) in scripts, (
+                f"{path.name}: say in benchmarks/claims.py what it shows"
+            )
     for path in (*HERE.glob("papers/results/*.csv"), *HERE.glob("speed/results/*.csv")):
-        assert any(path.stem.startswith(s) for g, s in scripts if g == path.parts[-3]), f"no claim writes {path.name}"
+        assert any(path.stem.startswith(s) for g, s in scripts if g == path.parts[-3]), (
+            f"no claim writes {path.name}"
+        )
     assert len({claim.name for claim in CLAIMS}) == len(CLAIMS)
 
 
@@ -242,7 +313,10 @@ def test_reduced_words_belong_to_claims():
 def test_list_names_command_and_rows(capsys):
     assert main(["list"]) == 0
     out = capsys.readouterr().out
-    assert "python -m benchmarks papers krein table3" in out and "benchmarks/papers/results/krein_table3.csv" in out
+    assert (
+        "python -m benchmarks papers krein table3" in out
+        and "benchmarks/papers/results/krein_table3.csv" in out
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- all, resumed
@@ -292,20 +366,26 @@ def test_all_keeps_limits_resumes_and_writes_the_machine(small):
     }
     assert statuses(evidence) == ends
     assert (folder / "logs" / "papers_broken.txt").read_text() == "no rows today\n"
-    assert {"numpy", "scipy", "scikit-learn"} <= json.loads((folder / "machine.json").read_text())["versions"].keys()
+    assert {"numpy", "scipy", "scikit-learn"} <= json.loads((folder / "machine.json").read_text())[
+        "versions"
+    ].keys()
     lines.clear()
     again = Evidence(folder, claims=claims)
     again(5.0, say=say)
     assert [line.split()[2:4] for line in lines[:2]] == [["finished", "before"]] * 2
     assert (folder / "papers" / "results" / "quick.csv").read_text() == "row\n"  # not run twice
-    assert not again.finished(claims[1], 6.0) and again.finished(claims[1], 4.0)  # a longer limit is worth a try
+    # a longer limit is worth a try
+    assert not again.finished(claims[1], 6.0) and again.finished(claims[1], 4.0)
 
 
 @pytest.mark.slow
 def test_time_that_cheap_claims_leave_is_for_the_others(small):
     claims, folder = small
-    evidence = Evidence(folder, claims=[claims[1], claims[0]])  # the endless one has no record, so it comes last
-    (folder.parent / "reduced.csv").write_text(",".join(RECORDED) + "\npapers quick,done,0.1,0.1,c,p\n")
+    # the endless one has no record, so it comes last
+    evidence = Evidence(folder, claims=[claims[1], claims[0]])
+    (folder.parent / "reduced.csv").write_text(
+        ",".join(RECORDED) + "\npapers quick,done,0.1,0.1,c,p\n"
+    )
     evidence(total=10.0, say=lambda *_, **__: None)
     found = evidence.state["claims"]
     assert list(found) == ["papers quick", "papers endless"]
@@ -323,13 +403,17 @@ def test_the_plan_says_what_is_on_record(small):
 
 def test_the_reduced_run_is_on_record_and_ends_within_an_hour():
     known = known_seconds()
-    assert set(known) == {claim.name for claim in CLAIMS}, "run python -m benchmarks all with the words of these claims"
+    assert set(known) == {claim.name for claim in CLAIMS}, (
+        "run python -m benchmarks all with the words of these claims"
+    )
     assert sum(float(row["seconds"]) for row in known.values()) < 3600
     assert sum(float(row["cpu_seconds"]) for row in known.values()) < 2 * 3600
     state = json.loads((HERE / "runs" / "reduced" / "state.json").read_text())["claims"]
     for claim in CLAIMS:
         entry = state[claim.name]
-        assert entry["status"] == "done" and entry["commit"] == known[claim.name]["commit"], claim.name
+        assert entry["status"] == "done" and entry["commit"] == known[claim.name]["commit"], (
+            claim.name
+        )
         assert entry["words"] == [*claim.arguments, *claim.reduced], claim.name
         assert (HERE / "runs" / "reduced" / claim.csv.relative_to(HERE)).exists(), claim.name
 
@@ -343,7 +427,8 @@ def test_another_commit_runs_a_claim_again_and_keeps_the_others(small, monkeypat
     evidence = Evidence(folder, claims=[quick])
     assert not evidence.finished(quick, 20.0)
     evidence(20.0, say=lambda *_, **__: None)
-    assert (folder / "papers" / "results" / "quick.csv").read_text() == "row\n"  # not beside those of the first commit
+    # not beside those of the first commit
+    assert (folder / "papers" / "results" / "quick.csv").read_text() == "row\n"
     found = {name: entry["commit"] for name, entry in evidence.state["claims"].items()}
     assert found == {"papers quick": "another", "papers quick again": first}
     record = pd.read_csv(folder.parent / "reduced.csv").set_index("claim")["commit"]
@@ -370,7 +455,12 @@ def test_a_newcomer_is_told_enough():
 # ---------------------------------------------------------------------------------------------------- history
 def rows(*ratios, better="more", processor="here"):
     return pd.DataFrame(
-        {"commit": [f"c{k}" for k in range(len(ratios))], "processor": processor, "what": "w", "ratio": ratios}
+        {
+            "commit": [f"c{k}" for k in range(len(ratios))],
+            "processor": processor,
+            "what": "w",
+            "ratio": ratios,
+        }
     ).assign(better=better)
 
 
@@ -393,12 +483,15 @@ def test_every_speed_benchmark_has_a_history():
     scripts = {claim.script for claim in CLAIMS if claim.group == "speed"}
     assert scripts == set(history.RATIOS)
     for script in scripts:
-        assert len(history.read(script)), f"{script} has no ratio on record: python -m benchmarks speed {script}"
+        assert len(history.read(script)), (
+            f"{script} has no ratio on record: python -m benchmarks speed {script}"
+        )
 
 
 def test_history_keeps_one_entry_for_a_commit_and_machine(tmp_path, monkeypatch):
     monkeypatch.setattr(history, "FOLDER", tmp_path)
-    monkeypatch.setattr(history, "commit", lambda: "081e86239")  # no number, though it reads like one
+    # no number, though it reads like one
+    monkeypatch.setattr(history, "commit", lambda: "081e86239")
     first, again = history.append("krein"), history.append("krein")
     assert len(first) == len(again) == len(history.ratios("krein")) == 3
     monkeypatch.setattr(history, "commit", lambda: "later")
@@ -419,7 +512,10 @@ def test_the_machine_is_described():
 
 def test_runs_of_the_suite_are_counted(tmp_path, monkeypatch):
     monkeypatch.setattr(trust, "RESULTS", tmp_path / "results" / "runs.csv")
-    lines = ["== Prescott (Katmai)", "1 failed, 953 passed, 3 skipped, 2 xfailed, 1 error in 61.20s (0:01:01)"]
+    lines = [
+        "== Prescott (Katmai)",
+        "1 failed, 953 passed, 3 skipped, 2 xfailed, 1 error in 61.20s (0:01:01)",
+    ]
     for _ in range(2):  # the row of a run takes the place of the one before
         trust.merge([*trust.count("mutations", ["105 of 107 bugs caught"], "abc")])
         trust.merge([*trust.count("test-portable", lines, "abc")])

@@ -52,9 +52,15 @@ def test_text_tables(tmp_path, text):
         ("1,2\n3\n", "line 2 has 1 entries"),
         ("1,2\n3,4,5\n", "line 2 has 3 entries"),
         ("a,1,2\nb,3,4,5\n", "line 2 has 4 entries"),
-        ("# note\n1,2\n\n3,x\n", "line 4, column 'column 2' has 'x' where a finite number should be"),
+        (
+            "# note\n1,2\n\n3,x\n",
+            "line 4, column 'column 2' has 'x' where a finite number should be",
+        ),
         ("1,,2\n3,4,5\n", r"line 1, column 'column 2' is missing \(''\)"),
-        ('1,"2,000"\n3,4\n', "line 1, column 'column 2' has '2,000'; write numbers without thousands separators"),
+        (
+            '1,"2,000"\n3,4\n',
+            "line 1, column 'column 2' has '2,000'; write numbers without thousands separators",
+        ),
         ("a,b\n", "header but no rows"),
         ("# only\n\n", "no rows"),
         ("", "empty"),
@@ -174,7 +180,10 @@ def test_paths(tmp_path):
 @pytest.mark.parametrize("name", ["a.npy", "a.npz"])
 def test_memory_is_checked_before_reading(tmp_path, name):
     (np.save if name == "a.npy" else np.savez_compressed)(tmp_path / name, np.zeros((500, 500)))
-    with pytest.raises(MemoryError, match="needs 2 MB but the budget is 100 kB"), config_context(memory_limit="100kB"):
+    with (
+        pytest.raises(MemoryError, match="needs 2 MB but the budget is 100 kB"),
+        config_context(memory_limit="100kB"),
+    ):
         read_matrix(tmp_path / name)
 
 
@@ -188,7 +197,9 @@ def test_memory_of_text_is_checked_before_reading(tmp_path):
 
 
 def test_labels(tmp_path):
-    np.testing.assert_array_equal(read_labels(write(tmp_path, 'a\n"b c"\n\na\n', "l.txt")), ["a", "b c", "a"])
+    np.testing.assert_array_equal(
+        read_labels(write(tmp_path, 'a\n"b c"\n\na\n', "l.txt")), ["a", "b c", "a"]
+    )
     np.save(tmp_path / "l.npy", np.array([[1], [2]]))
     np.testing.assert_array_equal(read_labels(tmp_path / "l.npy"), [1, 2])
     np.savez(tmp_path / "l.npz", K=np.eye(2), labels=np.array(["x", "y"]))

@@ -95,15 +95,21 @@ class TestFoldNumbers:
     @pytest.mark.parametrize("labels", [None, np.arange(120) % 40 % 3])
     def test_copies_are_never_on_both_sides(self, labels):
         rows = np.tile(np.arange(40), 3)
-        for train, test in make_folds(5, self.X[rows], labels, classify=labels is not None, random_state=0):
+        for train, test in make_folds(
+            5, self.X[rows], labels, classify=labels is not None, random_state=0
+        ):
             assert not set(rows[train]) & set(rows[test])
             assert len(test) == 24
         K = RBF()(self.X)[np.ix_(rows, rows)]
-        for train, test in make_folds(5, K, labels, classify=labels is not None, precomputed=True, random_state=0):
+        for train, test in make_folds(
+            5, K, labels, classify=labels is not None, precomputed=True, random_state=0
+        ):
             assert not set(rows[train]) & set(rows[test])
 
     def test_without_copies_the_items_do_not_matter(self):
-        assert_array_equal(fold_numbers(5, self.X, random_state=3), assign_folds(5, 40, random_state=3))
+        assert_array_equal(
+            fold_numbers(5, self.X, random_state=3), assign_folds(5, 40, random_state=3)
+        )
 
     def test_groups_and_copies_are_joined(self):
         groups = np.arange(40) // 2
@@ -114,7 +120,9 @@ class TestFoldNumbers:
         for number in np.unique(groups):
             assert len(np.unique(fold_of[groups == number])) == 1
         assert len(set(fold_of[[0, 1, 4, 5, 39]])) == 1
-        assert_array_equal(join_groups(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])), [0, 0, 0, 1])
+        assert_array_equal(
+            join_groups(np.array([0, 0, 1, 2]), np.array([0, 1, 1, 2])), [0, 0, 0, 1]
+        )
 
     def test_fewer_items_or_groups_than_folds_give_fewer_folds(self):
         assert set(fold_numbers(5, self.X[:3], random_state=0)) == {0, 1, 2}
@@ -136,7 +144,11 @@ class TestFoldNumbers:
         X, labels = np.tile(self.X[:10], (4, 1)), np.arange(40) % 2
         for cv in (KFold(4), StratifiedKFold(4, shuffle=True, random_state=1)):
             given = list(cv.split(X, labels))
-            for mine in (make_folds(cv, X, labels, classify=True), make_folds(given, X), make_folds(iter(given), X)):
+            for mine in (
+                make_folds(cv, X, labels, classify=True),
+                make_folds(given, X),
+                make_folds(iter(given), X),
+            ):
                 for (train, test), (a, b) in zip(mine, given, strict=True):
                     assert_array_equal(train, a)
                     assert_array_equal(test, b)

@@ -37,14 +37,24 @@ def written(suffix):
     elif suffix == ".npz":
         np.savez_compressed(buffer, K=X, y=np.arange(12) % 2)
     elif suffix == ".csv":
-        buffer.write(("a,b,y\n" + "\n".join(f'{a},"{b}",{i % 2}' for i, (a, b) in enumerate(X[:, :2]))).encode())
+        buffer.write(
+            (
+                "a,b,y\n" + "\n".join(f'{a},"{b}",{i % 2}' for i, (a, b) in enumerate(X[:, :2]))
+            ).encode()
+        )
     elif suffix == ".mat":
         from scipy.io import savemat
 
         savemat(buffer, {"K": X, "y": np.arange(12) % 2})
     else:
-        frame = tables.pandas().DataFrame(X[:, :3], columns=["a", "b", "y"]).assign(word=list("uvwuvwuvwuvw"))
-        {".parquet": frame.to_parquet, ".feather": frame.to_feather, ".xlsx": frame.to_excel}[suffix](buffer)
+        frame = (
+            tables.pandas()
+            .DataFrame(X[:, :3], columns=["a", "b", "y"])
+            .assign(word=list("uvwuvwuvwuvw"))
+        )
+        {".parquet": frame.to_parquet, ".feather": frame.to_feather, ".xlsx": frame.to_excel}[
+            suffix
+        ](buffer)
     return buffer.getvalue()
 
 
@@ -73,11 +83,17 @@ FUZZ = settings(
     deadline=None,
     derandomize=EXAMPLES <= 2000,
     database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
+    suppress_health_check=[
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.data_too_large,
+    ],
 )
 
 
-@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".mat", ".parquet", ".feather", ".xlsx"])
+@pytest.mark.parametrize(
+    "suffix", [".npy", ".npz", ".csv", ".mat", ".parquet", ".feather", ".xlsx"]
+)
 def test_mutated_data(tmp_path, suffix):
     if suffix in (".parquet", ".feather", ".xlsx"):
         pytest.importorskip("openpyxl" if suffix == ".xlsx" else "pyarrow")
@@ -103,13 +119,25 @@ def test_matlab_files_of_every_kind_are_read(tmp_path, compressed):
 
     path, empty = tmp_path / "file.mat", np.zeros((0, 3))
     words = np.array(["one", "two", "three"], dtype=object)
-    others = {"s": sparse.csc_array(X), "words": words, "part": {"a": X, "b": "text"}, "empty": empty, "c": 1j * X}
+    others = {
+        "s": sparse.csc_array(X),
+        "words": words,
+        "part": {"a": X, "b": "text"},
+        "empty": empty,
+        "c": 1j * X,
+    }
     savemat(path, {"K": X, "single": X.astype(np.float32), "bytes": np.arange(5, dtype=np.uint8), **others},
             do_compression=compressed)  # fmt: skip
     arrays = files.read_arrays(path)
     assert_array_equal(arrays["K"], X)
     assert_array_equal(arrays["s"], X)
-    assert list(arrays["words"]) == ["one", "two", "three"] and list(arrays["bytes"]) == [0, 1, 2, 3, 4]
+    assert list(arrays["words"]) == ["one", "two", "three"] and list(arrays["bytes"]) == [
+        0,
+        1,
+        2,
+        3,
+        4,
+    ]
 
 
 @pytest.mark.parametrize("kind", [0, 8, 10, 11, 19, 20, 200, 60_000])
@@ -136,9 +164,16 @@ def test_mutated_models(tmp_path, capsys):
         "similarity": None,
     }  # fmt: skip
     model = KreinRidge("precomputed").fit(X @ X.T, X[:, 0])
-    persistence.save({"estimator": model, "description": json.dumps(description)}, tmp_path / "good.skops")
+    persistence.save(
+        {"estimator": model, "description": json.dumps(description)}, tmp_path / "good.skops"
+    )
     np.save(tmp_path / "new.npy", (X @ X.T)[:3])
-    arguments = [str(tmp_path / "bad.skops"), str(tmp_path / "new.npy"), "--output", str(tmp_path / "out.csv")]
+    arguments = [
+        str(tmp_path / "bad.skops"),
+        str(tmp_path / "new.npy"),
+        "--output",
+        str(tmp_path / "out.csv"),
+    ]
 
     @FUZZ
     @given(mutated((tmp_path / "good.skops").read_bytes()))
@@ -157,7 +192,11 @@ def test_forged_descriptions(tmp_path, capsys):
     from mercerless import KreinRidge
 
     plain = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3)
-    values = plain | st.lists(plain, max_size=3) | st.dictionaries(st.text(max_size=3), plain, max_size=3)
+    values = (
+        plain
+        | st.lists(plain, max_size=3)
+        | st.dictionaries(st.text(max_size=3), plain, max_size=3)
+    )
     typed = {
         "learner": st.text(), "takes": st.sampled_from(["symmetric", "distances", "given", "directed", "", "x"]),
         "kind": st.sampled_from(["similarity", "distance", "dissimilarity", "table", "strings", "", "x"]),
@@ -179,12 +218,17 @@ def test_forged_descriptions(tmp_path, capsys):
     path = tmp_path / "bad.skops"
 
     @FUZZ
-    @given(st.fixed_dictionaries({}, optional=typed), st.fixed_dictionaries({}, optional=dict.fromkeys(typed, values)))
+    @given(
+        st.fixed_dictionaries({}, optional=typed),
+        st.fixed_dictionaries({}, optional=dict.fromkeys(typed, values)),
+    )
     def attack(likely, unlikely):
         forged = start | likely | (unlikely if len(unlikely) == 1 else {})
         persistence.save({"estimator": model, "description": json.dumps(forged)}, path)
         for name in ("new.npy", "new.csv", "new.txt"):
-            code = main(["predict", str(path), str(tmp_path / name), "--output", str(tmp_path / "out.csv")])
+            code = main(
+                ["predict", str(path), str(tmp_path / name), "--output", str(tmp_path / "out.csv")]
+            )
             errors = capsys.readouterr().err
             assert code in (0, 2) and errors.count("\n") == (code == 2)
 
@@ -193,7 +237,9 @@ def test_forged_descriptions(tmp_path, capsys):
 
 def test_mutated_records_of_a_run_are_run_again(tmp_path):
     task = Task(learner="dummy", repeat=0, fold=1)
-    Store(tmp_path).put(Record(task, 30, {"accuracy": 0.5}, target=np.arange(3), predicted=np.arange(3)))
+    Store(tmp_path).put(
+        Record(task, 30, {"accuracy": 0.5}, target=np.arange(3), predicted=np.arange(3))
+    )
     (path,) = tmp_path.glob("*.json")
     good = path.read_bytes()
     assert len(Store(tmp_path, resume=True).records) == 1
@@ -243,11 +289,31 @@ def test_a_home_that_cannot_be_written_to(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     "missing, arguments, code, sentence",
     [
-        ("pandas", ["inspect", "K.csv"], 2, "needs pandas; install it with: pip install 'mercerless[table]'"),
-        ("pandas", ["compare", "K.csv"], 2, "needs pandas; install it with: pip install 'mercerless[table]'"),
+        (
+            "pandas",
+            ["inspect", "K.csv"],
+            2,
+            "needs pandas; install it with: pip install 'mercerless[table]'",
+        ),
+        (
+            "pandas",
+            ["compare", "K.csv"],
+            2,
+            "needs pandas; install it with: pip install 'mercerless[table]'",
+        ),
         ("matplotlib", ["inspect", "K.npy"], 0, "picture          none: Drawing needs matplotlib"),
-        ("matplotlib", ["compare", "K.npy"], 2, "The report needs matplotlib; install it with: pip install"),
-        ("skops", ["fit", "K.npy"], 2, "needs skops; install it with: pip install 'mercerless[skops]'"),
+        (
+            "matplotlib",
+            ["compare", "K.npy"],
+            2,
+            "The report needs matplotlib; install it with: pip install",
+        ),
+        (
+            "skops",
+            ["fit", "K.npy"],
+            2,
+            "needs skops; install it with: pip install 'mercerless[skops]'",
+        ),
     ],
 )
 def test_without_an_extra(tmp_path, monkeypatch, capsys, missing, arguments, code, sentence):

@@ -22,7 +22,14 @@ from sklearn.svm import SVC, SVR
 
 from mercerless import config_context
 from mercerless.estimators.hyper import HyperRidge, HyperSVR
-from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper, pair_index, random_pairs, take_pairs
+from mercerless.kernels.hyper import (
+    GaussianHyper,
+    TensorHyper,
+    WishartHyper,
+    pair_index,
+    random_pairs,
+    take_pairs,
+)
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.lowrank import Landmarks
 from mercerless.selection.hyper import (
@@ -42,7 +49,12 @@ from mercerless.solvers.hyper import (
     svr_admm,
     whiten,
 )
-from mercerless.solvers.hyper_tensor import TensorProblem, item_basis, landmark_basis, tensor_ridge_missing
+from mercerless.solvers.hyper_tensor import (
+    TensorProblem,
+    item_basis,
+    landmark_basis,
+    tensor_ridge_missing,
+)
 from mercerless.solvers.svm import tube_machine
 
 EVERYTHING = slice(None)
@@ -65,9 +77,15 @@ def labels_target(y):
 
 
 HYPERS = [
-    (GaussianHyper(1.3, 0.7), lambda a, b, c, d: gaussian_hyper(a, b, c, d, 1.3**2, (0.7 * 1.3) ** 2)),
+    (
+        GaussianHyper(1.3, 0.7),
+        lambda a, b, c, d: gaussian_hyper(a, b, c, d, 1.3**2, (0.7 * 1.3) ** 2),
+    ),
     (WishartHyper(1.2, 4), lambda a, b, c, d: wishart_hyper(a, b, c, d, 1.44 * np.eye(3), 4)),
-    (WishartHyper([1.0, 2.0, 0.5], -2), lambda a, b, c, d: wishart_hyper(a, b, c, d, np.diag([1, 4, 0.25]), -2)),
+    (
+        WishartHyper([1.0, 2.0, 0.5], -2),
+        lambda a, b, c, d: wishart_hyper(a, b, c, d, np.diag([1, 4, 0.25]), -2),
+    ),
     (
         WishartHyper(np.diag([1.0, 2, 3]) + 0.5, 1.5),
         lambda a, b, c, d: wishart_hyper(a, b, c, d, np.diag([1.0, 2, 3]) + 0.5, 1.5),
@@ -81,7 +99,9 @@ def test_hyper_kernel_is_its_definition(hyper, naive):
     X = items()
     P, Q = random_pairs(X, 12, 0), random_pairs(X, 9, 1)
     np.testing.assert_allclose(hyper(P, Q), matrix(naive, P, Q), rtol=1e-12)
-    np.testing.assert_allclose(hyper(P[:, ::-1], Q), hyper(P, Q), rtol=1e-13, err_msg="order within a pair matters")
+    np.testing.assert_allclose(
+        hyper(P[:, ::-1], Q), hyper(P, Q), rtol=1e-13, err_msg="order within a pair matters"
+    )
 
 
 @pytest.mark.parametrize("hyper", [h for h, _ in HYPERS], ids=IDS)
@@ -124,7 +144,9 @@ def test_expansion_is_the_sum_of_sections(hyper):
 
 
 @pytest.mark.parametrize("d", [784, 10_000])
-@pytest.mark.parametrize("make", [lambda d: GaussianHyper(np.sqrt(d)), lambda d: WishartHyper(2 * np.sqrt(d), 4)])
+@pytest.mark.parametrize(
+    "make", [lambda d: GaussianHyper(np.sqrt(d)), lambda d: WishartHyper(2 * np.sqrt(d), 4)]
+)
 def test_finite_in_many_dimensions(d, make):
     X = items(6, d)
     hyper = make(d)
@@ -152,7 +174,9 @@ def test_reduced_ridge_equals_all_ordered_pairs(hyper, naive):
     Z = items(4, seed=2)
     expected = (matrix(naive, [(a, b) for a in Z for b in X], pairs) @ beta).reshape(4, 7)
     model = HyperRidge(hyper, alpha=alpha, n_landmarks=None).fit(X, Y)
-    np.testing.assert_allclose(model.transform(Z), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        model.transform(Z), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max()
+    )
     assert model.certificate_ < 1e-12
 
 
@@ -171,7 +195,10 @@ def test_reduced_ridge_with_intercept_is_stationary():
     rng = np.random.default_rng(0)
     for size in (1e-1, 1e-3, 1e-5):
         for _ in range(200):
-            assert objective(s.coef + size * rng.normal(size=36), s.intercept + size * rng.normal()) >= best
+            assert (
+                objective(s.coef + size * rng.normal(size=36), s.intercept + size * rng.normal())
+                >= best
+            )
     np.testing.assert_allclose(index.weight @ (K @ s.coef + s.intercept - y), 0, atol=1e-8)
 
 
@@ -205,7 +232,8 @@ def test_normal_equations_are_the_sum_of_their_blocks():
     whole = normal_equations(design, target)
     first, second = slice(0, 5), slice(5, 12)
     parts = [
-        normal_equations(design, target, rows=a, columns=b) for a, b in ((first,) * 2, (second,) * 2, (first, second))
+        normal_equations(design, target, rows=a, columns=b)
+        for a, b in ((first,) * 2, (second,) * 2, (first, second))
     ]
     assert [part.n_pairs for part in parts] == [25, 49, 70]
     np.testing.assert_allclose(sum(part.gram for part in parts), whole.gram, rtol=1e-10)
@@ -219,7 +247,11 @@ def test_landmark_ridge_with_intercept_and_missing_entries():
     Y = np.where(np.isnan(Y.T), np.nan, Y)
     hyper = GaussianHyper()
     centers = choose_centers(hyper, X, 10, "uniform", np.random.RandomState(0))
-    design, target, gram = make_design(hyper, X, centers), PairTarget("similarity", Y), hyper.gram(centers)
+    design, target, gram = (
+        make_design(hyper, X, centers),
+        PairTarget("similarity", Y),
+        hyper.gram(centers),
+    )
     used = ~np.isnan(Y.ravel())
     B = np.column_stack([design.matrix(slice(0, 15), slice(0, 15)), np.ones(225)])[used]
     penalty = np.zeros((11, 11))
@@ -227,9 +259,19 @@ def test_landmark_ridge_with_intercept_and_missing_entries():
     expected = np.linalg.solve(B.T @ B + 1e-3 * used.sum() * penalty, B.T @ Y.ravel()[used])
     equations = normal_equations(design, target, True, whitening=whiten(gram))
     direct = hyper_path(equations, whiten(gram), [1e-3])[0]
-    cg = ridge_cg(design, target, gram, 1e-3, fit_intercept=True, tol=1e-10, random_state=np.random.RandomState(0))
+    cg = ridge_cg(
+        design,
+        target,
+        gram,
+        1e-3,
+        fit_intercept=True,
+        tol=1e-10,
+        random_state=np.random.RandomState(0),
+    )
     for s in (direct, cg):
-        np.testing.assert_allclose(B @ np.append(s.coef, s.intercept), B @ expected, rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(
+            B @ np.append(s.coef, s.intercept), B @ expected, rtol=1e-6, atol=1e-7
+        )
 
 
 def test_cg_agrees_with_direct_on_real_labels():
@@ -238,7 +280,9 @@ def test_cg_agrees_with_direct_on_real_labels():
     X, y = X[:150], y[:150]
     hyper = GaussianHyper(8.0)
     models = [
-        HyperRidge(hyper, alpha=1e-5, n_landmarks=120, solver=solver, tol=1e-4, random_state=0).fit(X, y)
+        HyperRidge(hyper, alpha=1e-5, n_landmarks=120, solver=solver, tol=1e-4, random_state=0).fit(
+            X, y
+        )
         for solver in ("direct", "cg")
     ]
     direct, cg = (m.kernel_(X) for m in models)
@@ -262,7 +306,9 @@ def test_weighted_libsvm_equals_all_ordered_pairs():
     expected = full.predict(hyper(pairs)).reshape(8, 8)
     index = pair_index(8)
     reduced = pairs.reshape(8, 8, 2, -1)[index.first, index.second]
-    s = tube_machine(hyper(reduced), Y[index.first, index.second], 0.5, 0.05, index.weight, tol=1e-9)
+    s = tube_machine(
+        hyper(reduced), Y[index.first, index.second], 0.5, 0.05, index.weight, tol=1e-9
+    )
     got = (hyper(pairs, reduced) @ s.coef + s.intercept).reshape(8, 8)
     np.testing.assert_allclose(got, expected, atol=1e-5)
     assert 0 <= s.gap < 1e-6
@@ -293,21 +339,32 @@ def test_admm_reaches_libsvms_objective(C):
 def test_nonnegative_is_definite_optimal_and_zero_without_positive_values():
     X = items(20)
     S = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))
-    model = HyperRidge(GaussianHyper(), alpha=1e-6, n_landmarks=60, nonnegative=True, random_state=0).fit(X, S)
+    model = HyperRidge(
+        GaussianHyper(), alpha=1e-6, n_landmarks=60, nonnegative=True, random_state=0
+    ).fit(X, S)
     assert model.kernel_.definite is True
     assert np.linalg.eigvalsh(model.kernel_(items(60, seed=9)))[0] > -1e-10
     assert model.certificate_ < 1e-8
     centers = choose_centers(GaussianHyper(), X, 15, "uniform", np.random.RandomState(0))
-    equations = normal_equations(make_design(GaussianHyper(), X, centers), PairTarget("similarity", S))
+    equations = normal_equations(
+        make_design(GaussianHyper(), X, centers), PairTarget("similarity", S)
+    )
     gram = GaussianHyper().gram(centers)
     c = ridge_nonnegative(equations, gram, 1e-6).coef
     rng = np.random.default_rng(0)
     value = equations.error(c) + 1e-6 * equations.n_pairs * c @ gram @ c
     for _ in range(10_000):
         other = np.maximum(c + 10 ** rng.uniform(-5, 0) * rng.normal(size=15), 0)
-        assert equations.error(other) + 1e-6 * equations.n_pairs * other @ gram @ other >= value - 1e-12
+        assert (
+            equations.error(other) + 1e-6 * equations.n_pairs * other @ gram @ other
+            >= value - 1e-12
+        )
     log = -np.log1p(np.linalg.norm(X[:, None] - X[None], axis=2))
-    assert not HyperRidge(GaussianHyper(), alpha=1e-6, n_landmarks=30, nonnegative=True).fit(X, log).kernel_.coef.any()
+    assert (
+        not HyperRidge(GaussianHyper(), alpha=1e-6, n_landmarks=30, nonnegative=True)
+        .fit(X, log)
+        .kernel_.coef.any()
+    )
 
 
 def test_random_pairs_beat_the_grid_of_items(data_folder):
@@ -362,10 +419,18 @@ def test_tensor_closed_form_is_brute_force(trend, rtol, noise, alpha):
     hyper = TensorHyper(1.5, noise, trend, n_knots=4)
     model = HyperRidge(hyper, alpha=alpha).fit(X, S)
     zx, zz, xx = brute_force(hyper, X, Z, S, noise, alpha)
-    for got, expected in ((model.transform(Z), zx), (model.kernel_(Z), zz), (model.transform(X), xx)):
+    for got, expected in (
+        (model.transform(Z), zx),
+        (model.kernel_(Z), zz),
+        (model.transform(X), xx),
+    ):
         np.testing.assert_allclose(got, expected, atol=rtol * np.abs(expected).max())
-    np.testing.assert_allclose(model.kernel_.diag(Z), np.diagonal(model.kernel_(Z, Z.copy())), rtol=1e-10)
-    np.testing.assert_allclose(model.kernel_.diag(X), np.diagonal(model.kernel_(X, X.copy())), rtol=1e-10)
+    np.testing.assert_allclose(
+        model.kernel_.diag(Z), np.diagonal(model.kernel_(Z, Z.copy())), rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        model.kernel_.diag(X), np.diagonal(model.kernel_(X, X.copy())), rtol=1e-10
+    )
 
 
 def test_tensor_without_penalty_and_trend_is_bilinear_ridge():
@@ -377,7 +442,9 @@ def test_tensor_without_penalty_and_trend_is_bilinear_ridge():
     np.testing.assert_allclose(model.kernel_(Z), W @ S @ W.T, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(model.transform(X), S, rtol=1e-8, atol=1e-10)
     mixed = model.kernel_(np.vstack([Z, X[3:4]]), np.vstack([X[:2], Z[:2]]))
-    np.testing.assert_allclose(mixed[-1], np.concatenate([S[3, :2], (W @ S)[:2, 3]]), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        mixed[-1], np.concatenate([S[3, :2], (W @ S)[:2, 3]]), rtol=1e-8, atol=1e-10
+    )
 
 
 def test_leave_out_errors_equal_refits():
@@ -455,7 +522,9 @@ def test_missing_entries_reduce_to_the_closed_form_and_to_least_squares():
 @pytest.mark.slow
 def test_half_of_the_entries_cost_less_than_twice_the_error():
     X = np.random.default_rng(0).uniform(size=(160, 3))
-    S = np.maximum(0.0, 2.0 - np.abs(X[:, None] - X[None]).sum(axis=2)) * (1 + 0.2 * np.add.outer(X[:, 0], X[:, 0]))
+    S = np.maximum(0.0, 2.0 - np.abs(X[:, None] - X[None]).sum(axis=2)) * (
+        1 + 0.2 * np.add.outer(X[:, 0], X[:, 0])
+    )
     train, test = np.arange(120), np.arange(120, 160)
     gone = np.triu(np.random.default_rng(1).random((160, 160)) < 0.5, 1)
     holes = np.where(gone | gone.T, np.nan, S)
@@ -469,7 +538,9 @@ def test_half_of_the_entries_cost_less_than_twice_the_error():
 # ---- estimators ----
 
 
-@pytest.mark.parametrize("hyper", [GaussianHyper(), WishartHyper(), TensorHyper()], ids=lambda h: type(h).__name__)
+@pytest.mark.parametrize(
+    "hyper", [GaussianHyper(), WishartHyper(), TensorHyper()], ids=lambda h: type(h).__name__
+)
 def test_learned_kernel_is_a_kernel_like_any_other(hyper):
     X, Z = items(30), items(10, seed=4)
     y = (X[:, 0] > 0).astype(int)
@@ -481,7 +552,9 @@ def test_learned_kernel_is_a_kernel_like_any_other(hyper):
     np.testing.assert_allclose(kernel(Z, X), kernel(X, Z).T, rtol=1e-10, atol=1e-12)
     machine = SVC(kernel=kernel).fit(X, y)
     same = SVC(kernel="precomputed").fit(kernel(X), y)
-    np.testing.assert_allclose(machine.decision_function(Z), same.decision_function(kernel(Z, X)), rtol=1e-6)
+    np.testing.assert_allclose(
+        machine.decision_function(Z), same.decision_function(kernel(Z, X)), rtol=1e-6
+    )
     with pytest.raises(ValueError, match="features"):
         kernel(np.zeros((2, 5)))
 
@@ -502,7 +575,9 @@ def test_definite_flags():
 
 def test_forgetting_items_gives_a_continuous_kernel():
     X, S = items(30), similarity(items(30), noise=0.3)
-    kernel = HyperRidge(TensorHyper(1.0, 0.5, None, remember_items=False), alpha=0.0).fit(X, S).kernel_
+    kernel = (
+        HyperRidge(TensorHyper(1.0, 0.5, None, remember_items=False), alpha=0.0).fit(X, S).kernel_
+    )
     assert isinstance(kernel, TensorExpansion) and kernel.items is None
     np.testing.assert_allclose(kernel(X), kernel(X + 1e-9, X - 1e-9), atol=1e-6)
 
@@ -524,7 +599,9 @@ def test_one_part_equals_undivided_and_parts_average():
 @pytest.mark.slow
 def test_repeatable():
     X, y = load_iris(return_X_y=True)
-    first, second = (HyperRidge(random_state=3, n_landmarks=40).fit(X[::2], y[::2]) for _ in range(2))
+    first, second = (
+        HyperRidge(random_state=3, n_landmarks=40).fit(X[::2], y[::2]) for _ in range(2)
+    )
     np.testing.assert_array_equal(first.transform(X), second.transform(X))
 
 
@@ -534,16 +611,24 @@ def test_permuted_items_and_relabeled_classes_change_nothing():
     hyper, order = GaussianHyper(2.0), np.random.default_rng(0).permutation(len(X))
     base = HyperRidge(hyper, alpha=1e-4, n_landmarks=None).fit(X, y).kernel_(X)
     shuffled = HyperRidge(hyper, alpha=1e-4, n_landmarks=None).fit(X[order], y[order]).kernel_(X)
-    renamed = HyperRidge(hyper, alpha=1e-4, n_landmarks=None).fit(X, np.array(["c", "a", "b"])[y]).kernel_(X)
+    renamed = (
+        HyperRidge(hyper, alpha=1e-4, n_landmarks=None)
+        .fit(X, np.array(["c", "a", "b"])[y])
+        .kernel_(X)
+    )
     np.testing.assert_allclose(shuffled, base, rtol=1e-7, atol=1e-8)
     np.testing.assert_array_equal(renamed, base)
 
 
 @pytest.mark.parametrize("method", ["uniform", "kmeans", "leverage"])
-@pytest.mark.parametrize("hyper", [GaussianHyper(2.0), WishartHyper(3.0)], ids=["gaussian", "wishart"])
+@pytest.mark.parametrize(
+    "hyper", [GaussianHyper(2.0), WishartHyper(3.0)], ids=["gaussian", "wishart"]
+)
 def test_landmark_methods(method, hyper):
     X, y = load_iris(return_X_y=True)
-    model = HyperRidge(hyper, alpha=1e-5, n_landmarks=Landmarks(40, method), random_state=0).fit(X[::2], y[::2])
+    model = HyperRidge(hyper, alpha=1e-5, n_landmarks=Landmarks(40, method), random_state=0).fit(
+        X[::2], y[::2]
+    )
     assert len(model.kernel_.coef) <= 40
     assert model.score(X[1::2], y[1::2]) > 0.35
 
@@ -570,7 +655,9 @@ def test_a_constant_kernel_is_judged_by_what_it_cannot_know():
     mean = np.mean([S[i, j] for i in others for j in others])
     crossed = sum((S[i, j] - mean) ** 2 for i in held for j in others if (i, j) != (0, 1))
     inside = sum((S[i, j] - mean) ** 2 for i in held for j in held)
-    np.testing.assert_allclose(constant_squares(S, [np.array(held)]), [[crossed, inside]], rtol=1e-10)
+    np.testing.assert_allclose(
+        constant_squares(S, [np.array(held)]), [[crossed, inside]], rtol=1e-10
+    )
 
 
 def test_validation_errors_are_those_of_refits():
@@ -581,14 +668,18 @@ def test_validation_errors_are_those_of_refits():
     centers = hyper.centers_of(random_pairs(X, 40, 0))
     whitening, alphas = whiten(hyper.gram(centers)), np.array([1e-9, 1e-5, 1e-2])
     design = make_design(hyper, X, centers)
-    got = ridge_validation(fold_equations(design, target, folds, whitening=whitening), hyper.gram(centers), alphas)
+    got = ridge_validation(
+        fold_equations(design, target, folds, whitening=whitening), hyper.gram(centers), alphas
+    )
     expected, T = np.zeros((3, 3)), target(EVERYTHING, EVERYTHING)
     for number, fold in enumerate(folds):
         rest = np.delete(np.arange(50), fold)
         part = make_design(hyper, X[rest], centers)
         held = np.ones((50, 50), dtype=bool)
         held[np.ix_(rest, rest)] = False
-        solutions = hyper_path(normal_equations(part, target.take(rest), whitening=whitening), whitening, alphas)
+        solutions = hyper_path(
+            normal_equations(part, target.take(rest), whitening=whitening), whitening, alphas
+        )
         for k, s in enumerate(solutions):
             expected[k, number] = np.sum((HyperExpansion(hyper, centers, s.coef)(X) - T)[held] ** 2)
     np.testing.assert_allclose(got, expected, rtol=1e-6)
@@ -601,7 +692,10 @@ def test_targets():
     np.testing.assert_array_equal(two, [[1, -1], [-1, 1]])
     X = items(12)
     for target, kind in (("auto", "product"), ("gaussian", "gaussian")):
-        assert HyperRidge(GaussianHyper(), alpha=1e-3, target=target).fit(X, X[:, 0]).target_kind_ == kind
+        assert (
+            HyperRidge(GaussianHyper(), alpha=1e-3, target=target).fit(X, X[:, 0]).target_kind_
+            == kind
+        )
 
 
 def test_svr_chooses_and_scores():
@@ -635,7 +729,10 @@ def test_degenerate_targets_and_duplicates():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"alpha": 0.0, "hyper_kernel": "gaussian"}, "alpha=0.0 must be a positive number, or None"),
+        (
+            {"alpha": 0.0, "hyper_kernel": "gaussian"},
+            "alpha=0.0 must be a positive number, or None",
+        ),
         ({"n_landmarks": 0}, "n_landmarks"),
         ({"n_parts": 99}, "n_parts"),
         ({"n_landmarks": Landmarks(5, "best")}, "method='best'"),
@@ -673,7 +770,10 @@ def test_bad_similarities_are_one_sentence(y, message):
 
 def test_memory_guard_speaks_before_work():
     X = items(90)
-    with config_context(memory_limit="50MB"), pytest.raises(MemoryError, match="hyper-kernel matrix of 4095 pairs"):
+    with (
+        config_context(memory_limit="50MB"),
+        pytest.raises(MemoryError, match="hyper-kernel matrix of 4095 pairs"),
+    ):
         HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=None).fit(X, np.zeros(90, dtype=int))
 
 
@@ -683,7 +783,9 @@ def test_fitting_never_holds_the_design(solver):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 5))
     y = (X[:, 0] > 0).astype(int)
-    model = HyperRidge(GaussianHyper(3.0), alpha=1e-4, n_landmarks=150, solver=solver, random_state=0)
+    model = HyperRidge(
+        GaussianHyper(3.0), alpha=1e-4, n_landmarks=150, solver=solver, random_state=0
+    )
     tracemalloc.start()
     model.fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]

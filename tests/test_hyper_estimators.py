@@ -40,7 +40,9 @@ def breast_cancer():
 )
 def test_classifier_stages(stage1, stage2):
     X, y = breast_cancer()
-    learner = HyperRidge(**{"hyper_kernel": GaussianHyper(12.0), "alpha": 1e-3, "n_landmarks": 60, **stage1})
+    learner = HyperRidge(
+        **{"hyper_kernel": GaussianHyper(12.0), "alpha": 1e-3, "n_landmarks": 60, **stage1}
+    )
     model = HyperClassifier(learner, C=1.0, random_state=0, **stage2)
     model.fit(X[:150], y[:150])
     assert model.score(X[150:], y[150:]) > 0.85
@@ -52,19 +54,28 @@ def test_classifier_stages(stage1, stage2):
 def test_classifier_equals_its_two_stages_by_hand():
     X, y = breast_cancer()
     train, test = slice(0, 120), slice(120, None)
-    stage = {"hyper_kernel": GaussianHyper(6.0), "alpha": 1e-4, "n_landmarks": 50, "random_state": 0}
+    stage = {
+        "hyper_kernel": GaussianHyper(6.0),
+        "alpha": 1e-4,
+        "n_landmarks": 50,
+        "random_state": 0,
+    }
     model = HyperClassifier(HyperRidge(**stage), C=3.0, machine="svm").fit(X[train], y[train])
     kernel = HyperRidge(**stage).fit(X[train], y[train]).kernel_
     scale = np.mean(np.abs(kernel.diag(X[train])))
     K, K_new = flipped_matrices(kernel(X[train]) / scale, kernel(X[test], X[train]) / scale)
     by_hand = SVC(kernel="precomputed", C=3.0).fit(K, y[train])
-    np.testing.assert_allclose(model.decision_function(X[test]), by_hand.decision_function(K_new), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        model.decision_function(X[test]), by_hand.decision_function(K_new), rtol=1e-6, atol=1e-8
+    )
 
 
 @pytest.mark.slow
 def test_defaults_choose_everything():
     X, y = load_iris(return_X_y=True)
-    model = HyperClassifier(HyperRidge("gaussian", n_landmarks=40, cv=3), random_state=0, cv=3).fit(X[::2], y[::2])
+    model = HyperClassifier(HyperRidge("gaussian", n_landmarks=40, cv=3), random_state=0, cv=3).fit(
+        X[::2], y[::2]
+    )
     assert model.score(X[1::2], y[1::2]) > 0.9
     assert model.C_ in np.logspace(-2, 3, 6)
     scales = {float(row["hyper_kernel"].length_scale) for row in model.cv_results_}
@@ -75,7 +86,9 @@ def test_choice_of_C_never_sees_the_held_out_labels():
     """With random labels the cross-validated kernel must not be trusted: accuracy stays at chance."""
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 5)), rng.integers(2, size=80)
-    model = HyperClassifier(HyperRidge(GaussianHyper(1.0), alpha=1e-6, n_landmarks=100), random_state=0).fit(X, y)
+    model = HyperClassifier(
+        HyperRidge(GaussianHyper(1.0), alpha=1e-6, n_landmarks=100), random_state=0
+    ).fit(X, y)
     other = rng.normal(size=(300, 5))
     assert 0.35 < model.score(other, rng.integers(2, size=300)) < 0.65
 
@@ -96,7 +109,9 @@ def test_regressor_learns_and_large_path_agrees():
 
 def test_parameters_in_a_grid_search_and_pipeline():
     X, y = load_iris(return_X_y=True)
-    model = HyperClassifier(HyperRidge(GaussianHyper(), alpha=1e-3, n_landmarks=20), C=1.0, random_state=0)
+    model = HyperClassifier(
+        HyperRidge(GaussianHyper(), alpha=1e-3, n_landmarks=20), C=1.0, random_state=0
+    )
     search = GridSearchCV(
         make_pipeline(StandardScaler(), model),
         {"hyperclassifier__learner__hyper_kernel__length_scale": [0.5, 2.0]},
@@ -109,11 +124,17 @@ def test_parameters_in_a_grid_search_and_pipeline():
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"learner": HyperRidge(target="product")}, "the learner's target='product' is not known; use 'classes'"),
+        (
+            {"learner": HyperRidge(target="product")},
+            "the learner's target='product' is not known; use 'classes'",
+        ),
         ({"machine": "tree"}, "machine"),
         ({"C": -1.0}, "C=-1.0 must be a positive number, or None"),
         ({"learner": HyperRidge("tensor")}, "labels need"),
-        ({"learner": HyperRidge("gaussian", n_parts=151)}, "n_parts must be an integer between 1 and the 150 items"),
+        (
+            {"learner": HyperRidge("gaussian", n_parts=151)},
+            "n_parts must be an integer between 1 and the 150 items",
+        ),
         ({"cv": 1}, "cv=1 must be at least 2 folds"),
     ],
 )
@@ -158,7 +179,9 @@ def test_compare_hands_folds_that_keep_groups_whole():
     model = make_pipeline(StandardScaler(), HyperClassifier(random_state=0))
     keep_groups(model, folds)
     assert model[-1].cv is folds
-    expected = HyperClassifier(HyperRidge("gaussian", n_parts="auto", cv=folds, tol=1e-4), cv=folds, random_state=0)
+    expected = HyperClassifier(
+        HyperRidge("gaussian", n_parts="auto", cv=folds, tol=1e-4), cv=folds, random_state=0
+    )
     Z = StandardScaler().fit_transform(X)
     assert repr(model.fit(X, y)[-1].cv_results_) == repr(expected.fit(Z, y).cv_results_)
 
@@ -167,7 +190,9 @@ def test_the_learner_of_a_regressor_and_its_machine_speak_of_the_values_given():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     y = 1000 + 50 * np.sin(X[:, 0])
-    model = HyperRegressor(HyperRidge(GaussianHyper(2.0), alpha=1e-4, n_landmarks=40), C=10.0, random_state=0).fit(X, y)
+    model = HyperRegressor(
+        HyperRidge(GaussianHyper(2.0), alpha=1e-4, n_landmarks=40), C=10.0, random_state=0
+    ).fit(X, y)
     assert model.learner_.target_kind_ == "gaussian"
     np.testing.assert_allclose(model.learner_.moments_, [y.mean(), y.std()])
     assert model.learner_.score(X, y) > 0.5
@@ -227,7 +252,9 @@ class Recorder:
 def test_callbacks_see_the_search_and_the_iterations():
     X, y = load_iris(return_X_y=True)
     recorder = Recorder()
-    HyperRidge("gaussian", solver="cg", n_landmarks=30, random_state=0).set_callbacks(recorder).fit(X[::5], y[::5])
+    HyperRidge("gaussian", solver="cg", n_landmarks=30, random_state=0).set_callbacks(recorder).fit(
+        X[::5], y[::5]
+    )
     assert recorder.stages.count("search") == 12 and recorder.stages.count("iteration") >= 1
     model = HyperRidge("gaussian", n_landmarks=30).set_callbacks(Recorder(interrupt=True))
     with pytest.raises(KeyboardInterrupt):

@@ -20,7 +20,14 @@ from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRi
 from mercerless.kernels import Gaussian, Sigmoid
 from mercerless.kernels.hyper import GaussianHyper
 from mercerless.persistence import load, save
-from mercerless.selection.hyper_machine import KernelStage, LinearStage, Stage, _walk_down, compare_stages, normalized
+from mercerless.selection.hyper_machine import (
+    KernelStage,
+    LinearStage,
+    Stage,
+    _walk_down,
+    compare_stages,
+    normalized,
+)
 from mercerless.solvers.linear import hinge_sums, moment_sums, ridge_choice, squared_hinge
 
 pytestmark = pytest.mark.slow
@@ -56,7 +63,9 @@ def test_squared_hinge_is_the_minimum_of_a_general_optimizer():
     assert value(weights) <= other.fun * (1 + 1e-12)
     np.testing.assert_allclose(weights, other.x, rtol=1e-4, atol=1e-5)
     rng = np.random.default_rng(0)
-    assert all(value(weights) <= value(weights + s * rng.normal(size=7)) for s in np.logspace(-6, 1, 200))
+    assert all(
+        value(weights) <= value(weights + s * rng.normal(size=7)) for s in np.logspace(-6, 1, 200)
+    )
 
 
 def test_squared_hinge_goes_on_where_all_lengths_of_a_pass_are_too_long():
@@ -72,7 +81,9 @@ def test_weights_of_the_squared_hinge_are_repetitions():
     Z, sign = hinge_data(60)
     weight = np.arange(60) % 3
     index = np.repeat(np.arange(60), weight)
-    once = squared_hinge(partial(hinge_sums, Z, (sign * np.sqrt(weight))[:, None]), 6, np.array([2.0]))
+    once = squared_hinge(
+        partial(hinge_sums, Z, (sign * np.sqrt(weight))[:, None]), 6, np.array([2.0])
+    )
     again = squared_hinge(partial(hinge_sums, Z[index], sign[index][:, None]), 6, np.array([2.0]))
     np.testing.assert_allclose(once.coef, again.coef, rtol=1e-8)
     np.testing.assert_allclose(once.intercept, again.intercept, rtol=1e-8)
@@ -100,7 +111,9 @@ def test_several_problems_are_those_of_each_alone_and_blocks_add_up():
     signs = np.column_stack([sign, np.where(Z[:, 2] > 0.5, 1.0, -1.0)])
 
     def run(old, new):
-        parts = [hinge_sums(Z[rows], signs[rows], old, new) for rows in (slice(0, 77), slice(77, None))]
+        parts = [
+            hinge_sums(Z[rows], signs[rows], old, new) for rows in (slice(0, 77), slice(77, None))
+        ]
         return [a + b for a, b in zip(*parts)]
 
     both = squared_hinge(run, 6, np.array([1.0, 5.0]))
@@ -114,11 +127,19 @@ def test_ridge_from_moments_equals_scikit_learn_and_its_cross_validation():
     Z = rng.normal(size=(120, 8))
     y = Z @ rng.normal(size=8) + 3 + rng.normal(size=120)
     fold_of, grid = np.arange(120) % 4, np.logspace(-3, 2, 6)
-    blocks = [moment_sums(Z[rows], y[rows], fold_of[rows], 4) for rows in (slice(0, 50), slice(50, None))]
+    blocks = [
+        moment_sums(Z[rows], y[rows], fold_of[rows], 4) for rows in (slice(0, 50), slice(50, None))
+    ]
     got = ridge_choice(blocks[0] + blocks[1], grid)
     errors = [
         sum(
-            np.sum((Ridge(1 / C).fit(Z[fold_of != f], y[fold_of != f]).predict(Z[fold_of == f]) - y[fold_of == f]) ** 2)
+            np.sum(
+                (
+                    Ridge(1 / C).fit(Z[fold_of != f], y[fold_of != f]).predict(Z[fold_of == f])
+                    - y[fold_of == f]
+                )
+                ** 2
+            )
             for f in range(4)
         )
         / 120
@@ -163,7 +184,9 @@ def test_the_machine_flips_negative_directions():
     np.testing.assert_allclose(got.evaluate("decision_function", B), expected, rtol=1e-6, atol=1e-8)
     plain = KernelStage().fit(Gaussian(4.0), A, a, 3.0)
     same = SVC(kernel=Gaussian(4.0), C=3.0).fit(A, a)
-    np.testing.assert_allclose(plain.evaluate("decision_function", B), same.decision_function(B), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        plain.evaluate("decision_function", B), same.decision_function(B), rtol=1e-8, atol=1e-10
+    )
 
 
 def test_ridge_scores_are_those_of_kernel_ridge_on_the_flipped_matrix():
@@ -172,9 +195,12 @@ def test_ridge_scores_are_those_of_kernel_ridge_on_the_flipped_matrix():
     flipped, new = flipped_matrices(kernel(X[:80]), kernel(X[80:], X[:80]))
     mean = y[:80].mean()
     expected = [
-        (new @ np.linalg.solve(flipped + np.eye(80) / C, y[:80] - mean) + mean - y[80:]) ** 2 for C in stage.grid
+        (new @ np.linalg.solve(flipped + np.eye(80) / C, y[:80] - mean) + mean - y[80:]) ** 2
+        for C in stage.grid
     ]
-    np.testing.assert_allclose(stage.losses(kernel, X[:80], y[:80], X[80:], y[80:]), np.transpose(expected), rtol=1e-6)
+    np.testing.assert_allclose(
+        stage.losses(kernel, X[:80], y[:80], X[80:], y[80:]), np.transpose(expected), rtol=1e-6
+    )
 
 
 def test_the_regressor_is_near_a_tuned_gaussian_machine():
@@ -185,9 +211,13 @@ def test_the_regressor_is_near_a_tuned_gaussian_machine():
     A, a, B, b = X[:100], y[:100], X[100:], y[100:]
     grid = {"C": a.std() * np.logspace(0, 3, 4), "gamma": [0.1, 0.3, 1.0]}
     tuned = GridSearchCV(SVR(epsilon=0.05 * a.std()), grid, cv=3).fit(A, a).score(B, b)
-    model = HyperRegressor(HyperRidge("gaussian", n_landmarks=80, cv=3), cv=3, random_state=0).fit(A, a)
+    model = HyperRegressor(HyperRidge("gaussian", n_landmarks=80, cv=3), cv=3, random_state=0).fit(
+        A, a
+    )
     assert tuned > 0.9 and model.score(B, b) > tuned - 0.03
-    assert len(model.cv_results_) >= 9 and {"hyper_kernel", "alpha", "score"} == set(model.cv_results_[0])
+    assert len(model.cv_results_) >= 9 and {"hyper_kernel", "alpha", "score"} == set(
+        model.cv_results_[0]
+    )
 
 
 def test_a_learned_kernel_has_to_beat_the_base_kernel_by_more_than_chance():
@@ -213,7 +243,9 @@ def test_labels_that_the_base_kernel_knows_leave_the_base_kernel():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 8])
     y = np.repeat(["a", "b"], 40)
-    model = HyperClassifier(HyperRidge("gaussian", n_landmarks=30, cv=3), cv=3, random_state=0).fit(X, y)
+    model = HyperClassifier(HyperRidge("gaussian", n_landmarks=30, cv=3), cv=3, random_state=0).fit(
+        X, y
+    )
     assert model.hyper_kernel_.pair_scale == np.inf and model.score(X, y) == 1.0
     ratio = model.kernel_(X[:5], X) / Gaussian(model.hyper_kernel_.length_scale)(X[:5], X)
     np.testing.assert_allclose(ratio, 1.0, rtol=1e-6)
@@ -232,7 +264,9 @@ def learner(hyper="gaussian", **options):
     return HyperRidge(hyper, **{"n_landmarks": 40, "n_parts": "auto", "tol": 1e-4, **options})
 
 
-@pytest.mark.parametrize("classes, hyper", [(2, "gaussian"), (3, GaussianHyper(1.5))], ids=["two", "three"])
+@pytest.mark.parametrize(
+    "classes, hyper", [(2, "gaussian"), (3, GaussianHyper(1.5))], ids=["two", "three"]
+)
 def test_the_linear_machine_chooses_everything(classes, hyper):
     X, y = rings(900, classes=classes)
     model = HyperClassifier(learner(hyper, n_landmarks=25, cv=2), cv=2, **FAST).fit(X, y)
@@ -248,9 +282,13 @@ def test_the_linear_machine_chooses_everything(classes, hyper):
 
 def test_stage_1_is_divided_where_there_are_many_items():
     X, y = rings(1300)
-    model = HyperClassifier(learner(GaussianHyper(2.0), alpha=1e-3), C=1.0, **{**FAST, "max_samples": 1200}).fit(X, y)
+    model = HyperClassifier(
+        learner(GaussianHyper(2.0), alpha=1e-3), C=1.0, **{**FAST, "max_samples": 1200}
+    ).fit(X, y)
     assert model.learner_.n_parts == 3
-    given = HyperClassifier(learner(GaussianHyper(2.0), alpha=1e-3, n_parts=13), C=1.0, **FAST).fit(X, y)
+    given = HyperClassifier(learner(GaussianHyper(2.0), alpha=1e-3, n_parts=13), C=1.0, **FAST).fit(
+        X, y
+    )
     assert given.learner_.n_parts == 6  # parts of 100 rows, in a sample of 600
     with pytest.raises(ValueError, match="n_parts must be an integer between 1 and the 1300 items"):
         HyperClassifier(learner(n_parts=1400), **FAST).fit(X, y)
@@ -262,7 +300,9 @@ def test_stage_1_is_divided_where_there_are_many_items():
 def test_fitted_models_are_saved_and_loaded(tmp_path, machine):
     pytest.importorskip("skops")
     X, y = rings(80)
-    model = HyperClassifier(learner(GaussianHyper(1.5), alpha=1e-3), C=1.0, **{**FAST, "machine": machine}).fit(X, y)
+    model = HyperClassifier(
+        learner(GaussianHyper(1.5), alpha=1e-3), C=1.0, **{**FAST, "machine": machine}
+    ).fit(X, y)
     save(model, tmp_path / "model.skops")
     for copy in (load(tmp_path / "model.skops"), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(copy.decision_function(X), model.decision_function(X))
@@ -331,7 +371,9 @@ def test_ridge_reads_parts_of_dask_arrays_and_memory_maps(tmp_path, n_parts):
 
 def test_results_do_not_depend_on_the_number_of_workers():
     X, y = rings(300)
-    make = partial(HyperRidge, GaussianHyper(1.5), alpha=1e-3, n_landmarks=30, n_parts=4, random_state=0)
+    make = partial(
+        HyperRidge, GaussianHyper(1.5), alpha=1e-3, n_landmarks=30, n_parts=4, random_state=0
+    )
     serial = make().fit(X, y).kernel_.coef
     with parallel_config(backend="multiprocessing"):
         np.testing.assert_allclose(make(n_jobs=2).fit(X, y).kernel_.coef, serial, rtol=1e-8)
@@ -342,7 +384,10 @@ def test_results_do_not_depend_on_the_number_of_workers():
 def test_similarities_are_not_divided():
     X, _ = rings(30)
     S = np.exp(-np.abs(X[:, :1] - X[:, 0]))
-    with pytest.raises(ValueError, match="n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart"):
+    with pytest.raises(
+        ValueError,
+        match="n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart",
+    ):
         HyperRidge(n_parts=2).fit(X, S)
 
 
@@ -370,7 +415,10 @@ def test_memory_of_the_linear_machine_does_not_grow_with_the_rows():
     with config_context(memory_limit="4GB"):
         roomy = LinearStage(100, 5, 0).fit(Gaussian(1.5), X, y, 1.0)
     np.testing.assert_allclose(
-        tight.evaluate("decision_function", X[:500]), roomy.evaluate("decision_function", X[:500]), rtol=1e-8, atol=1e-8
+        tight.evaluate("decision_function", X[:500]),
+        roomy.evaluate("decision_function", X[:500]),
+        rtol=1e-8,
+        atol=1e-8,
     )
     assert peak < 50e6
 
@@ -394,7 +442,9 @@ def test_memory_guards_speak_before_the_work(model, limit):
     assert peak < 30e6
 
 
-@pytest.mark.parametrize("totals", [[3, 2, 1, 2, 3], [1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [2, 1, 1, 1, 2]])
+@pytest.mark.parametrize(
+    "totals", [[3, 2, 1, 2, 3], [1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [2, 1, 1, 1, 2]]
+)
 @pytest.mark.parametrize("start", range(5))
 def test_walking_down_finds_the_least_of_a_valley_and_asks_no_farther(totals, start):
     asked = []
@@ -402,4 +452,8 @@ def test_walking_down_finds_the_least_of_a_valley_and_asks_no_farther(totals, st
     if len(set(totals)) > 2:  # no plateau
         assert totals[best] == 1
     assert losses.sum() == totals[best] <= totals[start]
-    assert len(asked) == len(set(asked)) and max(asked) <= max(start, best) + 1 and min(asked) >= min(start, best) - 1
+    assert (
+        len(asked) == len(set(asked))
+        and max(asked) <= max(start, best) + 1
+        and min(asked) >= min(start, best) - 1
+    )

@@ -31,8 +31,14 @@ def test_spectrum_draws_every_eigenvalue_in_the_color_of_its_sign(blocks, ax):
     values = np.linalg.eigvalsh(K)[::-1]
     np.testing.assert_allclose(display.eigenvalues, values, atol=1e-12)
     assert display.report == indefiniteness(K)
-    assert [steps.get_label() for steps in ax.patches] == ["2 positive", "27 zero up to rounding", "1 negative"]
-    np.testing.assert_allclose(np.concatenate([steps.get_data().values for steps in ax.patches]), values, atol=1e-12)
+    assert [steps.get_label() for steps in ax.patches] == [
+        "2 positive",
+        "27 zero up to rounding",
+        "1 negative",
+    ]
+    np.testing.assert_allclose(
+        np.concatenate([steps.get_data().values for steps in ax.patches]), values, atol=1e-12
+    )
     edges = [steps.get_data().edges for steps in ax.patches]
     assert [(e[0], e[-1]) for e in edges] == [(0.5, 2.5), (2.5, 29.5), (29.5, 30.5)]
     assert len({steps.get_facecolor() for steps in ax.patches}) == 3
@@ -74,11 +80,17 @@ def test_from_estimator_uses_the_kernel_or_the_precomputed_matrix(blocks):
     K, y = blocks
     X = np.random.default_rng(0).normal(size=(25, 3))
     display = SpectrumDisplay.from_estimator(KernelHolder().fit(X), X, ax=Figure().subplots())
-    np.testing.assert_allclose(display.eigenvalues, np.linalg.eigvalsh(TL1(2.0)(X))[::-1], atol=1e-10)
+    np.testing.assert_allclose(
+        display.eigenvalues, np.linalg.eigvalsh(TL1(2.0)(X))[::-1], atol=1e-10
+    )
     assert display.name == "KernelHolder"
-    display = SpectrumDisplay.from_estimator(SpectrumTransformer().fit(K), K, ax=Figure().subplots())
+    display = SpectrumDisplay.from_estimator(
+        SpectrumTransformer().fit(K), K, ax=Figure().subplots()
+    )
     np.testing.assert_allclose(display.eigenvalues, np.linalg.eigvalsh(K)[::-1], atol=1e-12)
-    display = KernelMatrixDisplay.from_estimator(SpectrumTransformer().fit(K), K, y, ax=Figure().subplots())
+    display = KernelMatrixDisplay.from_estimator(
+        SpectrumTransformer().fit(K), K, y, ax=Figure().subplots()
+    )
     np.testing.assert_array_equal(display.matrix, K)
     with pytest.raises(ValueError, match="no kernel to show"):
         SpectrumDisplay.from_estimator(SVC().fit(X, X[:, 0] > 0), X)
@@ -89,7 +101,9 @@ def test_matrix_is_shown_by_class(blocks, ax):
     display = KernelMatrixDisplay.from_matrix(K, y, name="blocks", ax=ax)
     np.testing.assert_array_equal(y[display.order], np.sort(y))
     np.testing.assert_array_equal(np.sort(display.order), np.arange(30))
-    np.testing.assert_array_equal(display.image_.get_array(), K[np.ix_(display.order, display.order)])
+    np.testing.assert_array_equal(
+        display.image_.get_array(), K[np.ix_(display.order, display.order)]
+    )
     assert [text.get_text() for text in ax.get_yticklabels()] == ["0", "1", "2"]
     np.testing.assert_allclose(ax.get_yticks(), [4.5, 17, 27])
     assert ax.get_title(loc="left") == "blocks"
@@ -133,7 +147,10 @@ def test_tiny_matrices(n):
     K = np.eye(n)
     SpectrumDisplay.from_matrix(K, ax=Figure().subplots())
     assert len(KernelMatrixDisplay.from_matrix(K, ax=Figure().subplots()).order) == n
-    assert len(KernelMatrixDisplay.from_matrix(K, np.arange(n)[::-1], ax=Figure().subplots()).order) == n
+    assert (
+        len(KernelMatrixDisplay.from_matrix(K, np.arange(n)[::-1], ax=Figure().subplots()).order)
+        == n
+    )
 
 
 def test_matrix_refuses(blocks):

@@ -93,7 +93,8 @@ def test_a_labeled_matrix_with_columns_in_another_order_is_refused(model):
     pandas = pytest.importorskip("pandas")
     X, y = words()
     random = np.random.default_rng(0)
-    labels = random.permutation(1000)[: len(X)]  # scikit-learn looks at labels that are strings only
+    # scikit-learn looks at labels that are strings only
+    labels = random.permutation(1000)[: len(X)]
     K = pandas.DataFrame([[common(a, b) for b in X] for a in X], index=labels, columns=labels)
     train, new, shuffled = labels[:40], labels[40:], random.permutation(labels[:40])
     model = clone(model).fit(K.loc[train, train], y[:40])
@@ -101,14 +102,18 @@ def test_a_labeled_matrix_with_columns_in_another_order_is_refused(model):
     expected = call(K.loc[new, train].to_numpy())
     assert_array_equal(call(K.loc[new, train]), expected)
     assert_array_equal(call(K.loc[new, train].set_axis(range(40), axis=1)), expected)
-    with pytest.raises(ValueError, match="X has not the columns of the training data: at position 0 is"):
+    with pytest.raises(
+        ValueError, match="X has not the columns of the training data: at position 0 is"
+    ):
         call(K.loc[new, shuffled])
     with pytest.raises(ValueError, match="X has not the columns of the training data"):
         call(pandas.DataFrame(np.zeros((2, 40)), columns=np.arange(2000, 2040)))
     if hasattr(model, "one_way_") and not hasattr(model, "landmark_curve_"):
         with pytest.raises(ValueError, match="reverse"):
             model.predict(K.loc[new, train], reverse=K.loc[new, shuffled])
-    with pytest.raises(ValueError, match="The rows of X are not in the order of its columns: at position 0 is"):
+    with pytest.raises(
+        ValueError, match="The rows of X are not in the order of its columns: at position 0 is"
+    ):
         model.fit(K.loc[train, shuffled], y[:40])
 
 
@@ -116,7 +121,9 @@ def test_a_labeled_matrix_with_columns_in_another_order_is_refused(model):
 def test_labels_that_cannot_be_put_in_order_are_refused_in_one_sentence(labels):
     y = np.empty(20, dtype=object)
     y[:] = labels * 10
-    with pytest.raises(ValueError, match=r"y has labels of several types, .*; make all of them strings"):
+    with pytest.raises(
+        ValueError, match=r"y has labels of several types, .*; make all of them strings"
+    ):
         SimilarityClassifierCV(random_state=0).fit(np.arange(20.0)[:, None], y)
 
 
@@ -124,7 +131,9 @@ def test_labels_that_cannot_be_put_in_order_are_refused_in_one_sentence(labels):
 
 
 def test_every_estimator_with_weights_is_in_the_tests_of_zero_weight():
-    classes = [found for name in mercerless.__all__ if hasattr(found := getattr(mercerless, name), "fit")]
+    classes = [
+        found for name in mercerless.__all__ if hasattr(found := getattr(mercerless, name), "fit")
+    ]
     takes = {found for found in classes if "sample_weight" in signature(found.fit).parameters}
     assert takes == {type(model) for model in CLASSIFIERS + REGRESSORS}
 
@@ -156,7 +165,9 @@ def test_far_rows_of_weight_zero_are_as_if_they_were_not_there(model):
     assert_allclose(weighted, plain, rtol=1e-9, atol=1e-12)
 
 
-PRECOMPUTED = [m for m in CLASSIFIERS + REGRESSORS if "LAB" not in repr(m) and "n_parts" not in repr(m)]
+PRECOMPUTED = [
+    m for m in CLASSIFIERS + REGRESSORS if "LAB" not in repr(m) and "n_parts" not in repr(m)
+]
 
 
 @pytest.mark.parametrize("model", PRECOMPUTED, ids=repr)
@@ -167,8 +178,12 @@ def test_precomputed_rows_of_weight_zero_are_as_if_they_were_not_there(model):
     K, rows = Gaussian(1.0)(X), Gaussian(1.0)(new, X)
     side = {"side": "left"} if "side" in model.get_params() else {}
     model = clone(model).set_params(kernel="precomputed", **side)
-    plain = outputs(model.fit(K[np.ix_(used, used)], y[used], sample_weight=weight[used]), rows[:, used])
-    assert_allclose(outputs(model.fit(K, y, sample_weight=weight), rows), plain, rtol=1e-9, atol=1e-12)
+    plain = outputs(
+        model.fit(K[np.ix_(used, used)], y[used], sample_weight=weight[used]), rows[:, used]
+    )
+    assert_allclose(
+        outputs(model.fit(K, y, sample_weight=weight), rows), plain, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_items_of_weight_zero_are_never_shown_to_the_function():
@@ -179,7 +194,11 @@ def test_items_of_weight_zero_are_never_shown_to_the_function():
         seen.update((a, b))
         return common(a, b)
 
-    for model in (KreinSVC(watched), SimilarityClassifierCV(watched), AsymmetricRidgeClassifier(watched)):
+    for model in (
+        KreinSVC(watched),
+        SimilarityClassifierCV(watched),
+        AsymmetricRidgeClassifier(watched),
+    ):
         model.fit([*X, "zzzz"], [*y, 0], sample_weight=[1.0] * 20 + [0.0])
     assert seen == set(X)
 
@@ -206,7 +225,9 @@ def object_models(kernel):
         DirectedClassifierCV(kernel, random_state=0),
         SimilarityClassifierCV(kernel, random_state=0),
         SimilaritySVC(kernel),
-        make_pipeline(SimilarityFeatures(kernel, n_landmarks=20, random_state=0), LogisticRegression()),
+        make_pipeline(
+            SimilarityFeatures(kernel, n_landmarks=20, random_state=0), LogisticRegression()
+        ),
     ]
 
 
@@ -227,7 +248,9 @@ def test_a_function_gets_a_series_by_position_and_a_mixed_frame_by_row():
     X, _ = words(12)
     series = shuffled(X)
     assert_array_equal(PairFunction(common)(series), PairFunction(common)(X))
-    assert_array_equal(PairFunction(common)(series[:5], series[5:]), PairFunction(common)(X[:5], X[5:]))
+    assert_array_equal(
+        PairFunction(common)(series[:5], series[5:]), PairFunction(common)(X[:5], X[5:])
+    )
     assert_array_equal(PairFunction(common).diag(series), np.ones(12))
     frame = pandas.DataFrame({"word": X, "size": range(12)}, index=series.index)
     by_name = PairFunction(lambda a, b: common(a["word"], b["word"]) + (a["size"] == b["size"]))
@@ -247,7 +270,9 @@ def test_a_frame_of_numbers_with_odd_labels_is_a_table():
     assert_array_equal(model.feature_names_in_, ["a", "b"])
     with pytest.raises(ValueError, match="feature names"):
         model.transform(frame[["b", "a"]])
-    assert_allclose(SimilarityFeatures(inner).fit(frame.astype("Float64")).transform(frame)[0], X[0] @ X.T)
+    assert_allclose(
+        SimilarityFeatures(inner).fit(frame.astype("Float64")).transform(frame)[0], X[0] @ X.T
+    )
 
 
 def test_low_rank_maps_take_lists_series_and_frames_by_position():
@@ -258,12 +283,15 @@ def test_low_rank_maps_take_lists_series_and_frames_by_position():
         everything = select_landmarks(kernel, given, 30, random_state=0)
         low_rank = nystroem(kernel, given, everything, random_state=0)
         features = low_rank.feature_map(kernel, given).transform(given)
-        assert_allclose((features * low_rank.signs) @ features.T, kernel(X), atol=1e-8)  # exact with all landmarks
+        # exact with all landmarks
+        assert_allclose((features * low_rank.signs) @ features.T, kernel(X), atol=1e-8)
     table = np.random.default_rng(0).normal(size=(30, 2))
     frame = pandas.DataFrame(table, index=np.arange(30)[::-1])
     expected = pivoted_cholesky(Gaussian(1.0), table, 5, random_state=0)
     for given in (frame, table.tolist()):
-        assert_array_equal(pivoted_cholesky(Gaussian(1.0), given, 5, random_state=0).factor, expected.factor)
+        assert_array_equal(
+            pivoted_cholesky(Gaussian(1.0), given, 5, random_state=0).factor, expected.factor
+        )
 
 
 def test_comparisons_read_series_by_position():
@@ -309,7 +337,9 @@ class Graph:
         return self.neighbors[node]
 
     def degrees(self, other):
-        return -abs(sum(map(len, self.neighbors.values())) - sum(map(len, other.neighbors.values())))
+        return -abs(
+            sum(map(len, self.neighbors.values())) - sum(map(len, other.neighbors.values()))
+        )
 
 
 def _series(values):
@@ -318,16 +348,28 @@ def _series(values):
 
 KINDS = {
     "digit strings": (["12", "345", "67", "8901"], str, lambda a, b: common(a, b)),
-    "tuples of digit strings": ([("1", "2"), ("2", "3"), ("1", "3")], tuple, lambda a, b: len(set(a) & set(b))),
+    "tuples of digit strings": (
+        [("1", "2"), ("2", "3"), ("1", "3")],
+        tuple,
+        lambda a, b: len(set(a) & set(b)),
+    ),
     "bytes": ([b"12", b"34", b"23"], bytes, lambda a, b: len(set(a) & set(b))),
     "sets": ([{1, 2}, {2, 3}, {3, 4}], set, lambda a, b: len(a & b)),
-    "fingerprints": ([Fingerprint([1, 0, 1]), Fingerprint([0, 1, 1])], Fingerprint, Fingerprint.overlap),
+    "fingerprints": (
+        [Fingerprint([1, 0, 1]), Fingerprint([0, 1, 1])],
+        Fingerprint,
+        Fingerprint.overlap,
+    ),
     "graphs": ([Graph({0: [1], 1: [0]}), Graph({0: [], 1: []})], Graph, Graph.degrees),
     "series": ([[1.0, 2.0], [3.0, 4.0]], "series", lambda a, b: float((a * b).sum())),
     "sparse rows": (list(csr_array(np.eye(3))), csr_array, lambda a, b: float((a * b).sum())),
     "images": (np.arange(24.0).reshape(3, 4, 2), np.ndarray, lambda a, b: float(np.sum(a * b))),
     "dictionaries": ([{"a": 1}, {"b": 2}], dict, lambda a, b: len(a.keys() & b.keys())),
-    "arrays of unequal length": ([np.ones(2), np.ones(3)], np.ndarray, lambda a, b: float(len(a) * len(b))),
+    "arrays of unequal length": (
+        [np.ones(2), np.ones(3)],
+        np.ndarray,
+        lambda a, b: float(len(a) * len(b)),
+    ),
     "ragged lists": ([[1, 2], [3]], list, lambda a, b: len(set(a) & set(b))),
 }
 
@@ -352,14 +394,21 @@ def test_foreign_objects_reach_the_function_as_they_are(name):
 def test_networkx_graphs_and_rdkit_fingerprints_reach_the_function():
     networkx = pytest.importorskip("networkx")
     graphs = [networkx.path_graph(n) for n in (2, 3, 3, 4)]
-    edges = SimilarityFeatures(lambda a, b: a.number_of_edges() * b.number_of_edges()).fit_transform(graphs)
+    edges = SimilarityFeatures(
+        lambda a, b: a.number_of_edges() * b.number_of_edges()
+    ).fit_transform(graphs)
     assert_array_equal(edges, np.outer([1, 2, 2, 3], [1, 2, 2, 3]))
     data_structs = pytest.importorskip("rdkit.DataStructs")
     prints = [data_structs.CreateFromBitString(bits) for bits in ("1100", "0110", "1111")]
-    assert_allclose(SimilarityFeatures(data_structs.TanimotoSimilarity).fit_transform(prints)[0], [1.0, 1 / 3, 0.5])
+    assert_allclose(
+        SimilarityFeatures(data_structs.TanimotoSimilarity).fit_transform(prints)[0],
+        [1.0, 1 / 3, 0.5],
+    )
 
 
-@pytest.mark.parametrize("rows", [[[1.0, 2.0], [3.0, 4.0]], [(1, 2), (3, 4)], [np.array([1, 2]), np.array([3, 4])]])
+@pytest.mark.parametrize(
+    "rows", [[[1.0, 2.0], [3.0, 4.0]], [(1, 2), (3, 4)], [np.array([1, 2]), np.array([3, 4])]]
+)
 def test_equally_long_rows_of_numbers_are_a_table(rows):
     inner = SimilarityFeatures(lambda a, b: float(a @ b)).fit(rows)
     assert_array_equal(inner.transform(rows), [[5.0, 11.0], [11.0, 25.0]])
@@ -388,7 +437,13 @@ def test_a_table_still_needs_the_columns_it_was_trained_on():
 
 @pytest.mark.parametrize(
     "X, text",
-    [("word", "sequence of items"), (b"word", "sequence"), ({1, 2}, "sequence"), ([], "no items"), (7, "sequence")],
+    [
+        ("word", "sequence of items"),
+        (b"word", "sequence"),
+        ({1, 2}, "sequence"),
+        ([], "no items"),
+        (7, "sequence"),
+    ],
 )
 def test_what_is_no_sequence_of_items_is_refused_in_one_sentence(X, text):
     for refuse in (SimilarityFeatures(common).fit, PairFunction(common), as_items):
@@ -478,7 +533,9 @@ def test_a_directed_function_with_symmetrize_is_its_average():
     ids=lambda model: type(model).__name__,
 )
 def test_estimators_that_need_symmetry_refuse_a_directed_function_with_the_remedy(model):
-    with pytest.raises(ValueError, match=r"not symmetric.*symmetrize=True.*PairFunction.*DirectedClassifierCV"):
+    with pytest.raises(
+        ValueError, match=r"not symmetric.*symmetrize=True.*PairFunction.*DirectedClassifierCV"
+    ):
         model.fit(*words())
 
 
@@ -489,12 +546,17 @@ def test_a_noisy_function_is_averaged_when_asked_and_taken_once_when_declared_sy
         rng = np.random.default_rng(seed)
         return lambda a, b: common(a, b) + 0.01 * rng.normal()
 
-    assert SimilarityClassifierCV(noisy(), symmetrize=True, random_state=0).fit(X, y).score(X, y) > 0.9
+    assert (
+        SimilarityClassifierCV(noisy(), symmetrize=True, random_state=0).fit(X, y).score(X, y) > 0.9
+    )
     assert KreinSVC(PairFunction(noisy(), symmetric=True)).fit(X, y).score(X, y) > 0.9
-    with pytest.warns(UserWarning, match=r"noisy: for items \d+ and \d+ it returned \S+ and then \S+\. Every pair"):
+    with pytest.warns(
+        UserWarning, match=r"noisy: for items \d+ and \d+ it returned \S+ and then \S+\. Every pair"
+    ):
         assert KreinSVC(noisy()).fit(X, y).score(X, y) > 0.9
     rng = np.random.default_rng(1)
-    with pytest.raises(ValueError, match="not symmetric"):  # noise does not hide a difference that is larger
+    # noise does not hide a difference that is larger
+    with pytest.raises(ValueError, match="not symmetric"):
         KreinSVC(lambda a, b: directed(a, b) + 0.01 * rng.normal()).fit(X, y)
 
 

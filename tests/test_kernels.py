@@ -197,21 +197,28 @@ class TestSum(KernelContract):
     kernel = Gaussian(1.3) + Polynomial(2)
 
     def naive(self, X, Y):
-        return naive.matrix(naive.gaussian, X, Y, 1.3) + naive.matrix(naive.polynomial, X, Y, 2, 1.0, 1.0)
+        return naive.matrix(naive.gaussian, X, Y, 1.3) + naive.matrix(
+            naive.polynomial, X, Y, 2, 1.0, 1.0
+        )
 
 
 class TestDifference(KernelContract):
     kernel = Laplace(2.0) - 0.5 * Gaussian(0.7)
 
     def naive(self, X, Y):
-        return naive.matrix(naive.laplace, X, Y, 2.0) - 0.5 * naive.matrix(naive.gaussian, X, Y, 0.7)
+        return naive.matrix(naive.laplace, X, Y, 2.0) - 0.5 * naive.matrix(
+            naive.gaussian, X, Y, 0.7
+        )
 
 
 class TestProduct(KernelContract):
     kernel = Gaussian(SCALES) * Sigmoid(1.5, 0.3) + 1.0
 
     def naive(self, X, Y):
-        return naive.matrix(naive.gaussian, X, Y, SCALES) * naive.matrix(naive.sigmoid, X, Y, 1.5, 0.3) + 1
+        return (
+            naive.matrix(naive.gaussian, X, Y, SCALES) * naive.matrix(naive.sigmoid, X, Y, 1.5, 0.3)
+            + 1
+        )
 
 
 class TestGaussianProcessKernel(KernelContract):
@@ -224,12 +231,15 @@ class TestGaussianProcessKernel(KernelContract):
         # not here: scikit-learn's Gaussian process kernels compute in float64
         X = self.rows(6, dtype=np.float32)
         assert self.kernel(X).dtype == np.float64
-        np.testing.assert_allclose(self.kernel(X), self.naive(X.astype(float), X.astype(float)), atol=1e-5)
+        np.testing.assert_allclose(
+            self.kernel(X), self.naive(X.astype(float), X.astype(float)), atol=1e-5
+        )
 
 
 class TestMetric(KernelContract):
     kernel = Metric("sigmoid", {"gamma": 1 / 1.5**2, "coef0": 0.3})
-    threads_tolerance = 1e-13  # scikit-learn's matrix product is BLAS's, whose rounding depends on its threads
+    # scikit-learn's matrix product is BLAS's, whose rounding depends on its threads
+    threads_tolerance = 1e-13
 
     def naive(self, X, Y):
         return naive.matrix(naive.sigmoid, X, Y, 1.5, 0.3)
@@ -241,9 +251,12 @@ class TestMetric(KernelContract):
 def test_blas_gets_its_threads_back():
     X = np.random.default_rng(0).normal(size=(400, 6))
     with threadpool_limits(2, user_api="blas"):
-        with ThreadPoolExecutor(4) as pool:  # several users of the limit at once, small and large matrices
+        # several users of the limit at once, small and large matrices
+        with ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda n: Gaussian(2.0)(X[:n]), [20, 400, 100] * 50))
-        assert {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"} == {2}
+        assert {
+            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+        } == {2}
 
 
 def test_equal_to_scikit_learn():
@@ -251,10 +264,16 @@ def test_equal_to_scikit_learn():
     assert_allclose(Gaussian(2.0)(X), rbf_kernel(X, gamma=1 / 8), atol=1e-14)
     assert_allclose(Laplace(2.0)(X), laplacian_kernel(X, gamma=0.5), atol=1e-14)
     assert_allclose(Sigmoid(2.0, 0.1)(X), sigmoid_kernel(X, gamma=0.25, coef0=0.1), atol=1e-14)
-    assert_allclose(Polynomial(3, 2.0, 0.5)(X), polynomial_kernel(X, degree=3, gamma=0.25, coef0=0.5), rtol=1e-12)
+    assert_allclose(
+        Polynomial(3, 2.0, 0.5)(X),
+        polynomial_kernel(X, degree=3, gamma=0.25, coef0=0.5),
+        rtol=1e-12,
+    )
     K, tensor = RBF(SCALES)(X[:, :3], eval_gradient=True)
     G = np.random.default_rng(1).normal(size=K.shape)
-    assert_allclose(Gaussian(SCALES).pullback(X[:, :3], None, G), np.einsum("ij,ijp->p", G, tensor), rtol=1e-10)
+    assert_allclose(
+        Gaussian(SCALES).pullback(X[:, :3], None, G), np.einsum("ij,ijp->p", G, tensor), rtol=1e-10
+    )
 
 
 def test_algebra_builds_the_expected_trees():
@@ -270,12 +289,22 @@ def test_algebra_builds_the_expected_trees():
 
 def test_parameters_must_make_sense():
     X = np.ones((3, 2))
-    for kernel in (Gaussian(0.0), Gaussian(-1.0), Laplace(np.nan), DeltaGauss(1.0, 0.0), Sigmoid(0.0)):
+    for kernel in (
+        Gaussian(0.0),
+        Gaussian(-1.0),
+        Laplace(np.nan),
+        DeltaGauss(1.0, 0.0),
+        Sigmoid(0.0),
+    ):
         with pytest.raises(ValueError, match="needs positive"):
             kernel(X)
     with pytest.raises(ValueError, match="one value or one per feature"):
         Gaussian([1.0, 2.0, 3.0])(X)
-    for kernel in (Laplace([1.0, 2.0]), DeltaGauss([1.0, 2.0], 1.0), SphericalPolynomial(2, [1.0, 2.0])):
+    for kernel in (
+        Laplace([1.0, 2.0]),
+        DeltaGauss([1.0, 2.0], 1.0),
+        SphericalPolynomial(2, [1.0, 2.0]),
+    ):
         with pytest.raises(ValueError, match="not one per feature"):
             kernel(X)
     for kernel in (Polynomial(0), Polynomial(1.5), SphericalPolynomial(0)):
@@ -285,7 +314,9 @@ def test_parameters_must_make_sense():
 
 def test_grid_search_reaches_into_the_kernel(vectors):
     y = (vectors[:, 0] > 0).astype(int)
-    search = GridSearchCV(SVC(kernel=Gaussian()), {"kernel__length_scale": [0.01, 2.0]}, cv=3).fit(vectors, y)
+    search = GridSearchCV(SVC(kernel=Gaussian()), {"kernel__length_scale": [0.01, 2.0]}, cv=3).fit(
+        vectors, y
+    )
     assert search.best_params_ == {"kernel__length_scale": 2.0}
 
 
@@ -314,7 +345,11 @@ class TestAsKernel:
 
     @pytest.mark.parametrize(
         "bad, error, text",
-        [("rbff", ValueError, "not known"), (3, TypeError, "two items"), (Gaussian, TypeError, "is a class")],
+        [
+            ("rbff", ValueError, "not known"),
+            (3, TypeError, "two items"),
+            (Gaussian, TypeError, "is a class"),
+        ],
     )
     def test_bad_kernels(self, bad, error, text):
         with pytest.raises(error, match=text):
@@ -383,7 +418,11 @@ def test_pullback_needs_no_tensor():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 400 * 400 * 20 * 8 / 10
-    assert_allclose(gradient, central_difference(lambda t: kernel.with_theta(t)(X).sum(), kernel.theta), rtol=1e-6)
+    assert_allclose(
+        gradient,
+        central_difference(lambda t: kernel.with_theta(t)(X).sum(), kernel.theta),
+        rtol=1e-6,
+    )
 
 
 def test_base_class_is_abstract():
@@ -396,31 +435,51 @@ class TestCovariance:
     y = np.sin(2 * X[:, 0]) + 0.1 * X[:, 1]
 
     def test_gaussian_process_is_tuned_as_with_rbf(self):
-        ours = GaussianProcessRegressor(1.0 * Covariance(Gaussian(0.5)), alpha=1e-3).fit(self.X, self.y)
+        ours = GaussianProcessRegressor(1.0 * Covariance(Gaussian(0.5)), alpha=1e-3).fit(
+            self.X, self.y
+        )
         theirs = GaussianProcessRegressor(1.0 * RBF(0.5), alpha=1e-3).fit(self.X, self.y)
         assert_allclose(ours.kernel_.theta, theirs.kernel_.theta, rtol=1e-4)
-        assert_allclose(ours.predict(self.X + 0.1), theirs.predict(self.X + 0.1), rtol=1e-3, atol=1e-4)
-        assert ours.log_marginal_likelihood_value_ == pytest.approx(theirs.log_marginal_likelihood_value_, rel=1e-8)
+        assert_allclose(
+            ours.predict(self.X + 0.1), theirs.predict(self.X + 0.1), rtol=1e-3, atol=1e-4
+        )
+        assert ours.log_marginal_likelihood_value_ == pytest.approx(
+            theirs.log_marginal_likelihood_value_, rel=1e-8
+        )
 
     def test_kernel_ridge_equals_rbf(self):
         model = KernelRidge(kernel=Covariance(Gaussian(0.5)), alpha=0.1)
-        expected = KernelRidge(kernel="rbf", gamma=2.0, alpha=0.1).fit(self.X, self.y).predict(self.X + 0.1)
+        expected = (
+            KernelRidge(kernel="rbf", gamma=2.0, alpha=0.1)
+            .fit(self.X, self.y)
+            .predict(self.X + 0.1)
+        )
         assert_allclose(model.fit(self.X, self.y).predict(self.X + 0.1), expected, rtol=1e-10)
         with pytest.raises(ValueError, match=r"kernel=mercerless\.kernels\.Covariance"):
             KernelRidge(kernel=Gaussian(0.5)).fit(self.X, self.y)
-        search = GridSearchCV(model, {"kernel__kernel__length_scale": [0.1, 1.0]}).fit(self.X, self.y)
+        search = GridSearchCV(model, {"kernel__kernel__length_scale": [0.1, 1.0]}).fit(
+            self.X, self.y
+        )
         assert search.best_params_ == {"kernel__kernel__length_scale": 1.0}
         assert model.kernel.kernel.length_scale == 0.5
 
     @pytest.mark.parametrize(
-        "kernel", [Gaussian([0.5, 2.0]), Laplace(1.5), Polynomial(3, 2.0, 0.5), 2.0 * Gaussian() + Sigmoid()], ids=repr
+        "kernel",
+        [Gaussian([0.5, 2.0]), Laplace(1.5), Polynomial(3, 2.0, 0.5), 2.0 * Gaussian() + Sigmoid()],
+        ids=repr,
     )
     def test_derivatives_agree_with_pullback(self, kernel):
         K, slopes = Covariance(kernel)(self.X, eval_gradient=True)
         assert_allclose(K, kernel(self.X))
         G = np.random.default_rng(1).normal(size=K.shape)
-        assert_allclose(np.einsum("ij,ijp->p", G, slopes), kernel.pullback(self.X, None, G), rtol=1e-8)
-        assert Covariance(kernel).n_dims == slopes.shape[2] == Covariance(kernel).hyperparameters[0].n_elements
+        assert_allclose(
+            np.einsum("ij,ijp->p", G, slopes), kernel.pullback(self.X, None, G), rtol=1e-8
+        )
+        assert (
+            Covariance(kernel).n_dims
+            == slopes.shape[2]
+            == Covariance(kernel).hyperparameters[0].n_elements
+        )
 
     def test_derivatives_agree_with_rbf(self):
         slopes = Covariance(Gaussian([0.5, 2.0]))(self.X, eval_gradient=True)[1]
@@ -458,4 +517,6 @@ def test_rbf_reaches_the_gaussian_and_its_fast_paths():
     X, y = make_moons(80, noise=0.2, random_state=0)
     model = DANKClassifier("rbf").fit(X, y)
     assert isinstance(model.kernel_, Gaussian)
-    assert_allclose(model.decision_function(X), DANKClassifier(Gaussian(1.0)).fit(X, y).decision_function(X))
+    assert_allclose(
+        model.decision_function(X), DANKClassifier(Gaussian(1.0)).fit(X, y).decision_function(X)
+    )

@@ -63,7 +63,9 @@ def test_constraint_to_machine_precision_for_all_scales(regularizer):
         values, target = signed_problem(int(rng.integers(1, 60)), seed)
         plus, minus = 10 ** rng.uniform(-8, 4, (2, 60))
         radius = np.sqrt(len(target)) * 10 ** rng.uniform(-4, 4, 60)
-        solution = minimize_on_sphere(penalty_of(values, plus, minus, len(target), regularizer), target, radius)
+        solution = minimize_on_sphere(
+            penalty_of(values, plus, minus, len(target), regularizer), target, radius
+        )
         assert solution.constraint_error.max() <= 1e-13
         assert solution.stationarity.max() <= 1e-13
         assert solution.n_iter <= 10
@@ -161,7 +163,12 @@ def test_many_settings_equal_one_by_one():
         assert_allclose(together.coef[i], alone.coef, rtol=1e-14)
 
 
-@given(st.integers(1, 12), st.integers(0, 10_000), st.floats(-6, 6), st.sampled_from(["sphere", "ball"]))
+@given(
+    st.integers(1, 12),
+    st.integers(0, 10_000),
+    st.floats(-6, 6),
+    st.sampled_from(["sphere", "ball"]),
+)
 @settings(max_examples=80, deadline=None)
 def test_solution_beats_every_other_stationary_candidate(k, seed, log_radius, constraint):
     rng = np.random.default_rng(seed)
@@ -200,10 +207,14 @@ def test_sphere_pullback_against_central_differences(constraint):
 @pytest.mark.parametrize("intercept", [False, True])
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 @pytest.mark.parametrize("regularizer", REGULARIZERS)
-def test_validation_gradient_against_central_differences(regularizer, constraint, intercept, weighted):
+def test_validation_gradient_against_central_differences(
+    regularizer, constraint, intercept, weighted
+):
     X, Y, V, Yv = data()
     rng = np.random.default_rng(5)
-    weight, weight_val = (rng.uniform(0.2, 3, 30), rng.uniform(0.2, 3, 12)) if weighted else (None, None)
+    weight, weight_val = (
+        (rng.uniform(0.2, 3, 30), rng.uniform(0.2, 3, 12)) if weighted else (None, None)
+    )
 
     def loss(theta, plus, minus, radius):
         kernel = DeltaGauss(1.0, 0.4).with_theta(theta)
@@ -219,7 +230,9 @@ def test_validation_gradient_against_central_differences(regularizer, constraint
     assert s[0] < 0 < s[-1]  # both signs, or the cross terms go untested
     kernel = DeltaGauss(1.0, 0.4)
     gradient = kernel.pullback(X, None, result.train) + kernel.pullback(V, X, result.validation)
-    gradient = np.r_[gradient, result.alpha_positive, result.alpha_negative, result.radius @ [1, 1.3]]
+    gradient = np.r_[
+        gradient, result.alpha_positive, result.alpha_negative, result.radius @ [1, 1.3]
+    ]
     x = np.r_[theta, rest]
     for i in range(len(x)):
         h = 1e-5 * max(abs(x[i]), 1e-3)
@@ -236,14 +249,25 @@ def test_gradient_with_dropped_eigenvalues_against_central_differences(constrain
     """A change of the matrix turns eigenvectors between the space and what was dropped from it."""
     rng = np.random.default_rng(3)
     V = np.linalg.qr(rng.normal(size=(16, 16)))[0]
-    s = np.concatenate([[-4.0, -2.0, -1.0], 1e-4 * rng.normal(size=7), [1.5, 2.0, 3.0, 4.0, 5.0, 6.0]])
+    s = np.concatenate(
+        [[-4.0, -2.0, -1.0], 1e-4 * rng.normal(size=7), [1.5, 2.0, 3.0, 4.0, 5.0, 6.0]]
+    )
     K, K_val = (V * s) @ V.T, rng.normal(size=(9, 16))
     Y, Y_val = rng.normal(size=(16, 2)), rng.normal(size=(9, 2))
 
     def loss(K, K_val):
         radius = 0.5 if constraint else None
         return validation_loss(
-            K, Y, K_val, Y_val, 0.02, 0.05, radius, constraint=constraint, intercept=intercept, rtol=1e-2
+            K,
+            Y,
+            K_val,
+            Y_val,
+            0.02,
+            0.05,
+            radius,
+            constraint=constraint,
+            intercept=intercept,
+            rtol=1e-2,
         )
 
     found = loss(K, K_val)
@@ -282,14 +306,18 @@ def test_parts_add_to_the_whole():
     X, Y, _, _ = data()
     system = build_system(DeltaGauss()(X), Y)
     solution = solve_system(system, 0.01, 0.05, 0.4, constraint="sphere")
-    assert_allclose(part_coef(system, solution, 1) + part_coef(system, solution, -1), solution.coef, rtol=1e-10)
+    assert_allclose(
+        part_coef(system, solution, 1) + part_coef(system, solution, -1), solution.coef, rtol=1e-10
+    )
 
 
 def test_a_definite_kernel_has_no_negative_part():
     X, Y, _, _ = data()
     system = build_system(Gaussian(1.0)(X), Y)
     solution = solve_system(system, 0.01, 0.02)
-    assert_allclose(part_coef(system, solution, 1), solution.coef, atol=1e-10 * np.abs(solution.coef).max())
+    assert_allclose(
+        part_coef(system, solution, 1), solution.coef, atol=1e-10 * np.abs(solution.coef).max()
+    )
     assert not part_coef(system, solution, -1).any()
 
 
@@ -305,15 +333,21 @@ def test_fitted_variance_is_the_radius():
 def test_all_landmarks_equal_the_exact_solution(kernel, intercept):
     X, Y, _, _ = data(60)
     K, weight = kernel(X), np.random.default_rng(0).uniform(0.1, 3, 60)
-    exact = solve_system(build_system(K, Y, weight, intercept=intercept), 1e-3, 3e-3, 0.5, constraint="sphere")
+    exact = solve_system(
+        build_system(K, Y, weight, intercept=intercept), 1e-3, 3e-3, 0.5, constraint="sphere"
+    )
     order = np.random.default_rng(1).permutation(60)
     low_rank = nystroem(kernel, X, order)
     features = K[:, order] @ (low_rank.transform * np.sqrt(np.abs(low_rank.values)))
     blocks = np.array_split(np.arange(60), 7)
-    factor = row_factor((augmented_rows(features[b], Y[b], weight[b]) for b in blocks), features.shape[1] + 3)
+    factor = row_factor(
+        (augmented_rows(features[b], Y[b], weight[b]) for b in blocks), features.shape[1] + 3
+    )
     system = build_low_rank_system(factor, np.sign(low_rank.values), intercept=intercept)
     solution = solve_system(system, 1e-3, 3e-3, 0.5, constraint="sphere")
-    assert_allclose(features @ solution.coef + solution.intercept, K @ exact.coef + exact.intercept, atol=1e-8)
+    assert_allclose(
+        features @ solution.coef + solution.intercept, K @ exact.coef + exact.intercept, atol=1e-8
+    )
 
 
 def test_factor_does_not_depend_on_the_blocks():
@@ -333,12 +367,18 @@ def test_calibration_minimizes_its_objective():
     weight = rng.uniform(0.5, 2, 200)
     result = calibrate_scores(scores, labels, weight)
     w = weight / weight.mean()
-    std = np.sqrt(np.average(((scores - np.average(scores.mean(1), weights=w)) ** 2).mean(1), weights=w))
+    std = np.sqrt(
+        np.average(((scores - np.average(scores.mean(1), weights=w)) ** 2).mean(1), weights=w)
+    )
     mean = np.average(scores.mean(1), weights=w)
 
     def objective(x):
         P = softmax(x[0] * (scores - mean) / std + x[1:], axis=1)
-        return -w @ np.log(P[np.arange(200), labels]) + 0.025 * (x[0] - 1) ** 2 + 0.25 * np.sum(x[1:] ** 2)
+        return (
+            -w @ np.log(P[np.arange(200), labels])
+            + 0.025 * (x[0] - 1) ** 2
+            + 0.25 * np.sum(x[1:] ** 2)
+        )
 
     best = minimize(objective, np.r_[1.0, np.zeros(3)], tol=1e-12)
     assert_allclose(result.slope, best.x[0] / std, rtol=1e-4)
@@ -369,14 +409,18 @@ def test_calibration_keeps_useless_and_separable_scores_finite():
 
 def test_restarts_find_the_better_minimum_and_stop_when_asked():
     def double_well(x):
-        return float((x[0] ** 2 - 1) ** 2 + 0.3 * x[0]), np.array([4 * x[0] * (x[0] ** 2 - 1) + 0.3])
+        return float((x[0] ** 2 - 1) ** 2 + 0.3 * x[0]), np.array(
+            [4 * x[0] * (x[0] ** 2 - 1) + 0.3]
+        )
 
     bounds = np.array([[-3.0, 3.0]])
     one = minimize_with_restarts(double_well, [np.array([0.9])], bounds)
     several = minimize_with_restarts(double_well, [np.array([0.9]), np.array([-0.9])], bounds)
     assert several.x[0] < 0 < one.x[0]
     assert several.gradient < 1e-4
-    stopped = minimize_with_restarts(double_well, [np.array([1.5]), np.array([-1.5])], bounds, callback=lambda i: True)
+    stopped = minimize_with_restarts(
+        double_well, [np.array([1.5]), np.array([-1.5])], bounds, callback=lambda i: True
+    )
     assert len(stopped.values) == 1
 
 
@@ -394,7 +438,9 @@ def test_krein_machine_equals_svc_on_the_flipped_matrix():
     machine = hinge_machine(flipped.kernel, y, tol=1e-3)
     coef, intercept = flipped.original(machine.coef[:, None], np.array([machine.intercept]))
     reference = SVC(kernel="precomputed").fit(flipped.kernel, y)
-    assert_allclose((K @ coef + intercept)[:, 0], reference.decision_function(flipped.kernel), atol=1e-10)
+    assert_allclose(
+        (K @ coef + intercept)[:, 0], reference.decision_function(flipped.kernel), atol=1e-10
+    )
 
 
 def test_infinite_negative_penalty_clips():
@@ -428,7 +474,11 @@ def test_squared_hinge_gap_and_optimality(C):
     rng = np.random.default_rng(0)
     for size in (1e-1, 1e-3):
         other = squared_hinge_objective(
-            P, y, C, machine.coef + size * rng.standard_normal(60), machine.intercept + size * rng.standard_normal()
+            P,
+            y,
+            C,
+            machine.coef + size * rng.standard_normal(60),
+            machine.intercept + size * rng.standard_normal(),
         )
         assert value <= other
 
@@ -437,8 +487,13 @@ def test_squared_hinge_gap_and_optimality(C):
 def test_squared_hinge_gap_bounds_what_is_missing_before_convergence(max_iter):
     K, y = indefinite()
     P = stabilize(K).kernel
-    best, stopped = squared_hinge_machine(P, y, 1e3), squared_hinge_machine(P, y, 1e3, max_iter=max_iter)
-    least, value = (squared_hinge_objective(P, y, 1e3, m.coef, m.intercept) for m in (best, stopped))
+    best, stopped = (
+        squared_hinge_machine(P, y, 1e3),
+        squared_hinge_machine(P, y, 1e3, max_iter=max_iter),
+    )
+    least, value = (
+        squared_hinge_objective(P, y, 1e3, m.coef, m.intercept) for m in (best, stopped)
+    )
     assert value - least <= stopped.gap * value + 1e-9 * value
 
 
@@ -488,8 +543,14 @@ def test_all_pairs_in_one_call_are_the_machines_of_the_pairs(n_classes):
         sign = np.where(labels[rows] == j, 1.0, -1.0)
         alone = hinge_machine(K[np.ix_(rows, rows)], sign, 0.7, weight[rows], tol=1e-9)
         expected = K[:, rows] @ alone.coef + alone.intercept
-        np.testing.assert_allclose(K @ machine.coef + machine.intercept, expected, rtol=1e-5, atol=1e-6)
-        assert machine.gap < 1e-6 and alone.gap < 1e-6 and not machine.coef[np.setdiff1d(np.arange(60), rows)].any()
+        np.testing.assert_allclose(
+            K @ machine.coef + machine.intercept, expected, rtol=1e-5, atol=1e-6
+        )
+        assert (
+            machine.gap < 1e-6
+            and alone.gap < 1e-6
+            and not machine.coef[np.setdiff1d(np.arange(60), rows)].any()
+        )
 
 
 def test_one_class_machines_are_constant():

@@ -31,7 +31,9 @@ def test_surface_shows_the_least_error_over_the_third_parameter():
     display = ValidationSurfaceDisplay.from_estimator(model)
     assert display.error.shape == (5, 17)
     assert_allclose(display.error.min(), model.cv_results_["error"].min())
-    assert_allclose(display.chosen, (model.alpha_positive_, model.alpha_negative_ / model.alpha_positive_))
+    assert_allclose(
+        display.chosen, (model.alpha_positive_, model.alpha_negative_ / model.alpha_positive_)
+    )
     radius = ValidationSurfaceDisplay.from_estimator(model, other="radius")
     assert radius.error.shape == (6, 17)
     mesh = radius.ax_.collections[0]
@@ -48,7 +50,9 @@ def test_curve_where_there_is_one_ratio():
 
 def test_surface_of_a_grid_of_penalties_has_gaps_where_nothing_was_tried():
     X, y = data()
-    model = KreinRidge(DeltaGauss(1.0, 0.3), alpha_positive=[1e-4, 1e-2], alpha_negative=[1e-4, 1e-2]).fit(X, y)
+    model = KreinRidge(
+        DeltaGauss(1.0, 0.3), alpha_positive=[1e-4, 1e-2], alpha_negative=[1e-4, 1e-2]
+    ).fit(X, y)
     display = ValidationSurfaceDisplay.from_estimator(model)
     assert_allclose(display.other, [0.01, 1.0, 100.0])
     assert np.isnan(display.error).sum() == 2
@@ -73,7 +77,11 @@ def test_secular_curve_passes_through_the_solution(constraint):
     assert_allclose(display.solution[1], model.predict(X).std(), rtol=1e-8)
     left = display.multiplier < display.poles.min()
     assert np.all(np.diff(display.spread[left]) > 0)
-    assert_allclose(np.interp(display.solution[0], display.multiplier, display.spread), display.solution[1], rtol=1e-3)
+    assert_allclose(
+        np.interp(display.solution[0], display.multiplier, display.spread),
+        display.solution[1],
+        rtol=1e-3,
+    )
     if constraint:
         assert_allclose(display.solution[1], 0.9, rtol=1e-8)
 
@@ -89,4 +97,11 @@ def test_parts_along_a_feature_and_against_each_other():
     classifier = KreinRidgeClassifier("precomputed").fit(K, y > 0)
     scatter = KreinPartsDisplay.from_estimator(classifier, K, (y > 0).astype(int))
     assert len(scatter.ax_.collections) == 2
-    assert len(KreinPartsDisplay.from_estimator(KreinRidge("precomputed").fit(K, y), K, y).ax_.collections) >= 1
+    assert (
+        len(
+            KreinPartsDisplay.from_estimator(
+                KreinRidge("precomputed").fit(K, y), K, y
+            ).ax_.collections
+        )
+        >= 1
+    )

@@ -56,7 +56,9 @@ def test_positive_definite_equal_penalties_is_kernel_ridge_on_the_centered_kerne
     kernel = Gaussian(1.0)
     model = KreinRidge(kernel, alpha_positive=0.01, alpha_negative=0.01).fit(X, y)
     center = KernelCenterer().fit(kernel(X))
-    ridge = KernelRidge(alpha=80 * 0.01, kernel="precomputed").fit(center.transform(kernel(X)), y - y.mean())
+    ridge = KernelRidge(alpha=80 * 0.01, kernel="precomputed").fit(
+        center.transform(kernel(X)), y - y.mean()
+    )
     expected = ridge.predict(center.transform(kernel(Xt, X))) + y.mean()
     assert_allclose(model.predict(Xt), expected, atol=1e-10)
 
@@ -122,14 +124,20 @@ def test_permuted_rows_and_relabeled_classes():
     assert_allclose(values(third, X)[:, columns], values(first, X), atol=1e-10)
 
 
-@pytest.mark.parametrize("model", [KreinRidge(KERNEL, **FIXED), KreinRidge(KERNEL, constraint=Sphere(1.0))])
+@pytest.mark.parametrize(
+    "model", [KreinRidge(KERNEL, **FIXED), KreinRidge(KERNEL, constraint=Sphere(1.0))]
+)
 def test_weights_equal_repeated_rows(model):
     X, y = data(40)
     weight = np.random.default_rng(0).integers(0, 4, 40)
     folds = np.arange(40) % 4
-    weighted = clone(model).set_params(cv=[(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in range(4)])
+    weighted = clone(model).set_params(
+        cv=[(np.flatnonzero(folds != f), np.flatnonzero(folds == f)) for f in range(4)]
+    )
     repeated_folds = np.repeat(folds, weight)
-    splits = [(np.flatnonzero(repeated_folds != f), np.flatnonzero(repeated_folds == f)) for f in range(4)]
+    splits = [
+        (np.flatnonzero(repeated_folds != f), np.flatnonzero(repeated_folds == f)) for f in range(4)
+    ]
     repeated = clone(model).set_params(cv=splits)
     weighted.fit(X, y, sample_weight=weight)
     repeated.fit(*repeat_rows(X, y, weight))
@@ -156,7 +164,9 @@ def test_equal_penalties_and_the_covariance_regularizer_in_closed_form():
     H = np.eye(80) - 1 / 80
     inside = np.linalg.pinv(H @ K @ H, rcond=1e-12) @ (H @ K @ H)
     assert_allclose(model.predict(K), y.mean() + inside @ (y - y.mean()) / 1.5, atol=1e-8)
-    on_sphere = KreinRidge("precomputed", alpha_positive=0.5, regularizer="covariance", constraint=Sphere(0.3))
+    on_sphere = KreinRidge(
+        "precomputed", alpha_positive=0.5, regularizer="covariance", constraint=Sphere(0.3)
+    )
     projected = inside @ (y - y.mean())
     expected = y.mean() + 0.3 * np.sqrt(80) * projected / np.linalg.norm(projected)
     assert_allclose(on_sphere.fit(K, y).predict(K), expected, atol=1e-8)
@@ -194,7 +204,11 @@ def test_float32_stays_float32():
     X, y = data()
     model = KreinRidge(KERNEL, **FIXED).fit(X.astype(np.float32), y.astype(np.float32))
     assert model.dual_coef_.dtype == np.float32
-    assert_allclose(model.predict(X.astype(np.float32)), KreinRidge(KERNEL, **FIXED).fit(X, y).predict(X), atol=2e-3)
+    assert_allclose(
+        model.predict(X.astype(np.float32)),
+        KreinRidge(KERNEL, **FIXED).fit(X, y).predict(X),
+        atol=2e-3,
+    )
 
 
 # ---------------------------------------------------------------- tuning
@@ -214,7 +228,9 @@ def test_cross_validated_setting_is_the_best_of_refits():
         for train, test in folds.split(X):
             H = np.eye(len(train)) - 1 / len(train)
             largest = np.abs(np.linalg.eigvalsh(H @ K[np.ix_(train, train)] @ H)).max()
-            full = np.abs(np.linalg.eigvalsh((np.eye(60) - 1 / 60) @ K @ (np.eye(60) - 1 / 60))).max()
+            full = np.abs(
+                np.linalg.eigvalsh((np.eye(60) - 1 / 60) @ K @ (np.eye(60) - 1 / 60))
+            ).max()
             scale = (largest / len(train)) / (full / 60)
             spread = y[train].std()
             one = KreinRidge(
@@ -234,8 +250,13 @@ def test_arrays_are_the_grid():
     grid = {"alpha_positive": [1e-3, 1e-1], "alpha_negative": np.array([1e-2, 1.0])}
     model = KreinRidge(KERNEL, **grid, constraint=Ball([0.5, 1.0, 2.0]), cv=folds).fit(X, y)
     table = model.cv_results_
-    found = {tuple(row) for row in zip(table["alpha_positive"], table["alpha_negative"], table["radius"][:, 0])}
-    assert found == {(p, q, r) for p in grid["alpha_positive"] for q in (1e-2, 1.0) for r in (0.5, 1.0, 2.0)}
+    found = {
+        tuple(row)
+        for row in zip(table["alpha_positive"], table["alpha_negative"], table["radius"][:, 0])
+    }
+    assert found == {
+        (p, q, r) for p in grid["alpha_positive"] for q in (1e-2, 1.0) for r in (0.5, 1.0, 2.0)
+    }
     for i in range(12):
         errors = []
         for train, test in folds.split(X):
@@ -246,7 +267,9 @@ def test_arrays_are_the_grid():
             errors.append(np.mean((one.predict(X[test]) - y[test]) ** 2) / y[train].var())
         assert_allclose(table["error"][i], np.mean(errors), rtol=1e-7)
     chosen = (model.alpha_positive_, model.alpha_negative_, model.radius_)
-    assert chosen == tuple(table[name].reshape(12, -1)[np.argmin(table["error"]), 0] for name in list(table)[2:])
+    assert chosen == tuple(
+        table[name].reshape(12, -1)[np.argmin(table["error"]), 0] for name in list(table)[2:]
+    )
 
 
 def test_equal_penalties_are_the_strong_topology():
@@ -290,7 +313,9 @@ def test_given_values_are_kept_and_the_rest_is_chosen():
 def test_gradient_tuning_lowers_the_validation_error():
     X, y = data(60)
     start = KreinRidge(Gaussian(10.0), random_state=0).fit(X, y)
-    tuned = KreinRidge(Gaussian(10.0), search=GradientSearch(2, 10), constraint=Sphere(), cv=3, random_state=0)
+    tuned = KreinRidge(
+        Gaussian(10.0), search=GradientSearch(2, 10), constraint=Sphere(), cv=3, random_state=0
+    )
     tuned.fit(X, y)
     assert tuned.tuning_.value < start.cv_results_["error"].min() * y.var()
     assert tuned.kernel_.length_scale != 10.0
@@ -302,11 +327,19 @@ def test_gradient_tuning_lowers_the_validation_error():
 
 @pytest.mark.parametrize(
     "kernel",
-    [Gaussian(np.ones(9)), DeltaGauss(), Sigmoid(1.0), Sigmoid(np.ones(9)), Epanechnikov(3.0), TL1(9.0) + Gaussian()],
+    [
+        Gaussian(np.ones(9)),
+        DeltaGauss(),
+        Sigmoid(1.0),
+        Sigmoid(np.ones(9)),
+        Epanechnikov(3.0),
+        TL1(9.0) + Gaussian(),
+    ],
 )
 def test_gradient_of_the_tuning_objective(kernel):
     _, y = data(40)
-    X = np.random.default_rng(0).standard_normal((40, 9))  # no eigenvalue near zero, where the loss jumps
+    # no eigenvalue near zero, where the loss jumps
+    X = np.random.default_rng(0).standard_normal((40, 9))
     model = KreinRidge(kernel, constraint=Sphere(), cv=3, random_state=0)
     rows = model._rows(kernel, X, y[:, None], None, None)
     candidates = make_candidates(None, None, model.constraint, "components")
@@ -344,7 +377,9 @@ def test_gradient_tuning_of_a_precomputed_kernel_tunes_the_penalties():
 
 def test_grid_search_reaches_kernel_parameters():
     X, y = data(50)
-    search = GridSearchCV(KreinRidge(Gaussian(), **FIXED), {"kernel__length_scale": [0.01, 1.0]}, cv=3).fit(X, y)
+    search = GridSearchCV(
+        KreinRidge(Gaussian(), **FIXED), {"kernel__length_scale": [0.01, 1.0]}, cv=3
+    ).fit(X, y)
     assert search.best_params_["kernel__length_scale"] == 1.0
 
 
@@ -374,7 +409,9 @@ def test_cross_validation_on_landmarks_equals_exact_when_all_rows_are_landmarks(
 def test_more_landmarks_are_never_much_worse(kernel):
     X, y = data(400)
     Xt, yt = data(300, 1)
-    models = [KreinRidge(kernel, n_landmarks=m, random_state=0).fit(X, y) for m in (25, 50, 100, 200)]
+    models = [
+        KreinRidge(kernel, n_landmarks=m, random_state=0).fit(X, y) for m in (25, 50, 100, 200)
+    ]
     errors = [np.mean((model.predict(Xt) - yt) ** 2) for model in models]
     assert np.all(np.diff(errors) < 0.05 * np.array(errors[:-1]))
     assert errors[-1] < errors[0]
@@ -384,7 +421,9 @@ def test_precomputed_landmarks_and_weights():
     X, y = data()
     weight = np.random.default_rng(0).integers(0, 3, 80).astype(float)
     vectors = KreinRidge(KERNEL, **FIXED, n_landmarks=20, random_state=0).fit(X, y, weight)
-    matrix = KreinRidge("precomputed", **FIXED, n_landmarks=20, random_state=0).fit(KERNEL(X), y, weight)
+    matrix = KreinRidge("precomputed", **FIXED, n_landmarks=20, random_state=0).fit(
+        KERNEL(X), y, weight
+    )
     assert_allclose(vectors.predict(X), matrix.predict(KERNEL(X)), atol=1e-8)
     assert np.all(weight[vectors.landmarks_] > 0)
 
@@ -462,7 +501,9 @@ def test_class_weight_equals_sample_weight():
 def test_classifier_on_landmarks_equals_exact_with_all_rows():
     X, y = data()
     exact = KreinRidgeClassifier(TL1(4.0), **FIXED, random_state=0).fit(X, classes(y))
-    all_rows = KreinRidgeClassifier(TL1(4.0), **FIXED, n_landmarks=80, random_state=0).fit(X, classes(y))
+    all_rows = KreinRidgeClassifier(TL1(4.0), **FIXED, n_landmarks=80, random_state=0).fit(
+        X, classes(y)
+    )
     assert_allclose(all_rows.predict_proba(X), exact.predict_proba(X), atol=1e-6)
 
 
@@ -488,8 +529,12 @@ def test_svc_equals_scikit_learn_on_the_flipped_matrix(kernel):
     flip_test = Kt @ (V * np.sign(s)) @ V.T
     for labels in (np.where(y > 1, 1, 0), classes(y)):
         ours = KreinSVC(kernel, decision_function_shape="ovo", tol=1e-10).fit(X, labels)
-        reference = SVC(kernel="precomputed", decision_function_shape="ovo", tol=1e-10).fit(flip, labels)
-        assert_allclose(ours.decision_function(Xt), reference.decision_function(flip_test), atol=1e-7)
+        reference = SVC(kernel="precomputed", decision_function_shape="ovo", tol=1e-10).fit(
+            flip, labels
+        )
+        assert_allclose(
+            ours.decision_function(Xt), reference.decision_function(flip_test), atol=1e-7
+        )
         assert np.mean(ours.predict(Xt) == reference.predict(flip_test)) > 0.95
 
 
@@ -541,7 +586,11 @@ def test_centered_machines_are_scikit_learns_on_the_flipped_centered_matrix(weig
     new, _ = data(30, 1)
     kernel = DeltaGauss(2.0, 0.5)
     K, K_new = kernel(X) + 3.0, kernel(new, X) + 3.0
-    weight = np.random.default_rng(0).integers(1, 4, len(X)).astype(float) if weighted else np.ones(len(X))
+    weight = (
+        np.random.default_rng(0).integers(1, 4, len(X)).astype(float)
+        if weighted
+        else np.ones(len(X))
+    )
     share = weight / weight.sum()
     H, root = np.eye(len(X)) - share, np.sqrt(weight)
     centered = H @ K @ H.T
@@ -553,8 +602,16 @@ def test_centered_machines_are_scikit_learns_on_the_flipped_centered_matrix(weig
     rows = (K_new - share @ K) @ H.T @ projector
     settings = {"C": 2.0, "tol": 1e-8}
     for ours, theirs, target in (
-        (KreinSVC("precomputed", center=True, **settings), SVC(kernel="precomputed", **settings), y > 1),
-        (KreinSVR("precomputed", center=True, **settings), SVR(kernel="precomputed", **settings), y),
+        (
+            KreinSVC("precomputed", center=True, **settings),
+            SVC(kernel="precomputed", **settings),
+            y > 1,
+        ),
+        (
+            KreinSVR("precomputed", center=True, **settings),
+            SVR(kernel="precomputed", **settings),
+            y,
+        ),
     ):
         ours.fit(K, target, sample_weight=weight)
         theirs.fit(flipped, target, sample_weight=weight)
@@ -585,7 +642,9 @@ def test_one_row_gives_its_target(model):
 def test_zero_matrix_gives_the_mean(model):
     y = np.arange(12.0)
     assert_allclose(clone(model).fit(np.zeros((12, 12)), y).predict(np.zeros((3, 12))), 5.5)
-    assert_allclose(clone(model).fit(np.full((12, 12), 0.7), y).predict(np.full((3, 12), 0.7)), 5.5, atol=1e-9)
+    assert_allclose(
+        clone(model).fit(np.full((12, 12), 0.7), y).predict(np.full((3, 12), 0.7)), 5.5, atol=1e-9
+    )
 
 
 def test_duplicated_rows():
@@ -623,7 +682,9 @@ def test_fitted_values_are_continuous_where_an_eigenvalue_crosses_zero():
     for value in (-1e-9, -1e-14, 0.0, 1e-14, 1e-9):
         s[-1] = value
         K = (V * s) @ V.T
-        fits.append(KreinRidge("precomputed", **FIXED, fit_intercept=False).fit((K + K.T) / 2, y).predict(K))
+        fits.append(
+            KreinRidge("precomputed", **FIXED, fit_intercept=False).fit((K + K.T) / 2, y).predict(K)
+        )
     assert np.ptp(fits, axis=0).max() < 1e-6
 
 
@@ -671,7 +732,10 @@ def test_asymmetric_matrix_is_refused_with_its_size(estimator):
         ({"cv": 1}, "at least 2 folds"),
         ({"cv": ShuffleSplit(3, random_state=0)}, "hold out every row once"),
         ({"search": GradientSearch(), "n_landmarks": 9}, "GradientSearch needs all rows"),
-        ({"search": GradientSearch(), "alpha_positive": [0.1, 1.0]}, "one number or None as alpha_positive"),
+        (
+            {"search": GradientSearch(), "alpha_positive": [0.1, 1.0]},
+            "one number or None as alpha_positive",
+        ),
         ({"search": GradientSearch(), "kernel": "linear", **FIXED}, "nothing to tune"),
     ],
 )
@@ -697,7 +761,8 @@ def test_bad_weights_and_labels():
     for C in (0, True, "1"):
         with pytest.raises(ValueError, match=f"C={C!r} must be a positive number"):
             KreinSVC(C=C).fit(X, y > 0)
-    with pytest.raises(ValueError, match="C=inf must be a positive finite number"):  # its certificate was not a number
+    # its certificate was not a number
+    with pytest.raises(ValueError, match="C=inf must be a positive finite number"):
         KreinSVC(C=np.inf).fit(X, y > 0)
     with pytest.raises(ValueError, match="loss='log' is not known; use 'hinge' or 'squared_hinge'"):
         KreinSVC(loss="log").fit(X, y > 0)

@@ -49,14 +49,18 @@ def noisy():
 def test_few_support_points_beat_kernel_ridge_with_as_many(waves):
     X, y, T, z = waves
     model = LABRegressor(n_support=30, random_state=0).fit(X, y)
-    peer = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", gamma=2.0, alpha=1e-2)).fit(X[:30], y[:30])
+    peer = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", gamma=2.0, alpha=1e-2)).fit(
+        X[:30], y[:30]
+    )
     assert model.score(T, z) > 0.95 > peer.score(T, z) + 0.1
     assert model.n_support_ == 30
     n_parts = len(model.forms_)
     assert model.support_vectors_.shape == model.bandwidths_.shape == (30 * n_parts, 2)
     assert_array_equal(model.support_vectors_, X[model.support_])
     assert model.n_parameters_ == n_parts * 30 * (2 + 2 + 1) + 3
-    assert np.all(np.diff(model.loss_curve_) <= 1e-12) and model.loss_curve_[0] > model.loss_curve_[-1]
+    assert (
+        np.all(np.diff(model.loss_curve_) <= 1e-12) and model.loss_curve_[0] > model.loss_curve_[-1]
+    )
     for curve in model.validation_curve_.values():
         assert curve[0, 0] == 0 and np.all(np.diff(curve[:, 0]) > 0)
     assert set(model.validation_errors_) == {"gaussian", "laplace"}
@@ -70,7 +74,10 @@ def test_predictions_do_not_depend_on_offsets_and_units(waves, kernel):
     assert_allclose(clone(model).fit(X + 1000, y).predict(T + 1000), base, atol=1e-6)
     assert_allclose(clone(model).fit(X, 5 * y + 3).predict(T), 5 * base + 3, atol=1e-6)
     assert_allclose(
-        clone(model).fit(X * [1e6, 1e-6], 1e9 * y).predict(T * [1e6, 1e-6]), 1e9 * base, rtol=1e-6, atol=1e3
+        clone(model).fit(X * [1e6, 1e-6], 1e9 * y).predict(T * [1e6, 1e-6]),
+        1e9 * base,
+        rtol=1e-6,
+        atol=1e3,
     )
 
 
@@ -88,16 +95,29 @@ def by_the_attributes(model, T):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("parameters", [QUICK, {"n_support": 15, "max_iter": 10, "random_state": 0}, {"max_iter": 5}])
+@pytest.mark.parametrize(
+    "parameters", [QUICK, {"n_support": 15, "max_iter": 10, "random_state": 0}, {"max_iter": 5}]
+)
 def test_the_public_attributes_determine_the_predictions(waves, parameters):
     X, y, T, _ = waves
-    model = LABRegressor(**{"random_state": 0, **parameters}).fit(X[:100], np.stack([y, np.cos(y)], axis=1)[:100])
+    model = LABRegressor(**{"random_state": 0, **parameters}).fit(
+        X[:100], np.stack([y, np.cos(y)], axis=1)[:100]
+    )
     assert_allclose(by_the_attributes(model, T), model.predict(T), rtol=1e-8, atol=1e-8)
     assert_allclose(sum(form.weight for form in model.forms_), 1)
     forms = [form for form in model.forms_ if isinstance(form, LocalForm)]
-    assert_array_equal(model.dual_coef_, np.hstack([form.weight * form.dual_coef for form in forms]))
-    for stacked, name in (("support_", "support"), ("bandwidths_", "bandwidths"), ("alpha_", "alpha")):
-        assert_array_equal(getattr(model, stacked), np.concatenate([np.atleast_1d(getattr(f, name)) for f in forms]))
+    assert_array_equal(
+        model.dual_coef_, np.hstack([form.weight * form.dual_coef for form in forms])
+    )
+    for stacked, name in (
+        ("support_", "support"),
+        ("bandwidths_", "bandwidths"),
+        ("alpha_", "alpha"),
+    ):
+        assert_array_equal(
+            getattr(model, stacked),
+            np.concatenate([np.atleast_1d(getattr(f, name)) for f in forms]),
+        )
     for labels in (y[:100] > 0, np.digitize(y[:100], [-0.5, 0.5])):
         classifier = LABClassifier(**{"random_state": 0, **parameters}).fit(X[:100], labels)
         scores = by_the_attributes(classifier, T)
@@ -112,7 +132,9 @@ def test_repeatable_and_independent_of_block_size(waves):
     X, y, T, _ = waves
     model = LABRegressor(**QUICK).fit(X, y)
     assert_array_equal(model.predict(T), clone(model).fit(X, y).predict(T))
-    assert_allclose(np.concatenate([model.predict(T[:7]), model.predict(T[7:])]), model.predict(T), rtol=1e-10)
+    assert_allclose(
+        np.concatenate([model.predict(T[:7]), model.predict(T[7:])]), model.predict(T), rtol=1e-10
+    )
     assert_array_equal(pickle.loads(pickle.dumps(model)).predict(T), model.predict(T))
     assert_allclose(model.predict(T.astype(np.float32)), model.predict(T), atol=1e-3)
 
@@ -124,9 +146,14 @@ def test_small_data_is_not_behind_kernel_ridge():
         X, y = make_friedman1(160, n_features=8, noise=1.0, random_state=seed)
         A, T, b, z = train_test_split(X, y, test_size=0.3, random_state=seed)
         ours = LABRegressor(max_iter=20, random_state=0).fit(A, b).score(T, z)
-        grid = {"kernelridge__alpha": np.logspace(-3, 1, 5), "kernelridge__gamma": np.logspace(-2.5, 0, 5)}
+        grid = {
+            "kernelridge__alpha": np.logspace(-3, 1, 5),
+            "kernelridge__gamma": np.logspace(-2.5, 0, 5),
+        }
         peers = [
-            GridSearchCV(make_pipeline(StandardScaler(), KernelRidge(kernel=k)), grid).fit(A, b - b.mean())
+            GridSearchCV(make_pipeline(StandardScaler(), KernelRidge(kernel=k)), grid).fit(
+                A, b - b.mean()
+            )
             for k in ("rbf", "laplacian")
         ]
         gaps.append(ours - max(p.score(T, z - b.mean()) for p in peers))
@@ -141,7 +168,9 @@ def test_noise_does_not_hurt_as_it_hurts_interpolation(function):
     ours = LABRegressor(n_support=80, kernel="gaussian", random_state=0).fit(X, y)
     ridgeless = []
     for gamma in np.logspace(-2, 1, 7):
-        peer = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", gamma=gamma, alpha=1e-8)).fit(X, y - y.mean())
+        peer = make_pipeline(
+            StandardScaler(), KernelRidge(kernel="rbf", gamma=gamma, alpha=1e-8)
+        ).fit(X, y - y.mean())
         if peer.score(X, y - y.mean()) > 0.99:  # wide kernels do not interpolate in floating point
             ridgeless.append(peer.score(clean[0], clean[1] - y.mean()))
     assert ours.score(*clean) > 0.93
@@ -153,7 +182,10 @@ def test_several_outputs(waves):
     Y = np.stack([y, np.cos(X[:, 0])], axis=1)
     model = LABRegressor(n_support=25, kernel="gaussian", random_state=0).fit(X, Y)
     assert model.dual_coef_.shape == (2, 25)
-    assert np.all(r2_score(np.stack([z, np.cos(T[:, 0])], axis=1), model.predict(T), multioutput="raw_values") > 0.85)
+    assert np.all(
+        r2_score(np.stack([z, np.cos(T[:, 0])], axis=1), model.predict(T), multioutput="raw_values")
+        > 0.85
+    )
     one = LABRegressor(**QUICK).fit(X, y)
     column = LABRegressor(**QUICK).fit(X, y[:, None])
     assert column.predict(T).shape == (200, 1)
@@ -169,10 +201,13 @@ def test_sample_weights_move_the_fit_and_zeros_remove_rows(waves):
     flat = LABRegressor(**QUICK).fit(X, wrong)
     right = T[:, 0] > 0.1
     truth = waves[3][right]
-    assert np.mean((heavy.predict(T[right]) - truth) ** 2) < np.mean((flat.predict(T[right]) - truth) ** 2)
+    assert np.mean((heavy.predict(T[right]) - truth) ** 2) < np.mean(
+        (flat.predict(T[right]) - truth) ** 2
+    )
     zero = np.arange(300) < 250
     assert_allclose(
-        LABRegressor(**QUICK).fit(X, y, zero).predict(T), LABRegressor(**QUICK).fit(X[:250], y[:250]).predict(T)
+        LABRegressor(**QUICK).fit(X, y, zero).predict(T),
+        LABRegressor(**QUICK).fit(X[:250], y[:250]).predict(T),
     )
     assert_allclose(
         LABRegressor(**QUICK).fit(X, y, np.full(300, 7.0)).predict(T),
@@ -186,7 +221,11 @@ def test_sample_weights_move_the_fit_and_zeros_remove_rows(waves):
 def test_every_selection_and_objective_fits(waves, selection, objective):
     X, y, T, z = waves
     model = LABRegressor(
-        Support(20, selection=selection), objective=objective, kernel="gaussian", max_iter=40, random_state=0
+        Support(20, selection=selection),
+        objective=objective,
+        kernel="gaussian",
+        max_iter=40,
+        random_state=0,
     )
     model.fit(X, y)
     assert len(np.unique(model.support_)) == 20
@@ -200,7 +239,9 @@ def test_growth_reaches_its_bound_or_warns(waves):
     growth = Support(15, selection="y", max_error=0.5)
     model = LABRegressor(growth, kernel="gaussian", max_iter=50, random_state=0).fit(X, y)
     assert model.max_error_ <= 0.5 * (1 + 1e-6) and 15 <= model.n_support_ < 300
-    capped = clone(model).set_params(n_support__max_error=1e-8, n_support__max_support=20, max_iter=10)
+    capped = clone(model).set_params(
+        n_support__max_error=1e-8, n_support__max_support=20, max_iter=10
+    )
     with pytest.warns(ConvergenceWarning, match="raise max_support or max_error") as caught:
         capped.fit(X, y)
     assert capped.n_support_ == 20 and caught[0].filename == __file__
@@ -367,9 +408,13 @@ def test_large_data_is_read_in_blocks_from_a_memory_map(tmp_path):
     file[:] = X
     file.flush()
     rows = np.memmap(tmp_path / "rows.dat", dtype=np.float32, mode="r", shape=X.shape)
-    model = LABRegressor(40, kernel="gaussian", max_rows=1500, max_iter=40, random_state=0).fit(rows, y)
+    model = LABRegressor(40, kernel="gaussian", max_rows=1500, max_iter=40, random_state=0).fit(
+        rows, y
+    )
     assert model.score(*make_lab_function(1000, function="f1", random_state=1)) > 0.97
-    whole = LABRegressor(40, kernel="gaussian", max_rows=1500, max_iter=40, random_state=0).fit(X.astype(np.float32), y)
+    whole = LABRegressor(40, kernel="gaussian", max_rows=1500, max_iter=40, random_state=0).fit(
+        X.astype(np.float32), y
+    )
     assert_allclose(whole.predict(X[:50]), model.predict(X[:50]), rtol=1e-4, atol=1e-4)
 
 
@@ -412,9 +457,16 @@ def test_dask_arrays_give_the_same_model():
         assert isinstance(predicted, da.Array) and predicted.chunks == ((700, 700, 700, 400),)
         assert_allclose(predicted.compute(), model.predict(X), rtol=1e-8, atol=1e-8)
         labels = np.digitize(y, np.quantile(y, [0.3, 0.7]))
-        model, other = (LABClassifier(**settings, kernel="gaussian").fit(rows, labels) for rows in (X, lazy))
+        model, other = (
+            LABClassifier(**settings, kernel="gaussian").fit(rows, labels) for rows in (X, lazy)
+        )
         for method in ("predict", "predict_proba", "decision_function"):
-            assert_allclose(getattr(other, method)(lazy).compute(), getattr(model, method)(X), rtol=1e-8, atol=1e-8)
+            assert_allclose(
+                getattr(other, method)(lazy).compute(),
+                getattr(model, method)(X),
+                rtol=1e-8,
+                atol=1e-8,
+            )
 
 
 def test_bad_dask_arrays(waves):
@@ -434,7 +486,10 @@ def test_bad_dask_arrays(waves):
 
 
 def stated_need(model, X, y):
-    with pytest.raises(MemoryError, match="max_rows or n_support") as error, config_context(memory_limit=1):
+    with (
+        pytest.raises(MemoryError, match="max_rows or n_support") as error,
+        config_context(memory_limit=1),
+    ):
         clone(model).fit(X, y)
     value, unit = re.search(r"needs ([0-9.e+]+) (kB|MB|GB)", str(error.value)).groups()
     return float(value) * {"kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
@@ -486,7 +541,9 @@ def test_memory_does_not_grow_with_the_rows_of_a_dask_array():
 def test_classifier_of_many_classes():
     X, y = load_digits(return_X_y=True)
     A, T, b, z = train_test_split(X, y, test_size=0.5, random_state=0)
-    model = LABClassifier(80, kernel="gaussian", max_iter=40, random_state=0).fit(A, np.array(list("abcdefghij"))[b])
+    model = LABClassifier(80, kernel="gaussian", max_iter=40, random_state=0).fit(
+        A, np.array(list("abcdefghij"))[b]
+    )
     P = model.predict_proba(T)
     assert np.mean(model.predict(T) == np.array(list("abcdefghij"))[z]) > 0.95
     assert_allclose(P.sum(axis=1), 1)
@@ -511,13 +568,17 @@ def test_classifier_of_two_classes_and_weights():
     assert balanced.predict(Z).sum() > plain.predict(Z).sum()
     with pytest.raises(ValueError, match="one class only"):
         LABClassifier().fit(X, np.zeros(178))
-    unvalidated = LABClassifier(15, kernel="gaussian", validation_fraction=None, max_iter=5, random_state=0).fit(X, y)
+    unvalidated = LABClassifier(
+        15, kernel="gaussian", validation_fraction=None, max_iter=5, random_state=0
+    ).fit(X, y)
     assert_allclose(unvalidated.predict_proba(X).sum(axis=1), 1)
 
 
 def test_grid_search_and_clone(waves):
     X, y = waves[:2]
-    search = GridSearchCV(LABRegressor(**QUICK), {"kernel": ["gaussian", "laplace"]}, cv=2).fit(X, y)
+    search = GridSearchCV(LABRegressor(**QUICK), {"kernel": ["gaussian", "laplace"]}, cv=2).fit(
+        X, y
+    )
     assert search.best_params_["kernel"] in ("gaussian", "laplace")
 
 
@@ -543,8 +604,11 @@ def test_all_rows_follow_the_protocol():
     Y = np.stack([y, -y], axis=1)
     assert clone(model).fit(X, Y).predict(X).shape == (40, 2)
     weighted = clone(model).fit(X, y, np.linspace(0.5, 2, 40))
-    new = X + 0.1  # the targets have no noise, so that training rows are interpolated with any weights
-    assert np.isfinite(weighted.predict(new)).all() and not np.allclose(weighted.predict(new), model.predict(new))
+    # the targets have no noise, so that training rows are interpolated with any weights
+    new = X + 0.1
+    assert np.isfinite(weighted.predict(new)).all() and not np.allclose(
+        weighted.predict(new), model.predict(new)
+    )
     labels = LABClassifier(random_state=0, max_iter=5).fit(X, y > y.mean())
     assert labels.score(X, y > y.mean()) > 0.8
 
@@ -557,7 +621,9 @@ def test_a_model_worse_than_a_constant_says_so_where_fit_was_called(classify):
     X = random.normal(size=(30, 3))[groups] + 1e-3 * random.normal(size=(300, 3))
     y = random.normal(size=30)[groups]
     model = LABClassifier(**QUICK) if classify else LABRegressor(**QUICK)
-    with pytest.warns(UselessModelWarning, match=f"{type(model).__name__} is worse than a constant") as caught:
+    with pytest.warns(
+        UselessModelWarning, match=f"{type(model).__name__} is worse than a constant"
+    ) as caught:
         model.fit(X, y > 0 if classify else y, groups=groups)
     assert caught[0].filename == __file__
     with warnings.catch_warnings():
@@ -582,10 +648,15 @@ class TestRepeatedRows:
 
     def test_shuffled_copies_are_as_good_and_honest(self, noisy):
         X, f, T, t = noisy
-        y, rows = f + 0.3 * np.random.RandomState(1).normal(size=120), np.random.RandomState(0).permutation(360) % 120
+        y, rows = (
+            f + 0.3 * np.random.RandomState(1).normal(size=120),
+            np.random.RandomState(0).permutation(360) % 120,
+        )
         once, thrice = LABRegressor(**QUICK).fit(X, y), LABRegressor(**QUICK).fit(X[rows], y[rows])
         assert thrice.score(T, t) > once.score(T, t) - 0.1
-        assert min(thrice.validation_errors_.values()) > 0.5 * np.mean((thrice.predict(T) - t) ** 2) / np.var(y)
+        assert min(thrice.validation_errors_.values()) > 0.5 * np.mean(
+            (thrice.predict(T) - t) ** 2
+        ) / np.var(y)
 
     def test_independent_noise_on_copies_is_averaged(self, noisy):
         """The means of five noisy targets are nearly as good as targets without noise."""
@@ -603,13 +674,19 @@ class TestRepeatedRows:
         """Half of the rows five times: the same target, or five observations of it."""
         X, f, *_ = noisy
         rows = np.r_[np.arange(120), np.tile(np.arange(60), 4)]
-        same = LABRegressor(**QUICK).fit(X[rows], (f + 0.5 * np.random.RandomState(1).normal(size=120))[rows])
+        same = LABRegressor(**QUICK).fit(
+            X[rows], (f + 0.5 * np.random.RandomState(1).normal(size=120))[rows]
+        )
         assert same.copy_correlation_ == 1.0
-        noise = LABRegressor(**QUICK).fit(X[rows], f[rows] + 3 * np.random.RandomState(1).normal(size=360))
+        noise = LABRegressor(**QUICK).fit(
+            X[rows], f[rows] + 3 * np.random.RandomState(1).normal(size=360)
+        )
         assert noise.copy_correlation_ < 0.3
         # each measured once, and written down five times
         measured = f + np.random.RandomState(2).normal(size=120)
-        typos = LABRegressor(**QUICK).fit(X[rows], measured[rows] + 0.1 * np.random.RandomState(1).normal(size=360))
+        typos = LABRegressor(**QUICK).fit(
+            X[rows], measured[rows] + 0.1 * np.random.RandomState(1).normal(size=360)
+        )
         assert typos.copy_correlation_ > 0.9
 
     def test_the_formula_is_the_best_weight(self):
@@ -654,14 +731,19 @@ class TestRepeatedRows:
     def test_classes(self, noisy):
         X, f, T, t = noisy
         y, rows = (f > 0.8).astype(int), np.tile(np.arange(120), 3)
-        once, thrice = LABClassifier(**QUICK).fit(X, y), LABClassifier(**QUICK).fit(X[rows], y[rows])
+        once, thrice = (
+            LABClassifier(**QUICK).fit(X, y),
+            LABClassifier(**QUICK).fit(X[rows], y[rows]),
+        )
         assert_allclose(thrice.predict_proba(T), once.predict_proba(T), atol=1e-5)
         # the majority of conflicting copies wins, since their shares are the targets
         conflicting = y[rows] ^ (np.arange(360) < 40)
         gains = []
         for seed in range(3):
             settings = {**QUICK, "random_state": seed}
-            misled, model = (LABClassifier(**settings).fit(X[rows[:n]], conflicting[:n]) for n in (120, 360))
+            misled, model = (
+                LABClassifier(**settings).fit(X[rows[:n]], conflicting[:n]) for n in (120, 360)
+            )
             gains.append(model.score(T, t > 0.8) - misled.score(T, t > 0.8))
         assert np.mean(gains) > 0.03
 
@@ -700,7 +782,11 @@ def test_rare_classes_are_judged_on_folds_of_all_rows():
     X = np.random.RandomState(0).normal(size=(3000, 2))
     few, many = (X[:, 0] > 1.8).astype(int), (X[:, 0] > 0).astype(int)
     sets = [(X, few), (X, many), (X[:2000], many[:2000])]
-    assert [len(LABClassifier(**QUICK).fit(*each).out_of_fold_.rows) for each in sets] == [3000, 600, 2000]
+    assert [len(LABClassifier(**QUICK).fit(*each).out_of_fold_.rows) for each in sets] == [
+        3000,
+        600,
+        2000,
+    ]
 
 
 class TestGroups:
@@ -717,7 +803,10 @@ class TestGroups:
             assert clone(model).fit(X, y, groups=groups).validation_errors_["gaussian"] > 0.8
         labels = (random.normal(size=30) > 0).astype(int)[groups]
         with pytest.warns(UselessModelWarning, match="LABClassifier is worse than a constant"):
-            assert LABClassifier(**QUICK).fit(X, labels, groups=groups).validation_errors_["gaussian"] > 0.6
+            assert (
+                LABClassifier(**QUICK).fit(X, labels, groups=groups).validation_errors_["gaussian"]
+                > 0.6
+            )
 
     def test_large_data_holds_out_whole_groups(self, monkeypatch):
         X, y = make_friedman1(3000, random_state=0)
@@ -726,9 +815,13 @@ class TestGroups:
         read, splits = [], []
 
         rows, split = lab.ScaledTable.rows, lab.hold_out
-        monkeypatch.setattr(lab.ScaledTable, "rows", lambda table, some: read.append(some) or rows(table, some))
         monkeypatch.setattr(
-            lab, "hold_out", lambda *args, **options: splits.append(split(*args, **options)) or splits[0]
+            lab.ScaledTable, "rows", lambda table, some: read.append(some) or rows(table, some)
+        )
+        monkeypatch.setattr(
+            lab,
+            "hold_out",
+            lambda *args, **options: splits.append(split(*args, **options)) or splits[0],
         )
         model.fit(X, y, groups=groups)
         first, *more = read
@@ -739,7 +832,9 @@ class TestGroups:
     def test_metadata_routing(self, waves):
         X, y, *_ = waves
         with sklearn_context(enable_metadata_routing=True):
-            model = make_pipeline(StandardScaler(), LABRegressor(**QUICK).set_fit_request(groups=True))
+            model = make_pipeline(
+                StandardScaler(), LABRegressor(**QUICK).set_fit_request(groups=True)
+            )
             model.fit(X, y, groups=np.arange(300) // 10)
         assert model[-1].get_metadata_routing().fit.requests["groups"] is True
 

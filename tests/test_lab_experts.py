@@ -6,7 +6,13 @@ from numpy.testing import assert_allclose
 
 from mercerless import LABClassifier, persistence
 from mercerless.selection import lab_experts, lab_members, lab_plan
-from mercerless.selection.lab_experts import ExpertMetric, choose_width, expert_candidate, fit_experts, part_centers
+from mercerless.selection.lab_experts import (
+    ExpertMetric,
+    choose_width,
+    expert_candidate,
+    fit_experts,
+    part_centers,
+)
 from mercerless.selection.lab_model import Expansion, Rows, with_coefficients
 from mercerless.solvers.lab import leave_one_out
 
@@ -101,7 +107,10 @@ def test_held_out_targets_do_not_enter_held_out_predictions_but_the_last_fit(sma
 
 
 def test_few_rows_have_no_experts():
-    assert expert_candidate(waves(500), (np.arange(400), np.arange(400, 500)), [np.zeros(3)], 0) is None
+    assert (
+        expert_candidate(waves(500), (np.arange(400), np.arange(400, 500)), [np.zeros(3)], 0)
+        is None
+    )
 
 
 @pytest.mark.slow
@@ -113,7 +122,10 @@ def test_experts_win_a_board_of_many_squares_and_survive_a_file(tmp_path, monkey
     y = np.where(np.floor(X).sum(axis=1) % 2 == 0, "black", "white")
     model = LABClassifier(random_state=0, max_iter=5).fit(X[:6500], y[:6500])
     experts = [form for form in model.forms_ if form.name == "experts on parts"]
-    assert experts and model.validation_errors_["experts on parts"] < model.validation_errors_["gaussian"]
+    assert (
+        experts
+        and model.validation_errors_["experts on parts"] < model.validation_errors_["gaussian"]
+    )
     assert model.score(X[6500:], y[6500:]) > 0.9
     persistence.save(model, tmp_path / "model.skops")
     again = persistence.load(tmp_path / "model.skops")

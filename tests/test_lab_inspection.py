@@ -34,7 +34,10 @@ def test_bandwidths(model):
     assert np.all(np.diff(image.mean(axis=1)) <= 1e-12), "the most relevant feature comes first"
     assert "gaussian" in display.ax_.get_title()
     names = list("abcdef")
-    labels = [t.get_text() for t in BandwidthDisplay.from_estimator(model, feature_names=names).ax_.get_yticklabels()]
+    labels = [
+        t.get_text()
+        for t in BandwidthDisplay.from_estimator(model, feature_names=names).ax_.get_yticklabels()
+    ]
     assert sorted(labels) == names
     with pytest.raises(ValueError, match="form=1 does not exist"):
         BandwidthDisplay.from_estimator(model, form=1)

@@ -51,7 +51,11 @@ def test_matrix_equals_the_tensor_of_differences(form, dtype, tolerance, scale):
     X, S, H = setting(dtype=dtype)
     K = FORMS[form](scale * H)(X, S)
     assert K.dtype == dtype
-    assert_allclose(K, local_kernel(form, X.astype(float), S.astype(float), scale * H.astype(float)), atol=tolerance)
+    assert_allclose(
+        K,
+        local_kernel(form, X.astype(float), S.astype(float), scale * H.astype(float)),
+        atol=tolerance,
+    )
     assert_allclose(np.diag(K[: len(S)]), 1, atol=tolerance)
     if scale == 1.0:
         assert not np.allclose(K[: len(S)], K[: len(S)].T, atol=1e-3)
@@ -85,13 +89,21 @@ def test_offsets_do_not_matter(form):
 def test_exponential_form_is_accurate_at_small_distances():
     _, S, H = setting()
     near = S + 1e-9
-    assert_allclose(1 - LocalExponential(H)(near, S).diagonal(), np.sqrt(np.sum((1e-9 / H) ** 2, axis=1)), rtol=1e-6)
+    assert_allclose(
+        1 - LocalExponential(H)(near, S).diagonal(),
+        np.sqrt(np.sum((1e-9 / H) ** 2, axis=1)),
+        rtol=1e-6,
+    )
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_same_for_any_number_of_threads(form):
     rng = np.random.default_rng(0)
-    X, H, G = rng.normal(size=(60_000, 8)), np.exp(rng.normal(size=(12, 8))), rng.normal(size=(60_000, 12))
+    X, H, G = (
+        rng.normal(size=(60_000, 8)),
+        np.exp(rng.normal(size=(12, 8))),
+        rng.normal(size=(60_000, 12)),
+    )
     kernel = FORMS[form](H)
     with threadpool_limits(1):
         K, g = kernel(X, X[:12]), kernel.pullback(X, X[:12], G)

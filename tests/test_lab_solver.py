@@ -18,7 +18,13 @@ from mercerless.selection.averaging import combine
 from mercerless.selection.lab import blend_forms, cross_weighed
 from mercerless.selection.lab_all_rows import all_rows_candidates
 from mercerless.selection.lab_local import CHECKPOINTS, Candidate, LocalLearner
-from mercerless.selection.lab_model import Expansion, Rows, Settings, fixed_columns, with_coefficients
+from mercerless.selection.lab_model import (
+    Expansion,
+    Rows,
+    Settings,
+    fixed_columns,
+    with_coefficients,
+)
 from mercerless.selection.lab_support import SELECTIONS, fold_supports, select_support
 from mercerless.solvers.lab import (
     LocalRegression,
@@ -42,7 +48,9 @@ def problem(n=40, m=8, d=3, outputs=1, seed=0):
     X = rng.normal(size=(n, d))
     support = rng.permutation(n)[:m]
     H = np.exp(0.4 * rng.normal(size=(m, d)))
-    Y = np.stack([np.sin(X @ rng.normal(size=d)) + 0.1 * rng.normal(size=n) for _ in range(outputs)], axis=1)
+    Y = np.stack(
+        [np.sin(X @ rng.normal(size=d)) + 0.1 * rng.normal(size=n) for _ in range(outputs)], axis=1
+    )
     return frozen(X), support, frozen(H), frozen(Y)
 
 
@@ -69,7 +77,12 @@ def test_gradients_equal_central_differences_and_automatic_derivatives(name, for
         return objective(kernel.with_theta(z[:-1])(X, S), F, Y, np.exp(z[-1])).value
 
     numeric = central_difference(at, np.append(kernel.theta, np.log(1e-2)))
-    assert_allclose(np.append(gradient, ev.ridge_gradient), numeric, rtol=1e-6, atol=1e-6 * np.abs(numeric).max())
+    assert_allclose(
+        np.append(gradient, ev.ridge_gradient),
+        numeric,
+        rtol=1e-6,
+        atol=1e-6 * np.abs(numeric).max(),
+    )
     pytest.importorskip("torch")
     value, by_torch, ridge = oracle.torch_gradient(name, form, X, S, H, F, Y, 1e-2, support)
     assert_allclose(ev.value, value, rtol=1e-10)
@@ -84,7 +97,9 @@ def test_weighted_gradients_equal_central_differences(name):
     objective = objectives(support)[name]
     F = np.zeros((len(X), 0)) if name == "interpolation" else fixed_columns(X)
     kernel = LocalGaussian(H)
-    gradient = kernel.pullback(X, X[support], objective(kernel(X, X[support]), F, Y, 1e-2, w).kernel_gradient)
+    gradient = kernel.pullback(
+        X, X[support], objective(kernel(X, X[support]), F, Y, 1e-2, w).kernel_gradient
+    )
     numeric = central_difference(
         lambda t: objective(kernel.with_theta(t)(X, X[support]), F, Y, 1e-2, w).value, kernel.theta
     )
@@ -98,7 +113,9 @@ def test_evidence_is_the_density_of_the_targets(outputs, weighted):
     w = np.linspace(0.5, 1.5, len(X)) if weighted else None
     K, F = LocalGaussian(H)(X, X[support]), fixed_columns(X)
     for ridge in (1e-6, 1e-2, 1.0):
-        assert_allclose(evidence(K, F, Y, ridge, w).value, oracle.evidence(K, F, Y, ridge, w), rtol=1e-8)
+        assert_allclose(
+            evidence(K, F, Y, ridge, w).value, oracle.evidence(K, F, Y, ridge, w), rtol=1e-8
+        )
 
 
 def test_single_precision_matrices_are_accumulated_in_double():
@@ -146,7 +163,9 @@ def test_grid_start_is_the_best_of_the_grid():
     regression = LocalRegression(LocalGaussian, evidence, X, X[support], Y, fixed_columns)
     value, log_width, log_ridge = initial_state(regression, widths, ridges)
     every = {
-        (h, r): evidence(LocalGaussian(h)(X, X[support]), fixed_columns(X), Y, r).value for h in widths for r in ridges
+        (h, r): evidence(LocalGaussian(h)(X, X[support]), fixed_columns(X), Y, r).value
+        for h in widths
+        for r in ridges
     }
     best = min(every, key=every.get)
     assert_allclose([value, log_width, log_ridge], [every[best], *np.log(best)], rtol=1e-8)
@@ -157,7 +176,9 @@ def test_descent_never_increases_and_reaches_a_stationary_point(name):
     X, support, H, Y = problem(60, 5, 2)
     F = np.zeros((60, 0)) if name == "interpolation" else fixed_columns(X)
     seen = []
-    regression = LocalRegression(LocalGaussian, objectives(support)[name], X, X[support], Y, lambda X: F)
+    regression = LocalRegression(
+        LocalGaussian, objectives(support)[name], X, X[support], Y, lambda X: F
+    )
     path = descend(
         regression,
         np.log(H),
@@ -176,7 +197,10 @@ def test_descent_never_increases_and_reaches_a_stationary_point(name):
     assert_array_equal(path.end.log_bandwidths, seen[-1].log_bandwidths)
     step = seen[2].log_bandwidths - np.log(H)
     there = objectives(support)[name](
-        LocalGaussian(np.exp(seen[2].log_bandwidths))(X, X[support]), F, Y, np.exp(seen[2].log_ridge)
+        LocalGaussian(np.exp(seen[2].log_bandwidths))(X, X[support]),
+        F,
+        Y,
+        np.exp(seen[2].log_ridge),
     )
     assert_allclose(there.value + 1e-2 * np.sum(step**2), path.values[3], rtol=1e-10)
     # an independent minimizer from the end finds nothing better nearby
@@ -185,7 +209,10 @@ def test_descent_never_increases_and_reaches_a_stationary_point(name):
     def at(z):
         K = LocalGaussian(np.exp(z).reshape(shape))(X, X[support])
         step = z - np.log(H).ravel()
-        return objectives(support)[name](K, F, Y, np.exp(path.end.log_ridge)).value + 1e-2 * step @ step
+        return (
+            objectives(support)[name](K, F, Y, np.exp(path.end.log_ridge)).value
+            + 1e-2 * step @ step
+        )
 
     end = path.end.log_bandwidths.ravel()
     assert at(end) <= minimize(at, end, method="Nelder-Mead", options={"maxiter": 300}).fun + 1e-6
@@ -194,7 +221,9 @@ def test_descent_never_increases_and_reaches_a_stationary_point(name):
 def test_descent_stops_when_told():
     X, support, H, Y = problem()
     regression = LocalRegression(LocalGaussian, evidence, X, X[support], Y, fixed_columns)
-    path = descend(regression, np.log(H), -4.0, max_iter=50, watch=lambda state: state.iteration == 4)
+    path = descend(
+        regression, np.log(H), -4.0, max_iter=50, watch=lambda state: state.iteration == 4
+    )
     assert len(path.values) == 5
 
 
@@ -203,7 +232,9 @@ def test_coefficients_from_blocks_equal_those_from_all_rows():
     w = np.linspace(0.5, 1.5, 90)
     kernel = LocalLaplace(H)
     parts = [slice(0, 30), slice(30, 31), slice(31, 90)]
-    sums = [moments(X[r], Y[r], w[r], kernel=kernel, S=X[support], fixed=fixed_columns) for r in parts]
+    sums = [
+        moments(X[r], Y[r], w[r], kernel=kernel, S=X[support], fixed=fixed_columns) for r in parts
+    ]
     coef = solve_coefficients(reduce(Moments.merge, sums), 1e-3)
     Phi = np.hstack([kernel(X, X[support]), fixed_columns(X)])
     A = (Phi * w[:, None]).T @ Phi + 1e-3 * w.sum() * np.eye(Phi.shape[1])
@@ -245,7 +276,9 @@ def test_growth_ends_only_at_the_bound_or_the_cap(objective):
 
 def test_all_rows_model_is_kernel_ridge():
     X, _, _, Y = problem(40)
-    model = with_coefficients(Expansion("gaussian", np.arange(40), np.log(0.7), np.log(0.2), 0.0), Rows(X, Y))
+    model = with_coefficients(
+        Expansion("gaussian", np.arange(40), np.log(0.7), np.log(0.2), 0.0), Rows(X, Y)
+    )
     peer = KernelRidge(kernel="rbf", gamma=0.5 / 0.49, alpha=0.2).fit(X, Y)
     T = np.random.default_rng(8).normal(size=(5, 3))
     assert_allclose(model.predict(T, X), peer.predict(T), rtol=1e-8)
@@ -258,7 +291,8 @@ def test_out_of_fold_predictions_of_all_rows_are_exact():
     model = plain.finish(None)
     width, ridge = np.exp(model.log_bandwidths), np.exp(model.log_ridge)
     direct = [
-        KernelRidge(kernel="rbf", gamma=0.5 / width**2, alpha=ridge).fit(X[a], Y[a]).predict(X[b]) for a, b in folds
+        KernelRidge(kernel="rbf", gamma=0.5 / width**2, alpha=ridge).fit(X[a], Y[a]).predict(X[b])
+        for a, b in folds
     ]
     assert_allclose(plain.predictions, np.concatenate(direct), rtol=1e-6, atol=1e-9)
     assert learned.finish(None).log_bandwidths.shape == (3,)
@@ -267,14 +301,26 @@ def test_out_of_fold_predictions_of_all_rows_are_exact():
 def test_weights_of_several_models():
     rng = np.random.default_rng(0)
     Y = rng.normal(size=(400, 2))
-    good, fair, bad = Y + 0.1 * rng.normal(size=Y.shape), Y + 0.1 * rng.normal(size=Y.shape), rng.normal(size=Y.shape)
+    good, fair, bad = (
+        Y + 0.1 * rng.normal(size=Y.shape),
+        Y + 0.1 * rng.normal(size=Y.shape),
+        rng.normal(size=Y.shape),
+    )
     w = combine([bad, good, fair], Y)
     assert w[0] == 0 and np.isclose(w.sum(), 1) and np.all(np.abs(w[1:] - 0.5) < 0.2)
     blend = sum(a * p for a, p in zip(w, (bad, good, fair)))
     assert np.mean((blend - Y) ** 2) < min(np.mean((p - Y) ** 2) for p in (good, fair))
     assert_array_equal(combine([Y, good], Y), [1, 0])
     assert_array_equal(combine([good], Y), [1])
-    assert np.sum(combine([good, fair, (good + fair) / 2 + 0.1 * rng.normal(size=Y.shape)], Y, max_members=1) > 0) == 1
+    assert (
+        np.sum(
+            combine(
+                [good, fair, (good + fair) / 2 + 0.1 * rng.normal(size=Y.shape)], Y, max_members=1
+            )
+            > 0
+        )
+        == 1
+    )
 
 
 def test_a_fit_is_at_least_as_good_on_validation_as_its_parts_allow():
@@ -283,8 +329,10 @@ def test_a_fit_is_at_least_as_good_on_validation_as_its_parts_allow():
     settings = Settings(n_support=20, max_iter=10)
     blend = blend_forms(["gaussian", "laplace"], Rows(X, Y), settings, folds, all_rows=True)
     error = np.mean(np.sum((blend.predictions - Y[blend.validation_rows]) ** 2, axis=1))
-    assert error <= 1.4 * min(blend.errors.values())  # which is the best in hindsight; the weights are of other folds
-    one = blend_forms(["gaussian", "laplace"], Rows(X, Y), settings, folds[:1], all_rows=True)  # weights have seen it
+    # which is the best in hindsight; the weights are of other folds
+    assert error <= 1.4 * min(blend.errors.values())
+    # weights have seen it
+    one = blend_forms(["gaussian", "laplace"], Rows(X, Y), settings, folds[:1], all_rows=True)
     error = np.mean(np.sum((one.predictions - Y[one.validation_rows]) ** 2, axis=1))
     assert error <= 1.02 * min(one.errors.values())
     assert len(blend.errors) == 6
@@ -310,7 +358,9 @@ def test_shared_bandwidths_need_few_rows_and_stop_when_they_gain_little():
     X, support, _, _ = problem(5000, 20, 3)
     Y = np.sin(2 * X[:, :1]) + 0.1 * np.random.default_rng(0).normal(size=(5000, 1))
     steps = []
-    learner = LocalLearner("gaussian", Settings(n_support=20), lambda info: steps.append(info["value"]))
+    learner = LocalLearner(
+        "gaussian", Settings(n_support=20), lambda info: steps.append(info["value"])
+    )
     wide = learner.learn_shared(Rows(X, Y), support).log_bandwidths
     assert 5 < len(steps) < 60 and steps[-6] - steps[-1] < 2.5e-3
     again = LocalLearner("gaussian", learner.settings)
@@ -336,7 +386,9 @@ def test_further_rows_refine_and_bad_rows_are_undone():
     assert untouched.expansion is start
 
 
-@pytest.mark.parametrize("settings", [Settings(n_support=8, ridge=0.01), Settings("least_squares", n_support=8)])
+@pytest.mark.parametrize(
+    "settings", [Settings(n_support=8, ridge=0.01), Settings("least_squares", n_support=8)]
+)
 def test_a_given_ridge_is_kept_where_validation_chooses_no_iterations(settings):
     X, _, _, Y = problem()
     unlearned = Candidate(None, np.zeros((0, 1)), np.zeros(0), n_iter=0)
@@ -347,7 +399,13 @@ def test_a_given_ridge_is_kept_where_validation_chooses_no_iterations(settings):
 
 def test_grid_start_is_where_centers_see_other_rows():
     X, labels = make_classification(
-        800, 50, n_informative=5, n_redundant=0, class_sep=0.7, n_clusters_per_class=4, random_state=0
+        800,
+        50,
+        n_informative=5,
+        n_redundant=0,
+        class_sep=0.7,
+        n_clusters_per_class=4,
+        random_state=0,
     )
     X, Y = (X - X.mean(axis=0)) / X.std(axis=0), 2.0 * labels[:, None] - 1
     S = X[:50]
@@ -355,7 +413,8 @@ def test_grid_start_is_where_centers_see_other_rows():
     widths = np.sqrt(50) * 2.0 ** np.arange(-4, 6)
     _, log_width, _ = initial_state(regression, widths, np.logspace(-7, 0.5, 16))
     K = LocalGaussian(np.exp(log_width))(X, S)
-    assert np.median(K.sum(axis=0)) > 1.5  # where the evidence alone would start, it is 1: the row of the center
+    # where the evidence alone would start, it is 1: the row of the center
+    assert np.median(K.sum(axis=0)) > 1.5
     only = initial_state(regression, widths[:1], [1e-3])
     assert_allclose(only[1], np.log(widths[0]))  # none sees any: the best there is
 
@@ -378,7 +437,10 @@ def test_rows_held_out_are_averaged_by_the_weights_of_other_folds():
     predictions = cross_weighed(tried, held, rows, folds, share, weigh)
     for train, part in folds:
         mine, first = np.isin(held, part), rows.Y[train].mean()
-        expected = first * tried["first"].predictions[mine] + (1 - first) * tried["second"].predictions[mine]
+        expected = (
+            first * tried["first"].predictions[mine]
+            + (1 - first) * tried["second"].predictions[mine]
+        )
         assert_allclose(predictions[mine], expected)
     assert_allclose(
         cross_weighed(tried, held, rows, folds[:1], share, weigh),

@@ -34,7 +34,12 @@ def table():
         "place": pd.Categorical(rng.choice(["low", "mid", "high"], n), ["low", "mid", "high"], ordered=True),
         "date": pd.date_range("2020-01-01", periods=n),
     })  # fmt: skip
-    y = frame["number"] + 2 * (frame["word"] == "x") + frame["place"].cat.codes + 0.05 * rng.normal(size=n)
+    y = (
+        frame["number"]
+        + 2 * (frame["word"] == "x")
+        + frame["place"].cat.codes
+        + 0.05 * rng.normal(size=n)
+    )
     hidden = rng.uniform(size=n) < 0.3
     y = y + 1.5 * hidden  # that a value is missing says something
     frame.loc[hidden, "gaps"] = np.nan
@@ -104,26 +109,38 @@ def test_trees_see_gaps_and_categories_as_such(scaling):
     X["many"], X["two"] = rng.choice(list("uvwx"), 60), rng.choice(list("yz"), 60)
     X.loc[0, "many"] = "rare"
     columns = read_columns(X, "from_dtype")
-    encoding = fit_encoding(columns.numbers(X), columns, np.zeros((60, 1)), None, "indicators", list(X))
+    encoding = fit_encoding(
+        columns.numbers(X), columns, np.zeros((60, 1)), None, "indicators", list(X)
+    )
     Z = encoding(X)
     seen = tree_columns(encoding)
     out = seen(scaling(Z)(Z))
     assert out.shape == (60, 5) and seen.categories == [3]
     assert_array_equal(np.isnan(out), np.isin(np.arange(5), [0, 1]) & (np.arange(60) < 10)[:, None])
-    assert_array_equal(out[:, 3], [4 if word == "rare" else "uvwx".index(word) for word in X["many"]])
+    assert_array_equal(
+        out[:, 3], [4 if word == "rare" else "uvwx".index(word) for word in X["many"]]
+    )
     assert_array_equal(out[:, 4] > 0, X["two"] == "z")
     for j in range(3):  # the order of numbers is theirs
         known = ~np.isnan(out[:, j])
         assert_array_equal(np.argsort(out[known, j]), np.argsort(Z[known, j]))
-    statistics = fit_encoding(columns.numbers(X), columns, rng.normal(size=(60, 1)), None, "targets", list(X))
-    assert tree_columns(statistics).categories == [] and tree_columns(statistics)(statistics(X)).shape == (60, 5)
-    whole = fit_encoding(np.ones((9, 2)), read_columns(np.ones((9, 2)), None), np.zeros((9, 1)), None, "", ["a", "b"])
+    statistics = fit_encoding(
+        columns.numbers(X), columns, rng.normal(size=(60, 1)), None, "targets", list(X)
+    )
+    assert tree_columns(statistics).categories == [] and tree_columns(statistics)(
+        statistics(X)
+    ).shape == (60, 5)
+    whole = fit_encoding(
+        np.ones((9, 2)), read_columns(np.ones((9, 2)), None), np.zeros((9, 1)), None, "", ["a", "b"]
+    )
     assert tree_columns(whole)(Z) is Z
 
 
 def test_trees_split_categories_and_bear_a_column_that_a_fold_does_not_know():
     rng = np.random.default_rng(0)
-    X = pd.DataFrame({"word": rng.choice(list("abcdefghijklmnopqrst"), 400), "late": rng.normal(size=400)})
+    X = pd.DataFrame(
+        {"word": rng.choice(list("abcdefghijklmnopqrst"), 400), "late": rng.normal(size=400)}
+    )
     y = X["word"].isin(list("acfhkmpt")).to_numpy().astype(float)
     X.loc[:299, "late"] = np.nan
     columns = read_columns(X, "from_dtype")
@@ -133,7 +150,10 @@ def test_trees_split_categories_and_bear_a_column_that_a_fold_does_not_know():
     rows, labels = Rows(scaling(Z), 2 * y[:, None] - 1), y.astype(int)
     found = tree_candidate(rows, folds, labels, 0, columns=tree_columns(encoding))
     trees = found.finish(None)
-    assert trees.columns.categories == [1] and trees.models[0].is_categorical_.tolist() == [False, True]
+    assert trees.columns.categories == [1] and trees.models[0].is_categorical_.tolist() == [
+        False,
+        True,
+    ]
     assert np.mean((found.predictions[:, 0] > 0) == labels[300:]) > 0.98
     assert np.mean((trees._replace(scaling=scaling)(Z)[:, 0] > 0) == labels) > 0.98
 
@@ -202,7 +222,9 @@ def test_target_statistics_win_where_categories_are_many_and_ordered_by_the_targ
     effect = rng.normal(size=25)
     Y = np.sin(3 * (effect[X[:, 0].astype(int)] + effect[X[:, 1].astype(int)]))[:, None]
     Y = (Y + 0.3 * rng.normal(size=Y.shape)) / Y.std()
-    encoding, Z = encode_table(X, read_columns(X, [0, 1]), Y, None, None, ["a", "b"], np.random.RandomState(0))
+    encoding, Z = encode_table(
+        X, read_columns(X, [0, 1]), Y, None, None, ["a", "b"], np.random.RandomState(0)
+    )
     assert len(encoding.names) == Z.shape[1]
     assert {type(category) for category in encoding.categories} == {Category}
 
@@ -247,7 +269,9 @@ def test_dates_may_be_objects_and_what_is_no_column_of_numbers_is_named(table):
     model = LABRegressor(**QUICK).fit(objects[:300], y[:300])
     expected = LABRegressor(**QUICK).fit(times[:300], y[:300]).predict(times[300:])
     assert_array_equal(model.predict(objects[300:]), expected)
-    with pytest.raises(ValueError, match="'date' of X has type object and holds no numbers or dates; turn"):
+    with pytest.raises(
+        ValueError, match="'date' of X has type object and holds no numbers or dates; turn"
+    ):
         LABRegressor(**QUICK).fit(X.assign(date=[[1, 2]] * len(X)), y)
 
 
@@ -255,7 +279,9 @@ def test_columns_labeled_by_numbers_may_not_change_places():
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=[10, 20, 30])
     model = LABRegressor(**QUICK).fit(X, X[10])
     assert_array_equal(model.predict(X.set_axis([0, 1, 2], axis=1)), model.predict(X))
-    with pytest.raises(ValueError, match="not the columns of the training data: at position 0 is '30' and not '10'"):
+    with pytest.raises(
+        ValueError, match="not the columns of the training data: at position 0 is '30' and not '10'"
+    ):
         model.predict(X[[30, 20, 10]])
 
 
@@ -301,7 +327,8 @@ def test_bad_tables_have_an_answer_with_the_defaults(classes):
     new = X.copy()
     new[:, 3] = rng.normal(size=60)
     assert np.isfinite(model.predict(X)).all() and model.score(X, target) > 0.5
-    assert_array_equal(model.predict(new), model.predict(X))  # a value of a column that had none says nothing
+    # a value of a column that had none says nothing
+    assert_array_equal(model.predict(new), model.predict(X))
     if classes:
         with pytest.raises(ValueError, match="class"):
             model.fit(X, np.ones(60))
@@ -315,7 +342,9 @@ def test_a_saved_table_model_is_the_same(table, tmp_path, classes):
     pytest.importorskip("skops")
     X, y = table
     target = (y > np.median(y)).astype(int) if classes else y
-    model = (LABClassifier if classes else LABRegressor)(max_iter=5, random_state=0).fit(X[:150], target[:150])
+    model = (LABClassifier if classes else LABRegressor)(max_iter=5, random_state=0).fit(
+        X[:150], target[:150]
+    )
     assert "boosted trees" in model.validation_errors_
     persistence.save(model, tmp_path / "model.skops")
     again = persistence.load(tmp_path / "model.skops")

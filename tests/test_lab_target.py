@@ -58,12 +58,16 @@ def test_the_way_back_is_the_mean_target_not_the_transform_of_the_mean():
     log = possible_transforms(y)[0]
     back = log.back(0.5 * random.randn(4000))
     unit = float(np.median(y))
-    assert_allclose(back(np.log(np.array([0.5, 1, 2]) / unit)), np.array([0.5, 1, 2]) * np.exp(0.125), rtol=0.03)
+    assert_allclose(
+        back(np.log(np.array([0.5, 1, 2]) / unit)), np.array([0.5, 1, 2]) * np.exp(0.125), rtol=0.03
+    )
     assert np.all(np.diff(back.target) >= 0)  # and stays within about what was seen
     assert back(np.array([1e3]))[0] <= np.exp(np.log(y).max() + 0.1 * np.ptp(np.log(y)) + 1e-9)
     weight = np.r_[np.ones(2000), np.zeros(2000)]
     errors = np.r_[0.5 * random.randn(2000), np.full(2000, 9.0)]
-    assert_allclose(log.back(errors, weight)(np.zeros(1)), log.back(errors[:2000])(np.zeros(1)), rtol=1e-2)
+    assert_allclose(
+        log.back(errors, weight)(np.zeros(1)), log.back(errors[:2000])(np.zeros(1)), rtol=1e-2
+    )
 
 
 @pytest.fixture(scope="module")
@@ -76,13 +80,16 @@ def skewed():
 def test_noise_that_multiplies_is_learned_through_the_logarithm(skewed):
     model, X, y, mean = skewed
     (member,) = [form for form in model.forms_ if isinstance(form, TransformedForms)]
-    assert member.weight > 0.5 and f"{member.transform.name} of the target" in model.validation_errors_
+    assert (
+        member.weight > 0.5 and f"{member.transform.name} of the target" in model.validation_errors_
+    )
     plain = LABRegressor(n_support=100, random_state=0).fit(X[:400], y[:400])
     error, other = (np.mean((each.predict(X[400:]) - mean[400:]) ** 2) for each in (model, plain))
     assert error < 0.5 * other
     assert_allclose(model.predict(X[400:]).mean(), mean[400:].mean(), rtol=0.06)
     assert_allclose(
-        sum(form.weight * form(model.encoding_(X[:9])) for form in model.forms_)[:, 0], model.predict(X[:9])
+        sum(form.weight * form(model.encoding_(X[:9])) for form in model.forms_)[:, 0],
+        model.predict(X[:9]),
     )
 
 
@@ -90,7 +97,9 @@ def test_noise_that_multiplies_is_learned_through_the_logarithm(skewed):
 def test_members_through_a_transform_explain_scatter_and_are_saved(skewed, tmp_path):
     model, X, y, _ = skewed
     reasons, (predicted, std) = model.explain(X[400:420]), model.predict(X[400:], return_std=True)
-    assert_allclose(reasons.base + reasons.shares.sum(axis=1) + reasons.rest, predicted[:20], rtol=1e-6)
+    assert_allclose(
+        reasons.base + reasons.shares.sum(axis=1) + reasons.rest, predicted[:20], rtol=1e-6
+    )
     assert 0.7 < np.mean(np.abs(y[400:] - predicted) <= 1.645 * std) < 0.98
     low, high = model.predict_interval(X[400:]).T
     assert 0.86 < np.mean((low <= y[400:]) & (y[400:] <= high)) < 0.95
@@ -101,7 +110,9 @@ def test_members_through_a_transform_explain_scatter_and_are_saved(skewed, tmp_p
     pytest.importorskip("matplotlib")
     last = len(model.alpha_) - 1
     assert BandwidthDisplay.from_estimator(model, form=last).relevance.shape[1] == 4
-    with pytest.raises(ValueError, match=f"form={last + 1} does not exist: the model has {last + 1} kernel form"):
+    with pytest.raises(
+        ValueError, match=f"form={last + 1} does not exist: the model has {last + 1} kernel form"
+    ):
         BandwidthDisplay.from_estimator(model, form=last + 1)
 
 
@@ -121,7 +132,10 @@ def test_gross_errors_do_not_choose_a_transform():
 @pytest.mark.slow
 def test_units_of_the_target_do_not_matter():
     X, y, _ = multiplicative(160, 0.3)
-    models = [LABRegressor(max_iter=5, random_state=0).fit(X[:120], scale * y[:120]) for scale in (1.0, 2.0**40)]
+    models = [
+        LABRegressor(max_iter=5, random_state=0).fit(X[:120], scale * y[:120])
+        for scale in (1.0, 2.0**40)
+    ]
     assert any(isinstance(form, TransformedForms) for form in models[0].forms_)
     assert_allclose(models[1].predict(X) / 2.0**40, models[0].predict(X), rtol=1e-5)
 
@@ -132,7 +146,11 @@ def test_zero_weights_mean_removal_through_a_transform():
     weight = np.r_[np.ones(120), np.zeros(40)]
     model = LABRegressor(max_iter=5, random_state=0)
     removed = model.fit(X[:120], y[:120]).predict(X)
-    assert_allclose(model.fit(X, np.r_[y[:120], np.full(40, 1e6)], sample_weight=weight).predict(X), removed, rtol=1e-9)
+    assert_allclose(
+        model.fit(X, np.r_[y[:120], np.full(40, 1e6)], sample_weight=weight).predict(X),
+        removed,
+        rtol=1e-9,
+    )
 
 
 def test_transforms_that_small_models_do_not_like_are_given_up():

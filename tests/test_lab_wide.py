@@ -30,7 +30,14 @@ from mercerless.selection.lab_outliers import outlier_weights
 from mercerless.selection.lab_plan import center_count
 from mercerless.selection.scaling import BLOCK_BYTES
 from mercerless.solvers.lab import Moments, moments
-from mercerless.solvers.lab_wide import norm_penalty, single_exponential, slope_map, slopes, solve_logistic, solve_wide
+from mercerless.solvers.lab_wide import (
+    norm_penalty,
+    single_exponential,
+    slope_map,
+    slopes,
+    solve_logistic,
+    solve_wide,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -65,7 +72,8 @@ def test_fixed_columns_are_penalized_little_and_weights_count_rows():
 
 
 def test_a_singular_penalty_is_raised_until_it_factors():
-    K = np.ones((5, 5)) - 1e-3 * np.eye(5)  # indefinite by a little, as single precision may leave it
+    # indefinite by a little, as single precision may leave it
+    K = np.ones((5, 5)) - 1e-3 * np.eye(5)
     coef = solve_wide(Moments(np.zeros((5, 5)), np.ones((5, 1)), 1.0), norm_penalty(K, 0), [1.0])[0]
     assert np.isfinite(coef).all()
 
@@ -119,7 +127,11 @@ def test_slopes_are_those_of_differences():
         step = h * np.eye(3)[k]
         numeric = (exponential(Z + step, S) - exponential(Z - step, S)) @ coef / (2 * h)
         assert_allclose(exact[:, :, k].T[1:], numeric[1:], rtol=1e-6, atol=1e-8)
-        other = (exponential(Z[:1] + step, S[1:]) - exponential(Z[:1] - step, S[1:])) @ coef[1:] / (2 * h)
+        other = (
+            (exponential(Z[:1] + step, S[1:]) - exponential(Z[:1] - step, S[1:]))
+            @ coef[1:]
+            / (2 * h)
+        )
         assert_allclose(exact[:, 0, k], other[0], rtol=1e-6, atol=1e-8)
 
 
@@ -133,14 +145,18 @@ def test_the_map_shrinks_directions_in_which_nothing_changes():
     L = np.linalg.cholesky(G).T[None]
     B = slope_map(L)  # gradients whose outer products sum to G
     root = B @ B.T
-    assert_allclose(root @ root / np.linalg.eigvalsh(root @ root)[-1], G / np.linalg.eigvalsh(G)[-1], atol=1e-8)
+    assert_allclose(
+        root @ root / np.linalg.eigvalsh(root @ root)[-1], G / np.linalg.eigvalsh(G)[-1], atol=1e-8
+    )
     assert_array_equal(slope_map(np.zeros((1, 4, 2))), np.eye(2))
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_logistic_is_logistic_regression(n_classes):
     Phi = RNG.normal(size=(120, 4))
-    labels = (Phi[:, 0] + RNG.normal(size=120) > 0).astype(int) + (n_classes == 3) * (Phi[:, 1] > 0.8)
+    labels = (Phi[:, 0] + RNG.normal(size=120) > 0).astype(int) + (n_classes == 3) * (
+        Phi[:, 1] > 0.8
+    )
     weight = RNG.uniform(0.5, 2, size=120)
     q = 1 if n_classes == 2 else 3
     gram = (Phi * weight[:, None]).T @ Phi
@@ -154,7 +170,11 @@ def test_pooled_scores_are_no_worse_than_the_best():
     n = 500
     truth = RNG.normal(size=(n, 1))
     labels = (truth[:, 0] + 0.3 * RNG.normal(size=n) > 0).astype(int)
-    members = [truth + RNG.normal(size=(n, 1)), truth + RNG.normal(size=(n, 1)), RNG.normal(size=(n, 1))]
+    members = [
+        truth + RNG.normal(size=(n, 1)),
+        truth + RNG.normal(size=(n, 1)),
+        RNG.normal(size=(n, 1)),
+    ]
     share = pool_weights(members, labels, None)
     assert share.sum() == pytest.approx(1.0) and np.all(share[:2] > 0.3) and share[2] == 0
     assert_allclose(pool_weights(members[::-1], labels, None)[::-1], share, atol=1e-4)
@@ -188,7 +208,8 @@ def test_trees_learn_from_all_rows_of_larger_data():
 def test_iterations_of_trees_are_those_of_the_least_log_loss(seed):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(240, 4))
-    labels = (X[:, 0] + X[:, 1] > 0).astype(int)  # noiseless: few trees are right as often, but not as sure
+    # noiseless: few trees are right as often, but not as sure
+    labels = (X[:, 0] + X[:, 1] > 0).astype(int)
     train, valid = np.arange(160), np.arange(160, 240)
     rows = Rows(X, 2.0 * labels[:, None] - 1)
     found = tree_candidate(rows, [(train, valid)], labels, seed=0).predictions[:, 0]
@@ -236,7 +257,8 @@ def test_a_learned_map_finds_the_direction():
 def test_one_bandwidth_competes_where_features_are_many(d):
     X = RNG.normal(size=(300, d))
     Y = np.sign(np.linalg.norm(X, axis=1, keepdims=True) - np.sqrt(d))
-    labels, start = (Y[:, 0] > 0).astype(int), RNG.normal(size=d)  # bandwidths that a bad draw of rows has learned
+    # bandwidths that a bad draw of rows has learned
+    labels, start = (Y[:, 0] > 0).astype(int), RNG.normal(size=d)
     learner = WideLearner(Rows(X, Y), np.arange(200), np.arange(200, 300), True, labels)
     shared = {"gaussian": [start], "laplace": [start + np.log(d)]}
     found = wide_candidates([learner], shared, learner)
@@ -271,8 +293,17 @@ def test_many_rows_have_wide_members():
     X, T, y, z = X[:1100], X[1100:], y[:1100], y[1100:]
     model = LABRegressor(random_state=0).fit(X, y)
     few = LABRegressor(100, random_state=0).fit(X, y)
-    tried = {"gaussian", "laplace", "laplace, many centers", "exponential, learned map", "boosted trees"}
-    assert set(model.validation_errors_) == tried and set(few.validation_errors_) == {"gaussian", "laplace"}
+    tried = {
+        "gaussian",
+        "laplace",
+        "laplace, many centers",
+        "exponential, learned map",
+        "boosted trees",
+    }
+    assert set(model.validation_errors_) == tried and set(few.validation_errors_) == {
+        "gaussian",
+        "laplace",
+    }
     assert model.score(T, z) > few.score(T, z) - 0.005
     assert_allclose(sum(form.weight for form in model.forms_), 1)
     assert_allclose(by_the_attributes(model, T)[:, 0], model.predict(T), rtol=1e-8)
@@ -284,7 +315,10 @@ def test_many_rows_have_wide_members():
     logs = log_softmax(calibration.slope * scores + calibration.bias, axis=1)
     assert_allclose(np.log(classifier.predict_proba(T)), logs, rtol=1e-6)
     few = LABClassifier(100, random_state=0).fit(X, labels)
-    assert log_loss(of_test, classifier.predict_proba(T)) < log_loss(of_test, few.predict_proba(T)) + 0.01
+    assert (
+        log_loss(of_test, classifier.predict_proba(T))
+        < log_loss(of_test, few.predict_proba(T)) + 0.01
+    )
     assert any(isinstance(form, LocalForm) for form in model.forms_)
 
 
@@ -341,7 +375,9 @@ def test_wide_machines_need_the_memory_they_are_planned_with():
     X, Y, m = RNG.normal(size=(1500, 3)), RNG.normal(size=(1500, 1)), 1200
     labels = (Y[:, 0] > 0).astype(int)
     for of_rows in (None, labels):
-        learner = WideLearner(Rows(X, Y), np.arange(1200), np.arange(1200, 1500), True, of_rows, n_centers=m)
+        learner = WideLearner(
+            Rows(X, Y), np.arange(1200), np.arange(1200, 1500), True, of_rows, n_centers=m
+        )
         best = learner.trial(Wide("exponential", np.zeros(3)))
         tracemalloc.start()
         kept = [learner.candidate(best) for _ in range(2)]  # as many as a fit has

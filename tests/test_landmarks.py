@@ -14,7 +14,12 @@ from mercerless.estimators.comparisons import find_rows
 from mercerless.kernels import TL1, MatrixFunction, PairFunction
 from mercerless.lowrank import Landmarks
 from mercerless.selection import landmarks as few
-from mercerless.selection.landmarks import LandmarkRows, fit_frame, landmark_scores, pursue_landmarks
+from mercerless.selection.landmarks import (
+    LandmarkRows,
+    fit_frame,
+    landmark_scores,
+    pursue_landmarks,
+)
 from mercerless.selection.similarity import Block, Setting, fit_members, member_scores
 from mercerless.solvers.similarity import landmark_path, spectral_path
 
@@ -41,7 +46,9 @@ def columns():
 
 
 def classifier(**parameters):
-    return SimilarityClassifierCV(**({"kernel": "precomputed", "n_landmarks": M, "random_state": 0} | parameters))
+    return SimilarityClassifierCV(
+        **({"kernel": "precomputed", "n_landmarks": M, "random_state": 0} | parameters)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,21 +59,35 @@ def model(data, distances, columns):
 def problem_of(K, Y, landmarks, settings, fold_of=None):
     """The sums of a problem on all rows as judged ones and as points."""
     n, diagonal = len(K), np.zeros(len(landmarks))
-    rows = LandmarkRows(K[:, landmarks], None, lambda C, _: Block(C, np.zeros(len(C)), diagonal), landmarks)
+    rows = LandmarkRows(
+        K[:, landmarks], None, lambda C, _: Block(C, np.zeros(len(C)), diagonal), landmarks
+    )
     frame = fit_frame(rows.take(np.arange(n)), np.ones(n), np.arange(n), landmarks, np.arange(n))
-    return few._sum(rows, frame, landmarks, Y, np.ones(n), np.zeros(n, int) if fold_of is None else fold_of, settings)
+    return few._sum(
+        rows,
+        frame,
+        landmarks,
+        Y,
+        np.ones(n),
+        np.zeros(n, int) if fold_of is None else fold_of,
+        settings,
+    )
 
 
 # ---- mathematics ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family, width", [("profiles", 0.1), ("profiles", 1.0), ("features", 0.0), ("gaussian", 3.0)])
+@pytest.mark.parametrize(
+    "family, width", [("profiles", 0.1), ("profiles", 1.0), ("features", 0.0), ("gaussian", 3.0)]
+)
 def test_all_items_as_landmarks_give_the_family_of_all_comparisons(data, distances, family, width):
     K, Y = -0.5 * distances**2, np.eye(3)[data[1]]
     settings = [Setting(family, penalty, width) for penalty in (1e-4, 1e-2)]
     new = Block(K[N:, :N], np.zeros(40), np.zeros(N))
     members = fit_members(Block(K[:N, :N], np.zeros(N), np.zeros(N)), Y[:N], settings)
-    found = landmark_scores(problem_of(K[:N, :N], Y[:N], np.arange(N), settings).members(settings), new)
+    found = landmark_scores(
+        problem_of(K[:N, :N], Y[:N], np.arange(N), settings).members(settings), new
+    )
     np.testing.assert_allclose(found, member_scores(members, new), atol=1e-6)
 
 
@@ -83,8 +104,14 @@ def test_landmark_path_of_all_items_is_the_spectral_path():
     F, rows = (K - K.mean(axis=0)) @ H @ vectors, (new - K.mean(axis=0)) @ H @ vectors
     found = landmark_path(F.T @ F, F.T @ (Y - Y.mean(axis=0)), values, settings)
     expected = np.tensordot(new, coef, 1) + intercept
-    np.testing.assert_allclose(np.tensordot(rows, found, 1) + Y.mean(axis=0), expected, rtol=1e-7, atol=1e-7)
-    assert landmark_path(np.empty((0, 0)), np.empty((0, 2)), np.empty(0), settings).shape == (0, 6, 2)
+    np.testing.assert_allclose(
+        np.tensordot(rows, found, 1) + Y.mean(axis=0), expected, rtol=1e-7, atol=1e-7
+    )
+    assert landmark_path(np.empty((0, 0)), np.empty((0, 2)), np.empty(0), settings).shape == (
+        0,
+        6,
+        2,
+    )
 
 
 def test_sums_without_a_fold_are_the_ridge_of_the_other_rows(data, distances, columns):
@@ -107,7 +134,9 @@ def test_the_held_out_fold_does_not_vote(data, distances, columns):
     problem = problem_of(K, Y, columns, settings, fold_of)
     rows = np.flatnonzero(fold_of == 1)
     block = Block(K[np.ix_(rows, columns)], np.zeros(len(rows)), np.zeros(M))
-    away, among = (landmark_scores(problem.members(settings, left=left), block) for left in (1, None))
+    away, among = (
+        landmark_scores(problem.members(settings, left=left), block) for left in (1, None)
+    )
     mine = np.isin(rows, columns)
     np.testing.assert_array_equal(among[0][mine], Y[rows[mine]])  # a landmark is its own nearest
     nearest = columns[fold_of[columns] != 1]
@@ -128,11 +157,15 @@ def test_pursuit_is_the_greedy_projection(data, distances, columns):
         unit = A[:, chosen[-1]] / np.linalg.norm(A[:, chosen[-1]])
         A, R = A - np.outer(unit, unit @ A), R - np.outer(unit, unit @ R)
     n_taken = len(np.flatnonzero(np.cumprod(found == chosen)))
-    assert n_taken >= 2 and np.array_equal(found[n_taken:], np.setdiff1d(np.arange(M), chosen[:n_taken])[: 6 - n_taken])
+    assert n_taken >= 2 and np.array_equal(
+        found[n_taken:], np.setdiff1d(np.arange(M), chosen[:n_taken])[: 6 - n_taken]
+    )
     noise = np.random.default_rng(0).normal(size=(N, 3))
-    assert pursue_landmarks(block, noise, np.ones(N), 6).tolist() == [0, 1, 2, 3, 4, 5]  # nothing to go after
+    # nothing to go after
+    assert pursue_landmarks(block, noise, np.ones(N), 6).tolist() == [0, 1, 2, 3, 4, 5]
     copies = Block(np.tile(block.similarities[:, :1], (1, 4)), np.zeros(N), np.zeros(4))
-    assert pursue_landmarks(copies, Y, np.ones(N), 3).tolist() == [0, 1, 2]  # copies follow when nothing is left
+    # copies follow when nothing is left
+    assert pursue_landmarks(copies, Y, np.ones(N), 3).tolist() == [0, 1, 2]
 
 
 # ---- identities -------------------------------------------------------------------------------------------------
@@ -143,7 +176,11 @@ def test_the_order_of_landmarks_and_the_scale_do_not_matter(data, distances, col
     order = np.random.default_rng(0).permutation(columns)
     turned = classifier().fit(distances[:N, order], y[:N]).predict_proba(distances[N:, order])
     np.testing.assert_allclose(turned, expected, atol=1e-5)
-    large = classifier().fit(1e6 * distances[:N, columns], y[:N]).predict_proba(1e6 * distances[N:, columns])
+    large = (
+        classifier()
+        .fit(1e6 * distances[:N, columns], y[:N])
+        .predict_proba(1e6 * distances[N:, columns])
+    )
     np.testing.assert_allclose(large, expected, atol=1e-6)
 
 
@@ -152,7 +189,9 @@ def test_rows_of_weight_zero_are_not_there(data, distances, columns, model):
     weight = (np.arange(160) < N).astype(float)
     weighted = classifier().fit(distances[:, columns], y, sample_weight=weight)
     np.testing.assert_allclose(
-        weighted.predict_proba(distances[N:, columns]), model.predict_proba(distances[N:, columns]), atol=1e-8
+        weighted.predict_proba(distances[N:, columns]),
+        model.predict_proba(distances[N:, columns]),
+        atol=1e-8,
     )
 
 
@@ -171,7 +210,8 @@ class Counted:
 
     def __init__(self, value=None):
         self.calls, self.value = 0, value
-        self.distinct = lambda: self  # cannot be written down, so that values of another one are not taken for its own
+        # cannot be written down, so that values of another one are not taken for its own
+        self.distinct = lambda: self
 
     def __call__(self, a, b):
         self.calls += 1
@@ -186,8 +226,12 @@ def test_a_function_is_called_for_landmarks_only_and_equals_the_rectangle(data, 
     function.calls = 0
     found = direct.predict_proba(list(X[N:]))
     assert function.calls == 40 * M
-    rectangle = classifier(n_landmarks=direct.landmarks_).fit(distances[:N, direct.landmarks_], y[:N])
-    np.testing.assert_allclose(rectangle.predict_proba(distances[N:, direct.landmarks_]), found, atol=0.1)
+    rectangle = classifier(n_landmarks=direct.landmarks_).fit(
+        distances[:N, direct.landmarks_], y[:N]
+    )
+    np.testing.assert_allclose(
+        rectangle.predict_proba(distances[N:, direct.landmarks_]), found, atol=0.1
+    )
 
 
 def test_own_similarities_are_asked_for_only_where_they_differ(data):
@@ -204,7 +248,9 @@ def test_pursuit_compares_with_twice_as_many_and_keeps_the_best(data):
     X, y = data
     function = Counted()
     wanted = Landmarks(15, "pursuit")
-    model = SimilarityClassifierCV(function, n_landmarks=wanted, random_state=0).fit(list(X[:N]), y[:N])
+    model = SimilarityClassifierCV(function, n_landmarks=wanted, random_state=0).fit(
+        list(X[:N]), y[:N]
+    )
     assert function.calls == 2 * N * 15 and len(model.landmarks_) == 15
     function.calls = 0
     model.predict(list(X[N:]))
@@ -213,21 +259,28 @@ def test_pursuit_compares_with_twice_as_many_and_keeps_the_best(data):
 
 def test_a_directed_function_is_refused_or_asked_in_both_directions(data):
     X, y = data
-    offset = Counted(lambda a, b: float(np.abs(a - b).sum() + (0.3 * (a[0] - b[0]) if a[0] > b[0] else 0.0)))
+    offset = Counted(
+        lambda a, b: float(np.abs(a - b).sum() + (0.3 * (a[0] - b[0]) if a[0] > b[0] else 0.0))
+    )
     with pytest.raises(ValueError, match="not symmetric"):
         SimilarityClassifierCV(offset, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
     offset = Counted(offset.value)
     both = SimilarityClassifierCV(offset, n_landmarks=M, symmetrize=True, random_state=0)
     both.fit(list(X[:N]), y[:N])
-    assert offset.calls == 2 * N * M - M * M + 3  # landmarks among themselves are known, and three pairs asked again
+    # landmarks among themselves are known, and three pairs asked again
+    assert offset.calls == 2 * N * M - M * M + 3
     assert both.score(list(X[N:]), y[N:]) > 0.5
 
 
 def test_a_function_that_returns_nan_is_named(data):
     X, y = data
-    broken = Counted(lambda a, b: np.nan if a[0] == X[7, 0] and b[0] == X[90, 0] else float(np.abs(a - b).sum()))
+    broken = Counted(
+        lambda a, b: np.nan if a[0] == X[7, 0] and b[0] == X[90, 0] else float(np.abs(a - b).sum())
+    )
     with pytest.raises(ValueError, match=r"returned nan for items 7 and 90;"):
-        SimilarityClassifierCV(broken, n_landmarks=[3, 40, 90, 100], random_state=0).fit(list(X[:N]), y[:N])
+        SimilarityClassifierCV(broken, n_landmarks=[3, 40, 90, 100], random_state=0).fit(
+            list(X[:N]), y[:N]
+        )
 
 
 def test_a_noisy_function_is_named_and_compares_with_landmarks(data):
@@ -310,9 +363,13 @@ def test_new_rows_have_the_landmarks_or_all_columns(data, distances, model, colu
     np.testing.assert_array_equal(
         some.predict_proba(distances[N:, :N]), some.predict_proba(distances[N:][:, some.landmarks_])
     )
-    with pytest.raises(ValueError, match=r"X has 11 columns but the model compares with 10 landmarks.*120"):
+    with pytest.raises(
+        ValueError, match=r"X has 11 columns but the model compares with 10 landmarks.*120"
+    ):
         some.predict(distances[N:, :11])
-    with pytest.raises(ValueError, match=r"X has 29 columns but the model compares with 30 landmarks"):
+    with pytest.raises(
+        ValueError, match=r"X has 29 columns but the model compares with 30 landmarks"
+    ):
         model.predict(distances[N:, columns[1:]])
 
 
@@ -325,13 +382,17 @@ def test_rectangles_cross_validate(data, distances, columns):
 
 
 @pytest.mark.slow
-def test_dask_arrays_and_memory_maps_give_the_same_model(data, distances, columns, model, tmp_path, monkeypatch):
+def test_dask_arrays_and_memory_maps_give_the_same_model(
+    data, distances, columns, model, tmp_path, monkeypatch
+):
     da = pytest.importorskip("dask.array")
     X, y = data
     C, new = np.array(distances[:N, columns]), distances[N:, columns]
     expected = model.predict_proba(new)
     lazy = classifier().fit(da.from_array(C, chunks=(37, 11)), y[:N])
-    np.testing.assert_allclose(lazy.predict_proba(da.from_array(new, chunks=(13, M))).compute(), expected, atol=1e-8)
+    np.testing.assert_allclose(
+        lazy.predict_proba(da.from_array(new, chunks=(13, M))).compute(), expected, atol=1e-8
+    )
     np.save(tmp_path / "C.npy", C)
     mapped = classifier().fit(np.load(tmp_path / "C.npy", mmap_mode="r"), y[:N])
     np.testing.assert_allclose(mapped.predict_proba(new), expected, atol=1e-8)
@@ -349,7 +410,10 @@ def test_many_rows_are_judged_by_some(data, distances, columns, model, monkeypat
     some = classifier().fit(distances[:N, columns], data[1][:N])
     assert len(some.out_of_fold_.rows) == 80 == len(some.out_of_fold_.prediction)
     assert set(columns) <= set(some.out_of_fold_.rows)
-    assert some.score(distances[N:, columns], data[1][N:]) > model.score(distances[N:, columns], data[1][N:]) - 0.15
+    assert (
+        some.score(distances[N:, columns], data[1][N:])
+        > model.score(distances[N:, columns], data[1][N:]) - 0.15
+    )
 
 
 # ---- automatic, sparse, told ------------------------------------------------------------------------------------
@@ -361,7 +425,9 @@ def test_auto_turns_to_landmarks_and_says_so(data, monkeypatch):
     auto = SimilarityClassifierCV(TL1(9.0), random_state=0)
     assert auto.fit(X[:N], y[:N]).landmarks_ is None
     monkeypatch.setattr(estimators, "_ALL_ITEMS", 100)
-    with pytest.warns(UserWarning, match=r"compares the 120 items with 40 landmarks only: .*up to 100 items"):
+    with pytest.warns(
+        UserWarning, match=r"compares the 120 items with 40 landmarks only: .*up to 100 items"
+    ):
         assert len(auto.fit(X[:N], y[:N]).landmarks_) == 40
     monkeypatch.setattr(estimators, "_ALL_ITEMS", 5000)
     monkeypatch.setattr(estimators, "_ALL_SECONDS", 0.0)
@@ -369,7 +435,10 @@ def test_auto_turns_to_landmarks_and_says_so(data, monkeypatch):
     slow = SimilarityClassifierCV(lambda a, b: float(np.abs(a - b).sum()), random_state=0)
     with pytest.warns(UserWarning, match=r"would take about \d+ minutes"):
         assert len(slow.fit(list(X[:N]), y[:N]).landmarks_) == 30
-    with config_context(memory_limit="900kB"), pytest.warns(UserWarning, match=r"need .* of memory and the budget is"):
+    with (
+        config_context(memory_limit="900kB"),
+        pytest.warns(UserWarning, match=r"need .* of memory and the budget is"),
+    ):
         assert auto._too_much(auto.kernel, X[:N], N)
         warnings_of = auto._wanted_landmarks(auto.kernel, X[:N], N)
     assert warnings_of.number == 30
@@ -378,7 +447,10 @@ def test_auto_turns_to_landmarks_and_says_so(data, monkeypatch):
 @pytest.mark.slow
 def test_sparsify_keeps_few_items(data, distances):
     X, y = data
-    for kernel, rows, new in (("precomputed", distances[:N, :N], distances[N:, :N]), (TL1(9.0), X[:N], X[N:])):
+    for kernel, rows, new in (
+        ("precomputed", distances[:N, :N], distances[N:, :N]),
+        (TL1(9.0), X[:N], X[N:]),
+    ):
         full = SimilarityClassifierCV(kernel, random_state=0).fit(rows, y[:N])
         small = full.sparsify(20, rows, y[:N])
         assert len(small.landmarks_) == 20 and full.landmarks_ is None
@@ -415,7 +487,9 @@ def test_hardly_any_landmarks_and_equal_columns(data, distances, m):
 def test_a_pair_function_object_is_not_tried_on_pairs(data):
     X, y = data
     function = Counted()
-    SimilarityClassifierCV(PairFunction(function), n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+    SimilarityClassifierCV(PairFunction(function), n_landmarks=M, random_state=0).fit(
+        list(X[:N]), y[:N]
+    )
     assert function.calls == N * M
 
 
@@ -430,10 +504,14 @@ def test_saved_models_and_prediction_sets(data, distances, columns, model, tmp_p
     assert sets.shape == (40, 3) and sets[np.arange(40), data[1][N:]].mean() > 0.75
 
 
-@pytest.mark.parametrize("wrap", [MatrixFunction, lambda function: function], ids=["said", "recognized"])
+@pytest.mark.parametrize(
+    "wrap", [MatrixFunction, lambda function: function], ids=["said", "recognized"]
+)
 def test_a_function_of_two_lists_compares_with_landmarks(data, wrap):
     X, y = data
-    direct = SimilarityClassifierCV(lambda a, b: float(np.abs(a - b).sum()), n_landmarks=M, random_state=0)
+    direct = SimilarityClassifierCV(
+        lambda a, b: float(np.abs(a - b).sum()), n_landmarks=M, random_state=0
+    )
     lists = wrap(lambda A, B: np.array([[float(np.abs(a - b).sum()) for b in B] for a in A]))
     found = SimilarityClassifierCV(lists, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
     assert isinstance(found.kernel_, MatrixFunction)
@@ -450,5 +528,7 @@ def test_a_function_that_fails_is_no_function_of_lists_and_says_where(data):
         return float(np.abs(a - b).sum())
 
     model = SimilarityClassifierCV(refuses, n_landmarks=[3, 40, 90, 100], random_state=0)
-    with pytest.raises(ValueError, match=r"raised RuntimeError \(no alignment\) for items 5 and 90"):
+    with pytest.raises(
+        ValueError, match=r"raised RuntimeError \(no alignment\) for items 5 and 90"
+    ):
         model.fit(list(X[:N]), y[:N])

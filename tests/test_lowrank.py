@@ -8,8 +8,23 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mercerless import config_context
-from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Log, Precomputed, Sigmoid, as_kernel
-from mercerless.lowrank import LandmarkMap, _norm_of_all, nystroem, pivoted_cholesky, select_landmarks
+from mercerless.kernels import (
+    TL1,
+    DeltaGauss,
+    Epanechnikov,
+    Gaussian,
+    Log,
+    Precomputed,
+    Sigmoid,
+    as_kernel,
+)
+from mercerless.lowrank import (
+    LandmarkMap,
+    _norm_of_all,
+    nystroem,
+    pivoted_cholesky,
+    select_landmarks,
+)
 
 
 def rows(n, d=4, seed=0):
@@ -39,7 +54,9 @@ class TestPivotedCholesky:
         X = rows(300, 2)
         K = Gaussian(0.5)(X)
         best = np.sort(np.linalg.eigvalsh(K))[:-30].sum() / np.trace(K)
-        mean = np.mean([pivoted_cholesky(Gaussian(0.5), X, 30, random_state=s).residual for s in range(10)])
+        mean = np.mean(
+            [pivoted_cholesky(Gaussian(0.5), X, 30, random_state=s).residual for s in range(10)]
+        )
         assert mean < 20 * best
 
     def test_low_rank_kernel_stops_early(self):
@@ -67,7 +84,9 @@ class TestPivotedCholesky:
 
 
 class TestNystroem:
-    @pytest.mark.parametrize("kernel", [Gaussian(0.5), TL1(2.0), DeltaGauss(1.0, 0.1), Sigmoid(0.5, -0.3)], ids=repr)
+    @pytest.mark.parametrize(
+        "kernel", [Gaussian(0.5), TL1(2.0), DeltaGauss(1.0, 0.1), Sigmoid(0.5, -0.3)], ids=repr
+    )
     def test_all_landmarks_are_exact(self, kernel):
         X = rows(90)
         result = nystroem(kernel, X, np.arange(90))
@@ -76,7 +95,9 @@ class TestNystroem:
         assert result.error < 1e-8
 
     @pytest.mark.parametrize(
-        "kernel", [TL1(2.0), DeltaGauss(1.0, 0.1), Sigmoid(0.3, -0.3), Epanechnikov(0.8), Log(1.0)], ids=repr
+        "kernel",
+        [TL1(2.0), DeltaGauss(1.0, 0.1), Sigmoid(0.3, -0.3), Epanechnikov(0.8), Log(1.0)],
+        ids=repr,
     )
     def test_more_landmarks_never_make_it_worse(self, kernel):
         X = rows(600)
@@ -103,7 +124,9 @@ class TestNystroem:
             result = nystroem(kernel, X, landmarks, random_state=1)
             Z, C = result.feature_map(kernel, X).transform(X), K[:, landmarks]
             ours.append(np.linalg.norm(K - (Z * result.signs) @ Z.T) / np.linalg.norm(K))
-            classical.append(np.linalg.norm(K - C @ np.linalg.solve(C[landmarks], C.T)) / np.linalg.norm(K))
+            classical.append(
+                np.linalg.norm(K - C @ np.linalg.solve(C[landmarks], C.T)) / np.linalg.norm(K)
+            )
         assert max(classical) > 0.5
         assert max(ours) < 0.25
 
@@ -168,7 +191,9 @@ class TestLandmarkMap:
         X = rows(200)
         chunked = da.from_array(X, chunks=(70, 4))
         whole = nystroem(TL1(2.0), X, np.arange(0, 200, 5), random_state=0).feature_map(TL1(2.0), X)
-        features = nystroem(TL1(2.0), chunked, np.arange(0, 200, 5), random_state=0).feature_map(TL1(2.0), chunked)
+        features = nystroem(TL1(2.0), chunked, np.arange(0, 200, 5), random_state=0).feature_map(
+            TL1(2.0), chunked
+        )
         assert isinstance(features.landmarks, np.ndarray)
         Z = features.transform(chunked)
         assert isinstance(Z, da.Array) and Z.shape == (200, features.weights.shape[1])
@@ -182,14 +207,18 @@ class TestLandmarkMap:
 
     def test_pickle_holds_the_landmarks_only(self):
         X = rows(20_000)
-        features = nystroem(Gaussian(0.5), X, np.arange(30), random_state=0).feature_map(Gaussian(0.5), X)
+        features = nystroem(Gaussian(0.5), X, np.arange(30), random_state=0).feature_map(
+            Gaussian(0.5), X
+        )
         stored = pickle.dumps(features)
         assert len(stored) < 30_000
         assert_array_equal(pickle.loads(stored).transform(X[:5]), features.transform(X[:5]))
 
     def test_memory_stays_within_the_limit(self):
         X = rows(4000)
-        features = nystroem(Gaussian(0.5), X, np.arange(100), random_state=0).feature_map(Gaussian(0.5), X)
+        features = nystroem(Gaussian(0.5), X, np.arange(100), random_state=0).feature_map(
+            Gaussian(0.5), X
+        )
         tracemalloc.start()
         with config_context(memory_limit="500kB"):
             Z = features.transform(X)

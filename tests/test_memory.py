@@ -113,7 +113,9 @@ REFUSE = {
 
 
 def need_of(error):
-    amount, unit = re.search(r"needs? ([0-9.e+]+) (\w+) but the budget is .*; ", str(error)).groups()
+    amount, unit = re.search(
+        r"needs? ([0-9.e+]+) (\w+) but the budget is .*; ", str(error)
+    ).groups()
     return 1.01 * float(amount) * {"kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
 
 
@@ -122,7 +124,9 @@ def refused(model, X, y):
         model.fit(X, y)
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if "search" in n else n for n in REFUSE])
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if "search" in n else n for n in REFUSE]
+)
 def test_states_its_need_before_work_and_keeps_to_it(name):
     """A budget that is too small is refused with the need; with that as the budget, the peak stays below it."""
     model, data = REFUSE[name]
@@ -140,8 +144,11 @@ def test_states_its_need_before_work_and_keeps_to_it(name):
         except MemoryError as error:
             assert need_of(error) > stated
             stated, n_stages = need_of(error), n_stages + 1
-    assert 1 <= n_stages <= 6  # a working set grows in a few steps, and every stage may have a need of its own
-    assert before <= max(0.3 * stated, 1.5 * OVERHEAD), f"used {before:.3g} bytes before it refused {stated:.3g}"
+    # a working set grows in a few steps, and every stage may have a need of its own
+    assert 1 <= n_stages <= 6
+    assert before <= max(0.3 * stated, 1.5 * OVERHEAD), (
+        f"used {before:.3g} bytes before it refused {stated:.3g}"
+    )
     overhead = OVERHEAD + (BLOCK if name.startswith("Hyper") else 0)
     assert peak <= stated + overhead, f"stated {stated:.3g} bytes, used {peak:.3g}"
 
@@ -149,13 +156,19 @@ def test_states_its_need_before_work_and_keeps_to_it(name):
 def test_similarity_features_state_their_need():
     X, _ = rows()
     features = SimilarityFeatures(K, n_landmarks=300).fit(X)
-    with pytest.raises(MemoryError, match="as features needs") as error, config_context(memory_limit="300kB"):
+    with (
+        pytest.raises(MemoryError, match="as features needs") as error,
+        config_context(memory_limit="300kB"),
+    ):
         features.transform(X)
     with config_context(memory_limit=need_of(error.value)):
         assert peak_of(lambda: features.transform(X)) <= need_of(error.value) + OVERHEAD
 
 
-SWITCH = {"KreinRidge": (KreinRidge(K), rows), "KreinRidgeClassifier": (KreinRidgeClassifier(K), three)}
+SWITCH = {
+    "KreinRidge": (KreinRidge(K), rows),
+    "KreinRidgeClassifier": (KreinRidgeClassifier(K), three),
+}
 
 
 @pytest.mark.parametrize("name", SWITCH)
@@ -166,7 +179,9 @@ def test_auto_switches_once_says_so_and_stays_within_the_limit(name, limit):
     with warnings.catch_warnings(record=True) as caught, config_context(memory_limit=limit):
         warnings.simplefilter("always")
         peak = peak_of(lambda: model.fit(X, y))
-    assert [str(w.message) for w in caught if "landmarks for 350 rows" in str(w.message)] and len(caught) == 1
+    assert [str(w.message) for w in caught if "landmarks for 350 rows" in str(w.message)] and len(
+        caught
+    ) == 1
     assert model.landmarks_ is not None
     assert peak <= limit + OVERHEAD
     assert model.score(X, y) > 0.5

@@ -9,7 +9,9 @@ from mercerless._optional import NoCallbacks, import_optional
 
 
 def test_import_optional_gives_the_module():
-    assert import_optional("scipy.linalg", extra="none", what="Nothing") is sys.modules["scipy.linalg"]
+    assert (
+        import_optional("scipy.linalg", extra="none", what="Nothing") is sys.modules["scipy.linalg"]
+    )
 
 
 @pytest.mark.parametrize("name", ["rapidfuzz", "rapidfuzz.process"])
@@ -17,7 +19,9 @@ def test_missing_package_is_one_sentence_that_names_the_extra(monkeypatch, name)
     monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ImportError) as error:
         import_optional(name, extra="strings", what="Comparing strings")
-    expected = "Comparing strings needs rapidfuzz; install it with: pip install 'mercerless[strings]'."
+    expected = (
+        "Comparing strings needs rapidfuzz; install it with: pip install 'mercerless[strings]'."
+    )
     assert str(error.value) == expected
 
 

@@ -49,7 +49,8 @@ def test_krein_matrix_is_a_matrix_minus_an_inverse(kernel):
     assert np.array_equal(K, K.T) and y.shape == (100,)
     values = np.linalg.eigvalsh(K)
     assert values[0] < -1 and values[-1] > 1
-    if kernel == "gaussian":  # positive definite with unit diagonal: the positive roots of s - 1/s sum to the trace
+    # positive definite with unit diagonal: the positive roots of s - 1/s sum to the trace
+    if kernel == "gaussian":
         assert_allclose(((values + np.sqrt(values**2 + 4)) / 2).sum(), 100.0, rtol=1e-9)
 
 
@@ -62,7 +63,9 @@ def test_krein_matrix_has_the_inertia_of_the_paper():
 
 
 def test_krein_target_lies_in_the_span_up_to_noise():
-    clean, noisy = (generators.make_krein_matrix(80, noise=noise, random_state=0) for noise in (0.0, 0.05))
+    clean, noisy = (
+        generators.make_krein_matrix(80, noise=noise, random_state=0) for noise in (0.0, 0.05)
+    )
     assert_array_equal(clean[0], noisy[0])
     assert_allclose((noisy[1] - clean[1]).std() / np.ptp(clean[1]), 0.05, rtol=0.3)
     assert_allclose(np.linalg.solve(*clean).std(), 1 / np.sqrt(80), rtol=0.3)
@@ -72,7 +75,11 @@ def test_krein_target_lies_in_the_span_up_to_noise():
 
 def similarities(n=40):
     X = np.random.default_rng(0).normal(size=(n, 3))
-    return X, np.exp(-np.abs(X[:, None] - X[None]).sum(axis=2)), np.random.default_rng(1).normal(size=(7, 3))
+    return (
+        X,
+        np.exp(-np.abs(X[:, None] - X[None]).sum(axis=2)),
+        np.random.default_rng(1).normal(size=(7, 3)),
+    )
 
 
 def test_bilinear_is_its_formula_and_the_tensor_without_trend():
@@ -91,7 +98,10 @@ def test_bilinear_is_its_formula_and_the_tensor_without_trend():
 def test_bilinear_chooses_by_items_left_out():
     X, S, Z = similarities(60)
     truth = np.exp(-np.abs(Z[:, None] - X[None]).sum(axis=2))
-    good, bad = rivals.BilinearExtension(random_state=0), rivals.BilinearExtension(100.0, alpha=10.0)
+    good, bad = (
+        rivals.BilinearExtension(random_state=0),
+        rivals.BilinearExtension(100.0, alpha=10.0),
+    )
     errors = [np.linalg.norm(model.fit(X, S).transform(Z) - truth) for model in (good, bad)]
     assert errors[0] < 0.7 * errors[1]
 
@@ -143,11 +153,14 @@ def test_eigenvalue_growth_of_known_kernels():
     rng = np.random.default_rng(0)
     X = rng.uniform(size=(300, 2))
     log = rates.eigenvalue_growth(Log(), X, [40, 80, 160], n_repeats=4, random_state=0)
-    assert_allclose(log.negative, 1.0, atol=0.05)  # the one negative eigenvalue is minus the sum of the others
+    # the one negative eigenvalue is minus the sum of the others
+    assert_allclose(log.negative, 1.0, atol=0.05)
     gauss = rates.eigenvalue_growth(Gaussian(0.5), X, [40, 80, 160], n_repeats=4, random_state=0)
     assert_allclose(gauss.positive, 1.0, atol=0.05)
     assert np.isnan(gauss.negative)
-    same = rates.eigenvalue_growth("precomputed", Log()(X), [40, 80, 160], n_repeats=4, random_state=0)
+    same = rates.eigenvalue_growth(
+        "precomputed", Log()(X), [40, 80, 160], n_repeats=4, random_state=0
+    )
     assert_allclose(same.largest, log.largest, rtol=1e-8)
     with pytest.raises(ValueError, match="at least two"):
         rates.eigenvalue_growth(Log(), X, [40])
@@ -160,7 +173,14 @@ def test_learning_curve_of_ordinary_least_squares():
     y = X[:, 0] + rng.standard_normal(3000)
     test = rng.standard_normal((4000, 4))
     curve = rates.learning_curve(
-        LinearRegression(fit_intercept=False), X, y, test, test[:, 0], [50, 200, 800], n_repeats=40, random_state=0
+        LinearRegression(fit_intercept=False),
+        X,
+        y,
+        test,
+        test[:, 0],
+        [50, 200, 800],
+        n_repeats=40,
+        random_state=0,
     )
     expected = 4 / (curve.sizes - 5)
     assert_allclose(curve.errors.mean(axis=1), expected, rtol=0.25)

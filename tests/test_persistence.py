@@ -13,7 +13,14 @@ from sklearn.linear_model import Ridge
 
 pytest.importorskip("skops")
 
-from mercerless import KreinRidge, KreinSVC, SimilarityClassifierCV, SimilarityFeatures, SimilaritySVC, persistence
+from mercerless import (
+    KreinRidge,
+    KreinSVC,
+    SimilarityClassifierCV,
+    SimilarityFeatures,
+    SimilaritySVC,
+    persistence,
+)
 from mercerless.comparison.learners import Terms, matrix_for, select_learners
 from mercerless.comparison.problem import make_problem
 from mercerless.datasets import load_digit_shapes
@@ -48,7 +55,9 @@ def test_every_learner_comes_back_from_a_file_and_predicts_the_same(which, tmp_p
             warnings.simplefilter("ignore")  # what is tested here is the file
             model.fit(X, problem.y)
         persistence.save(model, path)
-        np.testing.assert_array_equal(persistence.load(path).predict(X), model.predict(X), err_msg=learner.name)
+        np.testing.assert_array_equal(
+            persistence.load(path).predict(X), model.predict(X), err_msg=learner.name
+        )
 
 
 def test_boosted_trees_on_categories_come_back_and_a_partial_is_as_good_as_its_function(tmp_path):
@@ -72,7 +81,9 @@ def test_models_of_several_similarities_and_of_few_items_come_back(tmp_path):
     few = automatic.fit(D, y).sparsify(20, D, y)
     for model, X in ((few, D), (automatic.fit(several, y), several)):
         persistence.save(model, path)
-        np.testing.assert_array_equal(persistence.load(path).predict_proba(X), model.predict_proba(X))
+        np.testing.assert_array_equal(
+            persistence.load(path).predict_proba(X), model.predict_proba(X)
+        )
 
 
 class Attack:
@@ -100,7 +111,9 @@ def test_a_foreign_type_is_refused_and_not_made(tmp_path):
     model = Ridge()
     model.surprise = os.system  # a function that the file asks to be trusted with
     io.dump(model, path)
-    with pytest.raises(ValueError, match=r"asks for 'posix\.system', which no mercerless model needs"):
+    with pytest.raises(
+        ValueError, match=r"asks for 'posix\.system', which no mercerless model needs"
+    ):
         persistence.load(path)
 
 
@@ -144,7 +157,11 @@ WORDS = ["kernel", "colonel", "mercer", "merciless", "space", "spice"]
 
 def test_a_model_with_a_function_of_a_module_comes_back_when_the_function_is_trusted(tmp_path):
     path = tmp_path / "model.skops"
-    for model in (KreinSVC(shared), SimilarityFeatures(PairFunction(shared)), SimilaritySVC(shared)):
+    for model in (
+        KreinSVC(shared),
+        SimilarityFeatures(PairFunction(shared)),
+        SimilaritySVC(shared),
+    ):
         model.fit(WORDS, [0, 0, 1, 1, 2, 2])
         persistence.save(model, path)
         name = f"{shared.__module__}.shared"

@@ -38,8 +38,14 @@ MODELS = {
     "landmarks": (SimilarityRegressorCV(TL1(3.0), n_landmarks=15, random_state=0), NUMBERS),
     "landmarks, classes": (SimilarityClassifierCV(TL1(3.0), n_landmarks=15, random_state=0), THREE),
     "several": (SimilarityRegressorCV([TL1(3.0), Gaussian(1.0)], random_state=0), NUMBERS),
-    "several, classes": (SimilarityClassifierCV({"tl1": TL1(3.0), "rbf": Gaussian(1.0)}, random_state=0), THREE),
-    "several, landmarks": (SimilarityClassifierCV([TL1(3.0), Gaussian(2.0)], n_landmarks=20, random_state=0), TWO),
+    "several, classes": (
+        SimilarityClassifierCV({"tl1": TL1(3.0), "rbf": Gaussian(1.0)}, random_state=0),
+        THREE,
+    ),
+    "several, landmarks": (
+        SimilarityClassifierCV([TL1(3.0), Gaussian(2.0)], n_landmarks=20, random_state=0),
+        TWO,
+    ),
     "lab": (LABRegressor(8, max_iter=20, random_state=0), NUMBERS),
     "lab, classes": (LABClassifier(8, max_iter=20, random_state=0), THREE),
 }
@@ -57,8 +63,15 @@ def test_shares_add_up_to_the_score(name):
     model, y = MODELS[name]
     reasons = model.fit(X[TRAIN], y[TRAIN]).explain(X[NEW], 3)
     assert_allclose(reasons.score, score_of(model, X[NEW]), rtol=1e-7, atol=1e-8)
-    assert_allclose(reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, rtol=1e-10, atol=1e-10)
-    assert_allclose(reasons.base + sum(reasons.families.values()), reasons.score, rtol=1e-10, atol=1e-10)
+    assert_allclose(
+        reasons.base + reasons.shares.sum(axis=1) + reasons.rest,
+        reasons.score,
+        rtol=1e-10,
+        atol=1e-10,
+    )
+    assert_allclose(
+        reasons.base + sum(reasons.families.values()), reasons.score, rtol=1e-10, atol=1e-10
+    )
     assert reasons.items.shape == reasons.shares.shape == (30, 6)
     assert np.all(reasons.shares[:, :3] >= 0) and np.all(reasons.shares[:, 3:] <= 0)
     assert np.all(reasons.shares[reasons.items < 0] == 0)
@@ -82,10 +95,14 @@ def test_a_share_is_what_the_target_of_an_item_does(name):
 
         K = TL1(3.0)(X[TRAIN])
         diagonal = np.diagonal(K)
-        members = fit_members(Block(K, diagonal, diagonal), targets, stack.members.settings, stack.members.weight)
+        members = fit_members(
+            Block(K, diagonal, diagonal), targets, stack.members.settings, stack.members.weight
+        )
         k = TL1(3.0)(X[NEW][row : row + 1], X[TRAIN])
         scores = member_scores(members, Block(k, np.diagonal(TL1(3.0)(X[NEW]))[:1], diagonal))
-        without = float((stack.average.weights @ scores[:, 0, 0]) * model.scale_[0] + model.mean_[0])
+        without = float(
+            (stack.average.weights @ scores[:, 0, 0]) * model.scale_[0] + model.mean_[0]
+        )
     else:
         Y = model._train_targets[0]
         moved = Y.copy()
@@ -93,7 +110,10 @@ def test_a_share_is_what_the_target_of_an_item_does(name):
         if name == "asymmetric":
             fixed = AsymmetricRidge(side="mean", alpha=model.alpha_).fit(X[TRAIN], moved)
         else:
-            alphas = {"alpha_positive": model.alpha_positive_, "alpha_negative": model.alpha_negative_}
+            alphas = {
+                "alpha_positive": model.alpha_positive_,
+                "alpha_negative": model.alpha_negative_,
+            }
             fixed = KreinRidge(TL1(3.0), **alphas).fit(X[TRAIN], moved)
         f = fixed.predict(X[NEW][row : row + 1]).reshape(1, -1)
         without = float(f[0, 0])
@@ -109,13 +129,19 @@ def test_a_copy_of_a_training_item_is_its_own_best_reason():
     right = reasons.label == TWO[TRAIN]
     named = np.any(reasons.items[:, :5] == np.arange(60)[:, None], axis=1)
     assert named[right].mean() > 0.8
-    assert_array_equal(reasons.given[0, reasons.items[0] >= 0], TWO[reasons.items[0][reasons.items[0] >= 0]])
+    assert_array_equal(
+        reasons.given[0, reasons.items[0] >= 0], TWO[reasons.items[0][reasons.items[0] >= 0]]
+    )
 
 
 def test_a_precomputed_model_needs_its_matrix_again():
     K, L = Gaussian(1.5)(X[TRAIN]), Gaussian(1.5)(X[NEW], X[TRAIN])
     weight = np.repeat([1.0, 0.0], [50, 10])
-    for cls, y in ((KreinRidge, NUMBERS), (SimilarityClassifierCV, TWO), (AsymmetricRidgeClassifier, TWO)):
+    for cls, y in (
+        (KreinRidge, NUMBERS),
+        (SimilarityClassifierCV, TWO),
+        (AsymmetricRidgeClassifier, TWO),
+    ):
         options = {} if "Asymmetric" in cls.__name__ else {"random_state": 0}
         model = cls(kernel="precomputed", **options).fit(K, y[TRAIN], sample_weight=weight)
         with pytest.raises(ValueError, match="pass the matrix it was fitted on as train"):
@@ -127,7 +153,9 @@ def test_a_precomputed_model_needs_its_matrix_again():
         same = vectors.explain(X[NEW])
         assert_allclose(reasons.shares, same.shares, rtol=1e-5, atol=1e-6)
         assert reasons.items.max() < 50
-        assert_allclose(reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-10)
+        assert_allclose(
+            reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-10
+        )
 
 
 @pytest.mark.slow
@@ -150,16 +178,25 @@ def test_several_similarities_have_shares_each():
         one = model.similarities_["rbf"].explain(X[NEW], 4)
         factor = model.weights_[1] * (model.stack_.mixture.temperature or 1.0)
         agree = slice(None) if one.label is None else (one.label == reasons.label)
-        assert_allclose((factor * (one.score - one.base))[agree], reasons.families["rbf"][agree], rtol=1e-6, atol=1e-8)
+        assert_allclose(
+            (factor * (one.score - one.base))[agree],
+            reasons.families["rbf"][agree],
+            rtol=1e-6,
+            atol=1e-8,
+        )
 
 
 @pytest.mark.parametrize("known", [True, False])
 def test_landmarks_that_are_no_training_items_belong_to_the_base(known):
     places = np.arange(0, 60, 4) if known else np.arange(75, 90)
     C = TL1(3.0)(X, X[places])
-    model = SimilarityClassifierCV("precomputed", input="similarity", n_landmarks=15, random_state=0)
+    model = SimilarityClassifierCV(
+        "precomputed", input="similarity", n_landmarks=15, random_state=0
+    )
     reasons = model.fit(C[TRAIN], THREE[TRAIN]).explain(C[NEW], 3)
-    assert_allclose(reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-10)
+    assert_allclose(
+        reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-10
+    )
     assert_allclose(reasons.score, score_of(model, C[NEW]), rtol=1e-7, atol=1e-8)
     assert reasons.items.max() < 60
     assert_array_equal(model._basis_rows, places if known else np.full(15, -1))
@@ -181,7 +218,9 @@ def test_what_cannot_be_explained_is_said():
 
 
 def test_pick_takes_the_strongest_of_either_sign():
-    items, shares, rest = pick(np.array([[0.5, -2.0, 3.0, 0.0, -1.0], [1.0, 2.0, 3.0, 4.0, 5.0]]), 2)
+    items, shares, rest = pick(
+        np.array([[0.5, -2.0, 3.0, 0.0, -1.0], [1.0, 2.0, 3.0, 4.0, 5.0]]), 2
+    )
     assert_array_equal(items, [[2, 0, 1, 4], [4, 3, -1, -1]])
     assert_allclose(shares, [[3.0, 0.5, -2.0, -1.0], [5.0, 4.0, 0.0, 0.0]])
     assert_allclose(rest, [0.0, 6.0])
@@ -193,7 +232,9 @@ def test_nearest_of_classes_sums_to_class_distances(log):
     onehot = np.where(labels[:, None] == np.arange(3), 1.0, -1.0)
     parts = nearest_of_classes(distances, onehot, 3, log)
     expected = class_distances(distances, onehot, 3)
-    assert_allclose(parts @ (onehot > 0), np.log(np.maximum(expected, 1e-3)) if log else expected, rtol=1e-12)
+    assert_allclose(
+        parts @ (onehot > 0), np.log(np.maximum(expected, 1e-3)) if log else expected, rtol=1e-12
+    )
     assert np.all((parts != 0).sum(axis=1) == 9)
 
 
@@ -202,7 +243,9 @@ def test_display_draws_all_shares():
     from mercerless.inspection import ReasonsDisplay
 
     model = AsymmetricRidgeClassifier().fit(X[TRAIN], TWO[TRAIN])
-    display = ReasonsDisplay.from_estimator(model, X[NEW], index=2, k=3, item_names=[f"row {i}" for i in range(60)])
+    display = ReasonsDisplay.from_estimator(
+        model, X[NEW], index=2, k=3, item_names=[f"row {i}" for i in range(60)]
+    )
     reasons = model.explain(X[NEW], 3)
     assert_allclose(display.shares.sum(), reasons.score[2])
     labels = [text.get_text() for text in display.ax_.get_yticklabels()]

@@ -21,7 +21,9 @@ from mercerless.comparison.words import format_score
 from mercerless.datasets import load_digit_shapes
 
 HOSTILE = "<script>alert(1)</script>\"'&"
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+BROWSER = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
 
 
 @pytest.fixture(scope="module")
@@ -35,8 +37,12 @@ def reports(tmp_path_factory):
         patch.setenv("SCIKIT_LEARN_DATA", str(tmp_path_factory.mktemp("cache")))
         patch.setattr(scoring, "PARTS", (0.5,))
         patch.setattr(scoring, "SMALLEST", 20)
-        matrix = compare(shapes.D, labels, learners=["dummy", "neighbors", "stack"], repeats=1, name=HOSTILE)
-        table = compare(X, X[:, 0], learners=["dummy", "neighbors", "linear"], repeats=1, name="table")
+        matrix = compare(
+            shapes.D, labels, learners=["dummy", "neighbors", "stack"], repeats=1, name=HOSTILE
+        )
+        table = compare(
+            X, X[:, 0], learners=["dummy", "neighbors", "linear"], repeats=1, name="table"
+        )
     matrix.reasons["features"] = HOSTILE
     matrix.learners.append(next(own for own in LEARNERS if own.name == "features"))
     return {"matrix": matrix, "table": table}
@@ -90,7 +96,8 @@ def test_well_formed_and_self_contained(reports, which):
 def test_names_from_outside_are_escaped(reports):
     text = render(reports["matrix"], command=f"mercerless compare {HOSTILE}")
     assert HOSTILE not in text and "<script" not in text
-    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 4  # title, heading, class, reason, command
+    # title, heading, class, reason, command
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 4
 
 
 def test_accessible(reports):
@@ -183,7 +190,11 @@ def browse(url, tmp_path, *options):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
     asked = re.findall(r'"url":\s*"([^"]+)"', log.read_text())
-    return done.stdout, console, [address for address in asked if address.startswith(("http", "ws", "ftp"))]
+    return (
+        done.stdout,
+        console,
+        [address for address in asked if address.startswith(("http", "ws", "ftp"))],
+    )
 
 
 @pytest.mark.slow
@@ -194,11 +205,18 @@ def test_a_browser_renders_it_without_errors_or_requests(reports, which, tmp_pat
     reports[which].report(page)
     document, console, asked = browse(page.as_uri(), tmp_path)
     assert console == []
-    own = [address for address in asked if not re.search(r"google|gstatic|chrome", address)]  # the browser's own calls
+    # the browser's own calls
+    own = [address for address in asked if not re.search(r"google|gstatic|chrome", address)]
     assert own == []
     assert reports[which].table[0]["title"] in document and "</footer>" in document
     shot = tmp_path / "shot.png"
-    browse(page.as_uri(), tmp_path, f"--screenshot={shot}", "--window-size=400,1200", "--hide-scrollbars")
+    browse(
+        page.as_uri(),
+        tmp_path,
+        f"--screenshot={shot}",
+        "--window-size=400,1200",
+        "--hide-scrollbars",
+    )
     image = pytest.importorskip("matplotlib.image").imread(shot)
     assert image[..., :3].std() > 0.05  # something was painted
 
@@ -206,16 +224,22 @@ def test_a_browser_renders_it_without_errors_or_requests(reports, which, tmp_pat
 @pytest.mark.skipif(BROWSER is None, reason="no chromium or chrome on the path")
 def test_the_browser_test_can_fail(tmp_path):
     page = tmp_path / "bad.html"
-    page.write_text("<body><script>console.error('broken')</script><img src='http://127.0.0.1:9/x.png'></body>")
+    page.write_text(
+        "<body><script>console.error('broken')</script><img src='http://127.0.0.1:9/x.png'></body>"
+    )
     _, console, asked = browse(page.as_uri(), tmp_path)
-    assert any("broken" in line for line in console) and any("127.0.0.1" in address for address in asked)
+    assert any("broken" in line for line in console) and any(
+        "127.0.0.1" in address for address in asked
+    )
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(BROWSER is None, reason="no chromium or chrome on the path")
 def test_nothing_is_wider_than_a_phone(reports, tmp_path):
     """The page is measured by a script that only this test adds."""
-    text = render(reports["matrix"]).replace("img-src data:", "img-src data:; script-src 'unsafe-inline'")
+    text = render(reports["matrix"]).replace(
+        "img-src data:", "img-src data:; script-src 'unsafe-inline'"
+    )
     script = (
         "<script>addEventListener('load', () => { document.body.dataset.sizes = JSON.stringify("
         "[document.documentElement.scrollWidth, innerWidth]); })</script>"
@@ -230,7 +254,11 @@ def test_nothing_is_wider_than_a_phone(reports, tmp_path):
 def test_in_a_notebook(reports):
     text = reports["matrix"]._repr_html_()
     page = Page(text)
-    assert page.tags.count("tr") == 4 and "script" not in page.tags and reports["matrix"].verdict[0] in text
+    assert (
+        page.tags.count("tr") == 4
+        and "script" not in page.tags
+        and reports["matrix"].verdict[0] in text
+    )
     line = repr(reports["matrix"])
     assert len(line) < 200 and "recommended 'stack'" in line  # 98 % where neighbors have 94 %
 
@@ -248,7 +276,8 @@ def test_labels_of_the_spectrum_have_room():
     for largest in (1130.0, 1.13e-05, 3.0):
         page = _spectrum_svg(np.array([largest, 0.5 * largest, -0.3 * largest]))
         text = re.search(r'<text x="([0-9.]+)"[^>]*>([^<]*)</text>', page)
-        assert text[2] == f"{largest:.3g}" and float(text[1]) >= 6.2 * len(text[2])  # 11 px: some 6 for a digit
+        # 11 px: some 6 for a digit
+        assert text[2] == f"{largest:.3g}" and float(text[1]) >= 6.2 * len(text[2])
 
 
 def test_a_raw_matrix_is_not_called_repaired(reports):

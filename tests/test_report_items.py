@@ -50,7 +50,10 @@ def test_the_page_begins_with_the_answer_and_ends_with_the_card(shapes, tmp_path
         "Model card",
     ]
     places = [page.index(words) for words in order if words != "Use Nearest"]
-    assert places == sorted(places) and "on new items like these expect accuracy of" in page[: places[0]]
+    assert (
+        places == sorted(places)
+        and "on new items like these expect accuracy of" in page[: places[0]]
+    )
     assert "<script" not in page and "<0>" not in page and "&lt;0&gt;" in page
 
 
@@ -64,7 +67,9 @@ def test_planted_labels_are_listed(shapes):
     found = shapes.suspects
     assert {3, 40} & set(found.items.tolist()) and found.false_alarms <= 0.05
     counts = np.array([[8, 2], [0, 9]])
-    assert items.hard_classes(counts, np.array(["a", "b"])).startswith("The hardest class is a: 80 %")
+    assert items.hard_classes(counts, np.array(["a", "b"])).startswith(
+        "The hardest class is a: 80 %"
+    )
     assert items.hard_classes(np.diag([3, 4]), np.array(["a", "b"])) == "Every item was recognized."
 
 
@@ -89,12 +94,17 @@ def test_maps_of_tables_are_by_the_scales_that_matter():
     y = np.sin(2 * X[:, 0]) + X[:, 1]
     found = compare(X, y, learners=["dummy", "linear"], repeats=1, curves=False)
     rows = np.arange(120)
-    plain, learned = items.distances_of(X, "table", rows), items.learned_distances(found.problem, rows)
+    plain, learned = (
+        items.distances_of(X, "table", rows),
+        items.learned_distances(found.problem, rows),
+    )
     noise = np.linalg.norm(X[:, None, 2:] - X[None, :, 2:], axis=2)[np.triu_indices(120, 1)]
     of_noise = [np.corrcoef(D[np.triu_indices(120, 1)], noise)[0, 1] for D in (plain, learned)]
     assert of_noise[1] < 0.15 and of_noise[0] > 0.5
     assert "(LAB's learned scales)" in items.render_items(found)
-    assert items.learned_distances(replace(found.problem, X=X[:20], y=y[:20]), np.arange(20)) is None
+    assert (
+        items.learned_distances(replace(found.problem, X=X[:20], y=y[:20]), np.arange(20)) is None
+    )
 
 
 def test_classes_have_shapes_and_colors_of_their_own():

@@ -36,7 +36,9 @@ def part(matrices, rows, columns=slice(0, N)):
 @pytest.fixture(scope="module")
 def model(data):
     _, y, matrices = data
-    return SimilarityClassifierCV("precomputed", random_state=0).fit(part(matrices, slice(0, N)), y[:N])
+    return SimilarityClassifierCV("precomputed", random_state=0).fit(
+        part(matrices, slice(0, N)), y[:N]
+    )
 
 
 def test_weights_say_which_similarity_is_worth_computing(data, model):
@@ -44,7 +46,10 @@ def test_weights_say_which_similarity_is_worth_computing(data, model):
     scores = model.similarity_scores_
     assert list(scores) == ["first", "second", "noise", "sum", "stack"]
     np.testing.assert_allclose(model.weights_.sum(), 1.0)
-    assert scores["noise"]["weight"] < 0.2 and scores["noise"]["log_loss"] > scores["first"]["log_loss"]
+    assert (
+        scores["noise"]["weight"] < 0.2
+        and scores["noise"]["log_loss"] > scores["first"]["log_loss"]
+    )
     assert scores["stack"]["log_loss"] <= min(row["log_loss"] for row in scores.values()) + 0.02
     new = part(matrices, slice(N, None))
     single = {name: model.similarities_[name].score(new[name], y[N:]) for name in matrices}
@@ -59,19 +64,29 @@ def test_a_list_equals_a_dict_in_any_order(data, model):
     _, y, matrices = data
     expected = model.predict_proba(part(matrices, slice(N, None)))
     names = list(matrices)
-    rows, new = (list(part(matrices, part_of).values()) for part_of in (slice(0, N), slice(N, None)))
+    rows, new = (
+        list(part(matrices, part_of).values()) for part_of in (slice(0, N), slice(N, None))
+    )
     listed = SimilarityClassifierCV("precomputed", random_state=0).fit(rows, y[:N])
     np.testing.assert_allclose(listed.predict_proba(new), expected, atol=1e-10)
     turned = {name: matrices[name] for name in ("noise", "second", "first")}
-    other = SimilarityClassifierCV("precomputed", random_state=0).fit(part(turned, slice(0, N)), y[:N])
-    np.testing.assert_allclose(other.predict_proba(part(matrices, slice(N, None))), expected, atol=1e-8)
+    other = SimilarityClassifierCV("precomputed", random_state=0).fit(
+        part(turned, slice(0, N)), y[:N]
+    )
+    np.testing.assert_allclose(
+        other.predict_proba(part(matrices, slice(N, None))), expected, atol=1e-8
+    )
     assert names == ["first", "second", "noise"]
 
 
 @pytest.mark.slow
 def test_kernels_and_functions_of_the_same_items(data):
     X, y, _ = data
-    kernels = {"tl1": TL1(9.0), "gaussian": Gaussian(2.0), "function": lambda a, b: float(np.abs(a - b).max())}
+    kernels = {
+        "tl1": TL1(9.0),
+        "gaussian": Gaussian(2.0),
+        "function": lambda a, b: float(np.abs(a - b).max()),
+    }
     model = SimilarityClassifierCV(kernels, cv=3, random_state=0).fit(X[:N], y[:N])
     given = {name: model.similarities_[name].kernel_ for name in kernels}
     matrices = {name: kernel(X[:N]) for name, kernel in given.items()}
@@ -79,7 +94,9 @@ def test_kernels_and_functions_of_the_same_items(data):
     new = {name: kernel(X[N:], X[:N]) for name, kernel in given.items()}
     np.testing.assert_allclose(other.predict_proba(new), model.predict_proba(X[N:]), atol=1e-8)
     assert model.similarities_["function"].input_ == "distance"
-    scores = cross_val_score(SimilarityClassifierCV([TL1(9.0), Gaussian(2.0)], cv=3, random_state=0), X, y, cv=3)
+    scores = cross_val_score(
+        SimilarityClassifierCV([TL1(9.0), Gaussian(2.0)], cv=3, random_state=0), X, y, cv=3
+    )
     assert scores.mean() > 0.5
 
 
@@ -87,7 +104,9 @@ def test_kernels_and_functions_of_the_same_items(data):
 def test_numbers_and_landmarks(data):
     X, _, matrices = data
     y = X[:, 0] + X[:, 4]
-    model = SimilarityRegressorCV("precomputed", random_state=0).fit(part(matrices, slice(0, N)), y[:N])
+    model = SimilarityRegressorCV("precomputed", random_state=0).fit(
+        part(matrices, slice(0, N)), y[:N]
+    )
     assert model.score(part(matrices, slice(N, None)), y[N:]) > 0.5
     assert model.similarity_scores_["stack"]["r2"] > 0.5
     kernels = [TL1(9.0), Gaussian(2.0)]
@@ -109,7 +128,9 @@ def test_given_comparisons_with_landmarks(data):
     )
     np.testing.assert_array_equal(found.predict_proba(new), told.predict_proba(new))
     foreign = {name: D[:N, N : N + 20] for name, D in matrices.items()}
-    with pytest.raises(ValueError, match=r"'first': not all columns are found among the rows; name them in"):
+    with pytest.raises(
+        ValueError, match=r"'first': not all columns are found among the rows; name them in"
+    ):
         SimilarityClassifierCV("precomputed", input="distance", n_landmarks=20).fit(foreign, y[:N])
 
 
@@ -117,15 +138,21 @@ def test_bad_input_is_named(data, model):
     _, y, matrices = data
     auto = SimilarityClassifierCV("precomputed", random_state=0)
     rows, new = part(matrices, slice(0, N)), part(matrices, slice(N, None))
-    with pytest.raises(ValueError, match=r"disagree in size: 'second' has 80 items but y has 90 labels"):
+    with pytest.raises(
+        ValueError, match=r"disagree in size: 'second' has 80 items but y has 90 labels"
+    ):
         auto.fit(rows | {"second": rows["second"][:80, :80]}, y[:N])
-    with pytest.raises(ValueError, match=r"Similarity 'second' is missing from X, which has 'first', 'noise'"):
+    with pytest.raises(
+        ValueError, match=r"Similarity 'second' is missing from X, which has 'first', 'noise'"
+    ):
         model.predict({"first": new["first"], "noise": new["noise"]})
     with pytest.raises(ValueError, match=r"X has 2 matrices but there are 3 similarities"):
         model.predict([new["first"], new["noise"]])
     with pytest.raises(ValueError, match=r"X is one matrix but there are 3 similarities"):
         model.predict(new["first"])
-    with pytest.raises(ValueError, match=r"disagree in size: 'second' has 10 new items, those before 30"):
+    with pytest.raises(
+        ValueError, match=r"disagree in size: 'second' has 10 new items, those before 30"
+    ):
         model.predict(new | {"second": new["second"][:10]})
     broken = rows["first"].copy()
     broken[3, 4] = np.nan
@@ -148,7 +175,9 @@ def test_tables_whose_labels_disagree_are_refused(data, model):
     tables = {k: pd.DataFrame(D, names, names) for k, D in part(matrices, slice(0, N)).items()}
     shuffled = tables | {"second": tables["second"].iloc[order, order]}
     auto = SimilarityClassifierCV("precomputed", random_state=0)
-    with pytest.raises(ValueError, match=r"labels: row 0 is 'item 0' in 'first' and 'item \d+' in 'second'"):
+    with pytest.raises(
+        ValueError, match=r"labels: row 0 is 'item 0' in 'first' and 'item \d+' in 'second'"
+    ):
         auto.fit(shuffled, y[:N])
     new = {k: pd.DataFrame(D) for k, D in part(matrices, slice(N, None)).items()}
     new["noise"] = new["noise"].set_axis([f"new {i}" for i in range(len(new["noise"]))])
@@ -164,14 +193,17 @@ def test_own_similarities_that_differ_must_be_given(data):
     model = SimilarityClassifierCV("precomputed", input={"dot": "similarity"}, cv=3, random_state=0)
     model.fit({"dot": K[:N, :N], "first": matrices["first"][:N, :N]}, y[:N])
     new = {"dot": K[N:, :N], "first": matrices["first"][N:, :N]}
-    with pytest.raises(ValueError, match=r"own similarities k\(x, x\) of similarity 'dot' are needed"):
+    with pytest.raises(
+        ValueError, match=r"own similarities k\(x, x\) of similarity 'dot' are needed"
+    ):
         model.predict(new)
     assert model.predict(new, diag={"dot": np.diagonal(K)[N:]}).shape == (30,)
 
 
 def test_only_the_whole_is_called_useless(data):
     X, _, matrices = data
-    wrong = np.exp(-matrices["first"] / matrices["first"].mean())  # taken for distances, alike is far
+    # taken for distances, alike is far
+    wrong = np.exp(-matrices["first"] / matrices["first"].mean())
     np.fill_diagonal(wrong, 0.0)
     kinds = {"input": "dissimilarity", "random_state": 0}
     rows = {"first": matrices["first"][:N, :N], "wrong": wrong[:N, :N]}
@@ -187,7 +219,9 @@ def test_mixture_minimizes_the_pulled_brier_score():
     found = mix(P, Y, np.ones(60), ["a", "b", "c", "d"], True)
     assert found.weights.argmax() == 1 and found.temperature > 1.0
     np.testing.assert_allclose(found(P), found.out_of_fold)
-    assert found.scores["stack"]["accuracy"] == pytest.approx(np.mean(found(P).argmax(1) == Y.argmax(1)))
+    assert found.scores["stack"]["accuracy"] == pytest.approx(
+        np.mean(found(P).argmax(1) == Y.argmax(1))
+    )
 
 
 def test_the_display_draws_the_similarities(model):
@@ -195,4 +229,9 @@ def test_the_display_draws_the_similarities(model):
     from mercerless.inspection import StackDisplay
 
     display = StackDisplay.from_estimator(model)
-    assert [label.get_text() for label in display.axes_[0].get_yticklabels()] == ["first", "second", "noise", "sum"]
+    assert [label.get_text() for label in display.axes_[0].get_yticklabels()] == [
+        "first",
+        "second",
+        "noise",
+        "sum",
+    ]

@@ -56,7 +56,9 @@ def test_a_kernel_equals_its_precomputed_matrix(blobs, estimator):
         other = estimator("precomputed", random_state=0).fit(matrix, y[:60])
         diag = direct.kernel_.diag(X[60:])
         np.testing.assert_allclose(
-            other.predict(direct.kernel_(X[60:], X[:60]), diag=diag), direct.predict(X[60:]), rtol=1e-8
+            other.predict(direct.kernel_(X[60:], X[:60]), diag=diag),
+            direct.predict(X[60:]),
+            rtol=1e-8,
         )
 
 
@@ -69,7 +71,9 @@ def test_distances_are_recognized_and_equal_their_similarities(blobs, distances)
     similar = automatic(input="similarity").fit(-0.5 * train**2, y[:60])
     assert similar.input_ == "similarity"
     np.testing.assert_array_equal(found.predict_proba(test), told.predict_proba(test))
-    np.testing.assert_allclose(similar.predict_proba(-0.5 * test**2), found.predict_proba(test), atol=1e-10)
+    np.testing.assert_allclose(
+        similar.predict_proba(-0.5 * test**2), found.predict_proba(test), atol=1e-10
+    )
 
 
 def test_distances_must_be_distances(distances, blobs):
@@ -91,7 +95,9 @@ def test_an_asymmetric_matrix_is_refused_or_averaged(distances, blobs):
     averaged = automatic(symmetrize=True).fit(lopsided, y)
     expected = automatic().fit((lopsided + lopsided.T) / 2.0, y)
     both = averaged.predict_proba(lopsided, reverse=lopsided.T)
-    np.testing.assert_allclose(both, expected.predict_proba((lopsided + lopsided.T) / 2.0), atol=1e-10)
+    np.testing.assert_allclose(
+        both, expected.predict_proba((lopsided + lopsided.T) / 2.0), atol=1e-10
+    )
 
 
 @pytest.mark.slow
@@ -131,18 +137,28 @@ def test_a_plain_function_is_called_in_both_directions_where_they_are_averaged(b
     offset = 3.0 * np.random.default_rng(0).normal(size=90)
 
     def lopsided(a, b):
-        return float(np.exp(-np.sum((X[int(a[0])] - X[int(b[0])]) ** 2) / 8.0) + offset[int(a[0])] - offset[int(b[0])])
+        return float(
+            np.exp(-np.sum((X[int(a[0])] - X[int(b[0])]) ** 2) / 8.0)
+            + offset[int(a[0])]
+            - offset[int(b[0])]
+        )
 
     items = np.arange(90.0)[:, None]
     gauss = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 8.0)
-    model = SimilarityClassifierCV(lopsided, symmetrize=True, random_state=0).fit(items[:60], y[:60])
+    model = SimilarityClassifierCV(lopsided, symmetrize=True, random_state=0).fit(
+        items[:60], y[:60]
+    )
     even = automatic().fit(gauss[:60, :60], y[:60])
-    np.testing.assert_allclose(model.predict_proba(items[60:]), even.predict_proba(gauss[60:, :60]), atol=1e-6)
+    np.testing.assert_allclose(
+        model.predict_proba(items[60:]), even.predict_proba(gauss[60:, :60]), atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("diagonal", [1e-300, 6e-8, 1e-6, 1e-4])
 @pytest.mark.parametrize("where", [slice(3, 4), slice(None)])
-def test_distances_with_a_diagonal_that_is_nearly_zero_stay_distances(blobs, distances, diagonal, where):
+def test_distances_with_a_diagonal_that_is_nearly_zero_stay_distances(
+    blobs, distances, diagonal, where
+):
     y = blobs[1]
     touched = np.array(distances)
     touched[np.arange(90)[where], np.arange(90)[where]] = diagonal
@@ -157,13 +173,16 @@ def test_a_dissimilarity_is_turned_round_and_not_squared(blobs):
     X, y = blobs
     squares = ((X[:, None] - X) ** 2).sum(axis=2)
     diagonal = np.random.default_rng(0).uniform(1.0, 3.0, 90)
-    soft = squares - diagonal[:, None] - diagonal  # as soft-DTW: negative, and a diagonal of its own
+    # as soft-DTW: negative, and a diagonal of its own
+    soft = squares - diagonal[:, None] - diagonal
     model = automatic().fit(soft[:60, :60], y[:60])
     assert model.input_ == "dissimilarity"
     similar = automatic(input="similarity").fit(-soft[:60, :60], y[:60])
     diag = np.diagonal(soft)[60:]
     np.testing.assert_allclose(
-        model.predict_proba(soft[60:, :60], diag), similar.predict_proba(-soft[60:, :60], -diag), atol=1e-12
+        model.predict_proba(soft[60:, :60], diag),
+        similar.predict_proba(-soft[60:, :60], -diag),
+        atol=1e-12,
     )
     right = cross_val_score(automatic(), soft, y, cv=5).mean()
     assert right > cross_val_score(automatic(input="similarity"), soft, y, cv=5).mean()
@@ -186,7 +205,9 @@ def test_a_graph_is_not_taken_for_distances():
 def test_what_contradicts_itself_is_asked_for(blobs, distances):
     filled = np.array(distances)
     np.fill_diagonal(filled, filled.max())  # so that no item is its own neighbor
-    with pytest.raises(ValueError, match="say which with input='similarity', 'distance' or 'dissimilarity'"):
+    with pytest.raises(
+        ValueError, match="say which with input='similarity', 'distance' or 'dissimilarity'"
+    ):
         automatic().fit(filled, blobs[1])
     assert automatic(input="dissimilarity").fit(filled, blobs[1]).input_ == "dissimilarity"
 
@@ -196,7 +217,10 @@ def test_the_last_bits_of_integers_do_not_matter():
     X = rng.integers(0, 3, size=(120, 6)).astype(float)
     y = (X[:, 0] + X[:, 1] + rng.integers(0, 2, 120)) > 2
     order = [3, 1, 5, 0, 2, 4]
-    models = [SimilarityClassifierCV(random_state=0).fit(Z[:80], y[:80]) for Z in (X, X[:, order], X * (1 + 1e-15))]
+    models = [
+        SimilarityClassifierCV(random_state=0).fit(Z[:80], y[:80])
+        for Z in (X, X[:, order], X * (1 + 1e-15))
+    ]
     first, *others = [m.predict(Z[80:]) for m, Z in zip(models, (X, X[:, order], X * (1 + 1e-15)))]
     for other in others:
         np.testing.assert_array_equal(other, first)
@@ -217,11 +241,15 @@ def test_random_labels_and_a_large_negative_part_are_not_called_no_negative_part
 
 def test_an_asymmetric_function_is_averaged_for_new_items_too(blobs):
     X, y = blobs
-    lopsided = PairFunction(lambda a, b: float(np.exp(-np.sum((a - b) ** 2) / 8.0) + 0.1 * a[0]), symmetric=False)
+    lopsided = PairFunction(
+        lambda a, b: float(np.exp(-np.sum((a - b) ** 2) / 8.0) + 0.1 * a[0]), symmetric=False
+    )
     even = PairFunction(lambda a, b: (lopsided.function(a, b) + lopsided.function(b, a)) / 2.0)
     first = SimilarityClassifierCV(lopsided, symmetrize=True, random_state=0).fit(X[:40], y[:40])
     second = SimilarityClassifierCV(even, random_state=0).fit(X[:40], y[:40])
-    np.testing.assert_allclose(first.predict_proba(X[40:50]), second.predict_proba(X[40:50]), atol=1e-9)
+    np.testing.assert_allclose(
+        first.predict_proba(X[40:50]), second.predict_proba(X[40:50]), atol=1e-9
+    )
 
 
 def test_strings_and_series():
@@ -241,7 +269,10 @@ def test_strings_and_series():
     assert list(model.predict(["abcabd", "xyzzx", "abccbc"])) == ["first", "second", "first"]
     series = [np.full(n, float(n % 2)) for n in range(3, 19)]  # unequal lengths
     gap = SimilarityClassifierCV(lambda a, b: abs(a.mean() - b.mean()), random_state=0)
-    assert gap.fit(series, [len(s) % 2 for s in series]).score(series, [len(s) % 2 for s in series]) == 1.0
+    assert (
+        gap.fit(series, [len(s) % 2 for s in series]).score(series, [len(s) % 2 for s in series])
+        == 1.0
+    )
 
 
 def test_own_similarities_are_asked_for_only_where_needed(blobs):
@@ -257,7 +288,8 @@ def test_own_similarities_are_asked_for_only_where_needed(blobs):
     assert np.all(model.weights_without_diag_[distant] == 0.0)
     assert np.isclose(model.weights_without_diag_.sum(), 1.0)
     spoilt = clone(model).fit(K[:60, :60], y[:60])
-    spoilt.calibration_.bias[distant] = [5.0, 0.0, 0.0]  # must not matter when those families are left out
+    # must not matter when those families are left out
+    spoilt.calibration_.bias[distant] = [5.0, 0.0, 0.0]
     np.testing.assert_array_equal(spoilt.predict_proba(K[60:, :60]), part)
     assert np.abs(spoilt.predict_proba(K[60:, :60], diag=np.diagonal(K)[60:]) - full).max() > 0.01
     linear = SimilarityClassifierCV("linear", random_state=0).fit(X[:60], y[:60])
@@ -309,7 +341,9 @@ def test_one_class_one_item_two_items():
     assert np.all(np.isfinite(two.predict_proba(K)))
     regressor = SimilarityRegressorCV("precomputed").fit(K[:1, :1], [3.0])
     np.testing.assert_allclose(regressor.predict(K[:, :1]), 3.0)
-    np.testing.assert_allclose(SimilarityRegressorCV("precomputed").fit(K, [3.0, 3.0]).predict(K), 3.0)
+    np.testing.assert_allclose(
+        SimilarityRegressorCV("precomputed").fit(K, [3.0, 3.0]).predict(K), 3.0
+    )
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 6, 7])
@@ -361,7 +395,9 @@ def test_constant_target(blobs):
 def test_scale_of_similarities_and_targets_does_not_matter(distances, blobs, scale):
     y = blobs[1]
     plain, scaled = automatic().fit(distances, y), automatic().fit(scale * distances, y)
-    np.testing.assert_allclose(scaled.predict_proba(scale * distances), plain.predict_proba(distances), atol=1e-6)
+    np.testing.assert_allclose(
+        scaled.predict_proba(scale * distances), plain.predict_proba(distances), atol=1e-6
+    )
     regressor = SimilarityRegressorCV("precomputed", random_state=0)
     first = clone(regressor).fit(distances, y).predict(distances)
     second = clone(regressor).fit(distances, scale * y).predict(distances)
@@ -388,13 +424,17 @@ def test_only_the_proportions_of_weights_matter(blobs):
     weight = np.random.RandomState(1).uniform(0.5, 2.0, 90)
     model = SimilarityClassifierCV(random_state=0)
     first = clone(model).fit(X, y, sample_weight=weight).predict_proba(X)
-    np.testing.assert_allclose(clone(model).fit(X, y, sample_weight=1e3 * weight).predict_proba(X), first, atol=1e-8)
+    np.testing.assert_allclose(
+        clone(model).fit(X, y, sample_weight=1e3 * weight).predict_proba(X), first, atol=1e-8
+    )
     assert np.abs(first - clone(model).fit(X, y).predict_proba(X)).max() > 1e-3
 
 
 def test_weights_pull_toward_heavy_items(blobs):
     X, y = blobs[0], (blobs[1] > 0).astype(int)
-    heavy = SimilarityClassifierCV(random_state=0).fit(X, y, sample_weight=np.where(y == 1, 10.0, 1.0))
+    heavy = SimilarityClassifierCV(random_state=0).fit(
+        X, y, sample_weight=np.where(y == 1, 10.0, 1.0)
+    )
     light = SimilarityClassifierCV(random_state=0).fit(X, y)
     assert heavy.predict_proba(X)[:, 1].mean() > light.predict_proba(X)[:, 1].mean() + 0.05
 
@@ -402,11 +442,18 @@ def test_weights_pull_toward_heavy_items(blobs):
 def test_the_seed_repeats_and_workers_change_nothing(blobs):
     X, y = blobs
     first = SimilarityClassifierCV(random_state=3).fit(X, y).predict_proba(X)
-    np.testing.assert_array_equal(SimilarityClassifierCV(random_state=3).fit(X, y).predict_proba(X), first)
-    np.testing.assert_allclose(
-        SimilarityClassifierCV(random_state=3, n_jobs=2).fit(X, y).predict_proba(X), first, rtol=1e-10
+    np.testing.assert_array_equal(
+        SimilarityClassifierCV(random_state=3).fit(X, y).predict_proba(X), first
     )
-    assert np.abs(SimilarityClassifierCV(random_state=4).fit(X, y).predict_proba(X) - first).max() > 1e-6
+    np.testing.assert_allclose(
+        SimilarityClassifierCV(random_state=3, n_jobs=2).fit(X, y).predict_proba(X),
+        first,
+        rtol=1e-10,
+    )
+    assert (
+        np.abs(SimilarityClassifierCV(random_state=4).fit(X, y).predict_proba(X) - first).max()
+        > 1e-6
+    )
 
 
 def test_a_splitter_or_groups_may_choose_the_folds(blobs):
@@ -426,7 +473,9 @@ def test_labels_are_only_names_and_order_does_not_matter(blobs):
     renamed = clone(model).fit(X, names[y])
     np.testing.assert_allclose(renamed.predict_proba(X)[:, ::-1], proba, atol=1e-8)
     order = np.random.RandomState(0).permutation(90)
-    splits = [(np.argsort(order)[train], np.argsort(order)[test]) for train, test in KFold(5).split(X)]
+    splits = [
+        (np.argsort(order)[train], np.argsort(order)[test]) for train, test in KFold(5).split(X)
+    ]
     permuted = SimilarityClassifierCV(cv=splits).fit(X[order], y[order])
     np.testing.assert_allclose(permuted.predict_proba(X), proba, atol=1e-7)
 
@@ -437,7 +486,9 @@ def test_pickling_and_float32(blobs):
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_allclose(again.predict_proba(X), model.predict_proba(X), rtol=1e-10)
     single = SimilarityClassifierCV(random_state=0).fit(X.astype(np.float32), y)
-    np.testing.assert_allclose(single.predict_proba(X.astype(np.float32)), model.predict_proba(X), atol=1e-2)
+    np.testing.assert_allclose(
+        single.predict_proba(X.astype(np.float32)), model.predict_proba(X), atol=1e-2
+    )
 
 
 class _Recorder:
@@ -540,7 +591,10 @@ def test_regression_is_at_least_as_good_as_its_families():
     assert model.predict(X[140:]).shape == (60, 2)
     assert model.score(X[140:], y[140:]) > 0.8
     table = model.family_scores_
-    assert table["stack"]["mse"] <= min(row["mse"] for name, row in table.items() if name != "stack") + 0.01
+    assert (
+        table["stack"]["mse"]
+        <= min(row["mse"] for name, row in table.items() if name != "stack") + 0.01
+    )
     single = SimilarityRegressorCV(random_state=0).fit(X[:140], y[:140, 0])
     assert single.predict(X[140:]).shape == (60,) and single.out_of_fold_.prediction.shape == (140,)
 
@@ -550,7 +604,9 @@ def test_a_few_extreme_targets_do_not_spoil_the_others():
     y = np.sin(2.0 * X[:, 0]) + X[:, 1]
     spoilt = y.copy()
     spoilt[[5, 40]] += 25.0 * y.std()
-    plain, robust = (SimilarityRegressorCV(random_state=0).fit(X[:80], target[:80]) for target in (y, spoilt))
+    plain, robust = (
+        SimilarityRegressorCV(random_state=0).fit(X[:80], target[:80]) for target in (y, spoilt)
+    )
     assert plain.n_fenced_ == 0 and robust.n_fenced_ == 2
     assert robust.score(X[80:], y[80:]) > plain.score(X[80:], y[80:]) - 0.15 > 0.6
     long_tail = np.exp(3.0 * np.sin(X[:, 0]))  # extreme and predictable: nothing is cut
@@ -566,7 +622,10 @@ def test_local_sets(data_folder):
     with pytest.raises(ValueError, match="not symmetric"):
         automatic().fit(coil.D, coil.target)
     with pytest.warns(UserWarning, match="only one direction"):
-        assert automatic(symmetrize=True).fit(coil.D, coil.target).score(coil.D_test, coil.target_test) > 0.7
+        assert (
+            automatic(symmetrize=True).fit(coil.D, coil.target).score(coil.D_test, coil.target_test)
+            > 0.7
+        )
 
 
 # ---- similarities as features, and the sparse machine -----------------------------------------------------------
@@ -580,7 +639,9 @@ def test_features_are_the_columns(blobs, distances):
     assert len(some.get_feature_names_out()) == 7
     assert len(SimilarityFeatures(n_landmarks=0.5).fit(X).landmarks_) == 45
     assert len(SimilarityFeatures(n_landmarks=500).fit(X).landmarks_) == 90
-    vectors = SimilarityFeatures(Gaussian(2.0), n_landmarks=Landmarks(9, "kmeans"), random_state=0).fit(X)
+    vectors = SimilarityFeatures(
+        Gaussian(2.0), n_landmarks=Landmarks(9, "kmeans"), random_state=0
+    ).fit(X)
     np.testing.assert_allclose(vectors.transform(X), Gaussian(2.0)(X, X[vectors.landmarks_]))
     model = make_pipeline(SimilarityFeatures("precomputed"), LogisticRegression(max_iter=5000))
     assert model.fit(distances, y).score(distances, y) > 0.9
@@ -598,8 +659,12 @@ def test_sparse_machine_estimator():
     assert model.score(K[1::2, ::2], y[1::2]) > 0.9
     assert len(model.support_) < 30 and model.certificate_ <= 1e-6
     assert model.dual_coef_.shape == (3, len(model.support_))
-    direct = SimilaritySVC(lambda a, b: float(np.tanh(a @ b / 40.0 - 1.0)), C=10.0).fit(X[::2], y[::2])
-    np.testing.assert_allclose(direct.decision_function(X[1::2]), model.decision_function(K[1::2, ::2]), atol=1e-6)
+    direct = SimilaritySVC(lambda a, b: float(np.tanh(a @ b / 40.0 - 1.0)), C=10.0).fit(
+        X[::2], y[::2]
+    )
+    np.testing.assert_allclose(
+        direct.decision_function(X[1::2]), model.decision_function(K[1::2, ::2]), atol=1e-6
+    )
     binary = SimilaritySVC("precomputed", C=100.0).fit(K[:100, :100], y[:100])
     assert binary.decision_function(K[:3, :100]).shape == (3,)
     assert binary.score(K[:100, :100], y[:100]) == 1.0
@@ -615,7 +680,9 @@ def test_sparse_machine_takes_asymmetric_weighted_and_degenerate_input():
     weight = np.where(np.arange(30) < 10, 0.0, 1.0)
     dropped = SimilaritySVC("precomputed").fit(K, y, sample_weight=weight)
     alone = SimilaritySVC("precomputed").fit(K[10:, 10:], y[10:])
-    np.testing.assert_allclose(dropped.decision_function(K), alone.decision_function(K[:, 10:]), atol=1e-8)
+    np.testing.assert_allclose(
+        dropped.decision_function(K), alone.decision_function(K[:, 10:]), atol=1e-8
+    )
     assert dropped.support_.min() >= 10
     one = SimilaritySVC("precomputed").fit(K, np.full(30, "a"))
     assert list(one.predict(K[:2])) == ["a", "a"]
@@ -635,7 +702,9 @@ def test_scales_at_the_ends_of_floating_point_are_refused(blobs):
     D = np.abs(X[:, None] - X).sum(axis=2)
     model = SimilarityRegressorCV("precomputed", random_state=0)
     for unit in (1e200, 1e-200):
-        with pytest.raises(ValueError, match=r"X has entries of size .*; divide them, and those of new items, by"):
+        with pytest.raises(
+            ValueError, match=r"X has entries of size .*; divide them, and those of new items, by"
+        ):
             model.fit(D * unit, X[:, 0])
         with pytest.raises(ValueError, match=r"y has entries of size .*; divide them"):
             model.fit(D, X[:, 0] * unit)
@@ -648,13 +717,20 @@ def test_display_shows_every_family(blobs):
 
     from mercerless.inspection.similarity import StackDisplay
 
-    for estimator in (SimilarityClassifierCV(random_state=0), SimilarityRegressorCV(random_state=0)):
+    for estimator in (
+        SimilarityClassifierCV(random_state=0),
+        SimilarityRegressorCV(random_state=0),
+    ):
         model = estimator.fit(*blobs)
         display = StackDisplay.from_estimator(model)
         left, right = display.axes_
-        assert [label.get_text() for label in left.get_yticklabels()] == list(model.family_scores_)[:-1]
+        assert [label.get_text() for label in left.get_yticklabels()] == list(model.family_scores_)[
+            :-1
+        ]
         widths = [bar.get_width() for bar in right.patches]
-        np.testing.assert_allclose(widths, [row["weight"] for row in model.family_scores_.values()][:-1])
+        np.testing.assert_allclose(
+            widths, [row["weight"] for row in model.family_scores_.values()][:-1]
+        )
         assert left.get_title(loc="left") == model.negative_spectrum_.sentence
         plt.close(display.figure_)
     with pytest.raises(ValueError, match="is no stack"):

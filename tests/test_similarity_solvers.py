@@ -71,7 +71,11 @@ def targets(n, q=2, seed=1):
     return frozen(np.random.RandomState(seed).normal(size=(n, q)))
 
 
-SPECTRAL = [Setting(family, penalty) for family in ("clip", "flip", "square") for penalty in (1e-5, 1e-2, 10.0)]
+SPECTRAL = [
+    Setting(family, penalty)
+    for family in ("clip", "flip", "square")
+    for penalty in (1e-5, 1e-2, 10.0)
+]
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6, 1e12])
@@ -80,7 +84,9 @@ def test_spectral_path_equals_the_dense_formula(scale):
     coef, intercept = spectral_path(K, Y, SPECTRAL)
     for index, setting in enumerate(SPECTRAL):
         expected = spectral_ridge(K, Y, setting.family, setting.parameter, rows)
-        np.testing.assert_allclose(rows @ coef[:, index] + intercept[index], expected, rtol=1e-8, atol=1e-8)
+        np.testing.assert_allclose(
+            rows @ coef[:, index] + intercept[index], expected, rtol=1e-8, atol=1e-8
+        )
 
 
 def test_spectral_path_ignores_a_constant():
@@ -98,42 +104,69 @@ def test_psd_flip_equals_kernel_ridge():
     X -= X.mean(axis=0)
     K, Y = X @ X.T, targets(30)
     strength = 1e-2 * np.linalg.eigvalsh(K)[-1]
-    expected = KernelRidge(alpha=strength, kernel="precomputed").fit(K, Y - Y.mean(axis=0)).predict(K)
+    expected = (
+        KernelRidge(alpha=strength, kernel="precomputed").fit(K, Y - Y.mean(axis=0)).predict(K)
+    )
     for family in ("clip", "flip"):
         coef, intercept = spectral_path(K, Y, [Setting(family, 1e-2)])
-        np.testing.assert_allclose(K @ coef[:, 0] + intercept[0] - Y.mean(axis=0), expected, rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(
+            K @ coef[:, 0] + intercept[0] - Y.mean(axis=0), expected, rtol=1e-8, atol=1e-10
+        )
 
 
 @pytest.mark.parametrize("standardize", [False, True])
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_feature_path_equals_primal_ridge(standardize, scale):
-    F, Y, rows = scale * RANDOM.uniform(1.0, 2.0, (20, 20)), targets(20), scale * RANDOM.uniform(1.0, 2.0, (6, 20))
+    F, Y, rows = (
+        scale * RANDOM.uniform(1.0, 2.0, (20, 20)),
+        targets(20),
+        scale * RANDOM.uniform(1.0, 2.0, (6, 20)),
+    )
     coef, intercept = feature_path(F, Y, [1e-4, 1e-1], standardize=standardize)
     for index, penalty in enumerate((1e-4, 1e-1)):
         expected = feature_ridge(F, Y, penalty, rows, standardize)
-        np.testing.assert_allclose(rows @ coef[:, index] + intercept[index], expected, rtol=1e-7, atol=1e-8)
+        np.testing.assert_allclose(
+            rows @ coef[:, index] + intercept[index], expected, rtol=1e-7, atol=1e-8
+        )
 
 
 def test_logistic_path_starts_with_a_gradient_step_and_ends_at_maximum_likelihood():
     random = np.random.RandomState(0)
-    A, weight, labels = random.normal(size=(60, 3)), random.randint(1, 4, 60).astype(float), random.randint(3, size=60)
+    A, weight, labels = (
+        random.normal(size=(60, 3)),
+        random.randint(1, 4, 60).astype(float),
+        random.randint(3, size=60),
+    )
     A, root, onehot = A - weight @ A / weight.sum(), np.sqrt(weight)[:, None], np.eye(3)[labels]
     slopes, biases = logistic_path(root * A, root, 2.0 * onehot - 1.0, [1, 3000])
     step = 2.0 / np.linalg.norm(root * A @ A.T * root.T)
-    np.testing.assert_allclose(slopes[:, 0], step * A.T @ (weight[:, None] * (onehot - 1.0 / 3.0)), rtol=1e-10)
-    np.testing.assert_allclose(biases[0], 2.0 * (weight @ onehot / weight.sum() - 1.0 / 3.0), rtol=1e-10, atol=1e-14)
+    np.testing.assert_allclose(
+        slopes[:, 0], step * A.T @ (weight[:, None] * (onehot - 1.0 / 3.0)), rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        biases[0], 2.0 * (weight @ onehot / weight.sum() - 1.0 / 3.0), rtol=1e-10, atol=1e-14
+    )
     model = LogisticRegression(C=np.inf, tol=1e-10, max_iter=1000).fit(A, labels, weight)
-    np.testing.assert_allclose(softmax(A @ slopes[:, 1] + biases[1], axis=1), model.predict_proba(A), atol=1e-5)
+    np.testing.assert_allclose(
+        softmax(A @ slopes[:, 1] + biases[1], axis=1), model.predict_proba(A), atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("family", LOGISTIC)
 def test_logistic_members_know_neither_the_scale_nor_repetition(family):
-    X, settings = np.random.RandomState(0).normal(size=(18, 3)), [Setting(family, steps) for steps in (10, 80)]
+    X, settings = (
+        np.random.RandomState(0).normal(size=(18, 3)),
+        [Setting(family, steps) for steps in (10, 80)],
+    )
     K, weight, own = X @ X.T, np.array([1, 2, 3] * 6), (X**2).sum(axis=1)
     again, Y = np.repeat(np.arange(18), weight), np.where(X[:, :1] > 0.3, [1.0, -1.0], [-1.0, 1.0])
     once = scores_of(members_of(K, Y, settings, weight.astype(float)), K[:4], own[:4])
-    large = scores_of(members_of(1e6 * K, Y, settings, weight.astype(float)), 1e6 * K[:4], 1e6 * own[:4])
-    repeated = scores_of(members_of(K[np.ix_(again, again)], Y[again], settings), K[:4, again], own[:4])
+    large = scores_of(
+        members_of(1e6 * K, Y, settings, weight.astype(float)), 1e6 * K[:4], 1e6 * own[:4]
+    )
+    repeated = scores_of(
+        members_of(K[np.ix_(again, again)], Y[again], settings), K[:4, again], own[:4]
+    )
     np.testing.assert_allclose(large, once, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(repeated, once, rtol=1e-8, atol=1e-10)
 
@@ -144,7 +177,9 @@ def test_profiles_equal_kernel_ridge_on_standardized_rows(width, scale):
     X = RANDOM.normal(size=(31, 4))
     D, Y = scale * np.abs(X[:, None] - X).sum(axis=2) ** 0.7, targets(24)  # any distances will do
     settings = [Setting("profiles", penalty, width) for penalty in (1e-5, 1e-2)]
-    scores = scores_of(members_of(-0.5 * D[:24, :24] ** 2, Y, settings), -0.5 * D[24:, :24] ** 2, np.zeros(7))
+    scores = scores_of(
+        members_of(-0.5 * D[:24, :24] ** 2, Y, settings), -0.5 * D[24:, :24] ** 2, np.zeros(7)
+    )
     for setting, found in zip(settings, scores):
         expected = profile_ridge(D[:24, :24], Y, width, setting.parameter, D[24:, :24])
         np.testing.assert_allclose(found, expected, rtol=1e-7, atol=1e-8)
@@ -161,7 +196,9 @@ def test_profiles_with_weights_equal_those_of_repeated_items():
         members.profiles.squares(Block(K[:4, columns], np.diagonal(K)[:4], members.diagonal))
         for members, columns in ((once, np.arange(18)), (repeated, again))
     ]
-    np.testing.assert_allclose(squares[1][:, first] / 36.0, squares[0] / 18.0, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        squares[1][:, first] / 36.0, squares[0] / 18.0, rtol=1e-9, atol=1e-12
+    )
 
 
 def test_class_distances_equal_sorting():
@@ -170,7 +207,9 @@ def test_class_distances_equal_sorting():
     for count in (1, 3):
         expected = class_distance(distances, labels, count, 4)
         np.testing.assert_allclose(class_distances(distances, onehot, count), expected, rtol=1e-12)
-        np.testing.assert_allclose(class_distances(distances, 2.0 * onehot - 1.0, count), expected, rtol=1e-12)
+        np.testing.assert_allclose(
+            class_distances(distances, 2.0 * onehot - 1.0, count), expected, rtol=1e-12
+        )
 
 
 def test_copies_have_finite_class_distances():
@@ -184,8 +223,14 @@ def test_whole_weights_equal_repeated_items():
     again = np.repeat(np.arange(15), weight.astype(int))
     rows = RANDOM.normal(size=(4, 15))
     for single, repeated in (
-        (spectral_path(K, Y, SPECTRAL, weight), spectral_path(K[np.ix_(again, again)], Y[again], SPECTRAL)),
-        (kernel_path(K @ K, Y, [1e-3, 1.0], weight), kernel_path((K @ K)[np.ix_(again, again)], Y[again], [1e-3, 1.0])),
+        (
+            spectral_path(K, Y, SPECTRAL, weight),
+            spectral_path(K[np.ix_(again, again)], Y[again], SPECTRAL),
+        ),
+        (
+            kernel_path(K @ K, Y, [1e-3, 1.0], weight),
+            kernel_path((K @ K)[np.ix_(again, again)], Y[again], [1e-3, 1.0]),
+        ),
         *(
             (
                 feature_path(K, Y, [1e-3, 1.0], weight, standardize=flag),
@@ -212,7 +257,9 @@ def test_nothing_to_learn_from_gives_the_mean(K):
 
 def test_all_eigenvalues_negative_clip_gives_the_mean():
     X = RANDOM.normal(size=(12, 3))
-    coef, intercept = spectral_path(-X @ X.T, targets(12), [Setting("clip", 1e-3), Setting("flip", 1e-3)])
+    coef, intercept = spectral_path(
+        -X @ X.T, targets(12), [Setting("clip", 1e-3), Setting("flip", 1e-3)]
+    )
     assert np.all(coef[:, 0] == 0.0)
     np.testing.assert_allclose(intercept[0], targets(12).mean(axis=0))
     assert np.abs(coef[:, 1]).max() > 0.0
@@ -238,7 +285,9 @@ def test_neighbors_tied_up_to_rounding_share_their_votes():
     shaken = exact * np.array([1.0, 1 + 2e-16, 1 - 3e-15, 1.0])
     for count in (1, 2, 3):
         np.testing.assert_allclose(
-            neighbor_means(shaken, Y, [count])[count], neighbor_means(exact, Y, [count])[count], rtol=1e-12
+            neighbor_means(shaken, Y, [count])[count],
+            neighbor_means(exact, Y, [count])[count],
+            rtol=1e-12,
         )
 
 
@@ -246,7 +295,9 @@ def test_squared_distances_of_vectors():
     X = RANDOM.normal(size=(8, 3))
     K = X @ X.T
     expected = ((X[:, None] - X) ** 2).sum(axis=2)
-    np.testing.assert_allclose(squared_distances(K, np.diagonal(K), np.diagonal(K)), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        squared_distances(K, np.diagonal(K), np.diagonal(K)), expected, atol=1e-12
+    )
     assert squared_distances(np.array([[5.0]]), np.ones(1), np.ones(1)) == 0.0
 
 
@@ -279,7 +330,9 @@ def test_out_of_fold_scores_do_not_see_the_test_part():
     before = out_of_fold_scores(K, Y, (train, test), default_settings())
     Y[test] += 100.0
     K[15:, 15:] += np.diag(np.diagonal(K)[15:]) - K[15:, 15:]  # similarities among test items
-    np.testing.assert_array_equal(out_of_fold_scores(K, Y, (train, test), default_settings()), before)
+    np.testing.assert_array_equal(
+        out_of_fold_scores(K, Y, (train, test), default_settings()), before
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -292,7 +345,8 @@ def test_calibration_equals_a_general_optimizer(n_classes, sign):
     result = calibrate(scores, onehot, weight)
     assert result.gradient <= 1e-9
     for index in range(5):
-        shift = np.average(scores[index].mean(axis=1), weights=weight)  # the objective is of standardized scores
+        # the objective is of standardized scores
+        shift = np.average(scores[index].mean(axis=1), weights=weight)
         scale = np.sqrt(np.average(((scores[index] - shift) ** 2).mean(axis=1), weights=weight))
         slope, bias = result.slope[index], result.bias[index]
         theta = np.concatenate([[slope * scale], bias + slope * shift])
@@ -301,7 +355,8 @@ def test_calibration_equals_a_general_optimizer(n_classes, sign):
         assert mine <= value + 1e-9 * abs(value)
         np.testing.assert_allclose(theta, expected, atol=2e-4)
     assert np.all(result.slope >= 0.0)
-    assert np.all(result.slope == 0.0) == (sign < 0.0)  # scores that point the wrong way are not believed
+    # scores that point the wrong way are not believed
+    assert np.all(result.slope == 0.0) == (sign < 0.0)
     np.testing.assert_allclose(result(scores).sum(axis=2), 1.0)
 
 
@@ -342,19 +397,27 @@ def test_temperature_equals_a_general_minimizer_and_keeps_labels(power):
 def test_temperature_of_perfect_useless_and_certain_probabilities():
     onehot = np.eye(2)[np.arange(40) % 2]
     assert 1.0 < fit_temperature(0.8 * onehot + 0.1, onehot, np.ones(40)) < 50.0
-    assert fit_temperature(0.99 - 0.98 * onehot, onehot, np.ones(40)) == 0.05  # wrong throughout, labels still stay
+    # wrong throughout, labels still stay
+    assert fit_temperature(0.99 - 0.98 * onehot, onehot, np.ones(40)) == 0.05
     assert fit_temperature(np.ones((3, 1)), np.ones((3, 1)), np.ones(3)) == 1.0
-    assert np.isfinite(sharpen(onehot, 2.0)).all() and np.isfinite(fit_temperature(onehot, onehot, np.ones(40)))
+    assert np.isfinite(sharpen(onehot, 2.0)).all() and np.isfinite(
+        fit_temperature(onehot, onehot, np.ones(40))
+    )
 
 
 def test_targets_are_fenced_only_where_they_are_extreme():
     Y, weight = RANDOM.normal(size=(100, 2)), np.ones(100)
-    assert fence(Y, weight) is None and fence(np.repeat([[0.0], [1.0]], [90, 10], axis=0), weight) is None
+    assert (
+        fence(Y, weight) is None
+        and fence(np.repeat([[0.0], [1.0]], [90, 10], axis=0), weight) is None
+    )
     Y[3, 1] = 50.0
     fenced = fence(Y, weight)
     assert fenced[3, 1] < 6.0 and np.sum(fenced != Y) == 1
     twice = np.concatenate([Y, Y[50:]])
-    np.testing.assert_array_equal(fence(Y, np.repeat([1.0, 2.0], 50)), fence(twice, np.ones(150))[:100])
+    np.testing.assert_array_equal(
+        fence(Y, np.repeat([1.0, 2.0], 50)), fence(twice, np.ones(150))[:100]
+    )
 
 
 def test_two_rows_do_not_decide_for_extreme_targets():
@@ -363,7 +426,8 @@ def test_two_rows_do_not_decide_for_extreme_targets():
     Y[:2] = 30.0
     fenced = fence(Y, np.ones(60))
     noise = RANDOM.normal(size=(len(settings), 60, 1))
-    both = np.concatenate([Y + 0.1 * noise, fenced + 0.1 * noise], axis=2)  # the given ones predict the two rows too
+    # the given ones predict the two rows too
+    both = np.concatenate([Y + 0.1 * noise, fenced + 0.1 * noise], axis=2)
     average, chosen = choose_targets(both, Y, fenced, np.ones(60), settings)
     assert chosen is fenced and average.losses[:2].min() > 100.0
     Y[:12] = 30.0 + RANDOM.normal(size=(12, 1))  # twelve can
@@ -375,7 +439,9 @@ def test_two_rows_do_not_decide_for_extreme_targets():
 
 def test_weights_are_optimal_and_beat_random_points():
     Y = np.eye(3)[RANDOM.randint(3, size=50)]
-    predictions = np.stack([RANDOM.dirichlet(np.ones(3), 50) + share * Y for share in (0.0, 0.5, 2.0, 0.1)])
+    predictions = np.stack(
+        [RANDOM.dirichlet(np.ones(3), 50) + share * Y for share in (0.0, 0.5, 2.0, 0.1)]
+    )
     predictions /= predictions.sum(axis=2, keepdims=True)
     weight = RANDOM.uniform(0.5, 2.0, 50)
     result = stack_weights(predictions, Y, weight)
@@ -395,7 +461,9 @@ def test_useless_members_get_no_weight():
     Y = np.linspace(-1.0, 1.0, 30)[:, None]
     result = stack_weights(np.stack([-3.0 * Y, Y]), Y, normalize=False)
     assert result.weights[0] == 0.0 and result.weights[1] > 0.9
-    np.testing.assert_allclose(stack_weights(np.zeros((2, 5, 1)), np.zeros((5, 1)), normalize=False).weights, 0.5)
+    np.testing.assert_allclose(
+        stack_weights(np.zeros((2, 5, 1)), np.zeros((5, 1)), normalize=False).weights, 0.5
+    )
 
 
 def test_selection_keeps_the_best_of_every_family():

@@ -37,7 +37,9 @@ from mercerless.solvers.svm import hinge_machines, squared_hinge_machine, stabil
 
 # eight problems each, or a tenth of MERCERLESS_FUZZ: 200 in make test-all
 EXAMPLES = max(8, int(os.environ.get("MERCERLESS_FUZZ", 0)) // 10)
-few = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+few = settings(
+    max_examples=EXAMPLES, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
 seeds = st.integers(0, 2**32 - 1)
 scales = st.integers(-150, 150).map(lambda power: 10.0**power)
 sizes = [-3.0, -1.0, -1e-3, 0.0, 1e-6, 0.5, 1.0, 1.0, 2.0, 10.0]
@@ -64,7 +66,10 @@ def labels_of(n, rng):
 @given(eigenvalues, seeds, scales, scales)
 def test_sphere(penalties, seed, scale, radius):
     rng = np.random.default_rng(seed)
-    p, t = scale * np.array(penalties), rng.normal(size=len(penalties)) * (rng.random(len(penalties)) < 0.7)
+    p, t = (
+        scale * np.array(penalties),
+        rng.normal(size=len(penalties)) * (rng.random(len(penalties)) < 0.7),
+    )
     found = minimize_on_sphere(p, scale * radius * t, radius)
     u = found.coef / radius
     assert found.constraint_error < 1e-9 and found.is_minimum
@@ -91,7 +96,9 @@ def test_krein_system(values, seed, scale):
     np.testing.assert_allclose(fitted, (K @ unit.coef + unit.intercept)[:, 0], atol=1e-7)
     if np.abs(np.linalg.eigvalsh(K)).min() > 1e-2:  # where nothing is dropped, the dense formula
         expected = dense_two_penalties(K, y, 0.02, 0.05)
-        np.testing.assert_allclose(fitted, expected[0] if isinstance(expected, tuple) else expected, atol=1e-6)
+        np.testing.assert_allclose(
+            fitted, expected[0] if isinstance(expected, tuple) else expected, atol=1e-6
+        )
 
 
 @few
@@ -112,7 +119,9 @@ def test_krein_machine(values, seed, scale):
         gradient = np.append(w[:-1] - 2 * half.T @ (sign * slack), -2 * sign @ slack)
         return w[:-1] @ w[:-1] / 2 + slack @ slack, gradient
 
-    best = minimize(objective, np.zeros(len(K) + 1), jac=True, method="L-BFGS-B", options={"ftol": 1e-15}).fun
+    best = minimize(
+        objective, np.zeros(len(K) + 1), jac=True, method="L-BFGS-B", options={"ftol": 1e-15}
+    ).fun
     assert value - best <= (found.gap + 1e-6) * value + 1e-9
 
 
@@ -123,10 +132,16 @@ def test_quartic(values, seed, scale, epsilon, steps):
     K, rng = definite_of(values, seed), np.random.default_rng(seed)
     n, C = len(K), 2.0
     p = labels_of(n, rng)
-    lo, hi = (np.minimum(0, C * p), np.maximum(0, C * p)) if epsilon == 0 else (np.full(n, -C), np.full(n, C))
+    lo, hi = (
+        (np.minimum(0, C * p), np.maximum(0, C * p))
+        if epsilon == 0
+        else (np.full(n, -C), np.full(n, C))
+    )
     scaled = Quartic(scale * K, (scale * K) ** 2, 0.3 * scale, p, lo / scale, hi / scale, epsilon)
     found = solve_quartic(scaled, np.zeros(n), tol=1e-8, max_steps=steps)
-    unit = solve_quartic(Quartic(K, K**2, 0.3, p, lo, hi, epsilon), np.zeros(n), tol=1e-8, max_steps=60)
+    unit = solve_quartic(
+        Quartic(K, K**2, 0.3, p, lo, hi, epsilon), np.zeros(n), tol=1e-8, max_steps=60
+    )
 
     def value(v):
         return p @ v - epsilon * np.abs(v).sum() - v @ K @ v / 2 - 0.3 / 4 * v**2 @ K**2 @ v**2
@@ -218,9 +233,13 @@ def test_hyper_linear(seed, scale, n, d):
     Z[:, -1] = Z[:, 0]  # rank deficient
     C = np.array([0.7])
     scaled = scale * Z
-    found = squared_hinge(lambda old, new: hinge_sums(scaled, sign[:, None], old, new), d, C / scale / scale)
+    found = squared_hinge(
+        lambda old, new: hinge_sums(scaled, sign[:, None], old, new), d, C / scale / scale
+    )
     w = np.append(scale * found.coef[:, 0], found.intercept)
-    best = minimize(lambda w: squared_hinge_value(Z, sign, 0.7, w), np.zeros(d + 1), options={"gtol": 1e-9}).fun
+    best = minimize(
+        lambda w: squared_hinge_value(Z, sign, 0.7, w), np.zeros(d + 1), options={"gtol": 1e-9}
+    ).fun
     value = squared_hinge_value(Z, sign, 0.7, w)
     assert found.certificate < 1e-8
     assert value - best <= (found.certificate + 1e-6) * value
@@ -259,8 +278,12 @@ def test_lab_objectives(seed, scale, n):
         np.testing.assert_allclose(found.value, unit.value, rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(scale * found.coef, unit.coef, rtol=1e-6, atol=1e-9)
     coef = np.linalg.solve(K.T @ K + 0.1 * n * np.eye(3), K.T @ Y)
-    np.testing.assert_allclose(unit.value, np.sum((Y - K @ coef) ** 2) / n + 0.1 * np.sum(coef**2), rtol=1e-8)
-    np.testing.assert_allclose(evidence(K, none, Y, 0.1).value, dense_evidence(K, none, Y, 0.1), rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        unit.value, np.sum((Y - K @ coef) ** 2) / n + 0.1 * np.sum(coef**2), rtol=1e-8
+    )
+    np.testing.assert_allclose(
+        evidence(K, none, Y, 0.1).value, dense_evidence(K, none, Y, 0.1), rtol=1e-8, atol=1e-9
+    )
 
 
 @few
@@ -272,15 +295,23 @@ def test_sparse_machine(values, seed, scale):
     assert found.gap < 1e-6
     hinge = np.maximum(0.0, 1.0 - signs * (scale * K @ found.coef + found.intercept))
     value = scale * np.abs(found.coef).sum() + hinge.sum()
-    assert value - sparse_machine_dual(K, signs, np.ones(len(K))) <= (found.gap + 1e-6) * value + 1e-9
+    assert (
+        value - sparse_machine_dual(K, signs, np.ones(len(K))) <= (found.gap + 1e-6) * value + 1e-9
+    )
 
 
 @few
 @given(
-    eigenvalues, seeds, st.integers(-75, 75).map(lambda power: 10.0**power), st.sampled_from(["clip", "flip", "square"])
+    eigenvalues,
+    seeds,
+    st.integers(-75, 75).map(lambda power: 10.0**power),
+    st.sampled_from(["clip", "flip", "square"]),
 )
 def test_spectral_path(values, seed, scale, family):
-    K, rng = matrix_of([v if abs(v) > 1e-5 else 0.0 for v in values], seed), np.random.default_rng(seed)
+    K, rng = (
+        matrix_of([v if abs(v) > 1e-5 else 0.0 for v in values], seed),
+        np.random.default_rng(seed),
+    )
     Y = rng.normal(size=(len(K), 2))
     rows = rng.normal(size=(3, len(K)))
     coef, intercept = spectral_path(scale * K, Y, [Setting(family, 0.1)])
@@ -288,7 +319,9 @@ def test_spectral_path(values, seed, scale, family):
     unit = spectral_path(K, Y, [Setting(family, 0.1)])
     np.testing.assert_allclose(got, rows @ unit[0][:, 0] + unit[1][0], rtol=1e-6, atol=1e-6)
     if min(np.abs(values)) > 0.1:
-        np.testing.assert_allclose(got, spectral_ridge(K, Y, family, 0.1, rows), rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(
+            got, spectral_ridge(K, Y, family, 0.1, rows), rtol=1e-5, atol=1e-5
+        )
 
 
 @few
@@ -299,13 +332,17 @@ def test_ridges_on_rows_and_kernels(values, seed, scale, standardize):
     Y, rows = rng.normal(size=(len(K), 2)), rng.normal(size=(3, len(K)))
     coef, intercept = feature_path(scale * K, Y, [0.1], standardize=standardize)
     expected = feature_ridge(K, Y, 0.1, rows, standardize)
-    np.testing.assert_allclose(scale * rows @ coef[:, 0] + intercept[0], expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        scale * rows @ coef[:, 0] + intercept[0], expected, rtol=1e-6, atol=1e-8
+    )
     coef, intercept = kernel_path(scale * K, Y, [0.1])
     C = np.eye(len(K)) - 1 / len(K)
     A = C @ K @ C
     dual = C @ np.linalg.solve(A + 0.1 * np.linalg.norm(A) * np.eye(len(K)), C @ Y)
     expected = Y.mean(axis=0) + (rows - K.mean(axis=0)) @ dual
-    np.testing.assert_allclose(scale * rows @ coef[:, 0] + intercept[0], expected, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(
+        scale * rows @ coef[:, 0] + intercept[0], expected, rtol=1e-6, atol=1e-8
+    )
 
 
 @few
@@ -319,7 +356,11 @@ def test_machines_of_libsvm(values, seed, scale):
     tube = tube_machine(scale * K, y, 1.0 / scale, 0.1, tol=1e-6)
 
     def loss(f, b, regression):
-        return np.maximum(0, np.abs(y - f - b) - 0.1) if regression else np.maximum(0, 1 - sign * (f + b))
+        return (
+            np.maximum(0, np.abs(y - f - b) - 0.1)
+            if regression
+            else np.maximum(0, 1 - sign * (f + b))
+        )
 
     for found, regression in ((machine, False), (tube, True)):
         beta = scale * found.coef
@@ -329,7 +370,8 @@ def test_machines_of_libsvm(values, seed, scale):
 
         reached = value(beta, found.intercept)
         others = [
-            value(beta + 0.1 * step[:n], found.intercept + 0.1 * step[n]) for step in rng.normal(size=(300, n + 1))
+            value(beta + 0.1 * step[:n], found.intercept + 0.1 * step[n])
+            for step in rng.normal(size=(300, n + 1))
         ]
         assert -1e-9 <= found.gap < 1e-4
         assert reached - min(others) <= (found.gap + 1e-7) * abs(reached) + 1e-9
@@ -338,7 +380,10 @@ def test_machines_of_libsvm(values, seed, scale):
 @few
 @given(eigenvalues, seeds, st.integers(-70, 70).map(lambda power: 10.0**power))
 def test_landmark_system_with_all_items_is_exact(values, seed, scale):
-    K, rng = matrix_of([v for v in values if abs(v) > 0.1] or [1.0, -1.0], seed), np.random.default_rng(seed)
+    K, rng = (
+        matrix_of([v for v in values if abs(v) > 0.1] or [1.0, -1.0], seed),
+        np.random.default_rng(seed),
+    )
     Y = rng.normal(size=(len(K), 1))
     s, V = np.linalg.eigh(scale * K)
     rows = augmented_rows(V * np.sqrt(np.abs(s)), Y)
@@ -348,7 +393,9 @@ def test_landmark_system_with_all_items_is_exact(values, seed, scale):
         np.sort(system.values), np.sort(exact.values), atol=1e-8 * scale * np.abs(s / scale).max()
     )
     np.testing.assert_allclose(system.offset, exact.offset, atol=1e-10)
-    np.testing.assert_allclose(np.sum(system.target**2), np.sum(exact.target**2), rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(
+        np.sum(system.target**2), np.sum(exact.target**2), rtol=1e-8, atol=1e-10
+    )
 
 
 @few
@@ -356,7 +403,9 @@ def test_landmark_system_with_all_items_is_exact(values, seed, scale):
 def test_nonnegative_hyper_ridge(values, seed, scale):
     H, rng = definite_of(values, seed), np.random.default_rng(seed)
     r = rng.normal(size=len(H))
-    found = ridge_nonnegative(NormalEquations(scale * H, scale * r, 1.0, 1.0), scale * np.eye(len(H)), 0.1)
+    found = ridge_nonnegative(
+        NormalEquations(scale * H, scale * r, 1.0, 1.0), scale * np.eye(len(H)), 0.1
+    )
     A = H + 0.1 * np.eye(len(H))
     gradient = A @ found.coef - r
     assert np.all(found.coef >= 0) and found.certificate < 1e-8
@@ -373,7 +422,9 @@ def test_lab_interpolation_and_shared_evidence(seed, scale, n):
     unit = interpolation(K[:, :3], np.zeros((n, 0)), Y, 0.1, support=support)
     found = interpolation(scale * K[:, :3], np.zeros((n, 0)), Y, 0.1 * scale, support=support)
     coef = np.linalg.solve(K[:3, :3] + 0.1 * np.eye(3), Y[:3])
-    np.testing.assert_allclose(unit.value, np.mean(np.sum((K[3:, :3] @ coef - Y[3:]) ** 2, axis=1)), rtol=1e-8)
+    np.testing.assert_allclose(
+        unit.value, np.mean(np.sum((K[3:, :3] @ coef - Y[3:]) ** 2, axis=1)), rtol=1e-8
+    )
     np.testing.assert_allclose(found.value, unit.value, rtol=1e-7)
     shared, other = shared_evidence(K, Y, 0.1), shared_evidence(scale * K, Y, 0.1 * scale)
     A = K + 0.1 * np.eye(n)

@@ -34,7 +34,11 @@ class TestDecompose:
     def test_rebuilds_the_matrix(self, indefinite, scale):
         K = indefinite * scale
         spectrum = decompose(K)
-        assert_allclose((spectrum.vectors * spectrum.values) @ spectrum.vectors.T, K, atol=1e-12 * np.abs(K).max())
+        assert_allclose(
+            (spectrum.vectors * spectrum.values) @ spectrum.vectors.T,
+            K,
+            atol=1e-12 * np.abs(K).max(),
+        )
         assert_allclose(spectrum.vectors.T @ spectrum.vectors, np.eye(60), atol=1e-12)
         assert np.all(np.diff(spectrum.values) >= 0)
         assert sum(spectrum.inertia) == 60 and spectrum.inertia[1] > 10
@@ -72,7 +76,9 @@ class TestIndefiniteness:
     def test_eigenvalues_do_as_well(self, indefinite):
         whole, values = indefiniteness(indefinite), indefiniteness(np.linalg.eigvalsh(indefinite))
         assert whole.negative_mass == pytest.approx(values.negative_mass, rel=1e-12)
-        assert indefiniteness(indefinite, np.linalg.eigvalsh(indefinite)).noise == pytest.approx(whole.noise)
+        assert indefiniteness(indefinite, np.linalg.eigvalsh(indefinite)).noise == pytest.approx(
+            whole.noise
+        )
 
     @pytest.mark.parametrize("decimals", [4, 6, 8])
     def test_rounded_text_is_not_indefinite(self, decimals):
@@ -133,12 +139,16 @@ class TestSpectrumTransformer:
         tolerance = 1e-10 * np.abs(whole).max()
         assert_allclose(transformer.transform(K), whole, rtol=0, atol=tolerance)
         for i in (0, 17, 59):  # one at a time: no dependence on the batch
-            assert_allclose(transformer.transform(K[i : i + 1])[0], whole[i], rtol=0, atol=tolerance)
+            assert_allclose(
+                transformer.transform(K[i : i + 1])[0], whole[i], rtol=0, atol=tolerance
+            )
 
     @pytest.mark.parametrize("mode", MODES)
     def test_definite_and_equal_to_the_textbook(self, indefinite, mode):
         s, V = np.linalg.eigh(indefinite)
-        t = {"clip": np.maximum(s, 0), "flip": np.abs(s), "square": s**2, "shift": s - s.min()}[mode]
+        t = {"clip": np.maximum(s, 0), "flip": np.abs(s), "square": s**2, "shift": s - s.min()}[
+            mode
+        ]
         out = SpectrumTransformer(mode).fit_transform(indefinite)
         assert_allclose(out, (V * t) @ V.T, atol=1e-10 * np.abs(t).max())
         assert np.linalg.eigvalsh(out)[0] > -1e-10 * np.abs(t).max()
@@ -188,12 +198,17 @@ class TestSpectrumTransformer:
     def test_grid_search(self):
         X, y = load_iris(return_X_y=True)
         pipeline = make_pipeline(SpectrumTransformer(), KernelCenterer(), SVC(kernel="precomputed"))
-        search = GridSearchCV(pipeline, {"spectrumtransformer__mode": MODES}, cv=3).fit(TL1(2.0)(X), y)
+        search = GridSearchCV(pipeline, {"spectrumtransformer__mode": MODES}, cv=3).fit(
+            TL1(2.0)(X), y
+        )
         assert search.best_score_ > 0.9
 
     def test_float32(self, indefinite):
         for mode in MODES:
-            assert SpectrumTransformer(mode).fit_transform(indefinite.astype(np.float32)).dtype == np.float32
+            assert (
+                SpectrumTransformer(mode).fit_transform(indefinite.astype(np.float32)).dtype
+                == np.float32
+            )
 
     def test_bad_input(self, indefinite):
         with pytest.raises(ValueError, match="mode="):
@@ -226,17 +241,27 @@ class TestDissimilarityKernel:
         new = transformer.transform(D[test, train])
         # the row's own mean is taken over training items, so rows differ from the truth by a constant only
         assert_allclose(
-            new - new.mean(axis=1, keepdims=True), expected - expected.mean(axis=1, keepdims=True), atol=1e-10
+            new - new.mean(axis=1, keepdims=True),
+            expected - expected.mean(axis=1, keepdims=True),
+            atol=1e-10,
         )
-        assert_allclose(transformer.transform(D[train, train]), transformer.fit_transform(D[train, train]), atol=1e-12)
         assert_allclose(
-            transformer.transform(D[3:4, train])[0], transformer.fit_transform(D[train, train])[3], atol=1e-10
+            transformer.transform(D[train, train]),
+            transformer.fit_transform(D[train, train]),
+            atol=1e-12,
+        )
+        assert_allclose(
+            transformer.transform(D[3:4, train])[0],
+            transformer.fit_transform(D[train, train])[3],
+            atol=1e-10,
         )
 
     def test_exponential(self, vectors):
         D = euclidean_distances(vectors)
         assert_allclose(
-            DissimilarityKernel("exponential", gamma=0.5).fit_transform(D), Gaussian(1.0)(vectors), atol=1e-10
+            DissimilarityKernel("exponential", gamma=0.5).fit_transform(D),
+            Gaussian(1.0)(vectors),
+            atol=1e-10,
         )
         by_median = DissimilarityKernel("exponential", power=1.0).fit(D)
         assert by_median.gamma_ == pytest.approx(1 / np.median(D[np.triu_indices(40, 1)]))
@@ -244,7 +269,9 @@ class TestDissimilarityKernel:
     def test_in_a_pipeline(self):
         X, y = load_iris(return_X_y=True)
         D = euclidean_distances(X) ** 1.5
-        model = make_pipeline(DissimilarityKernel(), SpectrumTransformer("flip"), SVC(kernel="precomputed"))
+        model = make_pipeline(
+            DissimilarityKernel(), SpectrumTransformer("flip"), SVC(kernel="precomputed")
+        )
         assert cross_val_score(clone(model), D, y, cv=5).mean() > 0.9
 
     def test_bad_input(self):
@@ -267,7 +294,9 @@ def test_shift_knows_training_rows_in_either_precision():
     K = K + K.T
     for first, second in ((np.float64, np.float32), (np.float32, np.float64)):
         fitted = SpectrumTransformer("shift").fit(K.astype(first))
-        assert_allclose(fitted.transform(K.astype(second)), K + fitted.shift_ * np.eye(12), rtol=1e-6)
+        assert_allclose(
+            fitted.transform(K.astype(second)), K + fitted.shift_ * np.eye(12), rtol=1e-6
+        )
 
 
 class TestMatrixKind:
@@ -275,7 +304,9 @@ class TestMatrixKind:
 
     points = frozen(np.random.default_rng(0).normal(size=(60, 4)))
 
-    @pytest.mark.parametrize("metric", ["euclidean", "sqeuclidean", "cityblock", "cosine", "canberra"])
+    @pytest.mark.parametrize(
+        "metric", ["euclidean", "sqeuclidean", "cityblock", "cosine", "canberra"]
+    )
     @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
     def test_distances(self, metric, scale):
         points = self.points
@@ -302,8 +333,11 @@ class TestMatrixKind:
     def test_graphs(self):
         rng = np.random.default_rng(1)
         blocks = np.repeat([0, 1], 40)
-        for inside, outside in ((0.2, 0.02), (0.1, 0.1), (0.02, 0.2), (0.9, 0.4)):  # also none and bipartite
-            A = np.triu(rng.uniform(size=(80, 80)) < np.where(blocks[:, None] == blocks, inside, outside), 1)
+        # also none and bipartite
+        for inside, outside in ((0.2, 0.02), (0.1, 0.1), (0.02, 0.2), (0.9, 0.4)):
+            A = np.triu(
+                rng.uniform(size=(80, 80)) < np.where(blocks[:, None] == blocks, inside, outside), 1
+            )
             assert matrix_kind((A + A.T).astype(float)).kind == "similarity"
             assert matrix_kind(A.astype(float)).kind == "similarity"
         big = np.zeros((1500, 1500))  # a sample of 500 items sees hardly an edge
@@ -331,7 +365,9 @@ class TestMatrixKind:
         np.fill_diagonal(D, D.max())
         found = matrix_kind(D)
         assert found.kind is None and not found.certain
-        with pytest.raises(ValueError, match="say which with kind='similarity', 'distance' or 'dissimilarity'"):
+        with pytest.raises(
+            ValueError, match="say which with kind='similarity', 'distance' or 'dissimilarity'"
+        ):
             check_kind(D, "auto", "K", "kind")
         with pytest.raises(ValueError, match="kind='table' is not known; use 'auto', 'similarity'"):
             check_kind(D, "table", "K", "kind")
@@ -351,7 +387,8 @@ class TestMatrixKind:
         height = rng.normal(size=60)
         D = cdist(self.points, self.points) + np.maximum(0.0, height[:, None] - height)
         for noise in (0.0, 0.3, 1.0):
-            noisy = D + noise * rng.normal(size=D.shape)  # the diagonal has both signs, but below the other entries
+            # the diagonal has both signs, but below the other entries
+            noisy = D + noise * rng.normal(size=D.shape)
             assert matrix_kind(noisy).kind == ("dissimilarity" if noise else "distance")
         scaled = D * np.exp(rng.normal(size=D.shape))
         assert matrix_kind(scaled - scaled.mean(axis=1, keepdims=True)).kind == "dissimilarity"

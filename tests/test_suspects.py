@@ -29,7 +29,11 @@ def test_flipped_labels_are_suspects():
     assert hit.sum() >= 5 and hit.mean() >= 0.5
     right = np.isin(flipped, found.items)
     assert_array_equal(found.suggested[hit], y[found.items[hit]])
-    assert right.mean() > 0.6 and np.all(np.diff(found.probability) >= 0) and found.false_alarms <= 0.05
+    assert (
+        right.mean() > 0.6
+        and np.all(np.diff(found.probability) >= 0)
+        and found.false_alarms <= 0.05
+    )
     assert "look wrong" in str(found)
 
 
@@ -47,7 +51,9 @@ def test_the_rate_of_false_alarms_is_that_of_labels_drawn_by_the_probabilities()
 
 def test_sure_and_right_models_have_no_suspects():
     proba = np.tile([0.99, 0.01], (50, 1))
-    found = suspect_labels(OutOfFold(np.arange(50), proba, np.zeros(50, dtype=int)), np.array(["a", "b"]))
+    found = suspect_labels(
+        OutOfFold(np.arange(50), proba, np.zeros(50, dtype=int)), np.array(["a", "b"])
+    )
     assert len(found.items) == 0 and str(found) == "No label looks wrong."
 
 
@@ -57,12 +63,16 @@ def test_regressors_have_odd_numbers_but_no_suspects():
     y = X[:, 0] + 0.1 * rng.normal(size=60)
     y[7] += 30
     model = AsymmetricRidge(alpha=0.1).fit(X, y)
-    assert not hasattr(model, "suspects_") and hasattr(AsymmetricRidgeClassifier().fit(X, y > 0), "suspects_")
+    assert not hasattr(model, "suspects_") and hasattr(
+        AsymmetricRidgeClassifier().fit(X, y > 0), "suspects_"
+    )
     assert suspect_numbers(model.out_of_fold_).items[0] == 7
 
 
 def test_copies_that_disagree():
-    groups = disagreeing_copies(np.array([0, 1, 0, 2, 1, 3]), np.array(["a", "b", "a", "c", "c", "c"]))
+    groups = disagreeing_copies(
+        np.array([0, 1, 0, 2, 1, 3]), np.array(["a", "b", "a", "c", "c", "c"])
+    )
     assert len(groups) == 1 and groups[0].tolist() == [1, 4]
 
 
@@ -86,7 +96,9 @@ def test_odd_pairs_by_brute_force():
     D[3, 8] = D[8, 3] = 5.0
     worst = worst_triangles(D, 3)[0]
     ways = [D[3, k] + D[k, 8] for k in range(10) if k not in (3, 8)]
-    assert (worst.first, worst.second) == (3, 8) and and_close(worst.amount, (5.0 - min(ways)) / 5.0)
+    assert (worst.first, worst.second) == (3, 8) and and_close(
+        worst.amount, (5.0 - min(ways)) / 5.0
+    )
 
 
 def and_close(first, second):
@@ -104,7 +116,10 @@ def test_the_map_keeps_neighborhoods_and_planes():
     assert draw_map(D).method == "principal directions"
     X, _ = make_blobs(60, 8, centers=6, cluster_std=0.5, random_state=0)
     found = draw_map(cdist(X, X))
-    assert found.method == "neighborhoods" and found.preserved[found.method] > found.preserved["principal directions"]
+    assert (
+        found.method == "neighborhoods"
+        and found.preserved[found.method] > found.preserved["principal directions"]
+    )
     assert found.points.shape == (60, 2)
 
 

@@ -28,12 +28,15 @@ def test_krein_exponent_is_that_of_the_proof(beta, s, gamma, eta):
     assume(eta is None or (eta > max(0, 1 - 2 / s) and (eta >= 1 or gamma + eta > 1)))
     for epsilon in (0.0, limit / 3):
         value = krein_exponent(beta, s, gamma, eta, epsilon)
-        assert_allclose(value, krein_from_the_proof(beta, s, gamma, eta, epsilon), rtol=1e-10, atol=1e-12)
+        assert_allclose(
+            value, krein_from_the_proof(beta, s, gamma, eta, epsilon), rtol=1e-10, atol=1e-12
+        )
         assert value > 0
 
 
 def test_krein_exponent_at_its_corners():
-    assert_allclose(krein_exponent(1.0, 1e-8, 1.0), 1.0, rtol=1e-6)  # the optimal rate of a Hilbert space
+    # the optimal rate of a Hilbert space
+    assert_allclose(krein_exponent(1.0, 1e-8, 1.0), 1.0, rtol=1e-6)
     assert krein_exponent(0.7, 0.2, 0.9, growth=1.3) == krein_exponent(0.7, 0.2, 0.9)
     assert krein_exponent(0.9, 0.1, 0.8, growth=0.5) <= krein_exponent(0.9, 0.1, 0.8)
     # for small s and penalty 1/m the text gives min(beta, eta)
@@ -68,7 +71,8 @@ def test_hyper_exponents_conditions_and_limits():
     # Theorem 8 is Theorem 7 without the variance condition, theta = 0, and in the norm itself
     for r, s, a in [(1.0, 0.3, 0.5), (0.4, 0.1, 0.9)]:
         assert_allclose(hyper_ridge_exponent(r, s, a), min(a * r, 1 / (2 + s) - a * s / (1 + s)))
-    assert_allclose(2 * hyper_ridge_exponent(1.0, 1e-9, 0.5), 1.0, rtol=1e-6)  # squared error: the optimal 1/m
+    # squared error: the optimal 1/m
+    assert_allclose(2 * hyper_ridge_exponent(1.0, 1e-9, 0.5), 1.0, rtol=1e-6)
     with pytest.raises(ValueError, match="decay <"):
         hyper_ridge_exponent(1.0, 5.0, 0.9)
     with pytest.raises(ValueError, match="decay <"):

@@ -12,7 +12,9 @@ from mercerless.kernels import Gaussian
 
 
 def threads():
-    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+    return {
+        library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +43,9 @@ def test_small_matrices_have_one_thread_and_large_ones_all():
         assert threads() == {2}
 
 
-@pytest.mark.parametrize("rows", [[1, 2], np.zeros((3, 2000)), None, 7.5, np.float64(1), np.array(1.0), "ab", iter([])])
+@pytest.mark.parametrize(
+    "rows", [[1, 2], np.zeros((3, 2000)), None, 7.5, np.float64(1), np.array(1.0), "ab", iter([])]
+)
 def test_the_number_of_rows_is_told_by_whatever_is_given(rows):
     with blas_threads(rows):
         assert threads() == {1}
@@ -93,7 +97,11 @@ def test_a_fit_is_held_by_its_size(n, expected):
 
 @pytest.mark.parametrize(
     "model, method",
-    [(SimilarityClassifierCV(), "_fit_stack"), (LABRegressor(5), "_learn"), (LABClassifier(5), "_learn")],
+    [
+        (SimilarityClassifierCV(), "_fit_stack"),
+        (LABRegressor(5), "_learn"),
+        (LABClassifier(5), "_learn"),
+    ],
 )
 def test_automatic_choice_and_lab_are_held(model, method, monkeypatch):
     found, original = [], getattr(type(model), method)

@@ -22,7 +22,11 @@ from mercerless import (
     config_context,
 )
 from mercerless import _validation as v
-from mercerless._validation import leave_one_out_constant, warn_if_folds_are_useless, warn_if_useless
+from mercerless._validation import (
+    leave_one_out_constant,
+    warn_if_folds_are_useless,
+    warn_if_useless,
+)
 from mercerless.kernels import Gaussian
 
 
@@ -39,7 +43,9 @@ class TestSquareAndSymmetric:
         assert_array_equal(out, out.T)
 
     def test_asymmetric_says_how_much_and_what_to_do(self):
-        with pytest.raises(ValueError, match=r"0\.25 of max\|K\|.*symmetrize\(K\).*DirectedClassifierCV"):
+        with pytest.raises(
+            ValueError, match=r"0\.25 of max\|K\|.*symmetrize\(K\).*DirectedClassifierCV"
+        ):
             v.check_symmetric([[4.0, 1.0], [2.0, 4.0]])
 
     def test_asymmetry_across_blocks(self):
@@ -79,7 +85,14 @@ class TestSquareAndSymmetric:
 class TestMemory:
     @pytest.mark.parametrize(
         "limit, expected",
-        [("2GB", 2e9), ("500 MiB", 500 * 2**20), (1000, 1000), ("1.5k", 1500), ("7", 7), ("1TB", 1e12)],
+        [
+            ("2GB", 2e9),
+            ("500 MiB", 500 * 2**20),
+            (1000, 1000),
+            ("1.5k", 1500),
+            ("7", 7),
+            ("1TB", 1e12),
+        ],
     )
     def test_sizes(self, limit, expected):
         assert _memory.memory_budget(limit) == expected
@@ -98,7 +111,11 @@ class TestMemory:
             _memory.check_memory(2000, "The matrix", 1000)
 
     def test_format(self):
-        assert [_memory.format_bytes(b) for b in (12, 1.5e9, 2e13)] == ["12 bytes", "1.5 GB", "20 TB"]
+        assert [_memory.format_bytes(b) for b in (12, 1.5e9, 2e13)] == [
+            "12 bytes",
+            "1.5 GB",
+            "20 TB",
+        ]
 
 
 def test_row_blocks_cover_all_rows_within_budget():
@@ -122,7 +139,9 @@ def test_the_context_sets_the_limit_inside_of_it_only():
     _memory.check_memory(1001, "This")
 
 
-SLOW = [pytest.param(name, marks=pytest.mark.slow) for name in ("hyper classifier", "hyper regressor")]
+SLOW = [
+    pytest.param(name, marks=pytest.mark.slow) for name in ("hyper classifier", "hyper regressor")
+]
 VALIDATED = ["classifier", "gradient", "hyper ridge", *SLOW]
 
 
@@ -148,7 +167,9 @@ class TestUselessModels:
             warnings.simplefilter("always")
             for _ in range(200):
                 y = rng.normal(size=60)
-                warn_if_useless((y - 0.2 * rng.normal(size=60)) ** 2, leave_one_out_constant(y), "Model")
+                warn_if_useless(
+                    (y - 0.2 * rng.normal(size=60)) ** 2, leave_one_out_constant(y), "Model"
+                )
             warn_if_useless(np.full(10, 9.0), np.ones(10), "Model")  # too few rows to tell
         assert not caught
 
@@ -179,7 +200,9 @@ class TestUselessModels:
         model, y = self.learner(name), np.tile([1.0, -1.0], 60)
         if name == "hyper ridge":  # a kernel that falls with the distance cannot be nearly constant
             X, y = 10 * X[::2], 1 + 0.01 * X[::2] @ X[::2].T
-        with pytest.warns(UselessModelWarning, match=f"^{type(model).__name__} is worse than a constant"):
+        with pytest.warns(
+            UselessModelWarning, match=f"^{type(model).__name__} is worse than a constant"
+        ):
             model.fit(X, y)
 
     @pytest.mark.parametrize("name", VALIDATED)
@@ -208,11 +231,14 @@ class TestUselessModels:
 
 
 @pytest.mark.parametrize(
-    "regressor", [KreinRidge, KreinSVR, DANKRegressor, LABRegressor, SimilarityRegressorCV, HyperRegressor]
+    "regressor",
+    [KreinRidge, KreinSVR, DANKRegressor, LABRegressor, SimilarityRegressorCV, HyperRegressor],
 )
 @pytest.mark.parametrize("unit", ["datetime64[D]", "timedelta64[h]"])
 def test_dates_to_predict_are_refused_and_not_counted_in_nanoseconds(regressor, unit):
-    with pytest.raises(ValueError, match="y holds dates or durations; turn them into numbers, such as days, first"):
+    with pytest.raises(
+        ValueError, match="y holds dates or durations; turn them into numbers, such as days, first"
+    ):
         regressor().fit(np.arange(30.0).reshape(10, 3), np.arange(10).astype(unit))
 
 
@@ -223,4 +249,6 @@ def test_words_in_a_table_of_another_library_get_a_sentence():
         with pytest.raises(ValueError, match=r"X is no table of pandas .* pass X.to_pandas\(\)"):
             door.fit(words, np.arange(30.0))
     numbers = pyarrow.table({"a": np.arange(30.0), "b": np.arange(30.0) % 7})
-    assert LABRegressor(n_support=4, random_state=0).fit(numbers, np.arange(30.0)).predict(numbers).shape == (30,)
+    assert LABRegressor(n_support=4, random_state=0).fit(numbers, np.arange(30.0)).predict(
+        numbers
+    ).shape == (30,)

@@ -27,7 +27,13 @@ def fresh_sets(name, splits):
     """Yield the number of the split, training data and labels, fresh data and labels."""
     data = load(name)
     if name == "amp_edit":
-        yield 0, data.K, data.target, np.vstack([data.K_val, data.K_test]), np.r_[data.target_val, data.target_test]
+        yield (
+            0,
+            data.K,
+            data.target,
+            np.vstack([data.K_val, data.K_test]),
+            np.r_[data.target_val, data.target_test],
+        )
         return
     splitter = StratifiedShuffleSplit if len(np.unique(data.target)) < 10 else ShuffleSplit
     cuts = list(splitter(splits.stop, test_size=0.3, random_state=0).split(data.data, data.target))
@@ -37,7 +43,9 @@ def fresh_sets(name, splits):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--sets", nargs="+", default=["amp_edit", "heart", "yacht"])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--splits", default="0:10", help="FIRST:END, or how many")
@@ -48,7 +56,12 @@ def main():
     for name in arguments.sets:
         for split, X, y, X_test, y_test in fresh_sets(name, range(*first, end)):
             start = time.perf_counter()
-            how = {"repeats": arguments.repeats, "curves": False, "n_jobs": arguments.jobs, "name": name}
+            how = {
+                "repeats": arguments.repeats,
+                "curves": False,
+                "n_jobs": arguments.jobs,
+                "name": name,
+            }
             found = compare(X, y, X_test=X_test, y_test=y_test, **how)
             merge(
                 [
@@ -65,7 +78,9 @@ def main():
                     for row in found.table
                 ]
             )
-            print(f"{name}, split {split}, {time.perf_counter() - start:.0f} s\n{found}\n", flush=True)
+            print(
+                f"{name}, split {split}, {time.perf_counter() - start:.0f} s\n{found}\n", flush=True
+            )
             if arguments.save is not None:
                 found.save(arguments.save / f"{name}_{split}.json")
         summarize(name, [row for row in known() if row["set"] == name])
@@ -99,7 +114,10 @@ def summarize(name, rows):
         for learner in dict.fromkeys(row["learner"] for row in rows)
         if learner != "vote" and sum(row["learner"] == learner for row in rows) == len(splits)
     ]
-    means = {learner: mean("fresh", lambda row, learner=learner: row["learner"] == learner) for learner in complete}
+    means = {
+        learner: mean("fresh", lambda row, learner=learner: row["learner"] == learner)
+        for learner in complete
+    }
     print(f"{name}, {len(splits)} splits: mean score by cross-validation and on fresh items")
     for learner in sorted(means, key=means.get, reverse=True):
         seen = mean("cross_validation", lambda row, learner=learner: row["learner"] == learner)

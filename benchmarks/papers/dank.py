@@ -53,14 +53,28 @@ ALL_CLASSIFICATION = (
 )
 ALL_REGRESSION = (
     *REGRESSION,
-    *("airfoil", "comp_activ", "cps_85_wages", "electrical", "parkinsons", "pm10", "sml2010", "toms_hardware", "yacht"),
+    *(
+        "airfoil",
+        "comp_activ",
+        "cps_85_wages",
+        "electrical",
+        "parkinsons",
+        "pm10",
+        "sml2010",
+        "toms_hardware",
+        "yacht",
+    ),
 )
 PENALTIES = (0.0, 0.001, 0.01, 0.1, 1.0)
 
 
 def paper(table):
     with open(HERE / "dank_paper.csv") as lines:
-        return {(r["row"], r["column"]): float(r["value"]) for r in csv.DictReader(lines) if r["table"] == table}
+        return {
+            (r["row"], r["column"]): float(r["value"])
+            for r in csv.DictReader(lines)
+            if r["table"] == table
+        }
 
 
 def write(name, header, rows, key=1):
@@ -131,7 +145,9 @@ def rivals(X, y, gamma, C):
     around = C * np.array([0.25, 1.0, 4.0])
     logdet = GridSearchCV(LogDetMachine(gamma), {"C": around, "slack": [1.0, 10.0]}, cv=folds)
     features = make_pipeline(AlignedFeatures(gamma), SVC(kernel="linear"))
-    aligned = GridSearchCV(features, {"svc__C": around, "alignedfeatures__radius": [0.1, 1.0, 10.0]}, cv=folds)
+    aligned = GridSearchCV(
+        features, {"svc__C": around, "alignedfeatures__radius": [0.1, 1.0, 10.0]}, cv=folds
+    )
     return [model.fit(X, y) for model in (logdet, BayesianMKL(), aligned)]
 
 
@@ -141,7 +157,9 @@ def table1(args):
     rows = []
     methods = ("svm", "mkl", "LogDet", "BMKL", "RF", "rule", "f0")
     theirs = ("svm", "mkl", "LogDet", "BMKL", "RF", "KNPL", "dank")
-    print(f"{'set':10s} " + " ".join(f"{m:>6s}" for m in methods) + f" | paper: {', '.join(theirs)}")
+    print(
+        f"{'set':10s} " + " ".join(f"{m:>6s}" for m in methods) + f" | paper: {', '.join(theirs)}"
+    )
     for name in args.sets or CLASSIFICATION:
         scores = []
         for seed in seeds(args, name, 3):
@@ -152,10 +170,14 @@ def table1(args):
             inductive = DANKClassifier(gaussian(gamma), C=C).fit(X, y)
             models = (plain, *rivals(X, y, gamma, C), rule, inductive)
             found = [100 * m.score(X_test, y_test) for m in models]
-            scores.append([found[0], 100 * uniform_mkl(X, X_test, y, y_test, args.full), *found[1:]])
+            scores.append(
+                [found[0], 100 * uniform_mkl(X, X_test, y, y_test, args.full), *found[1:]]
+            )
             rows += [[name, seed, c, v] for c, v in zip(methods, scores[-1])]
         ours = " ".join(f"{v:6.1f}" for v in np.mean(scores, axis=0))
-        print(f"{name:10s} {ours} | " + " ".join(f"{known[name, c]:5.1f}" for c in theirs), flush=True)
+        print(
+            f"{name:10s} {ours} | " + " ".join(f"{known[name, c]:5.1f}" for c in theirs), flush=True
+        )
         write("table1", ["set", "split", "method", "accuracy"], rows)
 
 
@@ -163,7 +185,11 @@ def table5(args):
     """Accuracy and rank for different rank penalties."""
     known = paper("5")
     rows = []
-    print(f"{'set':10s} " + " ".join(f"{f'tau={t:g}':>22s}" for t in PENALTIES) + "   f0, rule (rank) | paper")
+    print(
+        f"{'set':10s} "
+        + " ".join(f"{f'tau={t:g}':>22s}" for t in PENALTIES)
+        + "   f0, rule (rank) | paper"
+    )
     for name in args.sets or CLASSIFICATION:
         table = []
         for seed in seeds(args, name, 2):
@@ -172,8 +198,17 @@ def table5(args):
             options = dict(kernel=gaussian(plain.best_params_["gamma"]), C=plain.best_params_["C"])
             for tau in PENALTIES:
                 f0 = DANKClassifier(rank_penalty=tau, **options).fit(X, y)
-                rule = DANKClassifier(rank_penalty=tau, out_of_sample="reciprocal", **options).fit(X, y)
-                table.append([tau, 100 * f0.score(X_test, y_test), 100 * rule.score(X_test, y_test), f0.rank_])
+                rule = DANKClassifier(rank_penalty=tau, out_of_sample="reciprocal", **options).fit(
+                    X, y
+                )
+                table.append(
+                    [
+                        tau,
+                        100 * f0.score(X_test, y_test),
+                        100 * rule.score(X_test, y_test),
+                        f0.rank_,
+                    ]
+                )
                 rows.append([name, seed, *table[-1]])
         table = np.array(table)
         cells = []
@@ -181,7 +216,9 @@ def table5(args):
             f0, rule, rank = table[table[:, 0] == tau, 1:].mean(axis=0)
             cells.append(f"{f0:5.1f} {rule:5.1f} ({rank:3.0f})|{known[name, f'{tau:g}']:5.1f}")
         print(f"{name:10s} " + " ".join(f"{c:>22s}" for c in cells), flush=True)
-        write("table5", ["set", "split", "rank_penalty", "accuracy_f0", "accuracy_rule", "rank"], rows)
+        write(
+            "table5", ["set", "split", "rank_penalty", "accuracy_f0", "accuracy_rule", "rank"], rows
+        )
 
 
 def table6(args):
@@ -197,18 +234,26 @@ def table6(args):
             y, y_test = (y - mean) / size, (y_test - mean) / size
             folds = KFold(5, shuffle=True, random_state=0)
             search = GridSearchCV(
-                SVR(), {**grid(args.full), "epsilon": [0.01, 0.1]}, cv=folds, scoring="neg_mean_squared_error"
+                SVR(),
+                {**grid(args.full), "epsilon": [0.01, 0.1]},
+                cv=folds,
+                scoring="neg_mean_squared_error",
             ).fit(X, y)
             best = search.best_params_
             options = dict(kernel=gaussian(best["gamma"]), C=best["C"], epsilon=best["epsilon"])
-            step = slice(0, 2000)  # the rule ranks the whole batch, so it gets the same limited one everywhere
+            # the rule ranks the whole batch, so it gets the same limited one everywhere
+            step = slice(0, 2000)
             rule = DANKRegressor(out_of_sample="reciprocal", **options).fit(X, y)
             inductive = DANKRegressor(**options).fit(X, y)
-            found = [relative_error(m, X_test[step], y_test[step]) for m in (search, rule, inductive)]
+            found = [
+                relative_error(m, X_test[step], y_test[step]) for m in (search, rule, inductive)
+            ]
             errors.append(found)
             rows += [[name, seed, c, v] for c, v in zip(("svr", "rule", "f0"), found)]
         ours = " ".join(f"{v:7.3f}" for v in np.mean(errors, axis=0))
-        print(f"{name:10s} {ours} | {known[name, 'svr']:6.3f} {known[name, 'dank']:6.3f}", flush=True)
+        print(
+            f"{name:10s} {ours} | {known[name, 'svr']:6.3f} {known[name, 'dank']:6.3f}", flush=True
+        )
         write("table6", ["set", "split", "method", "relative_mse"], rows)
 
 
@@ -240,10 +285,15 @@ class PaperProblem:
         values, vectors = np.linalg.eigh(1.0 + v[:, None] * self.K * v / (4 * self.eta))
         kept = np.maximum(values - self.tau / 2, 0.0)
         F = (vectors * kept) @ vectors.T
-        value = alpha.sum() + self.eta * (len(v) ** 2 - np.sum(kept**2)) - self.eta * self.tau * len(v)
+        value = (
+            alpha.sum() + self.eta * (len(v) ** 2 - np.sum(kept**2)) - self.eta * self.tau * len(v)
+        )
         gradient = 1.0 - self.y * ((F * self.K) @ v)
-        G = gradient * self.y  # the gap: minimize over the intercept, whose candidates are the entries of G
-        best = np.maximum(self.C * (gradient[None] - G[:, None] * self.y[None]), 0.0).sum(axis=1).min()
+        # the gap: minimize over the intercept, whose candidates are the entries of G
+        G = gradient * self.y
+        best = (
+            np.maximum(self.C * (gradient[None] - G[:, None] * self.y[None]), 0.0).sum(axis=1).min()
+        )
         return value, gradient, (best - gradient @ alpha) / max(alpha.sum(), 1e-12)
 
 
@@ -304,20 +354,42 @@ def figure4(args, rows):
         )
         rows.append(["4", f"{label}: gradients", problem.n_gradients])
         rows.append(["4", f"{label}: final gap", trace[-1, 1]])
-    rows += [["4", "ours: products", ours.n_evaluations_], ["4", "ours: final gap", ours.certificate_]]
-    tight = [DANKClassifier(gaussian(gamma), C=C, tol=1e-9, max_iter=k).fit(X, y) for k in range(1, ours.n_iter_ + 4)]
+    rows += [
+        ["4", "ours: products", ours.n_evaluations_],
+        ["4", "ours: final gap", ours.certificate_],
+    ]
+    tight = [
+        DANKClassifier(gaussian(gamma), C=C, tol=1e-9, max_iter=k).fit(X, y)
+        for k in range(1, ours.n_iter_ + 4)
+    ]
     figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout="constrained")
-    styles = dict(zip(traces, (("tab:blue", "--"), ("tab:cyan", "--"), ("tab:red", "-"), ("tab:orange", "-"))))
+    styles = dict(
+        zip(traces, (("tab:blue", "--"), ("tab:cyan", "--"), ("tab:red", "-"), ("tab:orange", "-")))
+    )
     for label, trace in traces.items():
         color, style = styles[label]
         for ax, column in zip(axes, range(3)):
-            ax.plot(np.arange(1, len(trace) + 1), trace[:, column], style, color=color, label=label, lw=1.4)
-    axes[0].axhline(ours.history_[0][-1].objective, color="black", lw=1, ls=":", label="ours, final")
+            ax.plot(
+                np.arange(1, len(trace) + 1),
+                trace[:, column],
+                style,
+                color=color,
+                label=label,
+                lw=1.4,
+            )
+    axes[0].axhline(
+        ours.history_[0][-1].objective, color="black", lw=1, ls=":", label="ours, final"
+    )
     products, gaps = [m.n_evaluations_ for m in tight], [max(m.certificate_, 1e-12) for m in tight]
     [line] = axes[1].plot(products, gaps, "ko-", ms=4, label="ours")
     axes[1].axhline(1e-3, color="gray", lw=0.8)
     axes[0].set(title="objective", xscale="log", xlabel="gradients")
-    axes[1].set(title="relative duality gap", xscale="log", yscale="log", xlabel="gradients, or products with K")
+    axes[1].set(
+        title="relative duality gap",
+        xscale="log",
+        yscale="log",
+        xlabel="gradients, or products with K",
+    )
     axes[1].set_ylim(1e-11, 1e5)
     axes[2].set(title="length of the last step", xscale="log", yscale="log", xlabel="gradients")
     axes[1].legend(handles=[line], frameon=False, fontsize=8, loc="lower left")
@@ -332,17 +404,30 @@ def figure1(args, rows):
     search = GridSearchCV(SVC(C=4.0), {"gamma": 0.5 / 4.0 ** np.arange(-4, 3)}, cv=5).fit(X, y)
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained", sharey=True)
     tuned = search.best_params_["gamma"]
-    for ax, label, gamma in zip(axes, ("four times the tuned sigma", "tuned sigma"), (tuned / 16, tuned)):
+    for ax, label, gamma in zip(
+        axes, ("four times the tuned sigma", "tuned sigma"), (tuned / 16, tuned)
+    ):
         plain = SVC(C=4.0, gamma=gamma).fit(X, y)
         adapted = DANKClassifier(gaussian(gamma), C=4.0).fit(X, y)
         rule = DANKClassifier(gaussian(gamma), C=4.0, out_of_sample="reciprocal").fit(X, y)
         scores = [m.score(X_test, y_test) for m in (plain, adapted, rule)]
-        print("figure 1   clowns, {}: accuracy svm {:.4f}, f0 {:.4f}, rule {:.4f}".format(label, *scores), flush=True)
+        print(
+            "figure 1   clowns, {}: accuracy svm {:.4f}, f0 {:.4f}, rule {:.4f}".format(
+                label, *scores
+            ),
+            flush=True,
+        )
         rows += [["1", f"{label}: {m}", v] for m, v in zip(("svm", "f0", "rule"), scores)]
         ax.scatter(*X.T, c=y, s=14, cmap="coolwarm", alpha=0.6)
         for machine, style in ((adapted, "solid"), (plain, "dashed")):
             DecisionBoundaryDisplay.from_estimator(
-                machine, X, plot_method="contour", levels=[0.0], colors="black", linestyles=style, ax=ax
+                machine,
+                X,
+                plot_method="contour",
+                levels=[0.0],
+                colors="black",
+                linestyles=style,
+                ax=ax,
             )
         ax.set_title(f"{label} ({np.sqrt(0.5 / gamma):.2g}); dashed: plain machine")
     save(figure, "figure1")
@@ -380,8 +465,20 @@ def figure5(args, rows):
         )
         rows.append(["5", f"{name}: screened non-support vectors", screened])
         for label, here, color in (("support", v != 0, "tab:green"), ("other", v == 0, "tab:blue")):
-            ax.scatter(np.flatnonzero(here), gradient[here], s=4, color=color, label=f"{label} ({here.sum()})")
-        ax.scatter(np.arange(len(y)), threshold, s=2, color="tab:red", label="Theorem 7 needs the gradient below")
+            ax.scatter(
+                np.flatnonzero(here),
+                gradient[here],
+                s=4,
+                color=color,
+                label=f"{label} ({here.sum()})",
+            )
+        ax.scatter(
+            np.arange(len(y)),
+            threshold,
+            s=2,
+            color="tab:red",
+            label="Theorem 7 needs the gradient below",
+        )
         ax.set_yscale("symlog", linthresh=1.0)
         ax.set(title=f"{name}: {screened} recognized", xlabel="row", ylabel="gradient")
         ax.legend(fontsize=7, loc="center right")
@@ -394,7 +491,10 @@ def figure6(args, rows):
     """A staircase and a surface: relative mean squared error over the function."""
     known = paper("figures")
     figure = plt.figure(figsize=(13, 4), layout="constrained")
-    for name, make, kwargs in (("step", make_step, {}), ("surface", make_surface, {"random_state": 0})):
+    for name, make, kwargs in (
+        ("step", make_step, {}),
+        ("surface", make_surface, {"random_state": 0}),
+    ):
         X, y = make(200 if name == "step" else 400, **kwargs)
         dense = make(2000, **({} if name == "step" else {"random_state": 1}))
         size = y.std()
@@ -405,7 +505,9 @@ def figure6(args, rows):
             scoring="neg_mean_squared_error",
         ).fit(X, y / size)
         best = search.best_params_
-        ours = DANKRegressor(gaussian(best["gamma"]), C=best["C"], epsilon=best["epsilon"]).fit(X, y / size)
+        ours = DANKRegressor(gaussian(best["gamma"]), C=best["C"], epsilon=best["epsilon"]).fit(
+            X, y / size
+        )
         errors = [relative_error(m, dense[0], dense[1] / size) for m in (search, ours)]
         print(
             f"figure 6   {name}: svr {errors[0]:.4f}, f0 {errors[1]:.4f} "
@@ -418,15 +520,23 @@ def figure6(args, rows):
             order = np.argsort(dense[0][:, 0])
             x = dense[0][order]
             ax.plot(x, dense[1][order], color="gray", lw=3, alpha=0.5, label="function")
-            ax.plot(x, size * search.predict(x), "--", color="tab:blue", label=f"SVR, {errors[0]:.4f}")
-            ax.plot(x, size * ours.predict(x), color="tab:red", lw=1, label=f"DANK, {errors[1]:.4f}")
+            ax.plot(
+                x, size * search.predict(x), "--", color="tab:blue", label=f"SVR, {errors[0]:.4f}"
+            )
+            ax.plot(
+                x, size * ours.predict(x), color="tab:red", lw=1, label=f"DANK, {errors[1]:.4f}"
+            )
             ax.legend(frameon=False, fontsize=8)
             ax.set_title("staircase")
             continue
         shown = [dense[1], size * search.predict(dense[0]), size * ours.predict(dense[0])]
-        for k, (z, title) in enumerate(zip(shown, ("surface", f"SVR, {errors[0]:.4f}", f"DANK, {errors[1]:.4f}"))):
+        for k, (z, title) in enumerate(
+            zip(shown, ("surface", f"SVR, {errors[0]:.4f}", f"DANK, {errors[1]:.4f}"))
+        ):
             ax = figure.add_subplot(1, 4, 2 + k, projection="3d")
-            ax.plot_trisurf(*dense[0].T, z, cmap="viridis", vmin=dense[1].min(), vmax=dense[1].max())
+            ax.plot_trisurf(
+                *dense[0].T, z, cmap="viridis", vmin=dense[1].min(), vmax=dense[1].max()
+            )
             ax.set_zlim(dense[1].min(), dense[1].max())
             ax.set_title(title)
     save(figure, "figure6")
@@ -441,9 +551,20 @@ def figures(args):
     write("figures", ["figure", "quantity", "value"], rows)
 
 
-SEEN = ("sonar", "pima", "heart", "mpg", "monks3")  # an earlier prior was chosen looking at their test errors
+# an earlier prior was chosen looking at their test errors
+SEEN = ("sonar", "pima", "heart", "mpg", "monks3")
 # these on splits from 1000 on while the present one was made
-TRIED = ("monks1", "yacht", "bodyfat", "housing", "airfoil", "cpusmall", "ionosphere", "wine", "diabetic")
+TRIED = (
+    "monks1",
+    "yacht",
+    "bodyfat",
+    "housing",
+    "airfoil",
+    "cpusmall",
+    "ionosphere",
+    "wine",
+    "diabetic",
+)
 BEYOND = ("plain", "adapted", "scaled plain", "hyper")
 FIRST_SPLIT = 100  # no split below was looked at while the method was made
 
@@ -454,7 +575,11 @@ def beyond(args):
     "scaled plain" is the plain machine with the adapted model's length scales, C and epsilon: what is left is the
     effect of the adaptation itself. "hyper" continues the adaptation to new points by hyper-kernel regression.
     """
-    print(f"{'set':13s} " + " ".join(f"{m:>12s}" for m in BEYOND) + "   adapted wins-losses, p (corrected resampled t)")
+    print(
+        f"{'set':13s} "
+        + " ".join(f"{m:>12s}" for m in BEYOND)
+        + "   adapted wins-losses, p (corrected resampled t)"
+    )
     for name in args.sets or ALL_CLASSIFICATION + ALL_REGRESSION:
         first = FIRST_SPLIT + args.start
         table, rows = [], []
@@ -466,14 +591,21 @@ def beyond(args):
         difference = table[:, 1] - table[:, 0]
         cells = " ".join(f"{v:12.4f}" for v in table.mean(axis=0))
         p = corrected_t(difference)
-        print(f"{name:13s} {cells}   {np.sum(difference < 0)}-{np.sum(difference > 0)}, {p:.3f}", flush=True)
+        print(
+            f"{name:13s} {cells}   {np.sum(difference < 0)}-{np.sum(difference > 0)}, {p:.3f}",
+            flush=True,
+        )
 
 
 def corrected_t(difference, test_share=0.5):
     """Nadeau and Bengio's t test over random splits that share rows; NaN without variance."""
     n = len(difference)
     variance = difference.var(ddof=1) * (1 / n + test_share / (1 - test_share)) if n > 1 else 0.0
-    return 2 * student.sf(abs(difference.mean()) / np.sqrt(variance), n - 1) if variance > 0 else float("nan")
+    return (
+        2 * student.sf(abs(difference.mean()) / np.sqrt(variance), n - 1)
+        if variance > 0
+        else float("nan")
+    )
 
 
 def beyond_data(name, seed, is_regression):
@@ -486,7 +618,9 @@ def beyond_data(name, seed, is_regression):
         pick = np.random.default_rng(seed).choice(len(y), 20000, replace=False)
         X, y = X[pick], y[pick]
     stratify = None if is_regression else y
-    X, X_test, y, y_test = train_test_split(X.astype(float), y, test_size=0.5, random_state=seed, stratify=stratify)
+    X, X_test, y, y_test = train_test_split(
+        X.astype(float), y, test_size=0.5, random_state=seed, stratify=stratify
+    )
     X, y, X_test, y_test = X[:200], y[:200], X_test[:5000], y_test[:5000]
     scaler = MinMaxScaler().fit(X)
     if is_regression:
@@ -513,13 +647,21 @@ def beyond_split(name, seed, is_regression):
     X, X_test, y, y_test = beyond_data(name, seed, is_regression)
 
     def error(model, X_test=X_test):
-        return relative_error(model, X_test, y_test) if is_regression else 1 - model.score(X_test, y_test)
+        return (
+            relative_error(model, X_test, y_test)
+            if is_regression
+            else 1 - model.score(X_test, y_test)
+        )
 
     plain = twice_tuned(X, y, seed, is_regression)
     learner = DANKRegressor if is_regression else DANKClassifier
     adapted = learner(search=GradientSearch(1, 25, 1e-5), random_state=seed).fit(X, y)
     scales = adapted.kernel_.length_scale
-    same = SVR(C=adapted.C_, gamma=0.5, epsilon=adapted.epsilon_) if is_regression else SVC(C=adapted.C_, gamma=0.5)
+    same = (
+        SVR(C=adapted.C_, gamma=0.5, epsilon=adapted.epsilon_)
+        if is_regression
+        else SVC(C=adapted.C_, gamma=0.5)
+    )
     same.fit(X / scales, y)
     options = dict(C=adapted.C_, out_of_sample="hyper", random_state=seed)
     if len(adapted.centering_penalty_) == 1:  # several pairs of classes have several
@@ -531,7 +673,9 @@ def beyond_split(name, seed, is_regression):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("part", choices=["table1", "table5", "table6", "figures", "beyond"])
     parser.add_argument("--full", action="store_true", help="the paper's protocol")
     parser.add_argument("--sets", nargs="*", help="only these sets")

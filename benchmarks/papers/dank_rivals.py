@@ -30,7 +30,9 @@ class AlignedFeatures(TransformerMixin, BaseEstimator):
 
     def fit(self, X, y):
         rng = np.random.default_rng(self.random_state)
-        self.directions_ = np.sqrt(2 * self.gamma) * rng.standard_normal((X.shape[1], self.n_features))
+        self.directions_ = np.sqrt(2 * self.gamma) * rng.standard_normal(
+            (X.shape[1], self.n_features)
+        )
         self.phases_ = rng.uniform(0, 2 * np.pi, self.n_features)
         signs = np.where(y[:, None] == np.unique(y), 1.0, -1.0)
         alignment = ((self._features(X).T @ signs) ** 2).sum(axis=1)
@@ -114,7 +116,10 @@ class _BinaryBayesianMKL(ClassifierMixin, BaseEstimator):
     def _kernels(self, X):
         gaussians = [rbf_kernel(X, self.X_, gamma=0.5 / 4.0**power) for power in range(-5, 5)]
         size = max(float(np.mean(np.sum(self.X_**2, axis=1))), 1e-12)
-        top = [polynomial_kernel(X, self.X_, degree=d, gamma=1 / size, coef0=1.0) / 2.0**d for d in (1, 2, 3)]
+        top = [
+            polynomial_kernel(X, self.X_, degree=d, gamma=1 / size, coef0=1.0) / 2.0**d
+            for d in (1, 2, 3)
+        ]
         return np.array(gaussians + top)
 
     def fit(self, X, y):

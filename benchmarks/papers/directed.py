@@ -28,14 +28,19 @@ LEARNERS = {
     "stack_on_mean": lambda kind, seed: SimilarityClassifierCV(
         "precomputed", input=kind, symmetrize=True, random_state=seed
     ),
-    "directed": lambda kind, seed: DirectedClassifierCV("precomputed", input=kind, random_state=seed),
+    "directed": lambda kind, seed: DirectedClassifierCV(
+        "precomputed", input=kind, random_state=seed
+    ),
 }
 
 
 def sets():
     """Yield name, kind, matrix and labels."""
     random = np.random.RandomState(0)
-    for name, classes, n in (("hausdorff_3589", (3, 5, 8, 9), 200), ("hausdorff_147", (1, 4, 7), 180)):
+    for name, classes, n in (
+        ("hausdorff_3589", (3, 5, 8, 9), 200),
+        ("hausdorff_147", (1, 4, 7), 180),
+    ):
         yield f"{name}", "distance", *_hausdorff(classes, n, random)
     yield "hausdorff_all", "distance", *_hausdorff(range(10), 300, random)
     yield "kl", "dissimilarity", *_kullback_leibler(240, random)
@@ -130,7 +135,9 @@ def compare(kind, K, y, train, test, seed):
     inner, out, back = K[np.ix_(train, train)], K[np.ix_(test, train)], K[np.ix_(train, test)].T
     for name, make in LEARNERS.items():
         model = make(kind, seed).fit(inner, y[train])
-        ways = {name: {"reverse": back}} | ({f"{name}_rows_only": {}} if name != "asymmetric_ridge" else {})
+        ways = {name: {"reverse": back}} | (
+            {f"{name}_rows_only": {}} if name != "asymmetric_ridge" else {}
+        )
         for way, arguments in ways.items():
             proba = model.predict_proba(out, **arguments)
             hits = model.classes_[proba.argmax(axis=1)] == y[test]
@@ -140,10 +147,14 @@ def compare(kind, K, y, train, test, seed):
 
 def main():
     """Run all sets and write the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--splits", type=int, default=4)
     parser.add_argument("--only", nargs="*", help="names of sets")
-    parser.add_argument("--output", type=Path, default=Path(__file__).parent / "results" / "directed.csv")
+    parser.add_argument(
+        "--output", type=Path, default=Path(__file__).parent / "results" / "directed.csv"
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     rows = []
@@ -151,10 +162,14 @@ def main():
         if args.only and name not in args.only:
             continue
         splitter = StratifiedShuffleSplit(args.splits, test_size=0.3, random_state=0)
-        found = [compare(kind, K, y, *split, seed) for seed, split in enumerate(splitter.split(K, y))]
+        found = [
+            compare(kind, K, y, *split, seed) for seed, split in enumerate(splitter.split(K, y))
+        ]
         for learner in found[0]:
             accuracy, loss = np.mean([result[learner] for result in found], axis=0)
-            rows.append([name, len(y), len(np.unique(y)), learner, f"{accuracy:.2f}", f"{loss:.4f}"])
+            rows.append(
+                [name, len(y), len(np.unique(y)), learner, f"{accuracy:.2f}", f"{loss:.4f}"]
+            )
         print(name, *(f"{row[3]} {row[4]}" for row in rows if row[0] == name), flush=True)
     if not args.only:
         with args.output.open("w", newline="") as file:

@@ -14,7 +14,9 @@ def make_step(n_samples=200, *, height=3.0, period=2.0, smoothness=20.0):
     x = np.linspace(-5.0, 5.0, n_samples)
     step = np.floor(x / period)
     half = smoothness / 2
-    y = height * (np.tanh(smoothness * (x / period - step) - half) / (2 * np.tanh(half)) + 0.5 + step)
+    y = height * (
+        np.tanh(smoothness * (x / period - step) - half) / (2 * np.tanh(half)) + 0.5 + step
+    )
     return x[:, None], y
 
 
@@ -28,7 +30,9 @@ def make_surface(n_samples=400, *, random_state=None):
     return X, 42.659 * (0.1 + u * (u**4 - 10 * u**2 * v**2 + 5 * v**4 + 0.05))
 
 
-def make_krein_matrix(n_samples=100, *, kernel="gaussian", n_features=50, noise=0.05, random_state=None):
+def make_krein_matrix(
+    n_samples=100, *, kernel="gaussian", n_features=50, noise=0.05, random_state=None
+):
     """An indefinite matrix ``K = B - inv(B)`` and a target ``K @ a`` plus noise: the krein paper's Table 1.
 
     B is a kernel matrix of standard normal items: ``"gaussian"`` (the row *GAUSS*), ``"sigmoid"`` (*SIGMOID*,
@@ -50,7 +54,9 @@ def make_krein_matrix(n_samples=100, *, kernel="gaussian", n_features=50, noise=
         B = np.tanh((X * rng.uniform(0.4, 0.8, n_features) / np.abs(X).max(axis=0)) @ X.T)
     values, vectors = eigh((B + B.T) / 2, driver="evd")
     if np.abs(values).min() <= n_samples * np.finfo(float).eps * np.abs(values).max():
-        raise ValueError(f"The {kernel} matrix of these {n_samples} items is singular; use more features.")
+        raise ValueError(
+            f"The {kernel} matrix of these {n_samples} items is singular; use more features."
+        )
     K = (vectors * (values - 1 / values)) @ vectors.T
     K = (K + K.T) / 2
     target = K @ (rng.standard_normal(n_samples) / np.sqrt(n_samples))

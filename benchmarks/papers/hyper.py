@@ -49,12 +49,19 @@ ALL = ("fertility", "australian", "wine", "sonar", "heart", "guide1")
 
 def paper(table):
     with open(HERE / "hyper_paper.csv") as lines:
-        return {(r["row"], r["column"]): float(r["value"]) for r in csv.DictReader(lines) if r["table"] == table}
+        return {
+            (r["row"], r["column"]): float(r["value"])
+            for r in csv.DictReader(lines)
+            if r["table"] == table
+        }
 
 
 def keep(name, row, n_keys):
     """Print a finished row and put it into its table; its first columns tell which row it replaces."""
-    print("  ".join(f"{k}: {v:.3f}" if isinstance(v, float) else f"{k}: {v}" for k, v in row.items()), flush=True)
+    print(
+        "  ".join(f"{k}: {v:.3f}" if isinstance(v, float) else f"{k}: {v}" for k, v in row.items()),
+        flush=True,
+    )
     path = HERE / "results" / f"hyper_{name}.csv"
     path.parent.mkdir(exist_ok=True)
     row = {k: f"{v:.4g}" if isinstance(v, float) else str(v) for k, v in row.items()}
@@ -89,12 +96,16 @@ def table_data(name):
 def svm_on(K, K_new, y, y_new):
     """A machine on a given matrix, C by cross-validation of the labeled rows."""
     size = np.mean(np.abs(np.diagonal(K))) or 1.0
-    search = GridSearchCV(SVC(kernel="precomputed"), {"C": np.logspace(-2, 3, 6)}, cv=3).fit(K / size, y)
+    search = GridSearchCV(SVC(kernel="precomputed"), {"C": np.logspace(-2, 3, 6)}, cv=3).fit(
+        K / size, y
+    )
     return 100 * search.score(K_new / size, y_new)
 
 
 def tuned_svm():
-    return GridSearchCV(SVC(), {"C": 2.0 ** np.arange(-5, 11, 2), "gamma": 2.0 ** np.arange(-9, 6, 2)}, cv=5)
+    return GridSearchCV(
+        SVC(), {"C": 2.0 ** np.arange(-5, 11, 2), "gamma": 2.0 ** np.arange(-9, 6, 2)}, cv=5
+    )
 
 
 def table1(options):
@@ -138,16 +149,33 @@ def log_kernel(X, Y=None):
 def learners(kind):
     yield "known", None
     if kind == "gaussian":  # gives exactly zero on the log kernel
-        yield "nonnegative", lambda seed: HyperRidge("gaussian", nonnegative=True, n_landmarks=300, random_state=seed)
-    yield "ridge", lambda seed: HyperRidge("gaussian", fit_intercept=True, random_state=seed, n_landmarks=300)
-    yield "svr", lambda seed: HyperSVR("gaussian", epsilon=0.01, random_state=seed, n_landmarks=150, max_iter=500)
+        yield (
+            "nonnegative",
+            lambda seed: HyperRidge(
+                "gaussian", nonnegative=True, n_landmarks=300, random_state=seed
+            ),
+        )
+    yield (
+        "ridge",
+        lambda seed: HyperRidge("gaussian", fit_intercept=True, random_state=seed, n_landmarks=300),
+    )
+    yield (
+        "svr",
+        lambda seed: HyperSVR(
+            "gaussian", epsilon=0.01, random_state=seed, n_landmarks=150, max_iter=500
+        ),
+    )
     yield "tensor", lambda seed: HyperRidge("tensor", random_state=seed)
 
 
 def table1_split(X, y, known, make, seed):
     """Accuracy on test rows, root and relative error on test pairs, accuracy on unlabeled rows."""
-    labeled, rest, y_labeled, y_rest = train_test_split(X, y, train_size=0.4, stratify=y, random_state=seed)
-    unlabeled, test, y_unlabeled, y_test = train_test_split(rest, y_rest, test_size=1 / 3, random_state=seed)
+    labeled, rest, y_labeled, y_rest = train_test_split(
+        X, y, train_size=0.4, stratify=y, random_state=seed
+    )
+    unlabeled, test, y_unlabeled, y_test = train_test_split(
+        rest, y_rest, test_size=1 / 3, random_state=seed
+    )
     S, truth = known(labeled), known(test)
     kernel = known if make is None else make(seed).fit(labeled, S).kernel_
     K, gap = kernel(labeled), kernel(test) - truth
@@ -168,8 +196,12 @@ def table2(options):
         "MIKL": lambda seed: IndefiniteMKL(),
         "ridge-gaussian": lambda seed: HyperClassifier(random_state=seed),
         "svr-gaussian": lambda seed: HyperClassifier(HyperSVR("gaussian"), random_state=seed),
-        "ridge-wishart": lambda seed: HyperClassifier(HyperRidge("wishart", n_landmarks=200), random_state=seed),
-        "svr-wishart": lambda seed: HyperClassifier(HyperSVR("wishart", n_landmarks=100), random_state=seed),
+        "ridge-wishart": lambda seed: HyperClassifier(
+            HyperRidge("wishart", n_landmarks=200), random_state=seed
+        ),
+        "svr-wishart": lambda seed: HyperClassifier(
+            HyperSVR("wishart", n_landmarks=100), random_state=seed
+        ),
         "ridge-gaussian-krein": lambda seed: HyperClassifier(machine="krein", random_state=seed),
     }
     if not (options.full or options.methods):
@@ -203,11 +235,17 @@ def table3(options):
     for name in options.sets or ("ijcnn1", "covtype"):
         data = load(name)
         if name == "ijcnn1":
-            X, y, Z, z = (np.asarray(a) for a in (data.data, data.target, data.data_test, data.target_test))
+            X, y, Z, z = (
+                np.asarray(a) for a in (data.data, data.target, data.data_test, data.target_test)
+            )
         else:
             size = 232_405 if options.full else 60_000
             X, Z, y, z = train_test_split(
-                np.asarray(data.data), np.asarray(data.target), train_size=size, test_size=size, random_state=0
+                np.asarray(data.data),
+                np.asarray(data.target),
+                train_size=size,
+                test_size=size,
+                random_state=0,
             )
         X, y, Z, z = X[: options.rows], y[: options.rows], Z[: options.rows], z[: options.rows]
         scaler = StandardScaler().fit(X)
@@ -250,7 +288,8 @@ def nystroem_baseline(X, y):
     grid = {"gamma": base * 4.0 ** np.arange(-2, 4), "C": [1.0, 10.0, 100.0]}
     best = GridSearchCV(SVC(), grid, cv=3).fit(X[rows], y[rows]).best_params_
     return make_pipeline(
-        Nystroem(gamma=best["gamma"], n_components=800, random_state=0), LinearSVC(C=best["C"], dual=False, tol=1e-3)
+        Nystroem(gamma=best["gamma"], n_components=800, random_state=0),
+        LinearSVC(C=best["C"], dual=False, tol=1e-3),
     )
 
 
@@ -264,7 +303,11 @@ def random_pairs(items, n_pairs, rng):
     """Distinct unordered pairs, drawn uniformly from all ordered ones."""
     first, second = np.triu_indices(len(items))
     weight = np.where(first == second, 1.0, 2.0) / len(items) ** 2
-    chosen = rng.choice(len(first), n_pairs, replace=False, p=weight) if n_pairs < len(first) else slice(None)
+    chosen = (
+        rng.choice(len(first), n_pairs, replace=False, p=weight)
+        if n_pairs < len(first)
+        else slice(None)
+    )
     return np.stack([items[first[chosen]], items[second[chosen]]], axis=1)
 
 
@@ -290,10 +333,17 @@ def figure2(options):
                         chosen = part[:n_items]
                         count = len(chosen) * (len(chosen) + 1) // 2
                         centers = (
-                            all_pairs(items[chosen]) if method == "grid" else random_pairs(items[part], count, rng)
+                            all_pairs(items[chosen])
+                            if method == "grid"
+                            else random_pairs(items[part], count, rng)
                         )
                         C = hyper(pairs, centers)
-                        total += C @ np.linalg.pinv(hyper(centers), rcond=1e-10, hermitian=True) @ C.T / n_parts
+                        total += (
+                            C
+                            @ np.linalg.pinv(hyper(centers), rcond=1e-10, hermitian=True)
+                            @ C.T
+                            / n_parts
+                        )
                     errors.append(np.linalg.norm(total - K) / np.linalg.norm(K))
                     seconds[method] += time.process_time() - start
             for method, errors in scores.items():
@@ -315,8 +365,14 @@ def figure2(options):
 def figure3(options):
     """DANK's matrix extended to test digits: the reciprocal neighbor rule, the inductive rule, hyper-kernels."""
     data, splits = load("mnist"), splits_of(options, 3)
-    X, y = np.asarray(data.data, dtype=float).reshape(len(data.data), -1) / 255, np.asarray(data.target)
-    Z, z = np.asarray(data.data_test, dtype=float).reshape(len(data.data_test), -1) / 255, np.asarray(data.target_test)
+    X, y = (
+        np.asarray(data.data, dtype=float).reshape(len(data.data), -1) / 255,
+        np.asarray(data.target),
+    )
+    Z, z = (
+        np.asarray(data.data_test, dtype=float).reshape(len(data.data_test), -1) / 255,
+        np.asarray(data.target_test),
+    )
     for pair in ((1, 9), (2, 7), (4, 6)):
         A, a = X[np.isin(y, pair)], y[np.isin(y, pair)]
         B, b = Z[np.isin(z, pair)], z[np.isin(z, pair)]
@@ -326,7 +382,9 @@ def figure3(options):
             for seed in range(splits):
                 T, _, t, _ = train_test_split(A, a, train_size=size, stratify=a, random_state=seed)
                 kernel = Gaussian(float(np.sqrt(0.5 / gamma)))
-                scores.setdefault("SVC", []).append(SVC(kernel=kernel, C=10.0).fit(T, t).score(B, b))
+                scores.setdefault("SVC", []).append(
+                    SVC(kernel=kernel, C=10.0).fit(T, t).score(B, b)
+                )
                 for rule in ("reciprocal", "inductive", "hyper"):
                     model = DANKClassifier(kernel, C=10.0, out_of_sample=rule, random_state=seed)
                     scores.setdefault(f"DANK, {rule}", []).append(model.fit(T, t).score(B, b))
@@ -351,12 +409,17 @@ def similarities(full):
     wine = StandardScaler().fit_transform(load_wine(return_X_y=True)[0])
     cancer, labels = load_breast_cancer(return_X_y=True)
     rows = rng.permutation(len(cancer))[:size]
-    cancer, labels = PCA(8, random_state=0).fit_transform(StandardScaler().fit_transform(cancer))[rows], labels[rows]
+    cancer, labels = (
+        PCA(8, random_state=0).fit_transform(StandardScaler().fit_transform(cancer))[rows],
+        labels[rows],
+    )
     apart = np.abs(wine[:, None] - wine[None]).sum(axis=2)
     yield "TL1 (wine)", wine, np.maximum(0.7 * wine.shape[1] - apart, 0.0)
     yield "log (wine)", wine, log_kernel(wine)
     ecg = load("dtw_ecg200")
-    series = StandardScaler().fit_transform(np.asarray(ecg.X if "X" in ecg else ecg.data, dtype=float))
+    series = StandardScaler().fit_transform(
+        np.asarray(ecg.X if "X" in ecg else ecg.data, dtype=float)
+    )
     yield "DTW (ecg200)", series, np.exp(-np.asarray(ecg.D) / np.median(ecg.D))
     strings, features = random_strings(rng, size)
     yield "edit distance (strings)", features, edit_similarity(strings)
@@ -382,7 +445,10 @@ def random_strings(rng, size):
         word[changed] = rng.integers(4, size=changed.sum())
         strings.append("".join(letters[word[rng.integers(8) :]]))
     grams = [a + b for a in "acgt" for b in "acgt"] + list("acgt")
-    counts = np.array([[sum(s[i : i + len(g)] == g for i in range(len(s))) for g in grams] for s in strings], float)
+    counts = np.array(
+        [[sum(s[i : i + len(g)] == g for i in range(len(s))) for g in grams] for s in strings],
+        float,
+    )
     return strings, StandardScaler().fit_transform(counts)
 
 
@@ -390,12 +456,18 @@ def edit_similarity(strings):
     from rapidfuzz.distance import Levenshtein
     from rapidfuzz.process import cdist
 
-    return np.asarray(cdist(strings, strings, scorer=Levenshtein.normalized_similarity), dtype=float)
+    return np.asarray(
+        cdist(strings, strings, scorer=Levenshtein.normalized_similarity), dtype=float
+    )
 
 
 def errors_of(values_new, values_pair, S, test, train):
-    one = np.linalg.norm(values_new - S[np.ix_(test, train)]) / np.linalg.norm(S[np.ix_(test, train)])
-    two = np.linalg.norm(values_pair - S[np.ix_(test, test)]) / np.linalg.norm(S[np.ix_(test, test)])
+    one = np.linalg.norm(values_new - S[np.ix_(test, train)]) / np.linalg.norm(
+        S[np.ix_(test, train)]
+    )
+    two = np.linalg.norm(values_pair - S[np.ix_(test, test)]) / np.linalg.norm(
+        S[np.ix_(test, test)]
+    )
     return one, two
 
 
@@ -405,7 +477,9 @@ def extension(options):
         "tensor, 50 % known": lambda seed: HyperRidge(random_state=seed),
         "bilinear ridge": lambda seed: BilinearExtension(random_state=seed),
         "nearest neighbor": lambda seed: NearestExtension(),
-        "gaussian hyper-ridge": lambda seed: HyperRidge("gaussian", fit_intercept=True, random_state=seed),
+        "gaussian hyper-ridge": lambda seed: HyperRidge(
+            "gaussian", fit_intercept=True, random_state=seed
+        ),
     }
     for name, X, S in similarities(options.full):
         S = (S + S.T) / 2
@@ -418,7 +492,11 @@ def extension(options):
                     gone = np.triu(np.random.default_rng(seed).random(Y.shape) < 0.5, 1)
                     Y[gone | gone.T] = np.nan
                 model = make(seed).fit(X[train], Y)
-                pair = model.kernel_(X[test]) if isinstance(model, HyperRidge) else model.similarities(X[test])
+                pair = (
+                    model.kernel_(X[test])
+                    if isinstance(model, HyperRidge)
+                    else model.similarities(X[test])
+                )
                 errors.append(errors_of(model.transform(X[test]), pair, S, test, train))
             one, two = np.mean(errors, axis=0)
             keep(
@@ -452,11 +530,22 @@ def regression(options):
     """Not in the paper: R^2 of the learned kernel on at most 500 rows, with tuned Gaussian machines beside it."""
     splits = splits_of(options, 2)
     gammas = np.logspace(-2, 1, 7)
-    for name in options.sets or ("yacht", "mpg", "housing", "bodyfat", "airfoil", "cpusmall", "friedman1", "steep"):
+    for name in options.sets or (
+        "yacht",
+        "mpg",
+        "housing",
+        "bodyfat",
+        "airfoil",
+        "cpusmall",
+        "friedman1",
+        "steep",
+    ):
         X, y = regression_data(name)
         gamma = gammas / X.shape[1]
         methods = {
-            "SVR, tuned": GridSearchCV(SVR(epsilon=0.05), {"C": np.logspace(0, 3, 4), "gamma": gamma[::2]}),
+            "SVR, tuned": GridSearchCV(
+                SVR(epsilon=0.05), {"C": np.logspace(0, 3, 4), "gamma": gamma[::2]}
+            ),
             "kernel ridge, tuned": GridSearchCV(
                 KernelRidge(kernel="rbf"), {"alpha": np.logspace(-6, 1, 8), "gamma": gamma}
             ),
@@ -471,7 +560,9 @@ def regression(options):
                 scaler, mean, spread = StandardScaler().fit(A), a.mean(), a.std()
                 fitted = clone(model).fit(scaler.transform(A), (a - mean) / spread)
                 scores.append(fitted.score(scaler.transform(B), (b - mean) / spread))
-                learned += getattr(getattr(fitted, "hyper_kernel_", None), "pair_scale", np.inf) < np.inf
+                learned += (
+                    getattr(getattr(fitted, "hyper_kernel_", None), "pair_scale", np.inf) < np.inf
+                )
             keep(
                 "regression",
                 {
@@ -504,7 +595,12 @@ def draw(options):
     for ax, parts in zip(axes, ("1", "2", "4", "8")):
         for method in ("grid", "random pairs"):
             mine = [row for row in rows if row["v"] == parts and row["method"] == method]
-            ax.semilogy([int(row["pairs"]) for row in mine], [float(row["error"]) for row in mine], "o-", label=method)
+            ax.semilogy(
+                [int(row["pairs"]) for row in mine],
+                [float(row["error"]) for row in mine],
+                "o-",
+                label=method,
+            )
         ax.set(title=f"{parts} part{'s' if parts != '1' else ''}", xlabel="pairs per part")
     axes[0].set_ylabel("relative error of the matrix")
     axes[0].legend()
@@ -530,17 +626,26 @@ def draw(options):
     figure.savefig(HERE / "results" / "hyper_figure3.png", dpi=100)
 
 
-PARTS = {part.__name__: part for part in (table1, table2, table3, figure2, figure3, extension, regression, draw)}
+PARTS = {
+    part.__name__: part
+    for part in (table1, table2, table3, figure2, figure3, extension, regression, draw)
+}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--sets", nargs="+")
-    parser.add_argument("--splits", type=int, help="random splits of the data; 10 with --full, fewer without")
+    parser.add_argument(
+        "--splits", type=int, help="random splits of the data; 10 with --full, fewer without"
+    )
     parser.add_argument("--methods", nargs="+", help="only these rows of a table")
-    parser.add_argument("--rows", type=int, help="at most so many rows to train and to test in table3")
+    parser.add_argument(
+        "--rows", type=int, help="at most so many rows to train and to test in table3"
+    )
     parser.add_argument("--jobs", type=int, help="processes of table3")
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)

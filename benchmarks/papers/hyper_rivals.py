@@ -31,7 +31,9 @@ class AlignmentClassifier(ClassifierMixin, BaseEstimator):
         matrices = [kernel(X) for kernel in kernels]
         weights = np.full(len(kernels), 1.0 / len(kernels))
         if self.weights == "alignment":
-            weights = align(matrices, np.where(codes[:, None] == codes, 1.0, -1.0 / (len(self.classes_) - 1)))
+            weights = align(
+                matrices, np.where(codes[:, None] == codes, 1.0, -1.0 / (len(self.classes_) - 1))
+            )
         self.weights_, self.X_fit_ = weights, X
         self.kernels_ = [(w, kernel) for w, kernel in zip(weights, kernels) if w > 0]
         folds = min(self.cv, int(np.bincount(codes).min()))
@@ -57,19 +59,27 @@ class IndefiniteMKL(ClassifierMixin, BaseEstimator):
         self.cv = cv
 
     def _columns(self, X):
-        kernels = (Gaussian(0.1 / np.sqrt(2)), Gaussian(100 / np.sqrt(2)))  # exp(-|x - z|^2 / sigma^2)
+        # exp(-|x - z|^2 / sigma^2)
+        kernels = (Gaussian(0.1 / np.sqrt(2)), Gaussian(100 / np.sqrt(2)))
         return np.hstack([X @ self.X_fit_.T, *(kernel(X, self.X_fit_) for kernel in kernels)])
 
     def fit(self, X, y):
         self.classes_, codes = np.unique(y, return_inverse=True)
         self.X_fit_ = X
-        columns, signs = self._columns(X), 2.0 * (codes[:, None] == np.arange(len(self.classes_))) - 1.0
-        self.machines_ = [LassoCV(alphas=20, cv=self.cv, max_iter=2000).fit(columns, s) for s in signs.T]
+        columns, signs = (
+            self._columns(X),
+            2.0 * (codes[:, None] == np.arange(len(self.classes_))) - 1.0,
+        )
+        self.machines_ = [
+            LassoCV(alphas=20, cv=self.cv, max_iter=2000).fit(columns, s) for s in signs.T
+        ]
         return self
 
     def predict(self, X):
         columns = self._columns(X)
-        return self.classes_[np.argmax([machine.predict(columns) for machine in self.machines_], axis=0)]
+        return self.classes_[
+            np.argmax([machine.predict(columns) for machine in self.machines_], axis=0)
+        ]
 
 
 def align(matrices, target):
@@ -123,14 +133,20 @@ class BilinearExtension(WeightedExtension):
 
     def fit(self, X, y):
         spread = float(np.sqrt(X.var(axis=0).sum())) or 1.0
-        scales = [spread * a for a in (0.25, 0.5, 1.0, 2.0, 4.0)] if self.length_scale is None else [self.length_scale]
+        scales = (
+            [spread * a for a in (0.25, 0.5, 1.0, 2.0, 4.0)]
+            if self.length_scale is None
+            else [self.length_scale]
+        )
         alphas = 10.0 ** np.arange(-6, 2) if self.alpha is None else [self.alpha]
         settings = [(scale, alpha) for scale in scales for alpha in alphas]
         if len(settings) > 1:
             order = check_random_state(self.random_state).permutation(len(X))
             edges = np.linspace(0, len(X), min(self.cv, len(X)) + 1).astype(int)
             folds = np.split(order, edges[1:-1])
-            settings.sort(key=lambda setting: _fold_error(Gaussian(setting[0])(X), y, setting[1], folds))
+            settings.sort(
+                key=lambda setting: _fold_error(Gaussian(setting[0])(X), y, setting[1], folds)
+            )
         scale, self.alpha_ = settings[0]
         self.kernel_, self.similarity_, self.X_fit_ = Gaussian(scale), y, X
         self.factor_ = cho_factor(self.kernel_(X) + self.alpha_ * np.eye(len(X)))
@@ -148,7 +164,9 @@ def _fold_error(G, S, alpha, folds):
         system = G[np.ix_(rest, rest)] + alpha * np.eye(len(rest))
         W = cho_solve(cho_factor(system), G[np.ix_(rest, fold)]).T
         half = W @ S[np.ix_(rest, rest)]
-        for k, (values, truth) in enumerate(((half, S[np.ix_(fold, rest)]), (half @ W.T, S[np.ix_(fold, fold)]))):
+        for k, (values, truth) in enumerate(
+            ((half, S[np.ix_(fold, rest)]), (half @ W.T, S[np.ix_(fold, fold)]))
+        ):
             errors[k] += np.sum((values - truth) ** 2)
             squares[k] += np.sum(truth**2)
     return float(np.mean(errors / squares))

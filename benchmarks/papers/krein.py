@@ -33,7 +33,15 @@ from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from mercerless import Ball, GradientSearch, KreinRidge, KreinRidgeClassifier, Sphere
 from mercerless.datasets import load
-from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Log, Sigmoid, SphericalPolynomial
+from mercerless.kernels import (
+    TL1,
+    DeltaGauss,
+    Epanechnikov,
+    Gaussian,
+    Log,
+    Sigmoid,
+    SphericalPolynomial,
+)
 from mercerless.spectra import SpectrumTransformer, indefiniteness
 
 HERE = Path(__file__).parent
@@ -43,7 +51,11 @@ REGRESSION = ("yacht", "pm10", "cps_85_wages", "airfoil")
 
 def paper(table):
     with open(HERE / "krein_paper.csv") as lines:
-        return {(r["row"], r["column"]): float(r["value"]) for r in csv.DictReader(lines) if r["table"] == table}
+        return {
+            (r["row"], r["column"]): float(r["value"])
+            for r in csv.DictReader(lines)
+            if r["table"] == table
+        }
 
 
 def write(name, header, rows, keys=0):
@@ -66,7 +78,9 @@ def treatments():
     models = {"krein": KreinRidge("precomputed", random_state=0), "flip": on_positive}
     for mode in ("clip", "shift", "square"):
         models[mode] = make_pipeline(SpectrumTransformer(mode), on_positive)
-    models["omcs"] = KreinRidge("precomputed", regularizer="indefinite", constraint=Sphere(), random_state=0)
+    models["omcs"] = KreinRidge(
+        "precomputed", regularizer="indefinite", constraint=Sphere(), random_state=0
+    )
     return models
 
 
@@ -93,8 +107,22 @@ def table1(full, sizes=None, draws=None):
                 theirs = known.get((f"{kernel}-{n}", name), np.nan)
                 ours = round(np.mean(values), 2), round(np.std(values), 2)
                 rows.append((kernel, n, name, *ours, theirs, round(mass, 2), draws))
-            print(kernel, n, {name: round(float(np.mean(v)), 2) for name, v in errors.items()}, flush=True)
-            header = ("kernel", "n", "method", "rmse", "deviation", "paper", "negative_mass", "draws")
+            print(
+                kernel,
+                n,
+                {name: round(float(np.mean(v)), 2) for name, v in errors.items()},
+                flush=True,
+            )
+            header = (
+                "kernel",
+                "n",
+                "method",
+                "rmse",
+                "deviation",
+                "paper",
+                "negative_mass",
+                "draws",
+            )
             write("table1", header, rows, keys=3)
     return rows
 
@@ -140,17 +168,34 @@ def table3(full, sets, chosen, limit=None, n_folds=None):
             for train, test in splitter.split(X, y):
                 search = GradientSearch(n_restarts=restarts, max_iter=steps)
                 options = {"constraint": Sphere(), "search": search, "random_state": 0}
-                model = KreinRidgeClassifier(kernel, **options) if classify else KreinRidge(kernel, **options)
+                model = (
+                    KreinRidgeClassifier(kernel, **options)
+                    if classify
+                    else KreinRidge(kernel, **options)
+                )
                 predicted = model.fit(X[train], y[train]).predict(X[test])
                 if classify:
                     errors.append(100 * np.mean(predicted != y[test]))
                 else:
                     errors.append(np.sqrt(np.mean((predicted - y[test]) ** 2)))
             theirs = known.get((name, label), np.nan)
-            row = (name, label, len(y), round(np.mean(errors), 2), round(np.std(errors), 2), theirs, n_folds)
+            row = (
+                name,
+                label,
+                len(y),
+                round(np.mean(errors), 2),
+                round(np.std(errors), 2),
+                theirs,
+                n_folds,
+            )
             rows.append(row)
             print(*row, f"{time.perf_counter() - start:.0f} s", flush=True)
-            write("table3", ("set", "kernel", "n", "error", "deviation", "paper", "folds"), rows, keys=2)
+            write(
+                "table3",
+                ("set", "kernel", "n", "error", "deviation", "paper", "folds"),
+                rows,
+                keys=2,
+            )
     return rows
 
 
@@ -182,7 +227,13 @@ def draw_rate(ax, curve, name, exponent):
     (line,) = ax.plot(curve.sizes, mean, marker="o", ms=4, label=label)
     ax.fill_between(curve.sizes, mean - half, mean + half, color=line.get_color(), alpha=0.2, lw=0)
     expected = mean[0] * (curve.sizes / curve.sizes[0]) ** -exponent
-    ax.plot(curve.sizes, expected, color=line.get_color(), ls="--", label=f"{name}: rate n^-{exponent:.2f}")
+    ax.plot(
+        curve.sizes,
+        expected,
+        color=line.get_color(),
+        ls="--",
+        label=f"{name}: rate n^-{exponent:.2f}",
+    )
 
 
 def figures(full, features):
@@ -194,9 +245,14 @@ def figures(full, features):
 
     monks = load("monks3")
     X, y = np.asarray(monks.data, dtype=float), np.asarray(monks.target, dtype=float)
-    test, truth = np.asarray(monks.data_test, dtype=float), np.asarray(monks.target_test, dtype=float)
+    test, truth = (
+        np.asarray(monks.data_test, dtype=float),
+        np.asarray(monks.target_test, dtype=float),
+    )
     X, test = encoded(features, X, test)
-    figure, axes = plt.subplots(1, 6, figsize=(22, 3.6), layout="constrained", width_ratios=[1, 1, 1, 1, 1.5, 1.5])
+    figure, axes = plt.subplots(
+        1, 6, figsize=(22, 3.6), layout="constrained", width_ratios=[1, 1, 1, 1, 1.5, 1.5]
+    )
     rows = []
     for ax, (name, kernel) in zip(axes, monks_kernels().items()):
         s = eigvalsh(kernel(X))[::-1]
@@ -208,21 +264,37 @@ def figures(full, features):
         print(*rows[-1], flush=True)
     sizes, repeats = [15, 22, 32, 46, 66, 90, 122], 100 if full else 30
     expected = {"delta-gauss": 1 / 2, "log": 1 / 3}
-    for ax, (title, regularizer) in zip(axes[4:], (("<f, f>", "indefinite"), ("||f||^2", "components"))):
+    for ax, (title, regularizer) in zip(
+        axes[4:], (("<f, f>", "indefinite"), ("||f||^2", "components"))
+    ):
         for name, exponent in expected.items():
             kernel = monks_kernels()[name]
 
             def model(m, kernel=kernel, regularizer=regularizer):
-                penalties = {"alpha_positive": 1 / m, "alpha_negative": 1 / m, "regularizer": regularizer}
+                penalties = {
+                    "alpha_positive": 1 / m,
+                    "alpha_negative": 1 / m,
+                    "regularizer": regularizer,
+                }
                 return KreinRidge(kernel, **penalties, constraint=Ball(), cv=3, random_state=0)
 
-            curve = learning_curve(model, X, y, test, truth, sizes, n_repeats=repeats, clip=1.0, random_state=0)
+            curve = learning_curve(
+                model, X, y, test, truth, sizes, n_repeats=repeats, clip=1.0, random_state=0
+            )
             draw_rate(ax, curve, name, exponent)
             rate, ends = curve.rate, curve.errors[[0, -1]].mean(axis=1)
             numbers = [rate.exponent, rate.standard_error, *ends, exponent]
-            rows.append(("figure 2", f"{name} {title}", *(f"{number:.3f}" for number in numbers), ""))
+            rows.append(
+                ("figure 2", f"{name} {title}", *(f"{number:.3f}" for number in numbers), "")
+            )
             print(*rows[-1], flush=True)
-        ax.set(xscale="log", yscale="log", xlabel="training size", ylabel="excess risk", title=f"penalty {title}")
+        ax.set(
+            xscale="log",
+            yscale="log",
+            xlabel="training size",
+            ylabel="excess risk",
+            title=f"penalty {title}",
+        )
         ax.set_xticks(sizes, [str(size) for size in sizes])
         ax.minorticks_off()
         ax.legend(frameon=False, fontsize="small")
@@ -246,14 +318,31 @@ def rates(full):
             kernel = monks_kernels()[name]
             samples = (
                 (train, y, [15, 22, 32, 46, 66, 90, 122], ["122 rows with noise"]),
-                (tested, truth, [30, 60, 120, 240, 400], ["432 rows without noise", "the same, others to test"]),
+                (
+                    tested,
+                    truth,
+                    [30, 60, 120, 240, 400],
+                    ["432 rows without noise", "the same, others to test"],
+                ),
             )
             for X, target, sizes, words in samples:
                 K, K_test = kernel(X), kernel(tested, X)
-                errors = [[penalized_errors(K, K_test, target, truth, m, r) for r in range(repeats)] for m in sizes]
+                errors = [
+                    [penalized_errors(K, K_test, target, truth, m, r) for r in range(repeats)]
+                    for m in sizes
+                ]
                 for (j, sample), (i, penalty) in product(enumerate(words), enumerate(PENALTIES)):
                     rate = fit_rate(sizes, np.array(errors)[:, :, i, j])
-                    rows.append((features, sample, penalty, name, f"{rate.exponent:.3f}", f"{rate.standard_error:.3f}"))
+                    rows.append(
+                        (
+                            features,
+                            sample,
+                            penalty,
+                            name,
+                            f"{rate.exponent:.3f}",
+                            f"{rate.standard_error:.3f}",
+                        )
+                    )
                     print(*rows[-1], flush=True)
     write("rates", ("features", "sample", "penalty", "kernel", "exponent", "standard_error"), rows)
 
@@ -269,7 +358,9 @@ def main():
     parser.add_argument("--sizes", type=int, nargs="*", help="sizes of the matrices of table 1")
     parser.add_argument("--draws", type=int, help="matrices per row of table 1")
     encodings = ["unit", "raw", "standard", "onehot"]
-    parser.add_argument("--features", choices=encodings, default="unit", help="encoding of monks3 for the figures")
+    parser.add_argument(
+        "--features", choices=encodings, default="unit", help="encoding of monks3 for the figures"
+    )
     options = parser.parse_args()
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.filterwarnings("ignore", message="regularizer='indefinite'")

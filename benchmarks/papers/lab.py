@@ -27,7 +27,12 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.metrics import r2_score
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
-from sklearn.model_selection import GroupShuffleSplit, RandomizedSearchCV, ShuffleSplit, train_test_split
+from sklearn.model_selection import (
+    GroupShuffleSplit,
+    RandomizedSearchCV,
+    ShuffleSplit,
+    train_test_split,
+)
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR
@@ -74,7 +79,9 @@ def splits(name, n_splits, full, most=None):
     data = load(name.removesuffix("_grouped"))
     X, y = np.asarray(data.data, dtype=float), np.asarray(data.target, dtype=float)
     if name.endswith("_grouped"):
-        parts = GroupShuffleSplit(n_splits, test_size=0.2, random_state=0).split(X, y, groups=X[:, 0])
+        parts = GroupShuffleSplit(n_splits, test_size=0.2, random_state=0).split(
+            X, y, groups=X[:, 0]
+        )
         X = X[:, 1:]  # without the subject's number
     else:
         parts = ShuffleSplit(n_splits, test_size=0.2, random_state=0).split(X)
@@ -113,7 +120,9 @@ class TunedKernelRidge:
         return self
 
     def predict(self, X):
-        return self.kernel(self.scaler.transform(X), self.Z, gamma=self.gamma) @ self.coef + self.mean
+        return (
+            self.kernel(self.scaler.transform(X), self.Z, gamma=self.gamma) @ self.coef + self.mean
+        )
 
 
 class Searched:
@@ -121,7 +130,13 @@ class Searched:
 
     def __init__(self, model, space, n_iter):
         self.search = RandomizedSearchCV(
-            model, space, n_iter=n_iter, cv=3, random_state=0, scoring="neg_mean_squared_error", refit=False
+            model,
+            space,
+            n_iter=n_iter,
+            cv=3,
+            random_state=0,
+            scoring="neg_mean_squared_error",
+            refit=False,
         )
         self.model = model
 
@@ -176,7 +191,11 @@ class TunedXRFM:
         return self
 
     def predict(self, X):
-        return np.asarray(self.model.predict(self.torch(self.scaler.transform(X)))).ravel() * self.scale + self.mean
+        return (
+            np.asarray(self.model.predict(self.torch(self.scaler.transform(X)))).ravel()
+            * self.scale
+            + self.mean
+        )
 
 
 class TunedSVR:
@@ -188,7 +207,9 @@ class TunedSVR:
             "svr__gamma": 2.0 ** np.arange(-8, 2),
             "svr__epsilon": [0.01, 0.05, 0.2],
         }
-        self.search = Searched(make_pipeline(StandardScaler(), SVR(max_iter=200_000)), space, n_iter)
+        self.search = Searched(
+            make_pipeline(StandardScaler(), SVR(max_iter=200_000)), space, n_iter
+        )
 
     def fit(self, X, y):
         self.mean, self.scale = y.mean(), y.std()
@@ -211,7 +232,9 @@ def tuned_lightgbm(n_iter):
         "colsample_bytree": [0.6, 0.8, 1.0],
         "reg_lambda": [0.0, 1.0, 10.0],
     }
-    return Searched(LGBMRegressor(n_jobs=1, verbose=-1, subsample_freq=1, random_state=0), space, n_iter)
+    return Searched(
+        LGBMRegressor(n_jobs=1, verbose=-1, subsample_freq=1, random_state=0), space, n_iter
+    )
 
 
 def tuned_hist(n_iter):
@@ -292,14 +315,18 @@ def show(rows):
 def compare(args):
     path = RESULTS / ("lab_compare_full.csv" if args.full else "lab_compare.csv")
     done = {(r["set"], r["split"], r["learner"]) for r in read(path)}
-    chosen = {k: v for k, v in learners(args.full).items() if not args.learners or k in args.learners}
+    chosen = {
+        k: v for k, v in learners(args.full).items() if not args.learners or k in args.learners
+    }
     names = args.sets or SETS
     for wanted in range(args.splits):
         for name in names:
             todo = [k for k in chosen if (name, str(wanted), k) not in done]
             if not todo:
                 continue
-            _, A, b, T, z = next(s for s in splits(name, args.splits_total, args.full) if s[0] == wanted)
+            _, A, b, T, z = next(
+                s for s in splits(name, args.splits_total, args.full) if s[0] == wanted
+            )
             for k in todo:
                 score, seconds, model = fit_and_score(chosen[k](), A, b, T, z)
                 append(
@@ -325,22 +352,35 @@ def report(args):
     every = list(dict.fromkeys(["lab", *(r["learner"] for r in rows)]))
     table, seconds, kept = [], [], []
     for s in names:
-        cells = {k: {r["split"]: r for r in rows if r["set"] == s and r["learner"] == k} for k in every}
+        cells = {
+            k: {r["split"]: r for r in rows if r["set"] == s and r["learner"] == k} for k in every
+        }
         common = set.intersection(*(set(c) for c in cells.values()))
         if common:
             table.append([np.mean([float(cells[k][i]["r2"]) for i in common]) for k in every])
-            seconds.append([np.mean([float(cells[k][i]["cpu_seconds"]) for i in common]) for k in every])
+            seconds.append(
+                [np.mean([float(cells[k][i]["cpu_seconds"]) for i in common]) for k in every]
+            )
             size = int(next(iter(cells["lab"].values()))["n_train"])
             kept.append((s, len(common), size))
     table, seconds = np.array(table), np.array(seconds)
     ranks = rankdata(-np.round(table, 4), axis=1)
-    show([{"set": s, "splits": c, "rows": n, **dict(zip(every, np.round(r, 4)))} for (s, c, n), r in zip(kept, table)])
+    show(
+        [
+            {"set": s, "splits": c, "rows": n, **dict(zip(every, np.round(r, 4)))}
+            for (s, c, n), r in zip(kept, table)
+        ]
+    )
     large = np.array([n > 1000 for _, _, n in kept])
     print()
     groups = {"all": np.ones(len(kept), bool), "above 1000 rows": large, "up to 1000 rows": ~large}
     show(
         [
-            {"average rank": g, "sets": int(m.sum()), **dict(zip(every, np.round(ranks[m].mean(axis=0), 2)))}
+            {
+                "average rank": g,
+                "sets": int(m.sum()),
+                **dict(zip(every, np.round(ranks[m].mean(axis=0), 2))),
+            }
             for g, m in groups.items()
             if m.any()
         ]
@@ -375,7 +415,10 @@ def report(args):
 def table(args, number, sets):
     """The paper's table of test R2 beside ours at the given numbers of support points."""
     names = args.sets or sets
-    numbers, out = paper(number), [r for r in read(RESULTS / f"lab_{number}.csv") if r["set"] not in names]
+    numbers, out = (
+        paper(number),
+        [r for r in read(RESULTS / f"lab_{number}.csv") if r["set"] not in names],
+    )
     for name in names:
         scores, cpu = [], []
         count = args.splits
@@ -405,7 +448,10 @@ def table(args, number, sets):
 def selections(args, number, growth):
     """Tables 5 and 6: initial selections without and with the dynamic strategy; the paper's objective and ours."""
     names = args.sets or ["yacht", "parkinsons"]
-    numbers, out = paper(number), [r for r in read(RESULTS / f"lab_{number}.csv") if r["set"] not in names]
+    numbers, out = (
+        paper(number),
+        [r for r in read(RESULTS / f"lab_{number}.csv") if r["set"] not in names],
+    )
     label = {"extreme": "Extreme Y", "y": "Y-based", "kmeans": "X-based"}
     for name in names:
         for selection in ("extreme", "y", "kmeans"):
@@ -416,9 +462,14 @@ def selections(args, number, growth):
                     m = SUPPORT[name]
                     more = {"max_error": 1e-3, "max_support": 2 * m} if growth else {}
                     support = Support(m, selection=selection, **more)
-                    model = LABRegressor(support, objective=objective, kernel="gaussian", random_state=0)
+                    model = LABRegressor(
+                        support, objective=objective, kernel="gaussian", random_state=0
+                    )
                     scores.append(fit_and_score(model, A, b, T, z)[0])
-                row |= {objective: round(np.mean(scores), 4), f"{objective}_std": round(np.std(scores), 4)}
+                row |= {
+                    objective: round(np.mean(scores), 4),
+                    f"{objective}_std": round(np.std(scores), 4),
+                }
             row["paper"] = numbers.get((name, label[selection]), {}).get("r2", "")
             out.append(row)
             write(RESULTS / f"lab_{number}.csv", out)
@@ -434,10 +485,11 @@ def noise(args):
             T, z = make_lab_function(2000, function=function, random_state=1)
             ridgeless = []
             for gamma in np.logspace(-2, 3, 11):
-                peer = make_pipeline(StandardScaler(), KernelRidge(kernel="rbf", gamma=gamma, alpha=1e-8)).fit(
-                    X, y - y.mean()
-                )
-                if peer.score(X, y - y.mean()) > 0.99:  # wide kernels do not interpolate in floating point
+                peer = make_pipeline(
+                    StandardScaler(), KernelRidge(kernel="rbf", gamma=gamma, alpha=1e-8)
+                ).fit(X, y - y.mean())
+                # wide kernels do not interpolate in floating point
+                if peer.score(X, y - y.mean()) > 0.99:
                     ridgeless.append(peer.score(T, z - y.mean()))
             for m in (20, 80, 200) if not args.full else (10, 20, 40, 80, 160, 320):
                 model = LABRegressor(m, kernel="gaussian", random_state=0).fit(X, y)
@@ -459,13 +511,17 @@ def support(args):
     """Figure 6: training and test R2 against the number of support points on two small sets."""
     out = []
     for name in args.sets or ["yacht", "airfoil"]:
-        for m in (10, 20, 40, 80, 120) if not args.full else (5, 10, 20, 40, 60, 80, 120, 160, 200, 240):
+        for m in (
+            (10, 20, 40, 80, 120) if not args.full else (5, 10, 20, 40, 60, 80, 120, 160, 200, 240)
+        ):
             values = []
             for _, A, b, T, z in splits(name, args.splits, args.full):
                 model = LABRegressor(m, kernel="gaussian", random_state=0).fit(A, b)
                 values.append((model.score(A, b), model.score(T, z)))
             train, test = np.mean(values, axis=0)
-            out.append({"set": name, "n_support": m, "train": round(train, 4), "test": round(test, 4)})
+            out.append(
+                {"set": name, "n_support": m, "train": round(train, 4), "test": round(test, 4)}
+            )
             write(RESULTS / "lab_support.csv", out)
     show(out)
 
@@ -504,7 +560,9 @@ def mnist(args):
     n = 60_000 if args.full else args.most or 10_000
     m = 500 if args.full else min(300, n // 10)
     start, wall = time.process_time(), time.perf_counter()
-    model = LABClassifier(m, random_state=0, max_rows=args.rows, max_iter=args.iterations).fit(A[:n], b[:n])
+    model = LABClassifier(m, random_state=0, max_rows=args.rows, max_iter=args.iterations).fit(
+        A[:n], b[:n]
+    )
     cpu, seconds = time.process_time() - start, time.perf_counter() - wall
     row = {
         "rows": n,
@@ -550,7 +608,9 @@ def adam_schedule(A, b, T, z, m, *, width, rate, batch, scale=1.0, seed=0):
     random = np.random.RandomState(seed)
     sx, sy = MinMaxScaler((-1, 1)).fit(A), MinMaxScaler((-1, 1)).fit(b[:, None])
     X, y = sx.transform(A), sy.transform(b[:, None])
-    support = np.argsort(b, kind="stable")[np.round(np.linspace(0, len(b) - 1, max(1, m // 3))).astype(int)]
+    support = np.argsort(b, kind="stable")[
+        np.round(np.linspace(0, len(b) - 1, max(1, m // 3))).astype(int)
+    ]
     # the paper's theta multiplies differences: exp(-|theta (t - x)|^2), so the bandwidth is 1 / (sqrt(2) theta)
     start = np.log(1 / np.sqrt(2 * width / X.shape[1]))
     log_h, total, last = np.full((len(support), X.shape[1]), start), 0, False
@@ -571,11 +631,17 @@ def adam_schedule(A, b, T, z, m, *, width, rate, batch, scale=1.0, seed=0):
             K = kernel(X[rows], S)
             R = 2 / len(rows) * (K @ coef - y[rows])
             U = lu_solve(factor, K.T @ R, trans=1)
-            gradient = kernel.pullback(X[rows], S, R @ coef.T, K) + kernel.pullback(S, S, -U @ coef.T)
-            gradient = gradient.reshape(S.shape) * min(1.0, 10 / max(np.linalg.norm(gradient), 1e-300))
+            gradient = kernel.pullback(X[rows], S, R @ coef.T, K) + kernel.pullback(
+                S, S, -U @ coef.T
+            )
+            gradient = gradient.reshape(S.shape) * min(
+                1.0, 10 / max(np.linalg.norm(gradient), 1e-300)
+            )
             first = 0.9 * first + 0.1 * gradient
             second = 0.999 * second + 0.001 * gradient**2
-            log_h = log_h - rate * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+            log_h = log_h - rate * (first / (1 - 0.9**step)) / (
+                np.sqrt(second / (1 - 0.999**step)) + 1e-8
+            )
             total += 1
         kernel = LocalGaussian(np.exp(log_h))
         _, coef = coefficients(kernel, S)
@@ -583,7 +649,9 @@ def adam_schedule(A, b, T, z, m, *, width, rate, batch, scale=1.0, seed=0):
             return r2_score(z, sy.inverse_transform(kernel(sx.transform(T), S) @ coef)[:, 0]), total
         errors = np.abs(kernel(X, S) @ coef - y)[:, 0]
         errors[support] = -1
-        new = np.argsort(-errors, kind="stable")[: min(max(10, len(support) // 10), m - len(support))]
+        new = np.argsort(-errors, kind="stable")[
+            : min(max(10, len(support) // 10), m - len(support))
+        ]
         last = len(support) + len(new) >= m
         support = np.concatenate([support, new])
         log_h = np.vstack([log_h, np.full((len(new), X.shape[1]), log_h.mean())])
@@ -612,13 +680,27 @@ def schedule(args):
         m, width, rate, batch = plans[name]
         _, A, b, T, z = next(splits(name, 1, True))
         start = time.process_time()
-        theirs, steps = adam_schedule(A, b, T, z, m, width=width, rate=rate, batch=batch, scale=scale)
+        theirs, steps = adam_schedule(
+            A, b, T, z, m, width=width, rate=rate, batch=batch, scale=scale
+        )
         adam = (time.process_time() - start) / scale
-        row = {"set": name, "rows": len(A), "n_support": m, "adam_steps": steps, "share_of_schedule": scale}
+        row = {
+            "set": name,
+            "rows": len(A),
+            "n_support": m,
+            "adam_steps": steps,
+            "share_of_schedule": scale,
+        }
         row |= {"adam_r2": round(theirs, 4), "adam_cpu": round(adam, 1)}
-        ours = {"defaults": {}, "gaussian": {"kernel": "gaussian"}, "short": {"kernel": "gaussian", "max_iter": 40}}
+        ours = {
+            "defaults": {},
+            "gaussian": {"kernel": "gaussian"},
+            "short": {"kernel": "gaussian", "max_iter": 40},
+        }
         for label, parameters in ours.items():
-            score, seconds, _ = fit_and_score(LABRegressor(m, random_state=0, **parameters), A, b, T, z)
+            score, seconds, _ = fit_and_score(
+                LABRegressor(m, random_state=0, **parameters), A, b, T, z
+            )
             row |= {f"{label}_r2": round(score, 4), f"{label}_cpu": round(seconds, 2)}
             row |= {f"adam / {label}": round(adam / seconds, 1)}
         out.append(row)
@@ -633,15 +715,23 @@ def figures(args):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    noisy, by_support, by_rows = (read(RESULTS / f"lab_{name}.csv") for name in ("noise", "support", "training"))
+    noisy, by_support, by_rows = (
+        read(RESULTS / f"lab_{name}.csv") for name in ("noise", "support", "training")
+    )
     fig, axes = plt.subplots(1, 5, figsize=(19, 3.8), constrained_layout=True)
     for ax, function in zip(axes, ("f1", "f2", "f3")):
-        for i, level in enumerate(sorted({r["noise"] for r in noisy if r["function"] == function}, key=float)):
+        for i, level in enumerate(
+            sorted({r["noise"] for r in noisy if r["function"] == function}, key=float)
+        ):
             rows = [r for r in noisy if r["function"] == function and r["noise"] == level]
             x, y = [int(r["n_support"]) for r in rows], [float(r["test"]) for r in rows]
             ax.plot(x, y, "o-", color=f"C{i}", label=f"noise {level}")
             ax.axhline(float(rows[0]["ridgeless_rbf"]), color=f"C{i}", linestyle=":", linewidth=1)
-        ax.set(title=f"{function}: dotted, ridgeless RBF on all rows", xlabel="support points", ylabel="test R2")
+        ax.set(
+            title=f"{function}: dotted, ridgeless RBF on all rows",
+            xlabel="support points",
+            ylabel="test R2",
+        )
     for ax, table, x, series in (
         (axes[3], by_support, "n_support", ["set"]),
         (axes[4], by_rows, "rows", ["set", "n_support"]),
@@ -649,9 +739,20 @@ def figures(args):
         for i, key in enumerate(dict.fromkeys(tuple(r[c] for c in series) for r in table)):
             rows = [r for r in table if tuple(r[c] for c in series) == key]
             for part, style in (("test", "o-"), ("train", "--")):
-                label = ", ".join(key) + " support points" * (len(key) > 1) if part == "test" else None
-                ax.plot([int(r[x]) for r in rows], [float(r[part]) for r in rows], style, color=f"C{i}", label=label)
-        ax.set(title="dashed: training rows", xlabel={"n_support": "support points", "rows": "training rows"}[x])
+                label = (
+                    ", ".join(key) + " support points" * (len(key) > 1) if part == "test" else None
+                )
+                ax.plot(
+                    [int(r[x]) for r in rows],
+                    [float(r[part]) for r in rows],
+                    style,
+                    color=f"C{i}",
+                    label=label,
+                )
+        ax.set(
+            title="dashed: training rows",
+            xlabel={"n_support": "support points", "rows": "training rows"}[x],
+        )
     for ax in axes[:4]:
         ax.legend(fontsize=7)
     axes[4].legend(fontsize=7, loc="upper right", bbox_to_anchor=(1, 0.88))
@@ -662,7 +763,9 @@ COMMANDS = {
     "compare": compare,
     "report": report,
     "table1": lambda a: table(
-        a, "table1", ["yacht", "airfoil", "sml2010", "parkinsons", "parkinsons_grouped", "comp_activ"]
+        a,
+        "table1",
+        ["yacht", "airfoil", "sml2010", "parkinsons", "parkinsons_grouped", "comp_activ"],
     ),
     "table2": lambda a: table(a, "table2", ["electrical", "toms_hardware"]),
     "table5": lambda a: selections(a, "table5", False),
@@ -678,16 +781,22 @@ COMMANDS = {
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=COMMANDS)
     parser.add_argument("--splits", type=int, default=None, help="random splits of every set")
     parser.add_argument("--sets", nargs="+")
     parser.add_argument("--learners", nargs="+")
     parser.add_argument("--full", action="store_true")
     parser.add_argument(
-        "--most", type=int, help="at most so many training rows (table1, table2, training, mnist, images)"
+        "--most",
+        type=int,
+        help="at most so many training rows (table1, table2, training, mnist, images)",
     )
-    parser.add_argument("--rows", type=int, default=None, help="mnist: rows on which bandwidths are learned")
+    parser.add_argument(
+        "--rows", type=int, default=None, help="mnist: rows on which bandwidths are learned"
+    )
     parser.add_argument("--iterations", type=int, default=150, help="mnist: iterations")
     args = parser.parse_args()
     args.splits_total = 10

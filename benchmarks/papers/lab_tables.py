@@ -54,7 +54,10 @@ VARIANTS = ("clean", "repeated", "shuffled", "rescaled", "outliers", "missing")
 VARIED = "housing mpg mg airfoil bodyfat yacht pima heart ionosphere australian".split()
 OPTIONAL = {"lightgbm": "lightgbm", "catboost": "catboost", "xgboost": "xgboost", "xrfm": "xrfm"}
 RESULTS = Path(__file__).parent / "results" / "lab_tables.csv"
-BANDS_RESULTS, VARIANTS_RESULTS = RESULTS.with_name("lab_bands.csv"), RESULTS.with_name("lab_variants.csv")
+BANDS_RESULTS, VARIANTS_RESULTS = (
+    RESULTS.with_name("lab_bands.csv"),
+    RESULTS.with_name("lab_variants.csv"),
+)
 DEVELOPMENT = (
     "house8l kin8nm cpusmall electrical yacht housing mg pm10 pyrim eucalyptus "
     "pendigits eeg heart sonar pima monks2 ionosphere"
@@ -108,7 +111,11 @@ def split(name, number, rows, variant):
     if variant == "missing":
         numbers = A.select_dtypes("number").columns
         for frame in (A, T):
-            frame[numbers] = frame[numbers].astype(float).mask(random.uniform(size=(len(frame), len(numbers))) < 0.1)
+            frame[numbers] = (
+                frame[numbers]
+                .astype(float)
+                .mask(random.uniform(size=(len(frame), len(numbers))) < 0.1)
+            )
     return task, A, b, T, z
 
 
@@ -124,13 +131,23 @@ class Numbers:
 
     def fit(self, A, b):
         words = is_word(A)
-        steps = [SimpleImputer(strategy="median", keep_empty_features=True), *([StandardScaler()] * self.scale)]
-        encoder = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=5, sparse_output=False)
+        steps = [
+            SimpleImputer(strategy="median", keep_empty_features=True),
+            *([StandardScaler()] * self.scale),
+        ]
+        encoder = OneHotEncoder(
+            handle_unknown="infrequent_if_exist", min_frequency=5, sparse_output=False
+        )
         self.columns = make_column_transformer(
-            (make_pipeline(*steps), ~np.array(words)), (encoder, np.array(words)), sparse_threshold=0
+            (make_pipeline(*steps), ~np.array(words)),
+            (encoder, np.array(words)),
+            sparse_threshold=0,
         )
         self.center, self.spread = (b.mean(), b.std()) if b.dtype == float else (0, 1)
-        self.model.fit(self.columns.fit_transform(A), (b - self.center) / self.spread if b.dtype == float else b)
+        self.model.fit(
+            self.columns.fit_transform(A),
+            (b - self.center) / self.spread if b.dtype == float else b,
+        )
         return self
 
     def predict(self, T):
@@ -191,9 +208,14 @@ class LightGBM(Coded):
         from lightgbm import LGBMClassifier, LGBMRegressor, early_stopping
 
         kind = LGBMRegressor if self.task == "regression" else LGBMClassifier
-        model = kind(n_estimators=2000, n_jobs=1, verbose=-1, subsample_freq=1, random_state=0, **settings)
+        model = kind(
+            n_estimators=2000, n_jobs=1, verbose=-1, subsample_freq=1, random_state=0, **settings
+        )
         words = [int(j) for j in self.words]
-        return model, {"callbacks": [early_stopping(30, verbose=False)], "categorical_feature": words}
+        return model, {
+            "callbacks": [early_stopping(30, verbose=False)],
+            "categorical_feature": words,
+        }
 
     def fit(self, A, b):
         A = self.codes(A, fit=True)
@@ -240,7 +262,9 @@ class XGBoost(LightGBM):
 
         kind = XGBRegressor if self.task == "regression" else XGBClassifier
         settings = {"learning_rate": 0.1} | settings
-        model = kind(n_estimators=2000, n_jobs=1, random_state=0, early_stopping_rounds=30, **settings)
+        model = kind(
+            n_estimators=2000, n_jobs=1, random_state=0, early_stopping_rounds=30, **settings
+        )
         return model, {"verbose": False}
 
 
@@ -256,8 +280,15 @@ class CatBoost(Coded):
         A = self.codes(A, fit=True)
         F, V, f, v = self.hold_out(A, b)
         kind = CatBoostRegressor if self.task == "regression" else CatBoostClassifier
-        options = {"thread_count": 1, "random_seed": 0, "verbose": False, "allow_writing_files": False}
-        self.model = kind(**options, early_stopping_rounds=30, cat_features=[int(j) for j in self.words])
+        options = {
+            "thread_count": 1,
+            "random_seed": 0,
+            "verbose": False,
+            "allow_writing_files": False,
+        }
+        self.model = kind(
+            **options, early_stopping_rounds=30, cat_features=[int(j) for j in self.words]
+        )
         self.model.fit(F, f, eval_set=(V, v))
         return self
 
@@ -272,7 +303,9 @@ class LaplaceRidge:
         self.classes = None if b.dtype == float else np.unique(b)
         target = b if self.classes is None else (b[:, None] == self.classes).astype(float)
         space = {"alpha": 10.0 ** np.arange(-5, 1), "gamma": 2.0 ** np.arange(-8, 2)}
-        model = RandomizedSearchCV(KernelRidge(kernel="laplacian"), space, n_iter=self.n, cv=3, random_state=0)
+        model = RandomizedSearchCV(
+            KernelRidge(kernel="laplacian"), space, n_iter=self.n, cv=3, random_state=0
+        )
         self.model = model.fit(A[: self.most], target[: self.most])
         return self
 
@@ -295,7 +328,9 @@ class XRFM:
         from xrfm import xRFM
 
         F, V, f, v = train_test_split(A, b, test_size=0.2, random_state=0)
-        self.model = xRFM(device="cpu", tuning_metric="mse" if self.task == "regression" else "brier")
+        self.model = xRFM(
+            device="cpu", tuning_metric="mse" if self.task == "regression" else "brier"
+        )
         self.model.fit(F, f, V, v)
         return self
 
@@ -314,23 +349,34 @@ def searched(model, space, n_iter, task):
 def learners(task, n_candidates):
     classes = task == "classes"
     svm = SVC(probability=True, random_state=0) if classes else SVR(max_iter=200_000)
-    mlp = (MLPClassifier if classes else MLPRegressor)(early_stopping=True, max_iter=300, random_state=0)
+    mlp = (MLPClassifier if classes else MLPRegressor)(
+        early_stopping=True, max_iter=300, random_state=0
+    )
     trees = ExtraTreesClassifier if classes else ExtraTreesRegressor
     svm_space = {"C": 10.0 ** np.arange(-1, 4), "gamma": 2.0 ** np.arange(-8, 2)}
-    mlp_space = {"alpha": 10.0 ** np.arange(-5, 0), "hidden_layer_sizes": [(100,), (100, 100), (300,)]}
+    mlp_space = {
+        "alpha": 10.0 ** np.arange(-5, 0),
+        "hidden_layer_sizes": [(100,), (100, 100), (300,)],
+    }
     every = {
         "lab": lambda: (LABClassifier if classes else LABRegressor)(random_state=0),
         "lab_local": lambda: (LABClassifier if classes else LABRegressor)(0.999, random_state=0),
         "lightgbm": lambda: LightGBM(task, n_candidates),
         "catboost": lambda: CatBoost(task),
         "xgboost": lambda: XGBoost(task, n_candidates),
-        "extra_trees": lambda: Numbers(trees(300, min_samples_leaf=2 if classes else 1, random_state=0), scale=False),
+        "extra_trees": lambda: Numbers(
+            trees(300, min_samples_leaf=2 if classes else 1, random_state=0), scale=False
+        ),
         "svm": lambda: Numbers(searched(svm, svm_space, 15, task)),
         "mlp": lambda: Numbers(searched(mlp, mlp_space, 6, task)),
         "laplace_ridge": lambda: Numbers(LaplaceRidge(n_candidates)),
         "xrfm": lambda: Numbers(XRFM(task)),
     }
-    return {k: make for k, make in every.items() if k not in OPTIONAL or importlib.util.find_spec(OPTIONAL[k])}
+    return {
+        k: make
+        for k, make in every.items()
+        if k not in OPTIONAL or importlib.util.find_spec(OPTIONAL[k])
+    }
 
 
 def read(path):
@@ -353,13 +399,18 @@ def run(args, path=RESULTS):
     key = ("set", "split", "rows", "variant", "learner")
     done = {tuple(r[k] for k in key) for r in read(path)}
     for number in range(args.splits):
-        for name in args.sets or [s for pair in zip(DEVELOPMENT, CONFIRMATION) for s in pair] + CONFIRMATION[17:]:
+        for name in (
+            args.sets
+            or [s for pair in zip(DEVELOPMENT, CONFIRMATION) for s in pair] + CONFIRMATION[17:]
+        ):
             task = "regression" if name in REGRESSION else "classes"
             for k, make in learners(task, args.candidates).items():
                 values = (name, str(number), str(args.rows), args.variant, k)
                 if values in done or (args.learners and k not in args.learners):
                     continue
-                row = dict(zip(key, values)) | measure(make, k, split(name, number, args.rows, args.variant))
+                row = dict(zip(key, values)) | measure(
+                    make, k, split(name, number, args.rows, args.variant)
+                )
                 append(row, path)
                 print(*row.values(), flush=True)
 
@@ -382,7 +433,9 @@ def measure(make, k, data):
         if task == "classes":
             P = np.full((len(T), max(b.max(), z.max()) + 1), 1e-6)
             P[:, np.unique(b)] = np.clip(model.predict_proba(T), 1e-6, 1)
-            loss = round(float(-np.mean(np.log((P / P.sum(axis=1, keepdims=True))[range(len(z)), z]))), 5)
+            loss = round(
+                float(-np.mean(np.log((P / P.sum(axis=1, keepdims=True))[range(len(z)), z]))), 5
+            )
     score = r2_score(z, predicted) if task == "regression" else accuracy_score(z, predicted)
     return {
         "task": task,
@@ -397,16 +450,27 @@ def measure(make, k, data):
 def bands(args):
     """Every set in the bands whose rows it fills."""
     for least, most in zip((0, *BANDS), BANDS):
-        sets = [name for name in args.sets or DEVELOPMENT + CONFIRMATION if 0.8 * len(table(name)[0]) > least]
+        sets = [
+            name
+            for name in args.sets or DEVELOPMENT + CONFIRMATION
+            if 0.8 * len(table(name)[0]) > least
+        ]
         splits = min(args.splits, 3) if most > 3000 else args.splits
         if sets:
-            run(argparse.Namespace(**vars(args) | {"rows": most, "sets": sets, "splits": splits}), BANDS_RESULTS)
+            run(
+                argparse.Namespace(**vars(args) | {"rows": most, "sets": sets, "splits": splits}),
+                BANDS_RESULTS,
+            )
 
 
 def variants(args):
     """LAB and LightGBM on every variant of ten sets."""
     for variant in VARIANTS:
-        of_variant = {"variant": variant, "sets": args.sets or VARIED, "learners": args.learners or ["lab", "lightgbm"]}
+        of_variant = {
+            "variant": variant,
+            "sets": args.sets or VARIED,
+            "learners": args.learners or ["lab", "lightgbm"],
+        }
         run(argparse.Namespace(**vars(args) | of_variant), VARIANTS_RESULTS)
 
 
@@ -424,23 +488,42 @@ def band_of(n):
 
 def report(args):
     """Scores, and average ranks by task and size, of the splits that all named learners have."""
-    rows = [r for r in read(BANDS_RESULTS if args.bands else RESULTS) if r["variant"] == args.variant]
     rows = [
-        r for r in rows if args.half is None or r["set"] in {"development": DEVELOPMENT}.get(args.half, CONFIRMATION)
+        r for r in read(BANDS_RESULTS if args.bands else RESULTS) if r["variant"] == args.variant
+    ]
+    rows = [
+        r
+        for r in rows
+        if args.half is None
+        or r["set"] in {"development": DEVELOPMENT}.get(args.half, CONFIRMATION)
     ]
     every = args.learners or sorted({r["learner"] for r in rows})
-    for task, measure, sign in (("regression", "score", -1), ("classes", "score", -1), ("classes", "log_loss", 1)):
+    for task, measure, sign in (
+        ("regression", "score", -1),
+        ("classes", "score", -1),
+        ("classes", "log_loss", 1),
+    ):
         cells = {}
         for r in rows:
             if r["task"] == task and r["learner"] in every:
-                cells.setdefault((r["set"], r["rows"]), {}).setdefault(r["split"], {})[r["learner"]] = float(r[measure])
+                cells.setdefault((r["set"], r["rows"]), {}).setdefault(r["split"], {})[
+                    r["learner"]
+                ] = float(r[measure])
         names, values, sizes = [], [], []
         for (name, size), splits in cells.items():
-            whole = [[found[k] for k in every] for found in splits.values() if len(found) == len(every)]
+            whole = [
+                [found[k] for k in every] for found in splits.values() if len(found) == len(every)
+            ]
             if whole:
                 names.append(f"{name} {size} ({len(whole)})")
                 values.append(np.mean(whole, axis=0))
-                sizes.append(band_of(max(int(r["n_train"]) for r in rows if (r["set"], r["rows"]) == (name, size))))
+                sizes.append(
+                    band_of(
+                        max(
+                            int(r["n_train"]) for r in rows if (r["set"], r["rows"]) == (name, size)
+                        )
+                    )
+                )
         if not values:
             continue
         ranks, sizes = rankdata(sign * np.round(values, 4), axis=1), np.array(sizes)
@@ -449,16 +532,22 @@ def report(args):
             print(f"  {name:28s}", "  ".join(f"{v:.4f}" for v in value))
         for band in sorted(set(sizes)):
             label = f"rank, at most {band} rows ({np.sum(sizes == band)})"
-            print(f"  {label:28s}", "  ".join(f"{v:.2f}" for v in ranks[sizes == band].mean(axis=0)))
+            print(
+                f"  {label:28s}", "  ".join(f"{v:.2f}" for v in ranks[sizes == band].mean(axis=0))
+            )
         print(f"  {'average rank':28s}", "  ".join(f"{v:.2f}" for v in ranks.mean(axis=0)))
         if "lab" in every and len(every) > 1 and len(values) > 5:
             ours = np.array(values)[:, every.index("lab")]
             tests = {
-                k: wilcoxon(ours, np.array(values)[:, i]).pvalue if np.any(ours != np.array(values)[:, i]) else 1.0
+                k: wilcoxon(ours, np.array(values)[:, i]).pvalue
+                if np.any(ours != np.array(values)[:, i])
+                else 1.0
                 for i, k in enumerate(every)
                 if k != "lab"
             }
-            print("  Holm p of LAB against:", {k: float(f"{p:.2g}") for k, p in holm(tests).items()})
+            print(
+                "  Holm p of LAB against:", {k: float(f"{p:.2g}") for k, p in holm(tests).items()}
+            )
 
 
 def report_variants(args):
@@ -466,8 +555,12 @@ def report_variants(args):
     cells = {}
     for r in read(VARIANTS_RESULTS):
         if r["learner"] in ("lab", "lightgbm"):
-            cells.setdefault((r["set"], r["variant"]), {}).setdefault(r["learner"], []).append(float(r["score"]))
-    gains = {key: np.mean(c["lab"]) - np.mean(c["lightgbm"]) for key, c in cells.items() if len(c) == 2}
+            cells.setdefault((r["set"], r["variant"]), {}).setdefault(r["learner"], []).append(
+                float(r["score"])
+            )
+    gains = {
+        key: np.mean(c["lab"]) - np.mean(c["lightgbm"]) for key, c in cells.items() if len(c) == 2
+    }
     for name in dict.fromkeys(name for name, _ in gains):
         found = {variant: gains[name, variant] for variant in VARIANTS if (name, variant) in gains}
         level = found.get("clean", -1) >= -0.005
@@ -476,8 +569,12 @@ def report_variants(args):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("command", choices=("run", "bands", "variants", "report", "report_variants"))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "command", choices=("run", "bands", "variants", "report", "report_variants")
+    )
     parser.add_argument("--rows", type=int, default=3000)
     parser.add_argument("--splits", type=int, default=1)
     parser.add_argument("--candidates", type=int, default=30)
@@ -487,7 +584,13 @@ def main():
     parser.add_argument("--bands", action="store_true", help="report what `bands` measured")
     parser.add_argument("--half", choices=("development", "confirmation"))
     args = parser.parse_args()
-    commands = {"run": run, "bands": bands, "variants": variants, "report": report, "report_variants": report_variants}
+    commands = {
+        "run": run,
+        "bands": bands,
+        "variants": variants,
+        "report": report,
+        "report_variants": report_variants,
+    }
     commands[args.command](args)
 
 

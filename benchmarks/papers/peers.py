@@ -32,7 +32,11 @@ def matrix_problem():
 def string_problem(n=300, seed=0):
     """Words of three invented languages: syllables of their own, some shared, with typing errors."""
     random = np.random.RandomState(seed)
-    syllables = [["ka", "to", "mi", "ren", "sul"], ["ka", "to", "bra", "nek", "vol"], ["mi", "to", "bra", "ish", "una"]]
+    syllables = [
+        ["ka", "to", "mi", "ren", "sul"],
+        ["ka", "to", "bra", "nek", "vol"],
+        ["mi", "to", "bra", "ish", "una"],
+    ]
     y = np.arange(n) % 3
     words = ["".join(random.choice(syllables[k], random.randint(2, 5))) for k in y]
     for i in random.permutation(n)[: n // 2]:
@@ -63,7 +67,11 @@ def graph_problem(n=120, seed=0):
         A = np.zeros((m, m), dtype=int)
         for node in range(1, m):
             weights = A[:node, :node].sum(axis=1) + 1.0
-            other = (node - 1, random.choice(node, p=weights / weights.sum()), random.randint(node))[k]
+            other = (
+                node - 1,
+                random.choice(node, p=weights / weights.sum()),
+                random.randint(node),
+            )[k]
             A[node, other] = A[other, node] = 1
         for a, b in random.randint(m, size=(4, 2)):
             A[a, b] = A[b, a] = int(a != b)
@@ -88,7 +96,9 @@ def directed_problem(n=240, seed=0):
 def matrix_mercerless(D, y, D_new):
     from mercerless import SimilarityClassifierCV
 
-    return SimilarityClassifierCV(kernel="precomputed", random_state=0).fit(D, y).predict_proba(D_new)
+    return (
+        SimilarityClassifierCV(kernel="precomputed", random_state=0).fit(D, y).predict_proba(D_new)
+    )
 
 
 def matrix_krein_svm(D, y, D_new):
@@ -97,7 +107,9 @@ def matrix_krein_svm(D, y, D_new):
     from mercerless.spectra import DissimilarityKernel
 
     kernel = DissimilarityKernel().fit(D)
-    return KreinSVC(kernel="precomputed").fit(kernel.transform(D), y).predict(kernel.transform(D_new))
+    return (
+        KreinSVC(kernel="precomputed").fit(kernel.transform(D), y).predict(kernel.transform(D_new))
+    )
 
 
 def matrix_svc_clipped(D, y, D_new):
@@ -109,7 +121,11 @@ def matrix_svc_clipped(D, y, D_new):
     vectors, scale = vectors[:, values > 0], np.mean(np.abs(values))
     features = -(D**2) / 2 @ vectors / np.sqrt(scale * values[values > 0])
     new = -(D_new**2) / 2 @ vectors / np.sqrt(scale * values[values > 0])
-    return GridSearchCV(SVC(kernel="linear"), {"C": np.logspace(-3, 3, 7)}).fit(features, y).predict(new)
+    return (
+        GridSearchCV(SVC(kernel="linear"), {"C": np.logspace(-3, 3, 7)})
+        .fit(features, y)
+        .predict(new)
+    )
 
 
 def matrix_ridge_clipped(D, y, D_new):
@@ -152,7 +168,11 @@ def matrix_neighbors(D, y, D_new):
 def strings_mercerless(words, y, new):
     from mercerless import SimilarityClassifierCV
 
-    return SimilarityClassifierCV(kernel="levenshtein", random_state=0).fit(words, y).predict_proba(new)
+    return (
+        SimilarityClassifierCV(kernel="levenshtein", random_state=0)
+        .fit(words, y)
+        .predict_proba(new)
+    )
 
 
 def strings_tfidf(words, y, new):
@@ -162,7 +182,9 @@ def strings_tfidf(words, y, new):
     from sklearn.pipeline import make_pipeline
 
     grams = TfidfVectorizer(analyzer="char_wb", ngram_range=(1, 3))
-    return make_pipeline(grams, LogisticRegressionCV(max_iter=1000)).fit(words, y).predict_proba(new)
+    return (
+        make_pipeline(grams, LogisticRegressionCV(max_iter=1000)).fit(words, y).predict_proba(new)
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- series
@@ -209,7 +231,11 @@ def graphs_mercerless(graphs, y, new):
     def distance(A, B):
         return np.abs(degrees(A) - degrees(B)).sum()
 
-    return SimilarityClassifierCV(kernel=distance, random_state=0).fit(list(graphs), y).predict_proba(list(new))
+    return (
+        SimilarityClassifierCV(kernel=distance, random_state=0)
+        .fit(list(graphs), y)
+        .predict_proba(list(new))
+    )
 
 
 def graphs_grakel(graphs, y, new):
@@ -264,7 +290,9 @@ def table_himalaya(X, y, new):
     from sklearn.preprocessing import StandardScaler
 
     scaler = StandardScaler().fit(X)
-    model = KernelRidgeCV(alphas=np.logspace(-3, 3, 7), kernel="rbf").fit(scaler.transform(X), 2.0 * y - 1)
+    model = KernelRidgeCV(alphas=np.logspace(-3, 3, 7), kernel="rbf").fit(
+        scaler.transform(X), 2.0 * y - 1
+    )
     return (np.ravel(model.predict(scaler.transform(new))) > 0).astype(int)
 
 
@@ -291,7 +319,9 @@ def table_boosting(X, y, new):
 def directed_mercerless(K, y, K_new):
     from mercerless import DirectedClassifierCV
 
-    model = DirectedClassifierCV(kernel="precomputed", input="dissimilarity", random_state=0).fit(K, y)
+    model = DirectedClassifierCV(kernel="precomputed", input="dissimilarity", random_state=0).fit(
+        K, y
+    )
     return model.predict_proba(K_new)
 
 
@@ -301,7 +331,11 @@ def directed_rows_as_features(K, y, K_new):
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    return make_pipeline(StandardScaler(), LogisticRegressionCV(max_iter=2000)).fit(K, y).predict_proba(K_new)
+    return (
+        make_pipeline(StandardScaler(), LogisticRegressionCV(max_iter=2000))
+        .fit(K, y)
+        .predict_proba(K_new)
+    )
 
 
 NEEDS = {
@@ -321,7 +355,15 @@ NEEDS = {
     "graphs": (graph_problem, (graphs_mercerless, graphs_grakel)),
     "table": (
         table_problem,
-        (table_mercerless, table_boosting, table_lightgbm, table_catboost, table_xrfm, table_himalaya, table_mklpy),
+        (
+            table_mercerless,
+            table_boosting,
+            table_lightgbm,
+            table_catboost,
+            table_xrfm,
+            table_himalaya,
+            table_mklpy,
+        ),
     ),
     "directed": (directed_problem, (directed_mercerless, directed_rows_as_features)),
 }
@@ -367,11 +409,15 @@ def read():
 
 def write(rows):
     """In the order of NEEDS."""
-    order = [(need, title(function)) for need, (_, functions) in NEEDS.items() for function in functions]
+    order = [
+        (need, title(function)) for need, (_, functions) in NEEDS.items() for function in functions
+    ]
     header = ("need", "peer", "items", "accuracy", "log_loss", "cpu_seconds", "lines")
     RESULTS.parent.mkdir(exist_ok=True)
     with open(RESULTS, "w", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerows([header, *(rows[key] for key in order if key in rows)])
+        csv.writer(file, lineterminator="\n").writerows(
+            [header, *(rows[key] for key in order if key in rows)]
+        )
 
 
 def main():

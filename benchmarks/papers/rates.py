@@ -35,14 +35,17 @@ class EigenvalueGrowth(NamedTuple):
     largest: np.ndarray  # (n_sizes, n_repeats)
     smallest: np.ndarray
     positive: float  # the exponent eta1 of the largest
-    negative: float  # the exponent eta2 of minus the smallest, as Assumption 4 of Liu et al. asks for
+    # the exponent eta2 of minus the smallest, as Assumption 4 of Liu et al. asks for
+    negative: float
 
 
 def eigenvalue_growth(kernel, X, sizes, n_repeats=10, random_state=None):
     """Exponents of the growth of the extreme eigenvalues, on random subsets of X, a matrix if precomputed."""
     rng = check_random_state(random_state)
     if len(sizes) < 2 or max(sizes) > len(X) or min(sizes) < 1:
-        raise ValueError(f"sizes must be at least two numbers between 1 and the {len(X)} rows, got {list(sizes)}.")
+        raise ValueError(
+            f"sizes must be at least two numbers between 1 and the {len(X)} rows, got {list(sizes)}."
+        )
     precomputed = isinstance(kernel, str) and kernel == "precomputed"
     function = as_kernel(kernel, None if precomputed else X)
     largest, smallest = np.empty((2, len(sizes), n_repeats))
@@ -54,7 +57,9 @@ def eigenvalue_growth(kernel, X, sizes, n_repeats=10, random_state=None):
     up = -fit_rate(sizes, largest).exponent if np.all(largest.mean(axis=1) > 0) else np.nan
     # below rounding of the largest eigenvalue a negative one is none
     down = np.all(-smallest.mean(axis=1) > 1e-10 * np.abs(largest).mean(axis=1))
-    return EigenvalueGrowth(largest, smallest, up, -fit_rate(sizes, -smallest).exponent if down else np.nan)
+    return EigenvalueGrowth(
+        largest, smallest, up, -fit_rate(sizes, -smallest).exponent if down else np.nan
+    )
 
 
 PENALTIES = ("indefinite", "nonnegative")
@@ -68,7 +73,8 @@ def penalized_errors(K, K_test, y, truth, size, random_state):
     """
     rows = check_random_state(random_state).permutation(len(y))[:size]
     values, vectors = eigh(K[np.ix_(rows, rows)])
-    shifted = np.where(np.abs(values + 1) < 1e-3, 1e-3, values + 1)  # a saddle point: bounded near its pole
+    # a saddle point: bounded near its pole
+    shifted = np.where(np.abs(values + 1) < 1e-3, 1e-3, values + 1)
     factors = {"indefinite": 1 / shifted, "nonnegative": np.sign(values) / (np.abs(values) + 1)}
     others = np.setdiff1d(np.arange(len(truth)), rows)
     errors = []
@@ -87,7 +93,9 @@ class LearningCurve(NamedTuple):
     rate: Rate
 
 
-def learning_curve(estimator, X, y, X_test, truth, sizes, *, n_repeats=10, clip=None, random_state=None):
+def learning_curve(
+    estimator, X, y, X_test, truth, sizes, *, n_repeats=10, clip=None, random_state=None
+):
     """The excess risk on growing random subsets of an estimator, or of what a function makes of the size.
 
     ``truth`` is the target function at the test rows, without noise; predictions are cut at -clip and clip first, the
@@ -95,7 +103,9 @@ def learning_curve(estimator, X, y, X_test, truth, sizes, *, n_repeats=10, clip=
     """
     rng = check_random_state(random_state)
     if min(sizes) < 1 or max(sizes) > len(y):
-        raise ValueError(f"sizes must lie between 1 and the {len(y)} training rows, got {list(sizes)}.")
+        raise ValueError(
+            f"sizes must lie between 1 and the {len(y)} training rows, got {list(sizes)}."
+        )
     errors = np.empty((len(sizes), n_repeats))
     for i, size in enumerate(sizes):
         model = clone(estimator) if hasattr(estimator, "fit") else estimator(size)

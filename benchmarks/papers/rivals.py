@@ -112,13 +112,19 @@ def residual_network(n_features, widths, normalized):
     from torch import nn
 
     def linear(before, width):
-        return nn.Sequential(nn.Linear(before, width), nn.BatchNorm1d(width) if normalized else nn.Identity())
+        return nn.Sequential(
+            nn.Linear(before, width), nn.BatchNorm1d(width) if normalized else nn.Identity()
+        )
 
     class Block(nn.Module):
         def __init__(self, before, width):
             super().__init__()
             self.path = nn.Sequential(
-                linear(before, width), nn.ReLU(), linear(width, width), nn.ReLU(), linear(width, width)
+                linear(before, width),
+                nn.ReLU(),
+                linear(width, width),
+                nn.ReLU(),
+                linear(width, width),
             )
             self.shortcut = nn.Identity() if before == width else linear(before, width)
 
@@ -160,11 +166,16 @@ def resnet(X, y, widths, batch, seed):
     """
     import torch
 
-    A, B, a, b = (torch.tensor(part).float() for part in train_test_split(X, y, test_size=0.1, random_state=seed))
+    A, B, a, b = (
+        torch.tensor(part).float()
+        for part in train_test_split(X, y, test_size=0.1, random_state=seed)
+    )
     networks = []
     for normalized in (True, False):
         torch.manual_seed(seed)
-        networks.append(trained(residual_network(X.shape[1], widths, normalized), (A, a), (B, b), batch))
+        networks.append(
+            trained(residual_network(X.shape[1], widths, normalized), (A, a), (B, b), batch)
+        )
     best, _ = min(networks, key=lambda pair: pair[1])
     return lambda T: best(torch.tensor(T).float()).detach().numpy()
 
@@ -192,10 +203,18 @@ def candidates(name, X, seed):
     truncated = [TL1(width * X.shape[1]) for width in (0.7, 1.5, 3.0)]
     yield "Gaussian ridge", [machine(ridge, k, p) for k, p in product(gaussians, PENALTIES)]
     yield "TL1 ridge", [machine(ridge, k, p) for k, p in product(truncated, PENALTIES)]
-    yield "TL1 ridge, flipped", [machine(flipped, k, p) for k, p in product(truncated, (1e-5, 1e-4, 1e-3))]
+    yield (
+        "TL1 ridge, flipped",
+        [machine(flipped, k, p) for k, p in product(truncated, (1e-5, 1e-4, 1e-3))],
+    )
     yield "Falkon", [with_centers(k, p) for k, p in product(gaussians, PENALTIES)]
     yield "EigenPro", [machine(eigenpro, k, steps) for k, steps in product(gaussians, (30, 300))]
-    settings = {"early_stopping": True, "n_iter_no_change": 30, "max_iter": 400, "random_state": seed}
+    settings = {
+        "early_stopping": True,
+        "n_iter_no_change": 30,
+        "max_iter": 400,
+        "random_state": seed,
+    }
     network = MLPRegressor(hidden_layer_sizes=(HIDDEN[name],), **settings)
     yield "wide network", [lambda A, a: network.fit(A, a).predict]
     if importlib.util.find_spec("torch"):
@@ -230,7 +249,9 @@ def write(rows):
     old |= {row[:2]: row for row in rows}
     with open(RESULTS, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([("set", "method", "splits", "r2", "deviation", "cpu_seconds", "paper"), *old.values()])
+        writer.writerows(
+            [("set", "method", "splits", "r2", "deviation", "cpu_seconds", "paper"), *old.values()]
+        )
 
 
 def main():
@@ -251,7 +272,9 @@ def main():
                 if options.methods and method not in options.methods:
                     continue
                 start = time.process_time()
-                found.setdefault(method, []).append((score(fits, train, test), time.process_time() - start))
+                found.setdefault(method, []).append(
+                    (score(fits, train, test), time.process_time() - start)
+                )
         for method, values in found.items():
             r2, seconds = np.transpose(values)
             numbers = (f"{r2.mean():.4f}", f"{r2.std():.4f}", f"{seconds.mean():.2f}")

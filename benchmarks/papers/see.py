@@ -35,7 +35,17 @@ from mercerless.datasets import load
 RESULTS = Path(__file__).parent / "results"
 COVERAGE = 0.9
 NUMBERS = ["airfoil", "bodyfat", "cps_85_wages", "housing", "mg", "mpg", "pm10", "pyrim", "yacht"]
-CLASSES = ["australian", "breastcancer", "diabetic", "heart", "ionosphere", "monks1", "pima", "sonar", "wine"]
+CLASSES = [
+    "australian",
+    "breastcancer",
+    "diabetic",
+    "heart",
+    "ionosphere",
+    "monks1",
+    "pima",
+    "sonar",
+    "wine",
+]
 MATRICES = ["amp_edit", "dtw_ecg200"]
 MODELS = {
     "krein": (mercerless.KreinRidge, mercerless.KreinRidgeClassifier),
@@ -49,7 +59,9 @@ def draws(name, n, repeats):
     """Yield training rows and targets, test rows and targets, and whether rows are similarities."""
     data = load(name)
     matrix = name in MATRICES
-    whole = (data.K if name == "amp_edit" else data.D) if matrix else np.asarray(data.data, dtype=float)
+    whole = (
+        (data.K if name == "amp_edit" else data.D) if matrix else np.asarray(data.data, dtype=float)
+    )
     target = data.target
     if len(target) < n + 20:  # too few are left to see a share of 90 %
         return
@@ -57,7 +69,12 @@ def draws(name, n, repeats):
         order = np.random.RandomState(seed).permutation(len(target))
         train, test = order[:n], order[n : n + 1000]
         if matrix:
-            yield whole[np.ix_(train, train)], target[train], whole[np.ix_(test, train)], target[test]
+            yield (
+                whole[np.ix_(train, train)],
+                target[train],
+                whole[np.ix_(test, train)],
+                target[test],
+            )
             continue
         mean, scale = whole[train].mean(axis=0), whole[train].std(axis=0)
         scaled = (whole - mean) / np.where(scale > 0, scale, 1.0)
@@ -75,7 +92,9 @@ def covered(model, X, y):
     """How often, and the mean size of a set or half the width of an interval."""
     if is_classifier(model):
         sets = model.predict_set(X, COVERAGE, allow_empty=True)
-        return sets[np.arange(len(y)), np.searchsorted(model.classes_, y)].mean(), sets.sum(axis=1).mean()
+        return sets[np.arange(len(y)), np.searchsorted(model.classes_, y)].mean(), sets.sum(
+            axis=1
+        ).mean()
     low, high = model.predict_interval(X, COVERAGE).T
     return np.mean((low <= y) & (y <= high)), np.mean(high - low) / 2.0
 
@@ -115,8 +134,13 @@ def intervals_of(X, y, X_new):
     krein = mercerless.KreinRidge(random_state=0)
     yield "KreinRidge.predict_interval", krein.fit(X, y).predict_interval(X_new, COVERAGE)
     for method in ("plus", "base"):
-        rival = CrossConformalRegressor(krein, confidence_level=COVERAGE, cv=5, method=method, random_state=0)
-        yield f"MAPIE on KreinRidge, {method}", rival.fit_conformalize(X, y).predict_interval(X_new)[1][:, :, 0]
+        rival = CrossConformalRegressor(
+            krein, confidence_level=COVERAGE, cv=5, method=method, random_state=0
+        )
+        yield (
+            f"MAPIE on KreinRidge, {method}",
+            rival.fit_conformalize(X, y).predict_interval(X_new)[1][:, :, 0],
+        )
     lab = mercerless.LABRegressor(random_state=0).fit(X, y)
     yield "LABRegressor.predict_interval", lab.predict_interval(X_new, COVERAGE)
     yield "LABRegressor, deviation", normal(*lab.predict(X_new, return_std=True))
@@ -132,7 +156,10 @@ def process_of(X, y):
 
 def quantiles_of(X, y, X_new):
     """The 5 % and 95 % quantiles by boosted trees."""
-    ends = [HistGradientBoostingRegressor(loss="quantile", quantile=q, random_state=0) for q in (0.05, 0.95)]
+    ends = [
+        HistGradientBoostingRegressor(loss="quantile", quantile=q, random_state=0)
+        for q in (0.05, 0.95)
+    ]
     return np.column_stack([end.fit(X, y).predict(X_new) for end in ends])
 
 
@@ -151,7 +178,11 @@ def deviations_of(X, y, X_new):
 def deviation(arguments):
     """Log density and coverage of normal distributions around predictions."""
     n = arguments.items[0] if len(arguments.items) == 1 else 150
-    for name in arguments.sets or [*(each for each in NUMBERS if each != "pyrim"), "cpusmall", "kin8nm"]:
+    for name in arguments.sets or [
+        *(each for each in NUMBERS if each != "pyrim"),
+        "cpusmall",
+        "kin8nm",
+    ]:
         found, tested = {}, 0
         for X, y, X_new, y_new in draws(name, n, arguments.repeats):
             tested += len(y_new)
@@ -159,7 +190,9 @@ def deviation(arguments):
                 z, unit = (y_new - mean) / std, np.std(y)
                 density = -0.5 * np.log(2 * np.pi * (std / unit) ** 2) - 0.5 * z**2
                 entry = found.setdefault(method, ([], [], []))
-                for part, value in zip(entry, (density, np.abs(z) <= 1.6448536, 2 * 1.6448536 * std / unit)):
+                for part, value in zip(
+                    entry, (density, np.abs(z) <= 1.6448536, 2 * 1.6448536 * std / unit)
+                ):
                     part.append(np.mean(value))
         rows = [
             {"set": name, "method": method, "items": n, "repeats": arguments.repeats, "tested": tested,
@@ -204,7 +237,9 @@ def flipped_draws(name, repeats, most=500):
         rng, classes = np.random.RandomState(seed), np.unique(y)
         flipped = rng.choice(n, max(1, round(0.05 * n)), replace=False)
         codes = np.searchsorted(classes, y)
-        codes[flipped] = (codes[flipped] + rng.randint(1, len(classes), len(flipped))) % len(classes)
+        codes[flipped] = (codes[flipped] + rng.randint(1, len(classes), len(flipped))) % len(
+            classes
+        )
         yield seed, X, classes[codes], flipped
 
 
@@ -228,11 +263,18 @@ def suspects(arguments):
     for name in arguments.sets or [*CLASSES, "dtw_ecg200"]:
         counts = {"suspects_": np.zeros(4), "cleanlab": np.zeros(4)}
         for _, X, y, flipped in flipped_draws(name, arguments.repeats):
-            model = model_of("krein", True, False) if name not in MATRICES else model_of("similarity", True, True)
+            model = (
+                model_of("krein", True, False)
+                if name not in MATRICES
+                else model_of("similarity", True, True)
+            )
             held = model.fit(X, y).out_of_fold_
             order = np.argsort(held.rows)
             issues = find_label_issues(held.target[order], held.prediction[order], n_jobs=1)
-            for method, found in (("suspects_", model.suspects_.items), ("cleanlab", np.flatnonzero(issues))):
+            for method, found in (
+                ("suspects_", model.suspects_.items),
+                ("cleanlab", np.flatnonzero(issues)),
+            ):
                 counts[method] += [np.isin(found, flipped).sum(), len(found), len(flipped), len(y)]
         write_found("see_suspects.csv", name, counts, arguments.repeats)
 
@@ -247,7 +289,14 @@ def report(arguments):
         for seed, X, y, flipped in flipped_draws(name, arguments.repeats, 200):
             kind = "distance" if name in MATRICES else "table"
             compared = mercerless.compare(
-                X, y, kind=kind, task="classification", learners=learners, repeats=1, curves=False, random_state=seed
+                X,
+                y,
+                kind=kind,
+                task="classification",
+                learners=learners,
+                repeats=1,
+                curves=False,
+                random_state=seed,
             )
             found = compared.suspects.items
             counts += [np.isin(found, flipped).sum(), len(found), len(flipped), len(y)]
@@ -272,8 +321,16 @@ def merge(file, rows, keys):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    tasks = {"coverage": coverage, "width": width, "deviation": deviation, "suspects": suspects, "report": report}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    tasks = {
+        "coverage": coverage,
+        "width": width,
+        "deviation": deviation,
+        "suspects": suspects,
+        "report": report,
+    }
     parser.add_argument("what", choices=tasks)
     parser.add_argument("--sets", nargs="+")
     parser.add_argument("--items", type=int, nargs="+", default=[30, 100])

@@ -43,7 +43,13 @@ def real_sets():
     amp = load("amp_edit")
     yield "amp_edit", "similarity", amp.K, amp.target, (amp.K_test, amp.target_test)
     coil = load("coilyork_half")
-    yield "coilyork_half", "distance", symmetrize(coil.D), coil.target, (coil.D_test, coil.target_test)
+    yield (
+        "coilyork_half",
+        "distance",
+        symmetrize(coil.D),
+        coil.target,
+        (coil.D_test, coil.target_test),
+    )
     for name in ("protein", "dtw_ecg200", "balls3d_regen"):
         bunch = load(name)
         yield name, "distance", bunch.D, bunch.target, None
@@ -54,7 +60,11 @@ def real_sets():
 def generated_sets():
     """Yield the same for indefinite similarities made from bundled and random data."""
     random = np.random.RandomState(0)
-    for name, loader in (("wine", load_wine), ("iris", load_iris), ("breast_cancer", load_breast_cancer)):
+    for name, loader in (
+        ("wine", load_wine),
+        ("iris", load_iris),
+        ("breast_cancer", load_breast_cancer),
+    ):
         X, y = loader(return_X_y=True)
         keep = random.permutation(len(y))[:300]
         X, y = StandardScaler().fit_transform(X[keep]), y[keep]
@@ -68,7 +78,13 @@ def generated_sets():
         yield f"{name}_fractional", "distance", (np.sqrt(D).sum(axis=2)) ** 2, y, None
     X, y = load_digits(return_X_y=True)
     keep = random.permutation(len(y))[:300]
-    yield "digits_manhattan", "distance", np.abs(X[keep][:, None] - X[keep][None]).sum(axis=2), y[keep], None
+    yield (
+        "digits_manhattan",
+        "distance",
+        np.abs(X[keep][:, None] - X[keep][None]).sum(axis=2),
+        y[keep],
+        None,
+    )
     balls = make_balls3d(150, random_state=1)
     yield "balls3d", "distance", balls[0], balls[1], None
     for noise in (0.5, 1.5):
@@ -178,7 +194,11 @@ def recipes(kind, regression):
         yield f"{label} {mode}", make_pipeline(*center, SpectrumTransformer(mode)), machines
     yield f"{label} raw", make_pipeline(*center, FunctionTransformer()), machines
     features = make_pipeline(*center, SimilarityFeatures(kernel="precomputed"), StandardScaler())
-    yield f"{label} features", features, [machine(C=C, kernel="linear", max_iter=100_000) for C in PENALTIES]
+    yield (
+        f"{label} features",
+        features,
+        [machine(C=C, kernel="linear", max_iter=100_000) for C in PENALTIES],
+    )
     yield "neighbors", "distances", [neighbors(k, metric="precomputed") for k in NEIGHBORS]
 
 
@@ -192,7 +212,10 @@ def _prepare(step, matrix, diag, kind, train, test):
     if isinstance(step, str):
         if kind == "distance":
             return inner, outer
-        square = diag[train] - 2.0 * inner + diag[train][:, None], diag[train] - 2.0 * outer + diag[test][:, None]
+        square = (
+            diag[train] - 2.0 * inner + diag[train][:, None],
+            diag[train] - 2.0 * outer + diag[test][:, None],
+        )
         return tuple(np.sqrt(np.maximum(part, 0.0)) for part in square)
     step = clone(step)
     inner, outer = step.fit_transform(inner), step.transform(outer)
@@ -224,19 +247,24 @@ def compare(kind, matrix, y, train, test, seed, regression):
     """Test accuracy (or R2) of every learner on one split."""
     score = {}
     if regression:
-        y = (y - y[train].mean()) / y[train].std()  # one grid of penalties and one tube fit all targets
+        # one grid of penalties and one tube fit all targets
+        y = (y - y[train].mean()) / y[train].std()
     for name, step, learners in recipes(kind, regression):
         with warnings.catch_warnings():
             # raw indefinite machines do not converge, and classes smaller than five are in some sets
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", UserWarning)
-            predictions = tuned_predictions(step, learners, matrix, kind, y, train, test, seed, regression)
+            predictions = tuned_predictions(
+                step, learners, matrix, kind, y, train, test, seed, regression
+            )
         score[name] = _score(y[test], predictions, regression)
     automatic = SimilarityRegressorCV if regression else SimilarityClassifierCV
     model = automatic(kernel="precomputed", input=kind, random_state=seed)
     model.fit(matrix[np.ix_(train, train)], y[train])
     diag = None if kind == "distance" else np.diagonal(matrix)[test]
-    score["automatic"] = _score(y[test], model.predict(matrix[np.ix_(test, train)], diag=diag), regression)
+    score["automatic"] = _score(
+        y[test], model.predict(matrix[np.ix_(test, train)], diag=diag), regression
+    )
     return score
 
 
@@ -253,7 +281,9 @@ def main():
     parser.add_argument("--most", type=int, help="items per set; without the given test rows")
     arguments = parser.parse_args()
     start, columns, table, given = time.process_time(), None, {}, []
-    sets = {"real": real_sets, "generated": generated_sets, "regression": regression_sets}[arguments.sets]
+    sets = {"real": real_sets, "generated": generated_sets, "regression": regression_sets}[
+        arguments.sets
+    ]
     regression = arguments.sets == "regression"
     for name, kind, matrix, y, test_part in sets():
         rows = []
@@ -270,9 +300,13 @@ def main():
             print(f"{title:24s}" + "".join(f"{column:>14s}" for column in columns))
         table[name] = report(name, rows, columns)
         if test_part is not None:
-            model = SimilarityClassifierCV(kernel="precomputed", input=kind, random_state=0).fit(matrix, y)
+            model = SimilarityClassifierCV(kernel="precomputed", input=kind, random_state=0).fit(
+                matrix, y
+            )
             given.append((name, 100.0 * model.score(*test_part), str(model.negative_spectrum_)))
-    average = {column: float(np.mean([row[column] for row in table.values()])) for column in columns}
+    average = {
+        column: float(np.mean([row[column] for row in table.values()])) for column in columns
+    }
     report("average", [{c: v / 100.0 for c, v in average.items()}], columns)
     singles = [column for column in columns if column != "automatic"]
     hindsight = np.mean([max(row[c] for c in singles) for row in table.values()])
@@ -289,7 +323,9 @@ def main():
         for name, row in [*table.items(), ("average", average)]:
             writer.writerow([name, *(f"{row[column]:.2f}" for column in columns)])
         for name, accuracy, _ in given:
-            writer.writerow([f"{name} (given test rows)", *[""] * (len(columns) - 1), f"{accuracy:.2f}"])
+            writer.writerow(
+                [f"{name} (given test rows)", *[""] * (len(columns) - 1), f"{accuracy:.2f}"]
+            )
 
 
 if __name__ == "__main__":

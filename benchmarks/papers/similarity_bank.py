@@ -69,7 +69,9 @@ class Spectrum:
 
     def __call__(self, train, test):
         inner, outer = self.matrix[np.ix_(train, train)], self.matrix[np.ix_(test, train)]
-        for step in [DissimilarityKernel()] * self.center + [SpectrumTransformer(self.mode)] * (self.mode != "raw"):
+        for step in [DissimilarityKernel()] * self.center + [SpectrumTransformer(self.mode)] * (
+            self.mode != "raw"
+        ):
             inner, outer = step.fit_transform(inner), step.transform(outer)
         scale = np.abs(np.diagonal(inner)).mean() or 1.0
         return inner / scale, outer / scale
@@ -91,14 +93,18 @@ def gaussian(squared, width):
 
     def prepare(train, test):
         unit = np.median(squared[np.ix_(train, train)]) or 1.0
-        return tuple(np.exp(squared[np.ix_(rows, train)] * (-width / unit)) for rows in (train, test))
+        return tuple(
+            np.exp(squared[np.ix_(rows, train)] * (-width / unit)) for rows in (train, test)
+        )
 
     return prepare
 
 
 def distances(squared):
     """Distances as they are."""
-    return lambda train, test: tuple(np.sqrt(squared[np.ix_(rows, train)]) for rows in (train, test))
+    return lambda train, test: tuple(
+        np.sqrt(squared[np.ix_(rows, train)]) for rows in (train, test)
+    )
 
 
 def recipes(kind, matrix):
@@ -114,7 +120,9 @@ def recipes(kind, matrix):
     yield "SVC gaussian", [(gaussian(squared, width), precomputed) for width in WIDTHS]
     yield "logistic distances", [(columns(np.sqrt(squared)), logistic)]
     for name, how in (("neighbors", "uniform"), ("weighted neighbors", "distance")):
-        learners = [KNeighborsClassifier(k, metric="precomputed", weights=how) for k in similarity.NEIGHBORS]
+        learners = [
+            KNeighborsClassifier(k, metric="precomputed", weights=how) for k in similarity.NEIGHBORS
+        ]
         yield name, [(distances(squared), learners)]
 
 
@@ -138,7 +146,10 @@ def calibrated(held, y, scores):
         prior = 0.05 * (theta[0] - 1.0) ** 2 + 0.5 * (theta[1:] ** 2).sum()
         return prior / 2.0 - logs(theta, held)[np.arange(len(y)), y].sum()
 
-    start, bounds = np.append(1.0, np.zeros(held.shape[1])), [(0.01, None)] + [(None, None)] * held.shape[1]
+    start, bounds = (
+        np.append(1.0, np.zeros(held.shape[1])),
+        [(0.01, None)] + [(None, None)] * held.shape[1],
+    )
     return np.exp(logs(minimize(loss, start, method="L-BFGS-B", bounds=bounds).x, scores))
 
 
@@ -162,7 +173,9 @@ def tuned(grid, y, train, test, seed):
     scores = np.zeros((len(test), y.max() + 1))
     learner.fit(inner, y[train])
     scores[:, learner.classes_] = scores_of(learner, outer)
-    return learner.classes_[scores[:, learner.classes_].argmax(axis=1)], calibrated(held, y[train], scores)
+    return learner.classes_[scores[:, learner.classes_].argmax(axis=1)], calibrated(
+        held, y[train], scores
+    )
 
 
 def compare(kind, matrix, y, train, test, seed, renew=False):
@@ -170,12 +183,20 @@ def compare(kind, matrix, y, train, test, seed, renew=False):
     found = {}
     for name, grid in () if renew else recipes(kind, matrix):
         labels, proba = tuned(grid, y, train, test, seed)
-        found[name] = np.mean(labels == y[test]), log_loss(y[test], proba, labels=np.arange(proba.shape[1]))
-    model = SimilarityClassifierCV(kernel="precomputed", input=kind, n_landmarks=None, random_state=seed)
+        found[name] = (
+            np.mean(labels == y[test]),
+            log_loss(y[test], proba, labels=np.arange(proba.shape[1])),
+        )
+    model = SimilarityClassifierCV(
+        kernel="precomputed", input=kind, n_landmarks=None, random_state=seed
+    )
     model.fit(matrix[np.ix_(train, train)], y[train])
     diag = None if kind == "distance" else np.diagonal(matrix)[test]
     proba = model.predict_proba(matrix[np.ix_(test, train)], diag=diag)
-    found["automatic"] = np.mean(proba.argmax(axis=1) == y[test]), log_loss(y[test], proba, labels=model.classes_)
+    found["automatic"] = (
+        np.mean(proba.argmax(axis=1) == y[test]),
+        log_loss(y[test], proba, labels=model.classes_),
+    )
     return found
 
 
@@ -187,7 +208,10 @@ def summary(table):
     for name, row in accuracy.items():
         others = [value for key, value in row.items() if key != "automatic"]
         gaps.append(max(others) - row["automatic"])
-        above, level = (sum(test) for test in zip(*((v > row["automatic"], v == row["automatic"]) for v in others)))
+        above, level = (
+            sum(test)
+            for test in zip(*((v > row["automatic"], v == row["automatic"]) for v in others))
+        )
         ranks.append(1 + above + level / 2)
         lowest += min(loss[name], key=loss[name].get) == "automatic"
     return (
@@ -202,7 +226,9 @@ def main():
     parser.add_argument("--most", type=int, default=300, help="items per set")
     parser.add_argument("--only", nargs="*", help="names of sets")
     parser.add_argument(
-        "--renew", action="store_true", help="the automatic choice; other rows stay as the file has them"
+        "--renew",
+        action="store_true",
+        help="the automatic choice; other rows stay as the file has them",
     )
     arguments = parser.parse_args()
     kept = read() if arguments.renew else {}
@@ -212,12 +238,19 @@ def main():
         if arguments.only and name not in arguments.only:
             continue
         y = np.unique(y, return_inverse=True)[1]
-        splits = StratifiedShuffleSplit(arguments.splits, test_size=1 / 3, random_state=0).split(matrix, y)
+        splits = StratifiedShuffleSplit(arguments.splits, test_size=1 / 3, random_state=0).split(
+            matrix, y
+        )
         rows = [
-            compare(kind, matrix, y, train, test, seed, arguments.renew) for seed, (train, test) in enumerate(splits)
+            compare(kind, matrix, y, train, test, seed, arguments.renew)
+            for seed, (train, test) in enumerate(splits)
         ]
-        table[name] = kept.get(name, {}) | {key: np.mean([row[key] for row in rows], axis=0) for key in rows[0]}
-        best = max((key for key in table[name] if key != "automatic"), key=lambda key: table[name][key][0])
+        table[name] = kept.get(name, {}) | {
+            key: np.mean([row[key] for row in rows], axis=0) for key in rows[0]
+        }
+        best = max(
+            (key for key in table[name] if key != "automatic"), key=lambda key: table[name][key][0]
+        )
         print(f"{name:32s} {best:20s}" + " ".join(f"{v:.3f}" for k in (best, "automatic") for v in table[name][k]),
               f"{time.process_time() - start:.0f} s", flush=True)  # fmt: skip
         write(table)  # what is done is not lost
@@ -242,7 +275,9 @@ def write(table):
         writer.writerow(["set", "learner", "accuracy", "log_loss"])
         writer.writerows(row for row in old if row[0] not in table)
         for name, row in table.items():
-            writer.writerows([name, key, f"{100 * a:.2f}", f"{loss:.4f}"] for key, (a, loss) in row.items())
+            writer.writerows(
+                [name, key, f"{100 * a:.2f}", f"{loss:.4f}"] for key, (a, loss) in row.items()
+            )
 
 
 if __name__ == "__main__":

@@ -63,7 +63,9 @@ def sets():
 
 def _table(bunch, random):
     keep = random.permutation(len(bunch.target))[:N]
-    return StandardScaler().fit_transform(np.asarray(bunch.data, dtype=float)[keep]), np.asarray(bunch.target)[keep]
+    return StandardScaler().fit_transform(np.asarray(bunch.data, dtype=float)[keep]), np.asarray(
+        bunch.target
+    )[keep]
 
 
 def _words(n, random):
@@ -97,7 +99,8 @@ def candidates(n):
 def compare(kind, matrix, y, train, test, seed):
     """Accuracy, log-loss and processor seconds of all candidates on one split."""
     row, random = {}, np.random.RandomState(seed)
-    order = random.permutation(len(train))  # random columns, the first of which are the fewer landmarks
+    # random columns, the first of which are the fewer landmarks
+    order = random.permutation(len(train))
     for name, wanted in candidates(len(train)).items():
         if name == "200" and len(train) // 3 == 200:
             row[name] = row["third"]
@@ -107,7 +110,9 @@ def compare(kind, matrix, y, train, test, seed):
             width = 2 * wanted.number if wanted.method == "pursuit" else wanted.number
             columns = train[np.sort(order[:width])]
         start = time.process_time()
-        model = SimilarityClassifierCV("precomputed", input=kind, n_landmarks=wanted, random_state=seed)
+        model = SimilarityClassifierCV(
+            "precomputed", input=kind, n_landmarks=wanted, random_state=seed
+        )
         model.fit(matrix[np.ix_(train, columns)], y[train])
         seconds = time.process_time() - start
         proba = model.predict_proba(matrix[np.ix_(test, columns)])
@@ -122,25 +127,36 @@ def main():
     parser.add_argument("--only", nargs="*", help="how names of sets begin")
     arguments = parser.parse_args()
     table, names = {}, list(candidates(900))
-    print(f"{'accuracy; log-loss last':32s}" + "".join(f"{name:>12s}" for name in names), flush=True)
+    print(
+        f"{'accuracy; log-loss last':32s}" + "".join(f"{name:>12s}" for name in names), flush=True
+    )
     for name, kind, matrix, y in sets():
         if arguments.only and not name.startswith(tuple(arguments.only)):
             continue
-        if kind == "similarity" and np.ptp(np.diagonal(matrix)) > 1e-8:  # own similarities that differ are not told
+        # own similarities that differ are not told
+        if kind == "similarity" and np.ptp(np.diagonal(matrix)) > 1e-8:
             own = np.diagonal(matrix)
             matrix, kind = np.sqrt(np.maximum(own[:, None] + own - 2.0 * matrix, 0.0)), "distance"
-        splits = StratifiedShuffleSplit(arguments.splits, test_size=1 / 3, random_state=0).split(matrix, y)
-        rows = [compare(kind, matrix, y, train, test, seed) for seed, (train, test) in enumerate(splits)]
+        splits = StratifiedShuffleSplit(arguments.splits, test_size=1 / 3, random_state=0).split(
+            matrix, y
+        )
+        rows = [
+            compare(kind, matrix, y, train, test, seed) for seed, (train, test) in enumerate(splits)
+        ]
         table[name] = [np.mean([row[c][i] for row in rows]) for i in range(3) for c in names]
         print(f"{name:32s}" + "".join(f"{value:12.2f}" for value in table[name][:8]), flush=True)
         write(names, table, bool(arguments.only))  # what is done is not lost
-    print(f"{'average':32s}" + "".join(f"{value:12.2f}" for value in np.mean(list(table.values()), axis=0)))
+    print(
+        f"{'average':32s}"
+        + "".join(f"{value:12.2f}" for value in np.mean(list(table.values()), axis=0))
+    )
 
 
 def write(names, table, renew):
     """All rows so far, or those of an earlier run with these in their places, and the average."""
     rows = {
-        name: [*(f"{v:.2f}" for v in values[:4]), *(f"{v:.3f}" for v in values[4:])] for name, values in table.items()
+        name: [*(f"{v:.2f}" for v in values[:4]), *(f"{v:.3f}" for v in values[4:])]
+        for name, values in table.items()
     }
     path = Path(__file__).parent / "results" / "similarity_few.csv"
     if renew and path.exists():
@@ -150,7 +166,9 @@ def write(names, table, renew):
     rows["average"] = [*(f"{v:.2f}" for v in average[:4]), *(f"{v:.3f}" for v in average[4:])]
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["set", *names, *(f"{n} log-loss" for n in names), *(f"{n} seconds" for n in names)])
+        writer.writerow(
+            ["set", *names, *(f"{n} log-loss" for n in names), *(f"{n} seconds" for n in names)]
+        )
         writer.writerows([name, *values] for name, values in rows.items())
 
 

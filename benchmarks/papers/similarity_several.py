@@ -39,14 +39,22 @@ def groups():
     yield "sonar echoes", series_distances(np.asarray(sonar.data)[:, ::2]), sonar.target
     pen = load("pendigits")
     keep = random.permutation(len(pen.target))[:240]
-    yield "pen digits", path_distances(np.asarray(pen.data)[keep].reshape(-1, 8, 2)), np.asarray(pen.target)[keep]
+    yield (
+        "pen digits",
+        path_distances(np.asarray(pen.data)[keep].reshape(-1, 8, 2)),
+        np.asarray(pen.target)[keep],
+    )
     X, y = load_digits(return_X_y=True)
     keep = random.permutation(len(y))[:240]
     yield "digit images", image_distances(X[keep]), y[keep]
     radar = load("ionosphere")
     keep = random.permutation(len(radar.target))[:240]
     X = np.asarray(radar.data)[keep]
-    yield "radar", vector_distances(StandardScaler().fit_transform(X[:, np.ptp(X, axis=0) > 0])), radar.target[keep]
+    yield (
+        "radar",
+        vector_distances(StandardScaler().fit_transform(X[:, np.ptp(X, axis=0) > 0])),
+        radar.target[keep],
+    )
     if importlib.util.find_spec("names") and importlib.util.find_spec("rapidfuzz"):
         yield "first names", *first_names(240, random)
 
@@ -72,16 +80,25 @@ def first_names(n, random):
     chosen = [words[i] for i in random.permutation(len(words))[:n]]
     text = [f"{word}$" for word, _ in chosen]  # where a name ends says much
     scorers = {"levenshtein": Levenshtein, "jaro_winkler": JaroWinkler, "indel": Indel}
-    matrices = {name: cdist(text, text, scorer=scorer.normalized_distance) for name, scorer in scorers.items()}
+    matrices = {
+        name: cdist(text, text, scorer=scorer.normalized_distance)
+        for name, scorer in scorers.items()
+    }
     backwards = [word[::-1] for word in text]
-    matrices["jaro_winkler of the end"] = cdist(backwards, backwards, scorer=JaroWinkler.normalized_distance)
-    return {name: D.astype(float) for name, D in matrices.items()}, np.array([label for _, label in chosen])
+    matrices["jaro_winkler of the end"] = cdist(
+        backwards, backwards, scorer=JaroWinkler.normalized_distance
+    )
+    return {name: D.astype(float) for name, D in matrices.items()}, np.array(
+        [label for _, label in chosen]
+    )
 
 
 def series_distances(X):
     """Elastic distances of standardized series."""
     X = (X - X.mean(axis=1, keepdims=True)) / X.std(axis=1, keepdims=True)
-    return {name: elastic(X, name) for name in ("dtw", "erp", "msm", "twed")} | {"euclidean": _pairwise(X, 2)}
+    return {name: elastic(X, name) for name in ("dtw", "erp", "msm", "twed")} | {
+        "euclidean": _pairwise(X, 2)
+    }
 
 
 def _pairwise(X, power):
@@ -100,11 +117,16 @@ def elastic(X, name):
             current[:, 0] = np.abs(A[:, : i + 1]).sum(axis=1)
         for j in range(length):
             match, delete, insert = _moves(A, B, i, j, name)
-            best = np.minimum(previous[:, j] + match, np.minimum(previous[:, j + 1] + delete, current[:, j] + insert))
+            best = np.minimum(
+                previous[:, j] + match,
+                np.minimum(previous[:, j + 1] + delete, current[:, j] + insert),
+            )
             current[:, j + 1] = best
         previous = current
     D = np.zeros((len(X), len(X)))
-    D[first, second] = D[second, first] = np.sqrt(previous[:, -1]) if name == "dtw" else previous[:, -1]
+    D[first, second] = D[second, first] = (
+        np.sqrt(previous[:, -1]) if name == "dtw" else previous[:, -1]
+    )
     return D
 
 
@@ -116,7 +138,10 @@ def _moves(A, B, i, j, name):
         return cost, cost, cost
     if name == "erp":
         return np.abs(a - b), np.abs(a), np.abs(b)
-    before, prior = (A[:, i - 1] if i else np.zeros(len(A))), (B[:, j - 1] if j else np.zeros(len(A)))
+    before, prior = (
+        (A[:, i - 1] if i else np.zeros(len(A))),
+        (B[:, j - 1] if j else np.zeros(len(A))),
+    )
     if name == "twed":
         match = np.abs(a - b) + np.abs(before - prior) + 0.1 * abs(i - j)
         return match, np.abs(a - before) + 1.05, np.abs(b - prior) + 1.05
@@ -138,7 +163,9 @@ def path_distances(P):
     warped[:, :, 0, 0] = 0.0
     for i in range(8):
         for j in range(8):
-            step = np.minimum(np.minimum(warped[:, :, i, j], warped[:, :, i, j + 1]), warped[:, :, i + 1, j])
+            step = np.minimum(
+                np.minimum(warped[:, :, i, j], warped[:, :, i, j + 1]), warped[:, :, i + 1, j]
+            )
             warped[:, :, i + 1, j + 1] = points[:, :, i, j] + step
     warping, turns = warped[:, :, 8, 8], np.diff(P, axis=1).reshape(len(P), -1)
     return {
@@ -198,11 +225,19 @@ def easy_weights(kernels, y, share=0.1):
     total, weights = sum(kernels), np.zeros(len(kernels))
     for label in np.unique(y):
         signs = np.where(y == label, 1.0, -1.0)
-        A = (1.0 - share) * total * np.outer(signs, signs) + share * np.trace(total) / len(y) * np.eye(len(y))
-        gamma, step = np.where(signs > 0, 1.0 / (signs > 0).sum(), 1.0 / (signs < 0).sum()), 1.0 / np.linalg.norm(A, 2)
+        A = (1.0 - share) * total * np.outer(signs, signs) + share * np.trace(total) / len(
+            y
+        ) * np.eye(len(y))
+        gamma, step = (
+            np.where(signs > 0, 1.0 / (signs > 0).sum(), 1.0 / (signs < 0).sum()),
+            1.0 / np.linalg.norm(A, 2),
+        )
         for _ in range(500):
             move = gamma - step * (A @ gamma)
-            gamma[signs > 0], gamma[signs < 0] = _simplex(move[signs > 0]), _simplex(move[signs < 0])
+            gamma[signs > 0], gamma[signs < 0] = (
+                _simplex(move[signs > 0]),
+                _simplex(move[signs < 0]),
+            )
         weights += [(signs * gamma) @ K @ (signs * gamma) for K in kernels]
     return weights / weights.sum()
 
@@ -210,16 +245,24 @@ def easy_weights(kernels, y, share=0.1):
 def compare(matrices, y, train, test, seed):
     """Accuracy of every candidate on one split, and the log-loss of the last."""
     rows, new = ({k: D[np.ix_(part, train)] for k, D in matrices.items()} for part in (train, test))
-    model = SimilarityClassifierCV("precomputed", input="distance", random_state=seed).fit(rows, y[train])
-    score = {name: np.mean(model.similarities_[name].predict(new[name]) == y[test]) for name in matrices}
+    model = SimilarityClassifierCV("precomputed", input="distance", random_state=seed).fit(
+        rows, y[train]
+    )
+    score = {
+        name: np.mean(model.similarities_[name].predict(new[name]) == y[test]) for name in matrices
+    }
     total = sum(D**2 / np.median(D[np.ix_(train, train)] ** 2) for D in matrices.values()) ** 0.5
     single = SimilarityClassifierCV("precomputed", input="distance", random_state=seed)
-    score["sum"] = single.fit(total[np.ix_(train, train)], y[train]).score(total[np.ix_(test, train)], y[test])
+    score["sum"] = single.fit(total[np.ix_(train, train)], y[train]).score(
+        total[np.ix_(test, train)], y[test]
+    )
     kernels = [_kernel(D, train) for D in matrices.values()]
     weights = easy_weights([K[np.ix_(train, train)] for K in kernels], y[train])
     K = sum(w * K for w, K in zip(weights, kernels)) * len(train)
     machine = GridSearchCV(SVC(kernel="precomputed"), {"C": 10.0 ** np.arange(-2, 5)})
-    score["easy"] = machine.fit(K[np.ix_(train, train)], y[train]).score(K[np.ix_(test, train)], y[test])
+    score["easy"] = machine.fit(K[np.ix_(train, train)], y[train]).score(
+        K[np.ix_(test, train)], y[test]
+    )
     proba = model.predict_proba(new)
     score["several"] = np.mean(model.classes_[proba.argmax(axis=1)] == y[test])
     return score, log_loss(y[test], proba, labels=model.classes_)
@@ -231,17 +274,28 @@ def main():
     parser.add_argument("--first", type=int, help="only so many groups")
     arguments = parser.parse_args()
     columns, table = ["best single", "sum", "easy", "several"], {}
-    print(f"{'test accuracy, per cent':24s}" + "".join(f"{name:>14s}" for name in columns), flush=True)
+    print(
+        f"{'test accuracy, per cent':24s}" + "".join(f"{name:>14s}" for name in columns), flush=True
+    )
     for name, matrices, y in islice(groups(), arguments.first):
-        splits = StratifiedShuffleSplit(arguments.splits, test_size=1 / 3, random_state=0).split(y, y)
-        rows = [compare(matrices, y, train, test, seed)[0] for seed, (train, test) in enumerate(splits)]
+        splits = StratifiedShuffleSplit(arguments.splits, test_size=1 / 3, random_state=0).split(
+            y, y
+        )
+        rows = [
+            compare(matrices, y, train, test, seed)[0] for seed, (train, test) in enumerate(splits)
+        ]
         mean = {key: 100.0 * np.mean([row[key] for row in rows]) for key in rows[0]}
         best = max(matrices, key=mean.get)
         table[name] = [mean[best], mean["sum"], mean["easy"], mean["several"], best]
-        print(f"{name:24s}" + "".join(f"{value:14.2f}" for value in table[name][:4]) + f"  {best}", flush=True)
+        print(
+            f"{name:24s}" + "".join(f"{value:14.2f}" for value in table[name][:4]) + f"  {best}",
+            flush=True,
+        )
     average = np.mean([row[:4] for row in table.values()], axis=0)
     print(f"{'average':24s}" + "".join(f"{value:14.2f}" for value in average))
-    with open(Path(__file__).parent / "results" / "similarity_several.csv", "w", newline="") as file:
+    with open(
+        Path(__file__).parent / "results" / "similarity_several.csv", "w", newline=""
+    ) as file:
         writer = csv.writer(file)
         writer.writerow(["group", *columns, "which"])
         for name, values in [*table.items(), ("average", [*average, ""])]:

@@ -51,7 +51,9 @@ def measure(name, budget):
     start = time.perf_counter()
     row = dict.fromkeys(("learners", "on parts", "splits", "best", "score", "rows", "outcome"), "")
     try:
-        found = compare(X, y, kind="table" if DATA[name][1] else "distance", budget=budget, n_jobs=2)
+        found = compare(
+            X, y, kind="table" if DATA[name][1] else "distance", budget=budget, n_jobs=2
+        )
     except ValueError as error:
         row["outcome"] = str(error)
     else:
@@ -60,12 +62,19 @@ def measure(name, budget):
         table = [row for row in found.table if row["learner"] != "vote"]
         row["learners"] = f"{len(table)} of {len(found.learners)}"
         row["on parts"] = sum(row["part"] < 1.0 for row in table)
-        row |= {"splits": len(found.splits), "best": table[0]["learner"], "score": round(table[0]["score"], 4)}
+        row |= {
+            "splits": len(found.splits),
+            "best": table[0]["learner"],
+            "score": round(table[0]["score"], 4),
+        }
         row["rows"] = " ".join(f"{row['learner']}:{row['n_train']}" for row in table)
         row["outcome"] = "a report"
     seconds = time.perf_counter() - start
     row |= {"seconds": round(seconds, 1), "kept": bool(seconds <= budget + max(0.2 * budget, 10.0))}
-    usage = [resource.getrusage(who).ru_maxrss / 2**20 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    usage = [
+        resource.getrusage(who).ru_maxrss / 2**20
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    ]
     row["memory"] = round(sum(usage), 2)
     print(json.dumps(row))
 
@@ -76,7 +85,9 @@ def watched(name, budget, load):
     command = [sys.executable, __file__, "--measure", name, "--budgets", str(budget)]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=10 * budget + 300)
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, timeout=10 * budget + 300
+        )
         return json.loads(done.stdout.splitlines()[-1])
     finally:
         for process in busy:
@@ -87,7 +98,9 @@ def merge(row):
     """Put a row into the file, in place of one with the same keys."""
     rows = list(csv.DictReader(RESULTS.open())) if RESULTS.exists() else []
     rows = [old for old in rows if any(old[key] != str(row[key]) for key in KEYS)] + [row]
-    rows.sort(key=lambda row: (list(DATA).index(row["data"]), float(row["budget"]), int(row["load"])))
+    rows.sort(
+        key=lambda row: (list(DATA).index(row["data"]), float(row["budget"]), int(row["load"]))
+    )
     with RESULTS.open("w", newline="") as file:
         writer = csv.DictWriter(file, list(row))
         writer.writeheader()
@@ -95,7 +108,9 @@ def merge(row):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     parser.add_argument("--budgets", nargs="+", type=float, default=[10.0, 60.0, 120.0])
     parser.add_argument("--load", nargs="+", type=int, default=[0, 1])
@@ -107,7 +122,8 @@ def main():
     for name in args.data:
         for budget in args.budgets:
             for load in args.load:
-                others = max(0.0, round(os.getloadavg()[0], 1))  # of the machine before, by whatever else runs on it
+                # of the machine before, by whatever else runs on it
+                others = max(0.0, round(os.getloadavg()[0], 1))
                 row = {"data": name, "budget": budget, "load": load, "load average before": others}
                 row |= watched(name, budget, load)
                 print(row, flush=True)

@@ -38,7 +38,19 @@ def seconds(model, X, y, repeats):
 def compare(name, X, y, X_test, y_test, C, length_scale, settings, repeats):
     plain = SVC(C=C, gamma=0.5 / length_scale**2)
     base = seconds(plain, X, y, repeats)
-    rows = [[name, "plain machine", base, 1.0, "", "", "", len(plain.support_), plain.score(X_test, y_test)]]
+    rows = [
+        [
+            name,
+            "plain machine",
+            base,
+            1.0,
+            "",
+            "",
+            "",
+            len(plain.support_),
+            plain.score(X_test, y_test),
+        ]
+    ]
     for label, options in settings.items():
         model = DANKClassifier(Gaussian(length_scale), C=C, **options)
         spent = seconds(model, X, y, repeats)
@@ -64,14 +76,18 @@ def compare(name, X, y, X_test, y_test, C, length_scale, settings, repeats):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("set", choices=["moons", "ijcnn1"])
     parser.add_argument("--rows", type=int, help="at most so many training rows (ijcnn1)")
     parser.add_argument("--parts", type=int, default=0, help="also in so many parts (ijcnn1)")
     args = parser.parse_args()
     if args.set == "moons":
         X, y = make_moons(4000, noise=0.3, random_state=0)
-        settings = {f"rank_penalty={t:g}": {"rank_penalty": t} for t in (0.0, 0.001, 0.01, 0.1, 1.0)}
+        settings = {
+            f"rank_penalty={t:g}": {"rank_penalty": t} for t in (0.0, 0.001, 0.01, 0.1, 1.0)
+        }
         rows = compare("moons", X[:2000], y[:2000], X[2000:], y[2000:], 4.0, 0.5, settings, 3)
     else:
         data = load("ijcnn1")
@@ -97,7 +113,17 @@ def main():
     with open(HERE / "results" / f"dank_{args.set}.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(
-            ["set", "method", "seconds", "ratio", "outer_steps", "products", "gap", "support_vectors", "accuracy"]
+            [
+                "set",
+                "method",
+                "seconds",
+                "ratio",
+                "outer_steps",
+                "products",
+                "gap",
+                "support_vectors",
+                "accuracy",
+            ]
         )
         writer.writerows(rows)
 

@@ -33,7 +33,11 @@ def evaluation(full: bool) -> list[dict]:
     X, Y, n_rows = rng.normal(size=(2000, 20)), rng.normal(size=(2000, 20)), 2000 if full else 40
     train = rng.normal(size=(200, 20))
     hyper = GaussianHyper(6.0)
-    kernel = HyperRidge(hyper, alpha=1e-3, n_landmarks=500, random_state=0).fit(train, train[:, 0] > 0).kernel_
+    kernel = (
+        HyperRidge(hyper, alpha=1e-3, n_landmarks=500, random_state=0)
+        .fit(train, train[:, 0] > 0)
+        .kernel_
+    )
     ours, K = min((cpu(lambda: kernel(X, Y)) for _ in range(3)), key=lambda pair: pair[0])
     # a center is the midpoint of the pair of itself with itself
     centers = np.stack([kernel.centers, kernel.centers], axis=1)
@@ -85,7 +89,9 @@ def fitting(full: bool) -> list[dict]:
     hyper, alpha = GaussianHyper(6.0), 1e-5
     rows = []
     for solver in ("cg", "direct"):
-        model = HyperRidge(hyper, alpha=alpha, n_landmarks=p, solver=solver, tol=1e-4, random_state=0)
+        model = HyperRidge(
+            hyper, alpha=alpha, n_landmarks=p, solver=solver, tol=1e-4, random_state=0
+        )
         seconds, model = cpu(lambda model=model: model.fit(X, y))
         tracemalloc.start()
         model.fit(X, y)
@@ -126,7 +132,9 @@ def low_rank(full: bool) -> list[dict]:
     rng = np.random.default_rng(2)
     n = 3000 if full else 1200
     X = rng.uniform(size=(n + 200, 4))
-    S = np.exp(-np.abs(X[:, None] - X[None]).sum(axis=2)) * (1 + 0.3 * np.add.outer(X[:, 0], X[:, 0]))
+    S = np.exp(-np.abs(X[:, None] - X[None]).sum(axis=2)) * (
+        1 + 0.3 * np.add.outer(X[:, 0], X[:, 0])
+    )
     train, test = slice(0, n), slice(n, None)
     errors, seconds = {}, {}
     for name, count in (("exact", None), ("low rank", 200)):
@@ -134,7 +142,9 @@ def low_rank(full: bool) -> list[dict]:
         hyper = TensorHyper(1.0, 1e-3, remember_items=count is None)
         model = HyperRidge(hyper, alpha=1e-3, n_landmarks=count, random_state=0)
         seconds[name], model = cpu(lambda model=model: model.fit(X[train], S[train, train]))
-        errors[name] = np.linalg.norm(model.transform(X[test]) - S[test, train]) / np.linalg.norm(S[test, train])
+        errors[name] = np.linalg.norm(model.transform(X[test]) - S[test, train]) / np.linalg.norm(
+            S[test, train]
+        )
     return [
         {
             "what": f"tensor, {n} items, 200 landmarks",
@@ -149,26 +159,40 @@ def low_rank(full: bool) -> list[dict]:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("parts", nargs="*", help="which comparisons; all by default")
-    parser.add_argument("--full", action="store_true", help="1000 items and 500 pairs, 3000 items for the tensor")
+    parser.add_argument(
+        "--full", action="store_true", help="1000 items and 500 pairs, 3000 items for the tensor"
+    )
     options = parser.parse_args()
     parts = {part.__name__: part for part in (evaluation, fitting, low_rank)}
     rows = []
     if RESULTS.exists():  # keep what is not measured again
         with RESULTS.open() as file:
-            rows = [row for row in csv.DictReader(file) if options.parts and row["part"] not in options.parts]
+            rows = [
+                row
+                for row in csv.DictReader(file)
+                if options.parts and row["part"] not in options.parts
+            ]
     for name in options.parts or parts:
         for row in parts[name](options.full):
             rows.append({"part": name, **row})
-            shown = (f"{k}: {v:.3g}" if isinstance(v, float) else f"{k}: {v}" for k, v in row.items())
+            shown = (
+                f"{k}: {v:.3g}" if isinstance(v, float) else f"{k}: {v}" for k, v in row.items()
+            )
             print("  ".join(shown), flush=True)
     RESULTS.parent.mkdir(exist_ok=True)
-    names = "part what ours_seconds other other_seconds ratio target difference peak_megabytes".split()
+    names = (
+        "part what ours_seconds other other_seconds ratio target difference peak_megabytes".split()
+    )
     with RESULTS.open("w", newline="") as file:
         writer = csv.DictWriter(file, names)
         writer.writeheader()
-        writer.writerows({k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows)
+        writer.writerows(
+            {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in rows
+        )
 
 
 if __name__ == "__main__":

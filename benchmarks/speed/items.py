@@ -67,7 +67,9 @@ def count():
     works = {
         "fit": lambda model, X, y: model.fit(X, y),
         "5 folds": lambda model, X, y: cross_val_score(model, X, y, cv=5),
-        "4 x 5 grid": lambda model, X, y: GridSearchCV(model, {"C": [0.1, 1.0, 10.0, 100.0]}, cv=5).fit(X, y),
+        "4 x 5 grid": lambda model, X, y: GridSearchCV(
+            model, {"C": [0.1, 1.0, 10.0, 100.0]}, cv=5
+        ).fit(X, y),
     }
     for name, work in works.items():
         for cache in (False, True):
@@ -76,8 +78,13 @@ def count():
 
 def measure():
     """Rows of the second table."""
-    for name, function, n, repeats in (("2 ms, 200 words", waiting, 200, 1), ("1 us, 600 words", common, 600, 5)):
-        taken = np.min([[seconds(function, n, n_jobs) for n_jobs in (1, 2)] for _ in range(repeats)], axis=0)
+    for name, function, n, repeats in (
+        ("2 ms, 200 words", waiting, 200, 1),
+        ("1 us, 600 words", common, 600, 5),
+    ):
+        taken = np.min(
+            [[seconds(function, n, n_jobs) for n_jobs in (1, 2)] for _ in range(repeats)], axis=0
+        )
         for n_jobs, value in enumerate(taken, 1):
             yield [name, f"n_jobs={n_jobs}", f"{value:.2f}", "s"]
         yield [name, "n_jobs=2 against 1", f"{taken[1] / taken[0]:.2f}", "ratio"]
@@ -85,7 +92,9 @@ def measure():
 
 def main():
     """Write one of the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--time", action="store_true")
     timed = parser.parse_args().time
     rows = list(measure() if timed else count())

@@ -15,7 +15,12 @@ from pathlib import Path
 
 import numpy as np
 from sklearn.gaussian_process.kernels import RBF
-from sklearn.metrics.pairwise import laplacian_kernel, manhattan_distances, rbf_kernel, sigmoid_kernel
+from sklearn.metrics.pairwise import (
+    laplacian_kernel,
+    manhattan_distances,
+    rbf_kernel,
+    sigmoid_kernel,
+)
 
 from mercerless.kernels import TL1, Gaussian, Laplace, Sigmoid
 
@@ -46,17 +51,27 @@ def numpy_l1(X):
 def matrices(n, d, repeats):
     X = np.random.default_rng(0).normal(size=(n, d))
     out = np.empty((n, n))
-    limits = best_times({"gemm": lambda: np.matmul(X, X.T, out=out), "write": lambda: out.fill(1.0)}, repeats)
+    limits = best_times(
+        {"gemm": lambda: np.matmul(X, X.T, out=out), "write": lambda: out.fill(1.0)}, repeats
+    )
     limit = max(limits.values())
     cases = {
         "Gaussian": (Gaussian(1.0), lambda: rbf_kernel(X, gamma=0.5), lambda: numpy_gaussian(X)),
-        "Laplace": (Laplace(1.0), lambda: laplacian_kernel(X, gamma=1.0), lambda: np.exp(-numpy_l1(X))),
+        "Laplace": (
+            Laplace(1.0),
+            lambda: laplacian_kernel(X, gamma=1.0),
+            lambda: np.exp(-numpy_l1(X)),
+        ),
         "TL1": (
             TL1(0.7 * d),
             lambda: np.maximum(0.7 * d - manhattan_distances(X), 0),
             lambda: np.maximum(0.7 * d - numpy_l1(X), 0),
         ),
-        "Sigmoid": (Sigmoid(1.0), lambda: sigmoid_kernel(X, gamma=1.0, coef0=0.0), lambda: np.tanh(X @ X.T)),
+        "Sigmoid": (
+            Sigmoid(1.0),
+            lambda: sigmoid_kernel(X, gamma=1.0, coef0=0.0),
+            lambda: np.tanh(X @ X.T),
+        ),
     }
     for name, (kernel, sklearn, plain) in cases.items():
         single = X.astype(np.float32)
@@ -103,12 +118,17 @@ def pullbacks(n, d, repeats):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--n", type=int, default=8000)
     parser.add_argument("--d", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
-    rows = [*matrices(arguments.n, arguments.d, arguments.repeats), *pullbacks(2000, arguments.d, arguments.repeats)]
+    rows = [
+        *matrices(arguments.n, arguments.d, arguments.repeats),
+        *pullbacks(2000, arguments.d, arguments.repeats),
+    ]
     fields = list(dict.fromkeys(key for row in rows for key in row))
     for row in rows:
         print("  ".join(f"{key}: {row[key]}" for key in fields if key in row))

@@ -65,8 +65,11 @@ def tuning(n):
 
     base = cpu_time(decompositions)
     cost = cpu_time(lambda: search.fit(K, y)) - cpu_time(lambda: one.fit(K, y))
-    alphas = {"alpha": np.logspace(-4, 2, 510 // 30)}  # a thirtieth of the settings, or it takes minutes
-    grid = GridSearchCV(KernelRidge(kernel="precomputed"), alphas, cv=KFold(5, shuffle=True, random_state=0))
+    # a thirtieth of the settings, or it takes minutes
+    alphas = {"alpha": np.logspace(-4, 2, 510 // 30)}
+    grid = GridSearchCV(
+        KernelRidge(kernel="precomputed"), alphas, cv=KFold(5, shuffle=True, random_state=0)
+    )
     definite = Gaussian(1.0)(X)  # on an indefinite matrix it falls back to slow least squares
     reference = cpu_time(lambda: grid.fit(definite, y), 1) * 30
     yield "510 settings / one eigh per fold", cost / base, 1.5
@@ -82,12 +85,20 @@ def gradient(n):
     target, target_val = y[:cut, None], y[cut:, None]
 
     def evaluate(constraint, radius):
-        part = validation_loss(K, target, K_val, target_val, 1e-3, 1e-3, radius, constraint=constraint)
-        return kernel.pullback(X[:cut], None, part.train) + kernel.pullback(X[cut:], X[:cut], part.validation)
+        part = validation_loss(
+            K, target, K_val, target_val, 1e-3, 1e-3, radius, constraint=constraint
+        )
+        return kernel.pullback(X[:cut], None, part.train) + kernel.pullback(
+            X[cut:], X[:cut], part.validation
+        )
 
     base = cpu_time(lambda: eigh(K.copy(), driver="evd", overwrite_a=True, check_finite=False), 5)
     for name, constraint, radius in (("no constraint", None, None), ("sphere", "sphere", 0.5)):
-        yield f"gradient, {name} / eigh", cpu_time(lambda c=constraint, r=radius: evaluate(c, r), 5) / base, 2.0
+        yield (
+            f"gradient, {name} / eigh",
+            cpu_time(lambda c=constraint, r=radius: evaluate(c, r), 5) / base,
+            2.0,
+        )
 
 
 def landmarks(n, m):
@@ -105,7 +116,9 @@ def landmarks(n, m):
 def many_rows(n):
     for m in (125, 250, 500, 1000):
         command = [sys.executable, __file__, "--landmarks", str(m), "--many", str(n)]
-        seconds, memory, error = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+        seconds, memory, error = json.loads(
+            subprocess.run(command, capture_output=True, check=True).stdout
+        )
         yield f"n = {n}, {m} landmarks: CPU seconds", seconds, np.nan
         yield f"n = {n}, {m} landmarks: peak memory in GB", memory, 2.0
         yield f"n = {n}, {m} landmarks: test error", error, np.nan

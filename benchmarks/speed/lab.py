@@ -48,7 +48,10 @@ def kernels(n):
     ours = cpu(lambda: LocalLaplace(H)(X, S))
     X32, S32, H32 = (a.astype(np.float32) for a in (X, S, H))
     K = LocalLaplace(H)(X, S)
-    yield "Laplace matrix: whole columns in NumPy / ours", cpu(lambda: numpy_laplace(X, S, H)) / ours
+    yield (
+        "Laplace matrix: whole columns in NumPy / ours",
+        cpu(lambda: numpy_laplace(X, S, H)) / ours,
+    )
     yield "Laplace matrix: float64 / float32", ours / cpu(lambda: LocalLaplace(H32)(X32, S32))
     yield "Laplace pullback / matrix", cpu(lambda: LocalLaplace(H).pullback(X, S, G, K)) / ours
     gaussian = cpu(lambda: LocalGaussian(H)(X, S))
@@ -69,25 +72,37 @@ def models(n):
     ours = cpu(lambda: model.fit(X, y), 1)
     ridge = KernelRidge(kernel="rbf", gamma=0.5, alpha=1e-2).fit(X, y)
     predict = cpu(lambda: model.predict(T), 1)
-    yield "predict: kernel ridge on all rows / ours", cpu(lambda: ridge.predict(T[:20_000]), 1) * 5 / predict
+    yield (
+        "predict: kernel ridge on all rows / ours",
+        cpu(lambda: ridge.predict(T[:20_000]), 1) * 5 / predict,
+    )
     yield "million rows predicted per CPU minute", 60 / predict / 10
     yield "numbers in kernel ridge's model / in ours", ridge.X_fit_.size / model.n_parameters_
     try:
         from lightgbm import LGBMRegressor
     except ImportError:
         return
-    space = {"num_leaves": [7, 15, 31, 63], "learning_rate": [0.03, 0.06, 0.1], "n_estimators": [200, 400, 800]}
+    space = {
+        "num_leaves": [7, 15, 31, 63],
+        "learning_rate": [0.03, 0.06, 0.1],
+        "n_estimators": [200, 400, 800],
+    }
     peer = LGBMRegressor(n_jobs=1, verbose=-1, random_state=0)
     search = RandomizedSearchCV(peer, space, n_iter=10, cv=3, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         seconds = cpu(lambda: search.fit(X, y), 1)
         yield "fit: search of 10 LightGBM models in 3 folds / ours", seconds / ours
-        yield "squared error of that search / of ours", (1 - search.score(T, z)) / (1 - model.score(T, z))
+        yield (
+            "squared error of that search / of ours",
+            (1 - search.score(T, z)) / (1 - model.score(T, z)),
+        )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--n", type=int, default=3000)
     n = parser.parse_args().n
     rows = []

@@ -45,7 +45,9 @@ def covtype(n_train=None):
 
     data = load("covtype")
     X = data.data.astype(np.float32)
-    X_train, X_test, y_train, y_test = train_test_split(X, data.target, train_size=464_810, random_state=0)
+    X_train, X_test, y_train, y_test = train_test_split(
+        X, data.target, train_size=464_810, random_state=0
+    )
     if n_train is not None:
         X_train, y_train = X_train[:n_train], y_train[:n_train]
     scaler = StandardScaler(copy=False).fit(X_train)
@@ -59,7 +61,13 @@ def learners():
     from sklearn.pipeline import make_pipeline
     from sklearn.svm import LinearSVC
 
-    from mercerless import DANKClassifier, HyperClassifier, HyperRidge, KreinRidgeClassifier, LABClassifier
+    from mercerless import (
+        DANKClassifier,
+        HyperClassifier,
+        HyperRidge,
+        KreinRidgeClassifier,
+        LABClassifier,
+    )
     from mercerless.kernels import TL1, Gaussian
 
     def krein(kernel, m):
@@ -72,10 +80,18 @@ def learners():
         "Krein-Nystroem, Gaussian, 1000 landmarks": lambda: krein(Gaussian(2.0), 1000),
         "Krein-Nystroem, TL1, 1000 landmarks": lambda: krein(TL1(0.7 * 54), 1000),
         "LAB": lambda: LABClassifier(random_state=0),
-        "Hyper, 500 parts": lambda: HyperClassifier(HyperRidge("gaussian", n_parts=500), random_state=0),
-        "DANK, 400 parts": lambda: DANKClassifier(Gaussian(1.0), C=10.0, n_parts=400, random_state=0),
-        "scikit-learn Nystroem 1000 + LinearSVC": lambda: make_pipeline(features(1000), LinearSVC(dual=False)),
-        "scikit-learn Nystroem 200 + LinearSVC": lambda: make_pipeline(features(200), LinearSVC(dual=False)),
+        "Hyper, 500 parts": lambda: HyperClassifier(
+            HyperRidge("gaussian", n_parts=500), random_state=0
+        ),
+        "DANK, 400 parts": lambda: DANKClassifier(
+            Gaussian(1.0), C=10.0, n_parts=400, random_state=0
+        ),
+        "scikit-learn Nystroem 1000 + LinearSVC": lambda: make_pipeline(
+            features(1000), LinearSVC(dual=False)
+        ),
+        "scikit-learn Nystroem 200 + LinearSVC": lambda: make_pipeline(
+            features(200), LinearSVC(dual=False)
+        ),
         "scikit-learn Nystroem 1000 + linear SVM by SGD": lambda: make_pipeline(
             features(1000), SGDClassifier(alpha=1e-6, average=True, random_state=0)
         ),
@@ -92,9 +108,14 @@ def measure_covtype(name, n_train):
     X_train, X_test, y_train, y_test = covtype(n_train)
     model = learners()[name]()
     with config_context(memory_limit="2GB"):
-        row = {"learner": name, "rows": len(X_train)} | timed(lambda: model.fit(X_train, y_train), "fit")
+        row = {"learner": name, "rows": len(X_train)} | timed(
+            lambda: model.fit(X_train, y_train), "fit"
+        )
     start = time.process_time()
-    correct = [model.predict(X_test[i : i + 10_000]) == y_test[i : i + 10_000] for i in range(0, len(X_test), 10_000)]
+    correct = [
+        model.predict(X_test[i : i + 10_000]) == y_test[i : i + 10_000]
+        for i in range(0, len(X_test), 10_000)
+    ]
     row["predict CPU seconds"] = round(time.process_time() - start, 1)
     return row | {"accuracy": round(float(np.mean(np.concatenate(correct))), 4)}
 
@@ -120,7 +141,12 @@ def growing():
         "LABRegressor, 50 support points": lambda n: LABRegressor(50, random_state=0),
         "LABRegressor with defaults": lambda n: LABRegressor(random_state=0),
         "HyperRidge, parts of 500 rows": lambda n: HyperRidge(
-            GaussianHyper(2.0), alpha=1e-4, n_parts=n // 500, n_landmarks=200, target="classes", random_state=0
+            GaussianHyper(2.0),
+            alpha=1e-4,
+            n_parts=n // 500,
+            n_landmarks=200,
+            target="classes",
+            random_state=0,
         ),
         "HyperClassifier, parts of 500 rows": lambda n: HyperClassifier(
             HyperRidge(GaussianHyper(2.0), alpha=1e-4, n_parts=n // 500, n_landmarks=200),
@@ -158,7 +184,10 @@ def measure_growth(name, n):
         with config_context(memory_limit="400MB" if name.startswith("HyperClassifier") else None):
             row = {"learner": name, "rows": n} | timed(lambda: model.fit(X, y), "fit")
         score = model.score(X[:2000], y[:2000])
-    return row | {"training score on 2000 rows": round(float(score), 4), "mapped file GB": round(n * 32 / 1e9, 3)}
+    return row | {
+        "training score on 2000 rows": round(float(score), 4),
+        "mapped file GB": round(n * 32 / 1e9, 3),
+    }
 
 
 def exponents():
@@ -174,9 +203,14 @@ def exponents():
             ]
         ).T
         result = {"learner": name, "from rows": int(n.min()), "to rows": int(n.max())}
-        for label, part in (("exponent", n > 0), ("exponent of the last decade", n >= n.max() / 10)):
+        for label, part in (
+            ("exponent", n > 0),
+            ("exponent of the last decade", n >= n.max() / 10),
+        ):
             if part.sum() > 1:
-                result[label] = round(float(np.polyfit(np.log(n[part]), np.log(seconds[part]), 1)[0]), 3)
+                result[label] = round(
+                    float(np.polyfit(np.log(n[part]), np.log(seconds[part]), 1)[0]), 3
+                )
         found.append(result | {"smallest peak GB": peak.min(), "largest peak GB": peak.max()})
     return found
 
@@ -218,7 +252,13 @@ def dask_work(n_jobs=-1):
 
     def hyper(data):
         HyperRidge(
-            GaussianHyper(2.0), alpha=1e-5, n_parts=32, n_landmarks=300, target="classes", n_jobs=n_jobs, random_state=0
+            GaussianHyper(2.0),
+            alpha=1e-5,
+            n_parts=32,
+            n_landmarks=300,
+            target="classes",
+            n_jobs=n_jobs,
+            random_state=0,
         ).fit(*data)
 
     def dank(data):
@@ -262,11 +302,14 @@ def measure_dask(name, n_workers, keeps, repeats):
     environment = dask.config.get("distributed.nanny.pre-spawn-environ") | (KEEP if keeps else {})
     with (
         dask.config.set({"distributed.nanny.pre-spawn-environ": environment}),
-        distributed.LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.LocalCluster(
+            n_workers=n_workers, threads_per_worker=1, dashboard_address=None
+        ) as cluster,
         distributed.Client(cluster) as client,
         joblib.parallel_config(backend="dask"),
     ):
-        client.run(partial(__import__, "mercerless"))  # imports are paid once per worker, not per fit
+        # imports are paid once per worker, not per fit
+        client.run(partial(__import__, "mercerless"))
         data = prepare(client)
         before = client.run(time.process_time)
         row |= best_of(repeats, lambda: run(data))
@@ -280,12 +323,18 @@ def best_of(repeats, function):
 
 
 def speedups():
-    rows = {(r["work"], int(r["workers"]), int(r["keeps"])): r for r in read("dask") if not r.get("failed")}
+    rows = {
+        (r["work"], int(r["workers"]), int(r["keeps"])): r
+        for r in read("dask")
+        if not r.get("failed")
+    }
     found = []
     for name in dict.fromkeys(work for work, *_ in rows):
         for keeps in (1, 0):
             keys = (name, 0, 1), (name, 1, keeps), (name, 2, keeps)
-            none, one, two = (float(rows[key]["fit seconds"]) if key in rows else np.nan for key in keys)
+            none, one, two = (
+                float(rows[key]["fit seconds"]) if key in rows else np.nan for key in keys
+            )
             found.append({"work": name, "keeps": keeps, "two workers against one": round(one / two, 2),
                           "one worker / no cluster": round(one / none, 2)})  # fmt: skip
     return found
@@ -379,7 +428,9 @@ def tree_bytes(process):
 def in_a_process(function, *arguments):
     """Run one measurement in a fresh process under the limit and return its row."""
     call = json.dumps([function.__name__, *arguments])
-    environment = os.environ | dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    environment = os.environ | dict.fromkeys(
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
+    )
     child = subprocess.Popen(
         [sys.executable, __file__, "one", call], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         env=environment,
@@ -404,7 +455,11 @@ def in_a_process(function, *arguments):
     out, error = child.communicate()
     thread.join()
     if child.returncode:
-        reason = f"went above {LIMIT / 1e9:.0f} GB" if peak > LIMIT else error.strip().splitlines()[-1][:200]
+        reason = (
+            f"went above {LIMIT / 1e9:.0f} GB"
+            if peak > LIMIT
+            else error.strip().splitlines()[-1][:200]
+        )
         return {"failed": reason, "peak GB": round(peak / 1e9, 2)}
     row = json.loads(out.splitlines()[-1])
     return row | {"peak GB": round(max(peak, row.pop("own peak")) / 1e9, 3)}
@@ -432,14 +487,22 @@ def merge(what, row):
     key = [str(row[field]) for field in KEYS[what]]
     rows = [old for old in read(what) if [old[field] for field in KEYS[what]] != key]
     rows.append(row)
-    write(what, sorted(rows, key=lambda r: [r[KEYS[what][0]], *(float(r[field]) for field in KEYS[what][1:])]))
+    write(
+        what,
+        sorted(
+            rows, key=lambda r: [r[KEYS[what][0]], *(float(r[field]) for field in KEYS[what][1:])]
+        ),
+    )
 
 
 def calls(what, sizes, repeats):
     """All measurements of one kind: key, function and arguments."""
     if what == "covtype":
         for size in sizes or [464_810]:
-            yield from (({"learner": name, "rows": size}, measure_covtype, name, size) for name in learners())
+            yield from (
+                ({"learner": name, "rows": size}, measure_covtype, name, size)
+                for name in learners()
+            )
     elif what == "growth":
         for name in growing():
             for n in sizes or [10_000, 100_000, 1_000_000]:
@@ -447,7 +510,14 @@ def calls(what, sizes, repeats):
     elif what == "dask":
         for name in dask_work():
             yield from (
-                ({"work": name, "workers": k, "keeps": keeps}, measure_dask, name, k, keeps, repeats)
+                (
+                    {"work": name, "workers": k, "keeps": keeps},
+                    measure_dask,
+                    name,
+                    k,
+                    keeps,
+                    repeats,
+                )
                 for k, keeps in ((0, 1), (1, 1), (2, 1), (1, 0), (2, 0))
             )
     elif what == "memory":
@@ -455,17 +525,27 @@ def calls(what, sizes, repeats):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=[*KEYS, "one"])
     parser.add_argument("call", nargs="?", help=argparse.SUPPRESS)
-    parser.add_argument("--rows", type=int, nargs="*", help="training rows of covtype, or sizes to grow")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of dask, of which the best counts")
+    parser.add_argument(
+        "--rows", type=int, nargs="*", help="training rows of covtype, or sizes to grow"
+    )
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="runs of dask, of which the best counts"
+    )
     parser.add_argument("--only", default="", help="only what has this in its name")
     arguments = parser.parse_args()
     if arguments.what == "one":
         name, *rest = json.loads(arguments.call)
         row = globals()[name](*rest)
-        print(json.dumps(row | {"own peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}))
+        print(
+            json.dumps(
+                row | {"own peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024}
+            )
+        )
         return
     for key, function, *rest in calls(arguments.what, arguments.rows, arguments.repeats):
         if arguments.only in next(iter(key.values())):

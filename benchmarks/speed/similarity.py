@@ -94,7 +94,12 @@ class DenseKreinMachine:
     """The published machine on a given eigendecomposition; times of its parts are added to ``seconds``."""
 
     def __init__(self, positive, negative, seconds, published):
-        self.positive, self.negative, self.seconds, self.published = positive, negative, seconds, published
+        self.positive, self.negative, self.seconds, self.published = (
+            positive,
+            negative,
+            seconds,
+            published,
+        )
 
     def fit(self, values, vectors, y):
         start = time.process_time()
@@ -102,11 +107,15 @@ class DenseKreinMachine:
         regularized = (vectors * scale) @ vectors.T
         P = regularized * np.outer(y, y)
         P[np.diag_indices(len(y))] += 1.0
-        signed = y * (published_program(P) if self.published else nonnegative_program((P + P.T) / 2.0))
+        signed = y * (
+            published_program(P) if self.published else nonnegative_program((P + P.T) / 2.0)
+        )
         self.seconds["program"] += time.process_time() - start
         start = time.process_time()
         if self.published:
-            self.coef = np.linalg.lstsq((vectors * values) @ vectors.T, regularized @ signed, rcond=None)[0]
+            self.coef = np.linalg.lstsq(
+                (vectors * values) @ vectors.T, regularized @ signed, rcond=None
+            )[0]
         else:
             kept = np.abs(values) > 1e-12 * np.abs(values).max()
             ratio = np.divide(scale, values, out=np.zeros_like(values), where=kept)
@@ -133,7 +142,9 @@ def tuned_krein_machine(K, y, published):
         values, vectors = decompose(train)
         for i, positive in enumerate(PENALTIES):
             for j, negative in enumerate(PENALTIES):
-                machine = DenseKreinMachine(positive, negative, seconds, published).fit(values, vectors, y[train])
+                machine = DenseKreinMachine(positive, negative, seconds, published).fit(
+                    values, vectors, y[train]
+                )
                 hits[i, j] += np.sum(machine.predict(K[np.ix_(test, train)]) == y[test])
     i, j = np.unravel_index(np.argmax(hits), hits.shape)
     machine = DenseKreinMachine(PENALTIES[i], PENALTIES[j], seconds, published)
@@ -144,7 +155,9 @@ def _generated(n):
     """Random words of two kinds, compared by the share of positions at which they agree, with noise."""
     random = np.random.RandomState(0)
     y = np.where(np.arange(2 * n) % 2 == 0, 1.0, -1.0)
-    letters = random.randint(4, size=(2 * n, 30)) * (random.uniform(size=(2 * n, 30)) < 0.7 + 0.1 * y[:, None])
+    letters = random.randint(4, size=(2 * n, 30)) * (
+        random.uniform(size=(2 * n, 30)) < 0.7 + 0.1 * y[:, None]
+    )
     K = (letters[:, None] == letters).mean(axis=2) + 0.02 * random.normal(size=(2 * n, 2 * n))
     K = (K + K.T) / 2.0
     np.fill_diagonal(K, 1.0)
@@ -161,10 +174,19 @@ def digits(n):
 
 def search(D, y, memory):
     """A tuned support vector machine; the penalties are those of own similarities of mean 1."""
-    steps = [("center", DissimilarityKernel()), ("spectrum", SpectrumTransformer()), ("machine", SVC())]
-    grid = {"spectrum__mode": ["clip", "flip"], "machine__C": 10.0 ** np.arange(-2, 5) / (0.5 * D**2).mean()}
+    steps = [
+        ("center", DissimilarityKernel()),
+        ("spectrum", SpectrumTransformer()),
+        ("machine", SVC()),
+    ]
+    grid = {
+        "spectrum__mode": ["clip", "flip"],
+        "machine__C": 10.0 ** np.arange(-2, 5) / (0.5 * D**2).mean(),
+    }
     pipeline = Pipeline(steps, memory=memory).set_params(machine__kernel="precomputed")
-    return GridSearchCV(pipeline, grid, cv=StratifiedKFold(5, shuffle=True, random_state=0)).fit(D, y)
+    return GridSearchCV(pipeline, grid, cv=StratifiedKFold(5, shuffle=True, random_state=0)).fit(
+        D, y
+    )
 
 
 def processor_seconds(work, *arguments):
@@ -181,12 +203,18 @@ def against_search(sizes):
         writer.writerow(["n", "search", "ratio_of_automatic"])
         for n in sizes:
             data = digits(n)
-            model = SimilarityClassifierCV("precomputed", input="distance", n_landmarks=None, random_state=0)
+            model = SimilarityClassifierCV(
+                "precomputed", input="distance", n_landmarks=None, random_state=0
+            )
             mine = processor_seconds(model.fit, *data)
             with tempfile.TemporaryDirectory() as folder:
-                rows = [(n, "spectra once per fold", mine / processor_seconds(search, *data, folder))]
+                rows = [
+                    (n, "spectra once per fold", mine / processor_seconds(search, *data, folder))
+                ]
             if n <= 1000:
-                rows.append((n, "spectra per candidate", mine / processor_seconds(search, *data, None)))
+                rows.append(
+                    (n, "spectra per candidate", mine / processor_seconds(search, *data, None))
+                )
             for row in rows:
                 print(*row, f"(automatic {mine:.1f} s)", flush=True)
                 writer.writerow([*row[:2], f"{row[2]:.2f}"])
@@ -194,8 +222,16 @@ def against_search(sizes):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--generated", type=int, default=0, metavar="N", help="use N generated items")
-    parser.add_argument("--search", type=int, nargs="*", metavar="N", help="against scikit-learn's search on N items")
+    parser.add_argument(
+        "--generated", type=int, default=0, metavar="N", help="use N generated items"
+    )
+    parser.add_argument(
+        "--search",
+        type=int,
+        nargs="*",
+        metavar="N",
+        help="against scikit-learn's search on N items",
+    )
     arguments = parser.parse_args()
     if arguments.search is not None:
         return against_search(arguments.search or (500, 2000))
@@ -218,15 +254,22 @@ def main():
         total = sum(seconds.values())
         rows.append((name, total, total / mine, np.mean(machine.predict(K_test) == y_test)))
         print(name, {part: round(value, 1) for part, value in seconds.items()}, flush=True)
-    print(f"n = {len(y)}, {'generated' if arguments.generated else 'amp_edit'}, processor time, tuning included")
+    print(
+        f"n = {len(y)}, {'generated' if arguments.generated else 'amp_edit'}, processor time, tuning included"
+    )
     for name, seconds, ratio, accuracy in rows:
-        print(f"{name:48s} {seconds:8.1f} s  {ratio:6.1f} times  test accuracy {100 * accuracy:.2f}")
+        print(
+            f"{name:48s} {seconds:8.1f} s  {ratio:6.1f} times  test accuracy {100 * accuracy:.2f}"
+        )
     path = Path(__file__).parent / "results" / "similarity.csv"
     path.parent.mkdir(exist_ok=True)
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["learner", "n", "ratio_to_automatic", "test_accuracy"])
-        writer.writerows([name, len(y), f"{ratio:.1f}", f"{100 * accuracy:.2f}"] for name, _, ratio, accuracy in rows)
+        writer.writerows(
+            [name, len(y), f"{ratio:.1f}", f"{100 * accuracy:.2f}"]
+            for name, _, ratio, accuracy in rows
+        )
 
 
 if __name__ == "__main__":

@@ -30,7 +30,9 @@ def write(path, n):
     """Distances of n items to the first 400, in a file, and the labels."""
     random = np.random.RandomState(0)
     y = random.randint(10, size=n)
-    X = 1.5 * random.normal(size=(10, 12))[y] + random.normal(size=(n, 12)) * random.uniform(0.5, 2.0, size=(n, 1))
+    X = 1.5 * random.normal(size=(10, 12))[y] + random.normal(size=(n, 12)) * random.uniform(
+        0.5, 2.0, size=(n, 1)
+    )
     C = np.lib.format.open_memmap(path, mode="w+", dtype=np.float64, shape=(n, M))
     for start in range(0, n, 2000):
         C[start : start + 2000] = np.abs(X[start : start + 2000, None] - X[:M]).sum(axis=2)
@@ -47,7 +49,9 @@ def measure(n):
         y = write(path, n + 1000)
         C = np.load(path, mmap_mode="r")
         start, clock = time.process_time(), time.perf_counter()
-        model = SimilarityClassifierCV("precomputed", n_landmarks=M, random_state=0).fit(C[:n], y[:n])
+        model = SimilarityClassifierCV("precomputed", n_landmarks=M, random_state=0).fit(
+            C[:n], y[:n]
+        )
         row = {"items": n, "landmarks": M, "processor seconds": time.process_time() - start}
         row["seconds"] = time.perf_counter() - clock
         row["peak GB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
@@ -64,8 +68,11 @@ def main():
         return measure(arguments.one)
     for n in arguments.items:
         command = [sys.executable, __file__, "--one", str(n)]
-        environment = os.environ | {"OMP_NUM_THREADS": "1"}  # threads that wait for a busy core count as work
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
+        # threads that wait for a busy core count as work
+        environment = os.environ | {"OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            command, check=True, stdout=subprocess.PIPE, text=True, env=environment
+        )
         merge(json.loads(done.stdout))
 
 

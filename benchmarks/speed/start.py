@@ -21,7 +21,9 @@ from pathlib import Path
 
 from sklearn.datasets import load_iris
 
-ROOT = next(folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists())
+ROOT = next(
+    folder for folder in Path(__file__).resolve().parents if (folder / "pyproject.toml").exists()
+)
 PAGE = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
 
 
@@ -31,17 +33,25 @@ def own_table(path):
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow([*iris.feature_names, "species"])
-        writer.writerows([*row, iris.target_names[label]] for row, label in zip(iris.data, iris.target))
+        writer.writerows(
+            [*row, iris.target_names[label]] for row, label in zip(iris.data, iris.target)
+        )
 
 
 def command():
     """The page's command for a table."""
-    return shlex.split(re.search(r"^\$ (mercerless compare animals\.csv .*?)\s+#", PAGE, re.MULTILINE)[1])
+    return shlex.split(
+        re.search(r"^\$ (mercerless compare animals\.csv .*?)\s+#", PAGE, re.MULTILINE)[1]
+    )
 
 
 def strings():
     """The page's example of strings as a program that prints what it predicts."""
-    block = next(text for text in re.findall(r"```pycon\n(.*?)```", PAGE, re.DOTALL) if '"levenshtein"' in text)
+    block = next(
+        text
+        for text in re.findall(r"```pycon\n(.*?)```", PAGE, re.DOTALL)
+        if '"levenshtein"' in text
+    )
     lines = [line[4:] for line in block.splitlines() if line.startswith((">>>", "..."))]
     return [*lines[:-1], f"print({lines[-1]})"]
 
@@ -66,13 +76,19 @@ def steps(folder):
     name, *options = command()
     scripts = folder / "venv" / ("Scripts" if sys.platform == "win32" else "bin")
     yield "environment", timed([sys.executable, "-m", "venv", "venv"], folder), ""
-    yield "install", timed([scripts / "pip", "install", "--quiet", f"{ROOT}[cli,strings]"], folder), ""
+    yield (
+        "install",
+        timed([scripts / "pip", "install", "--quiet", f"{ROOT}[cli,strings]"], folder),
+        "",
+    )
     yield "report on a table", timed([scripts / name, *options], folder), ""
     yield "strings to predictions", timed([scripts / "python", "words.py"], folder), len(code())
 
 
 def main():
-    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for step, seconds, lines in steps(Path(folder)):

@@ -45,13 +45,20 @@ def measure(name, n):
 
 def seconds(name, n, **variables):
     """The shorter of two fits, in processes with these variables of the environment."""
-    ours = {key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")} | variables
+    ours = {
+        key: value for key, value in os.environ.items() if not key.endswith("_NUM_THREADS")
+    } | variables
     command = [sys.executable, __file__, "--measure", name, str(n)]
-    return min(float(subprocess.run(command, env=ours, capture_output=True, check=True).stdout) for _ in range(2))
+    return min(
+        float(subprocess.run(command, env=ours, capture_output=True, check=True).stdout)
+        for _ in range(2)
+    )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--learners", nargs="+", choices=SIZES, default=list(SIZES))
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -64,7 +71,13 @@ def main():
             rows.append((name, n, f"{one:.3g}", f"{own:.3g}", f"{own / one:.3g}"))
             print(*rows[-1], flush=True)
     with open(Path(__file__).parent / "results" / "threads.csv", "w", newline="") as file:
-        columns = ("learner", "n", "seconds with one thread", "seconds with its own number", "ratio")
+        columns = (
+            "learner",
+            "n",
+            "seconds with one thread",
+            "seconds with its own number",
+            "ratio",
+        )
         csv.writer(file, lineterminator="\n").writerows([columns, *rows])
 
 

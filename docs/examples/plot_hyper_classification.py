@@ -35,7 +35,9 @@ plt.show()
 # %%
 # Between two wines of different classes the kernel changes sign where the classes meet.
 first, last = train[y_train == 0].mean(axis=0), train[y_train == 2].mean(axis=0)
-KernelLineDisplay.from_kernel(kernel, first, last).ax_.set_title("The kernel between two classes changes its sign")
+KernelLineDisplay.from_kernel(kernel, first, last).ax_.set_title(
+    "The kernel between two classes changes its sign"
+)
 plt.show()
 
 # %%

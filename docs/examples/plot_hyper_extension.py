@@ -47,7 +47,10 @@ for i in range(120):
 # Features of a word: how often each letter and each pair of letters occurs.
 pairs = words[:, :-1] * 4 + words[:, 1:]
 X = np.hstack(
-    [np.apply_along_axis(np.bincount, 1, words, minlength=4), np.apply_along_axis(np.bincount, 1, pairs, minlength=16)]
+    [
+        np.apply_along_axis(np.bincount, 1, words, minlength=4),
+        np.apply_along_axis(np.bincount, 1, pairs, minlength=16),
+    ]
 ).astype(float)
 train, test = np.arange(80), np.arange(80, 120)
 

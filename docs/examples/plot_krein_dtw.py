@@ -21,7 +21,11 @@ kinds = np.array(["cylinder", "bell", "funnel"])
 def event(kind, length=64):
     start, stop = rng.integers(4, 20), rng.integers(34, 60)
     t = np.arange(length)
-    shape = {"cylinder": 1.0, "bell": (t - start) / (stop - start), "funnel": (stop - t) / (stop - start)}[kind]
+    shape = {
+        "cylinder": 1.0,
+        "bell": (t - start) / (stop - start),
+        "funnel": (stop - t) / (stop - start),
+    }[kind]
     inside = (t >= start) & (t <= stop)
     return (6 + rng.standard_normal()) * inside * shape + 2.5 * rng.standard_normal(length)
 
@@ -46,7 +50,9 @@ def warping(a, others):
         new = np.full_like(cost, np.inf)
         step = (others - value) ** 2
         for j in range(others.shape[1]):
-            new[:, j + 1] = step[:, j] + np.minimum(np.minimum(cost[:, j], cost[:, j + 1]), new[:, j])
+            new[:, j + 1] = step[:, j] + np.minimum(
+                np.minimum(cost[:, j], cost[:, j + 1]), new[:, j]
+            )
         cost = new
     return np.sqrt(cost[:, -1])
 
@@ -71,7 +77,11 @@ from sklearn.neighbors import KNeighborsClassifier
 from mercerless import KreinRidgeClassifier
 
 folds = ShuffleSplit(10, train_size=0.2, random_state=0)
-choices = {"equal": {"regularizer": "strong"}, "1 : 10": {}, "cut off": {"alpha_negative": 1e9 * abs(K).max()}}
+choices = {
+    "equal": {"regularizer": "strong"},
+    "1 : 10": {},
+    "cut off": {"alpha_negative": 1e9 * abs(K).max()},
+}
 for name, options in choices.items():
     model = KreinRidgeClassifier("precomputed", random_state=0, **options)
     print(f"penalties {name:9s}: {cross_val_score(model, K, y, cv=folds).mean():.3f}")

@@ -33,7 +33,10 @@ negative = int(np.flatnonzero(embedding.signs_ < 0)[0])
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
 for ax, (i, j) in zip(axes, [(0, 1), (0, negative)]):
     ax.scatter(Z[:, i], Z[:, j], c=y, cmap="tab10", s=12)
-    ax.set(xlabel=f"axis {i} ({embedding.signs_[i]:+.0f})", ylabel=f"axis {j} ({embedding.signs_[j]:+.0f})")
+    ax.set(
+        xlabel=f"axis {i} ({embedding.signs_[i]:+.0f})",
+        ylabel=f"axis {j} ({embedding.signs_[j]:+.0f})",
+    )
 figure.suptitle("Digit shapes on two positive axes, and on a positive and a negative one")
 plt.show()
 

@@ -63,7 +63,9 @@ from mercerless import KreinRidgeClassifier, KreinSVC
 folds = StratifiedKFold(5, shuffle=True, random_state=0)
 model = KreinRidgeClassifier("precomputed", random_state=0)
 print("Krein ridge       ", cross_val_score(model, K, y, cv=folds).mean().round(3))
-print("Krein SVM         ", cross_val_score(KreinSVC("precomputed"), K, y, cv=folds).mean().round(3))
+print(
+    "Krein SVM         ", cross_val_score(KreinSVC("precomputed"), K, y, cv=folds).mean().round(3)
+)
 
 # %%
 # The same folds for the usual ways: the nearest word, and a support vector machine on the matrix as it is or with the
@@ -76,7 +78,9 @@ from mercerless.spectra import SpectrumTransformer
 
 nearest = KNeighborsClassifier(1, metric="precomputed")
 print("nearest word      ", cross_val_score(nearest, 1 - K, y, cv=folds).mean().round(3))
-print("SVC, as it is     ", cross_val_score(SVC(kernel="precomputed"), K, y, cv=folds).mean().round(3))
+print(
+    "SVC, as it is     ", cross_val_score(SVC(kernel="precomputed"), K, y, cv=folds).mean().round(3)
+)
 clipped = make_pipeline(SpectrumTransformer("clip"), SVC(kernel="precomputed"))
 print("SVC, clipped      ", cross_val_score(clipped, K, y, cv=folds).mean().round(3))
 
@@ -87,7 +91,16 @@ print("SVC, clipped      ", cross_val_score(clipped, K, y, cv=folds).mean().roun
 import matplotlib.pyplot as plt
 
 model = KreinRidgeClassifier(similarity, random_state=0).fit(X, y)
-new = ["knowledge", "gesellschaft", "ragazza", "mansikka", "strawberry", "himmel", "finestrino", "restaurant"]
+new = [
+    "knowledge",
+    "gesellschaft",
+    "ragazza",
+    "mansikka",
+    "strawberry",
+    "himmel",
+    "finestrino",
+    "restaurant",
+]
 P = model.predict_proba(new)
 figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 left = np.zeros(len(new))

@@ -21,24 +21,41 @@ new = np.linspace(0, 6, 400)
 truth, noise = new + np.sin(2 * new), 0.05 + 0.12 * new
 mean, std = model.predict(new[:, None], return_std=True)
 low, high = model.predict_interval(new[:, None], coverage=0.9).T
-print(f"the log density of a held-out error gains {model.spread_[0].gain:.2f} over one deviation for all")
+print(
+    f"the log density of a held-out error gains {model.spread_[0].gain:.2f} over one deviation for all"
+)
 
 # %%
 # Both hold nine of ten new targets; the band of deviations is narrow where little scatters.
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(layout="constrained")
-ax.fill_between(new, mean - 1.645 * std, mean + 1.645 * std, color="C0", alpha=0.3, lw=0, label="±1.645 deviations")
-ax.plot(new, np.column_stack([low, high]), color="0.4", ls="--", lw=1, label=["90 % interval", None])
+ax.fill_between(
+    new,
+    mean - 1.645 * std,
+    mean + 1.645 * std,
+    color="C0",
+    alpha=0.3,
+    lw=0,
+    label="±1.645 deviations",
+)
+ax.plot(
+    new, np.column_stack([low, high]), color="0.4", ls="--", lw=1, label=["90 % interval", None]
+)
 ax.plot(x, y, ".", color="0.3", ms=4, label="training rows")
 ax.plot(new, mean, color="C0", label="prediction")
-ax.set(xlabel="x", ylabel="y", title="Where the scatter grows, the predicted deviation grows with it")
+ax.set(
+    xlabel="x", ylabel="y", title="Where the scatter grows, the predicted deviation grows with it"
+)
 ax.legend(loc="upper left", frameon=False)
 plt.show()
 
 # %%
 # How often new targets lie within, on the left where little scatters and on the right.
 fresh = truth + noise * rng.normal(size=(200, 400))
-for name, lower, upper in (("deviations", mean - 1.645 * std, mean + 1.645 * std), ("interval", low, high)):
+for name, lower, upper in (
+    ("deviations", mean - 1.645 * std, mean + 1.645 * std),
+    ("interval", low, high),
+):
     inside = (lower < fresh) & (fresh < upper)
     print(f"{name:11s} left {inside[:, :200].mean():.0%}, right {inside[:, 200:].mean():.0%}")

@@ -31,7 +31,9 @@ from mercerless.inspection import ReasonsDisplay
 
 proba = np.sort(model.predict_proba(D[new, train]), axis=1)
 least = int(np.argmin(proba[:, -1] - proba[:, -2]))
-display = ReasonsDisplay.from_estimator(model, D[new, train], index=least, k=4, train=D[train, train])
+display = ReasonsDisplay.from_estimator(
+    model, D[new, train], index=least, k=4, train=D[train, train]
+)
 print(f"given: {y[new][least]}; {display.title}")
 plt.show()
 

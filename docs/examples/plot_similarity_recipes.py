@@ -28,7 +28,10 @@ def show(model, items, labels=y):
 # By name, with rapidfuzz. **Trap:** edit distance counts length; the names stand for similarities divided by it, 1 for
 # equal strings. **Another tool:** for texts of many words, tf-idf and a linear model.
 prototypes = ["".join(rng.choice(list("abcdefgh"), 12)) for _ in range(3)]
-names = ["".join(c if rng.uniform() > 0.3 else rng.choice(list("abcdefgh")) for c in prototypes[k]) for k in y]
+names = [
+    "".join(c if rng.uniform() > 0.3 else rng.choice(list("abcdefgh")) for c in prototypes[k])
+    for k in y
+]
 
 show(SimilarityClassifierCV("jaro_winkler", random_state=0), names)
 
@@ -68,7 +71,10 @@ show(SimilarityClassifierCV(warped, random_state=0), waves)
 amino = list("ACDEFGHIKLMNPQRSTVWY")
 ancestors = ["".join(rng.choice(amino, 25)) for _ in range(3)]
 proteins = [
-    "".join(c if rng.uniform() > 0.5 else rng.choice(amino) for c in ancestors[k])[rng.integers(5) :] for k in y
+    "".join(c if rng.uniform() > 0.5 else rng.choice(amino) for c in ancestors[k])[
+        rng.integers(5) :
+    ]
+    for k in y
 ]
 try:
     from Bio.Align import PairwiseAligner, substitution_matrices
@@ -84,12 +90,17 @@ except ImportError:
         for i, c in enumerate(a, 1):
             above, row = row, np.full(len(b) + 1, -float(i))
             for j, d in enumerate(b, 1):
-                row[j] = max(above[j - 1] + (2.0 if c == d else -1.0), above[j] - 1.0, row[j - 1] - 1.0)
+                row[j] = max(
+                    above[j - 1] + (2.0 if c == d else -1.0), above[j] - 1.0, row[j - 1] - 1.0
+                )
         return row[-1]
 
 
 own = {p: score(p, p) for p in proteins}
-show(SimilarityClassifierCV(lambda a, b: score(a, b) / np.sqrt(own[a] * own[b]), random_state=0), proteins)
+show(
+    SimilarityClassifierCV(lambda a, b: score(a, b) / np.sqrt(own[a] * own[b]), random_state=0),
+    proteins,
+)
 
 # %%
 # Molecules
@@ -150,7 +161,12 @@ def looks(graph):
     return Counter((len(graph[v]), *sorted(len(graph[w]) for w in graph[v])[:2]) for v in graph)
 
 
-show(SimilarityClassifierCV(lambda g, h: (looks(g) & looks(h)).total() / (looks(g) | looks(h)).total()), graphs)
+show(
+    SimilarityClassifierCV(
+        lambda g, h: (looks(g) & looks(h)).total() / (looks(g) | looks(h)).total()
+    ),
+    graphs,
+)
 
 # %%
 # Distributions
@@ -186,7 +202,10 @@ import warnings
 
 angles = rng.uniform(0, np.pi, size=(60, 3)) * 0.3 + 0.5 * y[:, None]
 states = np.array(
-    [[np.prod(np.where([b >> i & 1 for i in range(3)], np.sin(a), np.cos(a))) for b in range(8)] for a in angles]
+    [
+        [np.prod(np.where([b >> i & 1 for i in range(3)], np.sin(a), np.cos(a))) for b in range(8)]
+        for a in angles
+    ]
 )
 
 
@@ -196,7 +215,9 @@ def fidelity(a, b, shots=200):
 
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
-    model = SimilarityClassifierCV(PairFunction(fidelity), input="similarity", random_state=0).fit(states[::2], y[::2])
+    model = SimilarityClassifierCV(PairFunction(fidelity), input="similarity", random_state=0).fit(
+        states[::2], y[::2]
+    )
 print(told[0].message)
 print(f"{model.score(states[1::2], y[1::2]):.2f} correct. {model.negative_spectrum_}")
 
@@ -209,4 +230,7 @@ print(f"{model.score(states[1::2], y[1::2]):.2f} correct. {model.negative_spectr
 # too.
 cites = (rng.uniform(size=(60, 60)) < np.where((y[:, None] + 1) % 3 == y, 0.35, 0.05)).astype(float)
 
-show(DirectedClassifierCV(lambda i, j: cites[i, j], input="similarity", random_state=0), list(range(60)))
+show(
+    DirectedClassifierCV(lambda i, j: cites[i, j], input="similarity", random_state=0),
+    list(range(60)),
+)

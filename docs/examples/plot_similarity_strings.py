@@ -66,14 +66,24 @@ from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 D = np.array([[Levenshtein.distance(a, b) for b in words] for a in words], dtype=float)
 scores = {"automatic": model.score(words[test], y[test])}
 for mode in ("clip", "flip", "square"):
-    recipe = make_pipeline(DissimilarityKernel(), SpectrumTransformer(mode), SVC(kernel="precomputed"))
-    search = GridSearchCV(recipe, {"svc__C": [1e-4, 1e-3, 1e-2, 1e-1, 1, 10]}, cv=5).fit(D[train, train], y[train])
+    recipe = make_pipeline(
+        DissimilarityKernel(), SpectrumTransformer(mode), SVC(kernel="precomputed")
+    )
+    search = GridSearchCV(recipe, {"svc__C": [1e-4, 1e-3, 1e-2, 1e-1, 1, 10]}, cv=5).fit(
+        D[train, train], y[train]
+    )
     scores[f"SVC, {mode}"] = search.score(D[test, train], y[test])
-neighbors = GridSearchCV(KNeighborsClassifier(metric="precomputed"), {"n_neighbors": [1, 3, 5, 9, 15, 25]}, cv=5)
+neighbors = GridSearchCV(
+    KNeighborsClassifier(metric="precomputed"), {"n_neighbors": [1, 3, 5, 9, 15, 25]}, cv=5
+)
 scores["neighbors"] = neighbors.fit(D[train, train], y[train]).score(D[test, train], y[test])
 
 figure, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
-ax.barh(list(scores)[::-1], list(scores.values())[::-1], color=["#7F7F7F"] * (len(scores) - 1) + ["#D55E00"])
+ax.barh(
+    list(scores)[::-1],
+    list(scores.values())[::-1],
+    color=["#7F7F7F"] * (len(scores) - 1) + ["#D55E00"],
+)
 ax.set(xlim=(0.5, 1.0), xlabel="test accuracy", title="The automatic stack beside single recipes")
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()

@@ -32,7 +32,9 @@ figure.suptitle("Two shapes of every digit")
 # Rows are ordered by class, and inside a class by cluster: dark blocks on the diagonal are digits written alike.
 from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
 
-figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.6), layout="constrained", width_ratios=[1.15, 1])
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(11, 4.6), layout="constrained", width_ratios=[1.15, 1]
+)
 SpectrumDisplay.from_matrix(shapes.K, name="Digit shapes", ax=left)
 KernelMatrixDisplay.from_matrix(shapes.D, shapes.target, name="Distances", ax=right)
 
@@ -50,11 +52,16 @@ from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 
 folds = RepeatedStratifiedKFold(n_splits=5, n_repeats=4, random_state=0)
 models = {
-    mode: make_pipeline(DissimilarityKernel(), SpectrumTransformer(mode), SVC(kernel="precomputed", C=10))
+    mode: make_pipeline(
+        DissimilarityKernel(), SpectrumTransformer(mode), SVC(kernel="precomputed", C=10)
+    )
     for mode in ("clip", "flip", "square", "shift")
 }
 models["1-nearest neighbor"] = KNeighborsClassifier(1, metric="precomputed")
-scores = {name: cross_val_score(model, shapes.D, shapes.target, cv=folds) for name, model in models.items()}
+scores = {
+    name: cross_val_score(model, shapes.D, shapes.target, cv=folds)
+    for name, model in models.items()
+}
 
 figure, ax = plt.subplots(figsize=(7, 2.8), layout="constrained")
 for row, score in enumerate(reversed(scores.values())):

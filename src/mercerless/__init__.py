@@ -9,7 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # what editors and type checkers see
-    from mercerless import comparison, datasets, inspection, kernels, lowrank, persistence, spectra, theory
+    from mercerless import (
+        comparison,
+        datasets,
+        inspection,
+        kernels,
+        lowrank,
+        persistence,
+        spectra,
+        theory,
+    )
     from mercerless._memory import config_context
     from mercerless._validation import UselessModelWarning
     from mercerless.comparison import Comparison, compare

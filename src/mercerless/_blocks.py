@@ -88,7 +88,10 @@ def reduce_rows(
     chunk = dask.delayed(_fold, pure=True)
     # one node each in the graph, so that landmarks travel once and not with every chunk
     function, combine = dask.delayed(function, pure=False), dask.delayed(combine, pure=False)
-    sums = [chunk(function, combine, bytes_per_row, budget, *blocks) for blocks in _delayed_blocks(arrays)]
+    sums = [
+        chunk(function, combine, bytes_per_row, budget, *blocks)
+        for blocks in _delayed_blocks(arrays)
+    ]
     while len(sums) > 1:
         pairs = [combine(*sums[i : i + 2]) for i in range(0, len(sums) - 1, 2)]
         sums = pairs + sums[2 * len(pairs) :]
@@ -132,9 +135,16 @@ def blockwise(method: Callable[..., Any]) -> Callable[..., Any]:
         if not is_dask(X):
             return method(self, X, *args, **kwargs)
         X = check_rows(X)
-        one = method(self, X[:1].compute(), *args, **kwargs)  # tells errors now, and the shape and type of results
+        # tells errors now, and the shape and type of results
+        one = method(self, X[:1].compute(), *args, **kwargs)
         apply = partial(_call, method.__name__, self, args, kwargs)
-        return map_rows(apply, X, 8.0 * X.shape[1], n_columns=None if one.ndim == 1 else one.shape[1], dtype=one.dtype)
+        return map_rows(
+            apply,
+            X,
+            8.0 * X.shape[1],
+            n_columns=None if one.ndim == 1 else one.shape[1],
+            dtype=one.dtype,
+        )
 
     return lazily
 

@@ -15,7 +15,9 @@ def replacing(path: str | os.PathLike) -> Iterator[Path]:
         yield partial
         os.replace(partial, path)
     except OSError as error:
-        raise OSError(f"Cannot write {str(path)!r}: {error.strerror or error}; give another place.") from None
+        raise OSError(
+            f"Cannot write {str(path)!r}: {error.strerror or error}; give another place."
+        ) from None
     finally:
         partial.unlink(missing_ok=True)
 

@@ -6,7 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-_UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+_UNITS = {
+    "": 1,
+    "k": 10**3,
+    "m": 10**6,
+    "g": 10**9,
+    "t": 10**12,
+    "ki": 2**10,
+    "mi": 2**20,
+    "gi": 2**30,
+    "ti": 2**40,
+}
 _LIMIT: ContextVar[int | float | str | None] = ContextVar("memory_limit", default=None)
 
 
@@ -47,14 +57,19 @@ def available_memory() -> int:
     sizes = []
     try:
         with open("/proc/meminfo") as lines:
-            sizes += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+            sizes += [
+                int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")
+            ]
     except OSError:
         try:
             sizes.append(os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         except (AttributeError, ValueError, OSError):
             pass
     try:
-        with open("/sys/fs/cgroup/memory.max") as limit, open("/sys/fs/cgroup/memory.current") as current:
+        with (
+            open("/sys/fs/cgroup/memory.max") as limit,
+            open("/sys/fs/cgroup/memory.current") as current,
+        ):
             sizes.append(int(limit.read()) - int(current.read()))
     except (OSError, ValueError):
         pass
@@ -69,7 +84,9 @@ def memory_budget(memory_limit: int | float | str | None = None) -> int:
     if isinstance(memory_limit, str):
         match = re.fullmatch(r"\s*([0-9.]+)\s*([kmgt]?i?)b?\s*", memory_limit.lower())
         if match is None or match.group(2) == "i":
-            raise ValueError(f"memory_limit={memory_limit!r} is not a size; write for example '2GB' or '500MiB'.")
+            raise ValueError(
+                f"memory_limit={memory_limit!r} is not a size; write for example '2GB' or '500MiB'."
+            )
         memory_limit = float(match.group(1)) * _UNITS[match.group(2)]
     if not memory_limit > 0:
         raise ValueError(

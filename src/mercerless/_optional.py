@@ -18,7 +18,9 @@ def import_optional(name: str, extra: str, what: str) -> ModuleType:
         return import_module(name)
     except ModuleNotFoundError:
         package = name.partition(".")[0]
-        raise ImportError(f"{what} needs {package}; install it with: pip install 'mercerless[{extra}]'.") from None
+        raise ImportError(
+            f"{what} needs {package}; install it with: pip install 'mercerless[{extra}]'."
+        ) from None
 
 
 class _NoContext:

@@ -13,7 +13,8 @@ __all__ = ["allowed_threads", "blas_threads", "one_blas_thread"]
 _SMALL = 1500  # rows; eigendecompositions of fewer take longer with two threads than with one
 _CONTROLLER: ThreadpoolController | None = None
 _HELD = Lock()  # by the thread that holds BLAS, which alone may give it back
-_LOCAL = local()  # of every thread: how many others it may start for blocks of kernels while BLAS is held
+# of every thread: how many others it may start for blocks of kernels while BLAS is held
+_LOCAL = local()
 
 
 def blas_threads(rows: Any) -> AbstractContextManager[None]:
@@ -23,7 +24,9 @@ def blas_threads(rows: Any) -> AbstractContextManager[None]:
     """
     shape: tuple | None = getattr(rows, "shape", None)
     if shape is None:
-        shape = (rows,) if isinstance(rows, int) else (len(rows),) if isinstance(rows, Sized) else ()
+        shape = (
+            (rows,) if isinstance(rows, int) else (len(rows),) if isinstance(rows, Sized) else ()
+        )
     return nullcontext() if len(shape) > 0 and not shape[0] < _SMALL else one_blas_thread()
 
 

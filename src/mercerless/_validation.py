@@ -29,7 +29,9 @@ def is_rounding(asymmetry: float, dtype: DTypeLike = np.float64) -> bool:
 def refuse_unreadable(A: Any, name: str = "X") -> None:
     """Refuse masked entries, which NumPy reads as the numbers beneath the mask, and words in a table not of pandas."""
     if hasattr(A, "to_pandas") and np.asarray(A).dtype.kind not in "biuf" and np.ndim(A) == 2:
-        raise ValueError(f"{name} is no table of pandas and holds more than numbers; pass {name}.to_pandas().")
+        raise ValueError(
+            f"{name} is no table of pandas and holds more than numbers; pass {name}.to_pandas()."
+        )
     if np.ma.is_masked(A):
         raise ValueError(
             f"{name} has masked entries, and what is beneath the mask would count; pass {name}.filled(np.nan) where "
@@ -50,11 +52,15 @@ def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDA
     With `allow_nan`, NaN marks missing entries; infinities are refused all the same.
     """
     if hasattr(A, "toarray"):
-        raise TypeError(f"{name} is a sparse matrix; pass a dense array, for example {name}.toarray().")
+        raise TypeError(
+            f"{name} is a sparse matrix; pass a dense array, for example {name}.toarray()."
+        )
     refuse_unreadable(A, name)
     array = np.asarray(A)
     if array.dtype.kind == "c":
-        raise ValueError(f"{name} is complex (Complex data not supported); pass its real part or its modulus.")
+        raise ValueError(
+            f"{name} is complex (Complex data not supported); pass its real part or its modulus."
+        )
     if array.dtype.kind not in "biuf":
         try:
             array = array.astype(np.float64)
@@ -68,7 +74,9 @@ def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDA
             f"or {name}.reshape(-1, 1) for one column."
         )
     if array.size == 0:
-        raise ValueError(f"{name} has shape {array.shape} and so no entries; pass at least one row and one column.")
+        raise ValueError(
+            f"{name} has shape {array.shape} and so no entries; pass at least one row and one column."
+        )
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
     # A finite sum proves all entries finite without a temporary; otherwise look closely.
@@ -90,18 +98,30 @@ def as_items(X: Any) -> NDArray:
     The entries of a list, tuple or series are not looked into.
     """
     if hasattr(X, "toarray"):
-        raise TypeError("X is a sparse matrix; pass a dense array, X.toarray(), or the list of its rows.")
+        raise TypeError(
+            "X is a sparse matrix; pass a dense array, X.toarray(), or the list of its rows."
+        )
     refuse_unreadable(X)
-    if isinstance(X, (str, bytes, set, frozenset, dict)) or not (hasattr(X, "__len__") and hasattr(X, "__iter__")):
-        raise ValueError(f"X must be a sequence of items (strings, series, rows), not {type(X).__name__}.")
+    if isinstance(X, (str, bytes, set, frozenset, dict)) or not (
+        hasattr(X, "__len__") and hasattr(X, "__iter__")
+    ):
+        raise ValueError(
+            f"X must be a sequence of items (strings, series, rows), not {type(X).__name__}."
+        )
     if len(X) == 0:
         raise ValueError("There are no items in X; pass at least one.")
     if hasattr(X, "iloc") and len(X.shape) == 2:  # a data frame
         numeric = all(getattr(dtype, "kind", "O") in "biuf" for dtype in X.dtypes)
-        X = X.to_numpy(dtype=np.float64, na_value=np.nan) if numeric else [X.iloc[i] for i in range(len(X))]
+        X = (
+            X.to_numpy(dtype=np.float64, na_value=np.nan)
+            if numeric
+            else [X.iloc[i] for i in range(len(X))]
+        )
     elif hasattr(X, "__array__"):
         X = np.asarray(X)
-    if isinstance(X, np.ndarray) and ((X.ndim == 1 and X.dtype == object) or (X.ndim == 2 and X.dtype.kind in "biuf")):
+    if isinstance(X, np.ndarray) and (
+        (X.ndim == 1 and X.dtype == object) or (X.ndim == 2 and X.dtype.kind in "biuf")
+    ):
         return X
     items = np.empty(len(X), dtype=object)
     for i, item in enumerate(X):  # one by one: NumPy would look into a list of equally long items
@@ -151,7 +171,9 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
     amount = relative_asymmetry(K)
     if not is_rounding(amount, K.dtype):
         if name == "the kernel matrix":
-            raise ValueError(f"{name} is not symmetric: the directions differ by {amount:.2g} of it; {_AVERAGE}")
+            raise ValueError(
+                f"{name} is not symmetric: the directions differ by {amount:.2g} of it; {_AVERAGE}"
+            )
         raise ValueError(
             f"{name} is not symmetric: max|{name} - {name}.T| is {amount:.2g} of max|{name}|; average both directions "
             f"with mercerless.spectra.symmetrize({name}), or keep them apart with mercerless.DirectedClassifierCV or "
@@ -160,10 +182,16 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
     return K if amount == 0.0 else (K + K.T) / 2
 
 
-def check_number(name: str, value: Any, *, zero: bool = False, whole: bool = False, none: bool = False) -> None:
+def check_number(
+    name: str, value: Any, *, zero: bool = False, whole: bool = False, none: bool = False
+) -> None:
     """Refuse what is not a positive finite number; `zero` and `none` allow 0 and None, `whole` wants an integer."""
-    number = isinstance(value, Integral if whole else Real) and not isinstance(value, (bool, np.bool_))
-    if (none and value is None) or (number and np.isfinite(value) and (value > 0 or (zero and value == 0))):
+    number = isinstance(value, Integral if whole else Real) and not isinstance(
+        value, (bool, np.bool_)
+    )
+    if (none and value is None) or (
+        number and np.isfinite(value) and (value > 0 or (zero and value == 0))
+    ):
         return
     kind = "whole " if whole else "finite " if number and not np.isfinite(value) else ""
     sign, otherwise = "nonnegative" if zero else "positive", ", or None" if none else ""
@@ -175,7 +203,9 @@ def check_option(name: str, value: Any, options: Iterable[str | None]) -> None:
     known = list(options)
     if not ((value is None or isinstance(value, str)) and value in known):
         *others, last = map(repr, known)
-        raise ValueError(f"{name}={value!r} is not known; use {', '.join(others) + ' or ' if others else ''}{last}.")
+        raise ValueError(
+            f"{name}={value!r} is not known; use {', '.join(others) + ' or ' if others else ''}{last}."
+        )
 
 
 def check_targets(y: Any, name: str) -> NDArray:
@@ -196,7 +226,9 @@ def check_size(values: NDArray, name: str) -> None:
     """Refuse numbers so large or small that their products are none any more."""
     size = max(float(values.max()), -float(values.min()))
     if not (size == 0.0 or 1e-75 < size < 1e75):
-        raise ValueError(f"{name} has entries of size {size:.0e}; divide them, and those of new items, by {size:.0e}.")
+        raise ValueError(
+            f"{name} has entries of size {size:.0e}; divide them, and those of new items, by {size:.0e}."
+        )
 
 
 def check_labels(y: Any, name: str) -> NDArray:
@@ -212,7 +244,9 @@ def check_labels(y: Any, name: str) -> NDArray:
         kinds = sorted({type(label).__name__ for label in y})
         if len(kinds) == 1:
             raise
-        raise ValueError(f"y has labels of several types, {', '.join(kinds)}; make all of them strings.") from error
+        raise ValueError(
+            f"y has labels of several types, {', '.join(kinds)}; make all of them strings."
+        ) from error
     return y
 
 
@@ -224,17 +258,25 @@ def check_weight(sample_weight: Any, n: int) -> NDArray | None:
     weight = np.asarray(sample_weight, dtype=float)
     weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
     if weight.shape != (n,):
-        raise ValueError(f"sample_weight must have one weight per row, shape ({n},), not {weight.shape}.")
+        raise ValueError(
+            f"sample_weight must have one weight per row, shape ({n},), not {weight.shape}."
+        )
     if not np.all(np.isfinite(weight)):
-        raise ValueError("sample_weight has values that are not finite; give every row a finite weight of at least 0.")
+        raise ValueError(
+            "sample_weight has values that are not finite; give every row a finite weight of at least 0."
+        )
     if weight.min() < 0:
-        raise ValueError(f"sample_weight has the negative entry {weight.min():.3g}; weights must be at least 0.")
+        raise ValueError(
+            f"sample_weight has the negative entry {weight.min():.3g}; weights must be at least 0."
+        )
     if weight.max() == 0:
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
     return None if np.all(weight == 1.0) else weight
 
 
-def check_classes(y: Any, sample_weight: Any, class_weight: Any, name: str) -> tuple[NDArray | None, NDArray, NDArray]:
+def check_classes(
+    y: Any, sample_weight: Any, class_weight: Any, name: str
+) -> tuple[NDArray | None, NDArray, NDArray]:
     """Sample weights with class weights multiplied in, the classes (at least two), and their numbers per row."""
     y = check_labels(y, name)
     weight = check_weight(sample_weight, len(y))
@@ -254,7 +296,10 @@ def check_classes(y: Any, sample_weight: Any, class_weight: Any, name: str) -> t
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's code that called us, whatever frames of ours and scikit-learn lie between."""
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in INNER_PACKAGES:
+    while (
+        frame.f_back is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] in INNER_PACKAGES
+    ):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
 
@@ -271,7 +316,9 @@ class UselessModelWarning(UserWarning):
     """
 
 
-def warn_if_useless(losses: NDArray, constant: NDArray, name: str, weight: NDArray | None = None) -> None:
+def warn_if_useless(
+    losses: NDArray, constant: NDArray, name: str, weight: NDArray | None = None
+) -> None:
     """Warn when held-out losses are worse than a constant's on the same rows by more than three standard errors.
 
     `constant` has the losses of the best constant that does not know the row.
@@ -319,6 +366,8 @@ def guess_task(y: NDArray) -> tuple[str, str]:
     distinct = len(np.unique(y))
     if y.dtype.kind not in "biuf":
         return "classification", f"the labels are words ({distinct} different)"
-    if y.dtype.kind == "b" or ((y == np.round(y)).all() and distinct <= min(20, max(2, len(y) // 5))):
+    if y.dtype.kind == "b" or (
+        (y == np.round(y)).all() and distinct <= min(20, max(2, len(y) // 5))
+    ):
         return "classification", f"the labels are {distinct} different whole numbers"
     return "regression", f"the labels are numbers with {distinct} different values"

@@ -17,11 +17,17 @@ COMMANDS = {
 
 def build_parser(words: Sequence[str]) -> argparse.ArgumentParser:
     """Return the parser for these words of a command line; only the module of the command they name is imported."""
-    parser = argparse.ArgumentParser(prog="mercerless", description="Learn with the similarity you have.")
-    parser.add_argument("--version", action="version", version=f"mercerless {version('mercerless')}")
+    parser = argparse.ArgumentParser(
+        prog="mercerless", description="Learn with the similarity you have."
+    )
+    parser.add_argument(
+        "--version", action="version", version=f"mercerless {version('mercerless')}"
+    )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name, purpose in COMMANDS.items():
-        command = subparsers.add_parser(name, help=purpose, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command = subparsers.add_parser(
+            name, help=purpose, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
         if name in words:
             module = import_module(f"mercerless.commands.{name}")
             command.description, command.epilog = module.DESCRIPTION, module.EXAMPLES

@@ -70,7 +70,9 @@ def load_digit_shapes(n_samples: int = 400, *, threshold: float = 8.0) -> Bunch:
     images = digits.images[:n_samples]
     inside = images.reshape(n_samples, -1) >= threshold
     if not inside.any(axis=1).all():
-        raise ValueError(f"threshold={threshold} leaves some image without a pixel; use a value up to 15.")
+        raise ValueError(
+            f"threshold={threshold} leaves some image without a pixel; use a value up to 15."
+        )
     D = _modified_hausdorff(inside, np.indices(images.shape[1:]).reshape(2, -1).T)
     K = -0.5 * D**2
     K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
@@ -113,7 +115,10 @@ def _add_noise(y: NDArray, noise: float, rng: np.random.RandomState) -> NDArray:
 
 
 def make_clowns(
-    n_samples: int = 200, *, spread: float = 1.0, random_state: int | np.random.RandomState | None = None
+    n_samples: int = 200,
+    *,
+    spread: float = 1.0,
+    random_state: int | np.random.RandomState | None = None,
 ) -> tuple[NDArray, NDArray]:
     """Generate the two classes *clowns* of the DANK paper's Figure 1: a noisy parabola and a blob in its cup.
 
@@ -159,7 +164,13 @@ def make_clowns(
 #: Number of features, half-width of the cube and the function itself, as printed in the LAB paper, section 5.1.
 _LAB_FUNCTIONS: dict[str, tuple[int, float, Callable]] = {
     "f1": (2, 2.0, lambda a, b: (1 + np.sin(2 * a + 3 * b)) / (3.5 + np.sin(a - b))),
-    "f2": (6, 1.0, lambda a, b, c, d, e, f: 10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 5 * d + 10 * e + 0 * f),
+    "f2": (
+        6,
+        1.0,
+        lambda a, b, c, d, e, f: (
+            10 * np.sin(np.pi * a * b) + 20 * (c - 0.5) ** 2 + 5 * d + 10 * e + 0 * f
+        ),
+    ),
     "f3": (4, 0.25, lambda a, b, c, d: np.exp(2 * np.pi * a * np.sin(d) + np.sin(b * c))),
 }
 
@@ -366,14 +377,20 @@ def load(name: str, *, data_home: str | os.PathLike | None = None, download: boo
         looked.append(str(path))
     if info is None:
         close = get_close_matches(name, known, n=3)
-        hint = f"did you mean {' or '.join(close)}?" if close else "mercerless.datasets.list_datasets() lists them."
+        hint = (
+            f"did you mean {' or '.join(close)}?"
+            if close
+            else "mercerless.datasets.list_datasets() lists them."
+        )
         raise ValueError(f"There is no data set {name!r}; {hint}")
     if name == "wine":  # the very set that scikit-learn brings along
         wine = load_wine()
         return Bunch(data=wine.data, target=wine.target, DESCR=_describe(info))
     if info.openml_id and download:
         try:
-            fetched = fetch_openml(data_id=int(info.openml_id), as_frame=False, data_home=data_home, parser="liac-arff")
+            fetched = fetch_openml(
+                data_id=int(info.openml_id), as_frame=False, data_home=data_home, parser="liac-arff"
+            )
         except (URLError, OSError) as error:
             looked.append(f"OpenML set {info.openml_id} ({error})")
         else:
@@ -414,10 +431,18 @@ def _read(path: Path, info: DatasetInfo | None) -> Bunch:
                 f"{str(path)!r} is not the data set {info.name!r} of this version: its sha256 is {digest[:12]}..., "
                 f"not {info.sha256[:12]}...; replace or rename the file."
             )
-    renamed = {"X": "data", "y": "target", "X_test": "data_test", "y_test": "target_test", "y_val": "target_val"}
+    renamed = {
+        "X": "data",
+        "y": "target",
+        "X_test": "data_test",
+        "y_test": "target_test",
+        "y_val": "target_val",
+    }
     with np.load(path, allow_pickle=False) as archive:
         arrays = {renamed.get(key, key): archive[key] for key in archive.files}
-    description = f"Name: {path.stem}\nSource: {path.name}, a local file" if info is None else _describe(info)
+    description = (
+        f"Name: {path.stem}\nSource: {path.name}, a local file" if info is None else _describe(info)
+    )
     return Bunch(**arrays, DESCR=description)
 
 
@@ -436,7 +461,9 @@ def _convert_openml(fetched: Bunch, info: DatasetInfo) -> Bunch:
     else:
         y = labels.astype(float if info.task == "regression" else int)
     n_train, *rest = (int(size) for size in info.n_samples.split("+"))
-    if X.shape != (n_train + sum(rest), int(info.n_features)) or (info.positive_class and abs(y.sum()) == len(y)):
+    if X.shape != (n_train + sum(rest), int(info.n_features)) or (
+        info.positive_class and abs(y.sum()) == len(y)
+    ):
         raise ValueError(
             f"OpenML set {info.openml_id} has shape {X.shape} or labels that {info.name!r} does not have; it was "
             "changed there."

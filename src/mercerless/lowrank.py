@@ -16,7 +16,15 @@ from mercerless._validation import as_items, check_option, check_real
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.kernels.items import takes_objects
 
-__all__ = ["LandmarkMap", "Landmarks", "LowRank", "PivotedCholesky", "nystroem", "pivoted_cholesky", "select_landmarks"]
+__all__ = [
+    "LandmarkMap",
+    "Landmarks",
+    "LowRank",
+    "PivotedCholesky",
+    "nystroem",
+    "pivoted_cholesky",
+    "select_landmarks",
+]
 
 _SELECTIONS = ("uniform", "kmeans", "pivoted")
 
@@ -102,7 +110,9 @@ class LandmarkMap(NamedTuple):
         """
         n_columns, budget = self.weights.shape[1], min(2**27, memory_budget())
         if is_dask(X):
-            return map_rows(self.__call__, X, self.bytes_per_row, n_columns=n_columns, budget=budget)
+            return map_rows(
+                self.__call__, X, self.bytes_per_row, n_columns=n_columns, budget=budget
+            )
         X = _indexable(self.kernel, X)
         features = np.empty((len(X), n_columns))
         for rows in row_blocks(len(X), self.bytes_per_row, budget):
@@ -163,7 +173,9 @@ class LowRank(NamedTuple):
             From rows to features.
         """
         landmarks = (
-            self.landmarks if isinstance(kernel, Precomputed) else take_rows(_indexable(kernel, X), self.landmarks)
+            self.landmarks
+            if isinstance(kernel, Precomputed)
+            else take_rows(_indexable(kernel, X), self.landmarks)
         )
         return LandmarkMap(kernel, landmarks, self.transform * np.sqrt(np.abs(self.values)))
 
@@ -204,8 +216,14 @@ class Landmarks(BaseEstimator):
 def as_landmarks(n_landmarks: Any, methods: tuple[str, ...] = _SELECTIONS) -> Landmarks:
     """A number or `Landmarks`, checked, as `Landmarks`."""
     landmarks = n_landmarks if isinstance(n_landmarks, Landmarks) else Landmarks(n_landmarks)
-    if not isinstance(landmarks.number, Integral) or isinstance(landmarks.number, bool) or landmarks.number < 1:
-        raise ValueError(f"n_landmarks must be a positive whole number or Landmarks(number), got {n_landmarks!r}.")
+    if (
+        not isinstance(landmarks.number, Integral)
+        or isinstance(landmarks.number, bool)
+        or landmarks.number < 1
+    ):
+        raise ValueError(
+            f"n_landmarks must be a positive whole number or Landmarks(number), got {n_landmarks!r}."
+        )
     check_option("method", landmarks.method, methods)
     return landmarks
 
@@ -251,7 +269,9 @@ def select_landmarks(
     n = len(X)
     check_option("method", method, _SELECTIONS)
     if not 1 <= n_landmarks <= n:
-        raise ValueError(f"n_landmarks={n_landmarks} must lie between 1 and the number of rows, {n}.")
+        raise ValueError(
+            f"n_landmarks={n_landmarks} must lie between 1 and the number of rows, {n}."
+        )
     random = check_random_state(random_state)
     order = random.permutation(n)
     if method == "uniform":
@@ -259,7 +279,9 @@ def select_landmarks(
     if method == "pivoted":
         chosen = pivoted_cholesky(kernel, X, n_landmarks, random_state=random).pivots
     elif isinstance(kernel, Precomputed):
-        raise ValueError("k-means landmarks need vectors, not a precomputed matrix; use 'uniform' or 'pivoted'.")
+        raise ValueError(
+            "k-means landmarks need vectors, not a precomputed matrix; use 'uniform' or 'pivoted'."
+        )
     else:
         chosen = _nearest_to_means(np.asarray(X, dtype=float), n_landmarks, random)
     rest = order[~np.isin(order, chosen)]
@@ -268,11 +290,15 @@ def select_landmarks(
 
 def _nearest_to_means(X: NDArray, n_landmarks: int, random: np.random.RandomState) -> NDArray:
     """The distinct rows nearest to k-means centers."""
-    model = MiniBatchKMeans(n_landmarks, random_state=random, n_init=1, batch_size=max(1024, 4 * n_landmarks)).fit(X)
+    model = MiniBatchKMeans(
+        n_landmarks, random_state=random, n_init=1, batch_size=max(1024, 4 * n_landmarks)
+    ).fit(X)
     centers = model.cluster_centers_
     best, row = np.full(n_landmarks, np.inf), np.zeros(n_landmarks, dtype=int)
     for rows in row_blocks(len(X), 16.0 * n_landmarks):
-        distances = np.maximum((X[rows] ** 2).sum(1)[:, None] - 2 * X[rows] @ centers.T + (centers**2).sum(1), 0)
+        distances = np.maximum(
+            (X[rows] ** 2).sum(1)[:, None] - 2 * X[rows] @ centers.T + (centers**2).sum(1), 0
+        )
         nearest = distances.argmin(axis=0)
         value = distances[nearest, np.arange(n_landmarks)]
         better = value < best
@@ -281,7 +307,12 @@ def _nearest_to_means(X: NDArray, n_landmarks: int, random: np.random.RandomStat
 
 
 def pivoted_cholesky(
-    kernel: Kernel, X: Any, rank: int, *, rtol: float = 1e-10, random_state: int | np.random.RandomState | None = None
+    kernel: Kernel,
+    X: Any,
+    rank: int,
+    *,
+    rtol: float = 1e-10,
+    random_state: int | np.random.RandomState | None = None,
 ) -> PivotedCholesky:
     """Randomly pivoted partial Cholesky factorization of a positive semi-definite kernel matrix.
 
@@ -337,17 +368,25 @@ def pivoted_cholesky(
         r = len(pivots)
         proposed = np.unique(random.choice(n, size=min(64, rank - r), p=left / left.sum()))
         random.shuffle(proposed)
-        block = _entries(kernel, X, proposed, proposed) - factor[proposed, :r] @ factor[proposed, :r].T
+        block = (
+            _entries(kernel, X, proposed, proposed) - factor[proposed, :r] @ factor[proposed, :r].T
+        )
         accepted = proposed[_reject(block, left[proposed], random)]
-        columns = _entries(kernel, X, slice(None), accepted) - factor[:, :r] @ factor[accepted, :r].T
+        columns = (
+            _entries(kernel, X, slice(None), accepted) - factor[:, :r] @ factor[accepted, :r].T
+        )
         triangle = cholesky(_jitter(columns[accepted]), lower=True)
         factor[:, r : r + len(accepted)] = solve_triangular(triangle, columns.T, lower=True).T
-        left -= np.einsum("ij,ij->i", factor[:, r : r + len(accepted)], factor[:, r : r + len(accepted)])
+        left -= np.einsum(
+            "ij,ij->i", factor[:, r : r + len(accepted)], factor[:, r : r + len(accepted)]
+        )
         pivots = np.append(pivots, accepted)
         left[pivots] = 0.0
         _check_nonnegative(left, floor)
         np.maximum(left, 0.0, out=left)
-    return PivotedCholesky(factor[:, : len(pivots)], pivots, float(left.sum() / total) if total > 0 else 0.0)
+    return PivotedCholesky(
+        factor[:, : len(pivots)], pivots, float(left.sum() / total) if total > 0 else 0.0
+    )
 
 
 def _reject(block: NDArray, proposed_with: NDArray, random: np.random.RandomState) -> NDArray:
@@ -445,7 +484,9 @@ def nystroem(
         raise ValueError(f"oversampling={oversampling} must be at least 1.")
     size = min(n, int(np.ceil(oversampling * m)))
     check_memory(
-        16.0 * size**2, f"A sample of {size} rows for {m} landmarks", remedy="use fewer landmarks or less oversampling"
+        16.0 * size**2,
+        f"A sample of {size} rows for {m} landmarks",
+        remedy="use fewer landmarks or less oversampling",
     )
     random = check_random_state(random_state)
     free = np.ones(n, dtype=bool)
@@ -469,14 +510,17 @@ def nystroem(
 
     sizes = np.abs(np.diagonal(R))
     ranks = sorted(
-        {int((sizes > cut * sizes[0]).sum()) for cut in np.geomspace(max(rtol, 1e-14), 0.1, 9)}, reverse=True
+        {int((sizes > cut * sizes[0]).sum()) for cut in np.geomspace(max(rtol, 1e-14), 0.1, 9)},
+        reverse=True,
     )
     errors = [error_at(rank) for rank in ranks]
     rank = ranks[int(np.argmin(errors))]
     values, vectors = eigh(_symmetric(core[:rank, :rank]), driver="evd", check_finite=False)
     by_size = np.argsort(-np.abs(values), kind="stable")
     transform = np.zeros((m, rank))
-    transform[order[:rank]] = solve_triangular(R[:rank, :rank], vectors[:, by_size], check_finite=False)
+    transform[order[:rank]] = solve_triangular(
+        R[:rank, :rank], vectors[:, by_size], check_finite=False
+    )
     return LowRank(landmarks, transform, values[by_size], float(min(errors)))
 
 
@@ -486,7 +530,9 @@ def _norm_of_all(block: NDArray, n: int) -> float:
     diagonal = np.trace(squares)
     rest = squares.sum() - diagonal
     b = len(block)
-    return float(np.sqrt(max(0.0, diagonal * n / b + (rest * n * (n - 1) / (b * (b - 1)) if b > 1 else 0.0))))
+    return float(
+        np.sqrt(max(0.0, diagonal * n / b + (rest * n * (n - 1) / (b * (b - 1)) if b > 1 else 0.0)))
+    )
 
 
 def _indexable(kernel: Kernel, X: Any) -> Any:

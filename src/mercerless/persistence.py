@@ -32,7 +32,15 @@ TRUSTED = frozenset(
 #: The modules whose classes fitted models are made of.
 MODULES = tuple(
     f"mercerless.{name}"
-    for name in ("comparison.columns", "estimators.", "kernels.", "lowrank", "selection.", "solvers.", "spectra")
+    for name in (
+        "comparison.columns",
+        "estimators.",
+        "kernels.",
+        "lowrank",
+        "selection.",
+        "solvers.",
+        "spectra",
+    )
 )
 
 
@@ -69,7 +77,9 @@ def save(model: Any, path: str | os.PathLike) -> None:
             skops.dump(model, partial)
             nameless = _nameless_functions(model)
         except (TypeError, pickle.PicklingError) as error:
-            raise ValueError(f"This {type(model).__name__} holds something that cannot be saved: {error}.") from None
+            raise ValueError(
+                f"This {type(model).__name__} holds something that cannot be saved: {error}."
+            ) from None
         if nameless:
             raise ValueError(
                 f"This {type(model).__name__} holds the function {nameless[0].__qualname__!r}, which cannot be found "
@@ -131,7 +141,9 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
     try:
         wanted = skops.get_untrusted_types(file=path)
     except Exception:  # a damaged file can fail anywhere in the reader
-        raise ValueError(f"{str(path)!r} is not a model that mercerless saved, or it is damaged.") from None
+        raise ValueError(
+            f"{str(path)!r} is not a model that mercerless saved, or it is damaged."
+        ) from None
     strange = sorted(name for name in wanted if name not in trusted and not _is_trusted(name))
     if strange:
         raise ValueError(
@@ -141,7 +153,9 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
     try:
         return skops.load(path, trusted=wanted)
     except Exception as error:
-        raise ValueError(f"{str(path)!r} cannot be loaded with the installed versions: {error}") from None
+        raise ValueError(
+            f"{str(path)!r} cannot be loaded with the installed versions: {error}"
+        ) from None
 
 
 def _is_trusted(name: str) -> bool:

@@ -170,7 +170,11 @@ def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefi
     else:
         K = check_symmetric(K)
         check_memory(24.0 * len(K) ** 2, f"The eigenvalues of {len(K)} items")
-        values = eigvalsh(K.astype(np.float64), check_finite=False) if eigenvalues is None else np.asarray(eigenvalues)
+        values = (
+            eigvalsh(K.astype(np.float64), check_finite=False)
+            if eigenvalues is None
+            else np.asarray(eigenvalues)
+        )
         unit = _rounding_unit(K)
         epsilon = np.finfo(K.dtype).eps
     n, scale = len(values), float(np.abs(values).max())
@@ -197,7 +201,9 @@ def _rounding_unit(K: NDArray) -> float:
     sample = K.ravel()[:: max(1, K.size // 10_000)]
     for decimals in range(3, 13):
         scaled = sample * 10.0**decimals
-        if np.all(np.abs(scaled - np.round(scaled)) <= 1e-6 * np.maximum(1.0, np.abs(scaled) * 1e-8)):
+        if np.all(
+            np.abs(scaled - np.round(scaled)) <= 1e-6 * np.maximum(1.0, np.abs(scaled) * 1e-8)
+        ):
             coarser = sample * 10.0**2
             if np.all(np.abs(coarser - np.round(coarser)) <= 1e-6):
                 return 0.0
@@ -261,7 +267,8 @@ def asymmetry(K: ArrayLike) -> Asymmetry:
 
 
 KINDS = ("similarity", "distance", "dissimilarity")
-_CLOSE = 1e-3  # of the mean entry: what counts as zero on the diagonal of distances, and as rounding below zero
+# of the mean entry: what counts as zero on the diagonal of distances, and as rounding below zero
+_CLOSE = 1e-3
 
 
 class MatrixKind(NamedTuple):
@@ -342,38 +349,58 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
     """
     K = check_square(K)
     n = len(K)
-    items = np.arange(n) if n <= 500 else np.sort(np.random.default_rng(0).choice(n, 500, replace=False))
+    items = (
+        np.arange(n)
+        if n <= 500
+        else np.sort(np.random.default_rng(0).choice(n, 500, replace=False))
+    )
     sample = K[np.ix_(items, items)].astype(np.float64)
-    directed = asymmetry(sample).norm > 0.2 and _has_both_signs(np.diagonal(sample), 0.1 * float(np.abs(sample).mean()))
+    directed = asymmetry(sample).norm > 0.2 and _has_both_signs(
+        np.diagonal(sample), 0.1 * float(np.abs(sample).mean())
+    )
     size = float(np.abs(sample).max()) or 1.0
     sample = (sample + sample.T) / (2 * size)
     diagonal, tol = np.diagonal(sample), float(np.sqrt(np.finfo(K.dtype).eps))
     gap = (diagonal[:, None] + diagonal) / 2 - sample
     above, below = int((gap > tol).sum()), int((gap < -tol).sum())
     if above + below == 0:
-        return MatrixKind("similarity", "all entries are equal, as a matrix of similarities may have it", False)
+        return MatrixKind(
+            "similarity", "all entries are equal, as a matrix of similarities may have it", False
+        )
     share, rows = above / (above + below), _row_agreement(sample)
     if directed and 0.1 < share < 0.9:
-        return MatrixKind("similarity", "the directions differ and the diagonal has both signs", rows > 10)
+        return MatrixKind(
+            "similarity", "the directions differ and the diagonal has both signs", rows > 10
+        )
     if share > 0.5 and rows < -10 and (share < 0.9 or rows < -0.3 * len(sample)):
-        return MatrixKind(None, "rows are alike where entries are small, but the diagonal is not small", False)
+        return MatrixKind(
+            None, "rows are alike where entries are small, but the diagonal is not small", False
+        )
     if share >= 0.9:
         return MatrixKind("similarity", "items are more like themselves than like others", True)
     if share > 0.1 and rows >= -10:
         return MatrixKind("similarity", "the diagonal is not the smallest", rows > 10)
     empty = np.ptp(np.diagonal(K)) <= tol * size
     if empty and _is_sparse_graph(K, items, least=0.1 if rows > -10 else 0.5):
-        return MatrixKind("similarity", "many entries are zero, also between items with different rows", True)
+        return MatrixKind(
+            "similarity", "many entries are zero, also between items with different rows", True
+        )
     if rows > 10 and empty:
-        return MatrixKind("similarity", "rows are alike where entries are large; only the diagonal is empty", True)
+        return MatrixKind(
+            "similarity", "rows are alike where entries are large; only the diagonal is empty", True
+        )
     if rows > 5:
-        return MatrixKind(None, "rows are alike where entries are large, but the diagonal is small", False)
+        return MatrixKind(
+            None, "rows are alike where entries are large, but the diagonal is small", False
+        )
     if _are_distances(K):
         return MatrixKind("distance", "nothing is negative and the diagonal is zero", rows < -10)
     if n < 4:
         return MatrixKind("similarity", "so few items tell nothing else", False)
     what = "some entries are negative" if K.min() < 0 else "the diagonal is not zero"
-    return MatrixKind("dissimilarity", f"the diagonal is the smallest of its row, but {what}", rows < -10)
+    return MatrixKind(
+        "dissimilarity", f"the diagonal is the smallest of its row, but {what}", rows < -10
+    )
 
 
 def _has_both_signs(values: NDArray, least: float) -> bool:
@@ -502,7 +529,9 @@ def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean"
     K = check_square(K) if reverse is None else check_real(K, "K")
     other = K.T if reverse is None else check_real(reverse, "reverse").T
     if other.shape != K.shape:
-        raise ValueError(f"reverse has shape {other.shape[::-1]} but K.T has shape {K.shape[::-1]}; they must agree.")
+        raise ValueError(
+            f"reverse has shape {other.shape[::-1]} but K.T has shape {K.shape[::-1]}; they must agree."
+        )
     return _SYMMETRIZERS[how](K, other)
 
 
@@ -620,7 +649,9 @@ class SpectrumTransformer(_PairwiseTransformer):
             self.shift_ = float(max(0.0, -s.min(initial=0.0)))
             self.fingerprints_ = np.array(_digests(K))
         else:
-            self.map_ = ((V * (repaired_values(s, self.mode) / s)) @ V.T).astype(K.dtype, copy=False)
+            self.map_ = ((V * (repaired_values(s, self.mode) / s)) @ V.T).astype(
+                K.dtype, copy=False
+            )
         return self
 
     def _decompose(self, K: NDArray) -> Spectrum:
@@ -647,7 +678,8 @@ def repaired_values(s: NDArray, mode: str) -> NDArray:
 
 def _digests(K: NDArray) -> list[int]:
     """A fingerprint of every row; -0 and 0 are the same."""
-    rows = np.ascontiguousarray(K, dtype=np.float64) + 0.0  # the same for the same numbers in float32
+    # the same for the same numbers in float32
+    rows = np.ascontiguousarray(K, dtype=np.float64) + 0.0
     return [int.from_bytes(blake2b(row.tobytes(), digest_size=7).digest()) for row in rows]
 
 
@@ -699,7 +731,9 @@ class DissimilarityKernel(_PairwiseTransformer):
         powers = self._powers(self._check_train(X))
         self.column_means_ = powers.mean(axis=0)
         median = np.median(powers[~np.eye(len(powers), dtype=bool)]) if len(powers) > 1 else 1.0
-        self.gamma_ = float(self.gamma if self.gamma is not None else 1 / median if median > 0 else 1.0)
+        self.gamma_ = float(
+            self.gamma if self.gamma is not None else 1 / median if median > 0 else 1.0
+        )
         return self
 
     def transform(self, X: ArrayLike) -> NDArray:

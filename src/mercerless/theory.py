@@ -37,7 +37,11 @@ __all__ = [
 
 
 def krein_exponent(
-    approximation: float, capacity: float, decay: float, growth: float | None = None, epsilon: float = 0.0
+    approximation: float,
+    capacity: float,
+    decay: float,
+    growth: float | None = None,
+    epsilon: float = 0.0,
 ) -> float:
     """The exponent of the squared error of least squares in a reproducing kernel Krein space.
 
@@ -93,13 +97,20 @@ def krein_exponent(
         least = max(0.0, 1 - 2 / s)
         _require(growth > least, f"growth > max(0, 1 - 2/s) = {least:.4g}, got {growth}")
         if growth < 1:
-            _require(gamma + growth > 1, f"decay + growth > 1, got {gamma} + {growth}; raise the decay")
+            _require(
+                gamma + growth > 1, f"decay + growth > 1, got {gamma} + {growth}; raise the decay"
+            )
             terms += [gamma + growth - 1, (2 - s * (1 - growth)) / (2 * (1 + s))]
     return float(min(terms))
 
 
 def hyper_svr_exponent(
-    approximation: float, capacity: float, decay: float, p: float = np.inf, q: float = 2.0, epsilon: float = 0.0
+    approximation: float,
+    capacity: float,
+    decay: float,
+    p: float = np.inf,
+    q: float = 2.0,
+    epsilon: float = 0.0,
 ) -> float:
     """The exponent of the error of support vector regression of a kernel in a hyper-RKHS (Theorem 7).
 
@@ -135,11 +146,15 @@ def hyper_svr_exponent(
     limit = (1 + s) / (s * (2 + s - theta))
     _require(a < limit, f"decay < (1 + s) / (s (2 + s - theta)) = {limit:.4g}, got {a}")
     exponent = min(a * r, (1 + a * r - a) / (2 - theta), 1 / (2 + s - theta) - a * s / (1 + s)) / q
-    _require(0 <= epsilon < exponent, f"epsilon in [0, Theta / q) = [0, {exponent:.4g}), got {epsilon}")
+    _require(
+        0 <= epsilon < exponent, f"epsilon in [0, Theta / q) = [0, {exponent:.4g}), got {epsilon}"
+    )
     return float(exponent - epsilon)
 
 
-def hyper_ridge_exponent(approximation: float, capacity: float, decay: float, epsilon: float = 0.0) -> float:
+def hyper_ridge_exponent(
+    approximation: float, capacity: float, decay: float, epsilon: float = 0.0
+) -> float:
     """The exponent of the error of least squares regression of a kernel in a hyper-RKHS (Theorem 8).
 
     Parameters
@@ -258,7 +273,9 @@ def best_decay(exponent: Callable[[float], float]) -> tuple[float, float]:
     values = np.array([loss(d) for d in grid])
     best = int(np.argmin(values))
     if not np.isfinite(values[best]):
-        raise ValueError("no decay in (0, 1] meets the theorem's conditions; lower the capacity or raise the growth.")
+        raise ValueError(
+            "no decay in (0, 1] meets the theorem's conditions; lower the capacity or raise the growth."
+        )
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, 999)]
     finer = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
     if np.isfinite(finer.fun) and finer.fun < values[best]:
@@ -306,7 +323,9 @@ def _check_parameters(approximation: float, capacity: float = 1.0, decay: float 
         if not 0 < value <= 1:
             raise ValueError(f"{name} must be in (0, 1], got {value}.")
     if not capacity > 0:
-        raise ValueError(f"capacity must be positive, got {capacity}; for a smooth kernel pass a small number.")
+        raise ValueError(
+            f"capacity must be positive, got {capacity}; for a smooth kernel pass a small number."
+        )
 
 
 def _require(holds: bool, condition: str) -> None:

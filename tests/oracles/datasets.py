@@ -13,7 +13,9 @@ def modified_hausdorff(A, B):
 
 
 def dark_pixels(image, threshold):
-    return [(i, j) for i in range(len(image)) for j in range(len(image[0])) if image[i][j] >= threshold]
+    return [
+        (i, j) for i in range(len(image)) for j in range(len(image[0])) if image[i][j] >= threshold
+    ]
 
 
 def lab_function(name, x):

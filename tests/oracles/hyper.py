@@ -51,7 +51,9 @@ def universal_kriging(K, F, y, alpha, rcond=1e-9):
     """Coefficients c and trend beta of min (y - K c - F beta)^2 + alpha c.K.c, trend unpenalized."""
     values, vectors = np.linalg.eigh(K)
     # antisymmetric functions of a pair are in the null space; they are orthogonal to all data
-    inverse = np.where(values > rcond * values[-1], 1 / (np.maximum(values, 0) + alpha + 1e-300), 0.0)
+    inverse = np.where(
+        values > rcond * values[-1], 1 / (np.maximum(values, 0) + alpha + 1e-300), 0.0
+    )
     if alpha > 0:
         inverse = 1 / (np.maximum(values, 0) + alpha)
     Ki = (vectors * inverse) @ vectors.T
@@ -61,7 +63,9 @@ def universal_kriging(K, F, y, alpha, rcond=1e-9):
 
 def squared_hinge_value(Z, sign, C, w):
     """|w|^2 / 2 + C sum max(0, 1 - sign f)^2 with the intercept last in w."""
-    return 0.5 * np.sum(w[:-1] ** 2) + C * np.sum(np.maximum(0.0, 1.0 - sign * (Z @ w[:-1] + w[-1])) ** 2)
+    return 0.5 * np.sum(w[:-1] ** 2) + C * np.sum(
+        np.maximum(0.0, 1.0 - sign * (Z @ w[:-1] + w[-1])) ** 2
+    )
 
 
 def flipped_matrices(K, K_new):

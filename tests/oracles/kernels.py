@@ -50,7 +50,10 @@ def sigmoid(x, y, scale, offset):
 
 
 def spherical_polynomial(x, y, degree, scale):
-    x, y = np.asarray(x) / math.sqrt(sum(np.square(x))), np.asarray(y) / math.sqrt(sum(np.square(y)))
+    x, y = (
+        np.asarray(x) / math.sqrt(sum(np.square(x))),
+        np.asarray(y) / math.sqrt(sum(np.square(y))),
+    )
     return (1 - squared(x, y, scale)) ** degree
 
 

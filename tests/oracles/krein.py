@@ -43,7 +43,9 @@ def dense_two_penalties(K, y, alpha_positive, alpha_negative):
     Kc = H @ K @ H
     s, V = np.linalg.eigh(Kc)
     used = np.abs(s) > 1e-12 * np.abs(s).max()
-    penalty = (V[:, used] * np.where(s[used] > 0, alpha_positive, alpha_negative) / np.abs(s[used])) @ V[:, used].T
+    penalty = (
+        V[:, used] * np.where(s[used] > 0, alpha_positive, alpha_negative) / np.abs(s[used])
+    ) @ V[:, used].T
     inside = V[:, used] @ V[:, used].T
     # minimize |u - yc|^2 + n u' penalty u over u in the range
     u = np.linalg.lstsq(inside + n * penalty, inside @ (y - y.mean()), rcond=1e-13)[0]

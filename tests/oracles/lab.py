@@ -41,7 +41,9 @@ def torch_gradient(name, form, X, S, H, F, Y, ridge, support=None):
     Y, lam, n = t(Y), torch.exp(r), len(X)
     if name == "interpolation":
         rest = np.setdiff1d(np.arange(n), support)
-        coef = torch.linalg.solve(K[support] + lam * torch.eye(len(support), dtype=torch.float64), Y[support])
+        coef = torch.linalg.solve(
+            K[support] + lam * torch.eye(len(support), dtype=torch.float64), Y[support]
+        )
         value = ((K[rest] @ coef - Y[rest]) ** 2).sum() / len(rest)
     else:
         Phi = torch.hstack([K, t(F)])

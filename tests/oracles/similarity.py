@@ -18,7 +18,9 @@ def spectral_ridge(K, Y, family, penalty, K_new):
     rows = (K_new - K.mean(axis=0)) @ H @ V @ np.diag(t / s) @ V.T
     if t.max() <= 0.0:
         return np.tile(Y.mean(axis=0), (len(K_new), 1))
-    return Y.mean(axis=0) + rows @ np.linalg.solve(transformed + penalty * t.max() * np.eye(n), Y - Y.mean(axis=0))
+    return Y.mean(axis=0) + rows @ np.linalg.solve(
+        transformed + penalty * t.max() * np.eye(n), Y - Y.mean(axis=0)
+    )
 
 
 def feature_ridge(F, Y, penalty, F_new, standardize):
@@ -27,7 +29,9 @@ def feature_ridge(F, Y, penalty, F_new, standardize):
     scale = F.std(axis=0) if standardize else np.ones(F.shape[1])
     A, B = (F - mean) / scale, (F_new - mean) / scale
     strength = penalty * np.linalg.norm(A @ A.T)
-    return Y.mean(axis=0) + B @ np.linalg.solve(A.T @ A + strength * np.eye(F.shape[1]), A.T @ (Y - Y.mean(axis=0)))
+    return Y.mean(axis=0) + B @ np.linalg.solve(
+        A.T @ A + strength * np.eye(F.shape[1]), A.T @ (Y - Y.mean(axis=0))
+    )
 
 
 def neighbor_mean(distances, Y, k):
@@ -72,7 +76,9 @@ def profile_ridge(D, Y, width, penalty, D_new):
     k = np.exp(-width * ((new[:, None] - profiles) ** 2).sum(axis=2) / unit)
     H = np.eye(n) - 1.0 / n
     centered = H @ K @ H
-    dual = np.linalg.solve(centered + penalty * np.linalg.norm(centered) * np.eye(n), Y - Y.mean(axis=0))
+    dual = np.linalg.solve(
+        centered + penalty * np.linalg.norm(centered) * np.eye(n), Y - Y.mean(axis=0)
+    )
     return Y.mean(axis=0) + (k - K.mean(axis=0)) @ H @ dual
 
 
@@ -99,7 +105,9 @@ def temperature(proba, labels, weight):
 def weights_value(v, predictions, Y, weight, penalty):
     """The objective of the stack's weights for probabilities."""
     residual = Y - np.tensordot(v, predictions, 1)
-    return weight @ (residual**2).sum(axis=1) + penalty * weight.sum() * np.sum((v - 1.0 / len(v)) ** 2)
+    return weight @ (residual**2).sum(axis=1) + penalty * weight.sum() * np.sum(
+        (v - 1.0 / len(v)) ** 2
+    )
 
 
 def sparse_machine_dual(K, y, C):

@@ -31,17 +31,31 @@ def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) 
         + ("; without it, the built-in digit shapes" if optional else ""),
     )
     data.add_argument(
-        "--labels", metavar="FILE|COLUMN", help="a file with labels, in order or with the items' names, or a column"
+        "--labels",
+        metavar="FILE|COLUMN",
+        help="a file with labels, in order or with the items' names, or a column",
     )
     kinds = ("similarity", "distance", "dissimilarity", "table", "strings")
     data.add_argument("--kind", choices=kinds, help="what DATA holds (guessed)")
-    data.add_argument("--task", choices=("classification", "regression"), help="what the labels are (guessed)")
-    data.add_argument("--groups", metavar="COLUMN|FILE|none", help="items of one group are never split (guessed)")
+    data.add_argument(
+        "--task", choices=("classification", "regression"), help="what the labels are (guessed)"
+    )
+    data.add_argument(
+        "--groups", metavar="COLUMN|FILE|none", help="items of one group are never split (guessed)"
+    )
     names = "levenshtein, jaro_winkler, indel, hamming, ... or module:function"
     data.add_argument("--similarity", metavar="NAME", help=f"how strings are compared: {names}")
     data.add_argument("--array", metavar="NAME", help="the array of an .npz file (guessed)")
-    data.add_argument("--drop", metavar="COLUMN", action="append", default=[], help="leave out a column; repeatable")
-    data.add_argument("--no-split", action="store_true", help="do not use a train/test split found in DATA")
+    data.add_argument(
+        "--drop",
+        metavar="COLUMN",
+        action="append",
+        default=[],
+        help="leave out a column; repeatable",
+    )
+    data.add_argument(
+        "--no-split", action="store_true", help="do not use a train/test split found in DATA"
+    )
 
 
 def add_run_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,13 +64,31 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
     scores = "the score that counts, by scikit-learn's name, or mae, rmse, log_loss (accuracy, or R² for numbers)"
     run.add_argument("--metric", metavar="NAME", help=scores)
     run.add_argument("--learners", metavar="A,B,...", help="only these learners (all that apply)")
-    run.add_argument("--budget", metavar="TIME", default="2m", help="such as 90s, 2m, 1h or none (%(default)s)")
-    run.add_argument("--repeats", type=int, metavar="N", help="exactly N repeats, whatever they take")
+    run.add_argument(
+        "--budget", metavar="TIME", default="2m", help="such as 90s, 2m, 1h or none (%(default)s)"
+    )
+    run.add_argument(
+        "--repeats", type=int, metavar="N", help="exactly N repeats, whatever they take"
+    )
     run.add_argument("--no-curves", action="store_true", help="no learning curves")
-    run.add_argument("--jobs", type=int, metavar="N", default=os.cpu_count(), help="tasks at the same time (all cores)")
-    run.add_argument("--seed", type=int, metavar="N", default=0, help="of splits and learners (%(default)s)")
-    run.add_argument("--resume", action="store_true", help="continue an interrupted run of the same data and settings")
-    run.add_argument("--dask", metavar="ADDRESS", help="run the tasks on a Dask cluster, such as tcp://host:8786")
+    run.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        default=os.cpu_count(),
+        help="tasks at the same time (all cores)",
+    )
+    run.add_argument(
+        "--seed", type=int, metavar="N", default=0, help="of splits and learners (%(default)s)"
+    )
+    run.add_argument(
+        "--resume",
+        action="store_true",
+        help="continue an interrupted run of the same data and settings",
+    )
+    run.add_argument(
+        "--dask", metavar="ADDRESS", help="run the tasks on a Dask cluster, such as tcp://host:8786"
+    )
 
 
 def read(args: argparse.Namespace) -> Problem:
@@ -88,7 +120,9 @@ def describe(problem: Problem) -> str:
     """Say in one line what the data is."""
     n, width = problem.X.shape
     shape = f"{n} items, {width} columns" if problem.kind == "table" else f"{n} items"
-    target = f"{len(np.unique(problem.y))} classes" if problem.is_classification else "numeric target"
+    target = (
+        f"{len(np.unique(problem.y))} classes" if problem.is_classification else "numeric target"
+    )
     return f"{problem.name}: {problem.kind}, {shape}, {target}"
 
 
@@ -98,9 +132,13 @@ def check_output(path: str, suffix: str) -> Path:
     if output.suffix.lower() != suffix:
         raise ValueError(f"The output {path!r} must have a name that ends in {suffix}.")
     if not output.absolute().parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {str(output.parent)!r} to write {output.name!r} to.")
+        raise FileNotFoundError(
+            f"There is no folder {str(output.parent)!r} to write {output.name!r} to."
+        )
     if not os.access(output.absolute().parent, os.W_OK):
-        raise PermissionError(f"The folder {str(output.absolute().parent)!r} cannot be written to; give another place.")
+        raise PermissionError(
+            f"The folder {str(output.absolute().parent)!r} cannot be written to; give another place."
+        )
     if output.is_dir():
         raise IsADirectoryError(f"{path!r} is a folder; give the name of a file.")
     return output
@@ -125,7 +163,9 @@ def run_comparison(args: argparse.Namespace, problem: Problem) -> Comparison:
         return compare_problem(
             problem,
             metric=args.metric,
-            learners=None if args.learners is None else [name.strip() for name in args.learners.split(",")],
+            learners=None
+            if args.learners is None
+            else [name.strip() for name in args.learners.split(",")],
             budget=None if args.budget == "none" else args.budget,
             repeats=args.repeats,
             curves=not args.no_curves,
@@ -141,7 +181,9 @@ def plain_warnings(command: str) -> Iterator[None]:
     """Print warnings as one sentence each while the context lasts."""
     with warnings.catch_warnings():
         warnings.filterwarnings("default", category=UserWarning)
-        warnings.showwarning = lambda message, *_, **__: print(f"mercerless {command}: {message}", file=sys.stderr)
+        warnings.showwarning = lambda message, *_, **__: print(
+            f"mercerless {command}: {message}", file=sys.stderr
+        )
         yield
 
 
@@ -159,7 +201,8 @@ def backend(address: str | None) -> Iterator[None]:
     with suppress(OSError, TimeoutError, ValueError):
         client = Client(address, timeout=10)
     if client is None:
-        gc.collect()  # close the failed client here: collected in the starting thread of another, it would stop that
+        # close the failed client here: collected in the starting thread of another, it would stop that
+        gc.collect()
         raise ValueError(f"There is no Dask scheduler at {address!r}.")
     try:
         with client, parallel_config("dask"):
@@ -178,13 +221,26 @@ def progress_bar():
     is_shown = sys.stderr.isatty()
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+        )
     except ImportError:
         is_shown = False
     if not is_shown:
         yield lambda text, done, total: None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=None)
-        yield lambda text, done, total: bar.update(task, description=text, completed=done, total=max(1, total))
+        yield lambda text, done, total: bar.update(
+            task, description=text, completed=done, total=max(1, total)
+        )

@@ -32,7 +32,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _common.add_data_arguments(parser, optional=True)
     _common.add_run_arguments(parser)
     parser.add_argument(
-        "--output", metavar="HTML", default="mercerless-compare.html", help="where the report goes (%(default)s)"
+        "--output",
+        metavar="HTML",
+        default="mercerless-compare.html",
+        help="where the report goes (%(default)s)",
     )
     parser.add_argument("--save", metavar="JSON", help="also write all numbers as JSON")
 
@@ -50,7 +53,10 @@ def run(args: argparse.Namespace) -> int:
         comparison.save(saved)
     print(f"report  {output}")
     if comparison.interrupted:
-        print("mercerless compare: interrupted; the report has what was finished, --resume goes on.", file=sys.stderr)
+        print(
+            "mercerless compare: interrupted; the report has what was finished, --resume goes on.",
+            file=sys.stderr,
+        )
         return 130
     return 0
 

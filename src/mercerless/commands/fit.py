@@ -32,9 +32,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
     _common.add_data_arguments(parser)
     _common.add_run_arguments(parser)
-    parser.add_argument("--learner", metavar="NAME", help="the learner, by its name in the report (the recommended)")
     parser.add_argument(
-        "-o", "--output", metavar="SKOPS", default="model.skops", help="where the model goes (%(default)s)"
+        "--learner", metavar="NAME", help="the learner, by its name in the report (the recommended)"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="SKOPS",
+        default="model.skops",
+        help="where the model goes (%(default)s)",
     )
 
 
@@ -51,7 +57,9 @@ def run(args: argparse.Namespace) -> int:
         learner, estimator = comparison.learner(), comparison.estimator()
     else:
         learner = select_learners(problem, (args.learner,))[0][0]
-        estimator = learner.build(Terms(problem, check_metric(args.metric, problem.task), args.seed))
+        estimator = learner.build(
+            Terms(problem, check_metric(args.metric, problem.task), args.seed)
+        )
     if problem.groups is not None:
         keep_groups(estimator, inner_folds(problem, np.arange(len(problem.y))))
     with warnings.catch_warnings(record=True) as caught:
@@ -59,7 +67,10 @@ def run(args: argparse.Namespace) -> int:
         estimator.fit(matrix_for(problem, learner.takes), problem.y)
     for warning in caught:
         print(f"mercerless fit: {warning.message}", file=sys.stderr)
-    model = {"estimator": without_search(estimator), "description": json.dumps(describe(problem, learner))}
+    model = {
+        "estimator": without_search(estimator),
+        "description": json.dumps(describe(problem, learner)),
+    }
     persistence.save(model, output)
     print(f"{learner.title} fitted on {len(problem.y)} items\nmodel   {output}")
     return 0

@@ -19,7 +19,15 @@ from mercerless.comparison.problem import conversion, item_similarities
 from mercerless.comparison.report import render_matrix
 from mercerless.datasets import load_digit_shapes
 from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
-from mercerless.spectra import KINDS, Asymmetry, Indefiniteness, asymmetry, check_kind, indefiniteness, symmetrize
+from mercerless.spectra import (
+    KINDS,
+    Asymmetry,
+    Indefiniteness,
+    asymmetry,
+    check_kind,
+    indefiniteness,
+    symmetrize,
+)
 
 DESCRIPTION = """\
 Say what a similarity or distance matrix is (symmetric? indefinite? of what rank?), name the estimator to
@@ -45,9 +53,13 @@ class Matrix(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments."""
-    parser.add_argument("file", nargs="?", help="a square matrix or a triangle, in any format; - is standard input")
+    parser.add_argument(
+        "file", nargs="?", help="a square matrix or a triangle, in any format; - is standard input"
+    )
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file to look at")
-    parser.add_argument("--labels", metavar="FILE", help="one label per row; an .npz file's own y is found")
+    parser.add_argument(
+        "--labels", metavar="FILE", help="one label per row; an .npz file's own y is found"
+    )
     parser.add_argument("--kind", choices=KINDS, help="what the entries are (guessed)")
     parser.add_argument(
         "--output",
@@ -64,7 +76,11 @@ def run(args: argparse.Namespace) -> None:
     matrix = read(args)
     n = len(matrix.values)
     # the matrix, its symmetric part, the kernel, and LAPACK's copy for the eigenvalues
-    check_memory(4 * matrix.values.nbytes, f"Inspecting a {n} x {n} matrix", remedy="inspect a part of its rows")
+    check_memory(
+        4 * matrix.values.nbytes,
+        f"Inspecting a {n} x {n} matrix",
+        remedy="inspect a part of its rows",
+    )
     if as_page:
         write_page(matrix, output)
         return
@@ -82,7 +98,12 @@ def write_page(matrix: Matrix, output: Path) -> None:
     facts = describe(matrix, indefiniteness(K))
     classify = matrix.labels is not None and is_classes(matrix.labels)
     values = np.linalg.eigvalsh(K)[::-1]
-    write_text(output, render_matrix(matrix.values, matrix.kind, matrix.name, matrix.labels, classify, facts, values))
+    write_text(
+        output,
+        render_matrix(
+            matrix.values, matrix.kind, matrix.name, matrix.labels, classify, facts, values
+        ),
+    )
     print("\n".join(facts))
     print(f"page             {output}")
 
@@ -104,22 +125,40 @@ def read(args: argparse.Namespace) -> Matrix:
     if args.labels is not None:
         labels = tables.read_labels(args.labels, len(values), ids)
         if len(labels) != len(values):
-            raise ValueError(f"{args.labels!r} has {len(labels)} labels for a matrix of {len(values)} rows.")
-    return Matrix(values, name, labels, check_kind(values, args.kind or "auto", "The matrix", "--kind"))
+            raise ValueError(
+                f"{args.labels!r} has {len(labels)} labels for a matrix of {len(values)} rows."
+            )
+    return Matrix(
+        values, name, labels, check_kind(values, args.kind or "auto", "The matrix", "--kind")
+    )
 
 
-def read_matrix(file: str, array: str | None) -> tuple[NDArray, str, NDArray | None, Sequence[str] | None]:
+def read_matrix(
+    file: str, array: str | None
+) -> tuple[NDArray, str, NDArray | None, Sequence[str] | None]:
     """Return the matrix in a file, what it is called, and its labels and the names of its items, if any."""
     path = files.existing_file(file)
     name = "standard input" if file == "-" else path.name
     content = tables.read(path)
     if isinstance(content, tables.Items):
-        return item_similarities(content.items, content.items), f"edit similarities of {name}", None, content.ids
+        return (
+            item_similarities(content.items, content.items),
+            f"edit similarities of {name}",
+            None,
+            content.ids,
+        )
     if isinstance(content, tables.CellTable):
         label = next(
-            (str(column) for column in content.frame.columns if str(column).lower() in files.LABEL_NAMES), None
+            (
+                str(column)
+                for column in content.frame.columns
+                if str(column).lower() in files.LABEL_NAMES
+            ),
+            None,
         )
-        labels = None if label is None else tables.parse_labels(content.text(label), files.name_of(path))
+        labels = (
+            None if label is None else tables.parse_labels(content.text(label), files.name_of(path))
+        )
         values, ids = tables.as_matrix(content.without([label]), gaps=True)
         return values, name, labels, ids
     key = files.find_matrix(content, path, array)
@@ -129,14 +168,20 @@ def read_matrix(file: str, array: str | None) -> tuple[NDArray, str, NDArray | N
         values = tables.from_condensed(values, what)
     values = files.as_real(values, what)
     target = files.find_labels(content)
-    labels = None if target is None or content[target].size != len(values) else content[target].ravel()
+    labels = (
+        None if target is None or content[target].size != len(values) else content[target].ravel()
+    )
     return values, name if len(content) == 1 else f"{key} of {name}", labels, None
 
 
 def similarities(matrix: Matrix) -> NDArray:
     """Return the symmetric similarity matrix whose spectrum is looked at."""
     symmetric = symmetrize(matrix.values)
-    return symmetric if matrix.kind == "similarity" else conversion(matrix.kind).fit_transform(symmetric)
+    return (
+        symmetric
+        if matrix.kind == "similarity"
+        else conversion(matrix.kind).fit_transform(symmetric)
+    )
 
 
 def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
@@ -151,13 +196,17 @@ def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
         f"inertia          {inertia}",
         f"eigenvalues      from {report.smallest:.4g} to {report.largest:.4g}",
         f"negative mass    {100 * report.negative_mass:.1f} % of the sum of absolute eigenvalues",
-        "definite         " + ("yes, positive semi-definite up to rounding" if report.is_psd else "no, indefinite"),
+        "definite         "
+        + ("yes, positive semi-definite up to rounding" if report.is_psd else "no, indefinite"),
     ]
     suggestion, reason = advice(matrix, directions, report.is_psd)
     lines += [f"use next         {suggestion}", f"because          {reason}"]
     if matrix.kind != "similarity":
         power = "-D**2/2" if matrix.kind == "distance" else "-D/2"
-        lines.insert(2, f"analyzed as      similarities {power}, centered (mercerless.spectra.DissimilarityKernel)")
+        lines.insert(
+            2,
+            f"analyzed as      similarities {power}, centered (mercerless.spectra.DissimilarityKernel)",
+        )
     return lines
 
 
@@ -187,7 +236,10 @@ def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> tuple[str, st
     classify = matrix.labels is None or is_classes(matrix.labels)
     if directions.norm > 0.1:
         name = "DirectedClassifierCV" if classify else "DirectedRegressorCV"
-        return f'mercerless.{name}(kernel="precomputed", input="{matrix.kind}")', "it learns from both directions"
+        return (
+            f'mercerless.{name}(kernel="precomputed", input="{matrix.kind}")',
+            "it learns from both directions",
+        )
     if is_psd:
         model = f'{"SVC" if classify else "SVR"}(kernel="precomputed")'
         if matrix.kind != "similarity":

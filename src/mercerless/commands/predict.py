@@ -36,7 +36,13 @@ examples:
 exit codes: 0 done, 2 something is wrong with the input"""
 
 #: What `mercerless.commands.fit.describe` writes and this command reads.
-FIELDS: dict[str, Any] = {"kind": str, "takes": str, "learner": str, "n_columns": int, "prepared": bool}
+FIELDS: dict[str, Any] = {
+    "kind": str,
+    "takes": str,
+    "learner": str,
+    "n_columns": int,
+    "prepared": bool,
+}
 FIELDS |= {"smallest": float, "largest": float, "similarity": str | None}
 FIELDS |= {"ids": list | None, "items": list | None, "roles": dict | None}
 
@@ -46,15 +52,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a .skops file from 'mercerless fit'")
     parser.add_argument("data", metavar="DATA", help="the new items")
     parser.add_argument("--array", metavar="NAME", help="the array of an .npz file")
-    parser.add_argument("--similarity", metavar="MODULE:FUNCTION", help="yours that the model was fitted with, if any")
-    parser.add_argument("--probabilities", action="store_true", help="also write the probability of every class")
     parser.add_argument(
-        "--coverage", type=float, metavar="SHARE", help="also write sets or intervals that hold this share, as 0.9"
+        "--similarity",
+        metavar="MODULE:FUNCTION",
+        help="yours that the model was fitted with, if any",
     )
     parser.add_argument(
-        "--reasons", type=int, metavar="K", help="also write the K training items most for and against each prediction"
+        "--probabilities", action="store_true", help="also write the probability of every class"
     )
-    parser.add_argument("--output", metavar="CSV", default="predictions.csv", help="where they go (%(default)s)")
+    parser.add_argument(
+        "--coverage",
+        type=float,
+        metavar="SHARE",
+        help="also write sets or intervals that hold this share, as 0.9",
+    )
+    parser.add_argument(
+        "--reasons",
+        type=int,
+        metavar="K",
+        help="also write the K training items most for and against each prediction",
+    )
+    parser.add_argument(
+        "--output", metavar="CSV", default="predictions.csv", help="where they go (%(default)s)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,16 +88,28 @@ def run(args: argparse.Namespace) -> int:
     try:
         predicted = estimator.predict(rows)
         if args.probabilities and not hasattr(estimator, "predict_proba"):
-            raise ValueError(f"it ({description['learner']}) gives no probabilities; leave out --probabilities")
+            raise ValueError(
+                f"it ({description['learner']}) gives no probabilities; leave out --probabilities"
+            )
         probabilities = estimator.predict_proba(rows).T if args.probabilities else ()
-        further = {} if args.coverage is None else sure_columns(estimator, rows, args.coverage, description)
+        further = (
+            {}
+            if args.coverage is None
+            else sure_columns(estimator, rows, args.coverage, description)
+        )
         if args.reasons is not None:
             further |= {"reasons": reasons_column(estimator, rows, args.reasons, description)}
     except MemoryError:
         raise
     except Exception as error:  # a forged model can fail anywhere
-        reason = str(error).strip().splitlines()[0].rstrip(".") if str(error).strip() else type(error).__name__
-        raise ValueError(f"The model {args.model!r} cannot predict for these items: {reason}.") from None
+        reason = (
+            str(error).strip().splitlines()[0].rstrip(".")
+            if str(error).strip()
+            else type(error).__name__
+        )
+        raise ValueError(
+            f"The model {args.model!r} cannot predict for these items: {reason}."
+        ) from None
     columns = {} if ids is None else {"id": ids}
     columns["prediction"] = predicted
     for label, values in zip(estimator.classes_ if args.probabilities else (), probabilities):
@@ -110,7 +142,9 @@ def sure_columns(estimator: Any, rows: Any, coverage: float, description: dict) 
         sets = model.predict_set(rows, coverage)
         return {f"set at {coverage:g}": [" | ".join(map(str, model.classes_[one])) for one in sets]}
     if not hasattr(model, "predict_interval"):
-        raise ValueError(f"it ({description['learner']}) gives no sets or intervals; leave out --coverage")
+        raise ValueError(
+            f"it ({description['learner']}) gives no sets or intervals; leave out --coverage"
+        )
     low, high = model.predict_interval(rows, coverage).T
     return {f"lower at {coverage:g}": low, f"upper at {coverage:g}": high}
 
@@ -122,10 +156,14 @@ def reasons_column(estimator: Any, rows: Any, k: int, description: dict) -> list
         raise ValueError(f"it ({description['learner']}) gives no reasons; leave out --reasons")
     new = {}
     if description["items"] is not None:
-        new["train"] = item_similarities(description["items"], description["items"], description["similarity"])
+        new["train"] = item_similarities(
+            description["items"], description["items"], description["similarity"]
+        )
     reasons = model.explain(rows, k, **new)
-    return ["; ".join(line.strip() for line in reasons.text(i, description["ids"]).splitlines()[1:-1])
-            for i in range(len(reasons.score))]  # fmt: skip
+    return [
+        "; ".join(line.strip() for line in reasons.text(i, description["ids"]).splitlines()[1:-1])
+        for i in range(len(reasons.score))
+    ]
 
 
 def harmless(cell: object) -> object:
@@ -142,7 +180,9 @@ def load_model(path: str) -> tuple[Any, dict[str, Any]]:
         if not (is_sound(description) and callable(estimator.predict)):
             raise ValueError
     except (TypeError, KeyError, ValueError, AttributeError, RecursionError):
-        raise ValueError(f"{path!r} was not written by 'mercerless fit', or by an older version: fit again.") from None
+        raise ValueError(
+            f"{path!r} was not written by 'mercerless fit', or by an older version: fit again."
+        ) from None
     return estimator, description
 
 
@@ -181,22 +221,32 @@ def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Seq
     else:
         content = tables.read(file)
         if isinstance(content, tables.Items):
-            raise ValueError(f"{what} holds sequences, but the model was fitted on a {description['kind']}.")
+            raise ValueError(
+                f"{what} holds sequences, but the model was fitted on a {description['kind']}."
+            )
         if isinstance(content, dict):
             rows, ids = files.as_real(content[files.find_matrix(content, path, array)], what), None
         else:
             ids = content.ids
             if description["kind"] == "table" and description["roles"] is not None:
                 return table_rows(content, description), ids
-            rows = matrix_rows(content, None if description["kind"] == "table" else description["ids"])
+            rows = matrix_rows(
+                content, None if description["kind"] == "table" else description["ids"]
+            )
         if description["prepared"]:
-            raise ValueError(f"{what} has no names of columns; give a table with {', '.join(description['roles'])}.")
+            raise ValueError(
+                f"{what} has no names of columns; give a table with {', '.join(description['roles'])}."
+            )
         rows = check_real(rows, what)
     if rows.shape[1] != width:
         of = "columns of the training table" if description["kind"] == "table" else "training items"
-        raise ValueError(f"{what} has {rows.shape[1]} columns; there must be {width}, one for each of the {of}.")
+        raise ValueError(
+            f"{what} has {rows.shape[1]} columns; there must be {width}, one for each of the {of}."
+        )
     if description["kind"] != "table" and description["takes"] == "distances":
-        rows = as_distances(rows, description["kind"], description["smallest"], description["largest"])
+        rows = as_distances(
+            rows, description["kind"], description["smallest"], description["largest"]
+        )
     return rows, ids
 
 
@@ -241,11 +291,15 @@ def table_rows(table: tables.CellTable, description: dict) -> Any:
     gaps = rows.isna().to_numpy()
     if gaps.any():
         row, column = np.argwhere(gaps)[0]
-        raise ValueError(f"{table.at(row, rows.columns[column])} is missing, which no training row was; fill it in.")
+        raise ValueError(
+            f"{table.at(row, rows.columns[column])} is missing, which no training row was; fill it in."
+        )
     return rows.to_numpy(np.float64)
 
 
-def read_items(file: Path, roles: dict[str, str] | None) -> tuple[Sequence[str], Sequence[str] | None]:
+def read_items(
+    file: Path, roles: dict[str, str] | None
+) -> tuple[Sequence[str], Sequence[str] | None]:
     """Return strings, one per line or from the column that they were in, and their names."""
     if files.format_of(file) == ".txt":
         return tables.read_lines(file), None
@@ -253,12 +307,20 @@ def read_items(file: Path, roles: dict[str, str] | None) -> tuple[Sequence[str],
     if isinstance(content, tables.Items):
         return content.items, content.ids
     if not isinstance(content, tables.CellTable):
-        raise ValueError(f"{files.name_of(file)} holds numbers, but the model was fitted on strings.")
+        raise ValueError(
+            f"{files.name_of(file)} holds numbers, but the model was fitted on strings."
+        )
     wanted = next(iter(roles or {}), None)
     if wanted is not None and content.named and content.has(wanted):
         return content.text(wanted), None if wanted == content.id_column else content.ids
-    words = [name for name, dtype in zip(content.frame.columns, content.frame.dtypes) if dtype.kind == "O"]
+    words = [
+        name
+        for name, dtype in zip(content.frame.columns, content.frame.dtypes)
+        if dtype.kind == "O"
+    ]
     if content.frame.shape[1] > 1 and len(words) != 1 and (wanted is None or content.named):
         named = f"{wanted!r}" if wanted is not None else "of strings"
-        raise ValueError(f"{content.what} has no column {named}; it has {', '.join(content.frame.columns)}.")
+        raise ValueError(
+            f"{content.what} has no column {named}; it has {', '.join(content.frame.columns)}."
+        )
     return content.text((words or list(content.frame.columns))[0]), content.ids

@@ -16,8 +16,13 @@ def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> st
         similarity = problem.similarity
         name = similarity.__name__ if callable(similarity) else repr(similarity)
         loading = loading.replace("X, y", "items, y")
-        preparation.append(f"X = item_similarities(items, items, {name})  # new items: the rows of new, items")
-    if any(guess.what == "missing entries" for guess in problem.guesses) and "read_problem(" not in loading:
+        preparation.append(
+            f"X = item_similarities(items, items, {name})  # new items: the rows of new, items"
+        )
+    if (
+        any(guess.what == "missing entries" for guess in problem.guesses)
+        and "read_problem(" not in loading
+    ):
         preparation.append("X = fill_gaps(X).X")
     if problem.asymmetry and learner.takes in ("symmetric", "distances"):
         preparation.append("X = symmetrize(X)  # new items: the mean of both directions")
@@ -26,7 +31,11 @@ def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> st
     elif problem.is_matrix and not problem.small_is_like and learner.takes == "distances":
         preparation.append("X = X.max() - X  # new items: the same maximum minus their rows")
     body = "\n".join([loading, *preparation])
-    rows = "one row per new item, against the training items" if problem.is_matrix else "the same columns"
+    rows = (
+        "one row per new item, against the training items"
+        if problem.is_matrix
+        else "the same columns"
+    )
     fit = f"{assignment(estimator)}\nestimator.fit(X, y)\n# estimator.predict(X_new): {rows}"
     return f"{imports_for(body, estimator)}\n\n{body}\n\n{fit}\n"
 
@@ -49,7 +58,9 @@ def describe(estimator: BaseEstimator) -> str:
 
 def imports_for(body: str, estimator: BaseEstimator) -> str:
     """Return the import lines that `body` and the constructor call need."""
-    wanted = {(public_module(type(inner)), type(inner).__name__) for inner in nested_estimators(estimator)}
+    wanted = {
+        (public_module(type(inner)), type(inner).__name__) for inner in nested_estimators(estimator)
+    }
     helpers = {
         "read_problem(": "mercerless.comparison",
         "item_similarities(": "mercerless.comparison.problem",

@@ -89,14 +89,21 @@ def date_role(texts: "Series") -> tuple[str, str]:
     if not texts.str.contains(r"\d[/. ,-]").all():
         return "", ""
     forms = [day + time for day in DATE_FORMATS for time in ("", " %H:%M", " %H:%M:%S")]
-    read = {form: as_dates(texts, form) for form in forms if not as_dates(texts.iloc[:1], form).isna().any()}
+    read = {
+        form: as_dates(texts, form)
+        for form in forms
+        if not as_dates(texts.iloc[:1], form).isna().any()
+    }
     read = {form: dates for form, dates in read.items() if not dates.isna().any()}
     if not read:
         return "", ""
     first, *others = read.values()
     if any(not first.equals(other) for other in others):
         example = texts.iloc[int((first != others[0]).to_numpy().argmax())]
-        return "", f"its dates, such as {example}, may begin with the day or the month; write them as 2020-12-31"
+        return (
+            "",
+            f"its dates, such as {example}, may begin with the day or the month; write them as 2020-12-31",
+        )
     return f"date {next(iter(read))}", ""
 
 
@@ -132,7 +139,9 @@ def _role(name: str, column: "Series") -> tuple[str, str]:
         return "", f"it is {present.iloc[0]} in every row"
     if name.lower() in NUMBERING and distinct == len(column):
         return "", "it numbers or names the rows"
-    if column.dtype.kind in "biuf" or str(column.dtype).lower().startswith(("int", "uint", "float", "bool")):
+    if column.dtype.kind in "biuf" or str(column.dtype).lower().startswith(
+        ("int", "uint", "float", "bool")
+    ):
         return "number", ""
     if column.dtype.kind == "M" or str(column.dtype).startswith("datetime"):
         return "date", ""
@@ -140,7 +149,10 @@ def _role(name: str, column: "Series") -> tuple[str, str]:
     if role or reason:
         return role, reason
     if distinct > len(column) / 2 and (distinct > MAX_CATEGORIES or distinct == len(present) > 10):
-        return "", f"it is text ({distinct} different in {len(column)} rows), which --kind strings would compare"
+        return (
+            "",
+            f"it is text ({distinct} different in {len(column)} rows), which --kind strings would compare",
+        )
     return "category", ""
 
 
@@ -163,8 +175,14 @@ def coerce(frame: "DataFrame", roles: Mapping[str, str]) -> "DataFrame":
 def make_preprocessor(roles: Mapping[str, str]) -> ColumnTransformer:
     """Return what turns the columns into numbers, to be fitted on training rows only."""
     numbers = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    words = OneHotEncoder(handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False)
-    dates = make_pipeline(DateFeatures(), SimpleImputer(strategy="median", keep_empty_features=True))
+    words = OneHotEncoder(
+        handle_unknown="infrequent_if_exist", max_categories=MAX_CATEGORIES, sparse_output=False
+    )
+    dates = make_pipeline(
+        DateFeatures(), SimpleImputer(strategy="median", keep_empty_features=True)
+    )
     steps = {"number": numbers, "category": words, "date": dates}
-    named = {role: [name for name, kind in roles.items() if kind.split()[0] == role] for role in steps}
+    named = {
+        role: [name for name, kind in roles.items() if kind.split()[0] == role] for role in steps
+    }
     return ColumnTransformer([(role, steps[role], named[role]) for role in steps if named[role]])

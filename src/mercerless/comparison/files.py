@@ -28,11 +28,24 @@ FASTA_SUFFIXES = (".fasta", ".fa", ".faa", ".fna")
 TABLE_SUFFIXES = (".parquet", ".feather")
 ARRAY_SUFFIXES = (".npy", ".npz", ".mat")
 SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES, ".xlsx", *TABLE_SUFFIXES, *FASTA_SUFFIXES, ".mat")
-_MAT_NUMBERS, _MAT_MATRIX, _MAT_COMPRESSED = (*range(1, 8), 9, 12, 13, 16, 17, 18), 14, 15  # types of elements
+# types of elements
+_MAT_NUMBERS, _MAT_MATRIX, _MAT_COMPRESSED = (*range(1, 8), 9, 12, 13, 16, 17, 18), 14, 15
 COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zip": None}
 
 #: Names under which a file of several arrays is searched for its matrix and its labels, first match wins.
-MATRIX_NAMES = ("K", "D", "S", "similarity", "similarities", "distance", "distances", "kernel", "gram", "matrix", "X")
+MATRIX_NAMES = (
+    "K",
+    "D",
+    "S",
+    "similarity",
+    "similarities",
+    "distance",
+    "distances",
+    "kernel",
+    "gram",
+    "matrix",
+    "X",
+)
 LABEL_NAMES = ("y", "labels", "label", "target", "targets", "classes", "class")
 #: What to do about a file that is too large.
 LESS = "use a part of the rows"
@@ -51,7 +64,9 @@ def existing_file(path: str | os.PathLike, suffixes: Sequence[str] = SUFFIXES) -
     if path.is_dir():
         raise IsADirectoryError(f"{str(path)!r} is a folder; give a file inside it.")
     if format_of(path) not in suffixes:
-        raise ValueError(f"Cannot read {str(path)!r}: its name must end in one of {', '.join(suffixes)}.")
+        raise ValueError(
+            f"Cannot read {str(path)!r}: its name must end in one of {', '.join(suffixes)}."
+        )
     if path.is_file() and path.stat().st_size == 0:
         raise ValueError(f"{str(path)!r} is empty.")
     return path
@@ -73,14 +88,30 @@ def open_file(path: Path) -> tuple[BinaryIO, str]:
         check_memory(len(content), "Reading the standard input", remedy=LESS)
         if not content:
             raise ValueError("The standard input is empty.")
-        marks = {b"\x93NUMPY": ".npy", b"PK": ".npz", b"PAR1": ".parquet", b"ARROW1": ".feather", b"MATLAB": ".mat"}
-        return io.BytesIO(content), next((suffix for mark, suffix in marks.items() if content.startswith(mark)), ".csv")
+        marks = {
+            b"\x93NUMPY": ".npy",
+            b"PK": ".npz",
+            b"PAR1": ".parquet",
+            b"ARROW1": ".feather",
+            b"MATLAB": ".mat",
+        }
+        return io.BytesIO(content), next(
+            (suffix for mark, suffix in marks.items() if content.startswith(mark)), ".csv"
+        )
     compression = path.suffix.lower()
     if compression not in COMPRESSIONS:
         return open(path, "rb"), format_of(path)
     try:
         content = _decompress(path, compression, memory_budget() + 1)
-    except (OSError, EOFError, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError, RuntimeError, ValueError):
+    except (
+        OSError,
+        EOFError,
+        lzma.LZMAError,
+        zipfile.BadZipFile,
+        NotImplementedError,
+        RuntimeError,
+        ValueError,
+    ):
         raise ValueError(f"{str(path)!r} is damaged: it cannot be decompressed.") from None
     except Exception as error:  # zlib.error, which the standard library does not always wrap
         if type(error).__name__ != "error":
@@ -99,7 +130,9 @@ def _decompress(path: Path, compression: str, most: int) -> bytes:
         with opener(path) as file:
             return file.read(most)
     with zipfile.ZipFile(path) as archive:
-        members = [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX" not in name]
+        members = [
+            name for name in archive.namelist() if not name.endswith("/") and "__MACOSX" not in name
+        ]
         if len(members) != 1:
             raise ValueError
         with archive.open(members[0]) as file:
@@ -141,7 +174,10 @@ def load_arrays(file: BinaryIO, suffix: str, path: Path) -> dict[str, NDArray]:
 def _read_npy(file: Any, size: int, what: str) -> NDArray:
     """Read one array; what its header claims is checked against the `size` of what is there."""
     version = np.lib.format.read_magic(file)
-    header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    header = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
     shape, _, dtype = header[version](file)
     if dtype.hasobject or any(length < 0 for length in shape):
         raise ValueError
@@ -162,7 +198,9 @@ def _read_npz(file: BinaryIO, what: str) -> dict[str, NDArray]:
         check_memory(sum(m.file_size for m in members), what, remedy=LESS)
         for member in members:
             with archive.open(member) as content:
-                arrays[member.filename.removesuffix(".npy")] = _read_npy(content, member.file_size, what)
+                arrays[member.filename.removesuffix(".npy")] = _read_npy(
+                    content, member.file_size, what
+                )
     return arrays
 
 
@@ -180,7 +218,8 @@ def _read_mat(file: BinaryIO, size: int, what: str) -> dict[str, NDArray]:
     for name, value in loadmat(file).items():
         if isinstance(value, np.ndarray) and value.dtype == object:  # a cell array of words
             value = np.array([np.asarray(cell).item() for cell in value.ravel()]).astype(str)
-        if isinstance(value, np.ndarray) and value.dtype.kind == "U":  # words of a matrix of letters are equally long
+        # words of a matrix of letters are equally long
+        if isinstance(value, np.ndarray) and value.dtype.kind == "U":
             value = np.char.rstrip(value)
         if isinstance(value, np.ndarray) and not name.startswith("__"):
             arrays[name] = value.ravel() if 1 in value.shape and value.size > 1 else value
@@ -243,21 +282,27 @@ def _dense(arrays: dict[str, NDArray], path: Path) -> dict[str, NDArray]:
             matrix = make((arrays["data"], arrays["indices"], arrays["indptr"]), shape)
             matrix.check_format(full_check=True)
     except (ValueError, KeyError, TypeError, IndexError, OverflowError):
-        raise ValueError(f"{str(path)!r} holds a damaged or unusual sparse matrix; save it in CSR format.") from None
+        raise ValueError(
+            f"{str(path)!r} holds a damaged or unusual sparse matrix; save it in CSR format."
+        ) from None
     return {"matrix": matrix.toarray()}
 
 
 def split_name(name: str) -> tuple[str, str]:
     """Tell what an array is from the part of the data it is for: ``K_train`` is ("k", "train")."""
     short = {"tr": "train", "te": "test", "trn": "train", "tst": "test"}
-    match = re.fullmatch(r"(?:(train|test)_?)?(.+?)(?:_?(train|test)|_(tr|te|trn|tst))?", name.lower())
+    match = re.fullmatch(
+        r"(?:(train|test)_?)?(.+?)(?:_?(train|test)|_(tr|te|trn|tst))?", name.lower()
+    )
     if match is None:
         return name.lower(), ""
     side = match[1] or match[3] or match[4] or ""
     return match[2].strip("_"), short.get(side, side)
 
 
-def find_matrix(arrays: dict[str, NDArray], path: str | os.PathLike, name: str | None = None) -> str:
+def find_matrix(
+    arrays: dict[str, NDArray], path: str | os.PathLike, name: str | None = None
+) -> str:
     """Return the name of the matrix among the `arrays` of one file."""
     if name is not None:
         if name not in arrays:
@@ -265,11 +310,19 @@ def find_matrix(arrays: dict[str, NDArray], path: str | os.PathLike, name: str |
         return name
     if len(arrays) == 1:
         return next(iter(arrays))
-    matrices = [key for key, value in arrays.items() if value.ndim == 2 and split_name(key)[1] != "test"]
-    known = [key for wanted in MATRIX_NAMES for key in matrices if split_name(key)[0] == wanted.lower()]
+    matrices = [
+        key for key, value in arrays.items() if value.ndim == 2 and split_name(key)[1] != "test"
+    ]
+    known = [
+        key for wanted in MATRIX_NAMES for key in matrices if split_name(key)[0] == wanted.lower()
+    ]
     if len(matrices) == 1 or known:
         return known[0] if known else matrices[0]
-    choice = "several matrices: " + ", ".join(matrices) if matrices else "no matrix among " + ", ".join(arrays)
+    choice = (
+        "several matrices: " + ", ".join(matrices)
+        if matrices
+        else "no matrix among " + ", ".join(arrays)
+    )
     raise ValueError(f"{str(path)!r} has {choice}; name the one to use.")
 
 
@@ -279,7 +332,11 @@ def find_labels(arrays: dict[str, NDArray], side: str | None = None) -> str | No
     for wanted in LABEL_NAMES:
         for key, value in arrays.items():
             base, side_of = split_name(key)
-            if base == wanted and side_of in sides and (value.ndim == 1 or (value.ndim == 2 and 1 in value.shape)):
+            if (
+                base == wanted
+                and side_of in sides
+                and (value.ndim == 1 or (value.ndim == 2 and 1 in value.shape))
+            ):
                 return key
     return None
 
@@ -288,9 +345,13 @@ def as_real(array: NDArray, what: str) -> NDArray:
     """Return `array` as real floats (float32 kept) with two dimensions; one sentence about `what` if not."""
     if array.dtype.kind not in "biuf":
         kind = {"c": "complex numbers", "O": "Python objects", "U": "text", "S": "text"}
-        raise ValueError(f"{what} holds {kind.get(array.dtype.kind, str(array.dtype))}; save a matrix of real numbers.")
+        raise ValueError(
+            f"{what} holds {kind.get(array.dtype.kind, str(array.dtype))}; save a matrix of real numbers."
+        )
     if array.ndim != 2:
-        raise ValueError(f"{what} is {array.ndim}-dimensional; a matrix with two dimensions is needed.")
+        raise ValueError(
+            f"{what} is {array.ndim}-dimensional; a matrix with two dimensions is needed."
+        )
     if array.size == 0:
         raise ValueError(f"{what} has no entries (shape {array.shape}).")
     return array.astype(np.float32 if array.dtype == np.float32 else np.float64, copy=False)

@@ -25,7 +25,9 @@ class Completion(NamedTuple):
     def how(self) -> str:
         """How the entries were found, and how good that is."""
         rank = f" and a matrix of rank {self.rank}" if self.rank else ""
-        share = f"{100 * max(0.0, self.r2):.0f} % of the variance of known entries that were held out"
+        share = (
+            f"{100 * max(0.0, self.r2):.0f} % of the variance of known entries that were held out"
+        )
         return f"means of rows and columns{rank}, which explain {share}"
 
 

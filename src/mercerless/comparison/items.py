@@ -38,8 +38,10 @@ if TYPE_CHECKING:
 MAX_POINTS = 320
 _LISTED = 8
 _MOST_CLASSES = 12  # of a confusion matrix
-_FEWEST_FOR_SCALES, _MOST_FEATURES = 40, 200  # rows and columns for which the scales of a table's columns are learned
-_LESS_KEPT = 0.1  # of the ten nearest, that a map by learned scales may keep less than one by the columns as they are
+# rows and columns for which the scales of a table's columns are learned
+_FEWEST_FOR_SCALES, _MOST_FEATURES = 40, 200
+# of the ten nearest, that a map by learned scales may keep less than one by the columns as they are
+_LESS_KEPT = 0.1
 _COLORS = 5
 _SIZE = 480
 # circle, square, triangle, diamond, cross: classes can be told apart without their colors
@@ -65,7 +67,9 @@ def predicted_items(comparison: "Comparison", name: str) -> Predicted:
     first = [split for split in comparison.splits if split[0] == comparison.splits[0][0]]
     records = [comparison.results[name][split] for split in first]
     rows = np.concatenate([comparison.rows_of_splits[split] for split in first])
-    target, predicted = (np.concatenate([getattr(r, field) for r in records]) for field in ("target", "predicted"))
+    target, predicted = (
+        np.concatenate([getattr(r, field) for r in records]) for field in ("target", "predicted")
+    )
     return Predicted(rows, target, predicted)
 
 
@@ -78,7 +82,10 @@ def find_suspects(comparison: "Comparison") -> Suspects | None:
     votes = np.zeros((len(problem.y), len(classes)))
     for split in comparison.splits:
         for name in names:
-            votes[comparison.rows_of_splits[split], comparison.results[name][split].predicted.astype(int)] += 1.0
+            votes[
+                comparison.rows_of_splits[split],
+                comparison.results[name][split].predicted.astype(int),
+            ] += 1.0
     seen = np.flatnonzero(votes.sum(axis=1) > 0.0)
     if len(seen) < 20 or len(classes) < 2:
         return None
@@ -110,11 +117,17 @@ def render_items(comparison: "Comparison") -> str:
         marked = [int(item) for item in suspects.items[:_LISTED]]
         listed = [
             (item, given, guess, "below 0.1 %" if probability < 0.001 else _percent(probability, 1))
-            for item, given, guess, probability in zip(*(column[:_LISTED] for column in suspects[:4]))
+            for item, given, guess, probability in zip(
+                *(column[:_LISTED] for column in suspects[:4])
+            )
         ]
         more = "" if len(suspects.items) <= _LISTED else f" The {_LISTED} most improbable:"
         told = f"{suspects} Learners that had not seen these items call the given label improbable.{more}"
-    return _map_section(problem, held, marked) + _confusion_section(held, problem) + _odd_section(problem, listed, told)
+    return (
+        _map_section(problem, held, marked)
+        + _confusion_section(held, problem)
+        + _odd_section(problem, listed, told)
+    )
 
 
 def answer(comparison: "Comparison") -> str:
@@ -134,15 +147,36 @@ def render_card(comparison: "Comparison") -> str:
     how = f"{len(comparison.splits)} splits of {N_FOLDS}-fold cross-validation, the search inside every training part"
     facts = [
         ("model", best["title"]),
-        ("learned from", f"{len(problem.y):,} items of {problem.name}, {problem.kind}, {problem.task}"),
-        ("expected", answer(comparison).split(": ", 1)[1].removeprefix("on new items like these expect ").rstrip(".")),
+        (
+            "learned from",
+            f"{len(problem.y):,} items of {problem.name}, {problem.kind}, {problem.task}",
+        ),
+        (
+            "expected",
+            answer(comparison)
+            .split(": ", 1)[1]
+            .removeprefix("on new items like these expect ")
+            .rstrip("."),
+        ),
         ("measured by", how),
-        ("meant for", "new items from where these came from; other items are judged without a word"),
-        ("not known", "how it treats people or groups, and what happens when the data change over time"),
-        ("time and size", f"{duration(best['fit_time'])} to fit, {format_bytes(best['size'])} saved"),
+        (
+            "meant for",
+            "new items from where these came from; other items are judged without a word",
+        ),
+        (
+            "not known",
+            "how it treats people or groups, and what happens when the data change over time",
+        ),
+        (
+            "time and size",
+            f"{duration(best['fit_time'])} to fit, {format_bytes(best['size'])} saved",
+        ),
     ]
     if problem.groups is None:
-        facts[-2] = (facts[-2][0], facts[-2][1] + "; items were taken to be independent of each other")
+        facts[-2] = (
+            facts[-2][0],
+            facts[-2][1] + "; items were taken to be independent of each other",
+        )
     listed = "".join(f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in facts)
     return f"<section><h2>Model card</h2><dl>{listed}</dl></section>"
 
@@ -153,12 +187,16 @@ def _percent(share: float, digits: int = 0) -> str:
 
 def item_names(problem: Problem) -> Sequence[str]:
     """What items are called: their names, or where they stand, counted from 1."""
-    return problem.ids if problem.ids is not None else [f"item {i + 1}" for i in range(len(problem.y))]
+    return (
+        problem.ids if problem.ids is not None else [f"item {i + 1}" for i in range(len(problem.y))]
+    )
 
 
 def some_items(n: int, wanted: Sequence[int]) -> NDArray:
     """At most 320 items, evenly spread, with those that are wanted."""
-    return np.union1d(np.linspace(0, n - 1, min(n, MAX_POINTS)).round().astype(int), np.array(wanted, dtype=int))
+    return np.union1d(
+        np.linspace(0, n - 1, min(n, MAX_POINTS)).round().astype(int), np.array(wanted, dtype=int)
+    )
 
 
 def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> NDArray:
@@ -177,7 +215,9 @@ def distances_of(X: Any, kind: str, rows: NDArray, preprocessor: Any = None) -> 
 def _scaled_columns(X: Any, rows: NDArray, preprocessor: Any) -> tuple[NDArray, NDArray]:
     """Some rows of a table, those told among them and enough for scales, and their standardized columns."""
     kept = np.union1d(rows, np.linspace(0, len(X) - 1, min(len(X), 5000)).round().astype(int))
-    numbers = take(X, kept) if preprocessor is None else clone(preprocessor).fit_transform(take(X, kept))
+    numbers = (
+        take(X, kept) if preprocessor is None else clone(preprocessor).fit_transform(take(X, kept))
+    )
     return kept, StandardScaler().fit_transform(np.nan_to_num(np.asarray(numbers, dtype=float)))
 
 
@@ -187,12 +227,18 @@ def learned_distances(problem: Problem, rows: NDArray) -> NDArray | None:
     if len(kept) < _FEWEST_FOR_SCALES or not 2 <= scaled.shape[1] <= _MOST_FEATURES:
         return None
     y = problem.y[kept]
-    Y = (np.unique(problem.y) == y[:, None]).astype(float) if problem.is_classification else y[:, None].astype(float)
+    Y = (
+        (np.unique(problem.y) == y[:, None]).astype(float)
+        if problem.is_classification
+        else y[:, None].astype(float)
+    )
     scale = Y.std(axis=0)
     targets = ((Y - Y.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0))[:, scale > 0.0]
     if targets.shape[1] == 0:
         return None
-    return euclidean_distances((scaled / np.exp(feature_scales(scaled, targets)))[np.searchsorted(kept, rows)])
+    return euclidean_distances(
+        (scaled / np.exp(feature_scales(scaled, targets)))[np.searchsorted(kept, rows)]
+    )
 
 
 # ------------------------------------------------------------------------------------------------------- pictures
@@ -200,7 +246,10 @@ def learned_distances(problem: Problem, rows: NDArray) -> NDArray | None:
 
 def _map_section(problem: Problem, held: Predicted | None, marked: Sequence[int] | None) -> str:
     rows = some_items(len(problem.y), marked or ())
-    drawn, learned = draw_map(distances_of(problem.X, problem.kind, rows, problem.preprocessor)), False
+    drawn, learned = (
+        draw_map(distances_of(problem.X, problem.kind, rows, problem.preprocessor)),
+        False,
+    )
     if problem.kind == "table" and (D := learned_distances(problem, rows)) is not None:
         by_scales = draw_map(D)
         learned = by_scales.kept > drawn.kept - _LESS_KEPT
@@ -209,14 +258,22 @@ def _map_section(problem: Problem, held: Predicted | None, marked: Sequence[int]
     if held is not None:
         guess = dict(zip(held.rows.tolist(), held.predicted.tolist()))
     classify = problem.is_classification
-    svg = map_svg(drawn, problem.y, item_names(problem), rows, classify, guess, marked or (), learned)
+    svg = map_svg(
+        drawn, problem.y, item_names(problem), rows, classify, guess, marked or (), learned
+    )
     return f"<section><h2>The items</h2>\n{svg}</section>"
 
 
 def map_svg(
-    drawn: Map, y: NDArray | None, names: Sequence[str], rows: NDArray, classify: bool, guess: dict | None,
-    marked: Sequence[int], learned: bool = False,
-) -> str:  # fmt: skip
+    drawn: Map,
+    y: NDArray | None,
+    names: Sequence[str],
+    rows: NDArray,
+    classify: bool,
+    guess: dict | None,
+    marked: Sequence[int],
+    learned: bool = False,
+) -> str:
     """The map as a figure: shapes and colors of classes, or shades of numbers; wrong and suspect items are ringed."""
     low, high = drawn.points.min(axis=0), drawn.points.max(axis=0)
     spread = float(np.max(high - low)) or 1.0
@@ -224,12 +281,18 @@ def map_svg(
     height = float(np.ptp(places[:, 1])) + 32.0
     places[:, 1] -= places[:, 1].min() - 16.0
     classes = np.unique(y) if classify and y is not None else np.zeros(0)
-    ranks = None if y is None or classify else np.argsort(np.argsort(y[rows], kind="stable")) / max(1, len(rows) - 1)
+    ranks = (
+        None
+        if y is None or classify
+        else np.argsort(np.argsort(y[rows], kind="stable")) / max(1, len(rows) - 1)
+    )
     marks, wrong = [], False
     for place, item in enumerate(rows.tolist()):
         x, top = places[place]
         code = int(np.searchsorted(classes, y[item])) if len(classes) and y is not None else 0
-        missed = bool(len(classes)) and guess is not None and item in guess and int(guess[item]) != code
+        missed = (
+            bool(len(classes)) and guess is not None and item in guess and int(guess[item]) != code
+        )
         wrong |= missed
         style = f'fill="var(--c{code % _COLORS})"'
         if ranks is not None:
@@ -240,7 +303,9 @@ def map_svg(
             ring += f'<circle class=odd cx="{x:.1f}" cy="{top:.1f}" r="9.5"/>'
         shape = _shape(code).format(x=x, y=top)
         marks.append(f'<g><title>{escape(title)}</title><path d="{shape}" {style}/>{ring}</g>')
-    caption = _map_caption(drawn, len(rows), None if y is None else len(y), wrong, bool(marked), learned)
+    caption = _map_caption(
+        drawn, len(rows), None if y is None else len(y), wrong, bool(marked), learned
+    )
     legend = _legend(classes, y is not None and not classify)
     return (
         f'<figure class=map>{legend}<svg viewBox="0 0 {_SIZE} {height:.0f}" role="img" '
@@ -254,7 +319,9 @@ def _shape(code: int) -> str:
     return _SHAPES[(code + code // _COLORS) % len(_SHAPES)]
 
 
-def _title(item: int, names: Sequence[str], y: NDArray | None, classes: NDArray, guess: dict | None) -> str:
+def _title(
+    item: int, names: Sequence[str], y: NDArray | None, classes: NDArray, guess: dict | None
+) -> str:
     words = str(names[item])
     if y is not None:
         words += f": {y[item]:.4g}" if y.dtype.kind == "f" and not len(classes) else f": {y[item]}"
@@ -264,16 +331,24 @@ def _title(item: int, names: Sequence[str], y: NDArray | None, classes: NDArray,
     return words
 
 
-def _map_caption(drawn: Map, n_drawn: int, n: int | None, wrong: bool, marked: bool, learned: bool) -> str:
+def _map_caption(
+    drawn: Map, n_drawn: int, n: int | None, wrong: bool, marked: bool, learned: bool
+) -> str:
     how = (
         "distances on it are the two largest directions of the distances between the items"
         if drawn.method == "principal directions"
         else "only who is near whom means something on it (t-SNE), not how far clusters are apart"
     )
     kept = _percent(drawn.kept)
-    scales = " Columns count by how much they matter for the targets (LAB's learned scales)." if learned else ""
+    scales = (
+        " Columns count by how much they matter for the targets (LAB's learned scales)."
+        if learned
+        else ""
+    )
     some = "" if n is None or n == n_drawn else f"{n_drawn:,} of {n:,} items. "
-    rings = " Thin rings: predicted wrongly by the recommended learner, out of fold." if wrong else ""
+    rings = (
+        " Thin rings: predicted wrongly by the recommended learner, out of fold." if wrong else ""
+    )
     rings += " Thick rings: listed below as odd." if marked else ""
     return (
         f"{some}Items that are alike are near each other: the map keeps {kept} of the ten nearest of everyone; {how}. "
@@ -291,7 +366,9 @@ def _legend(classes: NDArray, numbers: bool) -> str:
         f'fill="var(--c{i % _COLORS})"/></svg>{escape(str(label))}</li>'
         for i, label in enumerate(classes[:_MOST_CLASSES])
     )
-    more = f"<li>and {len(classes) - _MOST_CLASSES} more</li>" if len(classes) > _MOST_CLASSES else ""
+    more = (
+        f"<li>and {len(classes) - _MOST_CLASSES} more</li>" if len(classes) > _MOST_CLASSES else ""
+    )
     return f'<ul class="legend shapes">{entries}{more}</ul>'
 
 
@@ -332,7 +409,11 @@ def hard_classes(counts: NDArray, classes: NDArray) -> str:
     others[worst] = 0
     rival = int(others.argmax())
     even = np.nanmax(recall) - recall[worst] < 0.05
-    begin = "No class is much harder than the others" if even else f"The hardest class is {classes[worst]}"
+    begin = (
+        "No class is much harder than the others"
+        if even
+        else f"The hardest class is {classes[worst]}"
+    )
     what = f"the worst, {classes[worst]}," if even else "its items"
     taken = f"{others[rival]} of {totals[worst]} are taken for {classes[rival]}"
     return f"{begin}: {_percent(recall[worst])} of {what} are recognized, and {taken}."
@@ -376,7 +457,9 @@ def _odd_section(problem: Problem, listed: list[tuple], told: str) -> str:
     blocks = []
     if listed:
         last = "probability of the given" if problem.is_classification else "distance"
-        head = "".join(f"<th scope=col>{name}</th>" for name in ("item", "given", "looks like", last))
+        head = "".join(
+            f"<th scope=col>{name}</th>" for name in ("item", "given", "looks like", last)
+        )
         rows = "".join(
             f"<tr><th scope=row>{escape(str(names[item]))}</th>"
             + "".join(f"<td>{escape(str(cell))}</td>" for cell in cells)
@@ -387,10 +470,15 @@ def _odd_section(problem: Problem, listed: list[tuple], told: str) -> str:
             f'<p>{escape(told)}</p><div class=scroll tabindex=0 role=region aria-label="Odd items"><table><thead><tr>'
             f"{head}</tr></thead><tbody>{rows}</tbody></table></div>"
         )
-    copies = find_copies(problem.X if problem.is_matrix else problem.numbered, precomputed=problem.is_matrix)
+    copies = find_copies(
+        problem.X if problem.is_matrix else problem.numbered, precomputed=problem.is_matrix
+    )
     if problem.is_classification:
         blocks += [f"<p>{escape(line)}</p>" for line in copy_sentences(copies, problem.y, names)]
-    blocks += [f"<p>{escape(line)}</p>" for line in odd_sentences(problem.X, problem.kind, names, problem.preprocessor)]
+    blocks += [
+        f"<p>{escape(line)}</p>"
+        for line in odd_sentences(problem.X, problem.kind, names, problem.preprocessor)
+    ]
     if not blocks:
         return ""
     return f"<section><h2>Worth a look</h2>\n{''.join(blocks)}</section>"
@@ -401,7 +489,9 @@ def copy_sentences(copies: NDArray, labels: NDArray, names: Sequence[str]) -> li
     groups = disagreeing_copies(copies, labels)
     if not groups:
         return []
-    shown = "; ".join(", ".join(f"{names[i]} ({labels[i]})" for i in group[:4]) for group in groups[:3])
+    shown = "; ".join(
+        ", ".join(f"{names[i]} ({labels[i]})" for i in group[:4]) for group in groups[:3]
+    )
     more = " and others" if len(groups) > 3 else ""
     sets = "set of equal items has" if len(groups) == 1 else "sets of equal items have"
     return [f"{len(groups)} {sets} different labels: {shown}{more}."]
@@ -415,7 +505,9 @@ def odd_sentences(X: Any, kind: str, names: Sequence[str], preprocessor: Any = N
     if len(far):
         shown = ", ".join(str(names[rows[i]]) for i in far[:5])
         plural = "s are" if len(far) > 1 else " is"
-        lines.append(f"{len(far)} item{plural} far from all others: {shown}{' and more' if len(far) > 5 else ''}.")
+        lines.append(
+            f"{len(far)} item{plural} far from all others: {shown}{' and more' if len(far) > 5 else ''}."
+        )
     if kind == "table":
         return lines
     chosen = np.asarray(X[np.ix_(rows, rows)], dtype=float)

@@ -19,7 +19,13 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from sklearn.kernel_approximation import Nystroem
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import BaseShuffleSplit, GridSearchCV, ParameterGrid, ShuffleSplit, StratifiedShuffleSplit
+from sklearn.model_selection import (
+    BaseShuffleSplit,
+    GridSearchCV,
+    ParameterGrid,
+    ShuffleSplit,
+    StratifiedShuffleSplit,
+)
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -32,7 +38,11 @@ from mercerless.estimators.dank import DANKClassifier, DANKRegressor
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
 from mercerless.estimators.lab import LABClassifier, LABRegressor
-from mercerless.estimators.similarity import SimilarityClassifierCV, SimilarityFeatures, SimilarityRegressorCV
+from mercerless.estimators.similarity import (
+    SimilarityClassifierCV,
+    SimilarityFeatures,
+    SimilarityRegressorCV,
+)
 from mercerless.kernels import TL1, Gaussian
 from mercerless.spectra import (
     Indefiniteness,
@@ -97,13 +107,18 @@ class Terms:
     @property
     def is_large(self) -> bool:
         """Whether learners have their forms for many items: of large data also where few of its items train."""
-        return max(self.n_items, 0.8 * len(self.problem.y)) > (LARGE // 2 if self.problem.is_matrix else LARGE)
+        return max(self.n_items, 0.8 * len(self.problem.y)) > (
+            LARGE // 2 if self.problem.is_matrix else LARGE
+        )
 
     @property
     def landmarks(self) -> dict[str, Any]:
         """The parameters of an estimator that works on landmarks where there are very many items, and its seed."""
         few = max(self.n_items, 0.8 * len(self.problem.y)) > LARGE
-        return {"n_landmarks": self.n_landmarks if few else "auto", "random_state": self.random_state}
+        return {
+            "n_landmarks": self.n_landmarks if few else "auto",
+            "random_state": self.random_state,
+        }
 
     @property
     def is_indefinite(self) -> bool:
@@ -112,13 +127,21 @@ class Terms:
 
     def __sizeof__(self) -> int:
         # with its data, for joblib sends what is large to a Dask cluster once, and what is small with every task
-        return object.__sizeof__(self) + int(np.sum(getattr(self.problem.X, "nbytes", 0))) + self.problem.y.nbytes
+        return (
+            object.__sizeof__(self)
+            + int(np.sum(getattr(self.problem.X, "nbytes", 0)))
+            + self.problem.y.nbytes
+        )
 
     def scale(self, mode: str) -> float:
         """Mean self-similarity after the spectrum was repaired by `mode`, the unit of 1/C."""
         assert self.spectrum is not None
         s = self.spectrum.eigenvalues
-        return float(_round(max(repaired_values(s, mode).mean(), 1e-3 * np.abs(s).mean(), np.finfo(float).tiny)))
+        return float(
+            _round(
+                max(repaired_values(s, mode).mean(), 1e-3 * np.abs(s).mean(), np.finfo(float).tiny)
+            )
+        )
 
     @property
     def unit(self) -> float:
@@ -144,7 +167,9 @@ class Terms:
         if isinstance(estimator, Pipeline):
             grid = {f"{estimator.steps[-1][0]}__{name}": values for name, values in grid.items()}
         train = min(SEARCH_ITEMS, self.n_items // 2)
-        return GridSearchCV(estimator, grid, scoring=self.scoring, cv=self.hold_out(train) if self.is_large else 5)
+        return GridSearchCV(
+            estimator, grid, scoring=self.scoring, cv=self.hold_out(train) if self.is_large else 5
+        )
 
     def hold_out(self, train: int) -> BaseShuffleSplit:
         """A random part to train on and another, of at most ``2 * SEARCH_ITEMS``, to test on.
@@ -158,7 +183,9 @@ class Terms:
 
 def _round(values):
     """Three significant digits, so that grids read well in the code to copy."""
-    return np.array([float(f"{value:.3g}") for value in np.atleast_1d(values)]).reshape(np.shape(values))
+    return np.array([float(f"{value:.3g}") for value in np.atleast_1d(values)]).reshape(
+        np.shape(values)
+    )
 
 
 def _listed(values) -> list[float]:
@@ -175,10 +202,13 @@ class Learner:
     make: Callable[[Terms], BaseEstimator]  # the unfitted estimator, which takes numbers
     kind: str = "matrix"  # or "table"
     task: str | None = None  # the only task it does
-    takes: str = "symmetric"  # of a matrix; or "given", "distances", or "directed": as given where directions differ
+    # of a matrix; or "given", "distances", or "directed": as given where directions differ
+    takes: str = "symmetric"
     group: str = ""  # learners that share decompositions run in one task
-    complexity: int = 1  # 0 a guess, neighbors, a linear model; 1 a kernel machine; 2 what adapts or combines
-    growth: float = 1.0  # with what power of the items the time of its form for many grows, from a thousand on
+    # 0 a guess, neighbors, a linear model; 1 a kernel machine; 2 what adapts or combines
+    complexity: int = 1
+    # with what power of the items the time of its form for many grows, from a thousand on
+    growth: float = 1.0
 
     def build(self, terms: Terms) -> BaseEstimator:
         """Return the unfitted estimator, after the preprocessing that a table of more than numbers needs."""
@@ -200,7 +230,11 @@ def matrix_for(problem: Problem, takes: str) -> NDArray:
     """Return the training matrix in the form a learner takes; tables are as they are."""
     if not problem.is_matrix:
         return problem.X
-    X = symmetrize(problem.X) if problem.asymmetry and takes in ("symmetric", "distances") else problem.X
+    X = (
+        symmetrize(problem.X)
+        if problem.asymmetry and takes in ("symmetric", "distances")
+        else problem.X
+    )
     return rows_for(problem, takes, X)
 
 
@@ -234,7 +268,9 @@ def _neighbors(terms: Terms) -> GridSearchCV:
     if not terms.problem.is_matrix:
         nearest = _scaled(nearest)
     smallest = int(0.75 * terms.n_items)  # the training part of a training part
-    return terms.search(nearest, {"n_neighbors": [k for k in (1, 2, 3, 5, 9, 15, 25) if k < smallest]})
+    return terms.search(
+        nearest, {"n_neighbors": [k for k in (1, 2, 3, 5, 9, 15, 25) if k < smallest]}
+    )
 
 
 def _machine(mode: str) -> Callable[[Terms], GridSearchCV]:
@@ -262,8 +298,14 @@ def _vector_machine(terms: Terms) -> GridSearchCV:
     """Exact also for many items: machines on parts, or landmarks, of 16,000 do no better than one of 4000 that takes as
     long."""
     machine = terms.choose(SVC(), SVR(epsilon=float(_round(0.03 * terms.unit)), max_iter=1_000_000))
-    strengths, widths = np.array([0.1, 1.0, 10.0, 100.0, 1000.0]), np.array([0.03, 0.1, 0.3, 1.0, 3.0])
-    grid = {"C": _listed(terms.unit * strengths), "gamma": _listed(widths / terms.problem.n_features)}
+    strengths, widths = (
+        np.array([0.1, 1.0, 10.0, 100.0, 1000.0]),
+        np.array([0.03, 0.1, 0.3, 1.0, 3.0]),
+    )
+    grid = {
+        "C": _listed(terms.unit * strengths),
+        "gamma": _listed(widths / terms.problem.n_features),
+    }
     return terms.search(_scaled(machine), grid)
 
 
@@ -274,9 +316,15 @@ def _kernel_ridge(kernel: str) -> Callable[[Terms], GridSearchCV]:
         gammas = _listed(np.array([0.03, 0.1, 0.3, 1.0, 3.0]) / terms.problem.n_features)
         alphas = [1e-4, 1e-3, 1e-2, 0.1, 1.0]
         if not terms.is_large:
-            return terms.search(_scaled(KernelRidge(kernel=kernel)), {"alpha": alphas, "gamma": gammas})
-        landmarks = Nystroem(kernel, n_components=terms.n_landmarks, random_state=terms.random_state)
-        search = terms.search(make_pipeline(StandardScaler(), landmarks, Ridge()), {"alpha": alphas})
+            return terms.search(
+                _scaled(KernelRidge(kernel=kernel)), {"alpha": alphas, "gamma": gammas}
+            )
+        landmarks = Nystroem(
+            kernel, n_components=terms.n_landmarks, random_state=terms.random_state
+        )
+        search = terms.search(
+            make_pipeline(StandardScaler(), landmarks, Ridge()), {"alpha": alphas}
+        )
         return search.set_params(param_grid={**search.param_grid, "nystroem__gamma": gammas})
 
     return build
@@ -286,18 +334,27 @@ def _boosting(terms: Terms) -> GridSearchCV:
     boosting = terms.choose(HistGradientBoostingClassifier, HistGradientBoostingRegressor)
     grid: dict[str, list] = {"learning_rate": [0.05, 0.15], "max_leaf_nodes": [4, 12, 31]}
     if terms.is_large:
-        return terms.search(boosting(max_iter=500, early_stopping=True, random_state=terms.random_state), grid)
+        return terms.search(
+            boosting(max_iter=500, early_stopping=True, random_state=terms.random_state), grid
+        )
     return terms.search(boosting(max_iter=150, random_state=terms.random_state), grid)
 
 
 def _features(terms: Terms) -> GridSearchCV:
     """A linear model on the similarities, or distances, to the training items, or to landmarks among many."""
     linear = terms.choose(LogisticRegression(max_iter=1000), Ridge())
-    grid = terms.choose({"C": [1e-4, 1e-3, 0.01, 0.1, 1.0]}, {"alpha": [1.0, 10.0, 100.0, 1e3, 1e4]})
-    landmarks: dict[str, Any] = (
-        {"n_landmarks": terms.n_landmarks, "random_state": terms.random_state} if terms.is_large else {}
+    grid = terms.choose(
+        {"C": [1e-4, 1e-3, 0.01, 0.1, 1.0]}, {"alpha": [1.0, 10.0, 100.0, 1e3, 1e4]}
     )
-    return terms.search(make_pipeline(SimilarityFeatures("precomputed", **landmarks), StandardScaler(), linear), grid)
+    landmarks: dict[str, Any] = (
+        {"n_landmarks": terms.n_landmarks, "random_state": terms.random_state}
+        if terms.is_large
+        else {}
+    )
+    return terms.search(
+        make_pipeline(SimilarityFeatures("precomputed", **landmarks), StandardScaler(), linear),
+        grid,
+    )
 
 
 def _krein_ridge(terms: Terms) -> BaseEstimator:
@@ -310,9 +367,13 @@ def _krein_machine(terms: Terms) -> GridSearchCV:
     if terms.problem.is_classification:
         machine, powers = KreinSVC("precomputed", max_iter=100_000), np.logspace(-1, 2, 4)
     else:
-        machine = KreinSVR("precomputed", epsilon=float(_round(0.05 * terms.unit)), max_iter=100_000)
+        machine = KreinSVR(
+            "precomputed", epsilon=float(_round(0.05 * terms.unit)), max_iter=100_000
+        )
         powers = np.logspace(-1, 3, 5)
-    return terms.search(_steps(terms, machine), {"C": _listed(unit * powers), "negative_penalty": [1.0, 10.0]})
+    return terms.search(
+        _steps(terms, machine), {"C": _listed(unit * powers), "negative_penalty": [1.0, 10.0]}
+    )
 
 
 def _stack(terms: Terms) -> BaseEstimator:
@@ -323,13 +384,19 @@ def _stack(terms: Terms) -> BaseEstimator:
 
 def _directed_ridge(terms: Terms) -> BaseEstimator:
     kind = terms.problem.kind if terms.problem.small_is_like else "similarity"
-    return terms.choose(AsymmetricRidgeClassifier, AsymmetricRidge)("precomputed", input=kind, side="left")
+    return terms.choose(AsymmetricRidgeClassifier, AsymmetricRidge)(
+        "precomputed", input=kind, side="left"
+    )
 
 
 def _learned_kernel(terms: Terms) -> Pipeline:
     """A learned kernel; for many items learned from a thousand, chosen on two folds."""
-    few: dict[str, Any] = {"max_samples": PART_ITEMS, "n_components": 300, "cv": 2} if terms.is_large else {}
-    return _scaled(terms.choose(HyperClassifier, HyperRegressor)(random_state=terms.random_state, **few))
+    few: dict[str, Any] = (
+        {"max_samples": PART_ITEMS, "n_components": 300, "cv": 2} if terms.is_large else {}
+    )
+    return _scaled(
+        terms.choose(HyperClassifier, HyperRegressor)(random_state=terms.random_state, **few)
+    )
 
 
 def _indefinite_ridge(terms: Terms) -> GridSearchCV:
@@ -347,8 +414,12 @@ def _gaussian_ridge(terms: Terms) -> GridSearchCV:
 
 def _local(terms: Terms) -> Pipeline:
     """LAB; for many items with fewer support points, whose bandwidths are learned on blocks of the rows."""
-    few: dict[str, Any] = {"n_support": 50, "max_rows": LARGE, "max_iter": 50} if terms.is_large else {}
-    return _scaled(terms.choose(LABClassifier, LABRegressor)(random_state=terms.random_state, **few))
+    few: dict[str, Any] = (
+        {"n_support": 50, "max_rows": LARGE, "max_iter": 50} if terms.is_large else {}
+    )
+    return _scaled(
+        terms.choose(LABClassifier, LABRegressor)(random_state=terms.random_state, **few)
+    )
 
 
 def _adapted(terms: Terms) -> GridSearchCV:
@@ -356,36 +427,60 @@ def _adapted(terms: Terms) -> GridSearchCV:
     if terms.problem.is_classification:
         machine = DANKClassifier(random_state=terms.random_state)
     else:
-        machine = DANKRegressor(epsilon=float(_round(0.1 * terms.unit)), random_state=terms.random_state)
+        machine = DANKRegressor(
+            epsilon=float(_round(0.1 * terms.unit)), random_state=terms.random_state
+        )
     if not terms.is_large:
         grid = {"C": _listed(terms.unit * np.array([1.0, 10.0, 100.0])), "adaptivity": [0.1, 0.5]}
         return terms.search(_scaled(machine), grid)
     machine.set_params(C=float(_round(10.0 * terms.unit)), n_parts=terms.n_parts)
     widths = np.array([0.15, 0.4, 1.0]) * np.sqrt(terms.problem.n_features)
-    search = terms.search(_scaled(machine), {"kernel": [Gaussian(width) for width in _listed(widths)]})
+    search = terms.search(
+        _scaled(machine), {"kernel": [Gaussian(width) for width in _listed(widths)]}
+    )
     return search.set_params(cv=terms.hold_out(terms.n_items // 2))
 
 
 #: Every competitor, cheap ones first: with a short budget the last ones have their turn last.
 LEARNERS: tuple[Learner, ...] = (
     Learner("dummy", "Constant guess", "baseline", _dummy, complexity=0),
-    Learner("neighbors", "Nearest neighbors", "baseline", _neighbors, takes="distances", complexity=0),
+    Learner(
+        "neighbors", "Nearest neighbors", "baseline", _neighbors, takes="distances", complexity=0
+    ),
     Learner("svm-raw", "SVM on the raw matrix", "raw", _machine("raw"), group="spectrum"),
-    Learner("svm-clip", "SVM on the clipped spectrum", "repair", _machine("clip"), group="spectrum"),
-    Learner("svm-flip", "SVM on the flipped spectrum", "repair", _machine("flip"), group="spectrum"),
-    Learner("svm-square", "SVM on the squared spectrum", "repair", _machine("square"), group="spectrum"),
-    Learner("svm-shift", "SVM on the shifted spectrum", "repair", _machine("shift"), group="spectrum"),
+    Learner(
+        "svm-clip", "SVM on the clipped spectrum", "repair", _machine("clip"), group="spectrum"
+    ),
+    Learner(
+        "svm-flip", "SVM on the flipped spectrum", "repair", _machine("flip"), group="spectrum"
+    ),
+    Learner(
+        "svm-square", "SVM on the squared spectrum", "repair", _machine("square"), group="spectrum"
+    ),
+    Learner(
+        "svm-shift", "SVM on the shifted spectrum", "repair", _machine("shift"), group="spectrum"
+    ),
     Learner("features", "Linear model on similarities", "baseline", _features, takes="given"),
     Learner("krein-ridge", "Krein ridge", "mercerless", _krein_ridge),
     Learner("krein-svm", "Krein SVM", "mercerless", _krein_machine),
     Learner("stack", "Automatic stack", "mercerless", _stack, complexity=2),
     Learner("asymmetric", "Asymmetric ridge", "mercerless", _directed_ridge, takes="directed"),
     Learner("dummy", "Constant guess", "baseline", _dummy, "table", complexity=0),
-    Learner("neighbors", "Nearest neighbors", "baseline", _neighbors, "table", complexity=0, growth=0.6),
-    Learner("linear", "Linear model", "baseline", _linear, "table", complexity=0, growth=0.3),
-    Learner("svm-gaussian", "SVM with Gaussian kernel", "baseline", _vector_machine, "table", growth=1.4),
     Learner(
-        "ridge-gaussian", "Gaussian kernel ridge", "baseline", _kernel_ridge("rbf"), "table", "regression", growth=0.3
+        "neighbors", "Nearest neighbors", "baseline", _neighbors, "table", complexity=0, growth=0.6
+    ),
+    Learner("linear", "Linear model", "baseline", _linear, "table", complexity=0, growth=0.3),
+    Learner(
+        "svm-gaussian", "SVM with Gaussian kernel", "baseline", _vector_machine, "table", growth=1.4
+    ),
+    Learner(
+        "ridge-gaussian",
+        "Gaussian kernel ridge",
+        "baseline",
+        _kernel_ridge("rbf"),
+        "table",
+        "regression",
+        growth=0.3,
     ),
     Learner(
         "ridge-laplace",
@@ -397,20 +492,47 @@ LEARNERS: tuple[Learner, ...] = (
         growth=0.3,
     ),
     Learner(
-        "ridge-gaussian", "Gaussian kernel ridge", "baseline", _gaussian_ridge, "table", "classification", growth=0.3
+        "ridge-gaussian",
+        "Gaussian kernel ridge",
+        "baseline",
+        _gaussian_ridge,
+        "table",
+        "classification",
+        growth=0.3,
     ),
-    Learner("krein-ridge", "Krein ridge with TL1 kernel", "mercerless", _indefinite_ridge, "table", growth=0.3),
-    Learner("lab", "Locally adaptive bandwidths", "mercerless", _local, "table", complexity=2, growth=0.2),
-    Learner("boosting", "Gradient boosting", "baseline", _boosting, "table", complexity=2, growth=0.3),
+    Learner(
+        "krein-ridge",
+        "Krein ridge with TL1 kernel",
+        "mercerless",
+        _indefinite_ridge,
+        "table",
+        growth=0.3,
+    ),
+    Learner(
+        "lab",
+        "Locally adaptive bandwidths",
+        "mercerless",
+        _local,
+        "table",
+        complexity=2,
+        growth=0.2,
+    ),
+    Learner(
+        "boosting", "Gradient boosting", "baseline", _boosting, "table", complexity=2, growth=0.3
+    ),
     Learner("dank", "Data-adaptive kernel", "mercerless", _adapted, "table", complexity=2),
-    Learner("hyper", "Learned kernel", "mercerless", _learned_kernel, "table", complexity=2, growth=0.3),
+    Learner(
+        "hyper", "Learned kernel", "mercerless", _learned_kernel, "table", complexity=2, growth=0.3
+    ),
 )
 
 
 Wanted = Sequence["str | BaseEstimator | tuple[str, BaseEstimator]"] | Mapping[str, BaseEstimator]
 
 
-def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[list[Learner], dict[str, float]]:
+def select_learners(
+    problem: Problem, wanted: Wanted | None = None
+) -> tuple[list[Learner], dict[str, float]]:
     """Return the learners to run, in their order, and the parts of the training sets that were asked for.
 
     ``wanted`` is as in `compare`: None for all that apply.
@@ -421,7 +543,9 @@ def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[lis
     if isinstance(wanted, Mapping):
         for name in wanted:
             if name in possible:
-                raise ValueError(f"There is a learner {name!r} already; give your estimator another name.")
+                raise ValueError(
+                    f"There is a learner {name!r} already; give your estimator another name."
+                )
         return [*possible.values(), *(own_learner(problem, *item) for item in wanted.items())], {}
     chosen: dict[str, Learner] = {}
     parts = {}
@@ -432,18 +556,25 @@ def select_learners(problem: Problem, wanted: Wanted | None = None) -> tuple[lis
             text, estimator = item
         name, _, part = text.partition("@")
         if estimator is not None and name in possible:
-            raise ValueError(f"There is a learner {name!r} already; give your estimator another name.")
+            raise ValueError(
+                f"There is a learner {name!r} already; give your estimator another name."
+            )
         if estimator is None and name not in possible:
-            raise ValueError(f"There is no learner {name!r} for this data; there are {', '.join(possible)}.")
+            raise ValueError(
+                f"There is no learner {name!r} for this data; there are {', '.join(possible)}."
+            )
         learner = possible[name] if estimator is None else own_learner(problem, name, estimator)
         if part:
             parts[name] = _part(text, part)
         if learner.name in chosen:
-            raise ValueError(f"The learner {learner.name!r} is asked for twice; name one ('mine', estimator).")
+            raise ValueError(
+                f"The learner {learner.name!r} is asked for twice; name one ('mine', estimator)."
+            )
         chosen[learner.name] = learner
     order = list(possible)
     return sorted(
-        chosen.values(), key=lambda learner: order.index(learner.name) if learner.name in order else len(order)
+        chosen.values(),
+        key=lambda learner: order.index(learner.name) if learner.name in order else len(order),
     ), parts
 
 
@@ -453,16 +584,26 @@ def _part(item: str, text: str) -> float:
     except ValueError:
         part = 0.0
     if not 0.0 < part <= 1.0:
-        raise ValueError(f"{item!r}: the part of the training sets after @ must be a number above 0, at most 1.")
+        raise ValueError(
+            f"{item!r}: the part of the training sets after @ must be a number above 0, at most 1."
+        )
     return part
 
 
 def own_learner(problem: Problem, name: str, estimator: BaseEstimator) -> Learner:
     """An estimator that the user brought; it takes the data as given."""
-    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict") and hasattr(estimator, "get_params")):
-        raise ValueError(f"The learner {name!r} is {estimator!r}; it must be an estimator with fit and predict.")
+    if not (
+        hasattr(estimator, "fit")
+        and hasattr(estimator, "predict")
+        and hasattr(estimator, "get_params")
+    ):
+        raise ValueError(
+            f"The learner {name!r} is {estimator!r}; it must be an estimator with fit and predict."
+        )
     kind = "matrix" if problem.is_matrix else "table"
-    return Learner(name, name, "yours", lambda terms: clone(estimator), kind, takes="given", complexity=2)
+    return Learner(
+        name, name, "yours", lambda terms: clone(estimator), kind, takes="given", complexity=2
+    )
 
 
 def count_settings(estimator: BaseEstimator) -> int:
@@ -482,14 +623,20 @@ class SharedSpectrum(SpectrumTransformer):
 
     def fit(self, X, y=None):
         self.key_ = (self.mode, self.rtol, _digest(self._check_train(X)))
-        self.__dict__.update(_MEMORY.get(self.key_, lambda: dict(vars(super(SharedSpectrum, self).fit(X)))))
+        self.__dict__.update(
+            _MEMORY.get(self.key_, lambda: dict(vars(super(SharedSpectrum, self).fit(X))))
+        )
         return self
 
     def _decompose(self, K: NDArray) -> Spectrum:
-        return _MEMORY.get((self.rtol, _digest(K)), lambda: super(SharedSpectrum, self)._decompose(K))
+        return _MEMORY.get(
+            (self.rtol, _digest(K)), lambda: super(SharedSpectrum, self)._decompose(K)
+        )
 
     def transform(self, X):
-        return _MEMORY.get((*self.key_, _digest(X)), lambda: super(SharedSpectrum, self).transform(X))
+        return _MEMORY.get(
+            (*self.key_, _digest(X)), lambda: super(SharedSpectrum, self).transform(X)
+        )
 
 
 class _Memory:
@@ -509,7 +656,13 @@ class _Memory:
 
 
 def _size(result: Any) -> int:
-    values = result.values() if isinstance(result, dict) else result if isinstance(result, tuple) else [result]
+    values = (
+        result.values()
+        if isinstance(result, dict)
+        else result
+        if isinstance(result, tuple)
+        else [result]
+    )
     return sum(value.nbytes for value in values if isinstance(value, np.ndarray))
 
 
@@ -533,7 +686,13 @@ class _SharedStabilized:
     center: bool
 
     def _stabilize(self, K, weight):
-        key = ("krein", self.negative_penalty, self.center, None if weight is None else _digest(weight), _digest(K))
+        key = (
+            "krein",
+            self.negative_penalty,
+            self.center,
+            None if weight is None else _digest(weight),
+            _digest(K),
+        )
         return _MEMORY.get(key, lambda: super(_SharedStabilized, self)._stabilize(K, weight))  # type: ignore[misc]
 
 

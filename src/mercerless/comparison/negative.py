@@ -23,7 +23,8 @@ class NegativePart(NamedTuple):
     automatic stack judges it (`SimilarityClassifierCV.negative_spectrum_`).
     """
 
-    flip_loss: float  # out-of-fold squared error of a ridge that uses the negative part, relative to that of the mean
+    # out-of-fold squared error of a ridge that uses the negative part, relative to that of the mean
+    flip_loss: float
     clip_loss: float  # of one that leaves it out
     z: float
     p_value: float  # how often it helps as much when its items are shuffled, by squared error
@@ -39,9 +40,13 @@ def judge_negative_part(
 ) -> NegativePart:
     """Compare flip with clip out of fold, and the negative part with shuffled copies of itself."""
     rng = check_random_state(random_state)
-    targets = (y[:, None] == np.unique(y)).astype(float) if classification else y[:, None].astype(float)
+    targets = (
+        (y[:, None] == np.unique(y)).astype(float) if classification else y[:, None].astype(float)
+    )
     K, y, targets = _thin(K, y, targets, _ITEMS, rng)
-    folds = make_folds(_FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state)
+    folds = make_folds(
+        _FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state
+    )
     clip, flip = _out_of_fold(K, targets, folds, ("clip", "flip"))
     base = float(((targets - targets.mean(axis=0)) ** 2).sum(axis=1).mean())
     n_items = len(K)
@@ -49,7 +54,9 @@ def judge_negative_part(
     model = automatic(kernel="precomputed", input="similarity", random_state=random_state)
     z = float(model.fit(K, y).negative_spectrum_.z)
     K, y, targets = _thin(K, y, targets, _SHUFFLED_ITEMS, rng)
-    folds = make_folds(_FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state)
+    folds = make_folds(
+        _FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state
+    )
     as_good = _count_as_good(K, targets, folds, n_permutations, rng)
     verdict = "informative" if z > 2 else "noise" if z < -2 else "undecided"
     return NegativePart(
@@ -64,7 +71,9 @@ def judge_negative_part(
     )
 
 
-def _count_as_good(K: NDArray, targets: NDArray, folds: list[Split], n_permutations: int, rng) -> int:
+def _count_as_good(
+    K: NDArray, targets: NDArray, folds: list[Split], n_permutations: int, rng
+) -> int:
     """How many copies of the negative part that were shuffled among the items predict as well as it does."""
     s, V, _ = decompose(K)
     negative = (V * np.minimum(s, 0.0)) @ V.T
@@ -84,7 +93,9 @@ def _thin(K, y, targets, most: int, rng):
     return K[np.ix_(keep, keep)], y[keep], targets[keep]
 
 
-def _out_of_fold(K: NDArray, targets: NDArray, folds: list[Split], modes: tuple[str, ...]) -> list[NDArray]:
+def _out_of_fold(
+    K: NDArray, targets: NDArray, folds: list[Split], modes: tuple[str, ...]
+) -> list[NDArray]:
     """Squared error of every held-out item, for each mode at the penalty with the smallest mean."""
     settings = [Setting(mode, penalty) for mode in modes for penalty in SPECTRAL_PENALTIES]
     losses = np.empty((len(settings), len(K)))
@@ -100,13 +111,16 @@ def negative_sentences(spectrum: Indefiniteness, judged: NegativePart | None) ->
     if spectrum.is_psd:
         return ["The similarities are positive semi-definite: any kernel machine is sound on them."]
     if judged is None:
-        return ["The similarities are indefinite; the run ended before the negative part was judged."]
+        return [
+            "The similarities are indefinite; the run ended before the negative part was judged."
+        ]
     if round(judged.z, 1) == 0.0:
         amount = f"using it and leaving it out do equally well on held-out labels, by {judged.loss}"
     else:
         better, worse = ("using it", "leaving it out")[:: 1 if judged.z > 0 else -1]
         amount = (
-            f"{better} beats {worse} by {abs(judged.z):.1f} standard errors of the {judged.loss} on held-out labels"
+            f"{better} beats {worse} by {abs(judged.z):.1f} standard errors of the {judged.loss} "
+            "on held-out labels"
         )
     first = {
         "informative": f"The negative part of the spectrum holds information: {amount}.",
@@ -123,5 +137,7 @@ def negative_sentences(spectrum: Indefiniteness, judged: NegativePart | None) ->
             "question than whether it tells anything that the positive part does not."
         )
     else:
-        second = f"It cannot be told from noise: by squared error, {counted} (p = {judged.p_value:.3g})."
+        second = (
+            f"It cannot be told from noise: by squared error, {counted} (p = {judged.p_value:.3g})."
+        )
     return [first, second]

@@ -16,7 +16,14 @@ from sklearn.compose import ColumnTransformer
 
 from mercerless._memory import check_memory
 from mercerless._optional import import_optional
-from mercerless._validation import as_items, check_real, check_square, guess_task, is_rounding, relative_asymmetry
+from mercerless._validation import (
+    as_items,
+    check_real,
+    check_square,
+    guess_task,
+    is_rounding,
+    relative_asymmetry,
+)
 from mercerless.comparison.columns import coerce, find_columns
 from mercerless.comparison.gaps import fill_gaps
 from mercerless.kernels import as_kernel
@@ -106,14 +113,18 @@ class Problem:
         if self.preprocessor is None:
             return self.X
         pd = import_optional("pandas", "table", "Reading tables")
-        return np.column_stack([pd.factorize(column)[0] for _, column in self.X.items()]).astype(np.float64)
+        return np.column_stack([pd.factorize(column)[0] for _, column in self.X.items()]).astype(
+            np.float64
+        )
 
     def digest(self) -> bytes:
         """Return what tells this data from any other."""
         digest = blake2b(repr((self.kind, self.task, self.roles)).encode(), digest_size=12)
         for given in (self.X, self.y, self.groups, self.X_test, self.y_test):
             if hasattr(given, "iloc"):
-                hashed = import_optional("pandas", "table", "Reading tables").util.hash_pandas_object(given)
+                hashed = import_optional(
+                    "pandas", "table", "Reading tables"
+                ).util.hash_pandas_object(given)
                 digest.update(hashed.to_numpy().tobytes())
             elif given is not None:
                 digest.update(str((given.shape, given.dtype)).encode())
@@ -154,7 +165,9 @@ def make_problem(
             raise ValueError(f"{what}={said!r} is not known; use {', '.join(known)}.")
     more: dict[str, Any] = {"ids": None if ids is None else tuple(map(str, ids))}
     if kind == "strings" or similarity is not None or (kind is None and _are_strings(X)):
-        X, X_test, kind, more["items"], more["similarity"] = _compare_items(X, X_test, kind, similarity, guesses)
+        X, X_test, kind, more["items"], more["similarity"] = _compare_items(
+            X, X_test, kind, similarity, guesses
+        )
     elif hasattr(X, "iloc") and hasattr(X, "columns"):
         X, X_test, kind, fields = _from_frame(X, X_test, kind, guesses)
         more = {key: value for key, value in more.items() if value is not None} | fields
@@ -167,7 +180,9 @@ def make_problem(
     if kind != "table":
         X = _check_matrix(X, kind)
     y, task = _check_target(y, len(X), task, guesses)
-    problem = Problem(kind, task, X, y, name, None if groups is None else _check_groups(groups, len(X)), **more)
+    problem = Problem(
+        kind, task, X, y, name, None if groups is None else _check_groups(groups, len(X)), **more
+    )
     if test is not None:
         problem = _split_rows(problem, test)
     elif X_test is not None:
@@ -180,9 +195,13 @@ def make_problem(
 
 def _check_matrix(X: NDArray, kind: str) -> NDArray:
     """Return a square matrix of its kind that memory is enough for."""
-    X = check_square(X, f"The matrix of {'similarities' if kind == 'strings' else kind + ' values'}")
+    X = check_square(
+        X, f"The matrix of {'similarities' if kind == 'strings' else kind + ' values'}"
+    )
     n = len(X)
-    check_memory(6.0 * X.nbytes, f"Comparing learners on a {n} x {n} matrix", remedy="use a part of the rows")
+    check_memory(
+        6.0 * X.nbytes, f"Comparing learners on a {n} x {n} matrix", remedy="use a part of the rows"
+    )
     if kind == "distance":
         check_kind(X, kind, "The matrix", "kind")
         X = np.maximum(X, 0.0)
@@ -193,9 +212,13 @@ def _check_matrix(X: NDArray, kind: str) -> NDArray:
 def _check_groups(groups: ArrayLike, n_items: int) -> NDArray:
     groups = np.asarray(groups)
     if groups.shape != (n_items,):
-        raise ValueError(f"groups has {len(groups)} entries for {n_items} items; there must be one per item.")
+        raise ValueError(
+            f"groups has {len(groups)} entries for {n_items} items; there must be one per item."
+        )
     if len(np.unique(groups)) < 5:
-        raise ValueError(f"There are {len(np.unique(groups))} groups; five-fold validation needs at least 5.")
+        raise ValueError(
+            f"There are {len(np.unique(groups))} groups; five-fold validation needs at least 5."
+        )
     return groups
 
 
@@ -204,7 +227,9 @@ def _without_gaps(X: NDArray, kind: str | None, guesses: list[Guess]) -> NDArray
     if not np.isnan(X).any() or X.shape[0] != X.shape[1] or kind == "table":
         return check_real(X, "X")
     done = fill_gaps(X)
-    guesses.append(Guess("missing entries", f"{done.n_filled} of {X.size} completed", done.how, "kind"))
+    guesses.append(
+        Guess("missing entries", f"{done.n_filled} of {X.size} completed", done.how, "kind")
+    )
     return done.X
 
 
@@ -213,33 +238,54 @@ def _compare_items(X, X_test, kind, similarity, guesses) -> tuple:
     items = tuple(str(item) for item in X) if kind == "strings" or _are_strings(X) else tuple(X)
     if similarity is None:
         similarity = "levenshtein"
-        guesses.append(Guess("similarity", "1 - edit distance / longer length", "X holds strings", "similarity"))
+        guesses.append(
+            Guess(
+                "similarity", "1 - edit distance / longer length", "X holds strings", "similarity"
+            )
+        )
     tests = None if X_test is None else item_similarities(list(X_test), items, similarity)
     values = item_similarities(items, items, similarity)
     by_name = isinstance(similarity, str) and similarity in STRING_SIMILARITIES
-    return values, tests, "strings" if by_name else None if kind == "strings" else kind, items, similarity
+    return (
+        values,
+        tests,
+        "strings" if by_name else None if kind == "strings" else kind,
+        items,
+        similarity,
+    )
 
 
 def _from_frame(X, X_test, kind, guesses) -> tuple:
     """Return a DataFrame as a matrix or a table of known columns, with the fields of `Problem` that say so."""
-    numeric = all(str(dtype).lower().startswith(("int", "uint", "float", "bool")) for dtype in X.dtypes)
+    numeric = all(
+        str(dtype).lower().startswith(("int", "uint", "float", "bool")) for dtype in X.dtypes
+    )
     names = tuple(map(str, X.columns))
     if kind in MATRIX_KINDS or (kind is None and X.shape[0] == X.shape[1] and numeric):
         rows = tuple(map(str, X.index))
         if len(names) == len(rows) and names != rows and sorted(names) == sorted(rows):
             X = X[X.columns[[names.index(item) for item in rows]]]
         X_test = X_test[X.columns] if hasattr(X_test, "columns") else X_test
-        return X.to_numpy(np.float64), X_test, kind, {"ids": rows if sorted(names) == sorted(rows) else names}
+        return (
+            X.to_numpy(np.float64),
+            X_test,
+            kind,
+            {"ids": rows if sorted(names) == sorted(rows) else names},
+        )
     if len(set(names)) < len(names):
         raise ValueError("The table has several columns of one name; give every column its own.")
     if kind is None:
-        guesses.append(Guess("kind", "table", f"{X.shape[0]} rows and {X.shape[1]} columns", "kind"))
+        guesses.append(
+            Guess("kind", "table", f"{X.shape[0]} rows and {X.shape[1]} columns", "kind")
+        )
     X = X.set_axis(list(names), axis=1)
     described = find_columns(X)
     for column, reason in described.left_out.items():
         guesses.append(Guess("left out", f"column {column!r}", reason, "drop"))
     for role, what in (("category", "words as 0/1 columns"), ("date", "dates as numbers")):
-        columns = [column for column, kind_of in described.roles.items() if kind_of.split()[0] == role]
+        columns = [
+            column for column, kind_of in described.roles.items() if kind_of.split()[0] == role
+        ]
         if columns:
             guesses.append(Guess(what, listed(columns), "they are not numbers", "drop"))
     gaps = int(X[list(described.roles)].isna().to_numpy().sum())
@@ -247,9 +293,16 @@ def _from_frame(X, X_test, kind, guesses) -> tuple:
         why = "medians for numbers, a 0/1 column for words, learned on training rows only"
         guesses.append(Guess("missing values", f"{gaps} cells", why, "drop"))
     if hasattr(X_test, "columns"):
-        X_test = coerce(X_test.set_axis([str(column) for column in X_test.columns], axis=1), described.roles)
+        X_test = coerce(
+            X_test.set_axis([str(column) for column in X_test.columns], axis=1), described.roles
+        )
         X_test = X_test.to_numpy(np.float64) if described.preprocessor is None else X_test
-    return described.X, X_test, "table", {"roles": described.roles, "preprocessor": described.preprocessor}
+    return (
+        described.X,
+        X_test,
+        "table",
+        {"roles": described.roles, "preprocessor": described.preprocessor},
+    )
 
 
 def listed(names: Iterable, most: int = 12) -> str:
@@ -289,15 +342,23 @@ def select(problem: Problem, rows: NDArray) -> Problem:
     ids = None if problem.ids is None else tuple(problem.ids[i] for i in rows)
     items = None if problem.items is None else tuple(problem.items[i] for i in rows)
     groups = None if problem.groups is None else problem.groups[rows]
-    X_test = problem.X_test[:, rows] if problem.is_matrix and problem.X_test is not None else problem.X_test
-    return replace(problem, X=X, y=problem.y[rows], groups=groups, X_test=X_test, ids=ids, items=items)
+    X_test = (
+        problem.X_test[:, rows]
+        if problem.is_matrix and problem.X_test is not None
+        else problem.X_test
+    )
+    return replace(
+        problem, X=X, y=problem.y[rows], groups=groups, X_test=X_test, ids=ids, items=items
+    )
 
 
 def _with_test(problem: Problem, X_test: Any, y_test: Any) -> Problem:
     if problem.preprocessor is None:
         X_test = check_real(X_test, "X_test")
         if X_test.shape[1] != problem.X.shape[1]:
-            raise ValueError(f"X_test has {X_test.shape[1]} columns, X has {problem.X.shape[1]}; they must agree.")
+            raise ValueError(
+                f"X_test has {X_test.shape[1]} columns, X has {problem.X.shape[1]}; they must agree."
+            )
     if y_test is None or len(y_test) != len(X_test):
         raise ValueError("y_test must have one label per row of X_test.")
     y_test = np.asarray(y_test)
@@ -319,7 +380,9 @@ def _check_range(values: NDArray, what: str) -> None:
     """Refuse numbers whose squares leave the range of floating point."""
     largest = float(np.abs(values).max())
     if largest > 1e100 or 0 < largest < 1e-100:
-        raise ValueError(f"{what} have a largest size of {largest:.3g}, too extreme to compute with; rescale them.")
+        raise ValueError(
+            f"{what} have a largest size of {largest:.3g}, too extreme to compute with; rescale them."
+        )
 
 
 def _are_strings(X) -> bool:
@@ -333,7 +396,9 @@ def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tu
         y = np.asarray(y)
     except ValueError:  # lists of labels of unequal length
         raise ValueError(f"The labels have several values for one item; {ONE_BY_ONE}.") from None
-    if y.dtype == object and any(isinstance(label, (list, tuple, set, np.ndarray)) for label in y.ravel()):
+    if y.dtype == object and any(
+        isinstance(label, (list, tuple, set, np.ndarray)) for label in y.ravel()
+    ):
         raise ValueError(f"The labels have several values for one item; {ONE_BY_ONE}.")
     if y.dtype == object:
         missing = sum(label is None or label != label for label in y.ravel())
@@ -346,15 +411,21 @@ def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tu
     if y.ndim != 1:
         raise ValueError(f"The labels have shape {y.shape}; {ONE_BY_ONE}.")
     if len(y) != n_items:
-        raise ValueError(f"There are {len(y)} labels for {n_items} items; there must be one per item, in their order.")
+        raise ValueError(
+            f"There are {len(y)} labels for {n_items} items; there must be one per item, in their order."
+        )
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        raise ValueError(f"{int((~np.isfinite(y)).sum())} labels are NaN or infinite; remove those items first.")
+        raise ValueError(
+            f"{int((~np.isfinite(y)).sum())} labels are NaN or infinite; remove those items first."
+        )
     if task is None:
         task, why = guess_task(y)
         guesses.append(Guess("task", task, why, "task"))
     if task == "regression":
         if y.dtype.kind not in "biuf":
-            raise ValueError("Regression needs numbers as targets, not text; say task='classification' for classes.")
+            raise ValueError(
+                "Regression needs numbers as targets, not text; say task='classification' for classes."
+            )
         if n_items < 25:
             raise ValueError(f"There are {n_items} items; comparing learners needs at least 25.")
         if np.ptp(y) == 0:
@@ -386,9 +457,13 @@ def as_distances(rows: NDArray, kind: str, smallest: float, largest: float) -> N
     return np.maximum(rows - smallest if kind == "dissimilarity" else largest - rows, 0.0)
 
 
-def item_similarities(rows: Sequence, columns: Sequence, similarity: str | Callable = "levenshtein") -> NDArray:
+def item_similarities(
+    rows: Sequence, columns: Sequence, similarity: str | Callable = "levenshtein"
+) -> NDArray:
     """Compare rows with columns by a name of `STRING_SIMILARITIES`, "module:function", or a function of two items."""
-    check_memory(8.0 * len(rows) * len(columns), f"The similarities of {len(rows)} x {len(columns)} items")
+    check_memory(
+        8.0 * len(rows) * len(columns), f"The similarities of {len(rows)} x {len(columns)} items"
+    )
     if isinstance(similarity, str) and similarity not in STRING_SIMILARITIES:
         similarity = find_function(similarity)
     kernel = as_kernel(similarity, as_items(columns))

@@ -69,7 +69,15 @@ def read_problem(
     ('table', 'classification', (20, 2))
     """
     source = _Source(
-        files.existing_file(path), labels, kind, task, groups, array, tuple(drop), similarity, use_split=use_split
+        files.existing_file(path),
+        labels,
+        kind,
+        task,
+        groups,
+        array,
+        tuple(drop),
+        similarity,
+        use_split=use_split,
     )
     problem = source.read()
     options = {
@@ -112,7 +120,9 @@ class _Source:
     def make(self, X: Any, y: Any, groups: Any = None, **more: Any) -> Problem:
         name = "standard input" if str(self.path) == "-" else self.path.name
         more = {"kind": self.kind, "similarity": self.similarity, **more}
-        return make_problem(X, y, task=self.task, groups=groups, name=name, guesses=self.guesses, **more)
+        return make_problem(
+            X, y, task=self.task, groups=groups, name=name, guesses=self.guesses, **more
+        )
 
     def read(self) -> Problem:
         if self._are_lines():
@@ -127,7 +137,9 @@ class _Source:
 
     def label_file(self, name: str, known: Iterable[str]) -> str:
         if not Path(name).exists():
-            raise ValueError(f"{name!r} is neither a file nor in {self.what}, which has {listed(known)}.")
+            raise ValueError(
+                f"{name!r} is neither a file nor in {self.what}, which has {listed(known)}."
+            )
         return name
 
     # ------------------------------------------------------------------------------------------------- items
@@ -135,24 +147,42 @@ class _Source:
     def _are_lines(self) -> bool:
         """Whether the file holds one text per line: said, or no columns and a word for every number in every line."""
         text = str(self.path) != "-" and files.format_of(self.path) in files.TEXT_SUFFIXES
-        if not text or self.labels is None or not Path(self.labels).is_file() or self.kind not in (None, "strings"):
+        if (
+            not text
+            or self.labels is None
+            or not Path(self.labels).is_file()
+            or self.kind not in (None, "strings")
+        ):
             return False
         lines = tables.read_lines(self.path)
         columns = any(mark in line for line in lines for mark in "\t;,|")
         if not lines or lines[0].startswith(">") or files.format_of(self.path) != ".txt":
-            return self.kind == "strings" and bool(lines) and not columns and not lines[0].startswith(">")
+            return (
+                self.kind == "strings"
+                and bool(lines)
+                and not columns
+                and not lines[0].startswith(">")
+            )
         if self.kind == "strings":
             return True
-        if columns or any(2 * sum(map(tables.is_number, line.split())) > len(line.split()) for line in lines):
+        if columns or any(
+            2 * sum(map(tables.is_number, line.split())) > len(line.split()) for line in lines
+        ):
             return False
         self.guess("kind", "strings", "every line has words in it", "kind")
         return True
 
     def _from_items(self, items: Sequence[str], ids: Sequence[str] | None) -> Problem:
         if self.labels is None:
-            raise ValueError(f"{self.what} has no labels; give them with --labels FILE, one per item.")
+            raise ValueError(
+                f"{self.what} has no labels; give them with --labels FILE, one per item."
+            )
         y = tables.read_labels(self.label_file(self.labels, ()), len(items), ids)
-        g = None if self.groups in (None, "none") else tables.read_labels(self.groups, len(items), ids)
+        g = (
+            None
+            if self.groups in (None, "none")
+            else tables.read_labels(self.groups, len(items), ids)
+        )
         if len(items) == len(y) + 1 and self.kind == "strings":
             items = items[1:]  # a header
         return self.make(list(items), y, g, kind="strings", ids=ids)
@@ -164,9 +194,17 @@ class _Source:
         base, side = files.split_name(name)
         if len(arrays) > 1 and self.array is None:
             self.guess("matrix", name, "its name in the file", "array")
-        labels = self.labels if self.labels in arrays else None if self.labels else files.find_labels(arrays)
+        labels = (
+            self.labels
+            if self.labels in arrays
+            else None
+            if self.labels
+            else files.find_labels(arrays)
+        )
         if labels is None and self.labels is None:
-            raise ValueError(f"{self.what} has no labels; give them with --labels FILE, one per item.")
+            raise ValueError(
+                f"{self.what} has no labels; give them with --labels FILE, one per item."
+            )
         where = self.what if len(arrays) == 1 else f"{name!r} in {self.what}"
         X = arrays[name]
         n_items = None if X.ndim == 1 else len(X)
@@ -176,7 +214,9 @@ class _Source:
             y = tables.label_values(arrays[labels], f"{labels!r} in {self.what}")
         if X.ndim == 1 and X.dtype.kind in "biuf":
             X = tables.from_condensed(X, where, len(y))
-            self.guess("matrix", f"{len(X)} x {len(X)}", f"{name} has the distances of all pairs", "array")
+            self.guess(
+                "matrix", f"{len(X)} x {len(X)}", f"{name} has the distances of all pairs", "array"
+            )
         X = files.as_real(X, where)
         if self.kind is None and base in DISTANCE_NAMES and X.shape[0] == X.shape[1]:
             self.kind = "dissimilarity" if matrix_kind(X).kind == "dissimilarity" else "distance"
@@ -184,9 +224,23 @@ class _Source:
         more = {}
         test = next((name for name in arrays if files.split_name(name) == (base, "test")), None)
         y_test = files.find_labels(arrays, "test")
-        if self.use_split and side != "test" and test is not None and y_test is not None and labels is not None:
-            more = {"X_test": arrays[test], "y_test": tables.label_values(arrays[y_test], f"{y_test!r} in {self.what}")}
-            self.guess("split", f"{len(more['y_test'])} test items", f"the file has {test} and {y_test}", "no-split")
+        if (
+            self.use_split
+            and side != "test"
+            and test is not None
+            and y_test is not None
+            and labels is not None
+        ):
+            more = {
+                "X_test": arrays[test],
+                "y_test": tables.label_values(arrays[y_test], f"{y_test!r} in {self.what}"),
+            }
+            self.guess(
+                "split",
+                f"{len(more['y_test'])} test items",
+                f"the file has {test} and {y_test}",
+                "no-split",
+            )
         return self.make(X, y, self._array_groups(arrays, len(y)), **more)
 
     def _array_groups(self, arrays: dict[str, NDArray], n_items: int) -> NDArray | None:
@@ -194,7 +248,11 @@ class _Source:
             return None
         if self.groups is not None:
             known = self.groups in arrays
-            return arrays[self.groups] if known else tables.read_labels(self.label_file(self.groups, arrays), n_items)
+            return (
+                arrays[self.groups]
+                if known
+                else tables.read_labels(self.label_file(self.groups, arrays), n_items)
+            )
         group = next((name for name in GROUP_COLUMNS if name in arrays), None)
         if group is not None:
             self.guess("groups", group, "its name in the file", "groups")
@@ -205,17 +263,30 @@ class _Source:
     def _from_table(self, table: tables.CellTable) -> Problem:
         names = list(map(str, table.frame.columns))
         for name in self.drop:
-            if name not in names and not (table.ids is not None and name.lower() in tables.ID_NAMES):
-                raise ValueError(f"{self.what} has no column {name!r} to drop; it has {listed(names)}.")
+            if name not in names and not (
+                table.ids is not None and name.lower() in tables.ID_NAMES
+            ):
+                raise ValueError(
+                    f"{self.what} has no column {name!r} to drop; it has {listed(names)}."
+                )
         table = table.without(self.drop)
         if self._is_pair_list(table):
             return self._from_pairs(table)
         if table.ids is not None and self.kind != "strings":
-            self.guess("names of the items", f"the first column ({listed(table.ids, 3)})", "it names the rows", "drop")
+            self.guess(
+                "names of the items",
+                f"the first column ({listed(table.ids, 3)})",
+                "it names the rows",
+                "drop",
+            )
         label = self._label_column(table)
         if label is not None and table.ragged:
             raise ValueError(f"{table.ragged}; {tables.UNEVEN}")
-        y = None if label is None else tables.parse_labels(table.text(label), f"column {label!r} of {self.what}")
+        y = (
+            None
+            if label is None
+            else tables.parse_labels(table.text(label), f"column {label!r} of {self.what}")
+        )
         rest = table.without([label])
         g, rest = self._table_groups(rest)
         test, rest = self._table_split(rest)
@@ -229,8 +300,14 @@ class _Source:
         elif self._is_matrix(rest, y):
             n_items = len(y) if y is not None else self._count_labels(rest)
             X, ids = tables.as_matrix(rest, n_items, gaps=True)
-            if rest.ragged or np.isnan(rest.frame.to_numpy(np.float64)).any() or len(X) != len(rest.frame):
-                self.guess("matrix", f"{len(X)} x {len(X)}", "the file has one triangle of it", "kind")
+            if (
+                rest.ragged
+                or np.isnan(rest.frame.to_numpy(np.float64)).any()
+                or len(X) != len(rest.frame)
+            ):
+                self.guess(
+                    "matrix", f"{len(X)} x {len(X)}", "the file has one triangle of it", "kind"
+                )
             problem = self.make(X, self._labels(y, len(X), ids), g, ids=ids, test=test)
         else:
             problem = self._from_columns(rest, self._labels(y, len(rest.frame), rest.ids), g, test)
@@ -240,7 +317,11 @@ class _Source:
         return y if y is not None else tables.read_labels(self.labels or "", n_items, ids)
 
     def _count_labels(self, table: tables.CellTable) -> int:
-        return len(table.frame) if table.ids is not None else len(tables.read_labels(self.labels or ""))
+        return (
+            len(table.frame)
+            if table.ids is not None
+            else len(tables.read_labels(self.labels or ""))
+        )
 
     def _from_columns(
         self, table: tables.CellTable, y: NDArray, groups: NDArray | None, test: NDArray | None
@@ -252,10 +333,17 @@ class _Source:
             for name, column in table.frame.items()
             if column.dtype.kind == "O" and _mostly_numbers(column.dropna().astype(str))
         ]
-        tables.check_numbers(table, [*mixed, *table.frame.columns[[d.kind in "biuf" for d in table.frame.dtypes]]])
+        tables.check_numbers(
+            table, [*mixed, *table.frame.columns[[d.kind in "biuf" for d in table.frame.dtypes]]]
+        )
         if self.kind is None:
             self.kind = "table"
-            self.guess("kind", "table", f"{table.frame.shape[0]} rows and {table.frame.shape[1]} columns", "kind")
+            self.guess(
+                "kind",
+                "table",
+                f"{table.frame.shape[0]} rows and {table.frame.shape[1]} columns",
+                "kind",
+            )
         return self.make(table.frame, y, groups, ids=table.ids, test=test)
 
     def _is_matrix(self, table: tables.CellTable, y: NDArray | None) -> bool:
@@ -264,10 +352,18 @@ class _Source:
             return self.kind in KINDS
         n_rows, n_columns = table.frame.shape
         if any(dtype.kind not in "biuf" for dtype in table.frame.dtypes):
-            return n_rows == n_columns and sum(dtype.kind in "biuf" for dtype in table.frame.dtypes) > n_columns / 2
+            return (
+                n_rows == n_columns
+                and sum(dtype.kind in "biuf" for dtype in table.frame.dtypes) > n_columns / 2
+            )
         if n_rows == n_columns or (n_columns == n_rows - 1 and table.frame.isna().to_numpy().any()):
             return True
-        return y is None and 1 in (n_rows, n_columns) and n_rows * n_columns > 2 and self._count_labels(table) != n_rows
+        return (
+            y is None
+            and 1 in (n_rows, n_columns)
+            and n_rows * n_columns > 2
+            and self._count_labels(table) != n_rows
+        )
 
     def _label_column(self, table: tables.CellTable) -> str | None:
         """Return the column of labels; None where they are in a file."""
@@ -283,20 +379,36 @@ class _Source:
             return column
         n_rows = len(table.frame)
         if len(names) in (1, n_rows, n_rows - 1) or n_rows == 1 or table.ragged:
-            raise ValueError(f"{self.what} has no labels; give them with --labels FILE, one per item.")
+            raise ValueError(
+                f"{self.what} has no labels; give them with --labels FILE, one per item."
+            )
         column, why = names[-1], "the last column"
-        if len(names) == 2 and _is_text(table.text(names[1])) and not _is_text(table.text(names[0])):
+        if (
+            len(names) == 2
+            and _is_text(table.text(names[1]))
+            and not _is_text(table.text(names[0]))
+        ):
             column, why = names[0], "the column that repeats"  # label first, then the string
         self.guess("labels", f"column {column!r}", why, "labels")
         return column
 
     def _text_column(self, table: tables.CellTable) -> str | None:
         """Return the column of strings to compare, where that is what the file is for."""
-        names = [str(name) for name, dtype in zip(table.frame.columns, table.frame.dtypes) if dtype.kind == "O"]
+        names = [
+            str(name)
+            for name, dtype in zip(table.frame.columns, table.frame.dtypes)
+            if dtype.kind == "O"
+        ]
         if self.kind not in (None, "strings") or (self.kind is None and self.similarity is None):
-            only = len(table.frame.columns) == 1 and len(names) == 1 and _is_text(table.text(names[0]))
+            only = (
+                len(table.frame.columns) == 1 and len(names) == 1 and _is_text(table.text(names[0]))
+            )
             return names[0] if self.kind is None and only else None
-        texts = [name for name in names if _is_text(table.text(name))] or names or [str(table.frame.columns[0])]
+        texts = (
+            [name for name in names if _is_text(table.text(name))]
+            or names
+            or [str(table.frame.columns[0])]
+        )
         if len(texts) > 1:
             raise ValueError(
                 f"{self.what} has several columns of text, {listed(texts)}; leave out all but the one to compare with "
@@ -339,11 +451,19 @@ class _Source:
         """Whether the rows are pairs: two columns with the same names and one of numbers, more rows than names."""
         if table.frame.shape[1] != 3 or table.ids is not None or self.kind in ("table", "strings"):
             return False
-        if self.labels is None or self.labels in table.frame.columns or table.frame.dtypes.iloc[2].kind not in "biuf":
+        if (
+            self.labels is None
+            or self.labels in table.frame.columns
+            or table.frame.dtypes.iloc[2].kind not in "biuf"
+        ):
             return False
         first, second = (set(table.text(str(name))) for name in table.frame.columns[:2])
         words = all(dtype.kind in "Oiu" for dtype in table.frame.dtypes[:2])
-        return words and len(first & second) >= 0.5 * min(len(first), len(second)) and len(table.frame) > len(first)
+        return (
+            words
+            and len(first & second) >= 0.5 * min(len(first), len(second))
+            and len(table.frame) > len(first)
+        )
 
     def _from_pairs(self, table: tables.CellTable) -> Problem:
         """Make a list of pairs a matrix: a pair in one direction counts for both.
@@ -378,9 +498,19 @@ class _Source:
         X[gaps] = far
         self.kind = kind
         filled = f"; {gaps.sum()} entries that it does not have are {far:g}" if gaps.any() else ""
-        self.guess("matrix", f"{len(ids)} x {len(ids)}", f"every row is a pair of items and a number{filled}", "kind")
+        self.guess(
+            "matrix",
+            f"{len(ids)} x {len(ids)}",
+            f"every row is a pair of items and a number{filled}",
+            "kind",
+        )
         if alone.any():
-            self.guess("diagonal", f"{near:g}", f"{alone.sum()} items are not compared with themselves", "kind")
+            self.guess(
+                "diagonal",
+                f"{near:g}",
+                f"{alone.sum()} items are not compared with themselves",
+                "kind",
+            )
         return self.make(X, tables.read_labels(self.labels or "", len(ids), ids), ids=ids)
 
     def _kind_of_pairs(self, name: str, pairs: list[tuple[str, str]], values: NDArray) -> str:
@@ -391,7 +521,9 @@ class _Source:
         elif named.startswith(("sim", "score", "weight", "kernel", "identity", "corr")):
             kind, why = "similarity", f"the column is named {name!r}"
         else:
-            selves = [value for (a, b), value in zip(pairs, values) if a == b and not np.isnan(value)]
+            selves = [
+                value for (a, b), value in zip(pairs, values) if a == b and not np.isnan(value)
+            ]
             if not selves:
                 raise ValueError(
                     f"{self.what} is a list of pairs, but are its numbers similarities or distances? Say --kind "

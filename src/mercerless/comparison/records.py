@@ -58,7 +58,10 @@ class Record(NamedTuple):
         """Plain values that go into JSON."""
         plain = {**self._asdict(), **self.task._asdict()}
         del plain["task"]
-        return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in plain.items()}
+        return {
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in plain.items()
+        }
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
@@ -109,7 +112,8 @@ class Store:
                 damaged += 1
         if damaged:
             warnings.warn(
-                f"{damaged} files of the interrupted run are damaged; their fits are run again.", stacklevel=2
+                f"{damaged} files of the interrupted run are damaged; their fits are run again.",
+                stacklevel=2,
             )
 
     def put(self, record: Record) -> None:
@@ -118,7 +122,8 @@ class Store:
         if self.folder is None:
             return
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)  # another run of the same data may have finished
+            # another run of the same data may have finished
+            self.folder.mkdir(parents=True, exist_ok=True)
             content = json.dumps(record.to_plain())
             write_text(self.folder / f"{record.task.key}.json", f"{_digest(content)}\n{content}")
         except OSError:  # a full disk: only resuming is lost

@@ -27,7 +27,14 @@ from mercerless.comparison.items import (
 from mercerless.comparison.learners import MatrixSpectrum
 from mercerless.comparison.negative import negative_sentences
 from mercerless.comparison.scoring import MAX_TEST, N_FOLDS, OF_ITEMS
-from mercerless.comparison.words import WORDS, duration, format_difference, format_score, is_share, metric_words
+from mercerless.comparison.words import (
+    WORDS,
+    duration,
+    format_difference,
+    format_score,
+    is_share,
+    metric_words,
+)
 from mercerless.selection.folds import find_copies
 from mercerless.selection.maps import draw_map, likeness_order
 from mercerless.spectra import as_similarities, symmetrize
@@ -61,7 +68,9 @@ def render(comparison: "Comparison", command: str | None = None) -> str:
         render_items(comparison),
         _recommended(comparison),
         _plot(comparison),
-        "" if comparison.terms.spectrum is None else _spectrum(comparison, comparison.terms.spectrum),
+        ""
+        if comparison.terms.spectrum is None
+        else _spectrum(comparison, comparison.terms.spectrum),
         _curves(comparison),
         _table(comparison),
         _not_compared(comparison),
@@ -86,7 +95,13 @@ def _fill(title: str, sections: list[str], number: str, finished: str) -> str:
 
 
 def render_matrix(
-    X: NDArray, kind: str, name: str, y: NDArray | None, classify: bool, facts: list[str], eigenvalues: NDArray
+    X: NDArray,
+    kind: str,
+    name: str,
+    y: NDArray | None,
+    classify: bool,
+    facts: list[str],
+    eigenvalues: NDArray,
 ) -> str:
     """Return the page on a matrix of this kind, HTML that needs nothing else, with or without labels or numbers y.
 
@@ -96,7 +111,9 @@ def render_matrix(
     names = [f"item {i + 1}" for i in range(len(X))]
     rows = some_items(len(X), ())
     drawn = draw_map(distances_of(X, kind, rows))
-    listed = "".join(f"<dt>{escape(line[:17].strip())}</dt><dd>{escape(line[17:])}</dd>" for line in facts[1:])
+    listed = "".join(
+        f"<dt>{escape(line[:17].strip())}</dt><dd>{escape(line[17:])}</dd>" for line in facts[1:]
+    )
     odd = odd_sentences(X, kind, names)
     if y is not None and classify:
         odd += copy_sentences(find_copies(X, precomputed=True), y, names)
@@ -109,18 +126,34 @@ def render_matrix(
         f"<section><h2>The eigenvalues</h2>\n<figure class=map>{_spectrum_svg(eigenvalues)}"
         "<figcaption>Heights are square roots of sizes.</figcaption></figure></section>",
     ]
-    return _fill(f"{name}: what it is", sections, version("mercerless"), time.strftime("%Y-%m-%d %H:%M %Z"))
+    return _fill(
+        f"{name}: what it is", sections, version("mercerless"), time.strftime("%Y-%m-%d %H:%M %Z")
+    )
 
 
 def render_short(comparison: "Comparison") -> str:
     """Return the verdict and the scores as a small piece of HTML without a style of its own, for notebooks."""
-    header = ("learner", metric_words(comparison.metric), "difference", "interval", "fit", "verdict")
+    header = (
+        "learner",
+        metric_words(comparison.metric),
+        "difference",
+        "interval",
+        "fit",
+        "verdict",
+    )
     rows = []
     for row in comparison.table:
-        bounds = " to ".join(_points(comparison, row[key]) for key in ("difference_low", "difference_high"))
+        bounds = " to ".join(
+            _points(comparison, row[key]) for key in ("difference_low", "difference_high")
+        )
         is_best = row["verdict"] == "recommended"
         difference = "" if is_best else _points(comparison, row["difference"])
-        cells = (_score(comparison, row["score"]), difference, "" if is_best else bounds, duration(row["fit_time"]))
+        cells = (
+            _score(comparison, row["score"]),
+            difference,
+            "" if is_best else bounds,
+            duration(row["fit_time"]),
+        )
         listed = "".join(f"<td>{cell}</td>" for cell in (*cells, escape(row["verdict"])))
         rows.append(f"<tr><th scope=row>{escape(row['title'])}</th>{listed}</tr>")
     head = "".join(f"<th scope=col>{escape(name)}</th>" for name in header)
@@ -145,8 +178,12 @@ def _head(comparison: "Comparison") -> str:
     target = "a number to predict"
     if problem.is_classification:
         target = f"{len(np.unique(problem.y))} classes"
-    tested = f"each split tested on {MAX_TEST:,} items; " if len(problem.y) > N_FOLDS * MAX_TEST else ""
-    lines = "".join(f"<p>{escape(sentence)}</p>" for sentence in (answer(comparison), *comparison.verdict))
+    tested = (
+        f"each split tested on {MAX_TEST:,} items; " if len(problem.y) > N_FOLDS * MAX_TEST else ""
+    )
+    lines = "".join(
+        f"<p>{escape(sentence)}</p>" for sentence in (answer(comparison), *comparison.verdict)
+    )
     if comparison.interrupted:
         lines += "<p>The run was interrupted: this is what was finished by then.</p>"
     return (
@@ -179,7 +216,8 @@ def _not_compared(comparison: "Comparison") -> str:
     if not rows and not unsettled:
         return ""
     listed = "".join(
-        f"<dt>{escape(comparison.learner(name).title)}</dt><dd>{escape(reason)}</dd>" for name, reason in rows
+        f"<dt>{escape(comparison.learner(name).title)}</dt><dd>{escape(reason)}</dd>"
+        for name, reason in rows
     )
     listed += "".join(
         f"<dt>{escape(title)}</dt><dd>scored, but its solver stopped before it converged in some fits</dd>"
@@ -200,11 +238,20 @@ def _data(comparison: "Comparison") -> str:
         facts.append(("target", f"from {low:.4g} to {high:.4g}, median {middle:.4g}"))
     if problem.is_matrix:
         amount = problem.asymmetry
-        facts.append(("symmetric", f"no, by up to {amount:.2g} of the largest entry" if amount else "yes"))
+        facts.append(
+            ("symmetric", f"no, by up to {amount:.2g} of the largest entry" if amount else "yes")
+        )
     if problem.groups is not None:
-        facts.append(("groups", f"{len(np.unique(problem.groups))}, never split between training and test"))
+        facts.append(
+            ("groups", f"{len(np.unique(problem.groups))}, never split between training and test")
+        )
     if problem.y_test is not None:
-        facts.append(("given test set", f"{len(problem.y_test)} items, scored once, no part in the recommendation"))
+        facts.append(
+            (
+                "given test set",
+                f"{len(problem.y_test)} items, scored once, no part in the recommendation",
+            )
+        )
     listed = "".join(f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in facts)
     guesses = "".join(
         f"<li><strong>{escape(guess.what)}:</strong> {escape(guess.value)}, because {escape(guess.why)} "
@@ -248,7 +295,9 @@ def _plot(comparison: "Comparison") -> str:
     if len(rows) < 2:
         return ""
     factor = 100.0 if is_share(comparison.metric) else 1.0
-    low, high, step = _axis([(row["difference_low"] * factor, row["difference_high"] * factor) for row in rows[1:]])
+    low, high, step = _axis(
+        [(row["difference_low"] * factor, row["difference_high"] * factor) for row in rows[1:]]
+    )
 
     lines = "".join(_line(comparison, row, low, high) for row in rows)
     ticks = "".join(
@@ -256,7 +305,11 @@ def _plot(comparison: "Comparison") -> str:
         for tick in step * np.arange(np.ceil(low / step), np.floor(high / step) + 1)
     )
     title = escape(_capital(metric_words(comparison.metric)))
-    unit = "percentage points" if is_share(comparison.metric) else f"units of {metric_words(comparison.metric)}"
+    unit = (
+        "percentage points"
+        if is_share(comparison.metric)
+        else f"units of {metric_words(comparison.metric)}"
+    )
     return (
         f"<section><h2>{title}, and the difference to the recommended</h2>\n"
         f"<p>Dots are mean differences in {escape(unit)}; bars are intervals that hold for all learners together. A "
@@ -279,12 +332,16 @@ def _line(comparison: "Comparison", row: dict[str, Any], low: float, high: float
     marks = f'<i class=zero style="left:{zero:.2f}%"></i>'
     if not best and center >= 0:
         begin = max(0.0, left)
-        marks += f'<i class=bar style="left:{begin:.2f}%;width:{min(100.0, right) - begin:.2f}%"></i>'
+        marks += (
+            f'<i class=bar style="left:{begin:.2f}%;width:{min(100.0, right) - begin:.2f}%"></i>'
+        )
     if center >= 0:
         marks += f'<i class=dot style="left:{center:.2f}%"></i>'
     else:
         marks += f"<i class=off>&#9664; {_points(comparison, row['difference'])}</i>"
-    interval = " to ".join(_points(comparison, row[key]) for key in ("difference_low", "difference_high"))
+    interval = " to ".join(
+        _points(comparison, row[key]) for key in ("difference_low", "difference_high")
+    )
     return (
         f'<div class="row {state}"><div class=name>{escape(row["title"])}'
         f"<small>{_caption(row)}</small></div><div class=track aria-hidden=true>{marks}</div>"
@@ -340,7 +397,9 @@ def _tick(value: float, step: float) -> str:
 
 def _table(comparison: "Comparison") -> str:
     rows = comparison.table
-    others = [name for name in WORDS if name != comparison.metric and any(name in row for row in rows)]
+    others = [
+        name for name in WORDS if name != comparison.metric and any(name in row for row in rows)
+    ]
     has_test = any(row["test_score"] is not None for row in rows)
     head = [
         metric_words(comparison.metric),
@@ -361,17 +420,28 @@ def _table(comparison: "Comparison") -> str:
     )
 
 
-def _table_row(comparison: "Comparison", row: dict[str, Any], others: list[str], has_test: bool) -> str:
+def _table_row(
+    comparison: "Comparison", row: dict[str, Any], others: list[str], has_test: bool
+) -> str:
     half = _score(comparison, (row["high"] - row["low"]) / 2)
-    verdict = {"recommended": "recommended", "not distinguishable": "not distinguishable", "worse": ""}[row["verdict"]]
+    verdict = {
+        "recommended": "recommended",
+        "not distinguishable": "not distinguishable",
+        "worse": "",
+    }[row["verdict"]]
     difference = f"{_points(comparison, row['difference'])}<small>{verdict}</small>"
     if row["verdict"] == "recommended":
         difference = f"<span class=mark>{verdict}</span>"
-    cells = [f"<td>{_score(comparison, row['score'])}<small>±{half}</small></td>", f"<td>{difference}</td>"]
+    cells = [
+        f"<td>{_score(comparison, row['score'])}<small>±{half}</small></td>",
+        f"<td>{difference}</td>",
+    ]
     if has_test:
         test = "" if row["test_score"] is None else _score(comparison, row["test_score"])
         cells.append(f"<td>{test}</td>")
-    cells.append(f"<td>{duration(row['fit_time'])}</td><td>{duration(1000 * row['predict_time'])}</td>")
+    cells.append(
+        f"<td>{duration(row['fit_time'])}</td><td>{duration(1000 * row['predict_time'])}</td>"
+    )
     for name in others:
         shown = _minus(f"{row[name]:.3g}") if name in row and np.isfinite(row[name]) else "&ndash;"
         cells.append(f"<td class=extra>{shown}</td>")
@@ -388,12 +458,17 @@ def _table_row(comparison: "Comparison", row: dict[str, Any], others: list[str],
 def _spectrum(comparison: "Comparison", spectrum: MatrixSpectrum) -> str:
     measures, values = spectrum.indefiniteness, spectrum.eigenvalues[::-1]
     n_items = len(comparison.problem.y)
-    sampled = "" if spectrum.n_items == n_items else f"Of {spectrum.n_items:,} of the {n_items:,} items: "
+    sampled = (
+        "" if spectrum.n_items == n_items else f"Of {spectrum.n_items:,} of the {n_items:,} items: "
+    )
     facts = sampled + (
         f"{measures.n_positive} positive, {measures.n_negative} negative and {measures.n_zero} zero eigenvalues; the "
         f"negative ones are {100 * measures.negative_mass:.1f} % of the sum of sizes."
     )
-    words = "".join(f"<p>{escape(sentence)}</p>" for sentence in negative_sentences(measures, comparison.negative))
+    words = "".join(
+        f"<p>{escape(sentence)}</p>"
+        for sentence in negative_sentences(measures, comparison.negative)
+    )
     if comparison.negative is not None:
         words += (
             f"<p class=soft>The learners above are ranked by {escape(metric_words(comparison.metric))}, which may "
@@ -418,7 +493,8 @@ def _spectrum_svg(values: NDArray) -> str:
     top, bottom = max(heights.max(), 0.0), min(heights.min(), 0.0)
     ends = [f"{values[0]:.3g}", _minus(f"{values[-1]:.3g}")]
     width, height = 480, 260
-    left = 14 + 7 * max(len(end.replace("&minus;", "-")) for end in ends)  # room for the longest label
+    # room for the longest label
+    left = 14 + 7 * max(len(end.replace("&minus;", "-")) for end in ends)
     unit = (height - 24) / max(top - bottom, 1e-300)
     zero = 12 + top * unit
     step = (width - left - 6) / len(heights)
@@ -428,12 +504,18 @@ def _spectrum_svg(values: NDArray) -> str:
         bars["positive" if value >= 0 else "negative"].append(
             f"M{x:.1f} {y:.1f}h{max(0.5, 0.85 * step):.2f}v{abs(value) * unit:.1f}h-{max(0.5, 0.85 * step):.2f}z"
         )
-    paths = "".join(f'<path d="{"".join(path)}" fill="var(--{sign})"/>' for sign, path in bars.items() if path)
+    paths = "".join(
+        f'<path d="{"".join(path)}" fill="var(--{sign})"/>' for sign, path in bars.items() if path
+    )
     ticks = [(12, ends[0]), (zero, "0")] if values[0] > 0 else [(zero, "0")]
     if bottom < 0 and abs(bottom) * unit > 16:
         ticks.append((height - 12, ends[1]))
-    texts = "".join(f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{text}</text>' for y, text in ticks)
-    label = f"Eigenvalues from {values[0]:.3g} down to {values[-1]:.3g}, negative ones in another color"
+    texts = "".join(
+        f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{text}</text>' for y, text in ticks
+    )
+    label = (
+        f"Eigenvalues from {values[0]:.3g} down to {values[-1]:.3g}, negative ones in another color"
+    )
     return (
         f'<svg viewBox="0 0 {width} {height}" role="img" aria-label="{escape(label)}">{paths}'
         f'<path d="M{left} {zero:.1f}H{width}" stroke="var(--soft)" fill="none"/>{texts}</svg>'
@@ -456,7 +538,11 @@ def _matrix_svg(comparison: "Comparison") -> str:
     shades = 1.0 - shades if problem.small_is_like else shades
     image = b64encode(encode_png((255 * shades).round().astype(np.uint8))).decode()
     n = len(drawn)
-    edges = np.flatnonzero(y[1:] != y[:-1]) + 1 if problem.is_classification else np.array([], dtype=int)
+    edges = (
+        np.flatnonzero(y[1:] != y[:-1]) + 1
+        if problem.is_classification
+        else np.array([], dtype=int)
+    )
     lines = "".join(f"M0 {edge}H{n}M{edge} 0V{n}" for edge in edges) if len(edges) <= 30 else ""
     by = "by class, and by likeness inside each" if problem.is_classification else "by target"
     label = f"The {problem.kind} matrix of {n} items ordered {by}; light is similar"
@@ -470,16 +556,25 @@ def _matrix_svg(comparison: "Comparison") -> str:
 
 
 #: Anchors of a palette of even lightness steps, dark blue over green to light yellow.
-_PALETTE = np.array([[33, 20, 66], [44, 62, 118], [38, 108, 131], [51, 153, 125], [126, 194, 96], [247, 232, 105]])
+_PALETTE = np.array(
+    [[33, 20, 66], [44, 62, 118], [38, 108, 131], [51, 153, 125], [126, 194, 96], [247, 232, 105]]
+)
 
 
 def encode_png(pixels: NDArray) -> bytes:
     """Encode numbers from 0 to 255 as a PNG with a palette from dark to light."""
     positions = np.linspace(0, len(_PALETTE) - 1, 256)
-    palette = np.column_stack([np.interp(positions, np.arange(len(_PALETTE)), channel) for channel in _PALETTE.T])
+    palette = np.column_stack(
+        [np.interp(positions, np.arange(len(_PALETTE)), channel) for channel in _PALETTE.T]
+    )
 
     def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+        return (
+            struct.pack(">I", len(content))
+            + kind
+            + content
+            + struct.pack(">I", zlib.crc32(kind + content))
+        )
 
     height, width = pixels.shape
     rows = b"".join(b"\0" + row.tobytes() for row in pixels)
@@ -523,7 +618,9 @@ def _look(rank: int, width: float) -> str:
     return f'stroke="var(--c{rank})" stroke-width="{width}"{dash}'
 
 
-def _curves_svg(comparison: "Comparison", curves: dict[str, list[tuple[int, float]]], colored: list[str]) -> str:
+def _curves_svg(
+    comparison: "Comparison", curves: dict[str, list[tuple[int, float]]], colored: list[str]
+) -> str:
     sizes = sorted({size for points in curves.values() for size, _ in points})
     shown = [score for name in colored for _, score in curves[name]]
     low, high = min(shown), max(shown)
@@ -539,14 +636,17 @@ def _curves_svg(comparison: "Comparison", curves: dict[str, list[tuple[int, floa
         look = 'stroke="var(--line)" stroke-width="1.5"'
         if name in colored:
             look = _look(colored.index(name), 2 + (name == colored[0]))
-        lines.append(f'<path d="M{"L".join(place(*point) for point in curves[name])}" fill="none" {look}/>')
+        lines.append(
+            f'<path d="M{"L".join(place(*point) for point in curves[name])}" fill="none" {look}/>'
+        )
     step, rules = _round_step(low, high), ""
     for score in step * np.arange(np.ceil(low / step), np.floor(high / step) + 1):
         y = place(sizes[0], score).split()[1]
         rules += f'<path d="M{left} {y}H{width - 14}" stroke="var(--line)" stroke-width=".6"/>'
         rules += f'<text x="{left - 6}" y="{float(y) + 4:.1f}" text-anchor="end">{_score(comparison, score)}</text>'
     labels = "".join(
-        f'<text x="{place(size, low).split()[0]}" y="{base + 17}" text-anchor="middle">{size}</text>' for size in sizes
+        f'<text x="{place(size, low).split()[0]}" y="{base + 17}" text-anchor="middle">{size}</text>'
+        for size in sizes
     )
     return (
         f'<svg class=curves viewBox="0 0 {width} {height}" role="img" '

@@ -29,9 +29,21 @@ from mercerless.comparison.records import Record, Store
 from mercerless.comparison.report import render, render_short
 from mercerless.comparison.schedule import Run
 from mercerless.comparison.scoring import N_FOLDS, OF_ITEMS, contributions, make_split
-from mercerless.comparison.statistics import Differences, ScoredSplit, compare_scores, compare_splits
+from mercerless.comparison.statistics import (
+    Differences,
+    ScoredSplit,
+    compare_scores,
+    compare_splits,
+)
 from mercerless.comparison.verdict import text_of, verdict_of
-from mercerless.comparison.vote import VOTE, Records, best_three, vote_learner, vote_record, vote_records
+from mercerless.comparison.vote import (
+    VOTE,
+    Records,
+    best_three,
+    vote_learner,
+    vote_record,
+    vote_records,
+)
 from mercerless.comparison.words import check_metric, duration, needs_probabilities, parse_budget
 from mercerless.selection.suspects import Suspects
 from mercerless.spectra import Indefiniteness
@@ -128,7 +140,15 @@ def compare(
     ['neighbors', 'dummy']
     """
     problem = make_problem(
-        X, y, kind=kind, task=task, groups=groups, X_test=X_test, y_test=y_test, similarity=kernel, name=name
+        X,
+        y,
+        kind=kind,
+        task=task,
+        groups=groups,
+        X_test=X_test,
+        y_test=y_test,
+        similarity=kernel,
+        name=name,
     )
     return compare_problem(
         problem,
@@ -171,7 +191,9 @@ def compare_problem(
     store = Store(_work_folder(problem, metric, scored, random_state), resume)
     if resume:
         progress(f"resumed with {len(store.records)} finished fits", 0, 1)
-    run = Run(terms, scored, seconds, repeats, n_jobs, curves, store, progress, parts, started=started).go()
+    run = Run(
+        terms, scored, seconds, repeats, n_jobs, curves, store, progress, parts, started=started
+    ).go()
     records, reasons = list(run.store.records.values()), {**run.reasons(), **mute}
     told = run.negative, reasons, run.failed, run.interrupted, seconds, run.elapsed
     comparison = Comparison(terms, chosen, records, *told)
@@ -194,7 +216,9 @@ def _without_probabilities(learners: list[Learner], terms: Terms) -> dict[str, s
     """Learners that cannot be scored because the metric needs probabilities, with the reason."""
     if not needs_probabilities(terms.scoring):
         return {}
-    mute = [learner.name for learner in learners if not hasattr(learner.build(terms), "predict_proba")]
+    mute = [
+        learner.name for learner in learners if not hasattr(learner.build(terms), "predict_proba")
+    ]
     if len(mute) == len(learners):
         do = "does" if len(mute) == 1 else "do"
         raise ValueError(
@@ -206,10 +230,14 @@ def _without_probabilities(learners: list[Learner], terms: Terms) -> dict[str, s
 
 def _work_folder(problem: Problem, metric: str, learners: list[Learner], random_state: int) -> Path:
     """Return where finished tasks are kept until the run is complete: one folder per data and settings."""
-    names = [repr(learner.make(None)) if learner.family == "yours" else learner.name for learner in learners]  # type: ignore[arg-type]
+    names = [
+        repr(learner.make(None)) if learner.family == "yours" else learner.name
+        for learner in learners
+    ]  # type: ignore[arg-type]
     settings = repr((metric, names, random_state, version("mercerless")))
     digest = blake2b(problem.digest() + settings.encode(), digest_size=12)
-    home = os.environ.get("SCIKIT_LEARN_DATA", Path("~", "scikit_learn_data"))  # as scikit-learn's get_data_home
+    # as scikit-learn's get_data_home
+    home = os.environ.get("SCIKIT_LEARN_DATA", Path("~", "scikit_learn_data"))
     return Path(home).expanduser() / "mercerless" / "compare" / digest.hexdigest()
 
 
@@ -290,7 +318,9 @@ class Comparison:
             if record.is_split and record.task.learner not in self.failed:
                 of_learner = counts.setdefault(record.task.learner, {})
                 of_learner[record.task.part] = of_learner.get(record.task.part, 0) + 1
-        first = {name: {part: min(n, N_FOLDS) for part, n in of.items()} for name, of in counts.items()}
+        first = {
+            name: {part: min(n, N_FOLDS) for part, n in of.items()} for name, of in counts.items()
+        }
         return {name: max(of, key=lambda part: (of[part], part)) for name, of in first.items()}
 
     @cached_property
@@ -309,7 +339,9 @@ class Comparison:
                 results[learner.name] = of_learner
         most = max(map(len, results.values()), default=0)
         return {
-            name: records for name, records in results.items() if 2 * min(len(records), N_FOLDS) >= min(most, N_FOLDS)
+            name: records
+            for name, records in results.items()
+            if 2 * min(len(records), N_FOLDS) >= min(most, N_FOLDS)
         }
 
     @property
@@ -328,7 +360,10 @@ class Comparison:
     @cached_property
     def results(self) -> Records:
         """The records of single learners and, for tables, of the vote of the three best."""
-        return {**self._single, **vote_records(self.problem, self._single, self.splits, self.metric)}
+        return {
+            **self._single,
+            **vote_records(self.problem, self._single, self.splits, self.metric),
+        }
 
     @cached_property
     def members(self) -> list[str]:
@@ -376,7 +411,12 @@ class Comparison:
             records = [self.results[name][split] for split in self.splits]
             cost = float(np.median([record.fit_time for record in records]))
             unsound = not self._is_sound(name)
-            return -round(float(np.mean(self._scores(name))), 12), unsound, self.learner(name).complexity, cost
+            return (
+                -round(float(np.mean(self._scores(name))), 12),
+                unsound,
+                self.learner(name).complexity,
+                cost,
+            )
 
         return sorted(self.results, key=key)
 
@@ -399,7 +439,11 @@ class Comparison:
         top = next(i for i, name in enumerate(ranked) if name != VOTE)
         if VOTE not in ranked:
             sound = [i for i, name in enumerate(ranked) if self._is_sound(name) and name != "dummy"]
-            if not self._is_sound(ranked[top]) and sound and not self._compared(ranked).better(top, sound[0]):
+            if (
+                not self._is_sound(ranked[top])
+                and sound
+                and not self._compared(ranked).better(top, sound[0])
+            ):
                 return ranked[sound[0]]
             return ranked[top]
         compared, vote = self._compared(ranked), ranked.index(VOTE)
@@ -425,7 +469,9 @@ class Comparison:
         """What the learners did on one split."""
         test, problem = self.rows_of_splits[repeat, fold], self.problem
         records = [self.results[name][repeat, fold] for name in names]
-        added = np.column_stack([contributions(self.metric, record.target, record.predicted) for record in records])
+        added = np.column_stack(
+            [contributions(self.metric, record.target, record.predicted) for record in records]
+        )
         if problem.groups is not None:
             return ScoredSplit(repeat, self._groups[test], np.zeros(len(test)), added)
         strata = problem.y[test] if problem.is_classification else np.zeros(len(test))
@@ -434,7 +480,9 @@ class Comparison:
     @cached_property
     def rows_of_splits(self) -> dict[tuple[int, int], NDArray]:
         """The test items of every split."""
-        return {split: make_split(self.problem, *split, self.random_state)[1] for split in self.splits}
+        return {
+            split: make_split(self.problem, *split, self.random_state)[1] for split in self.splits
+        }
 
     @cached_property
     def _groups(self) -> NDArray:
@@ -451,12 +499,15 @@ class Comparison:
     @property
     def ties(self) -> list[str]:
         """Learners that are not distinguishable from the recommended one."""
-        return [name for i, name in enumerate(self.names) if i and not self.differences.better(0, i)]
+        return [
+            name for i, name in enumerate(self.names) if i and not self.differences.better(0, i)
+        ]
 
     @property
     def has_winner(self) -> bool:
         """Whether the recommended learner is better than every other single one beyond doubt."""
-        return len(self.names) > 1 and not set(self.ties) - {VOTE}  # a vote that the winner leads is no rival
+        # a vote that the winner leads is no rival
+        return len(self.names) > 1 and not set(self.ties) - {VOTE}
 
     @cached_property
     def table(self) -> list[dict[str, Any]]:
@@ -464,7 +515,10 @@ class Comparison:
         return [self._row(i, name) for i, name in enumerate(self.names)]
 
     def _row(self, i: int, name: str) -> dict[str, Any]:
-        differences, records = self.differences, [self.results[name][split] for split in self.splits]
+        differences, records = (
+            self.differences,
+            [self.results[name][split] for split in self.splits],
+        )
         low, high = differences.interval(i, 0)
         learner = self.learner(name)
         row = {
@@ -477,7 +531,11 @@ class Comparison:
             "difference": float(differences.difference[i, 0]),
             "difference_low": low,
             "difference_high": high,
-            "verdict": "recommended" if i == 0 else "worse" if differences.better(0, i) else "not distinguishable",
+            "verdict": "recommended"
+            if i == 0
+            else "worse"
+            if differences.better(0, i)
+            else "not distinguishable",
         }
         for metric in dict.fromkeys(metric for record in records for metric in record.scores):
             values = self._scores(name, metric)
@@ -504,7 +562,9 @@ class Comparison:
         tested = {
             record.task.learner: record
             for record in self.records
-            if record.task.fold < 0 and record.error is None and record.task.part == self.parts.get(record.task.learner)
+            if record.task.fold < 0
+            and record.error is None
+            and record.task.part == self.parts.get(record.task.learner)
         }
         if self.members and tested.keys() >= set(self.members):
             vote = vote_record(self.problem, self.metric, [tested[name] for name in self.members])
@@ -549,10 +609,15 @@ class Comparison:
         """Learning curves: mean score by mean size of the training set, over the same splits for all."""
         curves = {}
         for name in (name for name in self.names if name in self._curve_points):
-            of_parts = [parts for _, parts in sorted(self._curve_points[name].items()) if 0 in parts]
+            of_parts = [
+                parts for _, parts in sorted(self._curve_points[name].items()) if 0 in parts
+            ]
             records = [[folds[fold] for fold in self.curve_folds] for folds in of_parts]
             curves[name] = [
-                (round(np.mean([r.n_train for r in of])), float(np.mean([r.scores[self.metric] for r in of])))
+                (
+                    round(np.mean([r.n_train for r in of])),
+                    float(np.mean([r.scores[self.metric] for r in of])),
+                )
                 for of in records
             ]
         return curves
@@ -600,7 +665,9 @@ class Comparison:
     def specification(self) -> list[str]:
         """The compared learners as `compare` takes them, with their parts of the training sets."""
         names = [learner.name for learner in self.learners if learner.name in self.names]
-        return [name if self.parts[name] == 1.0 else f"{name}@{self.parts[name]:g}" for name in names]
+        return [
+            name if self.parts[name] == 1.0 else f"{name}@{self.parts[name]:g}" for name in names
+        ]
 
     @property
     def python_command(self) -> str:

@@ -34,7 +34,9 @@ def run_batch(terms: Terms, work: list[tuple[Learner, Task]]) -> Iterator[Record
 def judge(terms: Terms) -> Iterator[NegativePart]:
     """Judge the negative part of the spectrum."""
     problem = terms.problem
-    yield judge_negative_part(problem.similarities, problem.y, problem.is_classification, terms.random_state)
+    yield judge_negative_part(
+        problem.similarities, problem.y, problem.is_classification, terms.random_state
+    )
 
 
 class Step(NamedTuple):
@@ -61,7 +63,8 @@ class Run:
     n_jobs: int | None = None
     curves: bool = True
     store: Store = field(default_factory=Store)
-    progress: Callable[[str, int, int], None] = lambda text, done, total: None  # counts tasks or, timed, seconds
+    # counts tasks or, timed, seconds
+    progress: Callable[[str, int, int], None] = lambda text, done, total: None
     parts: dict[str, float] = field(default_factory=dict)  # of learners for which one was asked for
     workers: Any = None
     started: float = field(default_factory=time.perf_counter)
@@ -71,11 +74,14 @@ class Run:
         self.groups: dict[str, list[Learner]] = {}
         for learner in self.learners:
             apart = learner.name in self.parts
-            self.groups.setdefault(learner.name if apart else learner.group or learner.name, []).append(learner)
+            self.groups.setdefault(
+                learner.name if apart else learner.group or learner.name, []
+            ).append(learner)
         wanted = self.curves or self.is_timed
         self.sizes = (*(possible_parts(self.problem) if wanted else ()), 1.0)
         self.failed: dict[str, str] = {}
-        self.too_slow: dict[str, tuple[float, str]] = {}  # group: the part that it could not train on, and why
+        # group: the part that it could not train on, and why
+        self.too_slow: dict[str, tuple[float, str]] = {}
         self.negative: NegativePart | None = None
         self.interrupted = False
         self.running: dict[Step, float] = {}  # with their time limits
@@ -136,7 +142,9 @@ class Run:
     def _job(self, step: Step) -> Job:
         if step == JUDGE:
             return Job(step, judge)
-        tasks = [(learner, task) for learner, task in self._tasks(step) if task not in self.store.records]
+        tasks = [
+            (learner, task) for learner, task in self._tasks(step) if task not in self.store.records
+        ]
         return Job(step, run_batch, (tasks,))
 
     def _take(self, finished: Finished) -> None:
@@ -197,7 +205,10 @@ class Run:
 
     def _is_scored(self, group: str) -> bool:
         """Whether a group has all splits of the first repeat at some size."""
-        return any(all(self._is_done(step) for step in self._splits(group, part)) for part in self._sizes_of(group))
+        return any(
+            all(self._is_done(step) for step in self._splits(group, part))
+            for part in self._sizes_of(group)
+        )
 
     def _sizes_of(self, group: str) -> tuple[float, ...]:
         largest = self.parts.get(self.groups[group][0].name, 1.0)
@@ -214,21 +225,35 @@ class Run:
         self.total = sum(len(self._tasks(step)) for step in steps)
         self._tell()
         yield from (step for step in steps if step == JUDGE or not self._is_done(step))
-        apart = [step for step in self._listed() if step != JUDGE and step not in steps]  # learners of a split group
+        # learners of a split group
+        apart = [step for step in self._listed() if step != JUDGE and step not in steps]
         yield from (step for step in apart if not self._is_done(step))
 
     def _listed(self) -> list[Step]:
         of = {group: self._sizes_of(group) for group in self.groups}
-        smaller = [(group, part) for part in self.sizes[:-1] for group in self.groups if part < of[group][-1]]
+        smaller = [
+            (group, part)
+            for part in self.sizes[:-1]
+            for group in self.groups
+            if part < of[group][-1]
+        ]
         curves = smaller if self.curves else []
         repeats = [
-            [Step(group, repeat, fold, of[group][-1]) for fold in range(N_FOLDS) for group in self.groups]
+            [
+                Step(group, repeat, fold, of[group][-1])
+                for fold in range(N_FOLDS)
+                for group in self.groups
+            ]
             for repeat in range(self.repeats or MAX_REPEATS)
         ]
         return [
             *(Step(group, 0, 0, part) for group, part in curves),
             *repeats[0],
-            *(Step(group, 0, -1, of[group][-1]) for group in self.groups if self.problem.y_test is not None),
+            *(
+                Step(group, 0, -1, of[group][-1])
+                for group in self.groups
+                if self.problem.y_test is not None
+            ),
             *([JUDGE] if self.terms.is_indefinite else []),
             *(Step(group, 0, fold, part) for group, part in curves for fold in range(1, N_FOLDS)),
             *(step for repeat in repeats[1:] for step in repeat),
@@ -260,7 +285,9 @@ class Run:
             ]
             yield from self._if_affordable(curves)
         for repeat in range(1, MAX_REPEATS):
-            steps = [step for group, size in scored.items() for step in self._splits(group, size, repeat)]
+            steps = [
+                step for group, size in scored.items() for step in self._splits(group, size, repeat)
+            ]
             yield from self._if_affordable(steps)
 
     def _if_affordable(self, steps: list[Step]) -> Iterator[Step]:
@@ -279,13 +306,20 @@ class Run:
         """
         planned = (self._next_of(group, size) for group, size in self._plan().items())
         candidates = [step for step in planned if step is not None]
-        seconds = {step: self._seconds(step.group, step.part) for step in candidates}  # 0 where nothing is known
+        # 0 where nothing is known
+        seconds = {step: self._seconds(step.group, step.part) for step in candidates}
         fitting = [step for step in candidates if seconds[step] < self.remaining]
-        whole = [step for step in fitting if seconds[step] and step.part == self._sizes_of(step.group)[-1]]
+        whole = [
+            step
+            for step in fitting
+            if seconds[step] and step.part == self._sizes_of(step.group)[-1]
+        ]
         cheap = [step for step in whole if seconds[step] < 0.02 * self.remaining]
         if cheap:
             return min(cheap, key=seconds.__getitem__)
-        return min(fitting, key=lambda step: (step.fold % (N_FOLDS + 1), seconds[step]), default=None)
+        return min(
+            fitting, key=lambda step: (step.fold % (N_FOLDS + 1), seconds[step]), default=None
+        )
 
     def _plan(self) -> dict[str, float]:
         """The size of every group: first the smallest for all, then, while time is left, the larger one that adds most.
@@ -299,7 +333,11 @@ class Run:
         unknown = [group for group in plan if not self._seconds(group, plan[group])]
         left *= 1.0 - len(unknown) / max(1, len(plan))
         left -= sum(self._need(group, size) for group, size in plan.items() if group not in unknown)
-        growing = [group for group in plan if group not in unknown and not self._is_begun(group, plan[group])]
+        growing = [
+            group
+            for group in plan
+            if group not in unknown and not self._is_begun(group, plan[group])
+        ]
         while True:
             options = {}
             for group in growing:
@@ -327,7 +365,9 @@ class Run:
     def _simple_step(self) -> Step | None:
         """What can be scored here while processes are starting, which takes long on a busy machine: the simplest."""
         simple = [
-            group for group, learners in self.groups.items() if not any(learner.complexity for learner in learners)
+            group
+            for group, learners in self.groups.items()
+            if not any(learner.complexity for learner in learners)
         ]
         smallest = [(group, self._sizes_of(group)[0]) for group in simple]
         largest = [(group, self._sizes_of(group)[-1]) for group in simple]
@@ -342,7 +382,9 @@ class Run:
             return None if any(step.group == group for step in self.running) else steps[0]
         if self.problem.y_test is not None:
             steps.append(Step(group, 0, -1, size))
-        return next((step for step in steps if not self._is_done(step) and step not in self.running), None)
+        return next(
+            (step for step in steps if not self._is_done(step) and step not in self.running), None
+        )
 
     def _possible_sizes(self, group: str) -> list[float]:
         """Sizes below the one that took too long."""
@@ -351,17 +393,24 @@ class Run:
 
     def _need(self, group: str, part: float) -> float:
         """Seconds that the splits of a size will still take; 0 where nothing is known."""
-        return self._seconds(group, part) * sum(not self._is_done(step) for step in self._splits(group, part))
+        return self._seconds(group, part) * sum(
+            not self._is_done(step) for step in self._splits(group, part)
+        )
 
     def _level(self, group: str) -> float | None:
         """The largest size at which all splits are done."""
-        done = [p for p in self._sizes_of(group) if all(self._is_done(step) for step in self._splits(group, p))]
+        done = [
+            p
+            for p in self._sizes_of(group)
+            if all(self._is_done(step) for step in self._splits(group, p))
+        ]
         return max(done, default=None)
 
     def _note_cost(self, record: Record) -> None:
         """Remember what a fit took."""
         if record.is_split:
-            seconds = record.fit_time + 2 * record.predict_time * len(record.target)  # once more for the scores
+            # once more for the scores
+            seconds = record.fit_time + 2 * record.predict_time * len(record.target)
             self.costs.setdefault((record.task.learner, record.task.part), []).append(seconds)
 
     def _seconds(self, group: str, part: float) -> float:
@@ -374,7 +423,11 @@ class Run:
         The exponent of the growth is that between the two largest sizes known. From a single one it is that of the
         learner's form for many items, or 1: one split of a larger size will tell.
         """
-        known = {size: float(np.mean(seconds)) for (name, size), seconds in self.costs.items() if name == learner.name}
+        known = {
+            size: float(np.mean(seconds))
+            for (name, size), seconds in self.costs.items()
+            if name == learner.name
+        }
         if part in known or not known:
             return known.get(part, 0.0)
         sizes = sorted(size for size in known if size < part)
@@ -391,7 +444,11 @@ class Run:
         if not self.is_timed or step == JUDGE:
             return np.inf
         known = self._seconds(step.group, step.part)
-        share = self.remaining * self.n_workers / (1 + sum(not self._is_scored(group) for group in self.groups))
+        share = (
+            self.remaining
+            * self.n_workers
+            / (1 + sum(not self._is_scored(group) for group in self.groups))
+        )
         return max(10.0, 3.0 * known, share)
 
     def reasons(self) -> dict[str, str]:

@@ -14,7 +14,13 @@ from sklearn.metrics import get_scorer, log_loss, roc_auc_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_random_state
 
-from mercerless.comparison.learners import Learner, Terms, matrix_for, rows_for, share_decompositions
+from mercerless.comparison.learners import (
+    Learner,
+    Terms,
+    matrix_for,
+    rows_for,
+    share_decompositions,
+)
 from mercerless.comparison.problem import Problem, select, take
 from mercerless.comparison.records import Record, Task
 from mercerless.selection.folds import Split, make_folds
@@ -65,7 +71,9 @@ def keep_groups(estimator: BaseEstimator, folds: list[tuple[NDArray, NDArray]]) 
 _LAST_FOLDS: tuple[Any, int, int, list[Split]] = (None, -1, -1, [])
 
 
-def make_split(problem: Problem, repeat: int, fold: int, random_state: int) -> tuple[NDArray, NDArray]:
+def make_split(
+    problem: Problem, repeat: int, fold: int, random_state: int
+) -> tuple[NDArray, NDArray]:
     """Return the training and the test items of one split; of very many test items a part, the same for all."""
     global _LAST_FOLDS
     if _LAST_FOLDS[0] is not problem or _LAST_FOLDS[1:3] != (repeat, random_state):
@@ -96,7 +104,9 @@ def possible_parts(problem: Problem) -> tuple[float, ...]:
     if problem.is_classification:
         rarest = np.unique(problem.y, return_counts=True)[1].min() * (1 - 1 / N_FOLDS)
     enough = {part: SMALLEST if part >= 0.125 else SMALLEST_PILOT for part in PARTS}
-    return tuple(part for part in PARTS if part * n >= enough[part] and part * rarest >= N_FOLDS + 1)
+    return tuple(
+        part for part in PARTS if part * n >= enough[part] and part * rarest >= N_FOLDS + 1
+    )
 
 
 # --------------------------------------------------------------------------------------------------- one task
@@ -198,7 +208,9 @@ class _ToldNumbers(RegressorMixin, BaseEstimator):
         return X
 
 
-def told_scores(problem: Problem, target: NDArray, predicted: NDArray, metric: str) -> dict[str, float] | None:
+def told_scores(
+    problem: Problem, target: NDArray, predicted: NDArray, metric: str
+) -> dict[str, float] | None:
     """Return the scores of predictions without their estimator; None where `metric` needs more than predictions."""
     scores = point_scores(problem.is_classification, target, predicted)
     if metric in scores:
@@ -214,7 +226,13 @@ def told_scores(problem: Problem, target: NDArray, predicted: NDArray, metric: s
 
 
 #: Scores that are means over the test items.
-OF_ITEMS = ("accuracy", "balanced_accuracy", "r2", "neg_mean_absolute_error", "neg_mean_squared_error")
+OF_ITEMS = (
+    "accuracy",
+    "balanced_accuracy",
+    "r2",
+    "neg_mean_absolute_error",
+    "neg_mean_squared_error",
+)
 
 
 def contributions(metric: str, y_test: NDArray, predicted: NDArray) -> NDArray:
@@ -239,7 +257,11 @@ def _ranking_scores(estimator, X_test, y_test) -> dict[str, float]:
         return {}
     if hasattr(estimator, "predict_proba"):
         probabilities = estimator.predict_proba(X_test)
-        ranks = probabilities[:, 1] if len(classes) == 2 else probabilities / probabilities.sum(axis=1, keepdims=True)
+        ranks = (
+            probabilities[:, 1]
+            if len(classes) == 2
+            else probabilities / probabilities.sum(axis=1, keepdims=True)
+        )
         return {
             "roc_auc": roc_auc_score(y_test, ranks, multi_class="ovr"),
             "log_loss": log_loss(y_test, probabilities, labels=classes),

@@ -39,7 +39,8 @@ class ScoredSplit(NamedTuple):
     repeat: int  # the splits of one repeat test different items
     units: NDArray  # the item, or the group of items, that every row is of
     strata: NDArray  # what the splits were balanced by, such as the class
-    contributions: NDArray  # of every test item to the score of every learner: their mean is the score
+    # of every test item to the score of every learner: their mean is the score
+    contributions: NDArray
 
 
 class Differences(NamedTuple):
@@ -126,9 +127,14 @@ def _sums(units: NDArray, values: NDArray) -> NDArray:
 def _item_covariance(splits: Sequence[ScoredSplit]) -> tuple[NDArray, int]:
     """Covariance of the learners' mean scores over the choice of the items, and how many items or groups there are."""
     units = np.concatenate([split.units for split in splits])
-    rows = np.concatenate([np.column_stack([split.contributions, np.ones(len(split.units))]) for split in splits])
-    tested_in = np.unique(np.concatenate([np.unique(split.units) for split in splits]), return_counts=True)[1]
-    sums = _sums(units, rows) / tested_in[:, None]  # of one repeat, averaged over the repeats that have the unit
+    rows = np.concatenate(
+        [np.column_stack([split.contributions, np.ones(len(split.units))]) for split in splits]
+    )
+    tested_in = np.unique(
+        np.concatenate([np.unique(split.units) for split in splits]), return_counts=True
+    )[1]
+    # of one repeat, averaged over the repeats that have the unit
+    sums = _sums(units, rows) / tested_in[:, None]
     n_units, n_learners = len(sums), rows.shape[1] - 1
     if n_units < 2:
         return np.full((n_learners, n_learners), np.inf), n_units

@@ -91,7 +91,10 @@ class CellTable:
 
     def without(self, names: Iterable[str | None]) -> Self:
         """Return the table without some of its columns."""
-        return replace(self, frame=self.frame.drop(columns=[name for name in names if name in self.frame.columns]))
+        return replace(
+            self,
+            frame=self.frame.drop(columns=[name for name in names if name in self.frame.columns]),
+        )
 
     def at(self, row: int, name: str) -> str:
         """Say where a cell is."""
@@ -138,12 +141,15 @@ def _decode(file: BinaryIO, path: Path) -> str:
         return _sheet(file, path)
     remedy = "use a part of the rows, or save it as .npy"
     size = file.seek(0, os.SEEK_END)
-    check_memory(8.0 * size, f"Reading {name_of(path)}", remedy=remedy)  # some six times the text were measured
+    # some six times the text were measured
+    check_memory(8.0 * size, f"Reading {name_of(path)}", remedy=remedy)
     file.seek(0)
     content = file.read()
     try:
         try:
-            text = content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
+            text = content.decode(
+                "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+            )
         except ValueError:
             if re.search(rb"[\0-\x08\x0e-\x1f]", content):
                 raise
@@ -164,8 +170,11 @@ def _sheet(file: BinaryIO, path: Path) -> str:
     try:
         with zipfile.ZipFile(file) as archive:
             size = sum(member.file_size for member in archive.infolist())
-        check_memory(20.0 * size, f"Reading {name_of(path)}", remedy=LESS)  # openpyxl's cells are Python objects
-        sheets = pandas().read_excel(file, sheet_name=None, header=None, dtype=object, na_filter=False)
+        # openpyxl's cells are Python objects
+        check_memory(20.0 * size, f"Reading {name_of(path)}", remedy=LESS)
+        sheets = pandas().read_excel(
+            file, sheet_name=None, header=None, dtype=object, na_filter=False
+        )
     except MemoryError:
         raise
     except Exception:  # a damaged file can fail anywhere in the reader
@@ -184,7 +193,9 @@ def _read_frame(file: BinaryIO, suffix: str, path: Path) -> CellTable:
     try:
         if suffix == ".parquet":
             claim = parquet.ParquetFile(file).metadata
-            check_memory(16.0 * claim.num_rows * claim.num_columns, f"Reading {name_of(path)}", remedy=LESS)
+            check_memory(
+                16.0 * claim.num_rows * claim.num_columns, f"Reading {name_of(path)}", remedy=LESS
+            )
             file.seek(0)
             frame = pd.read_parquet(file)
         else:
@@ -197,9 +208,20 @@ def _read_frame(file: BinaryIO, suffix: str, path: Path) -> CellTable:
         raise ValueError(f"{str(path)!r} has no rows.")
     for name, column in frame.items():
         if column.dtype == object:
-            nested = next((cell for cell in column if isinstance(cell, (np.ndarray, list, dict, tuple, bytes))), None)
+            nested = next(
+                (
+                    cell
+                    for cell in column
+                    if isinstance(cell, (np.ndarray, list, dict, tuple, bytes))
+                ),
+                None,
+            )
             if nested is not None:
-                kind = "list" if isinstance(nested, (np.ndarray, list, tuple)) else type(nested).__name__
+                kind = (
+                    "list"
+                    if isinstance(nested, (np.ndarray, list, tuple))
+                    else type(nested).__name__
+                )
                 raise ValueError(
                     f"{str(path)!r}: column {str(name)!r} has cells of type {kind}; there must be one number or word "
                     "in a cell."
@@ -220,7 +242,9 @@ def _plain(column: "Series") -> "Series":
         return column
     if pd.api.types.is_numeric_dtype(column.dtype):
         gaps = column.isna().any() or column.dtype.kind not in "biu"
-        return column.astype(np.float64 if gaps else np.dtype(column.dtype.kind + str(column.dtype.itemsize)))
+        return column.astype(
+            np.float64 if gaps else np.dtype(column.dtype.kind + str(column.dtype.itemsize))
+        )
     text = column.astype(object).map(lambda cell: str(cell).strip(), na_action="ignore")
     return text.where(~text.isna(), np.nan)
 
@@ -229,14 +253,29 @@ def _unique_names(names: Iterable[str], path: Path) -> list[str]:
     names = list(names)
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise ValueError(f"{name_of(path)} has several columns named {twice!r}; give every column its own name.")
+        raise ValueError(
+            f"{name_of(path)} has several columns named {twice!r}; give every column its own name."
+        )
     return names
 
 
 # --------------------------------------------------------------------------------------------------------- text
 
 #: First columns of these names say what the rows are called.
-ID_NAMES = ("", "id", "ids", "index", "name", "names", "item", "items", "sample", "samples", "rownames", "unnamed: 0")
+ID_NAMES = (
+    "",
+    "id",
+    "ids",
+    "index",
+    "name",
+    "names",
+    "item",
+    "items",
+    "sample",
+    "samples",
+    "rownames",
+    "unnamed: 0",
+)
 SPACES = r"\s+"
 
 
@@ -251,17 +290,34 @@ def parse_table(text: str, path: Path) -> CellTable:
     if any(row.count('"') % 2 for row in rows):  # a quoted cell goes over several lines
         lines, lengths = [], [max(lengths)]
     width = max(lengths)
-    check_memory(16.0 * width * len(rows), f"Reading {what}", remedy="use a part of the rows, or save it as .npy")
+    check_memory(
+        16.0 * width * len(rows),
+        f"Reading {what}",
+        remedy="use a part of the rows, or save it as .npy",
+    )
     read = partial(_read_cells, "\n".join(rows).encode(), what, sep=separator, names=range(width))
     as_text: dict[str, Any] = {"dtype": str, "na_filter": False}
-    head = [[str(cell).strip() for cell in row] for row in read(header=None, nrows=200, **as_text).to_numpy()]
+    head = [
+        [str(cell).strip() for cell in row]
+        for row in read(header=None, nrows=200, **as_text).to_numpy()
+    ]
     first, others = _without_shift(head[0], head[1:], lengths, width), head[1:]
     named = _is_header(first, others, len(rows))
     if named and len(rows) == 1:
         raise ValueError(f"{what} has a header but no rows.")
     start = 0 if named else None
-    exact = {"float_precision": "round_trip"} if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1) else {}
-    typed = {"keep_default_na": False, "na_values": list(MISSING), "decimal": decimal, "low_memory": False, **exact}
+    exact = (
+        {"float_precision": "round_trip"}
+        if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
+        else {}
+    )
+    typed = {
+        "keep_default_na": False,
+        "na_values": list(MISSING),
+        "decimal": decimal,
+        "low_memory": False,
+        **exact,
+    }
     frame = read(header=start, **typed).apply(_plain)
     if named:
         lines, lengths = lines[1:], lengths[1:] or [width]
@@ -276,21 +332,29 @@ def parse_table(text: str, path: Path) -> CellTable:
     ragged = ""
     if len(set(lengths)) > 1:
         odd = next(i for i, length in enumerate(lengths) if length != lengths[0])
-        ragged = f"{what}: line {lines[odd]} has {lengths[odd]} entries, the lines before {lengths[0]}"
+        ragged = (
+            f"{what}: line {lines[odd]} has {lengths[odd]} entries, the lines before {lengths[0]}"
+        )
     return _with_ids(CellTable(path, frame, None, named, ragged, lines, reread))
 
 
 def _numbered_rows(text: str) -> tuple[list[int], list[str]]:
     """Return the rows that are neither empty nor comments, and the numbers of their lines."""
     lines = enumerate(text.split("\n"), start=1)
-    kept = [(number, line) for number, line in lines if line.strip() and not line.lstrip().startswith("#")]
+    kept = [
+        (number, line)
+        for number, line in lines
+        if line.strip() and not line.lstrip().startswith("#")
+    ]
     numbered = _without_count(kept)
     return [number for number, _ in numbered], [line for _, line in numbered]
 
 
 def _read_cells(content: bytes, what: str, **options: Any) -> "DataFrame":
     try:
-        return pandas().read_csv(io.BytesIO(content), index_col=False, skipinitialspace=True, **options)
+        return pandas().read_csv(
+            io.BytesIO(content), index_col=False, skipinitialspace=True, **options
+        )
     except MemoryError:
         raise
     except Exception as error:  # unbalanced quotes and whatever else a damaged file brings
@@ -298,10 +362,20 @@ def _read_cells(content: bytes, what: str, **options: Any) -> "DataFrame":
         raise ValueError(f"{what} is not a table that pandas can read: {reason}") from None
 
 
-def _without_shift(first: list[str], others: list[list[str]], lengths: list[int], width: int) -> list[str]:
+def _without_shift(
+    first: list[str], others: list[list[str]], lengths: list[int], width: int
+) -> list[str]:
     """Return the first line above its columns: R's write.table has no name above the names of the rows."""
-    shifted = width > 1 and len(others) > 1 and first[-1] == "" and first[0] != "" and all(row[-1] for row in others)
-    shifted = shifted and (len(lengths) == 1 or (lengths[0] == width - 1 and set(lengths[1:]) == {width}))
+    shifted = (
+        width > 1
+        and len(others) > 1
+        and first[-1] == ""
+        and first[0] != ""
+        and all(row[-1] for row in others)
+    )
+    shifted = shifted and (
+        len(lengths) == 1 or (lengths[0] == width - 1 and set(lengths[1:]) == {width})
+    )
     return ["", *first[:-1]] if shifted else first
 
 
@@ -321,7 +395,9 @@ def _without_count(numbered: list[tuple[int, str]]) -> list[tuple[int, str]]:
         return numbered
     n_items = int(numbered[0][1].strip()[:12])
     starts = [(number, line) for number, line in numbered[1:] if not line[0].isspace()]
-    if len(starts) != n_items or any(is_number(line.split()[0]) and "\t" not in line for _, line in starts):
+    if len(starts) != n_items or any(
+        is_number(line.split()[0]) and "\t" not in line for _, line in starts
+    ):
         return numbered
     joined: list[tuple[int, str]] = []
     for number, line in numbered[1:]:
@@ -341,14 +417,20 @@ def _dialect(rows: list[str]) -> tuple[str, str]:
         if all(with_comma.fullmatch(cell) or is_plain_number(cell) for cell in cells[1:]):
             return SPACES, ","  # 1,5 2,5
     counts = {mark: {row.count(mark) for row in rows} for mark in "\t;|,"}
-    separator = next((mark for mark, per_row in counts.items() if len(per_row) == 1 and per_row != {0}), None)
+    separator = next(
+        (mark for mark, per_row in counts.items() if len(per_row) == 1 and per_row != {0}), None
+    )
     if separator is None:
-        separator = next((mark for mark in counts if 2 * sum(mark in row for row in rows) >= len(rows)), SPACES)
+        separator = next(
+            (mark for mark in counts if 2 * sum(mark in row for row in rows) >= len(rows)), SPACES
+        )
     if separator == ",":
         return separator, "."
     split = re.compile(SPACES if separator == SPACES else f"[{separator}]")
     cells = [cell.strip(' "') for row in quoted for cell in split.split(row)]
-    comma = any(map(with_comma.fullmatch, cells)) and not any(re.fullmatch(r"[+-]?\d*\.\d+", cell) for cell in cells)
+    comma = any(map(with_comma.fullmatch, cells)) and not any(
+        re.fullmatch(r"[+-]?\d*\.\d+", cell) for cell in cells
+    )
     return separator, "," if comma else "."
 
 
@@ -369,7 +451,11 @@ def _is_header(first: list[str], others: list[list[str]], n_rows: int) -> bool:
     first = _without_end(first)
     if len(first) < max((len(_without_end(row)) for row in others), default=0) - 1:
         return False  # the first line of a triangle
-    words = [i for i, cell in enumerate(first) if cell not in MISSING and not is_number(cell.replace(",", ""))]
+    words = [
+        i
+        for i, cell in enumerate(first)
+        if cell not in MISSING and not is_number(cell.replace(",", ""))
+    ]
     numbers, rest = [cell for cell in first if is_number(cell)], first[1:]
     below = [[row[i] for row in others] for i in range(len(first))]
     if not numbers:
@@ -377,7 +463,9 @@ def _is_header(first: list[str], others: list[list[str]], n_rows: int) -> bool:
         return bool(words) and not (only_words and any(first[i] in below[i] for i in words))
     if "" in rest:
         return False
-    counted = len(numbers) > 1 and any(numbers == [str(i + start) for i in range(len(numbers))] for start in (0, 1))
+    counted = len(numbers) > 1 and any(
+        numbers == [str(i + start) for i in range(len(numbers))] for start in (0, 1)
+    )
     # as the names of the rows; of few, or of decimals, this would be a symmetric matrix without its corner
     named_rows = len(rest) > 4 and rest == [row[0] for row in others[: len(rest)]]
     named_rows = named_rows and len(set(rest)) == len(rest) and all(map(str.isdigit, rest))
@@ -386,9 +474,17 @@ def _is_header(first: list[str], others: list[list[str]], n_rows: int) -> bool:
     if words:
         news = [len(set(cells)) == len(cells) and not any(map(is_number, cells)) for cells in below]
         again = any(first[i] in below[i] for i in words)
-        known = any(first[i].lower() in LABEL_NAMES for i in words) or (0 in words and first[0].lower() in ID_NAMES)
-        return (0 in words and named_rows) or (not again and (known or (counted and not any(news[i] for i in words))))
-    return counted and len(first) > 2 and (n_rows == len(first) + 1 or (first[0] == "0" and n_rows != len(first)))
+        known = any(first[i].lower() in LABEL_NAMES for i in words) or (
+            0 in words and first[0].lower() in ID_NAMES
+        )
+        return (0 in words and named_rows) or (
+            not again and (known or (counted and not any(news[i] for i in words)))
+        )
+    return (
+        counted
+        and len(first) > 2
+        and (n_rows == len(first) + 1 or (first[0] == "0" and n_rows != len(first)))
+    )
 
 
 def _is_key(column: "Series") -> bool:
@@ -413,7 +509,11 @@ def parse_fasta(text: str, path: Path) -> Items:
     names = [record[0].split()[0] if record[0].split() else "" for record in records]
     items = ["".join(record[1].split()) if len(record) > 1 else "" for record in records]
     if not records or "" in items:
-        which = f"the record {names[items.index('')]!r} has no sequence" if records else "it has no record"
+        which = (
+            f"the record {names[items.index('')]!r} has no sequence"
+            if records
+            else "it has no record"
+        )
         raise ValueError(f"{name_of(path)} is not a readable FASTA file: {which}.")
     return Items(tuple(names), tuple(items))
 
@@ -441,7 +541,9 @@ def as_matrix(
             row, column = np.argwhere(np.isnan(values))[0]
             name = table.frame.columns[column]
             cell = table.text(name)[row]
-            raise ValueError(f"{table.at(row, name)} is missing ({cell!r}); fill in or remove missing values first.")
+            raise ValueError(
+                f"{table.at(row, name)} is missing ({cell!r}); fill in or remove missing values first."
+            )
         if whole is not None:
             return whole, ids if ids is None or len(ids) == len(whole) else None
     names = list(table.frame.columns)
@@ -529,7 +631,9 @@ def parse_labels(cells: Sequence[str], what: str) -> NDArray:
     cells = [str(cell).strip() for cell in cells]
     filled = [cell for cell in cells if cell not in MISSING]
     numbers = bool(filled) and all(map(is_plain_number, filled))
-    missing = len(cells) - len(filled) if numbers else sum(cell in ("", "nan", "NaN") for cell in cells)
+    missing = (
+        len(cells) - len(filled) if numbers else sum(cell in ("", "nan", "NaN") for cell in cells)
+    )
     if missing or not cells:
         raise ValueError(f"{missing} labels are missing in {what}; remove those items first.")
     if not numbers:
@@ -548,7 +652,9 @@ def label_values(values: NDArray, what: str) -> NDArray:
     return labels.astype(str) if labels.dtype.kind == "S" else labels
 
 
-def read_labels(path: str | os.PathLike, n_items: int | None = None, ids: Sequence[str] | None = None) -> NDArray:
+def read_labels(
+    path: str | os.PathLike, n_items: int | None = None, ids: Sequence[str] | None = None
+) -> NDArray:
     """Read one label per item: an array, one label per line, or a table of names and labels in whatever order.
 
     ``n_items`` tells a header from a label; labels are found by name where the file has the `ids`.
@@ -566,7 +672,9 @@ def read_labels(path: str | os.PathLike, n_items: int | None = None, ids: Sequen
     width = len(cells[0])
     known = set(ids or ())
     by_name = (
-        next((i for i in range(width) if width > 1 and known <= {row[i] for row in cells}), None) if known else None
+        next((i for i in range(width) if width > 1 and known <= {row[i] for row in cells}), None)
+        if known
+        else None
     )
     if by_name is not None:
         column = _label_column(header, [i for i in range(width) if i != by_name], path)
@@ -576,12 +684,20 @@ def read_labels(path: str | os.PathLike, n_items: int | None = None, ids: Sequen
                 raise ValueError(f"{name_of(path)} has two labels for {row[by_name]!r}; keep one.")
         return parse_labels([by_item[item] for item in ids or ()], name_of(path))
     if width > 1:
-        shared = next((i for i in range(width) if known & {row[i] for row in cells}), None) if known else None
+        shared = (
+            next((i for i in range(width) if known & {row[i] for row in cells}), None)
+            if known
+            else None
+        )
         if shared is not None:
             gone = next(item for item in ids or () if item not in {row[shared] for row in cells})
-            raise ValueError(f"{name_of(path)} has no label for {gone!r}; there must be one for every item.")
+            raise ValueError(
+                f"{name_of(path)} has no label for {gone!r}; there must be one for every item."
+            )
         first = {row[0] for row in cells}
-        column = _label_column(header, list(range(1, width)) if len(first) == len(cells) else list(range(width)), path)
+        column = _label_column(
+            header, list(range(1, width)) if len(first) == len(cells) else list(range(width)), path
+        )
     else:
         column = 0
     labels = [row[column] for row in cells]
@@ -598,7 +714,9 @@ def _label_cells(path: Path) -> tuple[list[str] | None, list[list[str]]]:
         else:
             text = _decode(file, path)
     if format_of(path) not in TABLE_SUFFIXES:
-        rows = [line.strip() for line in text.split("\n") if line.strip() and not line.startswith("#")]
+        rows = [
+            line.strip() for line in text.split("\n") if line.strip() and not line.startswith("#")
+        ]
         if not rows:
             raise ValueError(f"{name_of(path)} has no rows.")
         if not any(mark in row for row in rows for mark in "\t;,"):
@@ -608,7 +726,9 @@ def _label_cells(path: Path) -> tuple[list[str] | None, list[list[str]]]:
             return None, cells
         table = parse_table(text, path)
         if table.ragged:
-            raise ValueError(f"{table.ragged}; give one label per item, alone or after the item's name.")
+            raise ValueError(
+                f"{table.ragged}; give one label per item, alone or after the item's name."
+            )
     columns = [table.text(name) for name in table.frame.columns]
     header = list(table.frame.columns)
     if table.ids is not None:

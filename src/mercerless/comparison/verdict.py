@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 def verdict_of(comparison: "Comparison") -> list[str]:
     """The outcome in sentences: a winner only where there is one."""
     best = next(row for row in comparison.table if row["learner"] != VOTE or comparison.has_winner)
-    among = " of the single learners" if comparison.recommended == VOTE and best is not comparison.table[0] else ""
+    among = (
+        " of the single learners"
+        if comparison.recommended == VOTE and best is not comparison.table[0]
+        else ""
+    )
     score = format_score(comparison.metric, best["score"])
     first = f"{best['title']} has the best mean {metric_words(comparison.metric)}{among}, {score}"
     if len(comparison.names) == 1:
@@ -24,25 +28,42 @@ def verdict_of(comparison: "Comparison") -> list[str]:
         n_others = len(set(comparison.names) - {VOTE, best["learner"]})
         rivals = "every other learner compared"
         if comparison.left_out:
-            rivals = "the only other one compared" if n_others == 1 else f"the {n_others} others compared"
+            rivals = (
+                "the only other one compared"
+                if n_others == 1
+                else f"the {n_others} others compared"
+            )
         sentences = [f"{first}, and is better than {rivals}, beyond the doubt of the splits."]
     else:
         sentences = _without_winner(comparison, first, best)
     if "dummy" in comparison.ties:
-        sentences.append("Even the constant guess is not distinguishable: these data may hold nothing to learn.")
+        sentences.append(
+            "Even the constant guess is not distinguishable: these data may hold nothing to learn."
+        )
     return [*sentences, *_missing(comparison)]
 
 
 def _missing(comparison: "Comparison") -> list[str]:
     """Say what was not run, what failed, and what was trained on less than the others."""
-    left_out, failed, total, sentences = comparison.left_out, comparison.failed, len(comparison.learners), []
+    left_out, failed, total, sentences = (
+        comparison.left_out,
+        comparison.failed,
+        len(comparison.learners),
+        [],
+    )
     if left_out:
         names = _and(_titles(comparison, left_out))
-        sentences.append(f"{len(left_out)} of {total} learners {_were(left_out)} not run to the end: {names}.")
+        sentences.append(
+            f"{len(left_out)} of {total} learners {_were(left_out)} not run to the end: {names}."
+        )
     if failed:
         names, have = _and(_titles(comparison, failed)), "has" if len(failed) == 1 else "have"
         sentences.append(f"{len(failed)} of {total} learners {have} failed: {names}.")
-    small = {row["title"]: row["n_train"] for row in comparison.table if row["part"] < 1.0 and row["learner"] != VOTE}
+    small = {
+        row["title"]: row["n_train"]
+        for row in comparison.table
+        if row["part"] < 1.0 and row["learner"] != VOTE
+    }
     if small:
         full = int(len(comparison.problem.y) * (1 - 1 / N_FOLDS))
         names = _and([f"{title} ({size:,})" for title, size in small.items()])
@@ -81,10 +102,22 @@ def _without_winner(comparison: "Comparison", first: str, best: dict[str, Any]) 
 def text_of(comparison: "Comparison") -> str:
     """The short table and the verdict as text."""
     metric, has_test = comparison.metric, comparison.problem.y_test is not None
-    rows = [["learner", metric_words(metric), *["given test"] * has_test, "difference", "interval", "fit", ""]]
+    rows = [
+        [
+            "learner",
+            metric_words(metric),
+            *["given test"] * has_test,
+            "difference",
+            "interval",
+            "fit",
+            "",
+        ]
+    ]
     for row in comparison.table:
         behind = row["verdict"] != "recommended"
-        interval = " to ".join(format_difference(metric, row[f"difference_{end}"]) for end in ("low", "high"))
+        interval = " to ".join(
+            format_difference(metric, row[f"difference_{end}"]) for end in ("low", "high")
+        )
         test = "" if row["test_score"] is None else format_score(metric, row["test_score"])
         rows.append(
             [
@@ -99,10 +132,20 @@ def text_of(comparison: "Comparison") -> str:
         )
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     sides = "<" + ">" * (len(widths) - 2) + "<"
-    lines = ["  ".join(f"{c:{side}{w}}" for c, side, w in zip(row, sides, widths)).rstrip() for row in rows]
+    lines = [
+        "  ".join(f"{c:{side}{w}}" for c, side, w in zip(row, sides, widths)).rstrip()
+        for row in rows
+    ]
     for word, reasons in (("left out", comparison.left_out), ("failed", comparison.failed)):
-        lines += [f"{word}: {comparison.learner(name).title} ({reason})" for name, reason in reasons.items()]
-    matrix = [] if comparison.spectrum is None else negative_sentences(comparison.spectrum, comparison.negative)[:1]
+        lines += [
+            f"{word}: {comparison.learner(name).title} ({reason})"
+            for name, reason in reasons.items()
+        ]
+    matrix = (
+        []
+        if comparison.spectrum is None
+        else negative_sentences(comparison.spectrum, comparison.negative)[:1]
+    )
     return "\n".join([*lines, "", *comparison.verdict, *matrix])
 
 

@@ -35,7 +35,9 @@ def best_three(records: Records, splits: Sequence[tuple[int, int]], metric: str)
     return sorted(means, key=lambda name: -means[name])[:N_MEMBERS]
 
 
-def vote_records(problem: Problem, records: Records, splits: list[tuple[int, int]], metric: str) -> Records:
+def vote_records(
+    problem: Problem, records: Records, splits: list[tuple[int, int]], metric: str
+) -> Records:
     """Return the records of the vote, one per split; none for matrices, or where there is too little to choose by."""
     if problem.is_matrix or len(records.keys() - {"dummy"}) < N_MEMBERS or not splits:
         return {}
@@ -55,7 +57,9 @@ def vote_records(problem: Problem, records: Records, splits: list[tuple[int, int
 def vote_record(problem: Problem, metric: str, members: list[Record]) -> Record | None:
     """Return the record of the vote of three learners on one split; None where classes alone do not give the score."""
     first = members[0]
-    predicted = joint_vote(np.array([member.predicted for member in members]), problem.is_classification)
+    predicted = joint_vote(
+        np.array([member.predicted for member in members]), problem.is_classification
+    )
     scores = told_scores(problem, first.target, predicted, metric)
     if scores is None:
         return None

@@ -22,10 +22,16 @@ WORDS = {
     "roc_auc": "area under ROC",
     "log_loss": "log-loss",
 }
-_REGRESSION = re.compile(r"r2|explained_variance|max_error|d2_absolute.*|neg_(mean|root|median|max).*")
-_NEITHER = re.compile(r".*(rand_score|_info_score|mutual_info.*|completeness.*|homogeneity.*|fowlkes.*|v_measure.*)")
+_REGRESSION = re.compile(
+    r"r2|explained_variance|max_error|d2_absolute.*|neg_(mean|root|median|max).*"
+)
+_NEITHER = re.compile(
+    r".*(rand_score|_info_score|mutual_info.*|completeness.*|homogeneity.*|fowlkes.*|v_measure.*)"
+)
 _PROBABILITIES = re.compile(r"neg_log_loss|neg_brier_score|d2_(log_loss|brier)_score|roc_auc_ov.*")
-_SHARES = re.compile(r"(balanced_|top_k_)?accuracy|(f1|precision|recall|jaccard|roc_auc)(_.*)?|average_precision")
+_SHARES = re.compile(
+    r"(balanced_|top_k_)?accuracy|(f1|precision|recall|jaccard|roc_auc)(_.*)?|average_precision"
+)
 
 
 def check_metric(metric: str | None, task: str) -> str:
@@ -34,11 +40,21 @@ def check_metric(metric: str | None, task: str) -> str:
         return DEFAULT_METRIC[task]
     name = SHORT_METRICS.get(metric, metric)
     names = [known for known in get_scorer_names() if not _NEITHER.fullmatch(known)]
-    fitting = [known for known in names if (_REGRESSION.fullmatch(known) is not None) == (task == "regression")]
+    fitting = [
+        known
+        for known in names
+        if (_REGRESSION.fullmatch(known) is not None) == (task == "regression")
+    ]
     if name not in names:
-        raise ValueError(f"There is no metric {metric!r}; for {task} there are {', '.join(sorted(fitting))}.")
+        raise ValueError(
+            f"There is no metric {metric!r}; for {task} there are {', '.join(sorted(fitting))}."
+        )
     if name not in fitting:
-        usual = "accuracy, balanced_accuracy, roc_auc or f1_macro" if task == "classification" else "r2, mae or rmse"
+        usual = (
+            "accuracy, balanced_accuracy, roc_auc or f1_macro"
+            if task == "classification"
+            else "r2, mae or rmse"
+        )
         raise ValueError(f"metric={metric!r} does not suit {task}; use for example {usual}.")
     return name
 
@@ -51,7 +67,11 @@ def needs_probabilities(metric: str) -> bool:
 def metric_words(metric: str) -> str:
     """A metric for readers; those that scikit-learn turns round are negative, so that more is better."""
     known = {name: f"negative {WORDS.get(short, short)}" for short, name in SHORT_METRICS.items()}
-    return WORDS.get(metric) or known.get(metric) or metric.replace("neg_", "negative ").replace("_", " ")
+    return (
+        WORDS.get(metric)
+        or known.get(metric)
+        or metric.replace("neg_", "negative ").replace("_", " ")
+    )
 
 
 def is_share(metric: str) -> bool:
@@ -80,10 +100,14 @@ def parse_budget(budget: float | str | None) -> float | None:
     else:
         match = re.fullmatch(r"\s*([0-9.]+)\s*(s|sec|m|min|h)?\s*", budget.lower())
         if match is None:
-            raise ValueError(f"budget={budget!r} is not a time; write for example '90s', '2m' or '1h'.")
+            raise ValueError(
+                f"budget={budget!r} is not a time; write for example '90s', '2m' or '1h'."
+            )
         seconds = float(match[1]) * {"m": 60, "h": 3600}.get((match[2] or "s")[0], 1)
     if seconds is not None and not seconds > 0:
-        raise ValueError(f"budget={budget!r} must be positive; write for example '90s', '2m' or '1h'.")
+        raise ValueError(
+            f"budget={budget!r} must be positive; write for example '90s', '2m' or '1h'."
+        )
     return seconds
 
 

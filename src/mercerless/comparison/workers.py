@@ -146,7 +146,9 @@ class Processes:
         """Return what is finished or stopped, after at most `timeout` seconds; [] where nothing is, or one is ready."""
         begun = time.perf_counter()
         while True:
-            pending = [slot.future for slot in self.slots if not slot.is_free or not slot.future.done()]
+            pending = [
+                slot.future for slot in self.slots if not slot.is_free or not slot.future.done()
+            ]
             if not pending:
                 return []
             now = time.perf_counter()
@@ -157,14 +159,20 @@ class Processes:
                 return finished
 
     def _patience(self, now: float) -> list[float]:
-        return [slot.begun + slot.limit - now for slot in self.slots if slot.job is not None and slot.begun is not None]
+        return [
+            slot.begun + slot.limit - now
+            for slot in self.slots
+            if slot.job is not None and slot.begun is not None
+        ]
 
     def _collect(self) -> list[Finished]:
         finished, now = [], time.perf_counter()
         for i, slot in enumerate(self.slots):
             if slot.job is None:
                 if slot.future.done() and slot.future.exception() is not None:
-                    raise MemoryError("A worker process could not start; use fewer jobs (n_jobs) or fewer items.")
+                    raise MemoryError(
+                        "A worker process could not start; use fewer jobs (n_jobs) or fewer items."
+                    )
             elif slot.future.done():
                 died = isinstance(slot.future.exception(), BrokenExecutor)
                 if not died:
@@ -260,7 +268,9 @@ class Backend:
             jobs, self.jobs, self.running = self.jobs, [], len(self.jobs)
             threading.Thread(target=self._wave, args=(jobs,), daemon=True).start()
         try:
-            result = self.results.get(timeout=None if timeout == float("inf") else max(0.0, timeout))
+            result = self.results.get(
+                timeout=None if timeout == float("inf") else max(0.0, timeout)
+            )
         except queue.Empty:
             return []
         if isinstance(result, BaseException):
@@ -270,7 +280,10 @@ class Backend:
 
     def _wave(self, jobs: list[Job]) -> None:
         """Run the jobs in a thread of its own, so that nobody has to wait for them beyond the deadline."""
-        calls = (delayed(_numbered)(i, job.function, self.shared, job.arguments) for i, job in enumerate(jobs))
+        calls = (
+            delayed(_numbered)(i, job.function, self.shared, job.arguments)
+            for i, job in enumerate(jobs)
+        )
         try:
             parallel = Parallel(self.n_jobs, backend=self.backend, return_as="generator_unordered")
             for i, result in parallel(calls):
@@ -287,6 +300,9 @@ class Backend:
         self.jobs = []
 
 
-def _numbered(i: int, function: Callable[..., Any], shared: Any, arguments: tuple) -> tuple[int, Any]:
-    with parallel_config("sequential"):  # a search inside would wait for whatever else runs on the cluster
+def _numbered(
+    i: int, function: Callable[..., Any], shared: Any, arguments: tuple
+) -> tuple[int, Any]:
+    # a search inside would wait for whatever else runs on the cluster
+    with parallel_config("sequential"):
         return i, list(function(shared, *arguments))

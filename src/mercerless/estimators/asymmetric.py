@@ -23,7 +23,14 @@ from mercerless._validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.estimators.base import KernelPredictor, class_scores, matrix_name, signed_targets, used_items, used_rows
+from mercerless.estimators.base import (
+    KernelPredictor,
+    class_scores,
+    matrix_name,
+    signed_targets,
+    used_items,
+    used_rows,
+)
 from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.kernels import Precomputed
@@ -63,23 +70,34 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         check_option("side", self.side, ("auto", *SIDES))
         check_number("alpha", self.alpha, zero=True, none=True)
 
-    def _affinities(self, X: Any, Y: NDArray, weight: NDArray | None) -> tuple[NDArray, dict[str, Any]]:
+    def _affinities(
+        self, X: Any, Y: NDArray, weight: NDArray | None
+    ) -> tuple[NDArray, dict[str, Any]]:
         """The matrix of the items that carry weight, dissimilarities turned round, and what is kept of them."""
         kernel, items = self._train_items(X, weight)
         precomputed = isinstance(kernel, Precomputed)
         check_consistent_length(items, Y)
         remedy = "use fewer rows or KreinRidge"
-        check_memory(50.0 * len(items) ** 2, f"Ridge regression on {len(items)} items", remedy=remedy)
+        check_memory(
+            50.0 * len(items) ** 2, f"Ridge regression on {len(items)} items", remedy=remedy
+        )
         items = used_items(kernel, items, used_rows(weight, len(Y)))
         K = check_square(kernel(items), matrix_name(kernel))
         kind = check_kind(K, self.input, matrix_name(kernel))
         decay = decay_of(K, kind)
-        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items, "input_": kind, "decay_": decay}
+        attributes = {
+            "kernel_": kernel,
+            "X_fit_": None if precomputed else items,
+            "input_": kind,
+            "decay_": decay,
+        }
         return affinities(K, decay), attributes
 
     def _choose(self, K: NDArray, Y: NDArray, weight: NDArray | None) -> AsymmetricChoice:
         """Ridge and side; warnings where the systems are badly solved, or the model is worse than a constant."""
-        alphas = [self.alpha] if self.alpha is not None else ALPHAS * (largest_singular_value(K) or 1.0)
+        alphas = (
+            [self.alpha] if self.alpha is not None else ALPHAS * (largest_singular_value(K) or 1.0)
+        )
         sides = ("left", "right", "weighted") if self.side == "auto" else (self.side,)
         try:
             choice = choose_asymmetric_ridge(K, Y, alphas, sides, weight, self.fit_intercept)
@@ -87,7 +105,9 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             raise ValueError(str(error)) from None
         certificate = choice.solution.residual
         if certificate > 1e-6:
-            message = f"The linear systems were solved to a relative residual of {certificate:.1e} only; "
+            message = (
+                f"The linear systems were solved to a relative residual of {certificate:.1e} only; "
+            )
             warn(message + "use a larger alpha.", ConvergenceWarning)
         losses, constant = np.sum(choice.residuals**2, axis=1), leave_one_out_constant(Y, weight)
         warn_if_useless(losses, constant, type(self).__name__, weight)
@@ -101,7 +121,8 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         with self._progress(0):
             choice = self._choose(K, Y[used], None if weight is None else weight[used])
         coef = np.concatenate([choice.coef, choice.one_way.left[None]])
-        if attributes["X_fit_"] is None and len(used) < len(Y):  # their columns stay in a precomputed test matrix
+        # their columns stay in a precomputed test matrix
+        if attributes["X_fit_"] is None and len(used) < len(Y):
             coef = np.zeros((3, *Y.shape))
             coef[:, used] = [*choice.coef, choice.one_way.left]
         return (
@@ -109,7 +130,11 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             | _told(choice)
             | {
                 "_basis_rows": used,
-                "_train_targets": (Y[used], None if weight is None else weight[used], choice.one_way.alpha),
+                "_train_targets": (
+                    Y[used],
+                    None if weight is None else weight[used],
+                    choice.one_way.alpha,
+                ),
                 "alpha_": choice.solution.alpha,
                 "side_": choice.side,
                 "side_weights_": choice.shares,
@@ -117,7 +142,11 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
                 "intercept_": choice.intercept,
                 "out_of_fold_": OutOfFold(used, Y[used] - choice.residuals, Y[used]),
                 "certificate_": choice.solution.residual,
-                "one_way_": (coef[2].T, choice.one_way.intercept_left, Y[used] - choice.one_way.loo_left),
+                "one_way_": (
+                    coef[2].T,
+                    choice.one_way.intercept_left,
+                    Y[used] - choice.one_way.loo_left,
+                ),
             }
         )
 
@@ -133,7 +162,9 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
             blocks.append(values if back is None else values + back @ right)
         return np.concatenate(blocks)
 
-    def _directions(self, X: Any, reverse: ArrayLike | None) -> Iterator[tuple[NDArray | None, NDArray | None]]:
+    def _directions(
+        self, X: Any, reverse: ArrayLike | None
+    ) -> Iterator[tuple[NDArray | None, NDArray | None]]:
         """Similarities to and from the training items in blocks of new items, as far as they are used."""
         items = self._test_items(X)
         precomputed = isinstance(self.kernel_, Precomputed)
@@ -142,10 +173,14 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         if self._lacks_reverse(reverse):
             use_left, use_right = True, False
             self._warn_one_way()
-        for rows in row_blocks(len(items), 12.0 * self.dual_coef_.shape[1], min(2**27, memory_budget() // 2)):
+        for rows in row_blocks(
+            len(items), 12.0 * self.dual_coef_.shape[1], min(2**27, memory_budget() // 2)
+        ):
             block, to, back = items[rows], None, None
             if use_left:
-                to = affinities(block if precomputed else self.kernel_(block, self.X_fit_), self.decay_)
+                to = affinities(
+                    block if precomputed else self.kernel_(block, self.X_fit_), self.decay_
+                )
             if use_right:
                 values = other[rows] if other is not None else self.kernel_(self.X_fit_, block).T
                 back = affinities(values, self.decay_)
@@ -165,7 +200,12 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         for to, back in self._directions(X, reverse):
             terms = []
             if to is not None:
-                terms.append(Term("to training items", left * (to[:, used] @ solution.left + solution.intercept_left)))
+                terms.append(
+                    Term(
+                        "to training items",
+                        left * (to[:, used] @ solution.left + solution.intercept_left),
+                    )
+                )
             if back is not None:
                 values = back[:, used] @ solution.right + solution.intercept_right
                 terms.append(Term("from training items", right * values))
@@ -195,7 +235,10 @@ def _told(choice: AsymmetricChoice) -> dict[str, Any]:
     """The errors of all penalties and sides that were tried."""
     alphas = np.array(sorted({alpha for alpha, _ in choice.errors}))
     sides = dict.fromkeys(side for _, side in choice.errors)
-    errors = {side: np.array([choice.errors.get((alpha, side), np.nan) for alpha in alphas]) for side in sides}
+    errors = {
+        side: np.array([choice.errors.get((alpha, side), np.nan) for alpha in alphas])
+        for side in sides
+    }
     return {"alphas_": alphas, "loo_errors_": errors}
 
 
@@ -281,7 +324,9 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         attributes = self._fit(X, y.reshape(len(y), -1), check_weight(sample_weight, len(y)))
         if y.ndim == 1:
             held = attributes["out_of_fold_"]
-            attributes["out_of_fold_"] = held._replace(prediction=held.prediction[:, 0], target=held.target[:, 0])
+            attributes["out_of_fold_"] = held._replace(
+                prediction=held.prediction[:, 0], target=held.target[:, 0]
+            )
         self._set_fitted(**attributes)
 
     def predict(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
@@ -365,13 +410,22 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         self.class_weight = class_weight
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
+        weight, classes, labels = check_classes(
+            y, sample_weight, self.class_weight, type(self).__name__
+        )
         two = len(classes) == 2
-        Y = signed_targets(labels, 2) if two else (labels[:, None] == np.arange(len(classes))).astype(float)
+        Y = (
+            signed_targets(labels, 2)
+            if two
+            else (labels[:, None] == np.arange(len(classes))).astype(float)
+        )
         attributes = self._fit(X, Y, weight)
         used = used_rows(weight, len(Y))
         labels, weight = labels[used], None if weight is None else weight[used]
-        left_out = [class_scores(attributes["out_of_fold_"].prediction), class_scores(attributes["one_way_"][2])]
+        left_out = [
+            class_scores(attributes["out_of_fold_"].prediction),
+            class_scores(attributes["one_way_"][2]),
+        ]
         calibrations = [calibrate_scores(scores, labels, weight) for scores in left_out]
         crossed = [cross_calibrate(scores, labels, weight) for scores in left_out]
         attributes |= dict(zip(("calibration_", "one_way_calibration_"), calibrations))

@@ -41,16 +41,24 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
         """Remember how the columns of a data frame are labeled, which scikit-learn does for strings only."""
         self._column_labels = _labels(X, "columns")
         if is_matrix:
-            _check_order(_labels(X, "index"), self._column_labels, "The rows of X are not in the order of its columns")
+            _check_order(
+                _labels(X, "index"),
+                self._column_labels,
+                "The rows of X are not in the order of its columns",
+            )
 
-    def _check_labels(self, X: Any, columns: NDArray | None = None, name: str = "X", may_differ: bool = False) -> None:
+    def _check_labels(
+        self, X: Any, columns: NDArray | None = None, name: str = "X", may_differ: bool = False
+    ) -> None:
         """Refuse a data frame with the columns of fit in another order, or, unless they `may_differ`, other columns."""
         known, given = self._column_labels, _labels(X, "columns")
         if known is not None and given is not None:
             known = known if columns is None else [known[i] for i in columns]
             unlabeled = list(map(str, range(len(known))))
             may_differ = may_differ or unlabeled in (known, given)
-            _check_order(given, known, f"{name} has not the columns of the training data", may_differ)
+            _check_order(
+                given, known, f"{name} has not the columns of the training data", may_differ
+            )
 
     @contextmanager
     def _progress(self, max_subtasks: int | None = None) -> Iterator["Progress"]:
@@ -73,9 +81,12 @@ class KernelEstimator(FittedEstimator):
     X_fit_: Any
     _streams = False  # whether fit takes Dask arrays, block by block
     _numeric_items = False  # whether a function kernel was trained on rows of numbers
-    _directed = False  # whether both directions of a function are asked for, as with symmetrize=True
+    # whether both directions of a function are asked for, as with symmetrize=True
+    _directed = False
 
-    def _train_items(self, X: Any, weight: NDArray | None = None, try_pairs: bool = True) -> tuple[Kernel, Any]:
+    def _train_items(
+        self, X: Any, weight: NDArray | None = None, try_pairs: bool = True
+    ) -> tuple[Kernel, Any]:
         """The resolved kernel and all validated training items; sets ``n_features_in_`` but keeps nothing else.
 
         Rows of weight 0 have no say in the kernel's default parameters. Without `try_pairs` a function is not called to
@@ -114,7 +125,9 @@ class KernelEstimator(FittedEstimator):
         if is_dask(X):
             X = check_rows(X)
             if X.shape[1] != self.n_features_in_:
-                raise ValueError(f"X has {X.shape[1]} columns but {self.n_features_in_} were seen in fit.")
+                raise ValueError(
+                    f"X has {X.shape[1]} columns but {self.n_features_in_} were seen in fit."
+                )
             return X
         rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         self._check_labels(X, may_differ=not is_precomputed(self.kernel))
@@ -123,10 +136,14 @@ class KernelEstimator(FittedEstimator):
     def _reverse_rows(self, reverse: ArrayLike, shape: tuple[int, ...]) -> NDArray:
         """The other direction of new rows of this shape, of a precomputed matrix."""
         if not isinstance(self.kernel_, Precomputed):
-            raise ValueError("reverse is for a precomputed matrix; with a kernel both directions are computed.")
+            raise ValueError(
+                "reverse is for a precomputed matrix; with a kernel both directions are computed."
+            )
         rows = check_real(reverse, "reverse")
         if rows.shape != shape:
-            raise ValueError(f"reverse has shape {rows.shape} but X {shape}; give one row per new item.")
+            raise ValueError(
+                f"reverse has shape {rows.shape} but X {shape}; give one row per new item."
+            )
         self._check_labels(reverse, name="reverse")
         return rows
 
@@ -136,7 +153,8 @@ class KernelEstimator(FittedEstimator):
         if items.ndim == 2:
             self._numeric_items = reset or self._numeric_items
             return validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
-        if reset:  # a list has no columns: what its rows may be compared with is for the function to decide
+        # a list has no columns: what its rows may be compared with is for the function to decide
+        if reset:
             for name in ("n_features_in_", "feature_names_in_"):
                 self.__dict__.pop(name, None)
         rows = _as_rows(items) if reset or self._numeric_items else None
@@ -291,12 +309,21 @@ def _labels(table: Any, axis: str) -> list[str] | None:
     return list(map(str, getattr(table, axis))) if hasattr(table, "iloc") else None
 
 
-def _check_order(first: list | None, second: list | None, what: str, may_differ: bool = True) -> None:
+def _check_order(
+    first: list | None, second: list | None, what: str, may_differ: bool = True
+) -> None:
     """Refuse labels in another order: entries are read by position. Others are other names, where they `may_differ`."""
-    if first is None or second is None or first == second or (may_differ and sorted(first) != sorted(second)):
+    if (
+        first is None
+        or second is None
+        or first == second
+        or (may_differ and sorted(first) != sorted(second))
+    ):
         return
     i = next(i for i, (one, other) in enumerate(zip(first, second)) if one != other)
-    raise ValueError(f"{what}: at position {i} is {first[i]!r} and not {second[i]!r}; bring them into the same order.")
+    raise ValueError(
+        f"{what}: at position {i} is {first[i]!r} and not {second[i]!r}; bring them into the same order."
+    )
 
 
 def signed_targets(labels: NDArray, n_classes: int) -> NDArray:
@@ -349,7 +376,9 @@ def used_items(kernel: Kernel, items: Any, used: NDArray) -> Any:
     return items[np.ix_(used, used)] if isinstance(kernel, Precomputed) else items[used]
 
 
-def landmark_rows(kernel: Kernel, items: Any, wanted: Landmarks | None, random_state: Any) -> NDArray:
+def landmark_rows(
+    kernel: Kernel, items: Any, wanted: Landmarks | None, random_state: Any
+) -> NDArray:
     """Positions of the landmarks, ascending; of all items where None or more than these are wanted."""
     if wanted is None or wanted.number >= len(items):
         return np.arange(len(items))
@@ -394,11 +423,14 @@ def _as_row(item: Any) -> NDArray | None:
     return row if row.ndim == 1 and row.size and row.dtype.kind in "biuf" else None
 
 
-def run_tasks(progress: Progress, n_jobs: int | None, name: str, function: Callable, things: Sequence) -> list:
+def run_tasks(
+    progress: Progress, n_jobs: int | None, name: str, function: Callable, things: Sequence
+) -> list:
     """Map a function over things, in parallel, each a task that callbacks hear of."""
     tasks = [progress.context.subcontext(task_name=name) for _ in things]
     return Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_run_task)(progress.estimator, task, function, thing) for task, thing in zip(tasks, things)
+        delayed(_run_task)(progress.estimator, task, function, thing)
+        for task, thing in zip(tasks, things)
     )
 
 
@@ -415,7 +447,9 @@ def check_diagonal(diag: ArrayLike, n: int) -> NDArray:
     values = np.asarray(diag, dtype=np.float64)
     assert_all_finite(values, input_name="diag")
     if values.ndim > 1 or values.size not in (1, n):
-        raise ValueError(f"diag has shape {values.shape} but must hold one number for each of the {n} new items.")
+        raise ValueError(
+            f"diag has shape {values.shape} but must hold one number for each of the {n} new items."
+        )
     return np.broadcast_to(values, (n,))
 
 

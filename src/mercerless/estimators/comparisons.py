@@ -54,13 +54,19 @@ def compare_items(
     rows = _candidates(kernel, items, wanted, final, random) if candidates is None else candidates
     others = take_rows(items, rows)
     W = compare(others, others) if is_dask(items) else None
-    streams = W is not None or (16.0 * n * len(rows) > memory_budget() / 2 and not takes_objects(kernel))
+    streams = W is not None or (
+        16.0 * n * len(rows) > memory_budget() / 2 and not takes_objects(kernel)
+    )
     if streams:
         W = compare(others, others) if W is None else W
         X: Any = items
         step: Callable | None = partial(_against, compare, others)
     else:
-        check_memory(16.0 * n * len(rows), f"{n} items compared with {len(rows)} landmarks", remedy="use fewer")
+        check_memory(
+            16.0 * n * len(rows),
+            f"{n} items compared with {len(rows)} landmarks",
+            remedy="use fewer",
+        )
         X, step = _compare_all(kernel, compare, items, others, rows), None
         W = X[rows]
     W = check_symmetric(_without_noise(kernel, items, rows, W), "the kernel matrix")
@@ -84,17 +90,25 @@ def _without_noise(kernel: Kernel, items: Any, rows: NDArray, W: NDArray) -> NDA
 
 
 def _candidates(
-    kernel: Kernel, items: Any, wanted: Landmarks | NDArray, final: int, random: np.random.RandomState
+    kernel: Kernel,
+    items: Any,
+    wanted: Landmarks | NDArray,
+    final: int,
+    random: np.random.RandomState,
 ) -> NDArray:
     """Rows of the items to compare with: those told, or chosen; more than the `final` number for the pursuit."""
     if not isinstance(wanted, Landmarks):
         return wanted
     if wanted.method == "pursuit":
-        return select_landmarks(kernel, items, min(len(items), _CANDIDATES * final), "uniform", random)
+        return select_landmarks(
+            kernel, items, min(len(items), _CANDIDATES * final), "uniform", random
+        )
     return select_landmarks(kernel, items, final, wanted.method, random)
 
 
-def _compare_all(kernel: Kernel, compare: Callable, items: Any, others: Any, rows: NDArray) -> NDArray:
+def _compare_all(
+    kernel: Kernel, compare: Callable, items: Any, others: Any, rows: NDArray
+) -> NDArray:
     """All comparisons; where a function fails, the second item is told by its number among all, not among landmarks."""
     try:
         return compare(items, others)
@@ -102,7 +116,9 @@ def _compare_all(kernel: Kernel, compare: Callable, items: Any, others: Any, row
         pair = re.search(r"for items (\d+) and (\d+)", str(error))
         if pair is None or compare is not kernel:
             raise
-        raise ValueError(str(error).replace(pair[0], f"for items {pair[1]} and {rows[int(pair[2])]}")) from error
+        raise ValueError(
+            str(error).replace(pair[0], f"for items {pair[1]} and {rows[int(pair[2])]}")
+        ) from error
 
 
 def _against(compare: Callable[[Any, Any], NDArray], landmarks: Any, rows: Any) -> NDArray:
@@ -141,7 +157,12 @@ def as_new_similarities(matrix: NDArray, kind: str) -> NDArray:
 
 
 def read_comparisons(
-    C: Any, wanted: Landmarks | NDArray, kind: str, Y: NDArray, weight: NDArray, random: np.random.RandomState
+    C: Any,
+    wanted: Landmarks | NDArray,
+    kind: str,
+    Y: NDArray,
+    weight: NDArray,
+    random: np.random.RandomState,
 ) -> Compared:
     """Comparisons that are given: every column is a landmark, a training item or not.
 
@@ -156,7 +177,9 @@ def read_comparisons(
     diagonal, constant = np.zeros(width), 0.0 if kind == "distance" else None
     each = None
     if kind != "distance" and len(known):
-        diagonal[known] = as_similarities(np.array([take_rows(C, rows[[j]])[0, j] for j in known]), kind)
+        diagonal[known] = as_similarities(
+            np.array([take_rows(C, rows[[j]])[0, j] for j in known]), kind
+        )
         constant = same_value(diagonal[known])
         diagonal[rows < 0] = 0.0 if constant is None else constant
         if constant is None and width == n and np.array_equal(rows, np.arange(n)):
@@ -234,7 +257,9 @@ def _keep(compared: Compared, columns: NDArray) -> Compared:
     data = compared.data
     _, compare, kind, diagonal, constant = data.block.args  # type: ignore[attr-defined]
     block = partial(read_block, columns, compare, kind, diagonal[columns], constant)
-    return Compared(LandmarkRows(data.X, data.diagonal, block, data.landmarks[columns]), kind, constant, columns)
+    return Compared(
+        LandmarkRows(data.X, data.diagonal, block, data.landmarks[columns]), kind, constant, columns
+    )
 
 
 def _pursue(compared: Compared, number: int, Y: NDArray, weight: NDArray) -> Compared:
@@ -254,9 +279,13 @@ def check_positions(positions: ArrayLike, n: int) -> NDArray:
     """Distinct row numbers."""
     rows = np.asarray(positions)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
-        raise ValueError("n_landmarks as a list must hold the landmarks' row numbers among the training items.")
+        raise ValueError(
+            "n_landmarks as a list must hold the landmarks' row numbers among the training items."
+        )
     if rows.min() < 0 or rows.max() >= n:
-        raise ValueError(f"n_landmarks names row {rows.max() if rows.max() >= n else rows.min()} of {n} items.")
+        raise ValueError(
+            f"n_landmarks names row {rows.max() if rows.max() >= n else rows.min()} of {n} items."
+        )
     if len(np.unique(rows)) < len(rows):
         row = np.flatnonzero(np.bincount(rows) > 1)[0]
         raise ValueError(f"n_landmarks names row {row} twice; landmarks must be different items.")

@@ -9,7 +9,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import blockwise
-from mercerless.selection.conformal import OutOfFold, check_coverage, interval_radius, set_thresholds
+from mercerless.selection.conformal import (
+    OutOfFold,
+    check_coverage,
+    interval_radius,
+    set_thresholds,
+)
 from mercerless.selection.suspects import Suspects, suspect_labels
 
 
@@ -20,12 +25,19 @@ class ConformalMixin:
     out_of_fold_: Any  # an OutOfFold, or None
     predict: Any
     predict_proba: Any
-    _without_out_of_fold = "fit it with cross-validation"  # what to do where there are no out-of-fold predictions
+    # what to do where there are no out-of-fold predictions
+    _without_out_of_fold = "fit it with cross-validation"
 
     @available_if(is_classifier)
     @blockwise
     def predict_set(
-        self, X: Any, coverage: float = 0.9, *, by_class: bool = False, allow_empty: bool = False, **new: Any
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        *,
+        by_class: bool = False,
+        allow_empty: bool = False,
+        **new: Any,
     ) -> NDArray:
         """Sets of classes that hold the right one with a stated probability.
 
@@ -55,7 +67,9 @@ class ConformalMixin:
         """
         coverage, held = check_coverage(coverage), self._held_out(**new)
         if len(self.classes_) < 2:
-            raise ValueError("The training items have one class only, so that there is nothing to be unsure of.")
+            raise ValueError(
+                "The training items have one class only, so that there is nothing to be unsure of."
+            )
         proba = self.predict_proba(X, **new)
         sets = proba >= set_thresholds(held, coverage, by_class, self.classes_)
         if not allow_empty:

@@ -26,15 +26,30 @@ from mercerless._validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.estimators.base import KernelPredictor, Progress, class_scores, pair_votes, used_items, used_rows
+from mercerless.estimators.base import (
+    KernelPredictor,
+    Progress,
+    class_scores,
+    pair_votes,
+    used_items,
+    used_rows,
+)
 from mercerless.estimators.hyper import HyperRidge
 from mercerless.kernels import Gaussian, Kernel, Precomputed
 from mercerless.selection.dank import CenteringPenalty, Choice, choose, cluster
 from mercerless.selection.descent import GradientSearch
-from mercerless.solvers.dank import WORKING_MATRICES, DankSolution, DankStep, DankTask, plain_machine, solve_dank
+from mercerless.solvers.dank import (
+    WORKING_MATRICES,
+    DankSolution,
+    DankStep,
+    DankTask,
+    plain_machine,
+    solve_dank,
+)
 
 _OUT_OF_SAMPLE = ("inductive", "nearest", "reciprocal", "hyper")
-_SEARCH_MATRICES = 26  # of all rows, at the peak of a search: those of one machine and of its derivative
+# of all rows, at the peak of a search: those of one machine and of its derivative
+_SEARCH_MATRICES = 26
 _CHECKED_ROWS = 2000  # a kernel of unknown definiteness is checked on so many rows
 
 
@@ -45,7 +60,8 @@ class AdaptationPart:
     rows: NDArray  # of the part
     support: NDArray  # those with a nonzero dual coefficient
     factor: NDArray  # (n_support, rank): F on the support is factor @ factor.T
-    offset: NDArray  # (rank,): the row of the factor that all other rows, and new points, have in common
+    # (rank,): the row of the factor that all other rows, and new points, have in common
+    offset: NDArray
 
     def factor_rows(self, rows: NDArray) -> NDArray:
         """Rows of the factor for any training rows of the part."""
@@ -75,7 +91,10 @@ class Adaptation:
         columns = rows if columns is None else np.asarray(columns)
         F = np.ones((len(rows), len(columns)))
         for part in self.parts:
-            i, j = np.flatnonzero(np.isin(rows, part.rows)), np.flatnonzero(np.isin(columns, part.rows))
+            i, j = (
+                np.flatnonzero(np.isin(rows, part.rows)),
+                np.flatnonzero(np.isin(columns, part.rows)),
+            )
             F[np.ix_(i, j)] = part.factor_rows(rows[i]) @ part.factor_rows(columns[j]).T
         return F
 
@@ -84,7 +103,9 @@ class Adaptation:
         values = []
         for part in self.parts:
             rest = len(part.rows) - len(part.support)
-            values.append(eigvalsh(part.factor.T @ part.factor + rest * np.outer(part.offset, part.offset)))
+            values.append(
+                eigvalsh(part.factor.T @ part.factor + rest * np.outer(part.offset, part.offset))
+            )
         return np.sort(np.concatenate(values))[::-1]
 
 
@@ -107,7 +128,9 @@ class _Gram:
             return None
         n = len(self.rows)
         # libsvm works on a copy, and equal rows are found on sorted copies
-        name, copies = ("X", 5.5) if isinstance(self.kernel, Precomputed) else ("the kernel matrix", 6.5)
+        name, copies = (
+            ("X", 5.5) if isinstance(self.kernel, Precomputed) else ("the kernel matrix", 6.5)
+        )
         remedy = "split vectors with n_parts, or use a Gaussian, whose matrix is never formed"
         check_memory(8.0 * copies * n**2, f"The kernel matrix of {n} items", self.budget, remedy)
         matrix = check_symmetric(self.kernel(self.items), name).astype(float, copy=False)
@@ -143,14 +166,25 @@ class _Gram:
     def start(self, task: DankTask, C: float, tol: float) -> NDArray:
         """Dual solution of the plain support vector machine."""
         if isinstance(self.kernel, Gaussian):
-            scaled = self.items[np.searchsorted(self.rows, task.rows)] / np.asarray(self.kernel.length_scale)
+            scaled = self.items[np.searchsorted(self.rows, task.rows)] / np.asarray(
+                self.kernel.length_scale
+            )
             return plain_machine(task, scaled, C, tol, kernel="rbf", gamma=0.5)
         return plain_machine(task, self.block(task.rows, task.rows), C, tol, kernel="precomputed")
 
-    def solve(self, task: DankTask, start: NDArray, C: float, options: dict[str, Any]) -> DankSolution:
+    def solve(
+        self, task: DankTask, start: NDArray, C: float, options: dict[str, Any]
+    ) -> DankSolution:
         lo, hi = task.bounds(C)
         return solve_dank(
-            self.of(task), task.target, lo, hi, start=start, epsilon=task.epsilon, weight=task.weight, **options
+            self.of(task),
+            task.target,
+            lo,
+            hi,
+            start=start,
+            epsilon=task.epsilon,
+            weight=task.weight,
+            **options,
         )
 
 
@@ -204,10 +238,14 @@ class _DANK(KernelPredictor):
             check_number("n_restarts", self.search.n_restarts, whole=True, zero=True)
             check_number("max_iter", self.search.max_iter, whole=True)
         elif self.search is not None:
-            raise ValueError(f"search must be None or a mercerless.GradientSearch, not {self.search!r}.")
+            raise ValueError(
+                f"search must be None or a mercerless.GradientSearch, not {self.search!r}."
+            )
         check_option("out_of_sample", self.out_of_sample, _OUT_OF_SAMPLE)
         if self.n_parts > 1 and self.out_of_sample != "inductive":
-            raise ValueError("n_parts > 1 predicts inductively only; use out_of_sample='inductive'.")
+            raise ValueError(
+                "n_parts > 1 predicts inductively only; use out_of_sample='inductive'."
+            )
 
     def _begin(self, X: Any, y: NDArray, weight: NDArray | None) -> tuple[Kernel, Any]:
         """Check the parameters and the items; from here on the estimator counts as not fitted."""
@@ -216,9 +254,13 @@ class _DANK(KernelPredictor):
         kernel, items = self._train_items(X, weight)
         vectors = items.ndim == 2 and not isinstance(kernel, Precomputed)
         if self.out_of_sample == "hyper" and not vectors:
-            raise ValueError("out_of_sample='hyper' learns a function of feature vectors; use 'inductive' here.")
+            raise ValueError(
+                "out_of_sample='hyper' learns a function of feature vectors; use 'inductive' here."
+            )
         if self.n_parts > 1 and not vectors:
-            raise ValueError("n_parts > 1 clusters feature vectors; pass vectors and a kernel on them.")
+            raise ValueError(
+                "n_parts > 1 clusters feature vectors; pass vectors and a kernel on them."
+            )
         check_consistent_length(items, y)
         return kernel, items
 
@@ -230,13 +272,19 @@ class _DANK(KernelPredictor):
             clusters = self._clusters(items[used])
             grams = self._grams(choice.kernel, items, used, clusters)
             fitted = [
-                self._solve(grams, task._replace(epsilon=choice.epsilon), choice.C, penalty, progress)
+                self._solve(
+                    grams, task._replace(epsilon=choice.epsilon), choice.C, penalty, progress
+                )
                 for task, penalty in zip(tasks, choice.penalties)
             ]
             self._warn(fitted, choice)
             attributes = self._attributes(choice.kernel, items, fitted)
             in_part = [np.isin(attributes["support_"], gram.rows) for gram in grams]
-            attributes |= {"kernel_": choice.kernel, "clusters_": clusters, "support_part_": np.argmax(in_part, axis=0)}
+            attributes |= {
+                "kernel_": choice.kernel,
+                "clusters_": clusters,
+                "support_part_": np.argmax(in_part, axis=0),
+            }
             if self.out_of_sample == "hyper":
                 attributes["extension_"] = tuple(self._extend(items, f.adaptation) for f in fitted)
             if choice.tuned is not None:
@@ -249,18 +297,31 @@ class _DANK(KernelPredictor):
         if self.search is None:
             return Choice(kernel, self.C, tasks[0].epsilon, [given] * len(tasks))
         if given is not None:
-            raise ValueError("search chooses the centering penalty; give adaptivity a number, from which it starts.")
+            raise ValueError(
+                "search chooses the centering penalty; give adaptivity a number, from which it starts."
+            )
         if not isinstance(kernel, Gaussian):
-            raise ValueError("GradientSearch needs a Gaussian kernel; search other kernels with GridSearchCV.")
+            raise ValueError(
+                "GradientSearch needs a Gaussian kernel; search other kernels with GridSearchCV."
+            )
         if any(np.any(task.weight != 1.0) for task in tasks):
-            raise ValueError("GradientSearch takes no weights; repeat rows instead, or leave search=None.")
+            raise ValueError(
+                "GradientSearch takes no weights; repeat rows instead, or leave search=None."
+            )
         X, n = np.asarray(items, dtype=float), len(y)
         remedy = "search on fewer rows and take kernel_, C_ and epsilon_ from there"
         check_memory(8.0 * _SEARCH_MATRICES * n**2, f"GradientSearch on {n} rows", remedy=remedy)
         if self.kernel == "gaussian":
             kernel = Gaussian(np.full(X.shape[1], kernel.length_scale))
         return choose(
-            kernel, X, y, tasks, self.search, self.adaptivity, n_jobs=self.n_jobs, random_state=self.random_state
+            kernel,
+            X,
+            y,
+            tasks,
+            self.search,
+            self.adaptivity,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
         )
 
     def _warn(self, fitted: list[_Fitted], choice: Choice) -> None:
@@ -285,22 +346,36 @@ class _DANK(KernelPredictor):
             raise ValueError(f"n_parts={self.n_parts} exceeds the number of rows, {len(items)}.")
         return None if self.n_parts == 1 else cluster(items, self.n_parts, self.random_state)
 
-    def _grams(self, kernel: Kernel, items: Any, used: NDArray, clusters: KMeans | None) -> list[_Gram]:
+    def _grams(
+        self, kernel: Kernel, items: Any, used: NDArray, clusters: KMeans | None
+    ) -> list[_Gram]:
         """One base kernel per part, so that a worker gets no more than its rows and its share of the memory."""
         if clusters is None:
             return [_Gram(kernel, items, used)]
         share = memory_budget() // max(1, effective_n_jobs(self.n_jobs))
-        return [_Gram(kernel, items, used[clusters.labels_ == part], share) for part in range(self.n_parts)]
+        return [
+            _Gram(kernel, items, used[clusters.labels_ == part], share)
+            for part in range(self.n_parts)
+        ]
 
     def _solve(
-        self, grams: list[_Gram], task: DankTask, C: float, penalty: float | None, progress: Progress
+        self,
+        grams: list[_Gram],
+        task: DankTask,
+        C: float,
+        penalty: float | None,
+        progress: Progress,
     ) -> _Fitted:
         """Plain machine first, then DANK, on all rows or on every part, with one common centering penalty."""
         tasks = [task.take(np.flatnonzero(np.isin(task.rows, gram.rows))) for gram in grams]
         numbers = np.array([k for k, piece in enumerate(tasks) if len(piece.rows)])
         grams, tasks = [grams[k] for k in numbers], [tasks[k] for k in numbers]
         svm_tol = float(np.clip(10 * self.tol, 1e-6, 1e-3))
-        starts = _run(self.n_jobs, _Gram.start, [(gram, piece, C, svm_tol) for gram, piece in zip(grams, tasks)])
+        starts = _run(
+            self.n_jobs,
+            _Gram.start,
+            [(gram, piece, C, svm_tol) for gram, piece in zip(grams, tasks)],
+        )
         if penalty is None:
             trace = sum(gram.trace(piece, v) for gram, piece, v in zip(grams, tasks, starts))
             # Without support vectors every F fits; any positive number will do.
@@ -309,21 +384,36 @@ class _DANK(KernelPredictor):
         def report(step: DankStep) -> bool:
             return progress.step({"stage": "outer step", **step._asdict()})
 
-        options = {"centering_penalty": float(penalty), "rank_penalty": self.rank_penalty, "tol": self.tol}
+        options = {
+            "centering_penalty": float(penalty),
+            "rank_penalty": self.rank_penalty,
+            "tol": self.tol,
+        }
         # Steps are reported from this process only.
         options |= {"max_iter": self.max_iter, "callback": report if self.n_parts == 1 else None}
         pieces = [(gram, piece, v, C, options) for gram, piece, v in zip(grams, tasks, starts)]
         solutions = _run(self.n_jobs, _Gram.solve, pieces)
-        blocks = [AdaptationPart(t.rows, t.rows[s.support], s.factor, s.offset) for t, s in zip(tasks, solutions)]
-        return _Fitted(numbers, tasks, solutions, float(penalty), Adaptation(task.rows, tuple(blocks)))
+        blocks = [
+            AdaptationPart(t.rows, t.rows[s.support], s.factor, s.offset)
+            for t, s in zip(tasks, solutions)
+        ]
+        return _Fitted(
+            numbers, tasks, solutions, float(penalty), Adaptation(task.rows, tuple(blocks))
+        )
 
     def _attributes(self, kernel: Kernel, items: Any, fitted: list[_Fitted]) -> dict[str, Any]:
-        dual, intercepts = np.zeros((2, len(fitted), len(items))), np.zeros((len(fitted), self.n_parts))
+        dual, intercepts = (
+            np.zeros((2, len(fitted), len(items))),
+            np.zeros((len(fitted), self.n_parts)),
+        )
         for k, f in enumerate(fitted):
             for number, task, solution in zip(f.numbers, f.tasks, f.solutions):
                 dual[:, k, task.rows] = solution.dual, solution.expansion
                 intercepts[k, number] = solution.intercept
-        support, solutions = np.flatnonzero(dual[0].any(axis=0)), [s for f in fitted for s in f.solutions]
+        support, solutions = (
+            np.flatnonzero(dual[0].any(axis=0)),
+            [s for f in fitted for s in f.solutions],
+        )
         borrows = self.out_of_sample in ("nearest", "reciprocal")
         vectors = None if isinstance(kernel, Precomputed) else items
         return {
@@ -393,13 +483,23 @@ class _DANK(KernelPredictor):
         return values
 
     def _extended(self, items: NDArray, task: int) -> NDArray | float:
-        return 1.0 + self.extension_[task](items, self.support_vectors_) if len(self.support_) else 1.0
+        return (
+            1.0 + self.extension_[task](items, self.support_vectors_) if len(self.support_) else 1.0
+        )
 
     def _borrowed(self, items: Any, task: int) -> NDArray:
-        new = np.zeros(len(items)) if isinstance(self.kernel_, Precomputed) else self.kernel_.diag(items)
+        new = (
+            np.zeros(len(items))
+            if isinstance(self.kernel_, Precomputed)
+            else self.kernel_.diag(items)
+        )
         rows = self.adaptation_[task].rows
         distance = new[:, None] + self._fit_diagonal[rows] - 2 * self._similarity(items, rows)
-        twins = np.argmin(distance, axis=1) if self.out_of_sample == "nearest" else _reciprocal_twins(distance)
+        twins = (
+            np.argmin(distance, axis=1)
+            if self.out_of_sample == "nearest"
+            else _reciprocal_twins(distance)
+        )
         return self.adaptation_[task].matrix(rows[twins], self.support_)
 
 
@@ -560,7 +660,9 @@ class DANKClassifier(ClassifierMixin, _DANK):
         self.random_state = random_state
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
+        weight, classes, labels = check_classes(
+            y, sample_weight, self.class_weight, type(self).__name__
+        )
         kernel, items = self._begin(X, labels, weight)
         used = used_rows(weight, len(labels))
         weight = np.ones(len(labels)) if weight is None else weight
@@ -568,7 +670,11 @@ class DANKClassifier(ClassifierMixin, _DANK):
         tasks = []
         for pair in combinations(present, 2):
             rows = used[np.isin(labels[used], pair)]
-            tasks.append(DankTask(rows, np.where(labels[rows] == pair[1], 1.0, -1.0), weight[rows], 0.0, True))
+            tasks.append(
+                DankTask(
+                    rows, np.where(labels[rows] == pair[1], 1.0, -1.0), weight[rows], 0.0, True
+                )
+            )
         self._set_fitted(classes_=classes[present], **self._fit(kernel, items, labels, tasks))
 
     def decision_function(self, X: Any) -> NDArray:

@@ -12,7 +12,13 @@ from sklearn.utils import check_consistent_length
 from mercerless._validation import check_weight, relative_asymmetry
 from mercerless.estimators.base import matrix_name, same_value
 from mercerless.estimators.reasons import two_likeliest
-from mercerless.estimators.stack import KernelStack, RowProfiles, StackClassifier, StackRegressor, row_profiles
+from mercerless.estimators.stack import (
+    KernelStack,
+    RowProfiles,
+    StackClassifier,
+    StackRegressor,
+    row_profiles,
+)
 from mercerless.kernels import Precomputed
 from mercerless.selection.directed import (
     DirectedRows,
@@ -37,13 +43,17 @@ class DirectedOneWay(NamedTuple):
         """Predictions for new rows."""
         rows = rows.astype(np.float64)
         K = self.profiles.similarities(rows)
-        return self.stack(Block(K, np.zeros(len(K)), np.zeros(K.shape[1])), DirectedRows(rows, None, self.decay))
+        return self.stack(
+            Block(K, np.zeros(len(K)), np.zeros(K.shape[1])), DirectedRows(rows, None, self.decay)
+        )
 
 
 def _fit_one_way(fit: Callable, rows: DirectedRows) -> DirectedOneWay:
     """For rows of one direction: the same stack, with the distances between them in place of the mean of both."""
     profiles = row_profiles(rows.out)
-    return DirectedOneWay(fit(profiles.similarities(), rows._replace(back=None)), rows.decay, profiles)
+    return DirectedOneWay(
+        fit(profiles.similarities(), rows._replace(back=None)), rows.decay, profiles
+    )
 
 
 class _Directed(KernelStack):
@@ -55,7 +65,9 @@ class _Directed(KernelStack):
     _matrices = (3, 16)
     _row_bytes = 160.0
 
-    def _fit(self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable) -> dict[str, Any]:
+    def _fit(
+        self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable
+    ) -> dict[str, Any]:
         self._check_parameters()
         weight = check_weight(sample_weight, len(y))
         kernel, items = self._train_items(X, weight)
@@ -81,7 +93,9 @@ class _Directed(KernelStack):
             }
         )
 
-    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> tuple[Block, DirectedRows]:
+    def _compare(
+        self, items: Any, back: NDArray | None, diagonal: NDArray | None
+    ) -> tuple[Block, DirectedRows]:
         """Similarities of the mean of both directions, and both as given; one that is not known is taken for both."""
         if isinstance(self.kernel_, Precomputed):
             out = items[:, self.used_].astype(np.float64)
@@ -90,21 +104,31 @@ class _Directed(KernelStack):
             out = self.kernel_(items, self.X_fit_).astype(np.float64)
             back = self.kernel_(self.X_fit_, items).T.astype(np.float64)
         means = as_similarities((out + back) / 2.0, self.input_)
-        return Block(means, diagonal, self.stack_.members.diagonal), DirectedRows(out, back, self.decay_)
+        return Block(means, diagonal, self.stack_.members.diagonal), DirectedRows(
+            out, back, self.decay_
+        )
 
     def _judge(self, new: tuple[Block, DirectedRows]) -> NDArray:
         return self.stack_(*new)
 
     def _explain_blocks(  # type: ignore[override]
-        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None, train: ArrayLike | None = None
+        self,
+        X: Any,
+        diag: ArrayLike | None = None,
+        reverse: ArrayLike | None = None,
+        train: ArrayLike | None = None,
     ) -> Iterator[Explained]:
         self._check_explainable(reverse)
         V, diagonal = self._train_again(train).astype(np.float64), self.stack_.members.diagonal
         known = Block(square_similarities(symmetrize(V), self.input_), diagonal, diagonal)
-        for items, back, new_diagonal in self._new_blocks(X, diag, reverse, 80.0 * len(self.members_)):
+        for items, back, new_diagonal in self._new_blocks(
+            X, diag, reverse, 80.0 * len(self.members_)
+        ):
             new, rows = self._compare(items, back, new_diagonal)
             classes = two_likeliest(self._judge((new, rows)), self)
-            weights = directed_item_weights(self.stack_.directed, DirectedRows(V, V.T, self.decay_), rows)
+            weights = directed_item_weights(
+                self.stack_.directed, DirectedRows(V, V.T, self.decay_), rows
+            )
             split = split_by_items(self.stack_, known, new, weights)
             explained = stack_shares(self.stack_, split, new.row_diagonal is not None, classes)
             yield self._in_units(explained) if classes is None else explained

@@ -139,12 +139,16 @@ class KreinEmbedding(KernelTransformer):
         need = 40.0 * len(landmarks) ** 2
         check_memory(need, f"The spectrum of {len(landmarks)} items", remedy="use n_landmarks")
         if precomputed:
-            return landmarks, items if len(landmarks) == len(items) else items[np.ix_(landmarks, landmarks)]
+            return landmarks, items if len(landmarks) == len(items) else items[
+                np.ix_(landmarks, landmarks)
+            ]
         return landmarks, check_square(kernel(items[landmarks]), "the kernel matrix")
 
     def _transform(self, items: Any) -> NDArray:
         out = np.empty((len(items), len(self.eigenvalues_)))
-        for rows in row_blocks(len(items), 24.0 * len(self.landmarks_), min(2**27, memory_budget() // 2)):
+        for rows in row_blocks(
+            len(items), 24.0 * len(self.landmarks_), min(2**27, memory_budget() // 2)
+        ):
             values = as_similarities(self._compare_with(items[rows], self.landmarks_), self.input_)
             out[rows] = values @ self.projection_ - self.offset_
         return out

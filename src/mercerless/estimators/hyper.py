@@ -38,7 +38,13 @@ from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier
 from mercerless.kernels.hyper import TensorHyper
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.folds import cv_of_rows, some_rows
-from mercerless.selection.hyper import PairTarget, Regression, choose_regression, encode_target, learn_kernel
+from mercerless.selection.hyper import (
+    PairTarget,
+    Regression,
+    choose_regression,
+    encode_target,
+    learn_kernel,
+)
 from mercerless.selection.hyper_machine import (
     KernelStage,
     KreinStage,
@@ -97,14 +103,26 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         random = check_random_state(self.random_state)
         with self._progress() as progress, blas_threads(len(rows)):
             report = partial(_report, progress)
-            task, results, against_constant = choose_regression(task, items, target, self.cv, random, report)
+            task, results, against_constant = choose_regression(
+                task, items, target, self.cv, random, report
+            )
             if against_constant is not None:
                 warn_if_folds_are_useless(against_constant, type(self).__name__)
             _check_memory(task, items, target)
             kernel, solution = learn_kernel(task, items, target, random, report)
             self._warn(solution.certificate)
-            self._set_fitted(kernel_=kernel, hyper_kernel_=task.hyper_kernel, alpha_=task.alpha, cv_results_=results)
-            self.target_kind_, self.classes_, self.moments_, self.X_fit_ = target.kind, classes, moments, rows
+            self._set_fitted(
+                kernel_=kernel,
+                hyper_kernel_=task.hyper_kernel,
+                alpha_=task.alpha,
+                cv_results_=results,
+            )
+            self.target_kind_, self.classes_, self.moments_, self.X_fit_ = (
+                target.kind,
+                classes,
+                moments,
+                rows,
+            )
             self.certificate_, self.n_iter_ = solution.certificate, max(1, solution.n_iter)
             if task.epsilon is not None:
                 self.C_ = task.loss_weight(len(rows))
@@ -447,13 +465,17 @@ def _regression(learner: HyperRidge | HyperSVR, n_items: int, kind: str) -> Regr
 
 
 def _is_tensor(hyper_kernel: Any) -> bool:
-    return isinstance(hyper_kernel, TensorHyper) or (isinstance(hyper_kernel, str) and hyper_kernel == "tensor")
+    return isinstance(hyper_kernel, TensorHyper) or (
+        isinstance(hyper_kernel, str) and hyper_kernel == "tensor"
+    )
 
 
 def _check_ridge(learner: HyperRidge, tensor: bool) -> None:
     check_number("alpha", learner.alpha, zero=tensor, none=True)
     check_option("solver", learner.solver, ("auto", "direct", "cg"))
-    if tensor and (learner.n_parts not in (1, "auto") or learner.nonnegative or learner.fit_intercept):
+    if tensor and (
+        learner.n_parts not in (1, "auto") or learner.nonnegative or learner.fit_intercept
+    ):
         raise ValueError(
             "n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart hyper-kernels; set "
             "hyper_kernel='gaussian' or leave them at their defaults."
@@ -464,7 +486,9 @@ def _check_svr(learner: HyperSVR) -> None:
     check_number("C", learner.C, none=True)
     check_number("epsilon", learner.epsilon, zero=True)
     if _is_tensor(learner.hyper_kernel):
-        raise ValueError("HyperSVR takes the Gaussian and Wishart hyper-kernels; use HyperRidge for the tensor.")
+        raise ValueError(
+            "HyperSVR takes the Gaussian and Wishart hyper-kernels; use HyperRidge for the tensor."
+        )
 
 
 def _count_parts(learner: HyperRidge | HyperSVR, n_items: int) -> int:
@@ -472,7 +496,9 @@ def _count_parts(learner: HyperRidge | HyperSVR, n_items: int) -> int:
     if isinstance(n_parts, str) and n_parts == "auto":
         return 1 if learner.n_landmarks is None else auto_parts(n_items)
     if not (isinstance(n_parts, Integral) and 1 <= n_parts <= n_items):
-        raise ValueError(f"n_parts must be an integer between 1 and the {n_items} items, or 'auto', not {n_parts!r}.")
+        raise ValueError(
+            f"n_parts must be an integer between 1 and the {n_items} items, or 'auto', not {n_parts!r}."
+        )
     if n_parts > 1 and learner.n_landmarks is None:
         raise ValueError("n_parts > 1 needs centers that the parts share; set n_landmarks.")
     return int(n_parts)
@@ -496,14 +522,20 @@ def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:
     n, hyper, n_centers = len(X), task.hyper_kernel, task.n_landmarks
     if isinstance(hyper, TensorHyper):
         size = 14 + 4.5 * hyper.n_trends(X.shape[1], hyper.knots(X[:]))
-        check_memory(8.0 * n**2 * size, f"The similarities of {n} items", remedy="use fewer items or trend=None")
+        check_memory(
+            8.0 * n**2 * size,
+            f"The similarities of {n} items",
+            remedy="use fewer items or trend=None",
+        )
         return
     n_pairs = n * (n + 1) // 2
     if n_centers is None and not task.nonnegative:
         if target.missing:
             n_pairs = int(np.sum(~np.isnan(target.values[np.triu_indices(n)])))
         remedy = "set n_landmarks"
-        check_memory(34.0 * n_pairs**2, f"The hyper-kernel matrix of {n_pairs} pairs", remedy=remedy)
+        check_memory(
+            34.0 * n_pairs**2, f"The hyper-kernel matrix of {n_pairs} pairs", remedy=remedy
+        )
         return
     n_centers = n_pairs if n_centers is None else n_centers
     remedy = "use fewer landmarks"
@@ -583,11 +615,22 @@ class _TwoStage(FittedEstimator):
         cv = list(self.cv) if np.iterable(self.cv) else self.cv
         stage, learner = self._make_stage(X, moments, cv), self._make_learner(cv, len(X))
         random = check_random_state(self.random_state)
-        few = some_rows(len(X), _TUNE_ROWS if isinstance(stage, LinearStage) else _TUNE_ITEMS, random)
+        few = some_rows(
+            len(X), _TUNE_ROWS if isinstance(stage, LinearStage) else _TUNE_ITEMS, random
+        )
         task = _regression(clone(learner).set_params(n_parts=1), len(few), learner.target)
-        folds = [cv_of_rows(one, few, len(X), y, classify=moments is None) for one in (learner.cv, cv)]
+        folds = [
+            cv_of_rows(one, few, len(X), y, classify=moments is None) for one in (learner.cv, cv)
+        ]
         task, C, results, choice = choose_stages(
-            stage, task, learner.target, take_rows(X, few), y[few], folds, random, learner.random_state
+            stage,
+            task,
+            learner.target,
+            take_rows(X, few),
+            y[few],
+            folds,
+            random,
+            learner.random_state,
         )
         if choice is not None:
             warn_if_useless(choice.losses, choice.constant, type(self).__name__)
@@ -597,8 +640,13 @@ class _TwoStage(FittedEstimator):
         diagonal = take_rows(X, rows[:: max(1, len(rows) // _TUNE_ROWS)])
         stage.fit(normalized(learner.kernel_, diagonal), X, y, C)
         _warn_machine(stage.certificate)
-        self._set_fitted(learner_=learner, machine_=stage, C_=stage.C, kernel_=stage.kernel, cv_results_=results)
-        self.hyper_kernel_, self.certificate_ = learner.hyper_kernel_, max(learner.certificate_, stage.certificate)
+        self._set_fitted(
+            learner_=learner, machine_=stage, C_=stage.C, kernel_=stage.kernel, cv_results_=results
+        )
+        self.hyper_kernel_, self.certificate_ = (
+            learner.hyper_kernel_,
+            max(learner.certificate_, stage.certificate),
+        )
 
     def _make_learner(self, cv: Any, n_items: int) -> HyperRidge | HyperSVR:
         """A copy of stage 1, or the default one, with the target and the seed that it leaves open."""
@@ -606,13 +654,17 @@ class _TwoStage(FittedEstimator):
         if learner is None:  # a machine follows: more digits of the kernel would not change it
             learner = HyperRidge("gaussian", n_parts="auto", cv=cv, tol=1e-4)
         if not isinstance(learner, (HyperRidge, HyperSVR)):
-            raise TypeError(f"learner must be HyperRidge(...), HyperSVR(...) or None, not {learner!r}.")
+            raise TypeError(
+                f"learner must be HyperRidge(...), HyperSVR(...) or None, not {learner!r}."
+            )
         learner = clone(learner)
         if learner.target == "auto":
             learner.target = self._targets[0]
         check_option("the learner's target", learner.target, self._targets)
         if _is_tensor(learner.hyper_kernel):
-            raise ValueError("labels need the Gaussian or Wishart hyper-kernel; the tensor extends similarities.")
+            raise ValueError(
+                "labels need the Gaussian or Wishart hyper-kernel; the tensor extends similarities."
+            )
         if learner.random_state is None:
             learner.random_state = self.random_state
         _count_parts(learner, n_items)  # stage 1 would speak after the search
@@ -625,7 +677,9 @@ class _TwoStage(FittedEstimator):
         if machine == "auto":
             machine = "svm" if n <= _LARGE else "linear"
         if machine == "svm" and is_dask(X):
-            raise ValueError("machine='svm' needs all rows in memory; use machine='linear', or X.compute().")
+            raise ValueError(
+                "machine='svm' needs all rows in memory; use machine='linear', or X.compute()."
+            )
         judge = KernelStage(getattr(self, "epsilon", 0.0), moments)
         stage: Stage = judge
         if machine == "linear":
@@ -660,7 +714,9 @@ class _TwoStage(FittedEstimator):
 
     def _evaluate(self, method: str, X: ArrayLike) -> NDArray:
         check_is_fitted(self)
-        return self.machine_.evaluate(method, validate_data(self, X, dtype=[np.float64, np.float32], reset=False))
+        return self.machine_.evaluate(
+            method, validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        )
 
 
 def _finished(learner: HyperRidge | HyperSVR, task: Regression, n_sample: int, n_rows: int) -> Any:
@@ -676,7 +732,10 @@ def _finished(learner: HyperRidge | HyperSVR, task: Regression, n_sample: int, n
 
 def _warn_machine(certificate: float) -> None:
     if not certificate <= 1e-6:
-        warn(f"The linear machine stopped at a relative gap of {certificate:.1e}; use a smaller C.", ConvergenceWarning)
+        warn(
+            f"The linear machine stopped at a relative gap of {certificate:.1e}; use a smaller C.",
+            ConvergenceWarning,
+        )
 
 
 class HyperClassifier(ClassifierMixin, _TwoStage):
@@ -837,9 +896,14 @@ class HyperRegressor(RegressorMixin, _TwoStage):
         random_state: int | np.random.RandomState | None = None,
     ):
         super().__init__(
-            learner, C=C, machine=machine, max_samples=max_samples, n_components=n_components, cv=cv,
+            learner,
+            C=C,
+            machine=machine,
+            max_samples=max_samples,
+            n_components=n_components,
+            cv=cv,
             random_state=random_state,
-        )  # fmt: skip
+        )
         self.epsilon = epsilon
 
     def _learn(self, X: ArrayLike, y: ArrayLike) -> None:

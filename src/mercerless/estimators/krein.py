@@ -62,7 +62,14 @@ from mercerless.selection.krein import (
     tune_by_gradient,
 )
 from mercerless.selection.reasons import Explained, Term, explain_centers, explain_targets
-from mercerless.solvers.krein import REGULARIZERS, KreinSolution, KreinSystem, build_system, part_coef, solve_system
+from mercerless.solvers.krein import (
+    REGULARIZERS,
+    KreinSolution,
+    KreinSystem,
+    build_system,
+    part_coef,
+    solve_system,
+)
 from mercerless.solvers.svm import Machine, Stabilized, pair_machines, stabilize, tube_machine
 
 _EXACT_ROWS = 4000  # above, "auto" uses landmarks
@@ -72,7 +79,8 @@ _EXACT_BYTES = 42.0
 _GRADIENT_BYTES = 76.0
 _MACHINE_BYTES = 58.0
 _LANDMARK_BYTES = 270.0
-_BLOCK_BYTES = 2**28  # what a block of rows may need on the way to its factor, where the budget allows
+# what a block of rows may need on the way to its factor, where the budget allows
+_BLOCK_BYTES = 2**28
 _SCORED_ROWS = 4000  # per fold; more do not change a choice or a calibration
 
 
@@ -97,7 +105,9 @@ class _KreinModel(KernelPredictor):
     def _comparisons(self, X: Any) -> Iterator[NDArray]:
         """``k(X, basis)`` in blocks of rows."""
         X = self._test_items(X)
-        for rows in row_blocks(len(X), 24.0 * self.dual_coef_.shape[1], min(2**27, memory_budget() // 2)):
+        for rows in row_blocks(
+            len(X), 24.0 * self.dual_coef_.shape[1], min(2**27, memory_budget() // 2)
+        ):
             yield self._compare_with(X[rows], self.landmarks_)
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -110,7 +120,9 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
     out_of_fold_: OutOfFold | None
     _streams = True
     _ratios = RATIOS
-    _without_out_of_fold = "leave alpha_positive at None, or give several, so that cross-validation chooses"
+    _without_out_of_fold = (
+        "leave alpha_positive at None, or give several, so that cross-validation chooses"
+    )
     _score_bytes = 8.0  # for each candidate and target, of what is kept to choose by
 
     def __init__(
@@ -142,13 +154,19 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         """The problem to solve, after all parameters but the penalties were checked."""
         check_option("regularizer", self.regularizer, REGULARIZERS)
         if self.constraint is not None and not isinstance(self.constraint, Sphere):
-            raise ValueError(f"constraint must be None, Sphere(radius) or Ball(radius), got {self.constraint!r}.")
+            raise ValueError(
+                f"constraint must be None, Sphere(radius) or Ball(radius), got {self.constraint!r}."
+            )
         if self.search is not None and not isinstance(self.search, GradientSearch):
-            raise ValueError(f"search must be None (a grid) or GradientSearch(), got {self.search!r}.")
+            raise ValueError(
+                f"search must be None (a grid) or GradientSearch(), got {self.search!r}."
+            )
         if self.n_landmarks is not None and self.n_landmarks != "auto":
             as_landmarks(self.n_landmarks)
             if self.search is not None:
-                raise ValueError("GradientSearch needs all rows; use n_landmarks=None, or search=None.")
+                raise ValueError(
+                    "GradientSearch needs all rows; use n_landmarks=None, or search=None."
+                )
         if self.regularizer == "indefinite":
             warn(
                 "regularizer='indefinite' subtracts the norm of f- from the penalty, so that it rewards complexity on "
@@ -159,12 +177,24 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         constraint = self.constraint and ("ball" if isinstance(self.constraint, Ball) else "sphere")
         return Family(self.regularizer, constraint, self.fit_intercept)
 
-    def _fit(self, X: Any, Y: NDArray, weight: NDArray | None, labels: NDArray | None = None, **known: Any) -> None:
+    def _fit(
+        self,
+        X: Any,
+        Y: NDArray,
+        weight: NDArray | None,
+        labels: NDArray | None = None,
+        **known: Any,
+    ) -> None:
         """Choose the penalties, solve, and set every fitted attribute at the end."""
         family = self._checked_family()
         outputs = Y.reshape(len(Y), -1)
         candidates = make_candidates(
-            self.alpha_positive, self.alpha_negative, self.constraint, self.regularizer, outputs.shape[1], self._ratios
+            self.alpha_positive,
+            self.alpha_negative,
+            self.constraint,
+            self.regularizer,
+            outputs.shape[1],
+            self._ratios,
         )
         kernel, items = self._train_items(X, weight)
         check_consistent_length(items, Y)
@@ -173,15 +203,23 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         landmarks = self._landmarks(rows, need)
         with self._progress() as progress:
             if self.search is not None:
-                rows, candidates, known["tuning_"] = self._tune(self.search, rows, family, candidates, progress)
+                rows, candidates, known["tuning_"] = self._tune(
+                    self.search, rows, family, candidates, progress
+                )
             problem = self._problem(rows, landmarks, need, candidates.size)
             index, chosen = self._choose(problem, rows, family, candidates, labels, progress)
             system = problem.system()
             plus, minus, radius = candidates.resolve(system, self.regularizer)
             if "cv_results_" in chosen:
-                chosen["cv_results_"] |= {"alpha_positive": plus, "alpha_negative": minus, "radius": radius}
+                chosen["cv_results_"] |= {
+                    "alpha_positive": plus,
+                    "alpha_negative": minus,
+                    "radius": radius,
+                }
             used = plus[index], minus[index], None if radius is None else radius[index]
-            solution = solve_system(system, *used, regularizer=self.regularizer, constraint=family.constraint)
+            solution = solve_system(
+                system, *used, regularizer=self.regularizer, constraint=family.constraint
+            )
             self._warn(solution)
             fitted = self._attributes(problem, system, solution, used, Y)
             self._set_fitted(**fitted, **chosen, **known)
@@ -191,9 +229,14 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
     ) -> KreinRows:
         used = used_rows(weight, len(Y))
         folds = fold_numbers(
-            self.cv, items, Y[:, 0] if labels is None else labels, classify=labels is not None, used=used,
-            precomputed=isinstance(kernel, Precomputed), random_state=self.random_state,
-        )  # fmt: skip
+            self.cv,
+            items,
+            Y[:, 0] if labels is None else labels,
+            classify=labels is not None,
+            used=used,
+            precomputed=isinstance(kernel, Precomputed),
+            random_state=self.random_state,
+        )
         weight = weight if weight is None else weight[used]
         return KreinRows(kernel, used_items(kernel, items, used), used, Y[used], weight, folds)
 
@@ -201,7 +244,9 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         """How to choose landmarks, None for all rows; "auto" decides by the number of rows and memory, and says so."""
         n, budget, lazy = len(rows.Y), memory_budget(), is_dask(rows.items)
         if lazy and (self.n_landmarks is None or self.search is not None):
-            raise ValueError("The exact solution needs its data in memory; set n_landmarks, or use X.compute().")
+            raise ValueError(
+                "The exact solution needs its data in memory; set n_landmarks, or use X.compute()."
+            )
         if self.n_landmarks is None or self.search is not None:
             return None
         if self.n_landmarks != "auto":
@@ -218,7 +263,9 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             )
         return Landmarks(number)
 
-    def _problem(self, rows: KreinRows, landmarks: Landmarks | None, need: float, n_candidates: int):
+    def _problem(
+        self, rows: KreinRows, landmarks: Landmarks | None, need: float, n_candidates: int
+    ):
         """The problem on all rows or on landmarks, whose folds choose and which is solved in the end."""
         n, budget = len(rows.Y), memory_budget()
         if landmarks is None:
@@ -234,32 +281,65 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         chosen = select_landmarks(rows.kernel, rows.items, m, landmarks.method, random)
         scored = int(budget // (32 * n_candidates * rows.Y.shape[1] * rows.n_folds))
         block = min(_BLOCK_BYTES, budget // 3)
-        return LandmarkProblem(rows, chosen, self.fit_intercept, block, max(1, min(_SCORED_ROWS, scored)), random)
+        return LandmarkProblem(
+            rows, chosen, self.fit_intercept, block, max(1, min(_SCORED_ROWS, scored)), random
+        )
 
     def _tune(
-        self, search: GradientSearch, rows: KreinRows, family: Family, candidates: Candidates, progress: Progress
+        self,
+        search: GradientSearch,
+        rows: KreinRows,
+        family: Family,
+        candidates: Candidates,
+        progress: Progress,
     ):
         """Rows with the tuned kernel, the tuned penalties, and the course of the descent."""
         n = len(rows.Y)
-        check_memory(_GRADIENT_BYTES * n**2, f"The gradient for {n} items", None, "use search=None or fewer rows")
+        check_memory(
+            _GRADIENT_BYTES * n**2,
+            f"The gradient for {n} items",
+            None,
+            "use search=None or fewer rows",
+        )
         objective = ValidationObjective(rows, family, candidates)
         with progress.task("gradient") as task:
-            descent = tune_by_gradient(objective, search, check_random_state(self.random_state), task.step)
-        return rows._replace(kernel=objective.unpack(descent.x)[0]), objective.candidates(descent.x), descent
+            descent = tune_by_gradient(
+                objective, search, check_random_state(self.random_state), task.step
+            )
+        return (
+            rows._replace(kernel=objective.unpack(descent.x)[0]),
+            objective.candidates(descent.x),
+            descent,
+        )
 
-    def _choose(self, problem, rows: KreinRows, family: Family, candidates: Candidates, labels, progress: Progress):
+    def _choose(
+        self,
+        problem,
+        rows: KreinRows,
+        family: Family,
+        candidates: Candidates,
+        labels,
+        progress: Progress,
+    ):
         """The candidate of least mean squared held-out error, and what is known about all."""
         if (candidates.size == 1 and self.search is None) or rows.n_folds < 2:
             return 0, {"out_of_fold_": None}
         predictions: list[NDArray] = []
         with progress.task("cross-validation") as task:
-            errors = squared_errors(task.each("fold", problem.folds()), candidates, family, predictions)
+            errors = squared_errors(
+                task.each("fold", problem.folds()), candidates, family, predictions
+            )
         error = errors.mean(axis=0)
-        spread = errors.std(axis=0, ddof=1) / np.sqrt(len(errors)) if len(errors) > 1 else np.zeros_like(error)
+        spread = (
+            errors.std(axis=0, ddof=1) / np.sqrt(len(errors))
+            if len(errors) > 1
+            else np.zeros_like(error)
+        )
         best = least(error)
         if np.any(leave_one_out_constant(rows.Y)):
             warn_if_folds_are_useless(errors[:, best], type(self).__name__)
-        if candidates.size == 1:  # the end of a gradient search, validated as the winner of a grid is
+        # the end of a gradient search, validated as the winner of a grid is
+        if candidates.size == 1:
             return 0, {"out_of_fold_": None}
         places, predicted = problem.chosen(predictions, best, candidates, family)
         held = OutOfFold(rows.used[places], predicted, rows.Y[places])
@@ -279,10 +359,18 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             )
 
     def _attributes(
-        self, problem: ExactProblem | LandmarkProblem, system: KreinSystem, solution: KreinSolution, used: tuple, Y
+        self,
+        problem: ExactProblem | LandmarkProblem,
+        system: KreinSystem,
+        solution: KreinSolution,
+        used: tuple,
+        Y,
     ) -> dict[str, Any]:
         rows = problem.rows
-        coefs = [problem.dual(c).T for c in (solution.coef, *(part_coef(system, solution, s) for s in (1, -1)))]
+        coefs = [
+            problem.dual(c).T
+            for c in (solution.coef, *(part_coef(system, solution, s) for s in (1, -1)))
+        ]
         precomputed, landmarks, basis = isinstance(rows.kernel, Precomputed), None, rows.items
         if isinstance(problem, LandmarkProblem):
             landmarks, basis = rows.used[problem.landmarks], problem.features.landmarks
@@ -311,12 +399,21 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
                 yield explain_centers(terms, np.atleast_1d(self.intercept_), calibration)
             return
         if self.radius_ is not None:
-            raise ValueError("A constraint makes the model nonlinear in the targets; explain needs constraint=None.")
+            raise ValueError(
+                "A constraint makes the model nonlinear in the targets; explain needs constraint=None."
+            )
         Y, weight = self._train_targets
         used = self._basis_rows if self.X_fit_ is None else slice(None)
-        system = build_system(self._train_again(train), np.eye(len(Y)), weight, intercept=self.fit_intercept)
-        solution = solve_system(system, self.alpha_positive_, self.alpha_negative_, regularizer=self.regularizer)
-        parts = {"positive": part_coef(system, solution, 1), "negative": part_coef(system, solution, -1)}
+        system = build_system(
+            self._train_again(train), np.eye(len(Y)), weight, intercept=self.fit_intercept
+        )
+        solution = solve_system(
+            system, self.alpha_positive_, self.alpha_negative_, regularizer=self.regularizer
+        )
+        parts = {
+            "positive": part_coef(system, solution, 1),
+            "negative": part_coef(system, solution, -1),
+        }
         for K in self._comparisons(X):
             terms = [Term(name, K[:, used] @ coef) for name, coef in parts.items()]
             terms.append(Term("mean", np.tile(solution.intercept, (len(K), 1))))
@@ -347,7 +444,9 @@ def _spread(coef: NDArray, used: NDArray, n: int) -> NDArray:
     return full
 
 
-def _spectral_attributes(system: KreinSystem, solution: KreinSolution, shape: tuple[int, ...]) -> dict[str, Any]:
+def _spectral_attributes(
+    system: KreinSystem, solution: KreinSolution, shape: tuple[int, ...]
+) -> dict[str, Any]:
     """What the solution is in the basis of eigenvectors, and its certificates; single targets have the shape ()."""
     spectral = solution.spectral
     return {
@@ -509,7 +608,9 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
             alone = diagonal[done : done + len(rows)] - 2.0 * shift + center
             done += len(rows)
             explained = np.einsum("ij,ji->i", crossed, cho_solve(factor, crossed.T))
-            blocks.append(1.0 + self.fit_intercept / len(Y) + np.maximum(alone - explained, 0.0) / noise)
+            blocks.append(
+                1.0 + self.fit_intercept / len(Y) + np.maximum(alone - explained, 0.0) / noise
+            )
         return np.sqrt(variance * np.concatenate(blocks))
 
     def _check_process(self) -> None:
@@ -521,10 +622,18 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
                 "negative; use predict_interval, which needs no such model."
             )
         if isinstance(self.kernel_, Precomputed):
-            raise ValueError("return_std needs a kernel that can be asked for k(x, x); use predict_interval.")
+            raise ValueError(
+                "return_std needs a kernel that can be asked for k(x, x); use predict_interval."
+            )
         Y, weight = self._train_targets
-        plain = self.landmarks_ is None and self.radius_ is None and weight is None and Y.shape[1] == 1
-        if not plain or self.regularizer not in ("components", "strong") or not self.alpha_positive_ > 0.0:
+        plain = (
+            self.landmarks_ is None and self.radius_ is None and weight is None and Y.shape[1] == 1
+        )
+        if (
+            not plain
+            or self.regularizer not in ("components", "strong")
+            or not self.alpha_positive_ > 0.0
+        ):
             raise ValueError(
                 "return_std is for one output, all rows, a positive alpha_positive, neither weights nor constraint nor "
                 "another regularizer; use predict_interval."
@@ -627,17 +736,34 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         random_state: Any = None,
     ):
         super().__init__(
-            kernel, alpha_positive=alpha_positive, alpha_negative=alpha_negative, regularizer=regularizer,
-            constraint=constraint, search=search, cv=cv, n_landmarks=n_landmarks, random_state=random_state,
-        )  # fmt: skip
+            kernel,
+            alpha_positive=alpha_positive,
+            alpha_negative=alpha_negative,
+            regularizer=regularizer,
+            constraint=constraint,
+            search=search,
+            cv=cv,
+            n_landmarks=n_landmarks,
+            random_state=random_state,
+        )
         self.class_weight = class_weight
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
+        weight, classes, labels = check_classes(
+            y, sample_weight, self.class_weight, type(self).__name__
+        )
         Y = signed_targets(labels, len(classes))
         self._fit(X, Y[:, 0] if len(classes) == 2 else Y, weight, labels, classes_=classes)
 
-    def _choose(self, problem, rows: KreinRows, family: Family, candidates: Candidates, labels, progress: Progress):
+    def _choose(
+        self,
+        problem,
+        rows: KreinRows,
+        family: Family,
+        candidates: Candidates,
+        labels,
+        progress: Progress,
+    ):
         """The candidate of least calibrated log-loss on held-out scores."""
         n_outputs, n_folds = rows.Y.shape[1], rows.n_folds
         if n_folds < 2:
@@ -653,7 +779,9 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         given, (weight,) = labels[rows.used][places], rows.weights(places)
         proba = cross_calibrate(class_scores(scores[best]), given, weight, rows.folds[places])
         constant = given != np.bincount(given, weight).argmax()
-        warn_if_useless((proba.argmax(axis=1) != given) * 1.0, constant * 1.0, type(self).__name__, weight)
+        warn_if_useless(
+            (proba.argmax(axis=1) != given) * 1.0, constant * 1.0, type(self).__name__, weight
+        )
         held = OutOfFold(rows.used[places], proba, given)
         chosen: dict[str, Any] = {"calibration_": calibrations[best], "out_of_fold_": held}
         if candidates.size > 1:
@@ -727,9 +855,13 @@ class _KreinMachine(_KreinModel):
     def _stabilize(self, K: NDArray, weight: NDArray | None) -> Stabilized:
         return stabilize(K, self.negative_penalty, weight, center=self.center)
 
-    def _store(self, kernel, items, used, machines: list[Machine], stabilized: Stabilized, n: int, **known) -> None:
+    def _store(
+        self, kernel, items, used, machines: list[Machine], stabilized: Stabilized, n: int, **known
+    ) -> None:
         beta = np.column_stack([machine.coef for machine in machines])
-        coef, intercept = stabilized.original(beta, np.array([machine.intercept for machine in machines]))
+        coef, intercept = stabilized.original(
+            beta, np.array([machine.intercept for machine in machines])
+        )
         precomputed = isinstance(kernel, Precomputed)
         gap = max(machine.gap for machine in machines)
         # libsvm stops on the gradient of the dual and warns for itself
@@ -845,13 +977,21 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         self._check_parameters()
         check_option("loss", self.loss, ("hinge", "squared_hinge"))
         check_option("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
-        weight, classes, labels = check_classes(y, sample_weight, self.class_weight, type(self).__name__)
+        weight, classes, labels = check_classes(
+            y, sample_weight, self.class_weight, type(self).__name__
+        )
         kernel, items, used, weight, stabilized = self._stabilized(X, weight, len(labels))
         with self._progress(len(classes) * (len(classes) - 1) // 2) as progress:
             pairs = pair_machines(
-                stabilized.kernel, labels[used], len(classes), self.C, weight, loss=self.loss, tol=self.tol,
+                stabilized.kernel,
+                labels[used],
+                len(classes),
+                self.C,
+                weight,
+                loss=self.loss,
+                tol=self.tol,
                 max_iter=self.max_iter,
-            )  # fmt: skip
+            )
             machines = list(progress.each("pair", pairs))
             self._store(kernel, items, used, machines, stabilized, len(labels), classes_=classes)
 
@@ -873,7 +1013,11 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         scores = self._scores(X)
         if len(self.classes_) == 2:
             return scores[:, 0]
-        return -scores if self.decision_function_shape == "ovo" else pair_votes(scores, len(self.classes_))
+        return (
+            -scores
+            if self.decision_function_shape == "ovo"
+            else pair_votes(scores, len(self.classes_))
+        )
 
     def _predict(self, X: Any) -> NDArray:
         scores = self._scores(X)
@@ -950,7 +1094,13 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         with self._progress():
             kernel, items, used, weight, stabilized = self._stabilized(X, weight, len(target))
             machine = tube_machine(
-                stabilized.kernel, target[used], self.C, self.epsilon, weight, tol=self.tol, max_iter=self.max_iter
+                stabilized.kernel,
+                target[used],
+                self.C,
+                self.epsilon,
+                weight,
+                tol=self.tol,
+                max_iter=self.max_iter,
             )
             self._store(kernel, items, used, [machine], stabilized, len(target))
 

@@ -29,7 +29,13 @@ from mercerless._validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.estimators.base import FittedEstimator, Progress, class_scores, signed_targets, used_rows
+from mercerless.estimators.base import (
+    FittedEstimator,
+    Progress,
+    class_scores,
+    signed_targets,
+    used_rows,
+)
 from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.selection.calibration import Calibration, calibrate_scores, cross_calibrate
@@ -124,11 +130,15 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         check_number("max_support", support.max_support, whole=True, none=True)
         check_number("alpha", self.alpha, none=True)
         if self.validation_fraction is not None and not 0 < self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction={self.validation_fraction!r} must lie between 0 and 1, or be None.")
+            raise ValueError(
+                f"validation_fraction={self.validation_fraction!r} must lie between 0 and 1, or be None."
+            )
         check_number("max_iter", self.max_iter, whole=True, none=True)
         check_number("max_rows", self.max_rows, whole=True, none=True)
 
-    def _train_rows(self, X: Any, y: Any, check: Callable, **options: Any) -> tuple[Any, NDArray, Columns]:
+    def _train_rows(
+        self, X: Any, y: Any, check: Callable, **options: Any
+    ) -> tuple[Any, NDArray, Columns]:
         """Validated rows of numbers and codes, targets in memory, and what the columns are.
 
         A Dask array is checked as it is read.
@@ -136,10 +146,18 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         self._keep_labels(X)
         words = holds_more_than_numbers(X)
         if not (is_dask(X) or words):
-            options |= {"dtype": [np.float64, np.float32], "ensure_min_samples": 2, "ensure_all_finite": "allow-nan"}
+            options |= {
+                "dtype": [np.float64, np.float32],
+                "ensure_min_samples": 2,
+                "ensure_all_finite": "allow-nan",
+            }
             rows, y = validate_data(self, X, y, **options)
             columns = read_columns(X if is_frame(X) else rows, self.categorical_features)
-            return columns.numbers(X if columns.of_frame else rows), check(y, type(self).__name__), columns
+            return (
+                columns.numbers(X if columns.of_frame else rows),
+                check(y, type(self).__name__),
+                columns,
+            )
         if words:
             validate_data(self, X, skip_check_array=True)
             columns = read_columns(X, self.categorical_features)
@@ -161,7 +179,13 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         random = check_random_state(self.random_state)
         names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])]))
         if is_dask(X):
-            return fit_encoding(take_rows(X, np.arange(min(len(X), 2000))), columns, Y, weight, "", names), X, random
+            return (
+                fit_encoding(
+                    take_rows(X, np.arange(min(len(X), 2000))), columns, Y, weight, "", names
+                ),
+                X,
+                random,
+            )
         return *encode_table(X, columns, Y, weight, groups, names, random), random
 
     def _plan(self, shape: tuple[int, int], random: np.random.RandomState) -> Plan:
@@ -183,12 +207,19 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
             seed,
             linear=d <= max(50, m),
         )
-        defaults = isinstance(self.n_support, str) and settings.learns_ridge and self.validation_fraction is not None
+        defaults = (
+            isinstance(self.n_support, str)
+            and settings.learns_ridge
+            and self.validation_fraction is not None
+        )
         all_rows = defaults and 5 <= n <= ALL_ROWS
         plan = Plan(settings, self.kernel, rows, more, all_rows, self.validation_fraction, d)
         if not self._has_defaults:
             return plan
-        n_centers, n_boosting = center_count(len(rows), memory_budget()), boosting_rows(n, d, memory_budget())
+        n_centers, n_boosting = (
+            center_count(len(rows), memory_budget()),
+            boosting_rows(n, d, memory_budget()),
+        )
         return plan._replace(all_members=True, n_centers=n_centers, n_boosting=n_boosting)
 
     def _learn(
@@ -209,7 +240,9 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         size = f"{plan.max_support} support points of {X.shape[1]} features"
         remedy = "set a smaller max_rows or n_support"
         n_bytes = plan.n_bytes(len(X), Y.shape[1])
-        check_memory(n_bytes, f"Learning {size} on {len(plan.rows)} of {len(X)} rows", remedy=remedy)
+        check_memory(
+            n_bytes, f"Learning {size} on {len(plan.rows)} of {len(X)} rows", remedy=remedy
+        )
 
         def report(info: dict) -> bool:
             nonlocal n_iter
@@ -218,24 +251,34 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
 
         classes, extra = None if labels is None else labels[table.merged.first], None
         if plan.all_members:
-            extra = partial(extra_candidates, numbers=plan.rows, labels=classes, n_centers=plan.n_centers)
+            extra = partial(
+                extra_candidates, numbers=plan.rows, labels=classes, n_centers=plan.n_centers
+            )
             extra = partial(extra, columns=tree_columns(encoding))
         weigh = None if extra is None or classes is None else partial(_pooled, classes[plan.rows])
         return table, fit_lab(table, plan, labels, random, report, extra, weigh), max(1, n_iter)
 
-    def _warn_if_useless(self, table: Table, solution: LABSolution, labels: NDArray | None = None) -> None:
+    def _warn_if_useless(
+        self, table: Table, solution: LABSolution, labels: NDArray | None = None
+    ) -> None:
         """Judge the average on the rows held out."""
         if len(solution.held):
-            truth, weight = table.merged.Y[solution.held], table.merged.weights(solution.copy_correlation)
+            truth, weight = (
+                table.merged.Y[solution.held],
+                table.merged.weights(solution.copy_correlation),
+            )
             weight = None if weight is None else weight[solution.held]
             predictions = solution.blend.predictions
-            if labels is not None and self._has_defaults:  # scores of any scale: what counts are their probabilities
+            # scores of any scale: what counts are their probabilities
+            if labels is not None and self._has_defaults:
                 classes = labels[table.merged.first[solution.held]]
                 scores = class_scores(predictions)
                 predictions = calibrate_scores(scores, classes, weight)(scores)
                 truth = np.eye(scores.shape[1])[classes]
             losses = ((predictions - truth) ** 2).sum(axis=1)
-            warn_if_useless(losses, leave_one_out_constant(truth, weight), type(self).__name__, weight)
+            warn_if_useless(
+                losses, leave_one_out_constant(truth, weight), type(self).__name__, weight
+            )
 
     def _finish(self, solution: LABSolution, units: FeatureScaling, **others: Any) -> None:
         """Set everything together, so that an interrupted fit leaves nothing half done."""
@@ -273,7 +316,9 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         rows = X
         if columns.of_frame or holds_more_than_numbers(X):
             if not is_frame(X):
-                raise ValueError("The model was fitted on a data frame with categories; pass a data frame.")
+                raise ValueError(
+                    "The model was fitted on a data frame with categories; pass a data frame."
+                )
             validate_data(self, X, reset=False, skip_check_array=True)
         else:
             dtypes = [np.float64, np.float32]
@@ -283,21 +328,37 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
 
     def _explain_blocks(self, X: ArrayLike) -> Iterator[Explained]:
         """Shares of the support points, form by form; linear parts, trees and experts belong to the base."""
-        rows, items, calibration = self._new_rows(X), self._explained_items(), getattr(self, "calibration_", None)
+        rows, items, calibration = (
+            self._new_rows(X),
+            self._explained_items(),
+            getattr(self, "calibration_", None),
+        )
         if not len(items):
             raise ValueError(
                 "Validation preferred boosted trees or experts on parts alone, which have no support points."
             )
-        for some in row_blocks(len(rows), 24.0 * len(kernel_forms(self.forms_)) * len(items), BLOCK_BYTES):
-            base, relevance = sum_of_forms(self.forms_, rows[some]), np.zeros((len(rows[some]), rows.shape[1]))
+        for some in row_blocks(
+            len(rows), 24.0 * len(kernel_forms(self.forms_)) * len(items), BLOCK_BYTES
+        ):
+            base, relevance = (
+                sum_of_forms(self.forms_, rows[some]),
+                np.zeros((len(rows[some]), rows.shape[1])),
+            )
             terms = []
             for form, K in _kernels(self.forms_, rows[some]):
-                places, matrix = np.searchsorted(items, form.support), np.zeros((len(K), len(items)))
+                places, matrix = (
+                    np.searchsorted(items, form.support),
+                    np.zeros((len(K), len(items))),
+                )
                 coef = np.zeros((len(self.dual_coef_), len(items)))
                 matrix[:, places], coef[:, places] = K, form.weight * form.dual_coef
                 terms.append(Term(form.name, matrix, coef))
                 base -= matrix @ coef.T
-                relevance += matrix[:, places] * np.abs(coef[:, places]).sum(axis=0) @ (1.0 / form.bandwidths)
+                relevance += (
+                    matrix[:, places]
+                    * np.abs(coef[:, places]).sum(axis=0)
+                    @ (1.0 / form.bandwidths)
+                )
             total = relevance.sum(axis=1, keepdims=True)
             explained = explain_centers(terms, base, calibration)
             yield explained._replace(relevance=relevance / np.where(total > 0, total, 1.0))
@@ -444,7 +505,11 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
 
     @with_callbacks
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> "LABRegressor":
         """Learn support, bandwidths and coefficients.
 
@@ -465,7 +530,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         LABRegressor
             The fitted estimator.
         """
-        rows, target, columns = self._train_rows(X, y, check_targets, multi_output=True, y_numeric=True)
+        rows, target, columns = self._train_rows(
+            X, y, check_targets, multi_output=True, y_numeric=True
+        )
         given = check_weight(sample_weight, len(rows))
         used = used_rows(given, len(rows))
         rows, target, weight, groups = _drop_weightless(rows, target, given, groups)
@@ -478,7 +545,12 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
             )
             self._warn_if_useless(table, solution)
             held = _held_out(table, solution, given, units, target.astype(np.float64))
-            others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "encoding_": encoding, "out_of_fold_": held}
+            others = {
+                "n_iter_": n_iter,
+                "n_distinct_": table.shape[0],
+                "encoding_": encoding,
+                "out_of_fold_": held,
+            }
             others |= {"_one_output": target.ndim == 1, "outliers_": outliers}
             others["spread_"] = _fit_spreads(solution.forms, rows, used, held)
             self._finish(solution, units, **others)
@@ -499,14 +571,23 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         again = deepcopy(random)  # for the same folds
         gaps = encoding.gaps(X)
         used, outliers = self._without_outliers(X, units(Y), weight, gaps)
-        table, solution, n_iter = self._learn(X, encoding, units(Y), used, groups, None, random, progress)
-        gross = len(outliers) > 0 and used is not None and are_gross(used if weight is None else used / weight)
+        table, solution, n_iter = self._learn(
+            X, encoding, units(Y), used, groups, None, random, progress
+        )
+        gross = (
+            len(outliers) > 0
+            and used is not None
+            and are_gross(used if weight is None else used / weight)
+        )
         transformed = None if gross else self._transform(X, Y, used)
         if transformed is None:
             return table, solution, n_iter, outliers
         reused, others = self._without_outliers(X, transformed.standardized, weight, gaps)
-        _, other, more = self._learn(X, encoding, transformed.standardized, reused, groups, None, again, progress)
-        both = None if used is None or reused is None else np.maximum(used, reused)  # gross errors are so in both
+        _, other, more = self._learn(
+            X, encoding, transformed.standardized, reused, groups, None, again, progress
+        )
+        # gross errors are so in both
+        both = None if used is None or reused is None else np.maximum(used, reused)
         solution = join_transformed(solution, other, table, transformed, both)
         alone = all(isinstance(form, TransformedForms) for form in solution.forms)
         return table, solution, n_iter + more, others if alone else outliers
@@ -677,7 +758,11 @@ class LABClassifier(ClassifierMixin, _LAB):
 
     @with_callbacks
     def fit(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None, groups: ArrayLike | None = None
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> "LABClassifier":
         """Learn support, bandwidths, coefficients and the calibration of probabilities.
 
@@ -699,21 +784,36 @@ class LABClassifier(ClassifierMixin, _LAB):
             The fitted estimator.
         """
         rows, target, columns = self._train_rows(X, y, check_labels)
-        weight, classes, labels = check_classes(target, sample_weight, self.class_weight, type(self).__name__)
+        weight, classes, labels = check_classes(
+            target, sample_weight, self.class_weight, type(self).__name__
+        )
         rows, labels, weight, groups = _drop_weightless(rows, labels, weight, groups)
         Y = signed_targets(labels, len(classes))
         mean = Y.mean(axis=0)  # and one scale for all, so that rare classes are not blown up
-        units = standard_scaling(Y)._replace(center=mean, scale=np.full(len(mean), np.sqrt(np.mean((Y - mean) ** 2))))
+        units = standard_scaling(Y)._replace(
+            center=mean, scale=np.full(len(mean), np.sqrt(np.mean((Y - mean) ** 2)))
+        )
         with self._progress() as progress, one_blas_thread():
             encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
-            table, solution, n_iter = self._learn(rows, encoding, units(Y), weight, groups, labels, random, progress)
+            table, solution, n_iter = self._learn(
+                rows, encoding, units(Y), weight, groups, labels, random, progress
+            )
             self._warn_if_useless(table, solution, labels)
             predictions = solution.blend.predictions * units.scale + units.center
             calibration = _calibrate(table, solution.held, predictions, labels, weight, Y)
-            held = _held_out(table, solution, check_weight(sample_weight, len(target)), units, labels)
+            held = _held_out(
+                table, solution, check_weight(sample_weight, len(target)), units, labels
+            )
             if held is not None:
-                held = held._replace(prediction=cross_calibrate(class_scores(held.prediction), held.target))
-            others = {"n_iter_": n_iter, "n_distinct_": table.shape[0], "encoding_": encoding, "out_of_fold_": held}
+                held = held._replace(
+                    prediction=cross_calibrate(class_scores(held.prediction), held.target)
+                )
+            others = {
+                "n_iter_": n_iter,
+                "n_distinct_": table.shape[0],
+                "encoding_": encoding,
+                "out_of_fold_": held,
+            }
             self._finish(solution, units, classes_=classes, calibration_=calibration, **others)
         return self
 
@@ -778,9 +878,13 @@ def _stacked(members: list[Any], n_features: int, n_functions: int) -> dict[str,
         "forms_": members,
         "scaling_": members[0].scaling,
         "support_": support,
-        "support_vectors_": np.vstack([np.zeros((0, n_features)), *(form.support_vectors for form in forms)]),
+        "support_vectors_": np.vstack(
+            [np.zeros((0, n_features)), *(form.support_vectors for form in forms)]
+        ),
         "bandwidths_": np.vstack([np.zeros((0, n_features)), *(form.bandwidths for form in forms)]),
-        "dual_coef_": np.hstack([np.zeros((n_functions, 0)), *(form.weight * form.dual_coef for form in forms)]),
+        "dual_coef_": np.hstack(
+            [np.zeros((n_functions, 0)), *(form.weight * form.dual_coef for form in forms)]
+        ),
         "alpha_": np.array([form.alpha for form in forms]),
         "n_support_": len(np.unique(support)),
         "n_parameters_": sum(form.n_parameters for form in forms) + fixed,
@@ -795,22 +899,32 @@ def _kernels(members: list[Any], X: NDArray) -> Iterator[tuple[LocalForm, NDArra
             total = sum_of_forms(member.forms, X)
             base = total - np.sum([form.weight * K @ form.dual_coef.T for form, K in pairs], axis=0)
             slope = member.transform.slope(base, total)
-            yield from ((form._replace(weight=member.weight * form.weight), slope * K) for form, K in pairs)
+            yield from (
+                (form._replace(weight=member.weight * form.weight), slope * K) for form, K in pairs
+            )
         elif isinstance(member, LocalForm):
             Z = member.scaling(X, member.centers.dtype)
             yield member, Projected(member.kernel, member.projection)(Z, member.centers)
 
 
 def _pooled(
-    labels: NDArray, predictions: list[NDArray], rows: NDArray, weight: NDArray | None, max_members: int
+    labels: NDArray,
+    predictions: list[NDArray],
+    rows: NDArray,
+    weight: NDArray | None,
+    max_members: int,
 ) -> tuple[NDArray, list[float]]:
     """Weights of the members of a classifier, and the log-loss of each."""
     judge = Judge(predictions[0], weight, labels[rows])
-    return pool_weights(predictions, labels[rows], weight, max_members), [judge(p) for p in predictions]
+    return pool_weights(predictions, labels[rows], weight, max_members), [
+        judge(p) for p in predictions
+    ]
 
 
 def _check_support(n_support: Any, n: int) -> None:
-    number = float(n_support) if isinstance(n_support, Real) and not isinstance(n_support, bool) else 0.0
+    number = (
+        float(n_support) if isinstance(n_support, Real) and not isinstance(n_support, bool) else 0.0
+    )
     whole = isinstance(n_support, Integral) and number >= 1
     fraction = not isinstance(n_support, Integral) and 0 < number <= 1
     if not (whole or fraction or n_support == "auto"):
@@ -823,7 +937,9 @@ def _check_support(n_support: Any, n: int) -> None:
         )
 
 
-def _drop_weightless(X: Any, y: NDArray, weight: NDArray | None, groups: Any) -> tuple[Any, NDArray, Any, Any]:
+def _drop_weightless(
+    X: Any, y: NDArray, weight: NDArray | None, groups: Any
+) -> tuple[Any, NDArray, Any, Any]:
     """Without the rows of weight 0."""
     if groups is not None:
         groups = column_or_1d(groups)
@@ -837,7 +953,11 @@ def _drop_weightless(X: Any, y: NDArray, weight: NDArray | None, groups: Any) ->
 
 
 def _held_out(
-    table: Table, solution: LABSolution, weight: NDArray | None, units: FeatureScaling, target: NDArray
+    table: Table,
+    solution: LABSolution,
+    weight: NDArray | None,
+    units: FeatureScaling,
+    target: NDArray,
 ) -> OutOfFold | None:
     """Out-of-fold predictions in the units of the targets, for every row, copies included; None without validation."""
     if len(solution.held) == 0:
@@ -866,16 +986,24 @@ def _fit_spreads(forms: list, X: Any, used: NDArray, held: OutOfFold | None) -> 
 
 
 def _calibrate(
-    table: Table, held: NDArray, predictions: NDArray, labels: NDArray, weight: NDArray | None, Y: NDArray
+    table: Table,
+    held: NDArray,
+    predictions: NDArray,
+    labels: NDArray,
+    weight: NDArray | None,
+    Y: NDArray,
 ) -> Calibration:
     """Slope and bias from out-of-fold scores; copies with the same label count as one row with their weight."""
     copies, weight = table.copies, np.ones(len(labels)) if weight is None else weight
-    if len(held) == 0:  # no validation: the targets themselves, with the slope's prior keeping it modest
+    # no validation: the targets themselves, with the slope's prior keeping it modest
+    if len(held) == 0:
         copies = held = np.arange(len(labels))
         predictions = Y
     place = np.full(copies.max() + 1, -1)
     place[held] = np.arange(len(held))
     rows = np.flatnonzero(place[copies] >= 0)
-    pairs, pair_of = np.unique(np.stack([place[copies[rows]], labels[rows]]), axis=1, return_inverse=True)
+    pairs, pair_of = np.unique(
+        np.stack([place[copies[rows]], labels[rows]]), axis=1, return_inverse=True
+    )
     counts = np.bincount(pair_of.ravel(), weights=weight[rows])
     return calibrate_scores(class_scores(predictions)[pairs[0]], pairs[1], counts)

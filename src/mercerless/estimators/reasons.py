@@ -61,14 +61,26 @@ class ReasonsMixin:
         picked, blocks = [], []
         for block in self._explain_blocks(X, **new):
             picked.append(pick(np.sum(list(block.families.values()), axis=0), int(k)))
-            blocks.append(block._replace(families={name: each.sum(axis=1) for name, each in block.families.items()}))
+            blocks.append(
+                block._replace(
+                    families={name: each.sum(axis=1) for name, each in block.families.items()}
+                )
+            )
         items, shares, rest = (np.concatenate(arrays) for arrays in zip(*picked))
         items = np.append(self._explained_items(), -1)[items]
-        fields = {name: _joined([getattr(block, name) for block in blocks]) for name in Explained._fields[1:]}
+        fields = {
+            name: _joined([getattr(block, name) for block in blocks])
+            for name in Explained._fields[1:]
+        }
         if is_classifier(self):
             fields |= {name: self.classes_[fields[name]] for name in ("label", "rival")}
-        sums = {name: np.concatenate([block.families[name] for block in blocks]) for name in blocks[0].families}
-        return Reasons(items=items, shares=shares, rest=rest, families=sums, given=self._given(items), **fields)
+        sums = {
+            name: np.concatenate([block.families[name] for block in blocks])
+            for name in blocks[0].families
+        }
+        return Reasons(
+            items=items, shares=shares, rest=rest, families=sums, given=self._given(items), **fields
+        )
 
     @abstractmethod
     def _explain_blocks(self, *given: Any, **new: Any) -> Iterator[Explained]:
@@ -94,16 +106,26 @@ class ReasonsMixin:
 
 def train_again(model: Any, rows: NDArray, train: ArrayLike | None) -> NDArray:
     """The square matrix of the items that a model was fitted on, at these rows of a precomputed one."""
-    check_memory(40.0 * len(rows) ** 2, f"The shares of {len(rows)} items", remedy="use a model of fewer items")
+    check_memory(
+        40.0 * len(rows) ** 2,
+        f"The shares of {len(rows)} items",
+        remedy="use a model of fewer items",
+    )
     if not isinstance(model.kernel_, Precomputed):
         if train is not None:
-            raise ValueError("train is for a precomputed kernel; with any other the model knows its items.")
+            raise ValueError(
+                "train is for a precomputed kernel; with any other the model knows its items."
+            )
         return model.kernel_(model.X_fit_)
     if train is None:
-        raise ValueError("A model of a precomputed matrix does not keep it; pass the matrix it was fitted on as train.")
+        raise ValueError(
+            "A model of a precomputed matrix does not keep it; pass the matrix it was fitted on as train."
+        )
     matrix = check_square(train, "train")
     if len(matrix) != model.n_features_in_:
-        raise ValueError(f"train has {len(matrix)} items but the model was fitted on {model.n_features_in_}.")
+        raise ValueError(
+            f"train has {len(matrix)} items but the model was fitted on {model.n_features_in_}."
+        )
     return matrix[np.ix_(rows, rows)]
 
 
@@ -133,12 +155,18 @@ class StackReasonsMixin(ReasonsMixin):
             stacks = {"": (self.stack_, _split(self, self._basis_rows, train, items))}
         names, wide = list(stacks), sum(len(stack.average.settings) for stack, _ in stacks.values())
         per_row = 40.0 * len(items) * wide
-        for rows in row_blocks(len(blocks[0].similarities), per_row, min(2**28, memory_budget() // 2)):
+        for rows in row_blocks(
+            len(blocks[0].similarities), per_row, min(2**28, memory_budget() // 2)
+        ):
             new = {name: block.take(rows) for name, block in zip(names, blocks)}
             proba = [stack(*new[name][:2]) for name, (stack, _) in stacks.items()]
-            classes = two_likeliest(self.stack_.mixture(np.stack(proba)) if several else proba[0], self)
+            classes = two_likeliest(
+                self.stack_.mixture(np.stack(proba)) if several else proba[0], self
+            )
             shares = {
-                name: stack_shares(stack, split(new[name]), new[name].row_diagonal is not None, classes)
+                name: stack_shares(
+                    stack, split(new[name]), new[name].row_diagonal is not None, classes
+                )
                 for name, (stack, split) in stacks.items()
             }
             explained = mixed_shares(shares, self.stack_.mixture) if several else shares[""]
@@ -166,12 +194,16 @@ def _points(model: Any, stack: Any) -> NDArray:
     return model.out_of_fold_.rows[np.searchsorted(stack.judged, stack.members.frame.positions)]
 
 
-def _split(model: Any, rows: NDArray, train: ArrayLike | None, items: NDArray) -> partial[SplitScores]:
+def _split(
+    model: Any, rows: NDArray, train: ArrayLike | None, items: NDArray
+) -> partial[SplitScores]:
     """What splits the scores of new rows among training items; `rows` are those of its columns."""
     if model.landmarks_ is None:
         return partial(split_by_items, model.stack_, _train_block(model, rows, train))
     if train is not None:
-        raise ValueError("train is for a model of all comparisons; one with landmarks knows what it needs.")
+        raise ValueError(
+            "train is for a model of all comparisons; one with landmarks knows what it needs."
+        )
     return partial(split_by_landmarks, model.stack_, rows, _points(model, model.stack_), items)
 
 

@@ -79,9 +79,9 @@ def named_kernels(kernel: Any, X: Any) -> dict[str, Any] | None:
 
 def _are_matrices(X: Any) -> bool:
     """Whether X is a list of matrices, and not a matrix."""
-    return (isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(matrix) == 2 for matrix in X)) or (
-        isinstance(X, np.ndarray) and X.ndim == 3
-    )
+    return (
+        isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(matrix) == 2 for matrix in X)
+    ) or (isinstance(X, np.ndarray) and X.ndim == 3)
 
 
 def items_of(X: Any, names: dict[str, Any]) -> dict[str, Any]:
@@ -99,10 +99,17 @@ def items_of(X: Any, names: dict[str, Any]) -> dict[str, Any]:
     one = next(iter(names.values()))
     if _are_matrices(X) and is_precomputed(getattr(one, "kernel", one)):
         if len(X) != len(kernels):
-            raise ValueError(f"X has {len(X)} matrices but there are {len(kernels)} similarities; give one for each.")
+            raise ValueError(
+                f"X has {len(X)} matrices but there are {len(kernels)} similarities; give one for each."
+            )
         return dict(zip(kernels, X))
-    if X is not None and sum(is_precomputed(getattr(one, "kernel", one)) for one in names.values()) > 1:
-        raise ValueError(f"X is one matrix but there are {len(kernels)} similarities; give a list or dict of them.")
+    if (
+        X is not None
+        and sum(is_precomputed(getattr(one, "kernel", one)) for one in names.values()) > 1
+    ):
+        raise ValueError(
+            f"X is one matrix but there are {len(kernels)} similarities; give a list or dict of them."
+        )
     return {name: X for name in kernels}
 
 
@@ -120,7 +127,9 @@ def _diagonals_of(diag: Any, names: Any) -> dict[str, Any]:
     if isinstance(diag, dict):
         return {name: diag.get(name) for name in names}
     if len(diag) != len(names):
-        raise ValueError(f"diag has {len(diag)} entries but there are {len(names)} similarities; give a dict or None.")
+        raise ValueError(
+            f"diag has {len(diag)} entries but there are {len(names)} similarities; give a dict or None."
+        )
     return dict(zip(names, diag))
 
 
@@ -149,8 +158,13 @@ def fit_several(
     fold_of, folds = _same_folds(estimator, kernels, given, y, used, seed)
     landmarks = _same_landmarks(estimator, kernels, given, used, seed)
     options = {"cv": folds, "random_state": seed, "n_landmarks": landmarks}
-    special = {name: {"kernel": kernel, "input": _of(estimator.input, name)} for name, kernel in kernels.items()}
-    fitted = {name: _fit_named(fit_one, name, options | special[name], given[name]) for name in kernels}
+    special = {
+        name: {"kernel": kernel, "input": _of(estimator.input, name)}
+        for name, kernel in kernels.items()
+    }
+    fitted = {
+        name: _fit_named(fit_one, name, options | special[name], given[name]) for name in kernels
+    }
     squares = np.sum([one.squares for one in fitted.values()], axis=0)
     weight = used_weights(weight, used)
     Y, encoding = encode(y[used], weight)
@@ -162,30 +176,54 @@ def fit_several(
     splits = splits_of(fold_of[judged])
     mixture = _mix(stacks, [*models, SUM], Y[judged], weight[judged], splits, estimator)
     several = Several(models, {name: one.unit for name, one in fitted.items()}, total, mixture)
-    return several, encoding | {"_basis_rows": used if rows is None else among(used, rows)}, used[judged]
+    return (
+        several,
+        encoding | {"_basis_rows": used if rows is None else among(used, rows)},
+        used[judged],
+    )
 
 
-def _mix(stacks: list, names: list[str], Y: NDArray, weight: NDArray, splits: list[Split], estimator: Any) -> Mixture:
+def _mix(
+    stacks: list, names: list[str], Y: NDArray, weight: NDArray, splits: list[Split], estimator: Any
+) -> Mixture:
     """The weights over the stacks, after a warning where their average is worse than a constant."""
     classify = is_classifier(estimator)
-    mixture = mix(np.stack([stack.average.out_of_fold for stack in stacks]), Y, weight, names, classify, splits)
-    losses = ((mixture.out_of_fold * (2.0 if classify else 1.0) - float(classify) - Y) ** 2).sum(axis=1)
+    mixture = mix(
+        np.stack([stack.average.out_of_fold for stack in stacks]),
+        Y,
+        weight,
+        names,
+        classify,
+        splits,
+    )
+    losses = ((mixture.out_of_fold * (2.0 if classify else 1.0) - float(classify) - Y) ** 2).sum(
+        axis=1
+    )
     warn_if_useless(losses, leave_one_out_constant(Y, weight), type(estimator).__name__, weight)
     return mixture
 
 
 def _same_folds(
-    estimator: Any, kernels: dict[str, Any], given: dict[str, Any], y: NDArray, used: NDArray, seed: int
+    estimator: Any,
+    kernels: dict[str, Any],
+    given: dict[str, Any],
+    y: NDArray,
+    used: NDArray,
+    seed: int,
 ) -> tuple[NDArray, list[tuple[NDArray, NDArray]]]:
     """The fold of every item that carries weight, from the first similarity, and the splits of all items."""
     first = next(iter(kernels))
     matrix, classify = is_precomputed(kernels[first]), is_classifier(estimator)
     items = np.asarray(given[first]) if matrix else given[first]
-    fold_of = fold_numbers(estimator.cv, items, y, classify=classify, precomputed=matrix, used=used, random_state=seed)
+    fold_of = fold_numbers(
+        estimator.cv, items, y, classify=classify, precomputed=matrix, used=used, random_state=seed
+    )
     inner = np.full(len(y), -1)
     inner[used] = fold_of
     numbers = np.unique(fold_of)
-    return fold_of, [(np.flatnonzero((inner >= 0) & (inner != k)), np.flatnonzero(inner == k)) for k in numbers]
+    return fold_of, [
+        (np.flatnonzero((inner >= 0) & (inner != k)), np.flatnonzero(inner == k)) for k in numbers
+    ]
 
 
 class _FittedSimilarity(NamedTuple):
@@ -217,7 +255,9 @@ def _check_sizes(given: dict[str, Any], n: int) -> None:
     for name, items in given.items():
         size = items.shape[0] if hasattr(items, "shape") else len(items)
         if size != n:
-            raise ValueError(f"The similarities disagree in size: {name!r} has {size} items but y has {n} labels.")
+            raise ValueError(
+                f"The similarities disagree in size: {name!r} has {size} items but y has {n} labels."
+            )
     _check_labels(given)
 
 
@@ -225,7 +265,8 @@ def _check_labels(given: dict[str, Any]) -> None:
     """Refuse tables whose rows have labels in another order: they are read by position."""
     known: tuple[str, NDArray] | None = None
     for name, items in given.items():
-        if not hasattr(items, "iloc") or type(items.index).__name__ == "RangeIndex":  # no labels, or none given
+        # no labels, or none given
+        if not hasattr(items, "iloc") or type(items.index).__name__ == "RangeIndex":
             continue
         labels = np.asarray(items.index)
         known = known or (name, labels)
@@ -259,11 +300,19 @@ def _same_landmarks(
 
 
 def _fit_sum(
-    squares: NDArray, rows: NDArray | None, Y: NDArray, weight: NDArray, fold_of: NDArray, classify: bool, seed: int
+    squares: NDArray,
+    rows: NDArray | None,
+    Y: NDArray,
+    weight: NDArray,
+    fold_of: NDArray,
+    classify: bool,
+    seed: int,
 ) -> Stack | LandmarkStack:
     """The stack on the sum of squared distances, to all items or to landmarks at these rows."""
     K, _, diagonal = block_of_squares(squares)
     if rows is None:
         return fit_stack(K, Y, weight, splits_of(fold_of) if len(Y) > 1 else [], classify)
     block = partial(read_block, None, None, "similarity", diagonal, 0.0)
-    return fit_landmark_stack(LandmarkRows(K, None, block, rows), Y, weight, fold_of, classify, seed)
+    return fit_landmark_stack(
+        LandmarkRows(K, None, block, rows), Y, weight, fold_of, classify, seed
+    )

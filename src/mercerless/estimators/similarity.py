@@ -55,7 +55,13 @@ from mercerless.estimators.comparisons import (
 )
 from mercerless.estimators.reasons import StackReasonsMixin
 from mercerless.estimators.several import Several, fit_several, named_kernels, new_items_of
-from mercerless.estimators.stack import KernelStack, RowProfiles, StackClassifier, StackRegressor, row_profiles
+from mercerless.estimators.stack import (
+    KernelStack,
+    RowProfiles,
+    StackClassifier,
+    StackRegressor,
+    row_profiles,
+)
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.conformal import OutOfFold
@@ -66,7 +72,8 @@ from mercerless.spectra import KINDS, as_similarities, check_kind, square_simila
 
 _AUTO_LANDMARKS = 400
 _ALL_ITEMS = 5000  # above, "auto" compares with landmarks only
-_ALL_SECONDS = 600.0  # that all calls of a function may take, else "auto" compares with landmarks only
+# that all calls of a function may take, else "auto" compares with landmarks only
+_ALL_SECONDS = 600.0
 
 
 class _SimilarityStack(StackReasonsMixin, KernelStack):
@@ -76,7 +83,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
     _told = ("weights", "weights_without_diag", "family_scores", "negative_spectrum", "certificate")
     _remedy = "set n_landmarks or use fewer rows"
     _matrices = (1, 7)
-    _row_bytes = 80.0  # a matrix for every view of the similarities, and their sorted copies for neighbors
+    # a matrix for every view of the similarities, and their sorted copies for neighbors
+    _row_bytes = 80.0
 
     def __init__(
         self,
@@ -112,13 +120,17 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
     def _similarities(self, matrix: NDArray, name: str) -> tuple[NDArray, dict[str, Any], bool]:
         """Symmetric float64 similarities, attributes, and whether the matrix was directed."""
-        directed = self.symmetrize and relative_asymmetry(matrix) > (1e-5 if matrix.dtype == np.float32 else 1e-8)
+        directed = self.symmetrize and relative_asymmetry(matrix) > (
+            1e-5 if matrix.dtype == np.float32 else 1e-8
+        )
         matrix = symmetrize(matrix) if directed else check_symmetric(matrix, name)
         kind = check_kind(matrix, self.input, name)
         K = square_similarities(matrix, kind)
         return K, {"input_": kind, "diagonal_": same_value(np.diagonal(K))}, directed
 
-    def _fit(self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable) -> dict[str, Any]:
+    def _fit(
+        self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable
+    ) -> dict[str, Any]:
         """All attributes; `encode` gives the targets of the items that carry weight, and attributes of theirs."""
         self._check_parameters()
         weight = check_weight(sample_weight, len(y))
@@ -131,7 +143,11 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             progress.step({"stage": "weights"})
         attributes["out_of_fold_"] = OutOfFold(judged, several.mixture.out_of_fold, y[judged])
         mixture = several.mixture
-        told = {"weights_": mixture.weights, "similarity_scores_": mixture.scores, "certificate_": mixture.residual}
+        told = {
+            "weights_": mixture.weights,
+            "similarity_scores_": mixture.scores,
+            "certificate_": mixture.residual,
+        }
         return attributes | told | {"similarities_": several.models, "stack_": several}
 
     def _fit_similarity(
@@ -146,14 +162,24 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
     @with_callbacks  # ends what tells of the progress, which no file can hold
     def _fit_alone(
-        self, X: Any, y: NDArray, weight: NDArray | None, encode: Callable, candidates: NDArray | None = None
+        self,
+        X: Any,
+        y: NDArray,
+        weight: NDArray | None,
+        encode: Callable,
+        candidates: NDArray | None = None,
     ) -> tuple[Self, Callable[[], Block], NDArray | None]:
         """This model fitted for one similarity, what gives its comparisons, and the landmarks' rows."""
         attributes, block, rows = self._fit_one(X, y, weight, encode, candidates)
         return self._finish(attributes), block, rows
 
     def _fit_one(
-        self, X: Any, y: NDArray, weight: NDArray | None, encode: Callable, candidates: NDArray | None = None
+        self,
+        X: Any,
+        y: NDArray,
+        weight: NDArray | None,
+        encode: Callable,
+        candidates: NDArray | None = None,
     ) -> tuple[dict[str, Any], Callable[[], Block], NDArray | None]:
         """All attributes for one similarity, what gives its comparisons, and the landmarks' rows."""
         kernel, items = self._train_items(X, weight, try_pairs=False)
@@ -167,9 +193,15 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         K, kind, directed = self._similarities(given, matrix_name(kernel))
         training = self._training(K, y, weight, encode, precomputed=True)
         fit = training.on_folds(fit_stack, is_classifier(self))
-        one_way = _fit_one_way(fit, K, given, **kind) if directed and isinstance(kernel, Precomputed) else None
+        one_way = (
+            _fit_one_way(fit, K, given, **kind)
+            if directed and isinstance(kernel, Precomputed)
+            else None
+        )
         told = self._fit_stack(partial(fit, K), training)
-        attributes |= kind | told | {"landmarks_": None, "one_way_": one_way, "_basis_rows": training.used}
+        attributes |= (
+            kind | told | {"landmarks_": None, "one_way_": one_way, "_basis_rows": training.used}
+        )
         diagonal = np.diagonal(K)
         return attributes, partial(Block, K, diagonal, diagonal), None
 
@@ -186,7 +218,9 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
                 return check_positions(self.n_landmarks, len(items))
             return as_landmarks(self.n_landmarks, METHODS)
         if self.n_landmarks != "auto":
-            raise ValueError(f"n_landmarks must be a number, Landmarks, 'auto' or None, got {self.n_landmarks!r}.")
+            raise ValueError(
+                f"n_landmarks must be a number, Landmarks, 'auto' or None, got {self.n_landmarks!r}."
+            )
         reason = self._too_much(kernel, items, n)
         if reason is None:
             return None
@@ -200,7 +234,9 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
     def _too_much(self, kernel: Kernel, items: Any, n: int) -> str | None:
         """Why comparing all items with each other is too much, in words; None where it is not."""
-        directed = isinstance(kernel, Precomputed) and (self.symmetrize or items.shape[0] != items.shape[1])
+        directed = isinstance(kernel, Precomputed) and (
+            self.symmetrize or items.shape[0] != items.shape[1]
+        )
         if directed:
             return None
         if is_dask(items):
@@ -241,8 +277,12 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             kernel, compared = self._compared(kernel, items, wanted, Y, weight, random, candidates)
         data, n_folds = compared.data, int(training.fold_of.max()) + 1
         need = landmark_need(len(Y), len(data.landmarks), n_folds)
-        check_memory(need, f"The sums of {n_folds} folds", remedy="use fewer folds (cv) or fewer landmarks")
-        fit = partial(fit_landmark_stack, data, Y, weight, training.fold_of, is_classifier(self), random)
+        check_memory(
+            need, f"The sums of {n_folds} folds", remedy="use fewer folds (cv) or fewer landmarks"
+        )
+        fit = partial(
+            fit_landmark_stack, data, Y, weight, training.fold_of, is_classifier(self), random
+        )
         with blas_threads(len(data.landmarks)):
             told = self._fit_stack(fit, training)
         attributes = _compared_with(compared, kernel, items, used) | told
@@ -250,13 +290,22 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         return attributes, partial(data.block, data.X, data.diagonal), data.landmarks
 
     def _compared(
-        self, kernel: Kernel, items: Any, wanted: Any, Y: NDArray, weight: NDArray, random: Any, candidates: Any
+        self,
+        kernel: Kernel,
+        items: Any,
+        wanted: Any,
+        Y: NDArray,
+        weight: NDArray,
+        random: Any,
+        candidates: Any,
     ) -> tuple[Kernel, Compared]:
         """Comparisons with landmarks and what compared; a function that fails on two items may be one of two lists."""
         state = random.get_state()
         compare = partial(_averaged, kernel) if self.symmetrize else kernel
         try:
-            return kernel, compare_items(kernel, compare, items, wanted, self.input, Y, weight, random, candidates)
+            return kernel, compare_items(
+                kernel, compare, items, wanted, self.input, Y, weight, random, candidates
+            )
         except ValueError:
             candidate = recognized(kernel, self.kernel, items)
             if type(candidate) is type(kernel):
@@ -277,10 +326,14 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
     def _check_reverse(self, reverse: ArrayLike | None, shape: tuple[int, ...]) -> NDArray | None:
         if reverse is not None and not (self.symmetrize and isinstance(self.kernel_, Precomputed)):
-            raise ValueError("reverse is for kernel='precomputed' with symmetrize=True; otherwise it is not needed.")
+            raise ValueError(
+                "reverse is for kernel='precomputed' with symmetrize=True; otherwise it is not needed."
+            )
         return super()._check_reverse(reverse, shape)
 
-    def _predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
+    def _predict(
+        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> NDArray:
         check_is_fitted(self)
         if not isinstance(self.stack_, Several):
             return super()._predict(X, diag, reverse)
@@ -299,13 +352,20 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         items, size = self._test_rows(X), len(self.stack_.members.diagonal)
         back = self._check_reverse(reverse, np.shape(items))
         diagonal = None if diag is None else check_diagonal(diag, len(items))
-        check_memory(16.0 * len(items) * size, f"{len(items)} items compared with {size}", remedy="give fewer at once")
+        check_memory(
+            16.0 * len(items) * size,
+            f"{len(items)} items compared with {size}",
+            remedy="give fewer at once",
+        )
         return self._compare(items, back, self._diagonal(items, diagonal))
 
     def _named_blocks(self, X: Any, diag: Any) -> dict[str, Block]:
         """Comparisons of new items by every one of several similarities, whose models are of this class."""
         new = new_items_of(X, diag, self.similarities_)
-        return {name: type(self)._new_block(model, *new[name]) for name, model in self.similarities_.items()}
+        return {
+            name: type(self)._new_block(model, *new[name])
+            for name, model in self.similarities_.items()
+        }
 
     def _test_rows(self, X: Any) -> Any:
         """New items; of comparisons with all columns of the training rows those with landmarks."""
@@ -318,7 +378,11 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         if rows.shape[1] == self.n_features_in_:
             self._check_labels(X)
             return rows[:, self.landmarks_]
-        every = f", or the {self.n_features_in_} of the training rows" if self.n_features_in_ != m else ""
+        every = (
+            f", or the {self.n_features_in_} of the training rows"
+            if self.n_features_in_ != m
+            else ""
+        )
         raise ValueError(
             f"X has {rows.shape[1]} columns but the model compares with {m} landmarks; give one column for each of "
             f"them, in the order of landmarks_{every}."
@@ -327,7 +391,9 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
     def _new_similarities(self, items: Any, reverse: NDArray | None) -> NDArray:
         """Similarities of new items to the training items."""
         if isinstance(self.kernel_, Precomputed):
-            matrix = self.kernel_(items) if reverse is None else (self.kernel_(items) + reverse) / 2.0
+            matrix = (
+                self.kernel_(items) if reverse is None else (self.kernel_(items) + reverse) / 2.0
+            )
         else:
             both = self.symmetrize and (self.landmarks_ is not None or not self.kernel_.symmetric)
             compare = partial(_averaged, self.kernel_) if both else self.kernel_
@@ -338,9 +404,15 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
     ) -> OutOfFold:
         check_is_fitted(self)
-        return self.out_of_fold_ if isinstance(self.stack_, Several) else super()._held_out(diag, reverse)
+        return (
+            self.out_of_fold_
+            if isinstance(self.stack_, Several)
+            else super()._held_out(diag, reverse)
+        )
 
-    def sparsify(self, n_landmarks: int, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Any:
+    def sparsify(
+        self, n_landmarks: int, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Any:
         """A model that compares new items with few of the training items only, those that matter.
 
         A pursuit (see `mercerless.lowrank.Landmarks`) among all items of a precomputed matrix, else among four times as
@@ -360,13 +432,23 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         """
         check_is_fitted(self)
         if isinstance(self.stack_, Several) or self.landmarks_ is not None:
-            raise ValueError("sparsify is for a model of one similarity that was fitted on all comparisons.")
+            raise ValueError(
+                "sparsify is for a model of one similarity that was fitted on all comparisons."
+            )
         classify = is_classifier(self)
-        y = check_labels(y, type(self).__name__) if classify else check_targets(y, type(self).__name__)
-        model = clone(self).set_params(n_landmarks=as_landmarks(Landmarks(n_landmarks, "pursuit"), METHODS))
+        y = (
+            check_labels(y, type(self).__name__)
+            if classify
+            else check_targets(y, type(self).__name__)
+        )
+        model = clone(self).set_params(
+            n_landmarks=as_landmarks(Landmarks(n_landmarks, "pursuit"), METHODS)
+        )
         candidates = None
         if not isinstance(self.kernel_, Precomputed):
-            candidates = important_items(self.stack_, min(4 * n_landmarks, len(self.stack_.members.diagonal)))
+            candidates = important_items(
+                self.stack_, min(4 * n_landmarks, len(self.stack_.members.diagonal))
+            )
         encode = encode_classes if classify else encode_numbers
         return model._fit_alone(X, y, check_weight(sample_weight, len(y)), encode, candidates)[0]
 
@@ -391,7 +473,9 @@ def _used_positions(positions: NDArray, used: NDArray) -> NDArray:
     """Positions among the items that carry weight."""
     if not np.all(np.isin(positions, used)):
         row = positions[~np.isin(positions, used)][0]
-        raise ValueError(f"n_landmarks names row {row}, which has the weight 0; landmarks must carry weight.")
+        raise ValueError(
+            f"n_landmarks names row {row}, which has the weight 0; landmarks must carry weight."
+        )
     return np.searchsorted(used, positions)
 
 
@@ -420,11 +504,17 @@ class OneWay(NamedTuple):
 
     def __call__(self, rows: NDArray) -> NDArray:
         """Predictions for new rows."""
-        K = as_new_similarities(rows, self.kind) if self.profiles is None else self.profiles.similarities(rows)
+        K = (
+            as_new_similarities(rows, self.kind)
+            if self.profiles is None
+            else self.profiles.similarities(rows)
+        )
         return self.stack(K, None if self.constant is None else np.full(len(K), self.constant))
 
 
-def _fit_one_way(fit: Callable, K: NDArray, given: NDArray, input_: str, diagonal_: float | None) -> OneWay:
+def _fit_one_way(
+    fit: Callable, K: NDArray, given: NDArray, input_: str, diagonal_: float | None
+) -> OneWay:
     """For new items whose other direction is not given: the better of two stacks whose held-out rows have one only.
 
     The first learns from the average of both directions, the second from the distances between standardized rows.
@@ -590,7 +680,10 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
     def _finish(self, attributes: dict[str, Any]) -> Self:
         if not isinstance(attributes["stack_"], Several):
             average = attributes["stack_"].average
-            attributes |= {"calibration_": average.calibration, "temperatures_": average.temperatures}
+            attributes |= {
+                "calibration_": average.calibration,
+                "temperatures_": average.temperatures,
+            }
         return super()._finish(attributes)
 
 
@@ -719,8 +812,12 @@ class SimilarityFeatures(KernelTransformer):
         kernel, items = self._train_items(X)
         precomputed = isinstance(kernel, Precomputed)
         items = check_square(items, "X") if precomputed else items
-        landmarks = landmark_rows(kernel, items, _some_landmarks(self.n_landmarks, len(items)), self.random_state)
-        self._set_fitted(X_fit_=None if precomputed else items[landmarks], kernel_=kernel, landmarks_=landmarks)
+        landmarks = landmark_rows(
+            kernel, items, _some_landmarks(self.n_landmarks, len(items)), self.random_state
+        )
+        self._set_fitted(
+            X_fit_=None if precomputed else items[landmarks], kernel_=kernel, landmarks_=landmarks
+        )
 
     def _transform(self, items: Any) -> NDArray:
         check_memory(16.0 * len(items) * len(self.landmarks_), "Similarities as features")
@@ -827,12 +924,22 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
         kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
         gap = max(machine.gap for machine in machines)
         if not gap <= 1e-5:
-            message = f"The linear program stopped at a relative duality gap of {gap:.1e}; rescale C."
+            message = (
+                f"The linear program stopped at a relative duality gap of {gap:.1e}; rescale C."
+            )
             warn(message, ConvergenceWarning)
         intercept = np.array([machine.intercept for machine in machines])
-        attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items[kept], "classes_": np.unique(labels)}
+        attributes = {
+            "kernel_": kernel,
+            "X_fit_": None if precomputed else items[kept],
+            "classes_": np.unique(labels),
+        }
         self._set_fitted(
-            **attributes, support_=used[kept], dual_coef_=coef[:, kept], intercept_=intercept, certificate_=gap
+            **attributes,
+            support_=used[kept],
+            dual_coef_=coef[:, kept],
+            intercept_=intercept,
+            certificate_=gap,
         )
 
     def _matrix(self, kernel: Kernel, items: Any, n_classes: int) -> NDArray:
@@ -870,7 +977,9 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
         return self.classes_[class_scores(values).argmax(axis=1)]
 
 
-def _one_against_rest(K: NDArray, y: NDArray, price: NDArray, n_jobs: int | None) -> list[SparseMachine]:
+def _one_against_rest(
+    K: NDArray, y: NDArray, price: NDArray, n_jobs: int | None
+) -> list[SparseMachine]:
     """One machine for at most two classes, else one per class."""
     classes = np.unique(y)
     positive = classes[-1:] if len(classes) <= 2 else classes

@@ -93,11 +93,13 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
     landmarks_: NDArray | None = None
     mean_: NDArray  # of a regressor's targets, as scale_
     scale_: NDArray
-    _told: tuple[str, ...] = ("weights", "family_scores", "certificate")  # of the average, as attributes
+    # of the average, as attributes
+    _told: tuple[str, ...] = ("weights", "family_scores", "certificate")
     _remedy: str  # where there are too many items
     _matrices: tuple[int, int]  # of all items: kept, and in every worker
     _row_bytes: float  # for each new item and training item
-    _is_one_of_several = False  # of a model of several similarities, which may well have useless ones
+    # of a model of several similarities, which may well have useless ones
+    _is_one_of_several = False
 
     def __init__(
         self,
@@ -123,11 +125,15 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
 
     def _full_need(self, n: int) -> float:
         """Bytes: the matrices, and in every worker a fold's part of them with an eigendecomposition's work space."""
-        workers = min(effective_n_jobs(self.n_jobs), self.cv if isinstance(self.cv, Integral) else 5)
+        workers = min(
+            effective_n_jobs(self.n_jobs), self.cv if isinstance(self.cv, Integral) else 5
+        )
         return 8.0 * n**2 * (self._matrices[0] + self._matrices[1] * workers)
 
     @abstractmethod
-    def _fit(self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable) -> dict[str, Any]:
+    def _fit(
+        self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable
+    ) -> dict[str, Any]:
         """All attributes; `encode` gives the targets of the items that carry weight, and attributes of theirs."""
 
     def _finish(self, attributes: dict[str, Any]) -> Self:
@@ -141,7 +147,9 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         """The square matrix of the items that carry weight, and the attributes that say what they are."""
         precomputed, used = isinstance(kernel, Precomputed), used_rows(weight, n)
         items = used_items(kernel, items, used)
-        check_memory(self._full_need(len(items)), f"The stack on {len(items)} items", remedy=self._remedy)
+        check_memory(
+            self._full_need(len(items)), f"The stack on {len(items)} items", remedy=self._remedy
+        )
         # of a precomputed matrix only the number of items is needed later, and n_features_in_ holds it
         attributes = {"kernel_": kernel, "X_fit_": None if precomputed else items}
         # columns of rows without weight stay in a precomputed test matrix
@@ -154,9 +162,14 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         """Targets, weights and folds of the items that carry weight."""
         used = used_rows(weight, len(y))
         fold_of = fold_numbers(
-            self.cv, items, y, classify=is_classifier(self), precomputed=precomputed, used=used,
+            self.cv,
+            items,
+            y,
+            classify=is_classifier(self),
+            precomputed=precomputed,
+            used=used,
             random_state=self.random_state,
-        )  # fmt: skip
+        )
         weight = used_weights(weight, used)
         Y, encoding = encode(y[used], weight)
         return Training(used, y[used], Y, weight, fold_of, encoding)
@@ -175,12 +188,18 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
     def _warn(self, average: Average, Y: NDArray, weight: NDArray) -> None:
         """Warn of a stack that is worse than a constant (but for one of several similarities), or was not solved."""
         if not self._is_one_of_several:
-            warn_if_useless(average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight)
+            warn_if_useless(
+                average.losses, leave_one_out_constant(Y, weight), type(self).__name__, weight
+            )
         if not average.certificate <= 1e-6:
-            message = f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
+            message = (
+                f"The calibration stopped at a relative gradient of {average.certificate:.1e}."
+            )
             warn(message, ConvergenceWarning)
 
-    def _predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
+    def _predict(
+        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> NDArray:
         """The stack's predictions for new items, block by block."""
         check_is_fitted(self)
         blocks = []
@@ -198,7 +217,10 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         items = self._test_rows(X)
         back = self._check_reverse(reverse, np.shape(items))
         given = None if diag is None else check_diagonal(diag, len(items))
-        n_bytes, budget = row_bytes * len(self.stack_.members.diagonal), min(2**28, memory_budget() // 2)
+        n_bytes, budget = (
+            row_bytes * len(self.stack_.members.diagonal),
+            min(2**28, memory_budget() // 2),
+        )
         for rows in row_blocks(len(items), n_bytes, budget):
             diagonal = self._diagonal(items[rows], None if given is None else given[rows])
             yield items[rows], None if back is None else back[rows], diagonal
@@ -262,9 +284,13 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
     def _check_explainable(self, reverse: ArrayLike | None) -> None:
         """Say where there are no shares of training items."""
         if getattr(self, "one_way_", None) is not None and reverse is None:
-            raise ValueError("explain needs both directions of new items; pass the other one as reverse.")
+            raise ValueError(
+                "explain needs both directions of new items; pass the other one as reverse."
+            )
         if is_classifier(self) and len(self.classes_) < 2:
-            raise ValueError("The training items have one class only, so that there is nothing to explain.")
+            raise ValueError(
+                "The training items have one class only, so that there is nothing to explain."
+            )
         if not is_classifier(self) and len(self.mean_) > 1:
             raise ValueError("explain takes models of one output; fit one model per output.")
 
@@ -273,15 +299,21 @@ class StackClassifier(ClassifierMixin, KernelStack):
     """The methods of a stack that classifies."""
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        self._finish(self._fit(X, check_labels(y, type(self).__name__), sample_weight, encode_classes))
+        self._finish(
+            self._fit(X, check_labels(y, type(self).__name__), sample_weight, encode_classes)
+        )
 
     def _finish(self, attributes: dict[str, Any]) -> Self:
         held = attributes["out_of_fold_"]
-        attributes["out_of_fold_"] = held._replace(target=np.searchsorted(attributes["classes_"], held.target))
+        attributes["out_of_fold_"] = held._replace(
+            target=np.searchsorted(attributes["classes_"], held.target)
+        )
         return super()._finish(attributes)
 
     @blockwise
-    def predict_proba(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
+    def predict_proba(
+        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> NDArray:
         """Probabilities of the classes.
 
         Parameters
@@ -304,7 +336,9 @@ class StackClassifier(ClassifierMixin, KernelStack):
         return self._predict(X, diag, reverse)
 
     @blockwise
-    def decision_function(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
+    def decision_function(
+        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> NDArray:
         """Log-odds of the second of two classes, or log-probabilities of more.
 
         Parameters
@@ -321,7 +355,9 @@ class StackClassifier(ClassifierMixin, KernelStack):
         return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
 
     @blockwise
-    def predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
+    def predict(
+        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> NDArray:
         """The most probable class.
 
         Parameters
@@ -342,12 +378,16 @@ class StackRegressor(MultiOutputMixin, RegressorMixin, KernelStack):
     """The methods of a stack that predicts numbers."""
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
-        self._finish(self._fit(X, check_targets(y, type(self).__name__), sample_weight, encode_numbers))
+        self._finish(
+            self._fit(X, check_targets(y, type(self).__name__), sample_weight, encode_numbers)
+        )
 
     def _finish(self, attributes: dict[str, Any]) -> Self:
         stack = attributes["stack_"]
         super()._finish(attributes | {"n_fenced_": getattr(stack, "total", stack).n_fenced})
-        self.out_of_fold_ = self.out_of_fold_._replace(prediction=self._decode(self.out_of_fold_.prediction))
+        self.out_of_fold_ = self.out_of_fold_._replace(
+            prediction=self._decode(self.out_of_fold_.prediction)
+        )
         return self
 
     def _decode(self, values: NDArray) -> NDArray:
@@ -355,7 +395,9 @@ class StackRegressor(MultiOutputMixin, RegressorMixin, KernelStack):
         return values[:, 0] if self.out_of_fold_.target.ndim == 1 else values
 
     @blockwise
-    def predict(self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None) -> NDArray:
+    def predict(
+        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> NDArray:
         """Predicted numbers.
 
         Parameters

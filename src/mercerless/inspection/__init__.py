@@ -2,7 +2,11 @@
 
 from mercerless.inspection.dank import AdaptationDisplay, DANKConvergenceDisplay
 from mercerless.inspection.hyper import KernelLineDisplay, LearnedKernelDisplay
-from mercerless.inspection.krein import KreinPartsDisplay, SecularCurveDisplay, ValidationSurfaceDisplay
+from mercerless.inspection.krein import (
+    KreinPartsDisplay,
+    SecularCurveDisplay,
+    ValidationSurfaceDisplay,
+)
 from mercerless.inspection.lab import BandwidthDisplay, DescentDisplay, LocalFitDisplay
 from mercerless.inspection.reasons import ReasonsDisplay
 from mercerless.inspection.similarity import StackDisplay

@@ -37,7 +37,9 @@ class Display:
         n_axes = self._layout.get("nrows", 1) * self._layout.get("ncols", 1)
         axes = np.atleast_1d(np.asarray(ax, dtype=object))
         if axes.shape != (n_axes,):
-            raise ValueError(f"This display draws on {n_axes} matplotlib axes; ax has shape {axes.shape}.")
+            raise ValueError(
+                f"This display draws on {n_axes} matplotlib axes; ax has shape {axes.shape}."
+            )
         if n_axes == 1:
             self.ax_ = axes[0]
         else:

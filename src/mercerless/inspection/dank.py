@@ -72,7 +72,9 @@ class DANKConvergenceDisplay(Display):
             shown = missing > 0
             label = "objective still missing, relative"
             ax.semilogy(steps[shown], missing[shown] / size, "s--", color=NEGATIVE, label=label)
-        ax.set(xlabel="outer step (repeated where the working set grew)", title="DANK's convergence")
+        ax.set(
+            xlabel="outer step (repeated where the working set grew)", title="DANK's convergence"
+        )
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.legend(frameon=False)
         self.rank_ax_ = ax.twinx()
@@ -116,7 +118,13 @@ class AdaptationDisplay(Display):
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, y: ArrayLike | None = None, *, pair: int = 0, max_rows: int = 400, ax: Any = None
+        cls,
+        estimator: Any,
+        y: ArrayLike | None = None,
+        *,
+        pair: int = 0,
+        max_rows: int = 400,
+        ax: Any = None,
     ) -> Self:
         """Draw the adaptation of a fitted model.
 
@@ -164,5 +172,7 @@ class AdaptationDisplay(Display):
         left.set(title="change of the kernel matrix", xlabel="training row", ylabel="training row")
         ranks = np.arange(1, len(self.eigenvalues) + 1)
         right.semilogy(ranks, np.maximum(self.eigenvalues, 1e-16), "o-", color=POSITIVE, ms=4)
-        right.set(title=f"eigenvalues of F (rank {len(ranks)})", xlabel="number", ylabel="eigenvalue")
+        right.set(
+            title=f"eigenvalues of F (rank {len(ranks)})", xlabel="number", ylabel="eigenvalue"
+        )
         right.xaxis.get_major_locator().set_params(integer=True)

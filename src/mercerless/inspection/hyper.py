@@ -68,20 +68,33 @@ class LearnedKernelDisplay(Display):
         """
         check_is_fitted(estimator)
         X = np.asarray(X)
-        target, _, _ = encode_target(y, len(X), estimator.target_kind_, estimator.classes_, estimator.moments_)
+        target, _, _ = encode_target(
+            y, len(X), estimator.target_kind_, estimator.classes_, estimator.moments_
+        )
         learned = estimator.kernel_(X)
-        order = np.argsort(target.values, kind="stable") if target.values.ndim == 1 else _by_first_vector(learned)
+        order = (
+            np.argsort(target.values, kind="stable")
+            if target.values.ndim == 1
+            else _by_first_vector(learned)
+        )
         return cls(target(slice(None), slice(None)), learned, order).plot(ax=ax)
 
     def _draw(self, left: Any, middle: Any, right: Any) -> None:
         show = np.ix_(self.order, self.order)
         size = float(np.nanmax(np.abs(self.target))) or 1.0
         signed = float(np.nanmin(self.target)) < 0
-        options = {"cmap": "RdBu_r" if signed else "viridis", "vmin": -size if signed else 0.0, "vmax": size}
+        options = {
+            "cmap": "RdBu_r" if signed else "viridis",
+            "vmin": -size if signed else 0.0,
+            "vmax": size,
+        }
         known = ~np.isnan(self.target)
         gap = np.where(known, self.learned - self.target, 0.0)
         error = np.linalg.norm(gap) / max(np.linalg.norm(self.target[known]), np.finfo(float).tiny)
-        for ax, M, title in ((left, self.target, "target"), (middle, self.learned, f"learned, error {error:.2g}")):
+        for ax, M, title in (
+            (left, self.target, "target"),
+            (middle, self.learned, f"learned, error {error:.2g}"),
+        ):
             image = ax.imshow(M[show], interpolation="nearest", **options)
             ax.set(title=title, xticks=[], yticks=[])
         left.figure.colorbar(image, ax=middle, shrink=0.8)
@@ -95,9 +108,24 @@ class LearnedKernelDisplay(Display):
         negative = values < -1e-10 * top
         ax.plot(ranks, values, "o", color=POSITIVE, label="learned", ms=4, alpha=0.8)
         if negative.any():
-            ax.plot(ranks[negative], values[negative], "o", color=NEGATIVE, label="learned, negative", ms=4)
+            ax.plot(
+                ranks[negative],
+                values[negative],
+                "o",
+                color=NEGATIVE,
+                label="learned, negative",
+                ms=4,
+            )
         if complete:
-            ax.plot(ranks, np.linalg.eigvalsh(self.target)[::-1], "x", color=NEUTRAL, label="target", ms=4, alpha=0.8)
+            ax.plot(
+                ranks,
+                np.linalg.eigvalsh(self.target)[::-1],
+                "x",
+                color=NEUTRAL,
+                label="target",
+                ms=4,
+                alpha=0.8,
+            )
         ax.set_yscale("symlog", linthresh=1e-3 * top)
         ax.axhline(0, color=NEUTRAL, lw=0.8)
         ax.set(title="spectra", xlabel="rank", ylabel="eigenvalue")
@@ -136,7 +164,14 @@ class KernelLineDisplay(Display):
 
     @classmethod
     def from_kernel(
-        cls, kernel: Any, start: ArrayLike, end: ArrayLike, *, n_points: int = 200, margin: float = 0.25, ax: Any = None
+        cls,
+        kernel: Any,
+        start: ArrayLike,
+        end: ArrayLike,
+        *,
+        n_points: int = 200,
+        margin: float = 0.25,
+        ax: Any = None,
     ) -> Self:
         """Draw a kernel along a line.
 
@@ -160,7 +195,9 @@ class KernelLineDisplay(Display):
         """
         start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
         if start.ndim != 1 or start.shape != end.shape:
-            raise ValueError(f"start and end must be vectors of one length, not of shapes {start.shape}, {end.shape}.")
+            raise ValueError(
+                f"start and end must be vectors of one length, not of shapes {start.shape}, {end.shape}."
+            )
         position = np.linspace(-margin, 1 + margin, n_points)
         line = start + position[:, None] * (end - start)
         values = kernel(line, np.stack([start, end]))

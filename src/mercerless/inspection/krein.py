@@ -50,7 +50,9 @@ class ValidationSurfaceDisplay(Display):
     other_name: str = "alpha_negative / alpha_positive"
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, other: str = "ratio", ax: Any = None, **kwargs: Any) -> Self:
+    def from_estimator(
+        cls, estimator: Any, *, other: str = "ratio", ax: Any = None, **kwargs: Any
+    ) -> Self:
         """Draw the grid that a fitted model searched.
 
         Parameters
@@ -79,18 +81,28 @@ class ValidationSurfaceDisplay(Display):
         plus = np.asarray(table["alpha_positive"])
         if other == "radius":
             if table["radius"] is None:
-                raise ValueError("The model has no radius; fit it with constraint=Sphere() or Ball().")
+                raise ValueError(
+                    "The model has no radius; fit it with constraint=Sphere() or Ball()."
+                )
             second, name = np.asarray(table["radius"])[:, 0], "radius"
         else:
-            second, name = np.asarray(table["alpha_negative"]) / plus, "alpha_negative / alpha_positive"
+            second, name = (
+                np.asarray(table["alpha_negative"]) / plus,
+                "alpha_negative / alpha_positive",
+            )
         alpha, columns = np.unique(np.round(np.log10(plus), 9), return_inverse=True)
         values, rows = np.unique(np.round(second, 9), return_inverse=True)
-        error = np.full((len(values), len(alpha)), np.nan)  # arrays as penalties leave ratios without a value
+        # arrays as penalties leave ratios without a value
+        error = np.full((len(values), len(alpha)), np.nan)
         np.fmin.at(error, (rows, columns), table["error"])
         best = estimator.best_index_
         single = len(values) == 1
         display = cls(
-            10**alpha, None if single else values, error[0] if single else error, (plus[best], second[best]), name
+            10**alpha,
+            None if single else values,
+            error[0] if single else error,
+            (plus[best], second[best]),
+            name,
         )
         return display.plot(ax=ax, **kwargs)
 
@@ -108,10 +120,15 @@ class ValidationSurfaceDisplay(Display):
             ratio = np.sqrt(self.alpha[1] / self.alpha[0]) if len(self.alpha) > 1 else 2.0
             edges = np.r_[self.alpha / ratio, self.alpha[-1] * ratio]
             mesh = ax.pcolormesh(
-                edges, np.r_[rows - 0.5, rows[-1] + 0.5], self.error, **{"cmap": "viridis", "norm": LogNorm()} | kwargs
+                edges,
+                np.r_[rows - 0.5, rows[-1] + 0.5],
+                self.error,
+                **{"cmap": "viridis", "norm": LogNorm()} | kwargs,
             )
             position = np.argmin(np.abs(self.other - self.chosen[1]))
-            ax.plot(self.chosen[0], position, "o", mfc="none", mec="white", ms=12, mew=2, label="chosen")
+            ax.plot(
+                self.chosen[0], position, "o", mfc="none", mec="white", ms=12, mew=2, label="chosen"
+            )
             ax.set_xscale("log")
             ax.set_ylabel(self.other_name)
             ax.yaxis.set_major_locator(FixedLocator(rows.tolist()))
@@ -193,38 +210,58 @@ class SecularCurveDisplay(Display):
         if len(target) == 0:
             raise ValueError("The centered kernel matrix is zero, so there is no curve to draw.")
         poles = 1.0 + penalty_of(
-            estimator.eigenvalues_, estimator.alpha_positive_, estimator.alpha_negative_, n, estimator.regularizer
+            estimator.eigenvalues_,
+            estimator.alpha_positive_,
+            estimator.alpha_negative_,
+            n,
+            estimator.regularizer,
         )
         multiplier = float(np.atleast_1d(estimator.multiplier_)[output])
         first = poles.min()
         width = max(first - min(multiplier, 0.0), abs(first), 1e-12)
         low, high = min(multiplier, 0.0) - 0.5 * width, first + 0.75 * width
-        points = np.unique(np.r_[np.linspace(low, high, n_points), first - width * np.logspace(-6, 0, 300)])
+        points = np.unique(
+            np.r_[np.linspace(low, high, n_points), first - width * np.logspace(-6, 0, 300)]
+        )
         points = points[(points >= low) & ~np.isin(points, poles)]
         spread = np.sqrt(((target / (poles - points[:, None])) ** 2).sum(axis=1) / n)
         height = float(np.sqrt(np.sum((target / (poles - multiplier)) ** 2) / n))
-        radius = None if estimator.radius_ is None else float(np.atleast_1d(estimator.radius_)[output])
+        radius = (
+            None if estimator.radius_ is None else float(np.atleast_1d(estimator.radius_)[output])
+        )
         display = cls(points, spread, np.unique(poles[poles < high]), (multiplier, height), radius)
         return display.plot(ax=ax, **kwargs)
 
     def _draw(self, ax: Any, **kwargs: Any) -> None:
         first = self.poles.min()
         left = self.multiplier < first
-        ax.plot(self.multiplier[left], self.spread[left], **{"color": POSITIVE, "label": "global minima"} | kwargs)
+        ax.plot(
+            self.multiplier[left],
+            self.spread[left],
+            **{"color": POSITIVE, "label": "global minima"} | kwargs,
+        )
         if np.any(~left):
             rest = np.where(left, np.nan, self.spread)
             ax.plot(self.multiplier, rest, color=NEUTRAL, lw=0.8, label="other stationary points")
         for i, pole in enumerate(self.poles[:60]):
             ax.axvline(pole, color=NEUTRAL, lw=0.5, ls=":", label="poles" if i == 0 else None)
         if self.radius is not None:
-            ax.axhline(self.radius, color="black", lw=0.8, ls="--", label=f"radius {self.radius:.3g}")
+            ax.axhline(
+                self.radius, color="black", lw=0.8, ls="--", label=f"radius {self.radius:.3g}"
+            )
         ax.plot(*self.solution, "o", color=NEGATIVE, ms=8, label="solution", zorder=5)
         ax.axvline(0.0, color="black", lw=0.5)
-        low, high = min(self.spread[left].min(), self.solution[1]), max(self.solution[1], self.radius or 0.0)
+        low, high = (
+            min(self.spread[left].min(), self.solution[1]),
+            max(self.solution[1], self.radius or 0.0),
+        )
         ax.set(
-            yscale="log", ylim=(low / 2, 20 * high), xlim=(self.multiplier[0], self.multiplier[-1]),
-            xlabel="multiplier (0: no constraint)", ylabel="standard deviation of f",
-        )  # fmt: skip
+            yscale="log",
+            ylim=(low / 2, 20 * high),
+            xlim=(self.multiplier[0], self.multiplier[-1]),
+            xlabel="multiplier (0: no constraint)",
+            ylabel="standard deviation of f",
+        )
         ax.legend(frameon=False, fontsize="small")
 
 
@@ -300,7 +337,10 @@ class KreinPartsDisplay(Display):
         KreinPartsDisplay
             The drawn display.
         """
-        positive, negative = (np.asarray(part).reshape(len(part), -1)[:, output] for part in estimator.predict_parts(X))
+        positive, negative = (
+            np.asarray(part).reshape(len(part), -1)[:, output]
+            for part in estimator.predict_parts(X)
+        )
         position = None
         pairwise = estimator.__sklearn_tags__().input_tags.pairwise
         if feature is not None:
@@ -324,13 +364,17 @@ class KreinPartsDisplay(Display):
             ax.legend(frameon=False)
             ax.set(xlabel="feature", ylabel="value")
         elif self.target is not None and self.target.dtype.kind != "f":
-            for value, color in zip(np.unique(self.target), COLORS * (1 + len(np.unique(self.target)) // 6)):
+            for value, color in zip(
+                np.unique(self.target), COLORS * (1 + len(np.unique(self.target)) // 6)
+            ):
                 rows = self.target == value
                 options = {"s": 12, "color": color, "label": value} | kwargs
                 ax.scatter(self.positive[rows], self.negative[rows], **options)
             ax.legend(frameon=False)
         else:
-            points = ax.scatter(self.positive, self.negative, **{"s": 12, "c": self.target} | kwargs)
+            points = ax.scatter(
+                self.positive, self.negative, **{"s": 12, "c": self.target} | kwargs
+            )
             if self.target is not None:
                 ax.figure.colorbar(points, ax=ax, label="y")
         if self.position is None:

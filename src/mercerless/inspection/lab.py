@@ -83,12 +83,16 @@ class BandwidthDisplay(Display):
         check_is_fitted(estimator)
         forms = kernel_forms(estimator.forms_)
         if not 0 <= form < len(forms):
-            raise ValueError(f"form={form} does not exist: the model has {len(forms)} kernel form(s).")
+            raise ValueError(
+                f"form={form} does not exist: the model has {len(forms)} kernel form(s)."
+            )
         shown = forms[form]
         widths, scores = shown.bandwidths, sum_of_forms(estimator.forms_, shown.support_vectors)
         names = list(estimator.encoding_.names if feature_names is None else feature_names)
         if len(names) != widths.shape[1]:
-            raise ValueError(f"There are {len(names)} feature names for {widths.shape[1]} features.")
+            raise ValueError(
+                f"There are {len(names)} feature names for {widths.shape[1]} features."
+            )
         order = scores[:, 0]
         display = cls(1 / widths, order=order, feature_names=names, form=shown.name)
         return display.plot(max_features=max_features, ax=ax)
@@ -161,8 +165,12 @@ class DescentDisplay(Display):
         for (form, curve), color in zip(self.validation.items(), COLORS):
             right.plot(curve[:, 0], curve[:, 1], "o-", color=color, label=form, markersize=4)
             best = int(np.argmin(curve[:, 1]))
-            right.plot(curve[best, 0], curve[best, 1], "o", color=color, markersize=10, fillstyle="none")
-        right.set(xlabel="iteration", ylabel="mean squared error", title="Validation (ring: chosen)")
+            right.plot(
+                curve[best, 0], curve[best, 1], "o", color=color, markersize=10, fillstyle="none"
+            )
+        right.set(
+            xlabel="iteration", ylabel="mean squared error", title="Validation (ring: chosen)"
+        )
         values = np.concatenate([curve[:, 1] for curve in self.validation.values()] or [np.ones(1)])
         if values.max() > 10 * values.min() > 0:
             right.set_yscale("log")
@@ -207,7 +215,13 @@ class LocalFitDisplay(Display):
     centers: NDArray
     widths: NDArray
 
-    _layout: ClassVar = {"nrows": 2, "ncols": 1, "figsize": (6.4, 5), "sharex": True, "height_ratios": [3, 1.2]}
+    _layout: ClassVar = {
+        "nrows": 2,
+        "ncols": 1,
+        "figsize": (6.4, 5),
+        "sharex": True,
+        "height_ratios": [3, 1.2],
+    }
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, ax: Any = None) -> Self:
@@ -231,21 +245,30 @@ class LocalFitDisplay(Display):
         """
         check_is_fitted(estimator)
         if estimator.n_features_in_ != 1:
-            raise ValueError(f"This picture needs one feature; the model has {estimator.n_features_in_}.")
+            raise ValueError(
+                f"This picture needs one feature; the model has {estimator.n_features_in_}."
+            )
         X, y = np.asarray(X, dtype=float).ravel(), np.asarray(y, dtype=float).ravel()
         grid = np.linspace(X.min(), X.max(), 600)
         centers = estimator.support_vectors_.ravel()
         # from scaled units back to units of X by the local slope of the scaling
         step = 1e-6 * (np.ptp(X) or 1.0)
-        slope = (estimator.scaling_(centers[:, None] + step) - estimator.scaling_(centers[:, None] - step)) / (2 * step)
+        slope = (
+            estimator.scaling_(centers[:, None] + step)
+            - estimator.scaling_(centers[:, None] - step)
+        ) / (2 * step)
         widths = estimator.bandwidths_.ravel() / np.abs(slope.ravel())
-        display = cls(X, y, grid=grid, curve=estimator.predict(grid[:, None]), centers=centers, widths=widths)
+        display = cls(
+            X, y, grid=grid, curve=estimator.predict(grid[:, None]), centers=centers, widths=widths
+        )
         return display.plot(ax=ax)
 
     def _draw(self, top: Any, bottom: Any) -> None:
         top.plot(self.X, self.y, ".", color=NEUTRAL, markersize=4, label="data")
         top.plot(self.grid, self.curve, color=POSITIVE, label="fit")
-        top.set(ylabel="y", title=f"{len(self.centers)} support points, each with its own bandwidth")
+        top.set(
+            ylabel="y", title=f"{len(self.centers)} support points, each with its own bandwidth"
+        )
         top.legend(frameon=False, ncols=2, loc="lower right")
         bottom.plot(self.centers, self.widths, "o", color=NEGATIVE, markersize=4)
         bottom.set(xlabel="x", ylabel="bandwidth", yscale="log")

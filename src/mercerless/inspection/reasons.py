@@ -91,12 +91,21 @@ class ReasonsDisplay(Display):
             The drawn display.
         """
         if not hasattr(estimator, "explain"):
-            raise ValueError(f"{type(estimator).__name__} has no explain; its predictions are no sums over items.")
-        return cls.from_predictions(estimator.explain(X, k, **new), index=index, item_names=item_names, ax=ax)
+            raise ValueError(
+                f"{type(estimator).__name__} has no explain; its predictions are no sums over items."
+            )
+        return cls.from_predictions(
+            estimator.explain(X, k, **new), index=index, item_names=item_names, ax=ax
+        )
 
     @classmethod
     def from_predictions(
-        cls, reasons: Any, *, index: int = 0, item_names: Sequence[Any] | None = None, ax: Any = None
+        cls,
+        reasons: Any,
+        *,
+        index: int = 0,
+        item_names: Sequence[Any] | None = None,
+        ax: Any = None,
     ) -> Self:
         """Draw one of the predictions that were explained.
 
@@ -117,14 +126,18 @@ class ReasonsDisplay(Display):
             The drawn display.
         """
         if not -len(reasons.score) <= index < len(reasons.score):
-            raise ValueError(f"index={index} is not one of the {len(reasons.score)} predictions that were explained.")
+            raise ValueError(
+                f"index={index} is not one of the {len(reasons.score)} predictions that were explained."
+            )
         items = np.flatnonzero(reasons.items[index] >= 0)
         # from the strongest for the prediction to the strongest against it
         order = items[np.argsort(-reasons.shares[index, items], kind="stable")]
         names = [reasons.name(index, place, item_names) for place in order]
         shares = [*reasons.shares[index, order], reasons.rest[index], reasons.base[index]]
         title = reasons.text(index).splitlines()[0]
-        return cls([*names, "all other items", "without any item"], np.array(shares), title).plot(ax=ax)
+        return cls([*names, "all other items", "without any item"], np.array(shares), title).plot(
+            ax=ax
+        )
 
     def _draw(self, ax: Any) -> None:
         rows = np.arange(len(self.shares))[::-1]
@@ -135,9 +148,13 @@ class ReasonsDisplay(Display):
         for row, share in zip(rows, self.shares):
             side = 1 if share >= 0.0 else -1
             ax.annotate(
-                f"{share:+.2g}", (share, row), (3 * side, 0), textcoords="offset points", va="center",
+                f"{share:+.2g}",
+                (share, row),
+                (3 * side, 0),
+                textcoords="offset points",
+                va="center",
                 ha="left" if side > 0 else "right",
-            )  # fmt: skip
+            )
         ax.margins(x=0.15)
         ax.set(yticks=rows, yticklabels=self.names, xlabel="share of the score")
         ax.set_title(self.title, loc="left", fontsize="medium")

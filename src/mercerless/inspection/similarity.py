@@ -64,7 +64,9 @@ class StackDisplay(Display):
             The drawn display.
         """
         check_is_fitted(estimator)
-        scores = getattr(estimator, "family_scores_", getattr(estimator, "similarity_scores_", None))
+        scores = getattr(
+            estimator, "family_scores_", getattr(estimator, "similarity_scores_", None)
+        )
         if scores is None:
             raise ValueError(
                 f"{type(estimator).__name__} is no stack; pass a SimilarityClassifierCV or SimilarityRegressorCV."
@@ -77,8 +79,16 @@ class StackDisplay(Display):
         families = [name for name in self.scores if name != "stack"]
         rows = np.arange(len(families))[::-1]
         left.axvline(self.scores["stack"][self.loss], color=NEGATIVE, label="stack")
-        left.scatter([self.scores[name][self.loss] for name in families], rows, color=POSITIVE, zorder=3, label="alone")
-        label = "out-of-fold log-loss" if self.loss == "log_loss" else "out-of-fold error / variance"
+        left.scatter(
+            [self.scores[name][self.loss] for name in families],
+            rows,
+            color=POSITIVE,
+            zorder=3,
+            label="alone",
+        )
+        label = (
+            "out-of-fold log-loss" if self.loss == "log_loss" else "out-of-fold error / variance"
+        )
         left.set(xlabel=label, yticks=rows, yticklabels=families)
         left.grid(axis="x", alpha=0.3)
         left.legend(frameon=False)
@@ -86,5 +96,7 @@ class StackDisplay(Display):
         weights = [self.scores[name]["weight"] for name in families]
         right.barh(rows, weights, height=0.6, color=POSITIVE)
         for row, weight in zip(rows, weights):
-            right.annotate(f"{weight:.2f}", (weight, row), (4, 0), textcoords="offset points", va="center")
+            right.annotate(
+                f"{weight:.2f}", (weight, row), (4, 0), textcoords="offset points", va="center"
+            )
         right.set(xlabel="weight", xlim=(0.0, 1.15 * max(*weights, 1e-6)))

@@ -22,7 +22,9 @@ def _matrix_of(estimator: Any, X: Any) -> NDArray:
         return kernel(X)
     if estimator.__sklearn_tags__().input_tags.pairwise:
         return np.asarray(X)
-    raise ValueError(f"{type(estimator).__name__} has no kernel to show; pass its matrix to from_matrix instead.")
+    raise ValueError(
+        f"{type(estimator).__name__} has no kernel to show; pass its matrix to from_matrix instead."
+    )
 
 
 class SpectrumDisplay(Display):
@@ -54,13 +56,17 @@ class SpectrumDisplay(Display):
     False
     """
 
-    def __init__(self, eigenvalues: ArrayLike, report: Indefiniteness | None = None, name: str | None = None):
+    def __init__(
+        self, eigenvalues: ArrayLike, report: Indefiniteness | None = None, name: str | None = None
+    ):
         self.eigenvalues = np.sort(np.asarray(eigenvalues, dtype=np.float64))[::-1]
         self.report = indefiniteness(self.eigenvalues) if report is None else report
         self.name = name
 
     @classmethod
-    def from_matrix(cls, K: ArrayLike, *, name: str | None = None, scale: str = "symlog", ax: Any = None) -> Self:
+    def from_matrix(
+        cls, K: ArrayLike, *, name: str | None = None, scale: str = "symlog", ax: Any = None
+    ) -> Self:
         """Draw the spectrum of a symmetric matrix.
 
         Parameters
@@ -84,7 +90,9 @@ class SpectrumDisplay(Display):
         return cls(values, report=indefiniteness(K, values), name=name).plot(scale=scale, ax=ax)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: ArrayLike, *, name: str | None = None, **kwargs: Any) -> Self:
+    def from_estimator(
+        cls, estimator: Any, X: ArrayLike, *, name: str | None = None, **kwargs: Any
+    ) -> Self:
         """Draw the spectrum of the kernel matrix that a fitted estimator has on `X`.
 
         Parameters
@@ -117,14 +125,26 @@ class SpectrumDisplay(Display):
         ):
             if count:
                 edges = np.arange(start, start + count + 1) + 0.5
-                ax.stairs(values[start : start + count], edges, fill=True, color=color, label=f"{count} {label}")
+                ax.stairs(
+                    values[start : start + count],
+                    edges,
+                    fill=True,
+                    color=color,
+                    label=f"{count} {label}",
+                )
             start += count
         largest = np.abs(values).max()
         if scale == "symlog" and largest > 0:
             # linear between two ticks only, three to four decades below the largest
-            ax.set_yscale("symlog", linthresh=10.0 ** np.ceil(np.log10(1e-4 * largest)), linscale=0.5)
+            ax.set_yscale(
+                "symlog", linthresh=10.0 ** np.ceil(np.log10(1e-4 * largest)), linscale=0.5
+            )
         ax.axhline(0.0, color="black", linewidth=0.8)
-        ax.set(xlabel="rank, from the largest to the smallest", ylabel="eigenvalue", xlim=(0.5, len(values) + 0.5))
+        ax.set(
+            xlabel="rank, from the largest to the smallest",
+            ylabel="eigenvalue",
+            xlim=(0.5, len(values) + 0.5),
+        )
         indefinite = f"indefinite, {100 * what.negative_mass:.1f} % negative mass"
         verdict = "positive semi-definite" if what.is_psd else indefinite
         ax.set_title(f"{self.name}: {verdict}" if self.name else verdict.capitalize(), loc="left")
@@ -173,7 +193,9 @@ class KernelMatrixDisplay(Display):
     name: str | None = None
 
     @classmethod
-    def from_matrix(cls, K: ArrayLike, y: ArrayLike | None = None, *, name: str | None = None, ax: Any = None) -> Self:
+    def from_matrix(
+        cls, K: ArrayLike, y: ArrayLike | None = None, *, name: str | None = None, ax: Any = None
+    ) -> Self:
         """Draw a square matrix.
 
         Parameters
@@ -197,12 +219,20 @@ class KernelMatrixDisplay(Display):
         if y is not None:
             y = np.asarray(y)
             if y.shape != (len(K),):
-                raise ValueError(f"y must have one label per row of K ({len(K)}), got shape {y.shape}.")
+                raise ValueError(
+                    f"y must have one label per row of K ({len(K)}), got shape {y.shape}."
+                )
         return cls(K, _order(K, y), labels=y, name=name).plot(ax=ax)
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, X: ArrayLike, y: ArrayLike | None = None, *, name: str | None = None, **kwargs: Any
+        cls,
+        estimator: Any,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        *,
+        name: str | None = None,
+        **kwargs: Any,
     ) -> Self:
         """Draw the kernel matrix that a fitted estimator has on `X`.
 

@@ -1,13 +1,27 @@
 """Kernels: objects that give a matrix for any two sets of items, and its reverse derivative."""
 
-from mercerless.kernels.adapters import Covariance, GaussianProcessKernel, Metric, Precomputed, as_kernel
+from mercerless.kernels.adapters import (
+    Covariance,
+    GaussianProcessKernel,
+    Metric,
+    Precomputed,
+    as_kernel,
+)
 from mercerless.kernels.base import Constant, Difference, Kernel, Parameter, Product, Scale, Sum
 from mercerless.kernels.dot_product import Polynomial, Sigmoid, SphericalPolynomial
 from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper
 from mercerless.kernels.items import MatrixFunction, PairFunction, Strings
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
-from mercerless.kernels.stationary import TL1, DeltaGauss, Epanechnikov, Exponential, Gaussian, Laplace, Log
+from mercerless.kernels.stationary import (
+    TL1,
+    DeltaGauss,
+    Epanechnikov,
+    Exponential,
+    Gaussian,
+    Laplace,
+    Log,
+)
 
 __all__ = [
     "TL1",

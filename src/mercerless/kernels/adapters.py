@@ -13,7 +13,13 @@ from mercerless._memory import check_memory
 from mercerless._validation import check_real
 from mercerless.kernels.base import Kernel, check_cotangent, check_pair, check_theta
 from mercerless.kernels.dot_product import Polynomial, Sigmoid
-from mercerless.kernels.items import STRING_SIMILARITIES, PairFunction, Strings, recognize, takes_objects
+from mercerless.kernels.items import (
+    STRING_SIMILARITIES,
+    PairFunction,
+    Strings,
+    recognize,
+    takes_objects,
+)
 from mercerless.kernels.stationary import Gaussian, Laplace, Stationary
 
 # scikit-learn's kernels that are positive semi-definite whatever their data, with their default parameters.
@@ -79,7 +85,9 @@ class Metric(Kernel):
     def diag(self, X: ArrayLike) -> NDArray:
         X = check_real(X)
         params = dict(self.params or {})
-        return np.array([pairwise_kernels(row[None], metric=self.metric, **params)[0, 0] for row in X])
+        return np.array(
+            [pairwise_kernels(row[None], metric=self.metric, **params)[0, 0] for row in X]
+        )
 
 
 class GaussianProcessKernel(Kernel):
@@ -124,7 +132,9 @@ class GaussianProcessKernel(Kernel):
         return np.asarray(self.kernel.bounds, dtype=float).reshape(-1, 2)
 
     def with_theta(self, theta: ArrayLike) -> "GaussianProcessKernel":
-        return GaussianProcessKernel(self.kernel.clone_with_theta(check_theta(theta, len(self.theta))))
+        return GaussianProcessKernel(
+            self.kernel.clone_with_theta(check_theta(theta, len(self.theta)))
+        )
 
     def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
         # scikit-learn differentiates square matrices only, so a rectangle is cut out of the square of all rows
@@ -173,7 +183,9 @@ class Covariance(GaussianProcessKernelBase):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         nested = self.kernel.get_params() if deep else {}
-        return {"kernel": self.kernel} | {f"kernel__{name}": value for name, value in nested.items()}
+        return {"kernel": self.kernel} | {
+            f"kernel__{name}": value for name, value in nested.items()
+        }
 
     def __call__(self, X: Any, Y: Any = None, eval_gradient: bool = False) -> Any:
         if not eval_gradient:
@@ -188,7 +200,10 @@ class Covariance(GaussianProcessKernelBase):
 
     def _slope(self, X: Any, i: int) -> NDArray:
         step = 1e-3
-        around = [self.kernel.with_theta(self.theta + s * step * (np.arange(self.n_dims) == i)) for s in (-2, -1, 1, 2)]
+        around = [
+            self.kernel.with_theta(self.theta + s * step * (np.arange(self.n_dims) == i))
+            for s in (-2, -1, 1, 2)
+        ]
         K = [kernel(X).astype(np.float64, copy=False) for kernel in around]
         return (8 * (K[2] - K[1]) - (K[3] - K[0])) / (12 * step)
 
@@ -281,17 +296,25 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
         if kernel == "gaussian":
             variance = 1.0 if X is None else float(np.var(X, dtype=np.float64))
             n_features = 1 if X is None else X.shape[1]
-            return Gaussian(length_scale=np.sqrt(n_features * variance / 2) if variance > 0 else 1.0)
+            return Gaussian(
+                length_scale=np.sqrt(n_features * variance / 2) if variance > 0 else 1.0
+            )
         if kernel in PAIRWISE_KERNEL_FUNCTIONS:
             return Metric(kernel) if X is None else _same_function(kernel, X.shape[1])
         if kernel in STRING_SIMILARITIES:
             return Strings(kernel)
-        names = ", ".join(sorted(["precomputed", "gaussian", *PAIRWISE_KERNEL_FUNCTIONS, *STRING_SIMILARITIES]))
+        names = ", ".join(
+            sorted(["precomputed", "gaussian", *PAIRWISE_KERNEL_FUNCTIONS, *STRING_SIMILARITIES])
+        )
         raise ValueError(
             f"kernel={kernel!r} is not known; use one of {names}, a kernel object, or a function of two items."
         )
     if isinstance(kernel, type):
-        raise TypeError(f"kernel={kernel.__name__} is a class; pass an instance, {kernel.__name__}().")
+        raise TypeError(
+            f"kernel={kernel.__name__} is a class; pass an instance, {kernel.__name__}()."
+        )
     if callable(kernel):
         return PairFunction(kernel) if X is None else recognize(kernel, X)
-    raise TypeError(f"kernel must be a kernel object, a name, or a function of two items, not {type(kernel).__name__}.")
+    raise TypeError(
+        f"kernel must be a kernel object, a name, or a function of two items, not {type(kernel).__name__}."
+    )

@@ -173,16 +173,23 @@ class Kernel(BaseEstimator):
                     f"{type(self).__name__} has {value.size} values of {parameter.name} but X has {n_features} "
                     "features; give one value or one per feature."
                 )
-            if not np.all(np.isfinite(value)) or (parameter.scale == "log" and not np.all(value > 0)):
+            if not np.all(np.isfinite(value)) or (
+                parameter.scale == "log" and not np.all(value > 0)
+            ):
                 kind = "positive" if parameter.scale == "log" else "finite"
-                raise ValueError(f"{type(self).__name__} needs {kind} {parameter.name}, not {value}.")
+                raise ValueError(
+                    f"{type(self).__name__} needs {kind} {parameter.name}, not {value}."
+                )
 
     @property
     def theta(self) -> NDArray:
         """The tunable parameters as one vector, positive ones as logarithms; `pullback` differentiates in it."""
-        values = [np.atleast_1d(np.asarray(getattr(self, p.name), dtype=float)) for p in self.parameters]
+        values = [
+            np.atleast_1d(np.asarray(getattr(self, p.name), dtype=float)) for p in self.parameters
+        ]
         return np.concatenate(
-            [np.log(v) if p.scale == "log" else v for p, v in zip(self.parameters, values)] or [np.zeros(0)]
+            [np.log(v) if p.scale == "log" else v for p, v in zip(self.parameters, values)]
+            or [np.zeros(0)]
         )
 
     @property
@@ -218,8 +225,12 @@ class Kernel(BaseEstimator):
 
     def _chain(self) -> NDArray:
         """d parameter / d theta, entry by entry."""
-        values = [np.atleast_1d(np.asarray(getattr(self, p.name), dtype=float)) for p in self.parameters]
-        return np.concatenate([v if p.scale == "log" else np.ones_like(v) for p, v in zip(self.parameters, values)])
+        values = [
+            np.atleast_1d(np.asarray(getattr(self, p.name), dtype=float)) for p in self.parameters
+        ]
+        return np.concatenate(
+            [v if p.scale == "log" else np.ones_like(v) for p, v in zip(self.parameters, values)]
+        )
 
     def __add__(self, other: "Kernel | float") -> "Kernel":
         return Sum(self, _as_operand(other))
@@ -455,17 +466,24 @@ class Product(_Pair):
     def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> NDArray:
         X, Y, G, _ = check_cotangent(X, Y, G)
         return np.concatenate(
-            [self.left.pullback(X, Y, G * self.right(X, Y)), self.right.pullback(X, Y, G * self.left(X, Y))]
+            [
+                self.left.pullback(X, Y, G * self.right(X, Y)),
+                self.right.pullback(X, Y, G * self.left(X, Y)),
+            ]
         )
 
 
-def over_row_blocks(work: Callable[[slice], None], n_rows: int, n_columns: int, itemsize: int) -> None:
+def over_row_blocks(
+    work: Callable[[slice], None], n_rows: int, n_columns: int, itemsize: int
+) -> None:
     """Call ``work(rows)`` for blocks of rows that fit the cache, on as many threads as the user allows.
 
     As many as BLAS has, which is held to one meanwhile; blocks depend on the shapes only, so that results do not depend
     on the number of threads. `n_columns` counts the columns in use at a time, `itemsize` their bytes.
     """
-    blocks = list(row_blocks(n_rows, n_columns * itemsize, max(_BLOCK_BYTES, 16 * n_columns * itemsize)))
+    blocks = list(
+        row_blocks(n_rows, n_columns * itemsize, max(_BLOCK_BYTES, 16 * n_columns * itemsize))
+    )
     threads = min(allowed_threads(), len(blocks)) if n_rows * n_columns >= _THREAD_ENTRIES else 1
     with one_blas_thread(alone=True):
         if threads == 1:
@@ -488,24 +506,32 @@ def check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, boo
         return A, A, True
     B = check_real(Y, "Y")
     if A.shape[1] != B.shape[1]:
-        raise ValueError(f"X has {A.shape[1]} features but Y has {B.shape[1]}; both need the same columns.")
+        raise ValueError(
+            f"X has {A.shape[1]} features but Y has {B.shape[1]}; both need the same columns."
+        )
     if A.dtype != B.dtype:
         A, B = A.astype(np.float64), B.astype(np.float64)
     return A, B, False
 
 
-def check_cotangent(X: ArrayLike, Y: ArrayLike | None, G: ArrayLike) -> tuple[NDArray, NDArray, NDArray, bool]:
+def check_cotangent(
+    X: ArrayLike, Y: ArrayLike | None, G: ArrayLike
+) -> tuple[NDArray, NDArray, NDArray, bool]:
     X, Y, same = check_pair(X, Y)
     G = check_real(G, "G")
     if G.shape != (len(X), len(Y)):
-        raise ValueError(f"G has shape {G.shape} but k(X, Y) has shape {(len(X), len(Y))}; they must agree.")
+        raise ValueError(
+            f"G has shape {G.shape} but k(X, Y) has shape {(len(X), len(Y))}; they must agree."
+        )
     return X, Y, G, same
 
 
 def check_theta(theta: ArrayLike, n_theta: int) -> NDArray:
     theta = np.asarray(theta, dtype=float)
     if theta.shape != (n_theta,):
-        raise ValueError(f"theta has shape {theta.shape} but this kernel has {n_theta} tunable parameters.")
+        raise ValueError(
+            f"theta has shape {theta.shape} but this kernel has {n_theta} tunable parameters."
+        )
     return theta
 
 

@@ -85,7 +85,9 @@ class Polynomial(_InnerProduct):
     def _check_features(self, n_features):
         super()._check_features(n_features)
         if self.degree != int(self.degree) or self.degree < 1:
-            raise ValueError(f"Polynomial needs a positive whole number as degree, not {self.degree!r}.")
+            raise ValueError(
+                f"Polynomial needs a positive whole number as degree, not {self.degree!r}."
+            )
 
     def _profile(self, p):
         p += p.dtype.type(self.offset)
@@ -180,12 +182,16 @@ class SphericalPolynomial(_InnerProduct):
         if np.ndim(self.length_scale):
             raise ValueError("SphericalPolynomial takes one length_scale, not one per feature.")
         if self.degree != int(self.degree) or self.degree < 1:
-            raise ValueError(f"SphericalPolynomial needs a positive whole number as degree, not {self.degree!r}.")
+            raise ValueError(
+                f"SphericalPolynomial needs a positive whole number as degree, not {self.degree!r}."
+            )
 
     def _embed(self, X):
         norms = np.linalg.norm(X, axis=1, keepdims=True)
         if not np.all(norms > 0):
-            raise ValueError("SphericalPolynomial scales every row to length 1, but X has a row of zeros; remove it.")
+            raise ValueError(
+                "SphericalPolynomial scales every row to length 1, but X has a row of zeros; remove it."
+            )
         return X / norms
 
     def _base(self, p):

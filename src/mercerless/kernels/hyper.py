@@ -49,7 +49,9 @@ def random_pairs(X: NDArray, n_pairs: int, random_state=None) -> NDArray:
         return take_pairs(X, index.first[chosen], index.second[chosen])
     drawn: dict[tuple[int, int], None] = {}  # in the order drawn
     while len(drawn) < n_pairs:
-        drawn |= {(a, b): None for a, b in np.sort(rng.randint(n, size=(n_pairs, 2)), axis=1).tolist()}
+        drawn |= {
+            (a, b): None for a, b in np.sort(rng.randint(n, size=(n_pairs, 2)), axis=1).tolist()
+        }
     first, second = np.array(list(drawn)[:n_pairs]).T
     return take_pairs(X, first, second)
 
@@ -129,7 +131,9 @@ def _check_pairs(pairs: ArrayLike, name: str) -> NDArray:
 
 def _positive(value, name: str, n_features: int | None = None) -> NDArray:
     value = np.asarray(value, dtype=float)
-    if value.ndim > 1 or (value.ndim == 1 and n_features is not None and value.shape != (n_features,)):
+    if value.ndim > 1 or (
+        value.ndim == 1 and n_features is not None and value.shape != (n_features,)
+    ):
         raise ValueError(
             f"{name} has shape {value.shape} but there are {n_features} features; give one number or one per feature."
         )
@@ -332,7 +336,9 @@ class WishartHyper(HyperKernel):
         values = self._sections(centers[:, 0], centers[:, 1], centers)
         return (values + values.T) / 2
 
-    def _about_centers(self, X: NDArray, centers: NDArray) -> tuple[NDArray, NDArray, NDArray, NDArray]:
+    def _about_centers(
+        self, X: NDArray, centers: NDArray
+    ) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """|x - m|^2 and (x - m).d for every center with midpoint m and difference d, |d|^2, and whitened X."""
         whitened = self._whiten(np.vstack([X, centers[:, 0], centers[:, 1]]))
         n, p = len(X), len(centers)
@@ -345,7 +351,9 @@ class WishartHyper(HyperKernel):
     def _sections(self, A: NDArray, B: NDArray, centers: NDArray) -> NDArray:
         to_a, along_a, square, white_a = self._about_centers(A, centers)
         to_b, along_b, _, white_b = self._about_centers(B, centers)
-        return self._combine(to_a, along_a, to_b, along_b, _square(white_a - white_b)[:, None], square)
+        return self._combine(
+            to_a, along_a, to_b, along_b, _square(white_a - white_b)[:, None], square
+        )
 
     def _combine(self, to_a, along_a, to_b, along_b, apart, square) -> NDArray:
         """det(A) ** (-(degrees + 3) / 2) by elimination, which is backward stable for positive definite A."""
@@ -365,7 +373,9 @@ class WishartHyper(HyperKernel):
         to_x, along_x, square, white_x = self._about_centers(X, centers)
         to_y, along_y, _, white_y = self._about_centers(Y, centers)
         apart = euclidean_distances(white_x, white_y, squared=True)[:, :, None]
-        return self._combine(to_x[:, None], along_x[:, None], to_y[None], along_y[None], apart, square)
+        return self._combine(
+            to_x[:, None], along_x[:, None], to_y[None], along_y[None], apart, square
+        )
 
 
 class PairTrends(BaseEstimator):
@@ -389,7 +399,9 @@ class PairTrends(BaseEstimator):
         distances = euclidean_distances(rows)[np.triu_indices(len(rows), 1)]
         if not len(distances) or distances.max() == 0:
             return np.zeros(0)
-        return np.unique(np.append(0.0, np.quantile(distances, np.linspace(0, 1, self.n_knots)[1:])))
+        return np.unique(
+            np.append(0.0, np.quantile(distances, np.linspace(0, 1, self.n_knots)[1:]))
+        )
 
     def n_trends(self, n_features: int, knots: NDArray) -> int:
         """How many matrices `trends` yields for so many features and these knots."""
@@ -422,7 +434,9 @@ class PairTrends(BaseEstimator):
                 yield apart
                 yield apart**2
 
-    def trend_values(self, X: NDArray, Y: NDArray, knots: NDArray, coef: NDArray, same: NDArray) -> NDArray:
+    def trend_values(
+        self, X: NDArray, Y: NDArray, knots: NDArray, coef: NDArray, same: NDArray
+    ) -> NDArray:
         """The trend ``sum_l coef_l F_l`` of `trends`, its distance part as one piecewise linear function."""
         hats = max(0, len(knots) - 1)
         values = np.full((len(X), len(Y)), coef[0], dtype=float)
@@ -504,7 +518,9 @@ def _scaled_distances(X: NDArray, Y: NDArray | None, length_scale: ArrayLike) ->
     """
     origin = X.mean(axis=0) if Y is None else Y.mean(axis=0)
     return euclidean_distances(
-        (X - origin) / length_scale, None if Y is None else (Y - origin) / length_scale, squared=True
+        (X - origin) / length_scale,
+        None if Y is None else (Y - origin) / length_scale,
+        squared=True,
     )
 
 

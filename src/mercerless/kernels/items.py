@@ -103,13 +103,24 @@ class _OfItems(Kernel):
         if n <= 14:
             return np.column_stack(np.triu_indices(n, 1))
         keys = item_keys(items)
-        order = np.arange(n) if keys is None else np.array(sorted(range(n), key=lambda i: (_digest(keys[i]), i)))
+        order = (
+            np.arange(n)
+            if keys is None
+            else np.array(sorted(range(n), key=lambda i: (_digest(keys[i]), i)))
+        )
         steps = range(1, n)
-        pairs = np.concatenate([np.column_stack([order[:-s], order[s:]])[:100] for s in steps[: 100 // n + 2]])
+        pairs = np.concatenate(
+            [np.column_stack([order[:-s], order[s:]])[:100] for s in steps[: 100 // n + 2]]
+        )
         return pairs[:100]
 
     def _matrix(
-        self, rows: NDArray, columns: NDArray, symmetric: bool, wanted: NDArray | None = None, numbers: Any = None
+        self,
+        rows: NDArray,
+        columns: NDArray,
+        symmetric: bool,
+        wanted: NDArray | None = None,
+        numbers: Any = None,
     ) -> NDArray:
         """The matrix, or its wanted entries; with `symmetric`, an entry serves both directions.
 
@@ -132,12 +143,16 @@ class _OfItems(Kernel):
                 K[gaps] = K.T[gaps]
             if store is not None and todo.any():
                 first, second = keys
-                store.write(first, second, K, [*kept_items(first, rows), *kept_items(second, columns)])
+                store.write(
+                    first, second, K, [*kept_items(first, rows), *kept_items(second, columns)]
+                )
                 if symmetric and not same:
                     store.write(second, first, K.T)
         return K
 
-    def _store(self, rows: NDArray, columns: NDArray, symmetric: bool) -> tuple[PairStore | None, list]:
+    def _store(
+        self, rows: NDArray, columns: NDArray, symmetric: bool
+    ) -> tuple[PairStore | None, list]:
         """Where values of these items are kept, and the items' keys; None where they are not."""
         if not self.cache or len(rows) + len(columns) > 2 * most_items():
             return None, []
@@ -166,7 +181,9 @@ class _OfItems(Kernel):
         noise = np.abs(self._compare(*asked) - now).max()
         return bool(np.abs(before - now).max() > 10.0 * max(noise, rounding))
 
-    def _fill(self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any) -> None:
+    def _fill(
+        self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any
+    ) -> None:
         """Compute the entries of K where `todo`."""
         raise NotImplementedError
 
@@ -184,7 +201,9 @@ def _agree(a: NDArray, b: NDArray, tolerance: float) -> bool:
     return bool(np.all(np.abs(a - b) <= tolerance))
 
 
-def is_symmetric(kernel: _OfItems, items: NDArray, pairs: NDArray, there: NDArray, back: NDArray) -> bool:
+def is_symmetric(
+    kernel: _OfItems, items: NDArray, pairs: NDArray, there: NDArray, back: NDArray
+) -> bool:
     """Whether both directions of these pairs agree, up to rounding or up to the function's own noise."""
     rounding = SYMMETRY_RTOL * np.abs([there, back]).max(initial=0.0)
     if np.all(np.abs(there - back) <= rounding):
@@ -254,13 +273,25 @@ class PairFunction(_OfItems):
         super().__init__(function, symmetric, cache, progress)
         self.n_jobs = n_jobs
 
-    def _fill(self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any) -> None:
-        n_jobs, meter, size = effective_n_jobs(self.n_jobs), Meter(int(todo.sum()), self.progress), 1
+    def _fill(
+        self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any
+    ) -> None:
+        n_jobs, meter, size = (
+            effective_n_jobs(self.n_jobs),
+            Meter(int(todo.sum()), self.progress),
+            1,
+        )
         for i in np.flatnonzero(todo.any(axis=1)):
             wanted = np.flatnonzero(todo[i])
             while len(wanted):
-                if n_jobs > 1 and meter.elapsed() > 0.3 and meter.left() * (1 - 1 / n_jobs) > _WORKER_START:
-                    return self._fill_in_parallel(K, todo & np.isnan(K), rows, columns, numbers, n_jobs, meter)
+                if (
+                    n_jobs > 1
+                    and meter.elapsed() > 0.3
+                    and meter.left() * (1 - 1 / n_jobs) > _WORKER_START
+                ):
+                    return self._fill_in_parallel(
+                        K, todo & np.isnan(K), rows, columns, numbers, n_jobs, meter
+                    )
                 start, some = perf_counter(), wanted[:size]
                 values, error = _call_row(self.function, rows[i], [columns[j] for j in some])
                 K[i, some[: len(values)]] = np.where(np.isfinite(values), values, np.nan)
@@ -273,7 +304,14 @@ class PairFunction(_OfItems):
                 wanted = wanted[len(some) :]
 
     def _fill_in_parallel(
-        self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any, n_jobs: int, meter: "Meter"
+        self,
+        K: NDArray,
+        todo: NDArray,
+        rows: NDArray,
+        columns: NDArray,
+        numbers: Any,
+        n_jobs: int,
+        meter: "Meter",
     ) -> None:
         """Tiles of about a second's work, so that few items travel; every finished batch of tiles is kept."""
         side = max(2, int(np.sqrt(meter.rate())))
@@ -287,7 +325,9 @@ class PairFunction(_OfItems):
             for start in range(0, len(tiles), 8 * n_jobs):
                 batch = tiles[start : start + 8 * n_jobs]
                 results = workers(
-                    delayed(_call_tile)(self.function, rows[t[0].ravel()], columns[t[1].ravel()], todo[t])
+                    delayed(_call_tile)(
+                        self.function, rows[t[0].ravel()], columns[t[1].ravel()], todo[t]
+                    )
                     for t in batch
                 )
                 for tile, (values, _) in zip(batch, results):
@@ -327,11 +367,15 @@ def _number(value: Any) -> float:
     if np.ndim(value):
         if np.size(value) == 1:
             return float(np.reshape(value, ()))
-        raise TypeError(f"it returned an array of shape {np.shape(value)}: say MatrixFunction if it takes two lists")
+        raise TypeError(
+            f"it returned an array of shape {np.shape(value)}: say MatrixFunction if it takes two lists"
+        )
     return float(value)
 
 
-def _call_tile(function: Callable, rows: NDArray, columns: NDArray, todo: NDArray) -> tuple[NDArray, Any]:
+def _call_tile(
+    function: Callable, rows: NDArray, columns: NDArray, todo: NDArray
+) -> tuple[NDArray, Any]:
     """In a worker: a tile of values, NaN where not asked for, and what went wrong at which place."""
     out = np.full(todo.shape, np.nan)
     for a, x in enumerate(rows):
@@ -341,14 +385,20 @@ def _call_tile(function: Callable, rows: NDArray, columns: NDArray, todo: NDArra
         bad = np.flatnonzero(~np.isfinite(values))
         if len(bad):
             out[a, ~np.isfinite(out[a])] = np.nan
-            return out, (f"returned {values[bad[0]]}, which is no finite number,", a, wanted[bad[0]])
+            return out, (
+                f"returned {values[bad[0]]}, which is no finite number,",
+                a,
+                wanted[bad[0]],
+            )
         if error is not None:
             return out, (f"raised {type(error).__name__} ({error})", a, wanted[len(values)])
     return out, None
 
 
 def _failure(error: Exception, i: int, j: int) -> ValueError:
-    return ValueError(f"The kernel function raised {type(error).__name__} ({error}) for items {i} and {j}.")
+    return ValueError(
+        f"The kernel function raised {type(error).__name__} ({error}) for items {i} and {j}."
+    )
 
 
 def _check_finite(values: Any, i: int, columns: Any) -> None:
@@ -414,27 +464,40 @@ class MatrixFunction(_OfItems):
 
     def _some_pairs(self, items: NDArray) -> NDArray:
         keys = item_keys(items)
-        order = np.arange(len(items)) if keys is None else sorted(range(len(items)), key=lambda i: _digest(keys[i]))
+        order = (
+            np.arange(len(items))
+            if keys is None
+            else sorted(range(len(items)), key=lambda i: _digest(keys[i]))
+        )
         chosen = np.array(order[:14])
         return chosen[np.column_stack(np.triu_indices(len(chosen), 1))]
 
-    def _fill(self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any) -> None:
+    def _fill(
+        self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any
+    ) -> None:
         meter, size = Meter(int(todo.sum()), self.progress), 4
         left = np.flatnonzero(todo.any(axis=1))
         while len(left):
             start, block = perf_counter(), left[:size]
             wanted = np.flatnonzero(todo[block].any(axis=0))
             where = np.ix_(block, wanted)
-            values = self._block(rows[block], columns[wanted], numbers[0][block], numbers[1][wanted])
+            values = self._block(
+                rows[block], columns[wanted], numbers[0][block], numbers[1][wanted]
+            )
             K[where] = np.where(todo[where], values, K[where])
             meter.advance(int(todo[where].sum()))
             size = 2 * size if perf_counter() - start < 0.5 else max(1, size // 2)
             left = left[len(block) :]
 
     def _compare(self, A: NDArray, B: NDArray, numbers: NDArray) -> NDArray:
-        return np.array([self._block(A[[k]], B[[k]], [i], [j])[0, 0] for k, (i, j) in enumerate(numbers)], dtype=float)
+        return np.array(
+            [self._block(A[[k]], B[[k]], [i], [j])[0, 0] for k, (i, j) in enumerate(numbers)],
+            dtype=float,
+        )
 
-    def _block(self, rows: NDArray, columns: NDArray, numbers: Any = None, others: Any = None) -> NDArray:
+    def _block(
+        self, rows: NDArray, columns: NDArray, numbers: Any = None, others: Any = None
+    ) -> NDArray:
         """The function's finite values for two lists whose items have these numbers."""
         numbers = range(len(rows)) if numbers is None else numbers
         others = range(len(columns)) if others is None else others
@@ -504,7 +567,9 @@ class Strings(MatrixFunction):
                 "table, without missing ones."
             )
 
-    def _block(self, rows: NDArray, columns: NDArray, numbers: Any = None, others: Any = None) -> NDArray:
+    def _block(
+        self, rows: NDArray, columns: NDArray, numbers: Any = None, others: Any = None
+    ) -> NDArray:
         self._check_strings(rows, range(len(rows)) if numbers is None else numbers)
         return super()._block(rows, columns, numbers, others)
 
@@ -524,7 +589,9 @@ class Strings(MatrixFunction):
         distance = import_optional("rapidfuzz.distance", "strings", "Comparing strings")
         process = import_optional("rapidfuzz.process", "strings", "Comparing strings")
         scorer = getattr(distance, STRING_SIMILARITIES[self.similarity]).normalized_similarity
-        return process.cdist(A, B, scorer=scorer, dtype=np.float64, workers=effective_n_jobs(self.n_jobs))
+        return process.cdist(
+            A, B, scorer=scorer, dtype=np.float64, workers=effective_n_jobs(self.n_jobs)
+        )
 
     def _identity(self) -> Any:
         return STRING_SIMILARITIES[self.similarity]
@@ -542,7 +609,8 @@ def recognize(function: Callable, items: Any) -> PairFunction | MatrixFunction:
     three = items[np.arange(3) % len(items)]
     try:
         MatrixFunction(function)._block(three[:2], three)
-    except Exception:  # a function of two items tells in the matrix what is wrong, with the items' numbers
+    # a function of two items tells in the matrix what is wrong, with the items' numbers
+    except Exception:
         return pairwise
     return MatrixFunction(function)
 
@@ -577,4 +645,6 @@ class Meter:
 
 def takes_objects(kernel: Kernel) -> bool:
     """Whether a kernel, or one that it is made of, takes any objects as items."""
-    return any(getattr(value, "takes_objects", False) for value in [kernel, *kernel.get_params().values()])
+    return any(
+        getattr(value, "takes_objects", False) for value in [kernel, *kernel.get_params().values()]
+    )

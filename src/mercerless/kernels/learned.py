@@ -60,7 +60,9 @@ class HyperExpansion(_LearnedKernel):
     True
     """
 
-    def __init__(self, hyper_kernel: HyperKernel, centers: NDArray, coef: NDArray, intercept: float = 0.0):
+    def __init__(
+        self, hyper_kernel: HyperKernel, centers: NDArray, coef: NDArray, intercept: float = 0.0
+    ):
         self.hyper_kernel = hyper_kernel
         self.centers = centers
         self.coef = coef
@@ -71,7 +73,11 @@ class HyperExpansion(_LearnedKernel):
         """Whether every matrix is positive semi-definite; None where that is not known."""
         if np.all(np.asarray(self.coef) >= 0) and self.intercept >= 0:
             return True
-        items = self.centers if self.centers.ndim == 2 else self.centers.reshape(-1, self.centers.shape[2])
+        items = (
+            self.centers
+            if self.centers.ndim == 2
+            else self.centers.reshape(-1, self.centers.shape[2])
+        )
         values = self.diag(items)
         return False if values.min() < -1e-10 * np.abs(values).max() else None
 
@@ -216,7 +222,9 @@ class TensorExpansion(_LearnedKernel):
 
     def _prepare(self, X: NDArray, Y: NDArray) -> Any:
         table: dict[bytes, int] = {}
-        ids = [np.array([table.setdefault(key, len(table)) for key in _keys(rows)]) for rows in (X, Y)]
+        ids = [
+            np.array([table.setdefault(key, len(table)) for key in _keys(rows)]) for rows in (X, Y)
+        ]
         known = None if self.items is None else [self._lookup(self.items, rows) for rows in (X, Y)]
         return self._coordinates(Y), ids, known
 

@@ -42,7 +42,9 @@ class _Local(Kernel):
         X = check_real(X)
         return np.ones(len(X), dtype=X.dtype)
 
-    def pullback(self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike, K: NDArray | None = None) -> NDArray:
+    def pullback(
+        self, X: ArrayLike, Y: ArrayLike | None, G: ArrayLike, K: NDArray | None = None
+    ) -> NDArray:
         """The gradient of ``sum(G * k(X, Y))`` in the logarithms of the bandwidths, center after center, in float64.
 
         A known ``K = k(X, Y)`` is not evaluated again.
@@ -51,7 +53,9 @@ class _Local(Kernel):
         K = self(X, Y) if K is None else K
         G = check_real(G, "G")
         if G.shape != (len(X), len(Y)) or K.shape != G.shape:
-            raise ValueError(f"G has shape {G.shape} but k(X, Y) has shape {(len(X), len(Y))}; they must agree.")
+            raise ValueError(
+                f"G has shape {G.shape} but k(X, Y) has shape {(len(X), len(Y))}; they must agree."
+            )
         prepared = self._prepare_blocks(Y, widths)
         sums: dict[int, NDArray] = {}
 
@@ -63,7 +67,9 @@ class _Local(Kernel):
         # summed in row order, so that the result does not depend on which thread was first
         gradient = np.sum([sums[start] for start in sorted(sums)], axis=0, dtype=np.float64)
         shape = np.shape(self.bandwidths)
-        return (gradient if len(shape) == 2 else gradient.sum(axis=0) if shape else gradient.sum()).ravel()
+        return (
+            gradient if len(shape) == 2 else gradient.sum(axis=0) if shape else gradient.sum()
+        ).ravel()
 
     @property
     def theta(self) -> NDArray:
@@ -75,15 +81,21 @@ class _Local(Kernel):
         shape = np.shape(self.bandwidths)
         theta = np.asarray(theta, dtype=float)
         if theta.shape != (int(np.prod(shape)),):
-            raise ValueError(f"theta has shape {theta.shape} but this kernel has {int(np.prod(shape))} bandwidths.")
+            raise ValueError(
+                f"theta has shape {theta.shape} but this kernel has {int(np.prod(shape))} bandwidths."
+            )
         widths = np.exp(theta).reshape(shape)
         return type(self)(widths if shape else float(widths))
 
-    def _check_arguments(self, X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, NDArray]:
+    def _check_arguments(
+        self, X: ArrayLike, Y: ArrayLike | None
+    ) -> tuple[NDArray, NDArray, NDArray]:
         X = check_real(X, "X")
         Y = X if Y is None else check_real(Y, "Y")
         if X.shape[1] != Y.shape[1]:
-            raise ValueError(f"X has {X.shape[1]} features but Y has {Y.shape[1]}; both need the same columns.")
+            raise ValueError(
+                f"X has {X.shape[1]} features but Y has {Y.shape[1]}; both need the same columns."
+            )
         if X.dtype != Y.dtype:
             X, Y = X.astype(np.float64), Y.astype(np.float64)
         widths = np.asarray(self.bandwidths, dtype=X.dtype)
@@ -134,7 +146,9 @@ class _LocalQuadratic(_Local):
 
     def _gradient(self, X: NDArray, prepared: Any, H: NDArray) -> NDArray:
         shift, S, W, _ = prepared
-        linear, square, one = np.split(H @ _monomials(X - shift), [X.shape[1], 2 * X.shape[1]], axis=1)
+        linear, square, one = np.split(
+            H @ _monomials(X - shift), [X.shape[1], 2 * X.shape[1]], axis=1
+        )
         return W * (square - 2 * S * linear + S * S * one)
 
 

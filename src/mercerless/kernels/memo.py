@@ -14,10 +14,26 @@ from numpy.typing import NDArray
 
 from mercerless._memory import memory_budget
 
-_MOST_BYTES = 2**28  # of all stores together, 5792 items; an eighth of the memory budget where that is less
+# of all stores together, 5792 items; an eighth of the memory budget where that is less
+_MOST_BYTES = 2**28
 _MOST_STORES = 8
 # Their content says all there is to say; other objects are also told apart by identity.
-_VALUES = (str, bytes, int, float, complex, bool, type(None), tuple, list, dict, set, frozenset, np.ndarray, np.generic)
+_VALUES = (
+    str,
+    bytes,
+    int,
+    float,
+    complex,
+    bool,
+    type(None),
+    tuple,
+    list,
+    dict,
+    set,
+    frozenset,
+    np.ndarray,
+    np.generic,
+)
 
 
 class PairStore:
@@ -34,7 +50,9 @@ class PairStore:
         """The values of all pairs, NaN where they are not known."""
         out = np.full((len(rows), len(columns)), np.nan)
         with self.lock:
-            r, c = (np.array([self.places.get(key, -1) for key in keys]) for keys in (rows, columns))
+            r, c = (
+                np.array([self.places.get(key, -1) for key in keys]) for keys in (rows, columns)
+            )
             known = np.flatnonzero(r >= 0), np.flatnonzero(c >= 0)
             out[np.ix_(*known)] = self.values[np.ix_(r[known[0]], c[known[1]])]
         return out
@@ -43,9 +61,13 @@ class PairStore:
         """The values of items with themselves, NaN where they are not known."""
         with self.lock:
             diagonal = np.diagonal(self.values)
-            return np.array([diagonal[self.places[key]] if key in self.places else np.nan for key in keys])
+            return np.array(
+                [diagonal[self.places[key]] if key in self.places else np.nan for key in keys]
+            )
 
-    def write(self, rows: list, columns: list, block: NDArray, items: Iterable[tuple[Hashable, Any]] = ()) -> None:
+    def write(
+        self, rows: list, columns: list, block: NDArray, items: Iterable[tuple[Hashable, Any]] = ()
+    ) -> None:
         """Keep the values that are not NaN, if there is room for their items."""
         keys = list(dict.fromkeys([*rows, *columns]))
         capacity = most_items()
@@ -101,7 +123,10 @@ def store_of(function: Any, symmetric: bool) -> PairStore:
         store = _STORES.setdefault(key, PairStore(function))
         _STORES.move_to_end(key)
         others = list(_STORES)[:-1]
-        while others and (len(_STORES) > _MOST_STORES or sum(s.values.nbytes for s in _STORES.values()) > _MOST_BYTES):
+        while others and (
+            len(_STORES) > _MOST_STORES
+            or sum(s.values.nbytes for s in _STORES.values()) > _MOST_BYTES
+        ):
             del _STORES[others.pop(0)]
     return store
 
@@ -134,7 +159,11 @@ def kept_items(keys: list, items: NDArray) -> list[tuple[Hashable, Any]]:
 def _function_key(function: Any) -> Hashable:
     """What tells functions apart: the identity of plain ones; parts and contents of those that cloning copies."""
     if isinstance(function, partial):
-        return ("partial", _function_key(function.func), _content((function.args, function.keywords)))
+        return (
+            "partial",
+            _function_key(function.func),
+            _content((function.args, function.keywords)),
+        )
     if isinstance(function, MethodType):
         return ("method", id(function.__func__), _content(function.__self__))
     if isinstance(function, (FunctionType, BuiltinFunctionType, type)):

@@ -178,7 +178,9 @@ class DeltaGauss(_SquaredDistance):
     def _check_features(self, n_features):
         super()._check_features(n_features)
         if np.ndim(self.length_scale) or np.ndim(self.inner_scale):
-            raise ValueError("DeltaGauss takes one length_scale and one inner_scale, not one per feature.")
+            raise ValueError(
+                "DeltaGauss takes one length_scale and one inner_scale, not one per feature."
+            )
 
     def _ratio(self):
         return (float(self.length_scale) / float(self.inner_scale)) ** 2

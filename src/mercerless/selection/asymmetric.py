@@ -21,7 +21,8 @@ class AsymmetricChoice(NamedTuple):
     side: str
     shares: NDArray  # (2,), the weights of the left and the right regressor
     errors: dict[tuple[float, str], float]  # of all ridges and sides
-    one_way: AsymmetricRidgeSolution  # the best for the left side alone, which needs one direction of new rows only
+    # the best for the left side alone, which needs one direction of new rows only
+    one_way: AsymmetricRidgeSolution
 
     @property
     def coef(self) -> NDArray:
@@ -41,7 +42,9 @@ class AsymmetricChoice(NamedTuple):
 
 def _residuals(solution: AsymmetricRidgeSolution, shares: Sequence[float] | NDArray) -> NDArray:
     """The leave-one-out residuals of a weighted mean of both sides."""
-    weighted = [share * loo for share, loo in zip(shares, (solution.loo_left, solution.loo_right)) if share]
+    weighted = [
+        share * loo for share, loo in zip(shares, (solution.loo_left, solution.loo_right)) if share
+    ]
     return np.sum(weighted, axis=0)
 
 
@@ -62,7 +65,9 @@ def best_shares(solution: AsymmetricRidgeSolution, weight: NDArray | None = None
 
 
 def leave_one_out_error(
-    solution: AsymmetricRidgeSolution, shares: Sequence[float] | NDArray, weight: NDArray | None = None
+    solution: AsymmetricRidgeSolution,
+    shares: Sequence[float] | NDArray,
+    weight: NDArray | None = None,
 ) -> float:
     """The (weighted) mean squared leave-one-out error of a weighted mean of both sides."""
     return float(np.average(np.sum(_residuals(solution, shares) ** 2, axis=1), weights=weight))
@@ -95,7 +100,9 @@ def choose_asymmetric_ridge(
             one_way = (alone, solution)
         for side in sides:
             shares = np.array(_SHARES[side]) if side in _SHARES else best_shares(solution, weight)
-            errors[float(alpha), side] = error_of_side = leave_one_out_error(solution, shares, weight)
+            errors[float(alpha), side] = error_of_side = leave_one_out_error(
+                solution, shares, weight
+            )
             if best is None or error_of_side < (1 - 1e-9) * best[0]:
                 best = (error_of_side, solution, side, shares)
     if best is None or one_way is None:

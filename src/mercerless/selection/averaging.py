@@ -15,7 +15,9 @@ from mercerless.selection.calibration import fit_temperature
 _SMALLEST_WEIGHT = 0.15
 
 
-def combine(predictions: Sequence[NDArray], Y: NDArray, weight: NDArray | None = None, max_members: int = 3) -> NDArray:
+def combine(
+    predictions: Sequence[NDArray], Y: NDArray, weight: NDArray | None = None, max_members: int = 3
+) -> NDArray:
     """Nonnegative weights with sum 1 for several models: least squares on out-of-fold predictions, pulled to the mean.
 
     ``min |sum_c w_c P_c - Y|^2 + 10 e |w - 1/C|^2`` with the smallest mean squared error e: a Gaussian prior of
@@ -51,7 +53,11 @@ class Weights(NamedTuple):
 
 
 def stack_weights(
-    predictions: NDArray, Y: NDArray, weight: NDArray | None = None, penalty: float = 0.1, normalize: bool = True
+    predictions: NDArray,
+    Y: NDArray,
+    weight: NDArray | None = None,
+    penalty: float = 0.1,
+    normalize: bool = True,
 ) -> Weights:
     """``min_{v >= 0} sum_i w_i |y_i - sum_m v_m p_mi|^2 + penalty * scale * sum_m (v_m - 1/M)^2``.
 

@@ -19,8 +19,10 @@ class Calibration(NamedTuple):
 
     slope: Any  # the common factor of all scores: a float, or (n_settings,)
     bias: NDArray  # what is added per class: (n_classes,) or (n_settings, n_classes)
-    loss: Any  # mean negative log-likelihood of the scores it was fitted on: a float, or (n_settings,)
-    gradient: float  # the certificate: the largest entry of the projected gradient relative to the sum of weights
+    # mean negative log-likelihood of the scores it was fitted on: a float, or (n_settings,)
+    loss: Any
+    # the certificate: the largest entry of the projected gradient relative to the sum of weights
+    gradient: float
 
     def logits(self, scores: NDArray) -> NDArray:
         """``slope * scores + bias`` for scores of shape (..., n, n_classes)."""
@@ -32,10 +34,14 @@ class Calibration(NamedTuple):
 
     def take(self, settings: Any) -> "Calibration":
         """The calibration of one or some of several settings."""
-        return Calibration(self.slope[settings], self.bias[settings], self.loss[settings], self.gradient)
+        return Calibration(
+            self.slope[settings], self.bias[settings], self.loss[settings], self.gradient
+        )
 
 
-def calibrate_scores(scores: NDArray, labels: NDArray, weight: NDArray | None = None) -> Calibration:
+def calibrate_scores(
+    scores: NDArray, labels: NDArray, weight: NDArray | None = None
+) -> Calibration:
     """`calibrate` for one setting, integer labels and slopes of at least 0.01 standard deviations.
 
     For two classes and scores ``[-f / 2, f / 2]`` this is Platt's method. Weights are scaled to mean one against the
@@ -64,7 +70,9 @@ def cross_calibrate(
     for fold in np.unique(fold_of):
         train, test = fold_of != fold, fold_of == fold
         train = train if train.any() else test
-        calibration = calibrate_scores(scores[train], labels[train], None if weight is None else weight[train])
+        calibration = calibrate_scores(
+            scores[train], labels[train], None if weight is None else weight[train]
+        )
         proba[test] = calibration(scores[test])
     return proba
 
@@ -94,13 +102,17 @@ def calibrate(
     """
     weight = np.ones(scores.shape[1]) if weight is None else weight
     shift = np.average(scores.mean(axis=2), axis=1, weights=weight)
-    scale = np.sqrt(np.average(((scores - shift[:, None, None]) ** 2).mean(axis=2), axis=1, weights=weight))
+    scale = np.sqrt(
+        np.average(((scores - shift[:, None, None]) ** 2).mean(axis=2), axis=1, weights=weight)
+    )
     scale = np.where(scale > 1e-13 * np.abs(shift), scale, np.inf)
     inputs = (scores - shift[:, None, None]) / scale[:, None, None]
     theta = np.zeros((len(scores), 1 + scores.shape[2]))
     theta[:, 0] = 1.0
     if start is not None:
-        theta[:, 0] = np.where(np.isfinite(scale), start.slope * np.where(np.isfinite(scale), scale, 1.0), 1.0)
+        theta[:, 0] = np.where(
+            np.isfinite(scale), start.slope * np.where(np.isfinite(scale), scale, 1.0), 1.0
+        )
         theta[:, 1:] = start.bias + (start.slope * shift)[:, None]
     theta = _descend(theta, inputs, onehot, weight, smallest_slope)
     value, proba = _objective(theta, inputs, onehot, weight)
@@ -111,7 +123,9 @@ def calibrate(
     return Calibration(slope, theta[:, 1:] - (slope * shift)[:, None], loss, certificate)
 
 
-def _descend(theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray, smallest_slope: float) -> NDArray:
+def _descend(
+    theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray, smallest_slope: float
+) -> NDArray:
     """The minima of the objective of `calibrate`; a setting that has arrived, or gets no lower, is left alone."""
     theta, left = theta.copy(), np.arange(len(theta))
     value, proba = _objective(theta, inputs, onehot, weight)
@@ -150,7 +164,9 @@ def fit_temperature(proba: NDArray, onehot: NDArray, weight: NDArray) -> float:
     right = np.einsum("ik,ik->i", logs, onehot)
 
     def derivative(b: float) -> float:
-        return float(weight @ ((softmax(b * logs, axis=1) * logs).sum(axis=1) - right) + 3.0 * (b - 1.0))
+        return float(
+            weight @ ((softmax(b * logs, axis=1) * logs).sum(axis=1) - right) + 3.0 * (b - 1.0)
+        )
 
     low, high = 0.05, 1.0
     if derivative(low) >= 0.0:
@@ -165,7 +181,9 @@ def sharpen(proba: NDArray, temperature: float) -> NDArray:
     return softmax(temperature * np.log(np.maximum(proba, np.finfo(float).tiny)), axis=-1)
 
 
-def _objective(theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray) -> tuple[NDArray, NDArray]:
+def _objective(
+    theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray
+) -> tuple[NDArray, NDArray]:
     """The objective of `calibrate` for every setting, and the probabilities."""
     logits = theta[:, :1, None] * inputs + theta[:, None, 1:]
     logits -= logits.max(axis=2, keepdims=True)
@@ -178,11 +196,19 @@ def _objective(theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray
 
 def _prior(theta: NDArray) -> NDArray:
     """What the objective adds to the sum of losses."""
-    return (_SLOPE_PRECISION * (theta[:, 0] - 1.0) ** 2 + _BIAS_PRECISION * (theta[:, 1:] ** 2).sum(axis=1)) / 2.0
+    return (
+        _SLOPE_PRECISION * (theta[:, 0] - 1.0) ** 2
+        + _BIAS_PRECISION * (theta[:, 1:] ** 2).sum(axis=1)
+    ) / 2.0
 
 
 def _derivatives(
-    theta: NDArray, proba: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray, smallest_slope: float
+    theta: NDArray,
+    proba: NDArray,
+    inputs: NDArray,
+    onehot: NDArray,
+    weight: NDArray,
+    smallest_slope: float,
 ) -> tuple[NDArray, NDArray]:
     """Gradient (n_settings, 1 + n_classes) and Hessian (n_settings, 1 + n_classes, 1 + n_classes) of `_objective`.
 
@@ -190,12 +216,16 @@ def _derivatives(
     """
     residual = (proba - onehot) * weight[:, None]
     gradient = np.empty_like(theta)
-    gradient[:, 0] = np.einsum("sik,sik->s", residual, inputs) + _SLOPE_PRECISION * (theta[:, 0] - 1.0)
+    gradient[:, 0] = np.einsum("sik,sik->s", residual, inputs) + _SLOPE_PRECISION * (
+        theta[:, 0] - 1.0
+    )
     gradient[:, 1:] = residual.sum(axis=1) + _BIAS_PRECISION * theta[:, 1:]
     weighted = proba * weight[:, None]
     deviation = inputs - np.einsum("sik,sik->si", proba, inputs)[:, :, None]
     hessian = np.empty((*theta.shape, theta.shape[1]))
-    hessian[:, 0, 0] = np.einsum("sik,sik,sik->s", weighted, deviation, deviation) + _SLOPE_PRECISION
+    hessian[:, 0, 0] = (
+        np.einsum("sik,sik,sik->s", weighted, deviation, deviation) + _SLOPE_PRECISION
+    )
     hessian[:, 0, 1:] = hessian[:, 1:, 0] = np.einsum("sik,sik->sk", weighted, deviation)
     hessian[:, 1:, 1:] = -weighted.swapaxes(1, 2) @ proba
     classes = np.arange(1, theta.shape[1])

@@ -46,7 +46,9 @@ def conformal_rank(n: int, coverage: float, what: str = "out-of-fold predictions
     if rank > n:
         need = int(np.ceil(coverage / (1.0 - coverage) - 1e-9))
         most = f"; ask for at most {np.floor(1000.0 * n / (n + 1)) / 1000.0:g}" if n else ""
-        raise ValueError(f"coverage={coverage:g} needs at least {need} {what}, but there are {n}{most}.")
+        raise ValueError(
+            f"coverage={coverage:g} needs at least {need} {what}, but there are {n}{most}."
+        )
     return rank
 
 
@@ -56,7 +58,9 @@ def interval_radius(held: OutOfFold, coverage: float) -> NDArray:
     return np.sort(errors, axis=0)[conformal_rank(len(errors), coverage) - 1]
 
 
-def set_thresholds(held: OutOfFold, coverage: float, by_class: bool = False, names: NDArray | None = None) -> NDArray:
+def set_thresholds(
+    held: OutOfFold, coverage: float, by_class: bool = False, names: NDArray | None = None
+) -> NDArray:
     """The smallest probability, per class, with which a class enters a prediction set.
 
     One for all classes, or (`by_class`) one each from the items of that class, so that every class is covered as
@@ -69,7 +73,10 @@ def set_thresholds(held: OutOfFold, coverage: float, by_class: bool = False, nam
     names = np.arange(n_classes) if names is None else names
     of_classes = [right[held.target == label] for label in range(n_classes)]
     return np.array(
-        [_threshold(values, coverage, f"items of class {name!s}") for values, name in zip(of_classes, names)]
+        [
+            _threshold(values, coverage, f"items of class {name!s}")
+            for values, name in zip(of_classes, names)
+        ]
     )
 
 

@@ -14,7 +14,8 @@ class MergedRows(NamedTuple):
     total: NDArray | None  # sums of the weights; None where every row is distinct and has none
     counts: NDArray  # the number of rows in every set
     deviations: NDArray  # the weighted mean of the squared distances of their targets to the mean
-    pure_error: float  # the variance of the targets of equal rows, without bias; 0 where all are equal
+    # the variance of the targets of equal rows, without bias; 0 where all are equal
+    pure_error: float
 
     def correlation(self, error: float) -> float:
         """The correlation of the errors of equal rows, from a held-out error of merged rows.
@@ -47,8 +48,13 @@ def merge_copies(Y: NDArray, weight: NDArray | None, copies: NDArray) -> MergedR
     total = np.bincount(copies, weights=w)
     # relative to the first of the set, so that equal targets stay what they are
     shift = Y - Y[first[copies]]
-    means = np.stack([np.bincount(copies, weights=w * column) for column in shift.T], axis=1) / total[:, None]
+    means = (
+        np.stack([np.bincount(copies, weights=w * column) for column in shift.T], axis=1)
+        / total[:, None]
+    )
     square = w * np.sum((shift - means[copies]) ** 2, axis=1)
     freedom = w.sum() - np.sum(np.bincount(copies, weights=w**2) / total)
     deviations = np.bincount(copies, weights=square) / total
-    return MergedRows(first, Y[first] + means, total, counts, deviations, float(square.sum() / freedom))
+    return MergedRows(
+        first, Y[first] + means, total, counts, deviations, float(square.sum() / freedom)
+    )

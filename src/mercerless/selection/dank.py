@@ -76,14 +76,18 @@ class Choice(NamedTuple):
     kernel: Any
     C: float
     epsilon: float
-    penalties: Sequence[float | None]  # of the centering, one per task; None where adaptivity decides
+    # of the centering, one per task; None where adaptivity decides
+    penalties: Sequence[float | None]
     tuned: Tuned | None = None
-    losses: tuple[NDArray, NDArray] | None = None  # on held-out rows: the machines', and a constant's
+    # on held-out rows: the machines', and a constant's
+    losses: tuple[NDArray, NDArray] | None = None
 
 
 def cluster(items: NDArray, n_parts: int, random_state: Any) -> KMeans:
     """k-means from centers that always divide the largest cluster: the largest part decides time and memory."""
-    halves = BisectingKMeans(n_parts, bisecting_strategy="largest_cluster", random_state=random_state)
+    halves = BisectingKMeans(
+        n_parts, bisecting_strategy="largest_cluster", random_state=random_state
+    )
     return KMeans(n_parts, init=halves.fit(items).cluster_centers_, n_init=1, max_iter=1).fit(items)
 
 
@@ -117,11 +121,20 @@ def choose(
     groups = [_held_out(kernel, X, task, used, splits, best["C"], adaptivity) for task in tasks]
     machines = [machine for group in groups for machine in group]
     tuned = tune_dank(
-        kernel, machines, C=best["C"], epsilon=epsilon, n_samples=len(used), is_classification=classify,
-        search=search, random_state=random_state,
-    )  # fmt: skip
+        kernel,
+        machines,
+        C=best["C"],
+        epsilon=epsilon,
+        n_samples=len(used),
+        is_classification=classify,
+        search=search,
+        random_state=random_state,
+    )
     penalties = [
-        tuned.penalty_factor * float(np.mean([m.penalty / len(m.target) for m in group])) * len(task.rows) * size**2
+        tuned.penalty_factor
+        * float(np.mean([m.penalty / len(m.target) for m in group]))
+        * len(task.rows)
+        * size**2
         for task, group in zip(tasks, groups)
     ]
     losses = held_out_losses(tuned, machines, classify)
@@ -132,8 +145,14 @@ def _splits(X: NDArray, y: NDArray, classify: bool, random_state: Any) -> list[S
     """Up to five folds whose training parts have every class."""
     counts = np.unique(y, return_counts=True)[1] if classify else np.array([len(y)])
     n_folds = min(5, int(counts.min()))
-    folds = make_folds(n_folds, X, y, classify=classify, random_state=random_state) if n_folds > 1 else []
-    if not folds or (classify and any(len(np.unique(y[train])) < len(counts) for train, _ in folds)):
+    folds = (
+        make_folds(n_folds, X, y, classify=classify, random_state=random_state)
+        if n_folds > 1
+        else []
+    )
+    if not folds or (
+        classify and any(len(np.unique(y[train])) < len(counts) for train, _ in folds)
+    ):
         raise ValueError(
             "GradientSearch needs at least two rows of every class, or two rows for regression, that are not copies "
             "of each other."
@@ -141,37 +160,61 @@ def _splits(X: NDArray, y: NDArray, classify: bool, random_state: Any) -> list[S
     return folds
 
 
-def _grid(X: NDArray, y: NDArray, classify: bool, splits: list[Split], n_jobs: int | None) -> dict[str, float]:
+def _grid(
+    X: NDArray, y: NDArray, classify: bool, splits: list[Split], n_jobs: int | None
+) -> dict[str, float]:
     """The best of a coarse grid of plain machines."""
     grid: dict[str, Any] = {"C": 2.0 ** np.arange(-3, 8, 2), "gamma": 0.5 * 4.0 ** np.arange(-3, 3)}
     if classify:
         return GridSearchCV(SVC(), grid, cv=splits, n_jobs=n_jobs).fit(X, y).best_params_
     grid["epsilon"] = [0.02, 0.1, 0.3]
-    return GridSearchCV(SVR(), grid, cv=splits, scoring="neg_mean_squared_error", n_jobs=n_jobs).fit(X, y).best_params_
+    return (
+        GridSearchCV(SVR(), grid, cv=splits, scoring="neg_mean_squared_error", n_jobs=n_jobs)
+        .fit(X, y)
+        .best_params_
+    )
 
 
 def _held_out(
-    kernel: Gaussian, X: NDArray, task: DankTask, used: NDArray, splits: list[Split], C: float, adaptivity: float
+    kernel: Gaussian,
+    X: NDArray,
+    task: DankTask,
+    used: NDArray,
+    splits: list[Split],
+    C: float,
+    adaptivity: float,
 ) -> list[HeldOut]:
     """A training and a validation set of the task for every split, with the plain machine as start."""
     machines = []
     for train, test in splits:
-        known, new = (task.take(np.flatnonzero(np.isin(task.rows, used[side]))) for side in (train, test))
+        known, new = (
+            task.take(np.flatnonzero(np.isin(task.rows, used[side]))) for side in (train, test)
+        )
         if len(new.rows) == 0:
             continue
         seen = X[known.rows]
-        v = plain_machine(known, seen / np.asarray(kernel.length_scale), C, 1e-3, kernel="rbf", gamma=0.5)
+        v = plain_machine(
+            known, seen / np.asarray(kernel.length_scale), C, 1e-3, kernel="rbf", gamma=0.5
+        )
         penalty = float(v @ v) / (4 * adaptivity) or 1.0
         machines.append(HeldOut(seen, known.target, X[new.rows], new.target, v, penalty))
     return machines
 
 
-def held_out_losses(tuned: Tuned, machines: Sequence[HeldOut], is_classification: bool) -> tuple[NDArray, NDArray]:
+def held_out_losses(
+    tuned: Tuned, machines: Sequence[HeldOut], is_classification: bool
+) -> tuple[NDArray, NDArray]:
     """Squared errors, or wrong labels, of the tuned machines on their validation sets, and those of a constant."""
     losses, constant, power = [], [], 1 if is_classification else 2
     for m in machines:
         trained = _DankMachine(
-            tuned.kernel, m.X, m.target, tuned.C, tuned.penalty_factor * m.penalty, tuned.epsilon, is_classification
+            tuned.kernel,
+            m.X,
+            m.target,
+            tuned.C,
+            tuned.penalty_factor * m.penalty,
+            tuned.epsilon,
+            is_classification,
         )
         trained.solve(m.start)
         values, level = trained.decision(m.X_test), np.full(len(m.X_test), m.target.mean())
@@ -221,7 +264,8 @@ def tune_dank(
     undetermined to about 1e-7, and the derivative with it.
     """
     n_theta = len(kernel.theta)
-    anchor = np.concatenate([kernel.theta, np.log([C, 1.0, epsilon or 1.0, 2.0])])  # the last is the slope
+    # the last is the slope
+    anchor = np.concatenate([kernel.theta, np.log([C, 1.0, epsilon or 1.0, 2.0])])
     state = [machine.start / C for machine in machines]
     losses: list[float] = []
 
@@ -236,27 +280,43 @@ def tune_dank(
 
     def descend(start: NDArray, spread: float, steps: int) -> OptimizeResult:
         options = {"maxiter": steps, "maxfun": steps + steps // 2, "gtol": search.tol}
-        return minimize(objective, start, (spread,), "L-BFGS-B", jac=True, bounds=bounds, options=options)
+        return minimize(
+            objective, start, (spread,), "L-BFGS-B", jac=True, bounds=bounds, options=options
+        )
 
     # The narrow prior holds a feature back that would pay in the end, so a wide one shows the way first.
-    narrow, wide, half = n_theta**-0.5 * n_samples**-0.25, n_samples**-0.25, max(search.max_iter // 2, 1)
+    narrow, wide, half = (
+        n_theta**-0.5 * n_samples**-0.25,
+        n_samples**-0.25,
+        max(search.max_iter // 2, 1),
+    )
     random = check_random_state(random_state)
     results = [descend(anchor, narrow, search.max_iter)]
     for restart in range(search.n_restarts):
-        if restart or n_theta > 1:  # one length scale has no spread: the first restart would be the same descent
+        # one length scale has no spread: the first restart would be the same descent
+        if restart or n_theta > 1:
             moved = anchor.copy()
             moved[:n_theta] += random.uniform(-1.0, 1.0, n_theta) if restart else 0.0
             results.append(descend(descend(moved, wide, half).x, narrow, half))
     best = min(results, key=lambda result: result.fun)
     C, factor, tube = np.exp(best.x[n_theta : n_theta + 3])
     return Tuned(
-        kernel.with_theta(best.x[:n_theta]), float(C), float(factor), float(tube) if epsilon > 0 else 0.0,
-        tuple(losses), float(np.abs(best.jac).max()),
-    )  # fmt: skip
+        kernel.with_theta(best.x[:n_theta]),
+        float(C),
+        float(factor),
+        float(tube) if epsilon > 0 else 0.0,
+        tuple(losses),
+        float(np.abs(best.jac).max()),
+    )
 
 
 def _mean_loss(
-    x: NDArray, kernel: Any, machines: Sequence[HeldOut], state: list[NDArray], epsilon: float, is_classification: bool
+    x: NDArray,
+    kernel: Any,
+    machines: Sequence[HeldOut],
+    state: list[NDArray],
+    epsilon: float,
+    is_classification: bool,
 ) -> tuple[float, NDArray]:
     """The mean validation loss and its derivative; ``state`` keeps the machines' solutions for the next call."""
     n_theta = len(x) - 4
@@ -265,10 +325,14 @@ def _mean_loss(
     tube = tube if epsilon > 0 else 0.0
     total, gradient = 0.0, np.zeros_like(x)
     for k, m in enumerate(machines):
-        machine = _DankMachine(current, m.X, m.target, C, factor * m.penalty, tube, is_classification)
+        machine = _DankMachine(
+            current, m.X, m.target, C, factor * m.penalty, tube, is_classification
+        )
         machine.solve(state[k] * C)
         state[k] = machine.v / C
-        loss, r, d_slope = _validation_loss(machine.decision(m.X_test), m.target_test, slope, is_classification)
+        loss, r, d_slope = _validation_loss(
+            machine.decision(m.X_test), m.target_test, slope, is_classification
+        )
         total += loss / len(machines)
         gradient[:-1] += machine.pull(m.X_test, r) / len(machines)
         gradient[-1] += d_slope / len(machines)
@@ -324,7 +388,9 @@ class _DankMachine:
         self.problem = Quartic(K, K**2, 1.0 / (4.0 * penalty), target, lo, hi, epsilon)
 
     def solve(self, start: NDArray) -> None:
-        solution = solve_quartic(self.problem, snap(start, self.problem.lo, self.problem.hi), tol=self.tol)
+        solution = solve_quartic(
+            self.problem, snap(start, self.problem.lo, self.problem.hi), tol=self.tol
+        )
         self.v, self.b = solution.v, solution.intercept
 
     def decision(self, X: NDArray) -> NDArray:
@@ -336,9 +402,13 @@ class _DankMachine:
         a = self.kernel(X, self.X).T @ r
         z, image, sides = adjoint(q, v, a, float(r.sum()))
         pair = -np.outer(z, v) - 2 * q.curvature * np.outer(z * v, v**2) * q.K
-        theta = self.kernel.pullback(X, self.X, np.outer(r, v)) + self.kernel.pullback(self.X, None, pair)
+        theta = self.kernel.pullback(X, self.X, np.outer(r, v)) + self.kernel.pullback(
+            self.X, None, pair
+        )
         bound = np.where((v == q.lo) | (v == q.hi), v, 0.0)
-        in_C = bound @ (a - image)  # v on its bounds moves with C, and the free rows and the intercept with them
-        in_penalty = q.curvature * (z @ (v * (q.A @ v**2)))  # d curvature = -curvature d log(penalty)
+        # v on its bounds moves with C, and the free rows and the intercept with them
+        in_C = bound @ (a - image)
+        # d curvature = -curvature d log(penalty)
+        in_penalty = q.curvature * (z @ (v * (q.A @ v**2)))
         in_epsilon = -q.epsilon * (z @ sides)
         return np.concatenate([theta, [in_C, in_penalty, in_epsilon]])

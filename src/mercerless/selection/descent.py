@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, minimize
 from sklearn.base import BaseEstimator
 
-Report = Callable[[dict], bool]  # told of {"stage", "value", ...} after every step; True ends the search
+# told of {"stage", "value", ...} after every step; True ends the search
+Report = Callable[[dict], bool]
 _START_ITER = 20
 
 
@@ -17,7 +18,8 @@ class Descent(NamedTuple):
 
     x: NDArray
     value: float  # the function there
-    gradient: float  # the certificate: largest entry of the projected gradient, divided by a value above one
+    # the certificate: largest entry of the projected gradient, divided by a value above one
+    gradient: float
     n_evaluations: int
     values: NDArray  # (n_starts,), after the short runs
 
@@ -82,14 +84,21 @@ def minimize_with_restarts(
     def descend(start: NDArray, limit: int) -> OptimizeResult:
         options = {"maxiter": limit, "gtol": tol, "ftol": 1e-10}
         return minimize(
-            function, np.clip(start, *bounds.T), jac=True, method="L-BFGS-B", bounds=bounds, options=options
+            function,
+            np.clip(start, *bounds.T),
+            jac=True,
+            method="L-BFGS-B",
+            bounds=bounds,
+            options=options,
         )
 
     runs: list[OptimizeResult] = []
     stopped = False
     for i, start in enumerate(starts):
         runs.append(descend(start, min(_START_ITER, max_iter)))
-        if callback is not None and callback({"stage": "start", "index": i, "value": float(runs[-1].fun)}):
+        if callback is not None and callback(
+            {"stage": "start", "index": i, "value": float(runs[-1].fun)}
+        ):
             stopped = True
             break
     values = np.array([float(run.fun) for run in runs])

@@ -47,12 +47,15 @@ class DirectedRows(NamedTuple):
 
     out: NDArray  # (m, n)
     back: NDArray | None  # (m, n)
-    decay: tuple[float, float] | None  # offset and unit of exp(-(d - offset) / unit) if they are dissimilarities
+    # offset and unit of exp(-(d - offset) / unit) if they are dissimilarities
+    decay: tuple[float, float] | None
 
     def take(self, rows: NDArray, columns: NDArray) -> "DirectedRows":
         """Of some items to some training items."""
         where = np.ix_(rows, columns)
-        return DirectedRows(self.out[where], None if self.back is None else self.back[where], self.decay)
+        return DirectedRows(
+            self.out[where], None if self.back is None else self.back[where], self.decay
+        )
 
     def values(self) -> NDArray:
         """Both ways side by side."""
@@ -89,7 +92,9 @@ class DirectedStack(NamedTuple):
 
     def __call__(self, block: Block, rows: DirectedRows) -> NDArray:
         """Probabilities or numbers of new items."""
-        scores = np.concatenate([member_scores(self.members, block), directed_scores(self.directed, rows)])
+        scores = np.concatenate(
+            [member_scores(self.members, block), directed_scores(self.directed, rows)]
+        )
         return self.average(scores, block.row_diagonal is not None)
 
 
@@ -113,10 +118,16 @@ def decay_of(D: NDArray, kind: str) -> tuple[float, float] | None:
 def directed_settings(both_ways: bool) -> tuple[Setting, ...]:
     """All settings on rows: ridges on standardized rows, Gaussians of them, cosines, neighbors by these, two sides."""
     linear = [Setting("row_features", penalty) for penalty in FEATURE_PENALTIES]
-    gaussian = [Setting("row_profiles", penalty, width) for width in PROFILE_WIDTHS for penalty in PROFILE_PENALTIES]
+    gaussian = [
+        Setting("row_profiles", penalty, width)
+        for width in PROFILE_WIDTHS
+        for penalty in PROFILE_PENALTIES
+    ]
     cosine = [Setting("row_cosines", penalty) for penalty in FEATURE_PENALTIES]
     neighbors = [Setting("row_neighbors", count) for count in NEIGHBORS]
-    sides = [Setting(side, penalty) for side in SIDES[: 1 + both_ways] for penalty in SIDE_PENALTIES]
+    sides = [
+        Setting(side, penalty) for side in SIDES[: 1 + both_ways] for penalty in SIDE_PENALTIES
+    ]
     return (*linear, *gaussian, *cosine, *neighbors, *sides)
 
 
@@ -136,15 +147,26 @@ def fit_directed_members(
     constant = spread <= 1e-13 * np.abs(mean)
     factor = np.where(constant, 0.0, np.sqrt(columns) / np.where(constant, 1.0, spread))
     members = DirectedMembers(
-        tuple(settings), (), Y, weight, mean, factor, (values - mean) * factor, _directions(like.values(), columns)
+        tuple(settings),
+        (),
+        Y,
+        weight,
+        mean,
+        factor,
+        (values - mean) * factor,
+        _directions(like.values(), columns),
     )
     products = _products(members, rows)
     unit, views = median_square(products.squares), []
-    for (kind, width), group in groupby(enumerate(settings), key=lambda pair: (pair[1].family, pair[1].width)):
+    for (kind, width), group in groupby(
+        enumerate(settings), key=lambda pair: (pair[1].family, pair[1].width)
+    ):
         positions, chosen = zip(*group)
         penalties = [setting.parameter for setting in chosen]
         if kind in SIDES:
-            coef, intercept = two_sided_path(like.out if kind == "left" else like.out.T, Y, penalties, weight)
+            coef, intercept = two_sided_path(
+                like.out if kind == "left" else like.out.T, Y, penalties, weight
+            )
         elif kind != "row_neighbors":
             coef, intercept = kernel_path(products.kernel(kind, width / unit), Y, penalties, weight)
         else:
@@ -192,31 +214,47 @@ def directed_scores(members: DirectedMembers, rows: DirectedRows) -> NDArray:
         return scores
     sides, products = dict(zip(SIDES, rows.affinities())), _products(members, rows)
     for view in members.views:
-        features = sides[view.kind] if view.kind in SIDES else products.kernel(view.kind, view.factor)
+        features = (
+            sides[view.kind] if view.kind in SIDES else products.kernel(view.kind, view.factor)
+        )
         values = features @ view.coef.reshape(len(view.coef), -1)
         values = values.reshape(m, len(view.positions), n_outputs) + view.intercept
         scores[view.positions] = values.swapaxes(0, 1)
-    counts = {i: int(s.parameter) for i, s in enumerate(members.settings) if s.family == "row_neighbors"}
+    counts = {
+        i: int(s.parameter) for i, s in enumerate(members.settings) if s.family == "row_neighbors"
+    }
     if counts:
-        votes = neighbor_means(1.0 - products.cosines, members.targets, sorted(set(counts.values())), members.weight)
+        votes = neighbor_means(
+            1.0 - products.cosines, members.targets, sorted(set(counts.values())), members.weight
+        )
         for position, count in counts.items():
             scores[position] = votes[count]
     return scores
 
 
-def directed_item_weights(members: DirectedMembers, train: DirectedRows, new: DirectedRows) -> NDArray:
+def directed_item_weights(
+    members: DirectedMembers, train: DirectedRows, new: DirectedRows
+) -> NDArray:
     """How every learner, linear in the targets, weighs those of the training items (n_settings, m, n) at new rows."""
     linear = fit_directed_members(train, np.eye(len(train.out)), members.settings, members.weight)
     return directed_scores(linear, new)
 
 
 def _both_scores(
-    K: NDArray, rows: DirectedRows, Y: NDArray, settings: Sequence[Setting], n_plain: int, weight: NDArray, split: Split
+    K: NDArray,
+    rows: DirectedRows,
+    Y: NDArray,
+    settings: Sequence[Setting],
+    n_plain: int,
+    weight: NDArray,
+    split: Split,
 ) -> NDArray:
     """Fit every setting, the first `n_plain` on K, on the training items of a split and score its test items."""
     train, test = split
     plain = out_of_fold_scores(K, Y, split, settings[:n_plain], weight)
-    directed = fit_directed_members(rows.take(train, train), Y[train], settings[n_plain:], weight[train])
+    directed = fit_directed_members(
+        rows.take(train, train), Y[train], settings[n_plain:], weight[train]
+    )
     return np.concatenate([plain, directed_scores(directed, rows.take(test, train))])
 
 
@@ -227,7 +265,9 @@ def fit_directed_stack(
     weight: NDArray,
     splits: Sequence[Split],
     classify: bool,
-    run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(function, things),
+    run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(
+        function, things
+    ),
 ) -> DirectedStack:
     """The whole selection, as `mercerless.selection.similarity.fit_stack`, with the learners on rows as well.
 
@@ -242,8 +282,12 @@ def fit_directed_stack(
     score = partial(_both_scores, K, rows, targets, settings, len(plain), weight)
     for (_, test), of_fold in zip(splits, run("fold", score, splits)):
         scores[:, test] = of_fold
-    weigh = partial(weigh_members, Y=Y, fenced=fenced, weight=weight, splits=splits, classify=classify)
-    average, targets = _simpler(weigh(scores[: len(plain)], plain), weigh(scores, settings), Y, weight)
+    weigh = partial(
+        weigh_members, Y=Y, fenced=fenced, weight=weight, splits=splits, classify=classify
+    )
+    average, targets = _simpler(
+        weigh(scores[: len(plain)], plain), weigh(scores, settings), Y, weight
+    )
     fit = partial(_fit_both, K, rows, targets, weight, plain)
     ((members, directed),) = run("members", fit, [average.settings])
     return DirectedStack(average, members, directed, int(np.sum(targets != Y)))
@@ -272,7 +316,12 @@ def _losses(average: Average, Y: NDArray) -> NDArray:
 
 
 def _fit_both(
-    K: NDArray, rows: DirectedRows, Y: NDArray, weight: NDArray, plain: Sequence[Setting], kept: Sequence[Setting]
+    K: NDArray,
+    rows: DirectedRows,
+    Y: NDArray,
+    weight: NDArray,
+    plain: Sequence[Setting],
+    kept: Sequence[Setting],
 ) -> tuple[Members, DirectedMembers]:
     """The kept members on all items, first those on K, which come first in every order."""
     diagonal = np.diagonal(K).copy()

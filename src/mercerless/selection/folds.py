@@ -63,7 +63,9 @@ def _key(item: Any) -> Any:
 
 def _equal_matrix_rows(K: NDArray) -> NDArray:
     """Candidates by a random projection of the rows, then row by row."""
-    tolerance = (1e-5 if K.dtype == np.float32 else 1e-10) * float(np.nanmax(np.abs(K), initial=0.0))
+    tolerance = (1e-5 if K.dtype == np.float32 else 1e-10) * float(
+        np.nanmax(np.abs(K), initial=0.0)
+    )
     values = np.nan_to_num(K) @ np.random.RandomState(0).uniform(0.5, 1.5, K.shape[1])
     order = np.argsort(values, kind="stable")
     close = np.diff(values[order]) <= 1.5 * tolerance * K.shape[1]
@@ -72,7 +74,9 @@ def _equal_matrix_rows(K: NDArray) -> NDArray:
         left = np.sort(block)
         while len(left) > 1:
             difference = np.abs(K[left] - K[left[0]])
-            same = np.all((difference <= tolerance) | (np.isnan(K[left]) & np.isnan(K[left[0]])), axis=1)
+            same = np.all(
+                (difference <= tolerance) | (np.isnan(K[left]) & np.isnan(K[left[0]])), axis=1
+            )
             same[0] = True
             first[left[same]] = left[0]
             left = left[~same]
@@ -88,7 +92,12 @@ def join_groups(groups: NDArray, copies: NDArray) -> NDArray:
 
 
 def assign_folds(
-    n_folds: int, n: int, *, labels: ArrayLike | None = None, together: NDArray | None = None, random_state: Any = None
+    n_folds: int,
+    n: int,
+    *,
+    labels: ArrayLike | None = None,
+    together: NDArray | None = None,
+    random_state: Any = None,
 ) -> NDArray:
     """Deal items to folds at random, each class evenly, and the folds' sizes as equal as may be.
 
@@ -96,7 +105,9 @@ def assign_folds(
     within each class. A class with fewer items than folds is missing in some test parts.
     """
     random = check_random_state(random_state)
-    classes = np.zeros(n, dtype=int) if labels is None else np.unique(labels, return_inverse=True)[1]
+    classes = (
+        np.zeros(n, dtype=int) if labels is None else np.unique(labels, return_inverse=True)[1]
+    )
     sets = np.arange(n) if together is None else np.unique(together, return_inverse=True)[1]
     sizes = np.bincount(sets, minlength=1)
     n_folds = max(1, min(n_folds, len(sizes)))
@@ -164,15 +175,21 @@ def fold_numbers(
         copies = copies if len(copies) == len(used) else copies[used]
         together = _together(copies, None if groups is None else groups[used], n_folds)
         labels = target[used] if classify else None
-        return assign_folds(n_folds, len(used), labels=labels, together=together, random_state=random_state)
+        return assign_folds(
+            n_folds, len(used), labels=labels, together=together, random_state=random_state
+        )
     fold_of = np.full(n, -1)
     splitter = check_cv(cv, target, classifier=classify)
     for i, (_, test) in enumerate(splitter.split(np.zeros((n, 1)), target, groups)):
         if np.any(fold_of[test] >= 0):
-            raise ValueError("cv must hold out every row once: its test sets overlap; use for example cv=5.")
+            raise ValueError(
+                "cv must hold out every row once: its test sets overlap; use for example cv=5."
+            )
         fold_of[test] = i
     if np.any(fold_of[used] < 0):
-        raise ValueError("cv must hold out every row once: its test sets leave rows out; use for example cv=5.")
+        raise ValueError(
+            "cv must hold out every row once: its test sets leave rows out; use for example cv=5."
+        )
     return np.unique(fold_of[used], return_inverse=True)[1]
 
 
@@ -190,8 +207,11 @@ def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray 
         if len(codes) and codes.max() == 0:
             raise ValueError("groups has one group only; at least two are needed to hold one out.")
         joined = join_groups(codes, copies)
-        return joined if joined.max(initial=0) + 1 >= min(n_folds, codes.max(initial=0) + 1) else codes
-    n_distinct = len(np.unique(copies))  # where these are few, as in a table of categories, equal rows are its nature
+        return (
+            joined if joined.max(initial=0) + 1 >= min(n_folds, codes.max(initial=0) + 1) else codes
+        )
+    # where these are few, as in a table of categories, equal rows are its nature
+    n_distinct = len(np.unique(copies))
     return copies if _ITEMS_PER_FOLD * n_folds <= n_distinct < len(copies) else None
 
 
@@ -200,7 +220,9 @@ def make_folds(cv: Any, items: Any, y: ArrayLike | None = None, **options: Any) 
     return splits_of(fold_numbers(cv, items, y, **options))
 
 
-def cv_of_rows(cv: Any, rows: NDArray, n: int, y: ArrayLike | None = None, *, classify: bool = False) -> Any:
+def cv_of_rows(
+    cv: Any, rows: NDArray, n: int, y: ArrayLike | None = None, *, classify: bool = False
+) -> Any:
     """What `cv` of n items means for some of them: a number stays, a splitter's or iterable's folds keep only these."""
     if cv is None or isinstance(cv, Integral):
         return cv
@@ -209,7 +231,9 @@ def cv_of_rows(cv: Any, rows: NDArray, n: int, y: ArrayLike | None = None, *, cl
 
 def splits_of(fold_of: NDArray) -> list[Split]:
     """Training and test items of numbered folds; numbers without items are passed over."""
-    return [(np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k)) for k in np.unique(fold_of)]
+    return [
+        (np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k)) for k in np.unique(fold_of)
+    ]
 
 
 def hold_out(
@@ -227,7 +251,9 @@ def hold_out(
     """
     copies = find_copies(items)
     together = _together(copies, None if groups is None else np.asarray(groups), 2)
-    sets = np.arange(len(copies)) if together is None else np.unique(together, return_inverse=True)[1]
+    sets = (
+        np.arange(len(copies)) if together is None else np.unique(together, return_inverse=True)[1]
+    )
     sizes, first = np.bincount(sets), np.unique(sets, return_index=True)[1]
     order = check_random_state(random_state).permutation(len(sizes))
     if classify:

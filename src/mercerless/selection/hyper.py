@@ -68,7 +68,8 @@ SEARCH_ITEMS_TENSOR = 500
 SEARCH_ITEMS_SVR = 75
 SEARCH_FEATURES = 30  # trends of single features cost two matrices each
 _KEPT_ITEMS = 1000  # items whose closeness to each other is kept in memory: 8 MB
-_DIRECT_WORK = 2e9  # multiplications of the normal equations above which conjugate gradients are used
+# multiplications of the normal equations above which conjugate gradients are used
+_DIRECT_WORK = 2e9
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,9 @@ class PairTarget:
 
     def take(self, index: NDArray) -> "PairTarget":
         """The target of some of the items."""
-        values = self.values[np.ix_(index, index)] if self.kind == "similarity" else self.values[index]
+        values = (
+            self.values[np.ix_(index, index)] if self.kind == "similarity" else self.values[index]
+        )
         return replace(self, values=values)
 
     @property
@@ -104,7 +107,11 @@ class PairTarget:
 
 
 def encode_target(
-    y: Any, n_items: int, kind: str, classes: NDArray | None = None, moments: tuple[float, float] | None = None
+    y: Any,
+    n_items: int,
+    kind: str,
+    classes: NDArray | None = None,
+    moments: tuple[float, float] | None = None,
 ) -> tuple[PairTarget, NDArray | None, tuple | None]:
     """Turn labels, values or a similarity matrix into a `PairTarget`, with the classes or moments that encode it."""
     if y is None:
@@ -118,16 +125,26 @@ def encode_target(
         if array.ndim == 2 and array.shape[1] > 1:
             kind = "similarity"
         else:
-            kind = "product" if type_of_target(array, input_name="y").startswith("continuous") else "classes"
+            kind = (
+                "product"
+                if type_of_target(array, input_name="y").startswith("continuous")
+                else "classes"
+            )
     if kind == "similarity":
         return PairTarget(kind, check_similarity(array, n_items)), None, None
     if array.ndim != 1 or len(array) != n_items:
-        raise ValueError(f"y has shape {array.shape} but X has {n_items} rows; pass one label or value per row.")
+        raise ValueError(
+            f"y has shape {array.shape} but X has {n_items} rows; pass one label or value per row."
+        )
     if kind == "classes":
         known = np.unique(array) if classes is None else classes
         codes = np.searchsorted(known, array)
-        if classes is not None and not np.array_equal(known[np.minimum(codes, len(known) - 1)], array):
-            raise ValueError("y has classes that were not seen in fit; score only data of the same classes.")
+        if classes is not None and not np.array_equal(
+            known[np.minimum(codes, len(known) - 1)], array
+        ):
+            raise ValueError(
+                "y has classes that were not seen in fit; score only data of the same classes."
+            )
         return PairTarget(kind, codes, len(known)), known, None
     values = array.astype(float)
     mean, spread = moments or (float(values.mean()), float(values.std()))
@@ -148,7 +165,9 @@ def check_similarity(S: Any, n_items: int) -> NDArray:
         S = np.where(known, S, S.T)
         known = ~np.isnan(S)
     if relative_asymmetry(np.where(known, S, 0.0)) > 1e-8:
-        raise ValueError("y is not symmetric; a learned kernel is: average both directions with (y + y.T) / 2 first.")
+        raise ValueError(
+            "y is not symmetric; a learned kernel is: average both directions with (y + y.T) / 2 first."
+        )
     return (S + S.T) / 2
 
 
@@ -157,9 +176,15 @@ def make_design(hyper: HyperKernel, X: NDArray, centers: NDArray) -> Design:
     if isinstance(hyper, GaussianHyper):
         if len(X) <= _KEPT_ITEMS:  # every iteration needs it again
             decay = hyper.decay(X)
-            return SeparableDesign(lambda rows, columns: decay[rows][:, columns], hyper.features(X, centers))
-        return SeparableDesign(lambda rows, columns: hyper.decay(X[rows], X[columns]), hyper.features(X, centers))
-    return BlockDesign(lambda rows, columns: hyper.blocks(X[rows], X[columns], centers), (len(X), len(centers)))
+            return SeparableDesign(
+                lambda rows, columns: decay[rows][:, columns], hyper.features(X, centers)
+            )
+        return SeparableDesign(
+            lambda rows, columns: hyper.decay(X[rows], X[columns]), hyper.features(X, centers)
+        )
+    return BlockDesign(
+        lambda rows, columns: hyper.blocks(X[rows], X[columns], centers), (len(X), len(centers))
+    )
 
 
 def choose_centers(hyper: HyperKernel, X: NDArray, n_centers: int, method: str, random) -> NDArray:
@@ -175,10 +200,14 @@ def choose_centers(hyper: HyperKernel, X: NDArray, n_centers: int, method: str, 
     candidates = random_pairs(X, 10 * n_centers, random)
     middle = candidates.mean(axis=1)
     n_centers = min(n_centers, len(np.unique(middle, axis=0)))
-    means = MiniBatchKMeans(n_centers, n_init=1, batch_size=max(1024, 2 * n_centers), random_state=random).fit(middle)
+    means = MiniBatchKMeans(
+        n_centers, n_init=1, batch_size=max(1024, 2 * n_centers), random_state=random
+    ).fit(middle)
     if isinstance(hyper, GaussianHyper):
         return means.cluster_centers_
-    nearest = np.unique([np.argmin(((middle - c) ** 2).sum(axis=1)) for c in means.cluster_centers_])
+    nearest = np.unique(
+        [np.argmin(((middle - c) ** 2).sum(axis=1)) for c in means.cluster_centers_]
+    )
     return hyper.centers_of(candidates[nearest])
 
 
@@ -204,7 +233,8 @@ class Regression(NamedTuple):
 
     hyper_kernel: Any
     alpha: float | None = None
-    C: float | None = None  # weight of the epsilon-insensitive loss; None: the one that belongs to alpha
+    # weight of the epsilon-insensitive loss; None: the one that belongs to alpha
+    C: float | None = None
     epsilon: float | None = None  # half the width of its tube; None: the squared loss
     n_landmarks: int | None = None  # sections, or items of the tensor; None: all
     landmark_method: str = "uniform"
@@ -248,10 +278,14 @@ def learn_kernel(
         )
     coef = np.mean([s.coef for s in solutions], axis=0)
     intercept = float(np.mean([s.intercept for s in solutions]))
-    return HyperExpansion(hyper, centers, coef, intercept), max(solutions, key=lambda s: s.certificate)
+    return HyperExpansion(hyper, centers, coef, intercept), max(
+        solutions, key=lambda s: s.certificate
+    )
 
 
-def _learn_all_pairs(task: Regression, X: NDArray, target: PairTarget) -> tuple[Kernel, HyperSolution]:
+def _learn_all_pairs(
+    task: Regression, X: NDArray, target: PairTarget
+) -> tuple[Kernel, HyperSolution]:
     hyper, (first, second, weight) = task.hyper_kernel, pair_index(len(X))
     y = target(slice(None), slice(None))[first, second]
     first, second, weight, y = (column[~np.isnan(y)] for column in (first, second, weight, y))
@@ -261,7 +295,9 @@ def _learn_all_pairs(task: Regression, X: NDArray, target: PairTarget) -> tuple[
         solution = ridge_exact(hyper(pairs), y, weight, task.alpha, task.fit_intercept)
     else:
         C = task.loss_weight(np.sqrt(weight.sum()))
-        solution = HyperSolution(*tube_machine(hyper(pairs), y, C, task.epsilon, weight, tol=task.tol))
+        solution = HyperSolution(
+            *tube_machine(hyper(pairs), y, C, task.epsilon, weight, tol=task.tol)
+        )
     coef = solution.coef * hyper.center_scale(pairs)
     return HyperExpansion(hyper, hyper.centers_of(pairs), coef, solution.intercept), solution
 
@@ -287,8 +323,20 @@ def _solve_part(
     work = float(n) ** 2 * p**2
     if task.solver == "cg" or (task.solver == "auto" and work > _DIRECT_WORK):
         random = np.random.RandomState(seed)
-        solution = ridge_cg(design, target, gram, task.alpha, fit_intercept=intercept, random_state=random, **options)
-        if task.solver == "cg" or solution.certificate <= 100 * task.tol or work > 10 * _DIRECT_WORK:
+        solution = ridge_cg(
+            design,
+            target,
+            gram,
+            task.alpha,
+            fit_intercept=intercept,
+            random_state=random,
+            **options,
+        )
+        if (
+            task.solver == "cg"
+            or solution.certificate <= 100 * task.tol
+            or work > 10 * _DIRECT_WORK
+        ):
             return solution
     whitening = whiten(gram)
     equations = normal_equations(design, target, intercept, whitening=whitening)
@@ -311,10 +359,18 @@ def _learn_tensor(
         options: dict[str, Any] = {"tol": task.tol, "max_iter": task.max_iter, "callback": report}
         solution = tensor_ridge_missing(S, basis, trends, noise, max(alpha, 1e-4), **options)
     else:
-        solution = TensorProblem(S, basis, trends).solve(noise, alpha, with_items=hyper.remember_items)
-    memory = (X, solution.item_coef, solution.item_values) if hyper.remember_items else (None, None, None)
+        solution = TensorProblem(S, basis, trends).solve(
+            noise, alpha, with_items=hyper.remember_items
+        )
+    memory = (
+        (X, solution.item_coef, solution.item_values)
+        if hyper.remember_items
+        else (None, None, None)
+    )
     projection, knots = basis.projection, hyper.knots(X)
-    return TensorExpansion(hyper, landmarks, projection, solution.core, knots, solution.trend_coef, *memory), solution
+    return TensorExpansion(
+        hyper, landmarks, projection, solution.core, knots, solution.trend_coef, *memory
+    ), solution
 
 
 def hyper_candidates(hyper_kernel: Any, X: NDArray) -> list:
@@ -324,15 +380,21 @@ def hyper_candidates(hyper_kernel: Any, X: NDArray) -> list:
         return [hyper_kernel]
     spread = spread_of(X)
     if hyper_kernel == "gaussian":
-        return [GaussianHyper(spread * a, b) for a in (0.25, 0.5, 1.0, 2.0) for b in (0.5, 1.0, 2.0)]
+        return [
+            GaussianHyper(spread * a, b) for a in (0.25, 0.5, 1.0, 2.0) for b in (0.5, 1.0, 2.0)
+        ]
     if hyper_kernel == "wishart":
         # (1 + u/2c)^-(b+3)/2 decays like the Gaussian exp(-u/2s) where c = s (b+3)/2
         return [
-            WishartHyper(spread * a * float(np.sqrt((b + 3) / 2)), b) for a in (0.25, 0.5, 1.0, 2.0) for b in (1, 4, 16)
+            WishartHyper(spread * a * float(np.sqrt((b + 3) / 2)), b)
+            for a in (0.25, 0.5, 1.0, 2.0)
+            for b in (1, 4, 16)
         ]
     if hyper_kernel == "tensor":
         scales = (0.25, 0.5, 1.0, 2.0, 4.0)
-        return [TensorHyper(spread * a, trend=trend) for trend in ("distance", None) for a in scales]
+        return [
+            TensorHyper(spread * a, trend=trend) for trend in ("distance", None) for a in scales
+        ]
     raise ValueError(
         f"hyper_kernel must be 'auto', 'gaussian', 'wishart', 'tensor' or such an object, not {hyper_kernel!r}."
     )
@@ -349,7 +411,8 @@ class RegressionChoice(NamedTuple):
 
     task: Regression
     results: list[dict]
-    against_constant: NDArray | None = None  # squared errors per fold of what was chosen, relative to a constant's
+    # squared errors per fold of what was chosen, relative to a constant's
+    against_constant: NDArray | None = None
 
 
 def choose_regression(
@@ -358,7 +421,9 @@ def choose_regression(
     """Choose by leaving items out: every pair that touches a left-out item is left out."""
     candidates = hyper_candidates(task.hyper_kernel, X)
     if isinstance(candidates[0], TensorHyper):
-        return _search_tensor(task, X, target(slice(None), slice(None)), candidates, cv, random, report)
+        return _search_tensor(
+            task, X, target(slice(None), slice(None)), candidates, cv, random, report
+        )
     if task.epsilon is None:
         return _search_ridge(task, X, target, candidates, cv, random, report)
     # the squared loss ranks hyper-kernels alike, and is far faster
@@ -367,12 +432,20 @@ def choose_regression(
     task = task._replace(hyper_kernel=chosen.hyper_kernel, alpha=chosen.alpha)
     if task.C is not None or len(X) < 3:
         return RegressionChoice(task, results)
-    choice = _search_loss_weight(task, X, target, min(cv, 3) if isinstance(cv, Integral) else cv, random)
+    choice = _search_loss_weight(
+        task, X, target, min(cv, 3) if isinstance(cv, Integral) else cv, random
+    )
     return choice._replace(results=results + choice.results)
 
 
 def _search_ridge(
-    task: Regression, X: Any, target: PairTarget, candidates: list, cv: Any, random, report: Report | None
+    task: Regression,
+    X: Any,
+    target: PairTarget,
+    candidates: list,
+    cv: Any,
+    random,
+    report: Report | None,
 ) -> RegressionChoice:
     """Hyper-kernel and penalty on at most 300 items and 150 centers.
 
@@ -381,7 +454,9 @@ def _search_ridge(
     alphas = ALPHAS if task.alpha is None else np.array([task.alpha])
     if len(candidates) * len(alphas) == 1 or len(X) < 3:
         middle = candidates[len(candidates) // 2]
-        return RegressionChoice(task._replace(hyper_kernel=middle, alpha=float(alphas[len(alphas) // 2])), [])
+        return RegressionChoice(
+            task._replace(hyper_kernel=middle, alpha=float(alphas[len(alphas) // 2])), []
+        )
     X, target, folds = _folded_sample(X, target, SEARCH_ITEMS, cv, random)
     pairs = random_pairs(X, SEARCH_CENTERS, random)
     T = target(slice(None), slice(None))
@@ -393,10 +468,17 @@ def _search_ridge(
         gram = hyper.gram(centers)
         # coefficients that cannot be negative cannot cancel either, so they need no whitening
         whitening = None if task.nonnegative else whiten(gram)
-        equations = fold_equations(make_design(hyper, X, centers), target, folds, task.fit_intercept, whitening)
+        equations = fold_equations(
+            make_design(hyper, X, centers), target, folds, task.fit_intercept, whitening
+        )
         by_fold += list(ridge_validation(equations, gram, alphas, task.nonnegative))
-        errors = np.sqrt(np.sum(by_fold[-len(alphas) :], axis=1) / max(squares.sum(), np.finfo(float).tiny))
-        results += [{"hyper_kernel": hyper, "alpha": float(a), "error": float(e)} for a, e in zip(alphas, errors)]
+        errors = np.sqrt(
+            np.sum(by_fold[-len(alphas) :], axis=1) / max(squares.sum(), np.finfo(float).tiny)
+        )
+        results += [
+            {"hyper_kernel": hyper, "alpha": float(a), "error": float(e)}
+            for a, e in zip(alphas, errors)
+        ]
         if report is not None and report({"stage": "search", "error": float(errors.min())}):
             break
     best = int(np.argmin([row["error"] for row in results]))
@@ -404,7 +486,9 @@ def _search_ridge(
     return RegressionChoice(task, results, _relative(by_fold[best], constant))
 
 
-def _folded_sample(X: Any, target: PairTarget, most: int, cv: Any, random) -> tuple[NDArray, PairTarget, list[slice]]:
+def _folded_sample(
+    X: Any, target: PairTarget, most: int, cv: Any, random
+) -> tuple[NDArray, PairTarget, list[slice]]:
     """Some of the items in an order in which folds are consecutive, their target, and the folds as slices."""
     index = random.permutation(len(X))[:most]
     y = target.values if target.values.ndim == 1 else None
@@ -423,7 +507,9 @@ def _relative(errors: NDArray, constant: NDArray) -> NDArray | None:
     return errors / constant if np.all(constant > 0) else None
 
 
-def _search_loss_weight(task: Regression, X: Any, target: PairTarget, cv: Any, random) -> RegressionChoice:
+def _search_loss_weight(
+    task: Regression, X: Any, target: PairTarget, cv: Any, random
+) -> RegressionChoice:
     """The loss's weight, as the alpha it belongs to, on at most 75 items and all their pairs."""
     X, target, folds = _folded_sample(X, target, SEARCH_ITEMS_SVR, cv, random)
     everything = np.arange(len(X))
@@ -432,7 +518,9 @@ def _search_loss_weight(task: Regression, X: Any, target: PairTarget, cv: Any, r
     for f, fold in enumerate(folds):
         held, rest = everything[fold], np.delete(everything, fold)
         for k, alpha in enumerate(SVR_ALPHAS):
-            kernel, _ = _learn_all_pairs(task._replace(alpha=float(alpha)), X[rest], target.take(rest))
+            kernel, _ = _learn_all_pairs(
+                task._replace(alpha=float(alpha)), X[rest], target.take(rest)
+            )
             errors[k, f] = float(np.nansum((kernel(X[held], X) - T[held]) ** 2))
     totals = errors.sum(axis=1) / max(fold_squares(T, folds).sum(), np.finfo(float).tiny)
     results = []
@@ -441,7 +529,9 @@ def _search_loss_weight(task: Regression, X: Any, target: PairTarget, cv: Any, r
         results.append({"hyper_kernel": task.hyper_kernel, "alpha": alpha, "C": C, "error": error})
     best = int(np.argmin(totals))
     constant = constant_squares(T, folds).sum(axis=1)
-    return RegressionChoice(task._replace(alpha=SVR_ALPHAS.tolist()[best]), results, _relative(errors[best], constant))
+    return RegressionChoice(
+        task._replace(alpha=SVR_ALPHAS.tolist()[best]), results, _relative(errors[best], constant)
+    )
 
 
 def _search_tensor(
@@ -467,7 +557,9 @@ def _search_tensor(
     if named and X.shape[1] <= SEARCH_FEATURES:  # trends of single features at the best scales only
         ranked = sorted(results, key=lambda row: row["error"])
         scales = list(dict.fromkeys(float(row["hyper_kernel"].length_scale) for row in ranked))[:2]
-        results += comparison.compare([_changed(middle, length_scale=scale, trend="features") for scale in scales])
+        results += comparison.compare(
+            [_changed(middle, length_scale=scale, trend="features") for scale in scales]
+        )
     hyper = _best(results)["hyper_kernel"]
     if task.alpha is not None:
         return RegressionChoice(task._replace(hyper_kernel=hyper), results)
@@ -475,15 +567,34 @@ def _search_tensor(
     task = task._replace(hyper_kernel=hyper, alpha=_best(penalties)["alpha"])
     constant = constant_squares(np.where(used, S, np.nan), folds).sum(axis=1)
     best = int(np.argmin([row["error"] for row in penalties]))
-    return RegressionChoice(task, results + penalties, _relative(errors[best].sum(axis=1), constant))
+    return RegressionChoice(
+        task, results + penalties, _relative(errors[best].sum(axis=1), constant)
+    )
 
 
 class _TensorComparison:
     """Relative errors of tensor hyper-kernels on left-out items, new with known and new with new ones alike."""
 
-    def __init__(self, X: NDArray, S: NDArray, used: NDArray, folds: list[NDArray], noises: Any, report: Report | None):
-        self.X, self.S, self.used, self.folds, self.noises, self.report = X, S, used, folds, noises, report
-        self.squares = np.maximum(fold_squares(np.where(used, S, 0.0), folds).sum(axis=0), np.finfo(float).tiny)
+    def __init__(
+        self,
+        X: NDArray,
+        S: NDArray,
+        used: NDArray,
+        folds: list[NDArray],
+        noises: Any,
+        report: Report | None,
+    ):
+        self.X, self.S, self.used, self.folds, self.noises, self.report = (
+            X,
+            S,
+            used,
+            folds,
+            noises,
+            report,
+        )
+        self.squares = np.maximum(
+            fold_squares(np.where(used, S, 0.0), folds).sum(axis=0), np.finfo(float).tiny
+        )
         self.bases: dict[bytes, Any] = {}
 
     def compare(self, hypers: list[TensorHyper]) -> list[dict]:
@@ -497,8 +608,16 @@ class _TensorComparison:
             for noise in (hyper.item_noise,) if self.noises is None else self.noises:
                 errors = problem.leave_out_errors(noise, self.folds, self.used)
                 error = float(np.sqrt(np.mean(errors / self.squares)))
-                rows.append({"hyper_kernel": _changed(hyper, item_noise=noise), "alpha": 0.0, "error": error})
-            if self.report is not None and self.report({"stage": "search", "error": _best(rows)["error"]}):
+                rows.append(
+                    {
+                        "hyper_kernel": _changed(hyper, item_noise=noise),
+                        "alpha": 0.0,
+                        "error": error,
+                    }
+                )
+            if self.report is not None and self.report(
+                {"stage": "search", "error": _best(rows)["error"]}
+            ):
                 break
         return rows
 
@@ -517,11 +636,18 @@ class _TensorComparison:
                 for place, (values, columns) in enumerate(blocks):
                     if len(solution.trend_coef):
                         same = fold[:, None] == columns
-                        values = values + hyper.trend_values(X[fold], X[columns], knots, solution.trend_coef, same)
+                        values = values + hyper.trend_values(
+                            X[fold], X[columns], knots, solution.trend_coef, same
+                        )
                     block = np.ix_(fold, columns)
-                    errors[k, f, place] = float(np.sum(np.where(self.used[block], values - S[block], 0.0) ** 2))
+                    errors[k, f, place] = float(
+                        np.sum(np.where(self.used[block], values - S[block], 0.0) ** 2)
+                    )
         totals = np.sqrt(np.mean(errors.sum(axis=1) / self.squares, axis=1))
-        rows = [{"hyper_kernel": hyper, "alpha": float(a), "error": float(e)} for a, e in zip(TENSOR_ALPHAS, totals)]
+        rows = [
+            {"hyper_kernel": hyper, "alpha": float(a), "error": float(e)}
+            for a, e in zip(TENSOR_ALPHAS, totals)
+        ]
         return rows, errors
 
 
@@ -532,7 +658,9 @@ def _changed(hyper: TensorHyper, **changes) -> TensorHyper:
 def _fill(X: NDArray, S: NDArray, hyper: TensorHyper) -> NDArray:
     noise = 1e-2
     basis = item_basis(hyper.items(X))
-    solution = tensor_ridge_missing(S, basis, tensor_trends(hyper, X), noise, 1e-2, tol=1e-3, max_iter=100)
+    solution = tensor_ridge_missing(
+        S, basis, tensor_trends(hyper, X), noise, 1e-2, tol=1e-3, max_iter=100
+    )
     assert solution.item_values is not None
     return np.where(np.isnan(S), solution.item_values, S)
 
@@ -540,7 +668,9 @@ def _fill(X: NDArray, S: NDArray, hyper: TensorHyper) -> NDArray:
 def fold_squares(S: NDArray, folds: Sequence[NDArray | slice]) -> NDArray:
     """Sums of squares over fold x rest and over fold x fold, for every fold; NaN counts as 0."""
     square = np.nan_to_num(S) ** 2
-    whole, within = (np.array(sums) for sums in zip(*((square[f].sum(), square[f][:, f].sum()) for f in folds)))
+    whole, within = (
+        np.array(sums) for sums in zip(*((square[f].sum(), square[f][:, f].sum()) for f in folds))
+    )
     return np.column_stack([whole - within, within])
 
 
@@ -560,7 +690,11 @@ def tensor_trends(hyper: TensorHyper, X: NDArray) -> list[NDArray]:
 
 
 def fold_equations(
-    design: Design, target: Target, folds: list[slice], fit_intercept: bool = False, whitening: NDArray | None = None
+    design: Design,
+    target: Target,
+    folds: list[slice],
+    fit_intercept: bool = False,
+    whitening: NDArray | None = None,
 ) -> dict[tuple[int, int], NormalEquations]:
     """Normal equations of every pair of folds of items, in one pass over all pairs.
 
@@ -568,14 +702,19 @@ def fold_equations(
     then sums of these, and so are its validation errors.
     """
     return {
-        (f, g): normal_equations(design, target, fit_intercept, whitening=whitening, rows=folds[f], columns=folds[g])
+        (f, g): normal_equations(
+            design, target, fit_intercept, whitening=whitening, rows=folds[f], columns=folds[g]
+        )
         for f in range(len(folds))
         for g in range(f, len(folds))
     }
 
 
 def ridge_validation(
-    equations: dict[tuple[int, int], NormalEquations], gram: NDArray, alphas: NDArray, nonnegative: bool = False
+    equations: dict[tuple[int, int], NormalEquations],
+    gram: NDArray,
+    alphas: NDArray,
+    nonnegative: bool = False,
 ) -> NDArray:
     """Squared errors on pairs that touch a left-out fold, of shape (n_alphas, n_folds).
 

@@ -19,7 +19,13 @@ from mercerless.kernels.hyper import GaussianHyper, HyperKernel
 from mercerless.kernels.learned import HyperExpansion
 from mercerless.lowrank import LandmarkMap, nystroem, select_landmarks
 from mercerless.selection.folds import Split, first_until, fold_numbers, make_folds, some_rows
-from mercerless.selection.hyper import Regression, choose_regression, encode_target, learn_kernel, spread_of
+from mercerless.selection.hyper import (
+    Regression,
+    choose_regression,
+    encode_target,
+    learn_kernel,
+    spread_of,
+)
 from mercerless.solvers.linear import (
     HingeSums,
     LinearSolution,
@@ -49,8 +55,10 @@ class Stage:
     kernel: Kernel
     C: float | None
     certificate: float = 0.0  # the relative optimality gap, where the machine does not warn itself
-    moments: tuple[float, float] | None = None  # mean and standard deviation of values; None: labels
-    refines = False  # whether `losses` asks a cheaper machine, so that C has to be chosen by exact ones
+    # mean and standard deviation of values; None: labels
+    moments: tuple[float, float] | None = None
+    # whether `losses` asks a cheaper machine, so that C has to be chosen by exact ones
+    refines = False
 
     def fit(self, kernel: Kernel, X: Any, y: NDArray, C: float | None) -> "Stage":
         """Fit the machine; None as C where it chooses that itself."""
@@ -64,14 +72,24 @@ class Stage:
         return values if self.moments is None else values * self.moments[1] + self.moments[0]
 
     def losses(
-        self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, z: NDArray, exact: NDArray | None = None
+        self,
+        kernel: Kernel,
+        X: NDArray,
+        y: NDArray,
+        Z: NDArray,
+        z: NDArray,
+        exact: NDArray | None = None,
     ) -> NDArray:
         """Wrong labels, or squared errors, of held-out rows Z for the whole grid, of shape (n_held, n_values).
 
         The machine may be a cheaper one that ranks kernels alike, unless `exact` names loss weights for itself.
         """
         y = self._standard(y)
-        values = self._values(kernel, X, y, Z) if exact is None else self._exact_values(kernel, X, y, Z, exact)
+        values = (
+            self._values(kernel, X, y, Z)
+            if exact is None
+            else self._exact_values(kernel, X, y, Z, exact)
+        )
         if self.moments is None:
             return np.not_equal(values, z[:, None]).astype(float)
         return (values - self._standard(z)[:, None]) ** 2 * self.moments[1] ** 2
@@ -89,7 +107,9 @@ class Stage:
         """Predictions for Z of machines trained on X with every loss weight of the grid."""
         raise NotImplementedError
 
-    def _exact_values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, weights: NDArray) -> NDArray:
+    def _exact_values(
+        self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, weights: NDArray
+    ) -> NDArray:
         """The same by the machine itself, where `_values` asks a cheaper one, with these loss weights."""
         raise NotImplementedError
 
@@ -112,7 +132,9 @@ class KernelStage(Stage):
 
     def _evaluate(self, method: str, X: NDArray) -> NDArray:
         values = [
-            getattr(self.model, method)(_projected(self.kernel(X[rows], self.items), self.projector))
+            getattr(self.model, method)(
+                _projected(self.kernel(X[rows], self.items), self.projector)
+            )
             for rows in row_blocks(len(X), 16.0 * len(self.items), _BLOCK_BYTES)
         ]
         return np.concatenate(values)
@@ -123,10 +145,14 @@ class KernelStage(Stage):
             return self._exact_values(kernel, X, y, Z, self.grid)
         s, V = eigh(kernel(X))
         mean = y.mean()
-        path = (V * np.where(s < 0, -1.0, 1.0)) @ ((V.T @ (y - mean))[:, None] / (np.abs(s)[:, None] + 1 / self.grid))
+        path = (V * np.where(s < 0, -1.0, 1.0)) @ (
+            (V.T @ (y - mean))[:, None] / (np.abs(s)[:, None] + 1 / self.grid)
+        )
         return kernel(Z, X) @ path + mean
 
-    def _exact_values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, weights: NDArray) -> NDArray:
+    def _exact_values(
+        self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray, weights: NDArray
+    ) -> NDArray:
         if self.moments is None and np.all(y == y[0]):
             return np.full((len(Z), len(weights)), y[0])
         K, projector = _flipped(kernel, X)
@@ -135,7 +161,11 @@ class KernelStage(Stage):
 
     def _machine(self, C: float | None) -> SVC | SVR:
         options = {"kernel": "precomputed", "C": C, "cache_size": 500}
-        return SVC(break_ties=True, **options) if self.moments is None else SVR(epsilon=self.epsilon, **options)
+        return (
+            SVC(break_ties=True, **options)
+            if self.moments is None
+            else SVR(epsilon=self.epsilon, **options)
+        )
 
 
 def _flipped(kernel: Kernel, X: NDArray) -> tuple[NDArray, NDArray | None]:
@@ -158,8 +188,19 @@ class LinearStage(Stage):
     memory map or a Dask array; features are kept where they fit into memory, else computed again in every pass.
     """
 
-    def __init__(self, n_components: int, cv: Any, random_state: Any, moments: tuple[float, float] | None = None):
-        self.n_components, self.cv, self.random_state, self.moments = n_components, cv, random_state, moments
+    def __init__(
+        self,
+        n_components: int,
+        cv: Any,
+        random_state: Any,
+        moments: tuple[float, float] | None = None,
+    ):
+        self.n_components, self.cv, self.random_state, self.moments = (
+            n_components,
+            cv,
+            random_state,
+            moments,
+        )
         self.grid = np.logspace(-1, 3, 5) if moments is None else np.logspace(-3, 6, 10)
 
     def _fit(self, X: Any, y: NDArray) -> None:
@@ -169,7 +210,9 @@ class LinearStage(Stage):
 
         def over_rows(function: Callable, combine: Callable, arrays: tuple) -> Any:
             on_features = partial(_on_features, of_rows, function)
-            return reduce_rows(on_features, combine, arrays, 2 * features.bytes_per_row, self._block)
+            return reduce_rows(
+                on_features, combine, arrays, 2 * features.bytes_per_row, self._block
+            )
 
         if self.moments is None:
             self.classes, signs = _signs(y)
@@ -177,38 +220,54 @@ class LinearStage(Stage):
             def run(old: NDArray, new: NDArray) -> list[HingeSums]:
                 return over_rows(partial(hinge_sums, old=old, new=new), _add_all, (rows, signs))
 
-            solution = squared_hinge(run, features.weights.shape[1], np.full(signs.shape[1], self.C))
+            solution = squared_hinge(
+                run, features.weights.shape[1], np.full(signs.shape[1], self.C)
+            )
         else:
             solution, self.C = self._ridge(X, y, rows, over_rows, random)
         self.certificate, self.intercept = solution.certificate, solution.intercept
         self.decision = features._replace(weights=features.weights @ solution.coef)
 
-    def _ridge(self, X: Any, y: NDArray, rows: Any, over_rows: Callable, random) -> tuple[LinearSolution, float]:
+    def _ridge(
+        self, X: Any, y: NDArray, rows: Any, over_rows: Callable, random
+    ) -> tuple[LinearSolution, float]:
         """The regression, with C by cross-validation on all rows where it is not given."""
         fold_of = np.zeros(len(y), dtype=int)
         if self.C is None:
             fold_of = fold_numbers(self.cv, X, random_state=random)
-        moments = over_rows(partial(moment_sums, n_folds=fold_of.max() + 1), add, (rows, y, fold_of))
+        moments = over_rows(
+            partial(moment_sums, n_folds=fold_of.max() + 1), add, (rows, y, fold_of)
+        )
         choice = ridge_choice(moments, self.grid if self.C is None else np.array([self.C]))
         return choice.solution, choice.C
 
     def _evaluate(self, method: str, X: Any) -> NDArray:
         values = self.decision.transform(X) + self.intercept
         values = values[:, 0] if values.shape[1] == 1 else values
-        return _labels(values, self.classes) if self.moments is None and method == "predict" else values
+        return (
+            _labels(values, self.classes)
+            if self.moments is None and method == "predict"
+            else values
+        )
 
     def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
         # fewer features tell the same candidates apart
-        features = self._features(kernel, X, min(self.n_components, 400), check_random_state(self.random_state))
+        features = self._features(
+            kernel, X, min(self.n_components, 400), check_random_state(self.random_state)
+        )
         F, F_new = features(X), features(Z)
         if self.moments is not None:
-            path = ridge_path_of_moments(moment_sums(F, y, np.zeros(len(y), dtype=int), 1)[0], self.grid)
+            path = ridge_path_of_moments(
+                moment_sums(F, y, np.zeros(len(y), dtype=int), 1)[0], self.grid
+            )
             return F_new @ path[:-1] + path[-1]
         classes, signs = _signs(y)
         columns, start = [], None
         for C in self.grid:
             run = partial(hinge_sums, F, signs)
-            solution = squared_hinge(run, F.shape[1], np.full(signs.shape[1], C), start=start, tol=1e-6)
+            solution = squared_hinge(
+                run, F.shape[1], np.full(signs.shape[1], C), start=start, tol=1e-6
+            )
             values = F_new @ solution.coef + solution.intercept
             columns.append(_labels(values[:, 0] if values.shape[1] == 1 else values, classes))
             start = np.vstack([solution.coef, solution.intercept])
@@ -221,7 +280,9 @@ class LinearStage(Stage):
 
     def _features(self, kernel: Kernel, X: Any, n_components: int, random) -> LandmarkMap:
         landmarks = select_landmarks(kernel, X, min(n_components, len(X)), random_state=random)
-        return nystroem(kernel, X, landmarks, oversampling=2.0, random_state=random).feature_map(kernel, X)
+        return nystroem(kernel, X, landmarks, oversampling=2.0, random_state=random).feature_map(
+            kernel, X
+        )
 
     def _rows(self, features: LandmarkMap, X: Any) -> tuple[Any, Callable | None]:
         """What passes go over, and how its rows become features (None: they are features)."""
@@ -229,11 +290,15 @@ class LinearStage(Stage):
         # the features, and the blocks of a pass with their rows inside the margin
         if 8.0 * len(X) * rank + 4 * self._block > memory_budget() or rank == 0:
             return X, features.__call__
-        Z = map_rows(features.__call__, X, 2 * features.bytes_per_row, n_columns=rank, budget=self._block)
+        Z = map_rows(
+            features.__call__, X, 2 * features.bytes_per_row, n_columns=rank, budget=self._block
+        )
         return (Z.persist() if is_dask(Z) else Z), None
 
 
-def _on_features(of_rows: Callable | None, function: Callable, rows: NDArray, *others: NDArray) -> Any:
+def _on_features(
+    of_rows: Callable | None, function: Callable, rows: NDArray, *others: NDArray
+) -> Any:
     return function(rows if of_rows is None else of_rows(rows), *others)
 
 
@@ -250,7 +315,11 @@ def _signs(y: NDArray) -> tuple[NDArray, NDArray]:
 
 def _labels(values: NDArray, classes: NDArray) -> NDArray:
     if values.ndim == 1:
-        return classes[(values > 0).astype(int)] if len(classes) == 2 else np.full(len(values), classes[0])
+        return (
+            classes[(values > 0).astype(int)]
+            if len(classes) == 2
+            else np.full(len(values), classes[0])
+        )
     return classes[values.argmax(axis=1)]
 
 
@@ -258,7 +327,12 @@ class KreinStage(Stage):
     """A Krein estimator with the learned kernel, which chooses its own penalties; `judge` compares candidates."""
 
     def __init__(self, estimator: BaseEstimator, judge: KernelStage):
-        self.estimator, self.judge, self.grid, self.moments = estimator, judge, judge.grid, judge.moments
+        self.estimator, self.judge, self.grid, self.moments = (
+            estimator,
+            judge,
+            judge.grid,
+            judge.moments,
+        )
 
     def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
         self.judge.grid = self.grid
@@ -299,12 +373,15 @@ def compare_stages(
     def losses_of(kernel: Kernel, train: NDArray, held: NDArray, **options: NDArray) -> NDArray:
         return stage.losses(kernel, X[train], y[train], X[held], y[held], **options)
 
-    losses = np.hstack([[losses_of(learn(i, split[0]), *split) for i in range(n_candidates)] for split in splits])
+    losses = np.hstack(
+        [[losses_of(learn(i, split[0]), *split) for i in range(n_candidates)] for split in splits]
+    )
     totals = losses.sum(axis=1)
     eligible = totals
     if stage.moments is None and n_base:
         least = totals[:n_base].min()
-        if least - totals.min() <= np.sqrt(least):  # counts are noisy, and the best of many learned kernels is lucky
+        # counts are noisy, and the best of many learned kernels is lucky
+        if least - totals.min() <= np.sqrt(least):
             eligible = totals[:n_base]
     i, k = (int(j) for j in np.unravel_index(int(np.argmin(eligible)), eligible.shape))
     chosen = losses[i][:, k]
@@ -312,10 +389,14 @@ def compare_stages(
         kernels = [learn(i, train) for train, _ in splits]
 
         def exactly(k: int) -> NDArray:
-            return np.vstack([losses_of(K, *split, exact=stage.grid[[k]]) for K, split in zip(kernels, splits)])[:, 0]
+            return np.vstack(
+                [losses_of(K, *split, exact=stage.grid[[k]]) for K, split in zip(kernels, splits)]
+            )[:, 0]
 
         k, chosen = _walk_down(exactly, k, len(stage.grid))
-    return StageChoice(i, float(stage.grid[k]), totals, chosen, _constant_losses(y, splits, stage.moments))
+    return StageChoice(
+        i, float(stage.grid[k]), totals, chosen, _constant_losses(y, splits, stage.moments)
+    )
 
 
 def _walk_down(losses_of: Callable[[int], NDArray], start: int, n: int) -> tuple[int, NDArray]:
@@ -335,7 +416,9 @@ def _walk_down(losses_of: Callable[[int], NDArray], start: int, n: int) -> tuple
     return best, losses
 
 
-def _constant_losses(y: NDArray, splits: list[Split], moments: tuple[float, float] | None) -> NDArray:
+def _constant_losses(
+    y: NDArray, splits: list[Split], moments: tuple[float, float] | None
+) -> NDArray:
     """The losses of held-out rows where the training rows' mean, or most frequent label, is all that is known."""
     losses = []
     for train, held in splits:
@@ -348,7 +431,14 @@ def _constant_losses(y: NDArray, splits: list[Split], moments: tuple[float, floa
 
 
 def choose_stages(
-    stage: Stage, task: Regression, kind: str, X: NDArray, y: NDArray, folds: list, random, random_state: Any
+    stage: Stage,
+    task: Regression,
+    kind: str,
+    X: NDArray,
+    y: NDArray,
+    folds: list,
+    random,
+    random_state: Any,
 ) -> tuple[Regression, float | None, list[dict], StageChoice | None]:
     """Stage 1 with its hyper-kernel and penalty, stage 2's loss weight, the scores of all candidates, the comparison.
 
@@ -360,7 +450,9 @@ def choose_stages(
     candidates, n_base = _candidates(task, chosen, results, X)
     if len(X) < _FEWEST or len(candidates) * len(stage.grid) == 1:
         return candidates[0], float(stage.grid[0]) if len(stage.grid) == 1 else 1.0, [], None
-    n_landmarks = _TUNE_LANDMARKS if task.n_landmarks is None else min(task.n_landmarks, _TUNE_LANDMARKS)
+    n_landmarks = (
+        _TUNE_LANDMARKS if task.n_landmarks is None else min(task.n_landmarks, _TUNE_LANDMARKS)
+    )
 
     def learn(index: int, rows: NDArray) -> Kernel:
         rows = rows[some_rows(len(rows), _TUNE_ITEMS, 0)]
@@ -368,9 +460,13 @@ def choose_stages(
         if small.epsilon is not None:  # the squared loss ranks candidates alike and is far faster
             small = small._replace(epsilon=None, tol=1e-4, max_iter=300)
         pairs = encode_target(y[rows], len(rows), kind)[0]
-        return normalized(learn_kernel(small, items[rows], pairs, check_random_state(random_state))[0], X[rows])
+        return normalized(
+            learn_kernel(small, items[rows], pairs, check_random_state(random_state))[0], X[rows]
+        )
 
-    splits = first_until(make_folds(folds[1], X, y, classify=stage.moments is None, random_state=random), _HELD_ROWS)
+    splits = first_until(
+        make_folds(folds[1], X, y, classify=stage.moments is None, random_state=random), _HELD_ROWS
+    )
     choice = compare_stages(stage, learn, len(candidates), X, y, splits, n_base)
     perfect = len(choice.losses) if stage.moments is None else 0.0
     results = [
@@ -381,7 +477,9 @@ def choose_stages(
     return candidates[choice.candidate], None if free else choice.C, results, choice
 
 
-def _candidates(task: Regression, chosen: Regression, results: list[dict], X: NDArray) -> tuple[list[Regression], int]:
+def _candidates(
+    task: Regression, chosen: Regression, results: list[dict], X: NDArray
+) -> tuple[list[Regression], int]:
     """The base kernel itself, first; stage 1's best setting of every length scale; and smoother ones.
 
     And how many of them are base kernels, which learn nothing.
@@ -394,10 +492,17 @@ def _candidates(task: Regression, chosen: Regression, results: list[dict], X: ND
         by_scale.setdefault(_scale_of(one.hyper_kernel), one)
     learned, base = list(by_scale.values())[:4], []
     if task.alpha is None:
-        learned += [one._replace(alpha=_SMOOTH) for one in learned if one.alpha is not None and one.alpha < _SMOOTH]
+        learned += [
+            one._replace(alpha=_SMOOTH)
+            for one in learned
+            if one.alpha is not None and one.alpha < _SMOOTH
+        ]
     if isinstance(task.hyper_kernel, str) and task.hyper_kernel == "gaussian" and len(X) >= _FEWEST:
         scales = [spread_of(X) * a for a in _BASE_SCALES]
-        base = [chosen._replace(hyper_kernel=GaussianHyper(scale, np.inf), alpha=1e-6) for scale in scales]
+        base = [
+            chosen._replace(hyper_kernel=GaussianHyper(scale, np.inf), alpha=1e-6)
+            for scale in scales
+        ]
     candidates = base + learned
     return candidates, sum(getattr(one.hyper_kernel, "constant", False) for one in candidates)
 

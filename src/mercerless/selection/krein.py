@@ -35,7 +35,8 @@ from mercerless.solvers.krein import (
 STRENGTHS = np.logspace(1, -7, 17)
 RATIOS = np.array([1.0, 10.0, 0.1, 100.0, 0.01])
 RADII = np.array([1.0, 0.9, 0.8, 0.7, 0.5, 0.25])
-_CACHE_BYTES = 2**22  # features of so many bytes are made at a time, while they are in the cache of the processor
+# features of so many bytes are made at a time, while they are in the cache of the processor
+_CACHE_BYTES = 2**22
 
 
 class Sphere(BaseEstimator):
@@ -97,7 +98,8 @@ class Candidates(NamedTuple):
 
     alpha_positive: NDArray  # (S,) or, if relative, n alpha / max|s|
     alpha_negative: NDArray  # (S,) or, if relative, the ratio to alpha_positive
-    radius: NDArray | None  # (S, 1) or (S, n_outputs) or, if relative, factors of the targets' root mean squares
+    # (S, 1) or (S, n_outputs) or, if relative, factors of the targets' root mean squares
+    radius: NDArray | None
     relative: tuple[bool, bool, bool]
 
     @property
@@ -111,14 +113,24 @@ class Candidates(NamedTuple):
         radius = None if self.radius is None else self.radius[one]
         return Candidates(self.alpha_positive[one], self.alpha_negative[one], radius, self.relative)
 
-    def resolve(self, system: KreinSystem, regularizer: str) -> tuple[NDArray, NDArray, NDArray | None]:
+    def resolve(
+        self, system: KreinSystem, regularizer: str
+    ) -> tuple[NDArray, NDArray, NDArray | None]:
         """Absolute (alpha_positive, alpha_negative, radius), radius of shape (S, n_outputs)."""
-        scale = np.abs(system.values).max(initial=0.0) / system.n if regularizer != "covariance" else 1.0
+        scale = (
+            np.abs(system.values).max(initial=0.0) / system.n
+            if regularizer != "covariance"
+            else 1.0
+        )
         plus = self.alpha_positive * (scale if self.relative[0] else 1.0)
         minus = self.alpha_negative * (plus if self.relative[1] else 1.0)
         if self.radius is None:
             return plus, minus, None
-        return plus, minus, self.radius * (system.spread if self.relative[2] else np.ones_like(system.spread))
+        return (
+            plus,
+            minus,
+            self.radius * (system.spread if self.relative[2] else np.ones_like(system.spread)),
+        )
 
 
 def make_candidates(
@@ -143,7 +155,11 @@ def make_candidates(
         raise ValueError(f"radius has {radii.shape[1]} columns, but y has {n_outputs} outputs.")
     shape = (len(minus), len(plus), 1 if constraint is None else len(radii))
     i, j, k = (indices.ravel() for indices in np.indices(shape))
-    relative = (alpha_positive is None, alpha_negative is None or regularizer != "components", given is None)
+    relative = (
+        alpha_positive is None,
+        alpha_negative is None or regularizer != "components",
+        given is None,
+    )
     return Candidates(plus[j], minus[i], None if constraint is None else radii[k], relative)
 
 
@@ -154,7 +170,9 @@ def _nonnegative(values: ArrayLike, name: str, ndim: int = 1) -> NDArray:
     except (TypeError, ValueError):
         array = np.empty(0)
     if array.size == 0 or array.ndim > ndim or not np.all(np.isfinite(array)) or np.any(array < 0):
-        raise ValueError(f"{name} must be a nonnegative number, several to choose from, or None, got {values!r}.")
+        raise ValueError(
+            f"{name} must be a nonnegative number, several to choose from, or None, got {values!r}."
+        )
     return array if array.ndim == ndim else array.reshape(array.size, *[1] * (ndim - 1))
 
 
@@ -185,7 +203,8 @@ class KreinFold(NamedTuple):
     basis: NDArray  # (n_held_out, n_basis)
     target: NDArray  # (n_held_out, n_outputs)
     weight: NDArray | None
-    constant: NDArray | None = None  # the column of ones, where rows were compressed; see `squared_errors`
+    # the column of ones, where rows were compressed; see `squared_errors`
+    constant: NDArray | None = None
 
 
 class ExactProblem:
@@ -202,12 +221,17 @@ class ExactProblem:
         self, predictions: list[NDArray], index: int, candidates: Candidates, family: Family
     ) -> tuple[NDArray, NDArray]:
         """All rows in the order of the folds, and one candidate's predictions of `squared_errors` for them."""
-        return np.argsort(self.rows.folds, kind="stable"), np.concatenate([each[:, index] for each in predictions])
+        return np.argsort(self.rows.folds, kind="stable"), np.concatenate(
+            [each[:, index] for each in predictions]
+        )
 
     def row_folds(self) -> Iterator[tuple[KreinFold, NDArray]]:
         """The folds, and which rows they hold out."""
         for number in range(self.rows.n_folds):
-            train, test = np.flatnonzero(self.rows.folds != number), np.flatnonzero(self.rows.folds == number)
+            train, test = (
+                np.flatnonzero(self.rows.folds != number),
+                np.flatnonzero(self.rows.folds == number),
+            )
             weight, held_out_weight = self.rows.weights(train, test)
             block, Y = self.K[np.ix_(train, train)], self.rows.Y
             system = build_system(block, Y[train], weight, intercept=self.intercept, overwrite=True)
@@ -254,9 +278,15 @@ class LandmarkProblem:
         k = len(self.signs)
         for i, held_out in enumerate(self.factors):
             if i == len(self.systems):
-                others = row_factor((R for j, R in enumerate(self.factors) if j != i), held_out.shape[1])
-                self.systems.append(build_low_rank_system(others, self.signs, intercept=self.intercept))
-            yield KreinFold(self.systems[i], held_out[:, 1 : 1 + k], held_out[:, 1 + k :], None, held_out[:, 0])
+                others = row_factor(
+                    (R for j, R in enumerate(self.factors) if j != i), held_out.shape[1]
+                )
+                self.systems.append(
+                    build_low_rank_system(others, self.signs, intercept=self.intercept)
+                )
+            yield KreinFold(
+                self.systems[i], held_out[:, 1 : 1 + k], held_out[:, 1 + k :], None, held_out[:, 0]
+            )
 
     def chosen(
         self, predictions: list[NDArray], index: int, candidates: Candidates, family: Family
@@ -272,7 +302,10 @@ class LandmarkProblem:
                 rows = np.sort(self.random.choice(rows, self.scored_rows, replace=False))
             for span in row_blocks(len(rows), self.bytes_per_row, self.block_bytes):
                 block = rows[span]
-                basis, (weight,) = self.features(take_rows(self.rows.items, block)), self.rows.weights(block)
+                basis, (weight,) = (
+                    self.features(take_rows(self.rows.items, block)),
+                    self.rows.weights(block),
+                )
                 yield KreinFold(fold.system, basis, self.rows.Y[block], weight), block
 
     def system(self) -> KreinSystem:
@@ -298,10 +331,13 @@ def _fold_factors(
     factors, width = [], 1 + n_features + Y.shape[1]
     for fold in range(n_folds):
         mine = np.flatnonzero(fold_of == fold)
-        augmented = np.empty((len(mine), width), order="F")  # LAPACK's order, so that it is factorized in place
+        # LAPACK's order, so that it is factorized in place
+        augmented = np.empty((len(mine), width), order="F")
         for span in row_blocks(len(mine), 8.0 * width, _CACHE_BYTES):
             few = mine[span]
-            augmented[span] = augmented_rows(features(rows[few]), Y[few], None if weight is None else weight[few])
+            augmented[span] = augmented_rows(
+                features(rows[few]), Y[few], None if weight is None else weight[few]
+            )
         factors.append(row_factor([augmented], width, overwrite=True))
     return factors
 
@@ -311,26 +347,36 @@ def _merge_factors(first: list[NDArray], second: list[NDArray]) -> list[NDArray]
     return [row_factor(pair, pair[0].shape[1]) for pair in zip(first, second)]
 
 
-def _fold_predictions(fold: KreinFold, candidates: Candidates, family: Family) -> Iterator[tuple[slice, NDArray]]:
+def _fold_predictions(
+    fold: KreinFold, candidates: Candidates, family: Family
+) -> Iterator[tuple[slice, NDArray]]:
     """Held-out predictions of all candidates, in blocks: (their slice, (n_held_out, candidates, n_outputs))."""
     system = fold.system
     center = system.center if fold.constant is None else np.outer(fold.constant, system.center)
     basis = fold.basis - center
-    few = candidates.size * len(system.offset) <= system.lift.shape[1]  # then it is cheaper to lift the coefficients
+    # then it is cheaper to lift the coefficients
+    few = candidates.size * len(system.offset) <= system.lift.shape[1]
     basis = basis if few else basis @ system.lift
     ones = np.ones(len(basis)) if fold.constant is None else fold.constant
     plus, minus, radius = candidates.resolve(system, family.regularizer)
     for some in gen_batches(candidates.size, 64):
         radii = None if radius is None else radius[some]
-        u = spectral_solution(system, plus[some], minus[some], radii, family.regularizer, family.constraint).coef
+        u = spectral_solution(
+            system, plus[some], minus[some], radii, family.regularizer, family.constraint
+        ).coef
         flat = (u / system.values).reshape(u.shape[0] * u.shape[1], u.shape[2]).T
         weights = system.lift @ flat if few else flat
-        predicted = (basis @ weights.astype(basis.dtype)).reshape(len(basis), -1, len(system.offset))
+        predicted = (basis @ weights.astype(basis.dtype)).reshape(
+            len(basis), -1, len(system.offset)
+        )
         yield some, predicted + ones[:, None, None] * system.offset
 
 
 def squared_errors(
-    folds: Iterable[KreinFold], candidates: Candidates, family: Family, predictions: list[NDArray] | None = None
+    folds: Iterable[KreinFold],
+    candidates: Candidates,
+    family: Family,
+    predictions: list[NDArray] | None = None,
 ) -> NDArray:
     """Mean squared held-out error of every fold and candidate, shape (n_folds, S), outputs divided by their spread.
 
@@ -409,7 +455,9 @@ class ValidationObjective:
         values = (candidates.alpha_positive, candidates.alpha_negative, candidates.radius)
         for name, each, relative in zip(candidates._fields, values, candidates.relative):
             if each is not None and not relative and len(np.unique(each, axis=0)) > 1:
-                raise ValueError(f"GradientSearch takes one number or None as {name}; several are for search=None.")
+                raise ValueError(
+                    f"GradientSearch takes one number or None as {name}; several are for search=None."
+                )
         center = np.average(rows.Y, axis=0, weights=rows.weight)
         self.std = np.sqrt(np.average((rows.Y - center) ** 2, axis=0, weights=rows.weight))
         K = self._matrix(rows.kernel)
@@ -438,7 +486,10 @@ class ValidationObjective:
         n, y = len(self.rows.Y), self.rows.Y[:, 0]
         width = np.ptp(y) or 1.0
         square = ((y - y.mean()) / width) ** 2
-        low, high = max(1e-4, square.mean() - 2.5 * square.std()), square.mean() + 2.5 * square.std()
+        low, high = (
+            max(1e-4, square.mean() - 2.5 * square.std()),
+            square.mean() + 2.5 * square.std(),
+        )
         draws = {
             "positive": self.scale * random.choice(np.logspace(-1, 2, 5)) / n,
             "negative": self.scale * random.choice(np.logspace(-1, 2, 5)) / n,
@@ -451,7 +502,9 @@ class ValidationObjective:
         cut = len(self.rows.kernel.theta)
         values = dict(zip(self.free, np.exp(x[cut:])))
         plus = values.get("positive", self.given.alpha_positive[0])
-        minus = values.get("negative", plus if self.given.relative[1] else self.given.alpha_negative[0])
+        minus = values.get(
+            "negative", plus if self.given.relative[1] else self.given.alpha_negative[0]
+        )
         radius = None
         if self.given.radius is not None:
             radius = values["radius"] * self.std if "radius" in values else self.given.radius[0]
@@ -478,17 +531,29 @@ class ValidationObjective:
         loss = max(loss, np.finfo(float).tiny)
         return float(np.log(loss)), full / loss
 
-    def _add_fold(self, number, K, plus, minus, radius, gradient: dict[str, float], G: NDArray | None) -> float:
+    def _add_fold(
+        self, number, K, plus, minus, radius, gradient: dict[str, float], G: NDArray | None
+    ) -> float:
         """One fold's share of the error; adds to the gradient in the logarithms, and to the cotangent G of K."""
         rows, family, n_folds = self.rows, self.family, self.rows.n_folds
         train, test = np.flatnonzero(rows.folds != number), np.flatnonzero(rows.folds == number)
         train = train if len(train) else test
         weight, held_out_weight = rows.weights(train, test)
         of_fold = validation_loss(
-            K[np.ix_(train, train)], rows.Y[train], K[np.ix_(test, train)], rows.Y[test], plus, minus, radius,
-            sample_weight=weight, weight_val=held_out_weight, regularizer=family.regularizer,
-            constraint=family.constraint, intercept=family.intercept, kernel_gradient=G is not None,
-        )  # fmt: skip
+            K[np.ix_(train, train)],
+            rows.Y[train],
+            K[np.ix_(test, train)],
+            rows.Y[test],
+            plus,
+            minus,
+            radius,
+            sample_weight=weight,
+            weight_val=held_out_weight,
+            regularizer=family.regularizer,
+            constraint=family.constraint,
+            intercept=family.intercept,
+            kernel_gradient=G is not None,
+        )
         gradient["positive"] += of_fold.alpha_positive * plus / n_folds
         gradient["negative"] += of_fold.alpha_negative * minus / n_folds
         if radius is not None:
@@ -500,7 +565,10 @@ class ValidationObjective:
 
 
 def tune_by_gradient(
-    objective: ValidationObjective, search: GradientSearch, random: np.random.RandomState, report: Report | None = None
+    objective: ValidationObjective,
+    search: GradientSearch,
+    random: np.random.RandomState,
+    report: Report | None = None,
 ) -> Descent:
     """Descend the mean held-out error in the kernel's parameters, penalties and radius; values are errors again."""
     starts = [objective.start(random) for _ in range(max(1, search.n_restarts))]
@@ -510,7 +578,12 @@ def tune_by_gradient(
             "search=None."
         )
     descent = minimize_with_restarts(
-        objective, starts, objective.bounds(), max_iter=search.max_iter, tol=search.tol, callback=report
+        objective,
+        starts,
+        objective.bounds(),
+        max_iter=search.max_iter,
+        tol=search.tol,
+        callback=report,
     )
     return descent._replace(value=float(np.exp(descent.value)), values=np.exp(descent.values))
 
@@ -523,16 +596,24 @@ def initial_theta(kernel: Kernel, X: Any, random: np.random.RandomState) -> NDAr
     c = 0.4 * (1.0 + random.uniform(size=len(theta)))
     if isinstance(kernel, (Gaussian, DeltaGauss)) and np.ndim(kernel.length_scale) == 0:
         rows = X[random.permutation(len(X))[:500]]
-        squared = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)[np.triu_indices(len(rows), 1)]
+        squared = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)[
+            np.triu_indices(len(rows), 1)
+        ]
         scale = np.sqrt((np.median(squared) if len(squared) else 1.0) or 1.0) / np.sqrt(c[0])
         if isinstance(kernel, DeltaGauss):
             shift = random.uniform(-0.95, 0.95)
             return np.log([(1 - shift) * scale, (1 + shift) * scale])
         return np.array([np.log(scale)])
     if isinstance(kernel, Gaussian):
-        return np.log(np.sqrt(X.shape[1]) * c * np.where(np.ptp(X, axis=0) > 0, np.ptp(X, axis=0), 1.0))
+        return np.log(
+            np.sqrt(X.shape[1]) * c * np.where(np.ptp(X, axis=0) > 0, np.ptp(X, axis=0), 1.0)
+        )
     if isinstance(kernel, (Sigmoid, Epanechnikov)):
-        size = np.abs(X).max(axis=0) if np.ndim(kernel.length_scale) else np.linalg.norm(X, axis=1).max()
+        size = (
+            np.abs(X).max(axis=0)
+            if np.ndim(kernel.length_scale)
+            else np.linalg.norm(X, axis=1).max()
+        )
         size = np.atleast_1d(np.where(size > 0, size, 1.0))
         m = len(size)
         size = size * np.sqrt(X.shape[1] if m > 1 else 1)

@@ -16,14 +16,24 @@ from mercerless.selection.descent import Report
 from mercerless.selection.folds import Split, hold_out, make_folds, some_rows
 from mercerless.selection.lab_all_rows import all_rows_candidates
 from mercerless.selection.lab_local import Candidate, LocalLearner, held_out_error, silent
-from mercerless.selection.lab_model import Expansion, Extra, LocalForm, Rows, Settings, Total, with_coefficients
+from mercerless.selection.lab_model import (
+    Expansion,
+    Extra,
+    LocalForm,
+    Rows,
+    Settings,
+    Total,
+    with_coefficients,
+)
 from mercerless.selection.lab_plan import Plan, ScaledTable, Table
 from mercerless.selection.lab_support import fold_supports, select_support
 from mercerless.selection.scaling import FeatureScaling, possible_scalings
 
-_FOLDED_ROWS, _FOLDED_CLASSES, _FOLDED_RARE = 1300, 2500, 5000  # cross-validated; more are held out in part
+# cross-validated; more are held out in part
+_FOLDED_ROWS, _FOLDED_CLASSES, _FOLDED_RARE = 1300, 2500, 5000
 _FEWEST_RARE = 100  # held-out rows outside of the largest class
-_SCALING_ROWS, _SCALING_DRAWS, _SCALING_GAIN = 3000, 3, 0.98  # rows and hold-outs that choose a scaling, and its gain
+# rows and hold-outs that choose a scaling, and its gain
+_SCALING_ROWS, _SCALING_DRAWS, _SCALING_GAIN = 3000, 3, 0.98
 _SCALING_RACE = 1.15  # times the smallest error, above which a scaling is given up
 
 
@@ -33,7 +43,8 @@ class Blend(NamedTuple):
     expansions: list[Any]  # their weights sum to one; forms that are no expansions among them
     validation_rows: NDArray  # that were predicted out of fold
     predictions: NDArray  # of the blend for these, made without them
-    curves: dict[str, NDArray]  # per form of a local model: iterations and mean squared validation errors
+    # per form of a local model: iterations and mean squared validation errors
+    curves: dict[str, NDArray]
     errors: dict[str, float]  # of everything that was tried
     loss_curve: NDArray  # of the heaviest local part
     certificate: float  # of that part: the projected gradient at the end relative to the start
@@ -61,7 +72,9 @@ def blend_forms(
     learners = {form: LocalLearner(form, settings, report) for form in forms}
     candidates: dict[str, Any] = _candidates(learners, rows, settings, folds, all_rows)
     if extra is not None and folds:
-        candidates |= extra(rows, folds, learners, {name: of.predictions for name, of in candidates.items()})
+        candidates |= extra(
+            rows, folds, learners, {name: of.predictions for name, of in candidates.items()}
+        )
     held = np.concatenate([valid for _, valid in folds]) if folds else np.zeros(0, dtype=int)
     weigh_held = partial(_weigh, max_members=2 + all_rows + (extra is not None), weigh=weigh)
     share, errors = weigh_held(candidates, rows.take(held), numbers=held)
@@ -76,13 +89,17 @@ def blend_forms(
         candidates[name] = learners[name].refine(learned, rows, blocks, held)
         model = candidates[name].expansion
         assert model is not None
-        expansions.append(with_coefficients(model, rows, settings, total)._replace(weight=share[name]))
+        expansions.append(
+            with_coefficients(model, rows, settings, total)._replace(weight=share[name])
+        )
     main = candidates[max(candidates, key=lambda name: (name in learners, share[name]))]
     residual = np.sum([e.weight * _predict(e, rows.X) for e in expansions], axis=0) - rows.Y
     max_error = float(np.max(np.sum(residual**2, axis=1)))
     predictions = cross_weighed(candidates, held, rows, folds, share, weigh_held)
     curves = {name: np.array(candidates[name].curve) for name in learners if candidates[name].curve}
-    return Blend(expansions, held, predictions, curves, errors, main.loss, main.certificate, max_error)
+    return Blend(
+        expansions, held, predictions, curves, errors, main.loss, main.certificate, max_error
+    )
 
 
 def _predict(form: Any, X: NDArray) -> NDArray:
@@ -91,19 +108,29 @@ def _predict(form: Any, X: NDArray) -> NDArray:
 
 
 def _candidates(
-    learners: Mapping[str, LocalLearner], rows: Rows, settings: Settings, folds: Sequence[Split], all_rows: bool
+    learners: Mapping[str, LocalLearner],
+    rows: Rows,
+    settings: Settings,
+    folds: Sequence[Split],
+    all_rows: bool,
 ) -> dict[str, Any]:
     """Everything that is tried, by name; forms after the first race against it."""
     candidates: dict[str, Any] = {}
     rival, supports = None, fold_supports(rows, folds, settings)
     for form, learner in learners.items():
         if folds:
-            rival = learner.validate(rows, folds, supports, rival if settings.growth is None else None)
+            rival = learner.validate(
+                rows, folds, supports, rival if settings.growth is None else None
+            )
             candidates[form] = rival
         else:
-            support = select_support(rows.X, rows.Y, settings.n_support, settings.selection, settings.seed)
+            support = select_support(
+                rows.X, rows.Y, settings.n_support, settings.selection, settings.seed
+            )
             expansion, loss, certificate = learner.learn(rows, support)
-            candidates[form] = Candidate(expansion, np.zeros((0, rows.Y.shape[1])), loss, certificate)
+            candidates[form] = Candidate(
+                expansion, np.zeros((0, rows.Y.shape[1])), loss, certificate
+            )
         if all_rows and folds:
             plain, learned = all_rows_candidates(form, rows, folds, learner.report)
             candidates |= {f"{form}, all rows, one bandwidth": plain, f"{form}, all rows": learned}
@@ -111,17 +138,26 @@ def _candidates(
 
 
 def cross_weighed(
-    candidates: Mapping[str, Any], held: NDArray, rows: Rows, folds: Sequence[Split], share: Mapping, weigh: Callable
+    candidates: Mapping[str, Any],
+    held: NDArray,
+    rows: Rows,
+    folds: Sequence[Split],
+    share: Mapping,
+    weigh: Callable,
 ) -> NDArray:
     """Out-of-fold predictions of the average, each by weights that the other folds give, where there are others."""
-    predictions = np.sum([share[name] * candidates[name].predictions for name in candidates], axis=0)
+    predictions = np.sum(
+        [share[name] * candidates[name].predictions for name in candidates], axis=0
+    )
     if len(folds) < 3:
         return predictions
     ends = np.cumsum([0, *(len(valid) for _, valid in folds)])
     for start, end in pairwise(ends):
         others = np.r_[0:start, end : len(held)]
         weights = weigh(candidates, rows.take(held[others]), numbers=held[others], among=others)[0]
-        predictions[start:end] = np.sum([weights[n] * candidates[n].predictions[start:end] for n in candidates], axis=0)
+        predictions[start:end] = np.sum(
+            [weights[n] * candidates[n].predictions[start:end] for n in candidates], axis=0
+        )
     return predictions
 
 
@@ -142,7 +178,10 @@ def _weigh(
         else:
             share, errors = weigh(predictions, numbers, held.weight, max_members)
         return {name: float(w) for name, w in zip(candidates, share)}, dict(zip(candidates, errors))
-    best = min(candidates, key=lambda name: candidates[name].loss[-1] if len(candidates[name].loss) else np.inf)
+    best = min(
+        candidates,
+        key=lambda name: candidates[name].loss[-1] if len(candidates[name].loss) else np.inf,
+    )
     return {name: float(name == best) for name in candidates}, {}
 
 
@@ -150,7 +189,8 @@ class LABSolution(NamedTuple):
     """A fitted model in standardized units."""
 
     forms: list[LocalForm]
-    blend: Blend  # what validation told; its errors are those of single rows, not of the means of copies
+    # what validation told; its errors are those of single rows, not of the means of copies
+    blend: Blend
     held: NDArray  # the distinct rows that were predicted out of fold
     copy_correlation: float
 
@@ -172,9 +212,13 @@ def fit_lab(
     rows = replace(rows, weight=scaled.weights(plan.rows))
     folds = _split(table, plan, rows, labels, random)
     more, rest = plan.more, np.setdiff1d(np.arange(table.shape[0]), plan.rows)
-    if table.groups is not None and len(folds) == 1:  # further rows must not know the held-out groups
+    # further rows must not know the held-out groups
+    if table.groups is not None and len(folds) == 1:
         held = table.groups[plan.rows[folds[0][1]]]
-        more, (rest,) = ([block[~np.isin(table.groups[block], held)] for block in blocks] for blocks in (more, [rest]))
+        more, (rest,) = (
+            [block[~np.isin(table.groups[block], held)] for block in blocks]
+            for blocks in (more, [rest])
+        )
     room = plan.n_boosting - len(plan.rows)
     if extra is not None and len(rest) and room > 0 and not is_dask(table.X):
         rest = rest if len(rest) <= room else np.sort(random.permutation(rest)[:room])
@@ -185,7 +229,9 @@ def fit_lab(
         plan.settings,
         folds,
         all_rows=plan.all_rows,
-        total=None if len(plan.rows) == table.shape[0] else partial(scaled.total, plan.settings.n_support),
+        total=None
+        if len(plan.rows) == table.shape[0]
+        else partial(scaled.total, plan.settings.n_support),
         more=[partial(scaled.rows, block) for block in more if len(block)],
         extra=extra,
         weigh=weigh,
@@ -195,9 +241,13 @@ def fit_lab(
     # errors of merged rows are those of their means; what rows deviate from their means comes on top
     noise = float(np.mean(table.merged.deviations[held])) if len(held) else 0.0
     curves = {form: curve + [0, noise] for form, curve in blend.curves.items()}
-    errors = {name: error + (noise if weigh is None else 0.0) for name, error in blend.errors.items()}
+    errors = {
+        name: error + (noise if weigh is None else 0.0) for name, error in blend.errors.items()
+    }
     blend = blend._replace(curves=curves, errors=errors)
-    forms = [_fitted_form(table, plan, rows, scaled.scaling, expansion) for expansion in blend.expansions]
+    forms = [
+        _fitted_form(table, plan, rows, scaled.scaling, expansion) for expansion in blend.expansions
+    ]
     return LABSolution(forms, blend, held, correlation)
 
 
@@ -210,16 +260,30 @@ def _fitted_form(table: Table, plan: Plan, rows: Rows, scaling: FeatureScaling, 
         return e._replace(scaling=scaling)
     support = table.merged.first[plan.rows[e.support]]
     vectors, centers = take_rows(table.X, support).astype(np.float64), rows.X[e.support]
-    if e.linear_weight is not None:  # the others are seen as they were learned, of large tables in single precision
+    # the others are seen as they were learned, of large tables in single precision
+    if e.linear_weight is not None:
         centers = centers.astype(np.float64)
     coef, intercept, alpha = e.linear[1:].T, e.linear[0], float(np.exp(e.log_ridge))
     kernel = e._replace(projection=None).kernel
     return LocalForm(
-        e.form, kernel, support, vectors, centers, e.coef.T, coef, intercept, alpha, e.weight, scaling, e.projection
+        e.form,
+        kernel,
+        support,
+        vectors,
+        centers,
+        e.coef.T,
+        coef,
+        intercept,
+        alpha,
+        e.weight,
+        scaling,
+        e.projection,
     )
 
 
-def _split(table: Table, plan: Plan, rows: Rows, labels: NDArray | None, random: np.random.RandomState) -> list[Split]:
+def _split(
+    table: Table, plan: Plan, rows: Rows, labels: NDArray | None, random: np.random.RandomState
+) -> list[Split]:
     """Five folds up to 100 rows, then three, one hold-out of many rows; copies and groups on one side.
 
     Three folds are for up to 1300 rows, 2500 of classes, 5000 where few held-out rows would be of the smaller classes.
@@ -229,7 +293,11 @@ def _split(table: Table, plan: Plan, rows: Rows, labels: NDArray | None, random:
         return []
     classes = None if labels is None else labels[table.merged.first[numbers]]
     groups = None if table.groups is None else table.groups[numbers]
-    options: dict[str, Any] = {"classify": labels is not None, "groups": groups, "random_state": random}
+    options: dict[str, Any] = {
+        "classify": labels is not None,
+        "groups": groups,
+        "random_state": random,
+    }
     most = _FOLDED_ROWS
     if classes is not None:
         rare = plan.validation_fraction * (n - np.bincount(classes).max())
@@ -253,7 +321,9 @@ def choose_scaling(table: Table, plan: Plan) -> FeatureScaling:
         draw = settings._replace(seed=(settings.seed + i) % 2**32)
         for k in errors:
             errors[k] += min(held_out_error(form, scaled[k], draw) for form in plan.forms)
-        errors = {k: error for k, error in errors.items() if error <= _SCALING_RACE * min(errors.values())}
+        errors = {
+            k: error for k, error in errors.items() if error <= _SCALING_RACE * min(errors.values())
+        }
         if len(errors) == 1:
             break
     best = min(errors, key=lambda k: errors[k])

@@ -12,14 +12,30 @@ from scipy.optimize import minimize
 from mercerless.selection.descent import Report
 from mercerless.selection.folds import Split, some_rows
 from mercerless.selection.lab_local import silent, start_widths
-from mercerless.selection.lab_model import FORMS, Expansion, Extra, Rows, ridge_factor, with_coefficients
-from mercerless.solvers.lab import RIDGE_BOUNDS, SHARED_BOUNDS, leave_one_out, noise_variances, shared_evidence
+from mercerless.selection.lab_model import (
+    FORMS,
+    Expansion,
+    Extra,
+    Rows,
+    ridge_factor,
+    with_coefficients,
+)
+from mercerless.solvers.lab import (
+    RIDGE_BOUNDS,
+    SHARED_BOUNDS,
+    leave_one_out,
+    noise_variances,
+    shared_evidence,
+)
 
-_RIDGE_ROWS, _START_ROWS = 300, 200  # on which kernel ridge regression on all rows is tuned, and from where it starts
+# on which kernel ridge regression on all rows is tuned, and from where it starts
+_RIDGE_ROWS, _START_ROWS = 300, 200
 _TINY = 1e-300
 
 
-def all_rows_candidates(form: str, rows: Rows, folds: Sequence[Split], report: Report = silent) -> list[Extra]:
+def all_rows_candidates(
+    form: str, rows: Rows, folds: Sequence[Split], report: Report = silent
+) -> list[Extra]:
     """Kernel ridge regression with all rows as centers, tuned in two ways.
 
     One bandwidth and ridge by exact leave-one-out; and one bandwidth per feature, a linear kernel and the ridge by
@@ -52,7 +68,12 @@ def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, f
 
     Every second bandwidth of the grid, then the neighbors of the best.
     """
-    X, n, ridges, widths = rows.X, len(rows), np.logspace(-6, 1, 15), start_widths(form, rows.X.shape[1])
+    X, n, ridges, widths = (
+        rows.X,
+        len(rows),
+        np.logspace(-6, 1, 15),
+        start_widths(form, rows.X.shape[1]),
+    )
     root = np.sqrt(1 / noise_variances(rows.weight, n))
     Z = root[:, None] * rows.Y
 
@@ -62,7 +83,10 @@ def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, f
         if linear:
             e, V = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
             shifted, q = np.maximum(e, 0)[:, None] + ridges, V.T @ Z
-            values = np.log(np.sum(q * q, axis=1) @ (1 / shifted) / n + _TINY) + np.sum(np.log(shifted), axis=0) / n
+            values = (
+                np.log(np.sum(q * q, axis=1) @ (1 / shifted) / n + _TINY)
+                + np.sum(np.log(shifted), axis=0) / n
+            )
         else:
             values = leave_one_out(K, Z, ridges)
         k = int(np.argmin(values))
@@ -75,12 +99,15 @@ def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, f
     return np.asarray(log_width), log_ridge
 
 
-def _ridge_descent(form: str, rows: Rows, start: tuple[NDArray, float], report: Report = silent) -> Expansion:
+def _ridge_descent(
+    form: str, rows: Rows, start: tuple[NDArray, float], report: Report = silent
+) -> Expansion:
     """Minimize the evidence in the shared log bandwidths, the log weight of the linear kernel and the log ridge."""
     some, d = _few(rows), rows.X.shape[1]
     X = some.X
     L = X @ X.T / d + 1
-    pull = 1.0 / len(some)  # a Gaussian prior of unit variance on the differences of the log bandwidths
+    # a Gaussian prior of unit variance on the differences of the log bandwidths
+    pull = 1.0 / len(some)
     values: list[float] = []
 
     def value(z: NDArray) -> tuple[float, NDArray]:

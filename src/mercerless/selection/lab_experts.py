@@ -16,7 +16,8 @@ from mercerless.solvers.lab import leave_one_out, noise_variances
 from mercerless.solvers.lab_wide import single_exponential
 
 _FEWEST_ROWS = 5000  # with fewer a wide machine has most of them as centers
-_PART_ROWS, _NEIGHBORS, _LARGEST = 1000, 500, 1.6  # rows of a part, rows around it, and the largest part in parts
+# rows of a part, rows around it, and the largest part in parts
+_PART_ROWS, _NEIGHBORS, _LARGEST = 1000, 500, 1.6
 _ANCHORS, _AROUND = 6, 600  # neighborhoods on which width and ridge are chosen, and their rows
 _RIDGES = np.logspace(-6, 1, 15)
 _LINEAR_WEIGHT = 0.3  # of a linear kernel and a constant beside the exponential kernel
@@ -70,7 +71,9 @@ class Experts(NamedTuple):
         Z = X if self.scaling is None else self.scaling(X, self.vectors.dtype)
         parts = _nearest(Z / self.bandwidths, self.part_centers / self.bandwidths)
         out, order = np.empty((len(Z), len(self.center))), np.argsort(parts, kind="stable")
-        for some in np.split(order, np.flatnonzero(np.diff(parts[order])) + 1) if len(order) else []:
+        for some in (
+            np.split(order, np.flatnonzero(np.diff(parts[order])) + 1) if len(order) else []
+        ):
             p = parts[some[0]]
             S = self.vectors[self.members[p]] / self.bandwidths
             for rows in row_blocks(len(some), 24.0 * len(S), BLOCK_BYTES):
@@ -106,9 +109,15 @@ def expert_candidate(
         return None
     plain = np.zeros(rows.X.shape[1])
     metrics = [plain, *(share * (scale - scale.mean()) for scale in scales for share in (0.5, 1.0))]
-    metric = min((choose_width(known, scale, seed) for scale in metrics), key=lambda metric: metric.error)
-    experts = fit_experts(known, metric, part_centers(known.X / metric.bandwidths, seed) * metric.bandwidths)
-    return Extra(experts(rows.X[valid]), partial(_refit, experts, metric, known.joined(rows.take(valid))))
+    metric = min(
+        (choose_width(known, scale, seed) for scale in metrics), key=lambda metric: metric.error
+    )
+    experts = fit_experts(
+        known, metric, part_centers(known.X / metric.bandwidths, seed) * metric.bandwidths
+    )
+    return Extra(
+        experts(rows.X[valid]), partial(_refit, experts, metric, known.joined(rows.take(valid)))
+    )
 
 
 def _refit(experts: Experts, metric: ExpertMetric, rows: Rows, total: Total | None) -> Experts:
@@ -127,14 +136,18 @@ def choose_width(rows: Rows, scale: NDArray, seed: int) -> ExpertMetric:
 
     def error(k: int) -> float:
         if k not in errors:
-            errors[k] = np.mean([_errors(rows.take(i), Z[i] / (unit * 2.0**k)) for i in places], axis=0)
+            errors[k] = np.mean(
+                [_errors(rows.take(i), Z[i] / (unit * 2.0**k)) for i in places], axis=0
+            )
         return float(errors[k].min())
 
     best = 1
     for step in (1, -1):
         while abs(best + step) <= _WIDEST and error(best + step) < error(best):
             best += step
-    return ExpertMetric(error(best), unit * 2.0**best * np.exp(scale), float(_RIDGES[errors[best].argmin()]))
+    return ExpertMetric(
+        error(best), unit * 2.0**best * np.exp(scale), float(_RIDGES[errors[best].argmin()])
+    )
 
 
 def _errors(rows: Rows, Z: NDArray) -> NDArray:
@@ -161,7 +174,11 @@ def part_centers(Z: NDArray, seed: int) -> NDArray:
 
 
 def _clusters(Z: NDArray, number: int, seed: int) -> NDArray:
-    return MiniBatchKMeans(number, n_init=1, batch_size=4096, max_iter=20, random_state=seed).fit(Z).cluster_centers_
+    return (
+        MiniBatchKMeans(number, n_init=1, batch_size=4096, max_iter=20, random_state=seed)
+        .fit(Z)
+        .cluster_centers_
+    )
 
 
 def fit_experts(rows: Rows, metric: ExpertMetric, centers: NDArray) -> Experts:
@@ -172,14 +189,28 @@ def fit_experts(rows: Rows, metric: ExpertMetric, centers: NDArray) -> Experts:
     for p, center in enumerate(C):
         size = min(int(np.sum(parts == p)), int(2 * _LARGEST * _PART_ROWS)) + _NEIGHBORS
         some = _around(Z, center, size, first=parts == p)
-        model = Expansion("exponential", np.arange(len(some)), log_bandwidths, np.log(metric.ridge), _LINEAR_WEIGHT)
+        model = Expansion(
+            "exponential",
+            np.arange(len(some)),
+            log_bandwidths,
+            np.log(metric.ridge),
+            _LINEAR_WEIGHT,
+        )
         model = with_coefficients(model, rows.take(some))
         members.append(some)
         dual_coef.append(model.coef)
         linear.append(model.linear)
     q = rows.Y.shape[1]
     units = (np.zeros(q), np.ones(q), 1.0, None)
-    fitted = (metric.bandwidths, metric.ridge, centers, rows.X, members, dual_coef, np.stack(linear))
+    fitted = (
+        metric.bandwidths,
+        metric.ridge,
+        centers,
+        rows.X,
+        members,
+        dual_coef,
+        np.stack(linear),
+    )
     return Experts("experts on parts", *fitted, *units)
 
 

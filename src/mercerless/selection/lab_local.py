@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from mercerless.selection.averaging import combine
 from mercerless.selection.descent import Report
 from mercerless.selection.folds import Split, some_rows
-from mercerless.selection.lab_model import FORMS, Expansion, Rows, Settings, fixed_columns, with_coefficients
+from mercerless.selection.lab_model import (
+    FORMS,
+    Expansion,
+    Rows,
+    Settings,
+    fixed_columns,
+    with_coefficients,
+)
 from mercerless.selection.lab_support import grow, select_support
 from mercerless.solvers.lab import (
     Evaluation,
@@ -28,7 +35,8 @@ CHECKPOINTS = (0, 5, 10, 20, 40, 80, 150)
 _SHARED_ITERATIONS = 60
 _SHARED_ROWS = 2000  # enough for one bandwidth per feature
 _RIDGES = np.logspace(-7, 0.5, 16)
-_STALLED = 0.998  # of the error, that the eightieth iteration must reach from the fortieth for more of them
+# of the error, that the eightieth iteration must reach from the fortieth for more of them
+_STALLED = 0.998
 _RACE_START = 20  # no descent is given up before so many iterations
 
 
@@ -45,7 +53,8 @@ class Candidate(NamedTuple):
     certificate: float = 0.0  # of the descent
     curve: Sequence[tuple[int, float]] = ()  # iterations and validation errors
     n_iter: int = 0  # that validation chose
-    checkpoints: Mapping[int, NDArray] = {}  # predictions of the first fold's validation rows, by iteration
+    # predictions of the first fold's validation rows, by iteration
+    checkpoints: Mapping[int, NDArray] = {}
 
 
 def start_widths(form: str, n_features: int) -> NDArray:
@@ -90,7 +99,10 @@ class Watch:
     def after(self, stage: str, problem: LocalRegression, state: State) -> bool:
         """What happens after an iteration; True ends the descent."""
         stop = state.iteration in self.checkpoints and self._judge(problem, state)
-        return self.report({"stage": stage, "iteration": state.iteration, "value": state.value}) or stop
+        return (
+            self.report({"stage": stage, "iteration": state.iteration, "value": state.value})
+            or stop
+        )
 
     def end(self, problem: LocalRegression, state: State) -> None:
         """Judge the end, unless that was a checkpoint."""
@@ -111,11 +123,18 @@ class Watch:
             return False
         best = min(checkpoint.error for checkpoint in self.kept)
         worse = min(checkpoint.error for checkpoint in self.kept[-2:]) > 1.02 * best
-        stalled = state.iteration >= 4 * _RACE_START and len(self.kept) > 1 and error > _STALLED * self.kept[-2].error
+        stalled = (
+            state.iteration >= 4 * _RACE_START
+            and len(self.kept) > 1
+            and error > _STALLED * self.kept[-2].error
+        )
         return (
             worse
             or stalled
-            or (state.iteration in self.rival and combine([self.rival[state.iteration], P], Y, w)[1] == 0)
+            or (
+                state.iteration in self.rival
+                and combine([self.rival[state.iteration], P], Y, w)[1] == 0
+            )
         )
 
 
@@ -126,14 +145,22 @@ class LocalLearner:
     form: str
     settings: Settings
     report: Report = silent
-    shared: list[NDArray] = field(default_factory=list)  # the log bandwidths of the shared stages so far
+    # the log bandwidths of the shared stages so far
+    shared: list[NDArray] = field(default_factory=list)
 
     def problem(self, rows: Rows, support: NDArray, S: NDArray | None = None) -> LocalRegression:
         """What the local stage minimizes; S are the centers where they are not among the rows."""
-        objective, S = objective_function(self.settings.objective, support), rows.X[support] if S is None else S
-        return LocalRegression(FORMS[self.form], objective, rows.X, S, rows.Y, self.settings.fixed, rows.weight)
+        objective, S = (
+            objective_function(self.settings.objective, support),
+            rows.X[support] if S is None else S,
+        )
+        return LocalRegression(
+            FORMS[self.form], objective, rows.X, S, rows.Y, self.settings.fixed, rows.weight
+        )
 
-    def learn_shared(self, rows: Rows, support: NDArray, max_iter: int = _SHARED_ITERATIONS) -> State:
+    def learn_shared(
+        self, rows: Rows, support: NDArray, max_iter: int = _SHARED_ITERATIONS
+    ) -> State:
         """One bandwidth per feature, shared by all centers: the start of the local stage.
 
         At most 2000 rows, or 4 per center, decide: these are few numbers. The descent ends when five iterations
@@ -156,7 +183,9 @@ class LocalLearner:
             watch=partial(Watch(self.report).after, f"{self.form}: shared bandwidths", problem),
         ).end
 
-    def learn(self, rows: Rows, support: NDArray, watch: Watch | None = None) -> tuple[Expansion, NDArray, float]:
+    def learn(
+        self, rows: Rows, support: NDArray, watch: Watch | None = None
+    ) -> tuple[Expansion, NDArray, float]:
         """Shared bandwidths first, then one vector per center, then, where asked, more centers.
 
         Returns the expansion without coefficients, the objective after every iteration, and the certificate.
@@ -167,7 +196,11 @@ class LocalLearner:
         state = self._tiled(shared, len(support))
         problem = self.problem(rows, support)
         if watch.start(problem, state):
-            return Expansion(self.form, support, state.log_bandwidths, state.log_ridge), np.zeros(0), 1.0
+            return (
+                Expansion(self.form, support, state.log_bandwidths, state.log_ridge),
+                np.zeros(0),
+                1.0,
+            )
         while True:
             path = descend(
                 problem,
@@ -176,7 +209,9 @@ class LocalLearner:
                 anchor=shared.log_bandwidths,
                 pull=1 / (9 * len(rows)),
                 learn_ridge=settings.learns_ridge,
-                max_iter=settings.max_iter if settings.growth is None else max(5, settings.max_iter // 5),
+                max_iter=settings.max_iter
+                if settings.growth is None
+                else max(5, settings.max_iter // 5),
                 watch=partial(watch.after, f"{self.form}: local bandwidths", problem),
             )
             state = path.end
@@ -184,12 +219,18 @@ class LocalLearner:
             new = grow(problem, state, support, settings)
             if len(new) == 0:
                 break
-            widths = np.vstack([state.log_bandwidths, np.tile(shared.log_bandwidths, (len(new), 1))])
+            widths = np.vstack(
+                [state.log_bandwidths, np.tile(shared.log_bandwidths, (len(new), 1))]
+            )
             state, support = state._replace(log_bandwidths=widths), np.concatenate([support, new])
             problem = self.problem(rows, support)
         loss = np.concatenate(losses)
         watch.end(problem, state._replace(iteration=len(loss) - 1))
-        return Expansion(self.form, support, state.log_bandwidths, state.log_ridge), loss, path.certificate
+        return (
+            Expansion(self.form, support, state.log_bandwidths, state.log_ridge),
+            loss,
+            path.certificate,
+        )
 
     def _tiled(self, shared: State, m: int) -> State:
         """The start of the local stage."""
@@ -198,10 +239,15 @@ class LocalLearner:
         return State(0, shared.value, np.tile(shared.log_bandwidths, (m, 1)), log_ridge)
 
     def validate(
-        self, rows: Rows, folds: Sequence[Split], supports: Sequence[NDArray], rival: Candidate | None = None
+        self,
+        rows: Rows,
+        folds: Sequence[Split],
+        supports: Sequence[NDArray],
+        rival: Candidate | None = None,
     ) -> Candidate:
         """A model whose number of iterations is chosen on validation rows; one hold-out keeps its bandwidths."""
-        steps = CHECKPOINTS if self.settings.growth is None else ()  # growth has its own rule when to stop
+        # growth has its own rule when to stop
+        steps = CHECKPOINTS if self.settings.growth is None else ()
         watches: list[Watch] = []
         for (train, valid), support in zip(folds, supports):
             watch = Watch(self.report, rows.take(valid), steps)
@@ -212,23 +258,30 @@ class LocalLearner:
             _, loss, certificate = self.learn(rows.take(train), support, watch)
             watches.append(watch)
         sizes = [float(len(valid)) for _, valid in folds]
-        columns = list(zip(*(watch.kept for watch in watches)))  # the checkpoints that all folds have
+        # the checkpoints that all folds have
+        columns = list(zip(*(watch.kept for watch in watches)))
         errors = [float(np.average([c.error for c in column], weights=sizes)) for column in columns]
         best, first = int(np.argmin(errors)), watches[0].kept
         curve = [(checkpoint.state.iteration, error) for checkpoint, error in zip(first, errors)]
         expansion, state = None, first[best].state
         if len(folds) == 1 and self.settings.growth is None:
-            expansion = Expansion(self.form, folds[0][0][supports[0]], state.log_bandwidths, state.log_ridge)
+            expansion = Expansion(
+                self.form, folds[0][0][supports[0]], state.log_bandwidths, state.log_ridge
+            )
         predictions = np.concatenate([checkpoint.predictions for checkpoint in columns[best]])
         by_iteration = {checkpoint.state.iteration: checkpoint.predictions for checkpoint in first}
-        return Candidate(expansion, predictions, loss, certificate, curve, state.iteration, by_iteration)
+        return Candidate(
+            expansion, predictions, loss, certificate, curve, state.iteration, by_iteration
+        )
 
     def learn_again(self, candidate: Candidate, rows: Rows) -> Candidate:
         """Learn the bandwidths from all rows, with the number of iterations that the folds chose."""
         if candidate.expansion is not None:
             return candidate
         settings = self.settings
-        support = select_support(rows.X, rows.Y, settings.n_support, settings.selection, settings.seed)
+        support = select_support(
+            rows.X, rows.Y, settings.n_support, settings.selection, settings.seed
+        )
         if settings.growth is None and candidate.n_iter == 0:
             state = self._tiled(self.learn_shared(rows, support), len(support))
             expansion = Expansion(self.form, support, state.log_bandwidths, state.log_ridge)
@@ -264,7 +317,10 @@ class LocalLearner:
             error = float(np.mean(np.sum(residual**2, axis=1)))
             curve.append((curve[-1][0] + 20, error))
             if error < best:
-                best, model = error, model._replace(log_bandwidths=end.log_bandwidths, log_ridge=end.log_ridge)
+                best, model = (
+                    error,
+                    model._replace(log_bandwidths=end.log_bandwidths, log_ridge=end.log_ridge),
+                )
         return candidate._replace(expansion=model, curve=curve)
 
 
@@ -285,9 +341,13 @@ def held_out_error(form: str, rows: Rows, settings: Settings) -> float:
     held, train = rows.take(order[: len(rows) // 3]), rows.take(order[len(rows) // 3 :])
     support = _random_support(train, settings)
     end = LocalLearner(form, settings).learn_shared(train, support, max_iter=30)
-    model = with_coefficients(Expansion(form, support, end.log_bandwidths, end.log_ridge), train, settings)
+    model = with_coefficients(
+        Expansion(form, support, end.log_bandwidths, end.log_ridge), train, settings
+    )
     return float(np.mean(np.sum((model.predict(held.X, train.X) - held.Y) ** 2, axis=1)))
 
 
 def _random_support(rows: Rows, settings: Settings) -> NDArray:
-    return select_support(rows.X, rows.Y, min(settings.n_support, 100, len(rows)), "random", settings.seed)
+    return select_support(
+        rows.X, rows.Y, min(settings.n_support, 100, len(rows)), "random", settings.seed
+    )

@@ -17,7 +17,15 @@ from mercerless.selection.calibration import calibrate_scores
 from mercerless.selection.folds import Split
 from mercerless.selection.lab_experts import expert_candidate
 from mercerless.selection.lab_local import LocalLearner
-from mercerless.selection.lab_model import FORMS, Expansion, Extra, Projected, Rows, Total, fixed_columns
+from mercerless.selection.lab_model import (
+    FORMS,
+    Expansion,
+    Extra,
+    Projected,
+    Rows,
+    Total,
+    fixed_columns,
+)
 from mercerless.selection.lab_table import PLAIN, TreeColumns
 from mercerless.selection.scaling import BLOCK_BYTES
 from mercerless.solvers.lab import Moments, moments
@@ -29,18 +37,22 @@ _SLOPE_ROWS = 1500
 _RIDGES = np.array([1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
 _ROUNDS = 2
 _LOGISTIC_FACTORS = (1.0, 0.3, 0.1, 0.03)  # of the ridge of least squares
-_LEAST_CENTERS, _WORTH = 600, 0.99  # twice the centers, from so many on, must lower the loss to this share
+# twice the centers, from so many on, must lower the loss to this share
+_LEAST_CENTERS, _WORTH = 600, 0.99
 _ROWS_PER_CENTER = 40  # that determine the coefficients
 _SINGLE_RIDGE = 0.03  # from which sums of products in single precision are enough
 _LAPLACE_WORK = 2e9  # rows x centers x features
 _MANY_FEATURES = 50  # of which evidence learns the bandwidths badly
 _BOOSTING = {"learning_rate": 0.1, "l2_regularization": 1.0, "early_stopping": False}
-_BOOSTING_WORK, _BOOSTING_CELLS = 4e7, 1e9  # rows x classes x iterations at most, and times the features
+# rows x classes x iterations at most, and times the features
+_BOOSTING_WORK, _BOOSTING_CELLS = 4e7, 1e9
 _BOOSTING_STEP = 50
 _LARGE_TREES, _MANY_ROWS = 127, 10_000  # leaves of larger trees, which compete from so many rows on
-_HOPELESS = 4.0  # steps as good as the last one in which trees would not reach the best of the others
+# steps as good as the last one in which trees would not reach the best of the others
+_HOPELESS = 4.0
 _USELESS = 1.5  # times the loss of the best of the others, at which further folds do not matter
-_EXPERT_CENTERS = 1200  # where there is memory for so many centers, there is for the matrices of an expert
+# where there is memory for so many centers, there is for the matrices of an expert
+_EXPERT_CENTERS = 1200
 _SMALLEST_SHARE = 0.1
 
 
@@ -80,7 +92,9 @@ class Wide(NamedTuple):
     @property
     def kernel(self) -> Projected:
         widths = np.exp(self.log_bandwidths)
-        return Projected(FORMS[self.form](widths if np.ndim(widths) else float(widths)), self.projection)
+        return Projected(
+            FORMS[self.form](widths if np.ndim(widths) else float(widths)), self.projection
+        )
 
     def wider(self, factor: float) -> "Wide":
         return self._replace(log_bandwidths=self.log_bandwidths + np.log(factor))
@@ -122,9 +136,13 @@ class WideLearner:
     def sums(self, rows: Rows, wide: Wide, S: NDArray, dtype: Any = np.float64) -> Moments:
         """The moments of some rows, block by block."""
         fixed = partial(fixed_columns, linear=self.linear)
-        return blocked_moments(rows.X, rows.Y, rows.weight, kernel=wide.kernel, S=S, fixed=fixed, dtype=dtype)
+        return blocked_moments(
+            rows.X, rows.Y, rows.weight, kernel=wide.kernel, S=S, fixed=fixed, dtype=dtype
+        )
 
-    def predict(self, X: NDArray, wide: Wide, S: NDArray, coefs: Sequence[NDArray]) -> list[NDArray]:
+    def predict(
+        self, X: NDArray, wide: Wide, S: NDArray, coefs: Sequence[NDArray]
+    ) -> list[NDArray]:
         """Predictions with each of several sets of coefficients."""
         every = wide.kernel(X, S) @ np.hstack([coef[: len(S)] for coef in coefs])
         every += fixed_columns(X, self.linear) @ np.hstack([coef[len(S) :] for coef in coefs])
@@ -145,7 +163,11 @@ class WideLearner:
     def trial(self, wide: Wide, ridges: NDArray = _RIDGES) -> _Trial:
         """The best ridge on few rows and centers."""
         train, valid = self._few(self.train, _TRIAL_ROWS), self._few(self.valid, _TRIAL_HELD)
-        rows, S, judge = self.rows.take(train), self.rows.X[train[:_TRIAL_CENTERS]], self.judge(valid)
+        rows, S, judge = (
+            self.rows.take(train),
+            self.rows.X[train[:_TRIAL_CENTERS]],
+            self.judge(valid),
+        )
         coefs = solve_wide(self.sums(rows, wide, S), self.penalty(wide, S), ridges)
         losses = [judge(p) for p in self.predict(self.rows.X[valid], wide, S, coefs)]
         best = int(np.argmin(losses))
@@ -195,7 +217,9 @@ class WideLearner:
         most = min(self.n_centers, len(self.train))
         support = self._few(self.train, most)
         sizes = (-(-most // 4), -(-most // 2), most)
-        machine = self._machine(best, support[: next(m for m in sizes if m >= min(most, _LEAST_CENTERS))])
+        machine = self._machine(
+            best, support[: next(m for m in sizes if m >= min(most, _LEAST_CENTERS))]
+        )
         while len(machine.model.support) < most:
             more = self._machine(best, support[: 2 * len(machine.model.support)], machine)
             if more.loss > _WORTH * machine.loss:
@@ -215,10 +239,16 @@ class WideLearner:
             ridges = np.exp(like.model.log_ridge) * np.array([1.0, 0.3])
         dtype = np.float32 if ridges.min() >= _SINGLE_RIDGE else np.float64
         sums, P = self.sums(self.rows.take(self.train), wide, S, dtype), self.penalty(wide, S)
-        model = Expansion(wide.form, support, wide.log_bandwidths, 0.0, None, projection=wide.projection)
+        model = Expansion(
+            wide.form, support, wide.log_bandwidths, 0.0, None, projection=wide.projection
+        )
         if like is not None and like.logistic:
             more = len(support) - len(like.model.support)
-            start = np.insert(like.coef, [len(like.model.support)] * more, 0.0, axis=0) if more > 0 else None
+            start = (
+                np.insert(like.coef, [len(like.model.support)] * more, 0.0, axis=0)
+                if more > 0
+                else None
+            )
             return self._logistic(model, sums, P, ridges, start)
         coefs = solve_wide(sums, P, ridges)
         predictions = self.predict(self.rows.X[self.valid], wide, S, coefs)
@@ -234,7 +264,10 @@ class WideLearner:
     def finish(self, machine: _Machine, total: Total | None) -> Expansion:
         """The machine on all rows, the held-out ones too."""
         model, sums = machine.model, machine.sums
-        wide, S = Wide(model.form, model.log_bandwidths, model.projection), self.rows.X[model.support]
+        wide, S = (
+            Wide(model.form, model.log_bandwidths, model.projection),
+            self.rows.X[model.support],
+        )
         if total is None or machine.logistic:
             sums = sums.merge(self.sums(self.rows.take(self.valid), wide, S))
         return self._finish(machine._replace(sums=sums), total)
@@ -243,26 +276,42 @@ class WideLearner:
         """A machine of the same kernel and ridge on all training rows, of which the other had n."""
         size = -(-len(machine.model.support) * len(self.train) // n)
         model = machine.model._replace(support=self._few(self.train, size))
-        wide, S = Wide(model.form, model.log_bandwidths, model.projection), self.rows.X[model.support]
-        machine = machine._replace(model=model, sums=self.sums(self.rows, wide, S), P=self.penalty(wide, S))
+        wide, S = (
+            Wide(model.form, model.log_bandwidths, model.projection),
+            self.rows.X[model.support],
+        )
+        machine = machine._replace(
+            model=model, sums=self.sums(self.rows, wide, S), P=self.penalty(wide, S)
+        )
         return self._finish(machine._replace(coef=np.zeros((0, 0))), total)
 
     def _columns(self, numbers: NDArray, model: Expansion) -> NDArray:
         """The columns of some rows, in single precision."""
         X, S = self.rows.X[numbers], self.rows.X[model.support]
-        out = np.empty((len(X), len(S) + fixed_columns(S[:1], self.linear).shape[1]), dtype=np.float32)
+        out = np.empty(
+            (len(X), len(S) + fixed_columns(S[:1], self.linear).shape[1]), dtype=np.float32
+        )
         for rows in row_blocks(len(X), 24.0 * len(S), BLOCK_BYTES):
             out[rows, : len(S)] = model.kernel(X[rows], S)
             out[rows, len(S) :] = fixed_columns(X[rows], self.linear)
         return out
 
     def _logistic(
-        self, model: Expansion, sums: Moments, P: NDArray, ridges: NDArray, coef: NDArray | None = None
+        self,
+        model: Expansion,
+        sums: Moments,
+        P: NDArray,
+        ridges: NDArray,
+        coef: NDArray | None = None,
     ) -> _Machine:
         """Coefficients of least log-loss instead of squared error, from a large ridge to smaller ones."""
         assert self.labels is not None
         q, best = self.rows.Y.shape[1], None
-        Phi, valid, judge = self._columns(self.train, model), self._columns(self.valid, model), self.judge(self.valid)
+        Phi, valid, judge = (
+            self._columns(self.train, model),
+            self._columns(self.valid, model),
+            self.judge(self.valid),
+        )
         labels, weight = self.labels[self.train], self.rows.take(self.train).weight
         for ridge in ridges:
             coef = solve_logistic(Phi, labels, weight, P, float(ridge), sums.gram, q, coef).coef
@@ -281,17 +330,28 @@ class WideLearner:
         model, ridge = machine.model, float(np.exp(machine.model.log_ridge))
         if machine.logistic:
             assert self.labels is not None
-            Phi, start = self._columns(np.arange(len(self.rows)), model), machine.coef if machine.coef.size else None
+            Phi, start = (
+                self._columns(np.arange(len(self.rows)), model),
+                machine.coef if machine.coef.size else None,
+            )
             weight, q = self.rows.weight, self.rows.Y.shape[1]
             return self._with(
-                model, solve_logistic(Phi, self.labels, weight, machine.P, ridge, machine.sums.gram, q, start).coef
+                model,
+                solve_logistic(
+                    Phi, self.labels, weight, machine.P, ridge, machine.sums.gram, q, start
+                ).coef,
             )
         sums = machine.sums
         if total is not None:
             dtype = np.float32 if ridge >= _SINGLE_RIDGE else np.float64
-            options = {"S": self.rows.X[model.support], "fixed": partial(fixed_columns, linear=self.linear)}
+            options = {
+                "S": self.rows.X[model.support],
+                "fixed": partial(fixed_columns, linear=self.linear),
+            }
             limit = _ROWS_PER_CENTER * len(model.support)
-            sums = total(partial(blocked_moments, kernel=model.kernel, dtype=dtype, **options), limit)
+            sums = total(
+                partial(blocked_moments, kernel=model.kernel, dtype=dtype, **options), limit
+            )
         return self._with(model, solve_wide(sums, machine.P, [ridge])[0])
 
     def _with(self, model: Expansion, coef: NDArray) -> Expansion:
@@ -309,7 +369,9 @@ def _near(ridge: float) -> NDArray:
 
 
 def wide_candidates(
-    learners: Sequence[WideLearner], shared: Mapping[str, Sequence[NDArray]], everything: WideLearner
+    learners: Sequence[WideLearner],
+    shared: Mapping[str, Sequence[NDArray]],
+    everything: WideLearner,
 ) -> dict[str, Extra]:
     """A Laplace machine with a bandwidth per feature, and an exponential one with a learned map of the features.
 
@@ -322,8 +384,12 @@ def wide_candidates(
     if "laplace" in shared and n * min(n, everything.n_centers) * d <= _LAPLACE_WORK:
         kernels_of["laplace, many centers"] = [Wide("laplace", start) for start in starts]
     if d > _MANY_FEATURES or not kernels_of:
-        kernels_of["gaussian, many centers"] = [Wide("gaussian", np.array(0.5 * np.log(d)))] * len(starts)
-    kernels_of["exponential, learned map"] = [Wide("exponential", start - 0.5 * np.log(d)) for start in starts]
+        kernels_of["gaussian, many centers"] = [Wide("gaussian", np.array(0.5 * np.log(d)))] * len(
+            starts
+        )
+    kernels_of["exponential, learned map"] = [
+        Wide("exponential", start - 0.5 * np.log(d)) for start in starts
+    ]
     out = {}
     for name, kernels in kernels_of.items():
         turn = kernels[0].form == "exponential"
@@ -333,8 +399,14 @@ def wide_candidates(
         predictions = [machine.predictions]
         for learner, kernel in zip(learners[1:], kernels[1:]):
             other = learner.trial(kernel.wider(factor), _near(trial.ridge))
-            predictions.append(learner.again(learner.turned(other) if turn else other, machine).predictions)
-        finish = partial(learners[0].finish, machine) if len(learners) == 1 else partial(everything.refit, machine, n)
+            predictions.append(
+                learner.again(learner.turned(other) if turn else other, machine).predictions
+            )
+        finish = (
+            partial(learners[0].finish, machine)
+            if len(learners) == 1
+            else partial(everything.refit, machine, n)
+        )
         out[name] = Extra(np.concatenate(predictions), finish)
     return out
 
@@ -369,7 +441,10 @@ class Trees(NamedTuple):
     def __call__(self, X: NDArray) -> NDArray:
         """One column per function, or per class: log-odds."""
         Z = X if self.scaling is None else self.scaling(X, X.dtype)
-        return raw_predictions(self.models, self.columns(Z), len(self.center)) * self.scale + self.center
+        return (
+            raw_predictions(self.models, self.columns(Z), len(self.center)) * self.scale
+            + self.center
+        )
 
     def in_units(self, center: NDArray, scale: NDArray) -> "Trees":
         """For targets that were standardized by these."""
@@ -401,13 +476,19 @@ class Labeled(NamedTuple):
     labels: NDArray | None
 
     def take(self, numbers: NDArray) -> "Labeled":
-        return Labeled(self.rows.take(numbers), None if self.labels is None else self.labels[numbers])
+        return Labeled(
+            self.rows.take(numbers), None if self.labels is None else self.labels[numbers]
+        )
 
     def joined(self, other: "Labeled | None") -> "Labeled":
         """With the rows of another."""
         if other is None:
             return self
-        labels = None if self.labels is None or other.labels is None else np.concatenate([self.labels, other.labels])
+        labels = (
+            None
+            if self.labels is None or other.labels is None
+            else np.concatenate([self.labels, other.labels])
+        )
         return Labeled(self.rows.joined(other.rows), labels)
 
     def seen_by(self, columns: TreeColumns) -> "Labeled":
@@ -441,8 +522,16 @@ def boost(
     kind = HistGradientBoostingRegressor if labels is None else HistGradientBoostingClassifier
     targets = rows.Y.T if labels is None else [labels]
     leaf, leaves = (20 if len(rows) >= 2000 else 10), leaves or (31 if len(rows) >= 1000 else 12)
-    options: dict[str, Any] = {**_BOOSTING, "min_samples_leaf": leaf, "max_leaf_nodes": leaves, "random_state": seed}
-    options |= {"categorical_features": list(categories) or None, "max_features": 1.0 if labels is None else 0.5}
+    options: dict[str, Any] = {
+        **_BOOSTING,
+        "min_samples_leaf": leaf,
+        "max_leaf_nodes": leaves,
+        "random_state": seed,
+    }
+    options |= {
+        "categorical_features": list(categories) or None,
+        "max_features": 1.0 if labels is None else 0.5,
+    }
     models = models or [kind(**options, warm_start=True) for _ in targets]
     for model, target in zip(models, targets):
         model.set_params(max_iter=n_iter).fit(X, target, sample_weight=rows.weight)
@@ -455,7 +544,9 @@ def _stages(models: Sequence[Any], X: NDArray, n_functions: int) -> list[NDArray
         every = models[0].staged_decision_function(X)
         scores = [s.reshape(len(X), -1) for i, s in enumerate(every) if i % 10 == 9]
         return [_all_classes(s, models[0].classes_, n_functions) for s in scores]
-    columns = [[p for i, p in enumerate(model.staged_predict(X)) if i % 10 == 9] for model in models]
+    columns = [
+        [p for i, p in enumerate(model.staged_predict(X)) if i % 10 == 9] for model in models
+    ]
     return [np.stack(stage, axis=1) for stage in zip(*columns)]
 
 
@@ -478,14 +569,21 @@ def tree_candidate(
     further = None if further is None else further.seen_by(columns)
     grow = partial(boost, seed=seed, categories=columns.categories, leaves=leaves)
     most = _most_iterations(rows, further, q)
-    if most == 0 or (labels is not None and any(len(np.unique(labels[train])) < 2 for train, _ in folds)):
+    if most == 0 or (
+        labels is not None and any(len(np.unique(labels[train])) < 2 for train, _ in folds)
+    ):
         return None
     n_iter, stages = 0, []
     models: list[Any] = []
     for number, (train, valid) in enumerate(folds):
         known, held = every.take(train).joined(further), every.take(valid)
         models = [] if number == 0 else grow(known, n_iter)
-        goal, loss = min([held.judge(p[: len(valid)]) for p in rivals] if number == 0 else [], default=np.inf), np.inf
+        goal, loss = (
+            min(
+                [held.judge(p[: len(valid)]) for p in rivals] if number == 0 else [], default=np.inf
+            ),
+            np.inf,
+        )
         while number == 0 and n_iter < most:
             n_iter = min(most, n_iter + _BOOSTING_STEP)
             models = grow(known, n_iter, models=models or None)
@@ -502,11 +600,19 @@ def tree_candidate(
     if further is not None:
         trees = Extra(predictions[-1], partial(_as_trees, models, q, columns))
     else:
-        trees = Extra(predictions[best], partial(_finish_trees, every, 10 * (best + 1), grow, columns))
+        trees = Extra(
+            predictions[best], partial(_finish_trees, every, 10 * (best + 1), grow, columns)
+        )
     if leaves or len(folds) > 1 or 10 * (best + 1) < most or len(known.rows) < _MANY_ROWS:
         return trees
-    larger = tree_candidate(rows, folds, labels, seed, given, [*rivals, trees.predictions], columns, _LARGE_TREES)
-    return larger if larger is not None and held.judge(larger.predictions) < held.judge(trees.predictions) else trees
+    larger = tree_candidate(
+        rows, folds, labels, seed, given, [*rivals, trees.predictions], columns, _LARGE_TREES
+    )
+    return (
+        larger
+        if larger is not None and held.judge(larger.predictions) < held.judge(trees.predictions)
+        else trees
+    )
 
 
 def _most_iterations(rows: Rows, further: Labeled | None, q: int) -> int:
@@ -520,7 +626,9 @@ def _as_trees(models: list, q: int, columns: TreeColumns, total: Total | None) -
     return Trees("boosted trees", models, np.zeros(q), np.ones(q), 1.0, None, columns)
 
 
-def _finish_trees(every: Labeled, n_iter: int, grow: Callable, columns: TreeColumns, total: Total | None) -> Trees:
+def _finish_trees(
+    every: Labeled, n_iter: int, grow: Callable, columns: TreeColumns, total: Total | None
+) -> Trees:
     return _as_trees(grow(every, n_iter), every.rows.Y.shape[1], columns, total)
 
 
@@ -534,7 +642,9 @@ def pool_weights(
     """
     weight = np.ones(len(labels)) if weight is None else weight * (len(labels) / weight.sum())
     calibrations = [calibrate_scores(as_scores(p), labels, weight) for p in predictions]
-    logs = np.stack([log_softmax(c.logits(as_scores(p)), axis=1) for c, p in zip(calibrations, predictions)])
+    logs = np.stack(
+        [log_softmax(c.logits(as_scores(p)), axis=1) for c, p in zip(calibrations, predictions)]
+    )
     spread = np.maximum(np.std(logs - logs.mean(axis=2, keepdims=True), axis=(1, 2)), 1e-12)
     members = list(range(len(logs)))
     while True:
@@ -600,6 +710,8 @@ def extra_candidates(
         out |= {} if trees is None else {"boosted trees": trees}
     if len(folds) == 1 and n_centers >= _EXPERT_CENTERS:
         scales = [of.shared[0] for of in learners.values()]
-        experts = expert_candidate(rows, folds[0], scales, settings.seed, None if more is None else more.rows)
+        experts = expert_candidate(
+            rows, folds[0], scales, settings.seed, None if more is None else more.rows
+        )
         out |= {} if experts is None else {"experts on parts": experts}
     return out

@@ -11,12 +11,23 @@ from scipy.linalg import cho_factor, cho_solve
 
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.selection.scaling import FeatureScaling
-from mercerless.solvers.lab import Moments, interpolation, moments, noise_variances, solve_coefficients
+from mercerless.solvers.lab import (
+    Moments,
+    interpolation,
+    moments,
+    noise_variances,
+    solve_coefficients,
+)
 from mercerless.solvers.lab_wide import single_exponential
 
-FORMS: dict[str, Any] = {"gaussian": LocalGaussian, "laplace": LocalLaplace, "exponential": LocalExponential}
+FORMS: dict[str, Any] = {
+    "gaussian": LocalGaussian,
+    "laplace": LocalLaplace,
+    "exponential": LocalExponential,
+}
 OBJECTIVES = ("evidence", "least_squares", "interpolation")
-Total = Callable[..., Moments]  # sums a function of X, Y and weight over blocks of all rows, or a limit of them
+# sums a function of X, Y and weight over blocks of all rows, or a limit of them
+Total = Callable[..., Moments]
 
 
 class Settings(NamedTuple):
@@ -38,7 +49,11 @@ class Settings(NamedTuple):
 
     def fixed(self, X: NDArray) -> NDArray:
         """The columns beside those of the kernel, for which interpolation has no room."""
-        return np.zeros((len(X), 0)) if self.objective == "interpolation" else fixed_columns(X, self.linear)
+        return (
+            np.zeros((len(X), 0))
+            if self.objective == "interpolation"
+            else fixed_columns(X, self.linear)
+        )
 
 
 _DEFAULTS = Settings()
@@ -85,7 +100,11 @@ class Projected(NamedTuple):
         single = X.dtype == S.dtype == np.float32
         if self.projection is not None:
             X, S = X @ self.projection, S @ self.projection
-        if single and isinstance(self.kernel, LocalExponential) and np.ndim(self.kernel.bandwidths) < 2:
+        if (
+            single
+            and isinstance(self.kernel, LocalExponential)
+            and np.ndim(self.kernel.bandwidths) < 2
+        ):
             return single_exponential(X / self.kernel.bandwidths, S / self.kernel.bandwidths)
         return self.kernel(X, S)
 
@@ -97,27 +116,34 @@ class Expansion(NamedTuple):
     support: NDArray  # (m,), the rows that are centers
     log_bandwidths: NDArray  # (m, d), or shared: (d,) or ()
     log_ridge: float
-    linear_weight: float | None = None  # of the linear kernel where all rows are centers; None for local models
+    # of the linear kernel where all rows are centers; None for local models
+    linear_weight: float | None = None
     coef: NDArray = np.zeros((0, 0))  # (m, n_outputs)
-    linear: NDArray = np.zeros((0, 0))  # (1 + d, n_outputs): the intercept and the coefficients of the features
+    # (1 + d, n_outputs): the intercept and the coefficients of the features
+    linear: NDArray = np.zeros((0, 0))
     weight: float = 1.0  # in the average
     projection: NDArray | None = None  # (d, r), a linear map of the features that the kernel sees
 
     @property
     def kernel(self) -> Any:
         widths = np.exp(self.log_bandwidths)
-        return Projected(FORMS[self.form](widths if np.ndim(widths) else float(widths)), self.projection).plain
+        return Projected(
+            FORMS[self.form](widths if np.ndim(widths) else float(widths)), self.projection
+        ).plain
 
     def predict(self, X: NDArray, source: NDArray) -> NDArray:
         """Predictions for X; `source` has the rows that `support` counts."""
-        return self.kernel(X, source[self.support]) @ self.coef + self.linear[0] + X @ self.linear[1:]
+        return (
+            self.kernel(X, source[self.support]) @ self.coef + self.linear[0] + X @ self.linear[1:]
+        )
 
 
 class Extra(NamedTuple):
     """What else competes: its out-of-fold predictions, and how it is fitted to all rows."""
 
     predictions: NDArray  # (n_validation, n_outputs)
-    finish: Callable[..., Any]  # of `total` as in `with_coefficients`; gives an expansion, or any form
+    # of `total` as in `with_coefficients`; gives an expansion, or any form
+    finish: Callable[..., Any]
 
 
 class LocalForm(NamedTuple):
@@ -167,7 +193,9 @@ class LocalForm(NamedTuple):
         """The bandwidths of every support point, (n_support, n_features); of mapped features along each alone."""
         if self.projection is None:
             return np.broadcast_to(self.kernel.bandwidths, self.centers.shape)
-        return np.broadcast_to(self.kernel.bandwidths / np.linalg.norm(self.projection, axis=1), self.centers.shape)
+        return np.broadcast_to(
+            self.kernel.bandwidths / np.linalg.norm(self.projection, axis=1), self.centers.shape
+        )
 
     @property
     def n_parameters(self) -> int:
@@ -184,7 +212,9 @@ class LocalForm(NamedTuple):
     def in_units(self, center: NDArray, scale: NDArray) -> "LocalForm":
         """The form for targets that were standardized by these."""
         dual_coef, coef = self.dual_coef * scale[:, None], self.coef * scale[:, None]
-        return self._replace(dual_coef=dual_coef, coef=coef, intercept=self.intercept * scale + center)
+        return self._replace(
+            dual_coef=dual_coef, coef=coef, intercept=self.intercept * scale + center
+        )
 
 
 def fixed_columns(X: NDArray, linear: bool = True) -> NDArray:
@@ -221,7 +251,9 @@ def with_coefficients(
     kernel, S, ridge = model.kernel, rows.X[model.support], float(np.exp(model.log_ridge))
     linear = np.zeros((1 + d, rows.Y.shape[1]))
     if settings.objective == "interpolation":
-        coef = interpolation(kernel(rows.X, S), np.zeros((n, 0)), rows.Y, ridge, support=model.support).coef
+        coef = interpolation(
+            kernel(rows.X, S), np.zeros((n, 0)), rows.Y, ridge, support=model.support
+        ).coef
         return model._replace(coef=coef, linear=linear)
     function = partial(moments, kernel=kernel, S=S, fixed=settings.fixed)
     sums = function(rows.X, rows.Y, rows.weight) if total is None else total(function)

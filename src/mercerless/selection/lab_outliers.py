@@ -12,16 +12,23 @@ from mercerless.selection.scaling import robust_scaling
 SMALL_ROWS = 3000  # on which small models look for outliers
 _CENTERS = 100
 FOLDS = 3
-_FAR, _FEWEST = 6.0, 3  # so many robust standard deviations, in so many rows, make a search worthwhile
+# so many robust standard deviations, in so many rows, make a search worthwhile
+_FAR, _FEWEST = 6.0, 3
 _CUT = 4.0  # residuals up to so many standard deviations have weight one
 _SURE = 1.5  # standard errors by which the held-out error must fall
-_GROSS, _GAP = 10.0, 2.5  # standard deviations of gross errors, and how many times larger than all others they are
+# standard deviations of gross errors, and how many times larger than all others they are
+_GROSS, _GAP = 10.0, 2.5
 _FEWEST_GAPS = 5  # rows that miss the same value, whose residuals are compared
 _LONE_GAP = 10.0  # how many times larger targets are, from the median, where they are fewer
 
 
 def outlier_weights(
-    X: NDArray, Y: NDArray, weight: NDArray | None, together: NDArray, seed: int, gaps: NDArray | None = None
+    X: NDArray,
+    Y: NDArray,
+    weight: NDArray | None,
+    together: NDArray,
+    seed: int,
+    gaps: NDArray | None = None,
 ) -> NDArray | None:
     """Weights ``min(1, (4 s / |r|)^2)`` of all rows for their residuals r; None where they do not help.
 
@@ -41,7 +48,9 @@ def outlier_weights(
         return None
     few = some_rows(len(X), SMALL_ROWS, seed)
     scaling = robust_scaling(X[few])
-    rows = Rows(scaling(X[few]), Y[few], None if weight is None else weight[few] / weight[few].mean())
+    rows = Rows(
+        scaling(X[few]), Y[few], None if weight is None else weight[few] / weight[few].mean()
+    )
     fold = assign_folds(FOLDS, len(few), together=together[few], random_state=seed)
     plain = out_of_fold(rows, rows.weight, fold, seed)
     residual, missing = plain - rows.Y, gaps[few]
@@ -104,13 +113,19 @@ def _small_model(rows: Rows, seed: int) -> Expansion:
     settings = Settings(seed=seed, linear=rows.X.shape[1] <= max(50, _CENTERS))
     support = np.random.RandomState(seed).permutation(len(rows))[:_CENTERS]
     state = LocalLearner("gaussian", settings).learn_shared(rows, support, max_iter=30)
-    return with_coefficients(Expansion("gaussian", support, state.log_bandwidths, state.log_ridge), rows, settings)
+    return with_coefficients(
+        Expansion("gaussian", support, state.log_bandwidths, state.log_ridge), rows, settings
+    )
 
 
 def out_of_fold(rows: Rows, weight: NDArray | None, fold: NDArray, seed: int) -> NDArray:
     out = np.empty_like(rows.Y)
     for k in np.unique(fold):
         train = np.flatnonzero(fold != k)
-        known = Rows(rows.X[train], rows.Y[train], None if weight is None else weight[train] / weight[train].mean())
+        known = Rows(
+            rows.X[train],
+            rows.Y[train],
+            None if weight is None else weight[train] / weight[train].mean(),
+        )
         out[fold == k] = _small_model(known, seed).predict(rows.X[fold == k], known.X)
     return out

@@ -17,15 +17,19 @@ from mercerless.solvers.lab import Moments
 
 _AUTO_FORMS = ("gaussian", "laplace")
 ALL_ROWS = 1000  # up to so many rows kernel ridge regression on all of them is tried too
-_LEARNING_ROWS = 10_000  # the bandwidths of larger data are learned on blocks of at least so many rows
+# the bandwidths of larger data are learned on blocks of at least so many rows
+_LEARNING_ROWS = 10_000
 _ROWS_PER_POINT = 20  # of a support point
 _BANDWIDTHS_PER_ROW = 8  # many features mean many bandwidths, which need more rows
-_LAPLACE_WORK = 2e8  # rows x support points x features above which "auto" leaves out the form without matrix products
+# rows x support points x features above which "auto" leaves out the form without matrix products
+_LAPLACE_WORK = 2e8
 _MORE_BLOCKS = 3
 _WIDE_CENTERS, _FEWEST_CENTERS = 3000, 500
-_TREE_ROWS, _TREE_BYTES = 200_000, 20.0  # at most so many rows; bytes per value: in single and double precision, bins
+# at most so many rows; bytes per value: in single and double precision, bins
+_TREE_ROWS, _TREE_BYTES = 200_000, 20.0
 _WIDE_BYTES = 100.0  # times the square of the centers: about a dozen matrices at once
-_FEWEST_DISTINCT = 10  # with fewer, equal rows are the nature of the data (see `folds`) and are not merged
+# with fewer, equal rows are the nature of the data (see `folds`) and are not merged
+_FEWEST_DISTINCT = 10
 _SINGLE = 2**21  # entries times features above which kernels are learned in single precision
 
 
@@ -50,7 +54,9 @@ def merge_rows(X: Any, Y: NDArray, weight: NDArray | None, groups: NDArray | Non
     if copies.max() + 1 < _FEWEST_DISTINCT:
         copies = np.arange(len(X))
     merged = merge_copies(Y, weight, copies)
-    return Table(X, merged, copies, None if groups is None else join_groups(groups, copies)[merged.first])
+    return Table(
+        X, merged, copies, None if groups is None else join_groups(groups, copies)[merged.first]
+    )
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,9 @@ class ScaledTable:
         """Weights of some of the distinct rows, with mean one."""
         return None if self.weight is None else self.weight[numbers] / self.weight[numbers].mean()
 
-    def total(self, n_support: int, function: Callable[..., Moments], limit: int | None = None) -> Moments:
+    def total(
+        self, n_support: int, function: Callable[..., Moments], limit: int | None = None
+    ) -> Moments:
         """The moments of all rows, or a limit of them, block by block; for a Dask array where its chunks are."""
         n = self.table.shape[0]
         if limit is not None and limit < n and not is_dask(self.table.X):
@@ -80,11 +88,19 @@ class ScaledTable:
             return function(rows.X, rows.Y, rows.weight)
         X, (Y, weight) = self.table.X, self.table.merged.spread(self.weight, len(self.table.X))
         work = partial(_scaled_moments, function=function, scaling=self.scaling, dtype=self.dtype)
-        return reduce_rows(work, Moments.merge, [X, Y, weight], 32.0 * (X.shape[1] + n_support), BLOCK_BYTES)
+        return reduce_rows(
+            work, Moments.merge, [X, Y, weight], 32.0 * (X.shape[1] + n_support), BLOCK_BYTES
+        )
 
 
 def _scaled_moments(
-    X: NDArray, Y: NDArray, weight: NDArray | None, *, function: Callable, scaling: FeatureScaling, dtype: Any
+    X: NDArray,
+    Y: NDArray,
+    weight: NDArray | None,
+    *,
+    function: Callable,
+    scaling: FeatureScaling,
+    dtype: Any,
 ) -> Moments:
     return function(scaling(X, dtype), Y, weight)
 
@@ -99,7 +115,8 @@ class Plan(NamedTuple):
     all_rows: bool  # whether kernel ridge regression with all rows as centers competes
     validation_fraction: float | None
     n_features: int
-    all_members: bool = False  # whether trees and, from some thousand rows on, wide machines compete
+    # whether trees and, from some thousand rows on, wide machines compete
+    all_members: bool = False
     n_centers: int = 0  # of wide machines, as many as a quarter of the memory holds
     n_boosting: int = 0  # rows from which trees are learned, likewise
 
@@ -127,8 +144,14 @@ class Plan(NamedTuple):
     def n_bytes(self, n: int, n_outputs: int) -> float:
         """What a fit on n rows needs besides the data; measured, and asserted in the tests."""
         m, d = self.max_support, self.n_features
-        learning = len(self.rows) * (4.5 * self.dtype.itemsize * (m + d) + 32 * n_outputs) + 400.0 * m * d
-        others = _WIDE_BYTES * self.n_centers**2 + _TREE_BYTES * self.n_boosting * d if self.all_members else 0.0
+        learning = (
+            len(self.rows) * (4.5 * self.dtype.itemsize * (m + d) + 32 * n_outputs) + 400.0 * m * d
+        )
+        others = (
+            _WIDE_BYTES * self.n_centers**2 + _TREE_BYTES * self.n_boosting * d
+            if self.all_members
+            else 0.0
+        )
         learning += (80.0 * n * n if self.all_rows else 0.0) + others
         return learning + 64.0 * n * n_outputs + 1.25 * BLOCK_BYTES
 
@@ -150,8 +173,12 @@ def learning_rows(m: int, d: int, budget: float) -> int:
     return max(least, min(m * d // _BANDWIDTHS_PER_ROW, int(0.5 * budget / (4.5 * 4 * (m + d)))))
 
 
-def learning_blocks(n: int, limit: int, random: np.random.RandomState) -> tuple[NDArray, list[NDArray]]:
+def learning_blocks(
+    n: int, limit: int, random: np.random.RandomState
+) -> tuple[NDArray, list[NDArray]]:
     """The rows on which bandwidths are learned, and up to three further blocks, at least half as large."""
     order = random.permutation(n) if n > limit else np.arange(n)
-    rows, *more = (np.sort(order[i : i + limit]) for i in range(0, min(n, (1 + _MORE_BLOCKS) * limit), limit))
+    rows, *more = (
+        np.sort(order[i : i + limit]) for i in range(0, min(n, (1 + _MORE_BLOCKS) * limit), limit)
+    )
     return rows, [block for block in more if len(block) >= limit // 2]

@@ -81,10 +81,15 @@ def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: in
     # k-means on at most 20,000 rows; every center takes its nearest row that is still free
     rows = np.sort(random.permutation(n)[:20_000])
     Z = X[rows]
-    if len(np.unique(Z[: 4 * n_support], axis=0)) < n_support and len(np.unique(Z, axis=0)) < n_support:
+    if (
+        len(np.unique(Z[: 4 * n_support], axis=0)) < n_support
+        and len(np.unique(Z, axis=0)) < n_support
+    ):
         return random.permutation(n)[:n_support]
     if len(Z) > 4000:
-        means = MiniBatchKMeans(n_support, n_init=1, max_iter=20, batch_size=4096, random_state=random)
+        means = MiniBatchKMeans(
+            n_support, n_init=1, max_iter=20, batch_size=4096, random_state=random
+        )
     else:
         means = KMeans(n_support, n_init=1, max_iter=30, random_state=random)
     distances = means.fit(Z).transform(Z)
@@ -102,7 +107,9 @@ def fold_supports(rows: Rows, folds: Sequence[Split], settings: Settings) -> lis
     for train, _ in folds:
         share = 1.0 if len(folds) == 1 else len(train) / len(rows)
         size = min(max(1, round(share * settings.n_support)), len(train))
-        supports.append(select_support(rows.X[train], rows.Y[train], size, settings.selection, settings.seed))
+        supports.append(
+            select_support(rows.X[train], rows.Y[train], size, settings.selection, settings.seed)
+        )
     return supports
 
 

@@ -22,7 +22,8 @@ _FEWEST_ROWS = 5  # of a category, or of missing values, that has a column of it
 _PRIOR_ROWS = 10.0  # a target statistic is pulled to the mean of all by so many rows
 _FOLDS = 5  # of the target statistics of training rows
 _MEDIAN_ROWS = 20_000
-_CHOICE_ROWS, _GAIN = 3000, 0.97  # the rows on which an encoding is chosen, and what a further one must gain
+# the rows on which an encoding is chosen, and what a further one must gain
+_CHOICE_ROWS, _GAIN = 3000, 0.97
 
 
 class Columns(NamedTuple):
@@ -45,7 +46,9 @@ class Columns(NamedTuple):
     def numbers(self, X: Any) -> NDArray:
         """All columns as numbers, those of categories as codes; NaN where a number is missing."""
         if is_frame(X):
-            table = np.stack([_column(X.iloc[:, j], j in self.categories) for j in range(X.shape[1])], axis=1)
+            table = np.stack(
+                [_column(X.iloc[:, j], j in self.categories) for j in range(X.shape[1])], axis=1
+            )
         else:
             table = X if self.encoder is None else np.array(X, dtype=np.float64)
         if self.encoder is not None:
@@ -60,7 +63,9 @@ def is_frame(X: Any) -> bool:
 
 def holds_more_than_numbers(X: Any) -> bool:
     """Whether X is a data frame with a column of words, categories, dates or other objects."""
-    return is_frame(X) and any(hasattr(kind, "categories") or kind.kind not in "biuf" for kind in X.dtypes)
+    return is_frame(X) and any(
+        hasattr(kind, "categories") or kind.kind not in "biuf" for kind in X.dtypes
+    )
 
 
 def read_columns(X: Any, categorical_features: Any) -> Columns:
@@ -69,7 +74,10 @@ def read_columns(X: Any, categorical_features: Any) -> Columns:
     if len(chosen) == 0:
         return Columns(chosen)
     encoder = OrdinalEncoder(
-        handle_unknown="use_encoded_value", unknown_value=UNKNOWN, encoded_missing_value=MISSING, dtype=np.float64
+        handle_unknown="use_encoded_value",
+        unknown_value=UNKNOWN,
+        encoded_missing_value=MISSING,
+        dtype=np.float64,
     )
     return Columns(chosen, encoder.fit(_words(X, chosen)), is_frame(X))
 
@@ -79,7 +87,9 @@ def _chosen(X: Any, wanted: Any) -> NDArray:
         return np.zeros(0, dtype=int)
     if isinstance(wanted, str) and wanted == "from_dtype":
         kinds = list(X.dtypes) if is_frame(X) else []
-        return np.array([j for j, kind in enumerate(kinds) if _is_category(kind, X.iloc[:, j])], dtype=int)
+        return np.array(
+            [j for j, kind in enumerate(kinds) if _is_category(kind, X.iloc[:, j])], dtype=int
+        )
     if isinstance(wanted, str) or not np.iterable(wanted):
         raise ValueError(
             f"categorical_features={wanted!r} is not known; use 'from_dtype', None, or a list of columns or a mask."
@@ -91,10 +101,14 @@ def _chosen(X: Any, wanted: Any) -> NDArray:
         names = list(map(str, getattr(X, "columns", ())))
         strange = [name for name in chosen if name not in names]
         if strange:
-            raise ValueError(f"categorical_features names {str(strange[0])!r}, which is no column of X.")
+            raise ValueError(
+                f"categorical_features names {str(strange[0])!r}, which is no column of X."
+            )
         chosen = np.array([names.index(name) for name in chosen])
     if chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= d):
-        raise ValueError(f"categorical_features={wanted!r} must be columns of X, which has {d}, or a mask of so many.")
+        raise ValueError(
+            f"categorical_features={wanted!r} must be columns of X, which has {d}, or a mask of so many."
+        )
     return np.unique(chosen.astype(int))
 
 
@@ -120,7 +134,11 @@ def _words(X: Any, columns: NDArray) -> NDArray:
 
 def _word(value: Any) -> str:
     """1 and 1.0 are the same category: a gap makes a column of whole numbers one of floats."""
-    return str(int(value)) if isinstance(value, (float, np.floating)) and value == int(value) else str(value)
+    return (
+        str(int(value))
+        if isinstance(value, (float, np.floating)) and value == int(value)
+        else str(value)
+    )
 
 
 def _column(column: Any, category: bool) -> NDArray:
@@ -132,7 +150,9 @@ def _column(column: Any, category: bool) -> NDArray:
         codes = np.asarray(column.cat.codes, dtype=np.float64)
         return np.where(codes < 0, np.nan, codes)
     if getattr(kind, "kind", "") in "mM":
-        return _days(np.asarray(column, dtype="datetime64[us]" if kind.kind == "M" else "timedelta64[us]"))
+        return _days(
+            np.asarray(column, dtype="datetime64[us]" if kind.kind == "M" else "timedelta64[us]")
+        )
     try:
         return column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (TypeError, ValueError):
@@ -161,7 +181,9 @@ class Category(NamedTuple):
     def __call__(self, values: NDArray) -> NDArray:
         place = np.searchsorted(self.codes, values)
         place = np.where(np.isin(values, self.codes), place, len(self.codes))
-        return np.hstack([(values[:, None] == self.indicators).astype(np.float64), self.means[place]])
+        return np.hstack(
+            [(values[:, None] == self.indicators).astype(np.float64), self.means[place]]
+        )
 
 
 class Encoding(NamedTuple):
@@ -196,7 +218,9 @@ class Encoding(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Whether every column is a number and none is marked or left out."""
-        return not (self.categories or len(self.marks) or self.columns.encoder) and len(self.numbers) == len(self.fill)
+        return not (self.categories or len(self.marks) or self.columns.encoder) and len(
+            self.numbers
+        ) == len(self.fill)
 
     def gaps(self, X: NDArray) -> NDArray:
         """Which values of encoded rows were missing, of the columns that have marks."""
@@ -228,13 +252,16 @@ class TreeColumns(NamedTuple):
     """
 
     mark_of: NDArray  # for every column of numbers the column of its mark, -1 for none
-    blocks: list[tuple[int, int]]  # the first column of every category, and the first that is not its own
+    # the first column of every category, and the first that is not its own
+    blocks: list[tuple[int, int]]
     folded: list[bool]  # whether these are several indicators
 
     @property
     def categories(self) -> list[int]:
         """The columns of codes."""
-        widths = [1 if folded else end - start for (start, end), folded in zip(self.blocks, self.folded)]
+        widths = [
+            1 if folded else end - start for (start, end), folded in zip(self.blocks, self.folded)
+        ]
         starts = len(self.mark_of) + np.cumsum([0, *widths])
         return [int(start) for start, folded in zip(starts, self.folded) if folded]
 
@@ -259,15 +286,24 @@ PLAIN = TreeColumns(np.zeros(0, dtype=int), [], [])
 def tree_columns(encoding: Encoding) -> TreeColumns:
     """How trees see the rows of an encoding."""
     k = len(encoding.numbers)
-    widths = [len(category.indicators) + category.means.shape[1] for category in encoding.categories]
+    widths = [
+        len(category.indicators) + category.means.shape[1] for category in encoding.categories
+    ]
     ends = k + len(encoding.marks) + np.cumsum([0, *widths])
     blocks = [(int(start), int(end)) for start, end in pairwise(ends)]
     mark_of = np.where(encoding.mark_of < 0, -1, k + encoding.mark_of)
-    return TreeColumns(mark_of, blocks, [len(category.indicators) > 1 for category in encoding.categories])
+    return TreeColumns(
+        mark_of, blocks, [len(category.indicators) > 1 for category in encoding.categories]
+    )
 
 
 def fit_encoding(
-    table: NDArray, columns: Columns, Y: NDArray, weight: NDArray | None, choice: str, names: Sequence[str]
+    table: NDArray,
+    columns: Columns,
+    Y: NDArray,
+    weight: NDArray | None,
+    choice: str,
+    names: Sequence[str],
 ) -> Encoding:
     """How to encode a table of numbers and codes: as indicators or target statistics, see `CHOICES`.
 
@@ -299,10 +335,16 @@ def fit_encoding(
 
 def _gaps(table: NDArray, numbers: NDArray) -> NDArray:
     """Where numbers are missing; no columns where none are."""
-    return np.isnan(table[:, numbers]) if np.isnan(table.sum()) else np.zeros((len(table), 0), dtype=bool)
+    return (
+        np.isnan(table[:, numbers])
+        if np.isnan(table.sum())
+        else np.zeros((len(table), 0), dtype=bool)
+    )
 
 
-def _fit_category(values: NDArray, column: int, Y: NDArray, weight: NDArray | None, choice: str) -> Category:
+def _fit_category(
+    values: NDArray, column: int, Y: NDArray, weight: NDArray | None, choice: str
+) -> Category:
     codes, counts = np.unique(values, return_counts=True)
     indicators = codes[counts >= min(_FEWEST_ROWS, counts.max())]
     if (choice == "targets" and len(codes) > 2) or len(codes) > _MOST_INDICATORS:
@@ -318,12 +360,19 @@ def _means(values: NDArray, codes: NDArray, Y: NDArray, weight: NDArray | None) 
     mean = w @ Y / w.sum()
     place = np.searchsorted(codes, values)
     totals = np.bincount(place, weights=w, minlength=len(codes))
-    sums = np.stack([np.bincount(place, weights=w * y, minlength=len(codes)) for y in (Y - mean).T], axis=1)
+    sums = np.stack(
+        [np.bincount(place, weights=w * y, minlength=len(codes)) for y in (Y - mean).T], axis=1
+    )
     return np.vstack([mean + sums / (totals + _PRIOR_ROWS)[:, None], mean])
 
 
 def training_statistics(
-    encoding: Encoding, table: NDArray, Y: NDArray, weight: NDArray | None, together: NDArray, seed: int
+    encoding: Encoding,
+    table: NDArray,
+    Y: NDArray,
+    weight: NDArray | None,
+    together: NDArray,
+    seed: int,
 ) -> list[NDArray]:
     """The target statistics of training rows, each from the other folds, so that no row sees its own target.
 
@@ -339,22 +388,35 @@ def training_statistics(
                 statistics[here] = category.means[-1]
                 continue
             codes = np.unique(values[others])
-            means = _means(values[others], codes, Y[others], None if weight is None else weight[others])
-            statistics[here] = category._replace(indicators=codes[:0], codes=codes, means=means)(values[here])
+            means = _means(
+                values[others], codes, Y[others], None if weight is None else weight[others]
+            )
+            statistics[here] = category._replace(indicators=codes[:0], codes=codes, means=means)(
+                values[here]
+            )
         out.append(statistics)
     return out
 
 
 def _names(
-    given: Sequence[str], numbers: NDArray, marks: NDArray, categories: Sequence[Category], columns: Columns
+    given: Sequence[str],
+    numbers: NDArray,
+    marks: NDArray,
+    categories: Sequence[Category],
+    columns: Columns,
 ) -> list[str]:
     names = [given[j] for j in numbers] + [f"{given[j]} is missing" for j in marks]
     for place, category in enumerate(categories):
         words = columns.encoder.categories_[place]
         for code in category.indicators:
-            names.append(f"{given[category.column]} is {'missing' if code == MISSING else words[int(code)]}")
+            names.append(
+                f"{given[category.column]} is {'missing' if code == MISSING else words[int(code)]}"
+            )
         q = category.means.shape[1]
-        names += [f"{given[category.column]}, mean target" + (f" {k + 1}" if q > 1 else "") for k in range(q)]
+        names += [
+            f"{given[category.column]}, mean target" + (f" {k + 1}" if q > 1 else "")
+            for k in range(q)
+        ]
     return names
 
 
@@ -376,14 +438,22 @@ def encode_table(
         return encoding, encoding.encode(table)
     seed, copies = random.randint(2**31 - 1), find_copies(table)
     together = copies if groups is None else join_groups(groups, copies)
-    few = np.sort(np.random.RandomState(seed).permutation(np.unique(copies, return_index=True)[1])[:_CHOICE_ROWS])
+    few = np.sort(
+        np.random.RandomState(seed).permutation(np.unique(copies, return_index=True)[1])[
+            :_CHOICE_ROWS
+        ]
+    )
     best: tuple[float, Any, Any] = (np.inf, None, None)
     for choice in CHOICES:
         encoding = fit_encoding(table, columns, Y, weight, choice, names)
         Z = encoding.encode(table, training_statistics(encoding, table, Y, weight, together, seed))
         if best[1] is not None and encoding.names == best[1].names:
             break
-        rows = Rows(standard_scaling(Z)(Z[few]), Y[few], None if weight is None else weight[few] / weight[few].mean())
+        rows = Rows(
+            standard_scaling(Z)(Z[few]),
+            Y[few],
+            None if weight is None else weight[few] / weight[few].mean(),
+        )
         error = held_out_error("gaussian", rows, Settings(seed=seed))
         if error < _GAIN * best[0] or best[1] is None:
             best = (error, encoding, Z)

@@ -18,8 +18,10 @@ from mercerless.selection.lab_plan import Table
 from mercerless.selection.scaling import FeatureScaling, robust_scaling, standard_scaling
 
 _SKEWED, _TAILED = 1.0, 3.0  # the skewness and the excess kurtosis from which transforms compete
-_SMALLEST_POWER = 0.2  # below, the inverse of a bounded transform goes to infinity, or it is the logarithm
-_HOPELESS = 1.1  # times the squared error of small models without a transform, above which one is given up
+# below, the inverse of a bounded transform goes to infinity, or it is the logarithm
+_SMALLEST_POWER = 0.2
+# times the squared error of small models without a transform, above which one is given up
+_HOPELESS = 1.1
 _FEWEST = 100  # rows
 _MARGIN = 0.1  # of the range of the transformed targets, beyond which nothing is predicted
 _KNOTS, _ERRORS = 2001, 200
@@ -101,7 +103,9 @@ def possible_transforms(y: NDArray) -> list[Transformed]:
     return [
         Transformed("log", y, sign * np.log(u), lambda z: sign * (unit * np.exp(sign * z) - shift)),
         Transformed("power", y, sign * boxcox(u, power), power_back),
-        Transformed("asinh", y, np.arcsinh((y - middle) / width), lambda z: middle + width * np.sinh(z)),
+        Transformed(
+            "asinh", y, np.arcsinh((y - middle) / width), lambda z: middle + width * np.sinh(z)
+        ),
         Transformed("rank", y, scores, lambda z: np.interp(z, scores[order], y[order])),
     ]
 
@@ -124,7 +128,10 @@ def choose_transform(
         robust_scaling(X[few])(X[few]),
         assign_folds(FOLDS, len(few), together=together[few], random_state=seed),
     )
-    errors = [_squared_error(scaled, y, few, candidate, used, fold, seed) for candidate in (None, *candidates)]
+    errors = [
+        _squared_error(scaled, y, few, candidate, used, fold, seed)
+        for candidate in (None, *candidates)
+    ]
     best = int(np.argmin(errors[1:]))
     return candidates[best] if errors[1 + best] <= _HOPELESS * errors[0] else None
 
@@ -191,14 +198,21 @@ def kernel_forms(members: Sequence[Any]) -> list[LocalForm]:
     forms = []
     for member in members:
         if isinstance(member, TransformedForms):
-            forms += [form._replace(weight=member.weight * form.weight) for form in kernel_forms(member.forms)]
+            forms += [
+                form._replace(weight=member.weight * form.weight)
+                for form in kernel_forms(member.forms)
+            ]
         elif isinstance(member, LocalForm):
             forms.append(member)
     return forms
 
 
 def join_transformed(
-    plain: LABSolution, other: LABSolution, table: Table, transformed: Transformed, weight: NDArray | None
+    plain: LABSolution,
+    other: LABSolution,
+    table: Table,
+    transformed: Transformed,
+    weight: NDArray | None,
 ) -> LABSolution:
     """The average of forms of the standardized target and of those of the transformed one, weighed on held-out rows.
 
@@ -222,7 +236,11 @@ def join_transformed(
         return combine([p[rows] for p in pair], truth[rows], of_rows[rows])
 
     name, (share, rest) = f"{transformed.name} of the target", weigh(slice(None))[::-1]
-    forms: list[Any] = [form._replace(weight=float(rest * form.weight)) for form in plain.forms] if rest > 0 else []
+    forms: list[Any] = (
+        [form._replace(weight=float(rest * form.weight)) for form in plain.forms]
+        if rest > 0
+        else []
+    )
     if share > 0:
         inner = [form.in_units(units.center, units.scale) for form in other.forms]
         forms.append(TransformedForms(name, inner, back, float(share), inner[0].scaling))

@@ -36,7 +36,13 @@ from mercerless.selection.similarity import (
     median_square,
     weigh_members,
 )
-from mercerless.solvers.similarity import class_distances, landmark_path, neighbor_means, ridge_path, squared_distances
+from mercerless.solvers.similarity import (
+    class_distances,
+    landmark_path,
+    neighbor_means,
+    ridge_path,
+    squared_distances,
+)
 
 PULL = 0.02  # of the weights toward each other; for all comparisons it is five times as strong
 WIDTHS = {
@@ -46,10 +52,13 @@ WIDTHS = {
     "embedding": (0.3, 1.0, 3.0),
 }
 POINTS = ("profiles", "similarity_profiles", "embedding")  # Gaussians at some of the rows
-_NEGLIGIBLE = 1e-2  # eigenvalues of the landmarks' matrix, relative to the largest, that are not inverted
+# eigenvalues of the landmarks' matrix, relative to the largest, that are not inverted
+_NEGLIGIBLE = 1e-2
 _FOLD_BYTES = 88.0  # for a number in the sums of five folds, twice, and of all rows
-_JUDGED_BYTES = 6000.0  # for an out-of-fold prediction by a hundred settings, with the work space of their calibration
-_RESIDUAL = 1e-8  # of a Gaussian's own value 1, by which some of its rows may fail to span the others
+# for an out-of-fold prediction by a hundred settings, with the work space of their calibration
+_JUDGED_BYTES = 6000.0
+# of a Gaussian's own value 1, by which some of its rows may fail to span the others
+_RESIDUAL = 1e-8
 
 
 class LandmarkRows(NamedTuple):
@@ -62,7 +71,9 @@ class LandmarkRows(NamedTuple):
 
     def take(self, rows: NDArray) -> Block:
         """The comparisons of some items."""
-        return self.block(take_rows(self.X, rows), None if self.diagonal is None else self.diagonal[rows])
+        return self.block(
+            take_rows(self.X, rows), None if self.diagonal is None else self.diagonal[rows]
+        )
 
 
 class Scaling(NamedTuple):
@@ -138,7 +149,9 @@ class Frame(NamedTuple):
         if kind == "similarity":
             return self.spectrum(block.similarities)
         positive = self.spectrum.values > 0.0
-        return self.spectrum(block.similarities)[:, positive] / np.sqrt(self.spectrum.values[positive])
+        return self.spectrum(block.similarities)[:, positive] / np.sqrt(
+            self.spectrum.values[positive]
+        )
 
     def features(self, base: NDArray, kind: str, width: float) -> NDArray:
         """What a view is linear in; Gaussians at points are not yet orthonormal, see `orthonormal`."""
@@ -156,7 +169,9 @@ class Frame(NamedTuple):
         """Gaussians at points as orthonormal functions of their space; other features as they are."""
         if kind not in self.points:
             return F
-        return solve_triangular(self.span(kind, width).triangle, F.T, lower=True, check_finite=False).T
+        return solve_triangular(
+            self.span(kind, width).triangle, F.T, lower=True, check_finite=False
+        ).T
 
 
 class LandmarkView(NamedTuple):
@@ -197,7 +212,8 @@ class Sums(NamedTuple):
 
     weight: NDArray  # (n_folds,)
     target: NDArray  # (n_folds, q)
-    views: tuple[tuple[NDArray, NDArray, NDArray], ...]  # (n_folds, p), (n_folds, p, p), (n_folds, p, q)
+    # (n_folds, p), (n_folds, p, p), (n_folds, p, q)
+    views: tuple[tuple[NDArray, NDArray, NDArray], ...]
 
     def __add__(self, other: "Sums") -> "Sums":  # type: ignore[override]
         views = tuple(tuple(a + b for a, b in zip(*pair)) for pair in zip(self.views, other.views))
@@ -223,7 +239,11 @@ def landmark_settings(classify: bool, distances: bool, labeled: bool) -> tuple[S
     """All settings that compete, where own similarities are known and landmarks are training items (or not)."""
     spectral = [Setting(family, penalty) for family in SPECTRAL for penalty in SPECTRAL_PENALTIES]
     neighbors = [Setting("neighbors", count) for count in NEIGHBORS]
-    classes = [Setting("class_distances", count, log=log) for log in (False, True) for count in CLASS_NEIGHBORS]
+    classes = [
+        Setting("class_distances", count, log=log)
+        for log in (False, True)
+        for count in CLASS_NEIGHBORS
+    ]
     settings = [*spectral, *neighbors, *_widths("embedding")] if labeled else []
     settings += _widths("similarity_profiles")
     if distances:
@@ -249,7 +269,9 @@ def _groups(settings: Sequence[Setting]) -> dict[tuple[str, float], list[int]]:
     return groups
 
 
-def fit_frame(block: Block, weight: NDArray, rows: NDArray, landmarks: NDArray, points: NDArray) -> Frame:
+def fit_frame(
+    block: Block, weight: NDArray, rows: NDArray, landmarks: NDArray, points: NDArray
+) -> Frame:
     """Everything that makes features, from a sample of rows (all, where there are not too many).
 
     `rows` are the sample's positions among the items, `landmarks` those of the columns (or -1), and `points` the
@@ -328,7 +350,13 @@ def _sum_rows(
             F = frame.orthonormal(frame.features(base, kind, width), kind, width) * root
             by_fold = [(F[rows], root[rows, 0], targets[rows]) for rows in folds]
             first = np.stack([H.T @ w for H, w, _ in by_fold])
-            sums.append((first, np.stack([H.T @ H for H, _, _ in by_fold]), np.stack([H.T @ Z for H, _, Z in by_fold])))
+            sums.append(
+                (
+                    first,
+                    np.stack([H.T @ H for H, _, _ in by_fold]),
+                    np.stack([H.T @ Z for H, _, Z in by_fold]),
+                )
+            )
     total = np.bincount(fold_of, weights=weight, minlength=n_folds)
     return Sums(total, np.stack([root[rows, 0] @ targets[rows] for rows in folds]), tuple(sums))
 
@@ -348,7 +376,9 @@ def solve_views(
     n, views = float(sums.weight[kept].sum()), []
     mean = sums.target[kept].sum(axis=0)[columns] / n
     for (kind, width), positions in _groups(settings).items():
-        first, second, cross = (sums_of[kept].sum(axis=0) for sums_of in sums.views[layout.index((kind, width))])
+        first, second, cross = (
+            sums_of[kept].sum(axis=0) for sums_of in sums.views[layout.index((kind, width))]
+        )
         center, cross = first / n, cross[:, columns] - np.outer(first, mean)
         gram, chosen = second - np.outer(first, center), [settings[i] for i in positions]
         if kind == "similarity":
@@ -359,7 +389,9 @@ def solve_views(
         intercept = mean - np.tensordot(center, coef, 1)
         if kind in frame.points:  # back to Gaussians as they are
             flat = coef.reshape(len(coef), -1)
-            coef = solve_triangular(frame.span(kind, width).triangle, flat, lower=True, trans="T", check_finite=False)
+            coef = solve_triangular(
+                frame.span(kind, width).triangle, flat, lower=True, trans="T", check_finite=False
+            )
             coef = coef.reshape(-1, *intercept.shape)
         views.append(LandmarkView(kind, width, np.array(positions), coef, intercept))
     return tuple(views)
@@ -379,13 +411,18 @@ def landmark_scores(members: LandmarkMembers, block: Block) -> NDArray:
                 continue
             base = bases[kind] = frame.base(some, kind)
             for view in views:
-                values = np.tensordot(frame.features(base, kind, view.width), view.coef, 1) + view.intercept
+                values = (
+                    np.tensordot(frame.features(base, kind, view.width), view.coef, 1)
+                    + view.intercept
+                )
                 scores[view.positions, rows] = values.swapaxes(0, 1)
         _score_votes(members, some, bases, scores[:, rows])
     return scores
 
 
-def _score_votes(members: LandmarkMembers, block: Block, bases: dict[str, NDArray], scores: NDArray) -> None:
+def _score_votes(
+    members: LandmarkMembers, block: Block, bases: dict[str, NDArray], scores: NDArray
+) -> None:
     """Fill in the scores of neighbors and of distances to classes."""
     near, points = members.landmarks, members.points
     families = {setting.family for setting in members.settings}
@@ -394,8 +431,12 @@ def _score_votes(members: LandmarkMembers, block: Block, bases: dict[str, NDArra
         ranks = (members.diagonal - 2.0 * block.similarities)[:, near.columns]
         votes = _votes(members.settings, "neighbors", ranks, near)
     if "profile_neighbors" in families and block.row_diagonal is not None and len(points.columns):
-        squares = bases["profiles"] if "profiles" in bases else members.frame.base(block, "profiles")
-        profile_votes = _votes(members.settings, "profile_neighbors", squares[:, points.columns], points)
+        squares = (
+            bases["profiles"] if "profiles" in bases else members.frame.base(block, "profiles")
+        )
+        profile_votes = _votes(
+            members.settings, "profile_neighbors", squares[:, points.columns], points
+        )
     if "class_distances" in families and block.row_diagonal is not None and len(near.columns):
         distances = block.distances()[:, near.columns] / np.sqrt(members.frame.unit)
     for index, setting in enumerate(members.settings):
@@ -409,7 +450,9 @@ def _score_votes(members: LandmarkMembers, block: Block, bases: dict[str, NDArra
             scores[index] = away.mean(axis=1, keepdims=True) - away
 
 
-def _votes(settings: Sequence[Setting], family: str, ranks: NDArray, voters: Voters) -> dict[int, NDArray]:
+def _votes(
+    settings: Sequence[Setting], family: str, ranks: NDArray, voters: Voters
+) -> dict[int, NDArray]:
     counts = sorted({int(setting.parameter) for setting in settings if setting.family == family})
     return neighbor_means(ranks, voters.targets, counts, voters.weight)
 
@@ -425,10 +468,14 @@ class _Summed(NamedTuple):
     layout: tuple[tuple[str, float], ...]
     sums: Sums
 
-    def members(self, settings: Sequence[Setting], columns: slice = slice(None), left: Any = None) -> LandmarkMembers:
+    def members(
+        self, settings: Sequence[Setting], columns: slice = slice(None), left: Any = None
+    ) -> LandmarkMembers:
         """The learners without a fold, or of all rows."""
         views = solve_views(self.frame, self.sums, self.layout, settings, columns, left)
-        voters = [self._voters(items, columns, left) for items in (self.landmarks, self.frame.positions)]
+        voters = [
+            self._voters(items, columns, left) for items in (self.landmarks, self.frame.positions)
+        ]
         return LandmarkMembers(tuple(settings), self.frame, views, *voters)
 
     def _voters(self, items: NDArray, columns: slice, left: Any) -> Voters:
@@ -441,7 +488,11 @@ class _Summed(NamedTuple):
 
 def n_points(n: int) -> int:
     """At how many rows Gaussians are placed: all of few, so that nothing is lost, 500 of many, or what fits."""
-    return min(n, 1000 if n <= 3000 else 500, max(20, int(np.sqrt(memory_budget() / 2 / (9 * _FOLD_BYTES)))))
+    return min(
+        n,
+        1000 if n <= 3000 else 500,
+        max(20, int(np.sqrt(memory_budget() / 2 / (9 * _FOLD_BYTES)))),
+    )
 
 
 def landmark_need(n: int, m: int, n_folds: int = 5) -> float:
@@ -462,7 +513,9 @@ def fit_landmark_stack(
     fold_of: NDArray,
     classify: bool,
     random_state: Any = None,
-    run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(function, things),
+    run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(
+        function, things
+    ),
 ) -> LandmarkStack:
     """The whole selection on comparisons with landmarks; `run` as for `similarity.fit_stack`.
 
@@ -474,16 +527,22 @@ def fit_landmark_stack(
     fenced = None if classify else fence(Y, weight)
     targets = Y if fenced is None else np.hstack([Y, fenced])
     size = n_judged(n, targets.shape[1])
-    judged = np.arange(n) if size == n else np.sort(np.append(*_sample(random, n, size, data.landmarks)))
+    judged = (
+        np.arange(n) if size == n else np.sort(np.append(*_sample(random, n, size, data.landmarks)))
+    )
     sample = data.take(judged)
     points = np.sort(random.permutation(len(judged))[: n_points(n)])
     frame = fit_frame(sample, weight[judged], judged, data.landmarks, points)
-    settings = landmark_settings(classify, sample.row_diagonal is not None, frame.spectrum is not None)
+    settings = landmark_settings(
+        classify, sample.row_diagonal is not None, frame.spectrum is not None
+    )
     landmarks = np.where(np.isin(data.landmarks, judged), data.landmarks, -1)
     summed = _sum(data, frame, landmarks, targets, weight, fold_of, settings)
     scores = _out_of_fold(summed, settings, sample, fold_of[judged], run)
     cut, splits = None if fenced is None else fenced[judged], splits_of(fold_of[judged])
-    average, chosen = weigh_members(scores, settings, Y[judged], cut, weight[judged], splits, classify, PULL)
+    average, chosen = weigh_members(
+        scores, settings, Y[judged], cut, weight[judged], splits, classify, PULL
+    )
     columns, n_fenced = slice(0, Y.shape[1]), 0
     if fenced is not None and chosen is cut:
         columns, n_fenced = slice(Y.shape[1], None), int(np.sum(fenced != Y))
@@ -497,25 +556,39 @@ def _out_of_fold(
     settings: Sequence[Setting],
     sample: Block,
     fold_of: NDArray,
-    run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(function, things),
+    run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(
+        function, things
+    ),
 ) -> NDArray:
     """The scores of all settings for a sample of rows, each by learners without its fold."""
     scores = np.zeros((len(settings), len(fold_of), summed.Y.shape[1]))
-    folds = [(k, np.flatnonzero(fold_of == k)) for k in np.unique(fold_of)] if len(summed.Y) > 1 else []
-    for (_, rows), of_fold in zip(folds, run("fold", partial(_score_fold, summed, settings, sample), folds)):
+    folds = (
+        [(k, np.flatnonzero(fold_of == k)) for k in np.unique(fold_of)] if len(summed.Y) > 1 else []
+    )
+    for (_, rows), of_fold in zip(
+        folds, run("fold", partial(_score_fold, summed, settings, sample), folds)
+    ):
         scores[:, rows] = of_fold
     return scores
 
 
 def landmark_curve(
-    sample: Block, Y: NDArray, weight: NDArray, fold_of: NDArray, classify: bool, random: np.random.RandomState
+    sample: Block,
+    Y: NDArray,
+    weight: NDArray,
+    fold_of: NDArray,
+    classify: bool,
+    random: np.random.RandomState,
 ) -> dict[int, float]:
     """The out-of-fold log-loss (or squared error) with a quarter, half and all of the landmarks: what more would bring.
 
     Of a small stack (features, and Gaussians at 300 rows) on at most 2000 rows, so that it costs little.
     """
     rows = np.sort(random.permutation(len(Y))[:2000])
-    points, order = np.sort(random.permutation(len(rows))[:300]), random.permutation(sample.similarities.shape[1])
+    points, order = (
+        np.sort(random.permutation(len(rows))[:300]),
+        random.permutation(sample.similarities.shape[1]),
+    )
     every = landmark_settings(classify, sample.row_diagonal is not None, labeled=False)
     settings = [s for s in every if s.width in (0.0, 0.3, 1.0) and s.family != "profile_neighbors"]
     few, curve = sample.take(rows), {}
@@ -526,7 +599,12 @@ def landmark_curve(
         block = Block(few.similarities[:, columns], few.row_diagonal, few.column_diagonal[columns])
         nowhere = np.full(size, -1)
         frame = fit_frame(block, weight, np.arange(len(rows)), nowhere, points)
-        data = LandmarkRows(block.similarities, block.row_diagonal, partial(_as_block, block.column_diagonal), nowhere)
+        data = LandmarkRows(
+            block.similarities,
+            block.row_diagonal,
+            partial(_as_block, block.column_diagonal),
+            nowhere,
+        )
         summed = _sum(data, frame, nowhere, Y, weight, fold_of, settings)
         scores = _out_of_fold(summed, settings, block, fold_of)
         if classify:
@@ -541,7 +619,9 @@ def _as_block(column_diagonal: NDArray, similarities: NDArray, diagonal: NDArray
     return Block(similarities, diagonal, column_diagonal)
 
 
-def _sample(random: np.random.RandomState, n: int, size: int, landmarks: NDArray) -> tuple[NDArray, NDArray]:
+def _sample(
+    random: np.random.RandomState, n: int, size: int, landmarks: NDArray
+) -> tuple[NDArray, NDArray]:
     """The landmarks that are items, and others at random."""
     first = np.unique(landmarks[landmarks >= 0])
     others = random.permutation(n)
@@ -559,14 +639,21 @@ def _sum(
 ) -> _Summed:
     """All sums, in one pass over the rows."""
     layout, n_folds = tuple(_groups(settings)), int(fold_of.max()) + 1
-    widths = [len(frame.span(*view).columns) if view[0] in frame.points else len(landmarks) for view in layout]
+    widths = [
+        len(frame.span(*view).columns) if view[0] in frame.points else len(landmarks)
+        for view in layout
+    ]
     bytes_per_row = 8.0 * (6 * len(landmarks) + 4 * max(widths, default=0))
     function = partial(_sum_rows, data.block, frame, layout, n_folds)
-    sums = reduce_rows(function, add, [data.X, targets, weight, fold_of, data.diagonal], bytes_per_row)
+    sums = reduce_rows(
+        function, add, [data.X, targets, weight, fold_of, data.diagonal], bytes_per_row
+    )
     return _Summed(frame, landmarks, targets, weight, fold_of, layout, sums)
 
 
-def _score_fold(summed: _Summed, settings: Sequence[Setting], sample: Block, fold: tuple[int, NDArray]) -> NDArray:
+def _score_fold(
+    summed: _Summed, settings: Sequence[Setting], sample: Block, fold: tuple[int, NDArray]
+) -> NDArray:
     """The scores of a fold's rows by learners without them."""
     left, rows = fold
     return landmark_scores(summed.members(settings, left=left), sample.take(rows))
@@ -590,7 +677,9 @@ def pursue_landmarks(block: Block, Y: NDArray, weight: NDArray, number: int) -> 
     for k in range(min(number, len(gram), len(Y) - 1)):
         sizes = np.diagonal(gram)
         usable = free & (sizes > 1e-3 * start) & (start > 0.0)
-        gain = np.where(usable, np.einsum("ij,ij->i", cross, cross) / np.where(usable, sizes, 1.0), 0.0)
+        gain = np.where(
+            usable, np.einsum("ij,ij->i", cross, cross) / np.where(usable, sizes, 1.0), 0.0
+        )
         best = int(np.argmax(gain))
         if gain[best] <= noise * left / (len(Y) - k):
             break

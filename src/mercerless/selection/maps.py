@@ -20,7 +20,8 @@ class Map(NamedTuple):
 
     points: NDArray  # (n, 2)
     method: str
-    preserved: dict[str, float]  # by method: the mean share of an item's ten nearest that are so on the map
+    # by method: the mean share of an item's ten nearest that are so on the map
+    preserved: dict[str, float]
 
     @property
     def kept(self) -> float:
@@ -42,7 +43,9 @@ def draw_map(D: NDArray) -> Map:
         tsne = TSNE(metric="precomputed", init=start, perplexity=perplexity, random_state=0)
         maps["neighborhoods"] = tsne.fit_transform(np.maximum(D, 0.0)).astype(float)
     preserved = {name: kept_neighbors(D, points) for name, points in maps.items()}
-    best = max(preserved, key=lambda name: (round(preserved[name], 2), name == "principal directions"))
+    best = max(
+        preserved, key=lambda name: (round(preserved[name], 2), name == "principal directions")
+    )
     return Map(maps[best], best, preserved)
 
 

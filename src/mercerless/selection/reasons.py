@@ -17,7 +17,13 @@ from scipy.special import softmax
 from mercerless.selection.averaging import Mixture
 from mercerless.selection.calibration import Calibration
 from mercerless.selection.directed import DirectedStack
-from mercerless.selection.landmarks import Frame, LandmarkMembers, LandmarkStack, LandmarkView, landmark_scores
+from mercerless.selection.landmarks import (
+    Frame,
+    LandmarkMembers,
+    LandmarkStack,
+    LandmarkView,
+    landmark_scores,
+)
 from mercerless.selection.similarity import (
     LOGISTIC,
     Average,
@@ -118,7 +124,9 @@ class Reasons(NamedTuple):
         item = int(self.items[index, place])
         given = None if self.given is None else self.given[index, place]
         value = f"{given:.4g}" if isinstance(given, float) else given
-        return (f"item {item}" if names is None else str(names[item])) + ("" if given is None else f" ({value})")
+        return (f"item {item}" if names is None else str(names[item])) + (
+            "" if given is None else f" ({value})"
+        )
 
 
 def pick(shares: NDArray, k: int) -> tuple[NDArray, NDArray, NDArray]:
@@ -153,7 +161,9 @@ class Explained(NamedTuple):
     def scaled(self, scale: float, mean: float) -> "Explained":
         """In the units of targets that were standardized by these."""
         families = {name: scale * shares for name, shares in self.families.items()}
-        return self._replace(families=families, score=scale * self.score + mean, base=scale * self.base + mean)
+        return self._replace(
+            families=families, score=scale * self.score + mean, base=scale * self.base + mean
+        )
 
 
 class Contrast(NamedTuple):
@@ -173,7 +183,9 @@ def contrast(f: NDArray, calibration: Calibration | None) -> Contrast:
             raise ValueError("explain takes models of one output; fit one model per output.")
         return Contrast(np.ones((m, 1)), np.zeros(m), None, None)
     if len(calibration.bias) < 2:
-        raise ValueError("The training items have one class only, so that there is nothing to explain.")
+        raise ValueError(
+            "The training items have one class only, so that there is nothing to explain."
+        )
     logits = calibration.logits(np.hstack([-f, f]) / 2.0 if q == 1 else f)
     order = np.argsort(-logits, axis=1, kind="stable")
     label, rival, rows = order[:, 0], order[:, 1], np.arange(m)
@@ -190,7 +202,10 @@ def explain_targets(
     terms: Sequence[Term], Y: NDArray, weight: NDArray | None, calibration: Calibration | None
 ) -> Explained:
     """Shares of a model ``sum over terms of matrix @ Y``, linear in the targets (n, n_outputs)."""
-    mean, total = np.average(Y, axis=0, weights=weight), np.sum([term.matrix for term in terms], axis=0)
+    mean, total = (
+        np.average(Y, axis=0, weights=weight),
+        np.sum([term.matrix for term in terms], axis=0),
+    )
     f = total @ Y
     mix, constant, label, rival = contrast(f, calibration)
     effect = mix @ (Y - mean).T
@@ -201,7 +216,9 @@ def explain_targets(
     return Explained(families, np.sum(mix * f, axis=1) + constant, base, label, rival)
 
 
-def explain_centers(terms: Sequence[Term], intercept: NDArray, calibration: Calibration | None) -> Explained:
+def explain_centers(
+    terms: Sequence[Term], intercept: NDArray, calibration: Calibration | None
+) -> Explained:
     """Shares of a model ``sum over terms of matrix @ coef.T + intercept``, linear in comparisons with centers."""
     f = np.sum([term.matrix @ term.coef.T for term in terms], axis=0) + intercept
     mix, constant, label, rival = contrast(f, calibration)
@@ -217,7 +234,8 @@ def explain_centers(terms: Sequence[Term], intercept: NDArray, calibration: Cali
 class SplitScores(NamedTuple):
     """Members' scores of some new rows, split among training items."""
 
-    weights: dict[int, tuple[NDArray, NDArray]]  # by member: weights (m, n) of the items, and what they weigh (n, q)
+    # by member: weights (m, n) of the items, and what they weigh (n, q)
+    weights: dict[int, tuple[NDArray, NDArray]]
     bases: NDArray  # (n_members, m, q): what is left of the scores
 
 
@@ -242,7 +260,9 @@ def stack_shares(
         totals[position] = matrix @ effects
     if classes is None:
         rate = np.broadcast_to(weights[:, None, None], totals.shape)
-        score, base = (np.tensordot(weights, values, 1)[:, 0] for values in (totals + split.bases, split.bases))
+        score, base = (
+            np.tensordot(weights, values, 1)[:, 0] for values in (totals + split.bases, split.bases)
+        )
     else:
         rate, score, base = _path(average, diagonal_known, totals, split.bases, weights, classes)
     families: dict[str, NDArray] = {}
@@ -289,17 +309,25 @@ def _item_weights(members: Members, train: Block, new: Block) -> dict[int, tuple
             distances = new.distances() / np.sqrt(members.unit)
             weights[i] = _class_weights(setting, distances, members.targets)
     for view in members.views:
-        if view.kind == "logistic_similarities" or (view.kind == "logistic_distances" and new.row_diagonal is not None):
+        if view.kind == "logistic_similarities" or (
+            view.kind == "logistic_distances" and new.row_diagonal is not None
+        ):
             features = new.similarities if view.kind == "logistic_similarities" else new.distances()
             features = features - features.mean(axis=1, keepdims=True)
-            weights |= {int(i): (features, view.coef[:, number]) for number, i in enumerate(view.positions)}
+            weights |= {
+                int(i): (features, view.coef[:, number]) for number, i in enumerate(view.positions)
+            }
     return weights
 
 
-def _class_weights(setting: Setting, distances: NDArray, targets: NDArray) -> tuple[NDArray, NDArray]:
+def _class_weights(
+    setting: Setting, distances: NDArray, targets: NDArray
+) -> tuple[NDArray, NDArray]:
     """What the nearest items of every class add to the scores by the distances to classes."""
     mine = (targets > 0.0).astype(float)
-    return nearest_of_classes(distances, targets, int(setting.parameter), setting.log), 1.0 / mine.shape[1] - mine
+    return nearest_of_classes(
+        distances, targets, int(setting.parameter), setting.log
+    ), 1.0 / mine.shape[1] - mine
 
 
 def split_by_landmarks(
@@ -319,7 +347,11 @@ def split_by_landmarks(
         for number, position in enumerate(view.positions.tolist()):
             weights[position] = _placed(matrix, coef[:, number], centers, items)
     for position, (matrix, effects, voters) in _vote_weights(members, new).items():
-        centers = points[voters] if members.settings[position].family == "profile_neighbors" else landmarks[voters]
+        centers = (
+            points[voters]
+            if members.settings[position].family == "profile_neighbors"
+            else landmarks[voters]
+        )
         weights[position] = _placed(matrix, effects, centers, items)
     bases = landmark_scores(members, new)
     for position, (matrix, effects) in weights.items():
@@ -334,7 +366,11 @@ def _center_weights(
     if view.kind == "similarity" and frame.spectrum is not None:
         similarities = new.similarities[:, frame.spectrum.columns]
         matrix = similarities - similarities.mean(axis=1, keepdims=True) - frame.spectrum.shift
-        return matrix, np.tensordot(frame.spectrum.vectors, view.coef, 1), landmarks[frame.spectrum.columns]
+        return (
+            matrix,
+            np.tensordot(frame.spectrum.vectors, view.coef, 1),
+            landmarks[frame.spectrum.columns],
+        )
     matrix = frame.features(frame.base(new, view.kind), view.kind, view.width)
     matrix = matrix - matrix.mean(axis=1, keepdims=True)
     if view.kind in frame.points:
@@ -342,7 +378,9 @@ def _center_weights(
     return matrix, view.coef, landmarks
 
 
-def _vote_weights(members: LandmarkMembers, new: Block) -> dict[int, tuple[NDArray, NDArray, NDArray]]:
+def _vote_weights(
+    members: LandmarkMembers, new: Block
+) -> dict[int, tuple[NDArray, NDArray, NDArray]]:
     """By member that votes: weights of the voters (m, v), what they weigh (v, q), and which columns they are."""
     weights, near, points = {}, members.landmarks, members.points
     for position, setting in enumerate(members.settings):
@@ -363,7 +401,9 @@ def _vote_weights(members: LandmarkMembers, new: Block) -> dict[int, tuple[NDArr
     return weights
 
 
-def _placed(matrix: NDArray, effects: NDArray, centers: NDArray, items: NDArray) -> tuple[NDArray, NDArray]:
+def _placed(
+    matrix: NDArray, effects: NDArray, centers: NDArray, items: NDArray
+) -> tuple[NDArray, NDArray]:
     """Weights and what they weigh in the columns of the items; centers that are no training rows are left out."""
     known = centers >= 0
     places, wide, of_items = (
@@ -381,16 +421,27 @@ def mixed_shares(shares: Mapping[str, Explained], mixture: Mixture) -> Explained
     Numbers are averaged, and of classes logarithms of probabilities: log-odds are the same average of log-odds.
     """
     factors = mixture.weights * (1.0 if mixture.temperature is None else mixture.temperature)
-    pairs = [(name, factor, explained) for (name, explained), factor in zip(shares.items(), factors)]
-    families = {name: factor * np.sum(list(explained.families.values()), axis=0) for name, factor, explained in pairs}
+    pairs = [
+        (name, factor, explained) for (name, explained), factor in zip(shares.items(), factors)
+    ]
+    families = {
+        name: factor * np.sum(list(explained.families.values()), axis=0)
+        for name, factor, explained in pairs
+    }
     score, base = (
-        np.sum([f * getattr(explained, of) for _, f, explained in pairs], axis=0) for of in ("score", "base")
+        np.sum([f * getattr(explained, of) for _, f, explained in pairs], axis=0)
+        for of in ("score", "base")
     )
     return pairs[0][2]._replace(families=families, score=score, base=base)
 
 
 def _path(
-    average: Average, known: bool, totals: NDArray, bases: NDArray, weights: NDArray, classes: tuple[NDArray, NDArray]
+    average: Average,
+    known: bool,
+    totals: NDArray,
+    bases: NDArray,
+    weights: NDArray,
+    classes: tuple[NDArray, NDArray],
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Integrated derivatives (n_members, m, q) of the log-odds in the scores, their end and their start (m,)."""
     calibration = average.calibration
@@ -414,6 +465,11 @@ def _path(
                 mine = each[:, rows, label]  # (n_members, m)
                 inside = -mine[:, :, None] * each
                 inside[:, rows, label] += mine
-                factor = sign * weights[:, None] / mean[rows, label] * (temperature * weight / 2.0 / _PANELS)
+                factor = (
+                    sign
+                    * weights[:, None]
+                    / mean[rows, label]
+                    * (temperature * weight / 2.0 / _PANELS)
+                )
                 rate += factor[:, :, None] * inside
     return rate * slope, odds(1.0), odds(0.0)

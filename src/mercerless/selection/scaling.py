@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from mercerless._blocks import reduce_rows, take_rows
 
 BLOCK_BYTES = 2**25  # what a block of rows needs in passes over all rows
-_TAILS = 4.5  # standard deviations beyond which a feature has tails: normal ones of some thousand rows stay below
+# standard deviations beyond which a feature has tails: normal ones of some thousand rows stay below
+_TAILS = 4.5
 
 
 class FeatureScaling(NamedTuple):
@@ -40,11 +41,17 @@ def standard_scaling(X: Any) -> FeatureScaling:
     n, d = X.shape
     # relative to the first row no digits are lost for data far from the origin
     origin = take_rows(X, np.zeros(1, dtype=int))[0].astype(np.float64)
-    offset = reduce_rows(partial(_sum_of_powers, origin=origin, power=1), np.add, [X], 24.0 * d, BLOCK_BYTES) / n
+    offset = (
+        reduce_rows(
+            partial(_sum_of_powers, origin=origin, power=1), np.add, [X], 24.0 * d, BLOCK_BYTES
+        )
+        / n
+    )
     # rounded, so that the order of summation, which depends on how the data are stored, does not reach the model
     center = origin + _rounded(offset)
     low, high = reduce_rows(_lowest, np.minimum, [X], 8.0 * d, BLOCK_BYTES) * [[1.0], [-1.0]]
-    unit = np.ldexp(1.0, np.frexp(high - low)[1])  # the squares of very large or small numbers are none
+    # the squares of very large or small numbers are none
+    unit = np.ldexp(1.0, np.frexp(high - low)[1])
     spread = partial(_sum_of_powers, origin=center, unit=unit, power=2)
     scale = np.sqrt(reduce_rows(spread, np.add, [X], 24.0 * d, BLOCK_BYTES) / n) * unit
     eps = np.finfo(np.float32 if X.dtype == np.float32 else np.float64).eps
@@ -52,7 +59,9 @@ def standard_scaling(X: Any) -> FeatureScaling:
     scale = _rounded(scale)
     scale[constant | (scale == 0)] = 1.0
     margin = (high - low) / 4
-    return FeatureScaling(False, low - margin, high + margin, center, scale, np.zeros(d), np.ones(d))
+    return FeatureScaling(
+        False, low - margin, high + margin, center, scale, np.zeros(d), np.ones(d)
+    )
 
 
 def robust_scaling(X: NDArray) -> FeatureScaling:
@@ -72,7 +81,9 @@ def possible_scalings(X: Any, sample: NDArray) -> list[FeatureScaling]:
         return [plain]
     scalings = [plain, robust_scaling(sample)._replace(low=plain.low, high=plain.high)]
     if _same_units(sample):
-        scalings.append(plain._replace(scale=np.full(X.shape[1], np.sqrt(np.mean(np.var(sample, axis=0))))))
+        scalings.append(
+            plain._replace(scale=np.full(X.shape[1], np.sqrt(np.mean(np.var(sample, axis=0)))))
+        )
     return scalings
 
 
@@ -91,7 +102,9 @@ def _lowest(X: NDArray) -> NDArray:
     return np.stack([X.min(axis=0), -X.max(axis=0)]).astype(np.float64)
 
 
-def _sum_of_powers(X: NDArray, *, origin: NDArray, power: int, unit: NDArray | float = 1.0) -> NDArray:
+def _sum_of_powers(
+    X: NDArray, *, origin: NDArray, power: int, unit: NDArray | float = 1.0
+) -> NDArray:
     return np.sum(((X.astype(np.float64, copy=False) - origin) / unit) ** power, axis=0)
 
 

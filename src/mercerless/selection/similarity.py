@@ -37,7 +37,8 @@ PROFILE_PENALTIES = tuple(10.0**power for power in range(-5, -1))
 PROFILE_WIDTHS = (0.1, 1.0)
 CLASS_NEIGHBORS = (1, 3)
 LOGISTIC_STEPS = (10, 30, 80)
-LOGISTIC_ITEMS = 200  # up to which logistic regressions take part: for more they cost more than they bring
+# up to which logistic regressions take part: for more they cost more than they bring
+LOGISTIC_ITEMS = 200
 SPECTRAL = ("clip", "flip", "square")
 LOGISTIC = ("logistic_similarities", "logistic_distances")
 # Families that need the new item's own similarity k(x, x); the ranking of its neighbors does not.
@@ -75,7 +76,8 @@ class Block(NamedTuple):
     """Comparisons of items, the rows, with other items, the columns."""
 
     similarities: NDArray  # (m, n)
-    row_diagonal: NDArray | None  # (m,), the rows' similarities to themselves; None where they are not known
+    # (m,), the rows' similarities to themselves; None where they are not known
+    row_diagonal: NDArray | None
     column_diagonal: NDArray  # (n,)
 
     def take(self, rows: Any) -> "Block":
@@ -98,7 +100,8 @@ class Profiles(NamedTuple):
     """Training items as rows of standardized distances: what an item is like is said by its distances to all others."""
 
     mean: NDArray  # (n,) of every column
-    factor: NDArray  # (n,), one over the standard deviation, 0 for constant columns, times the root of the weight
+    # (n,), one over the standard deviation, 0 for constant columns, times the root of the weight
+    factor: NDArray
     rows: NDArray  # (n, n)
 
     def squares(self, block: Block | None = None) -> NDArray:
@@ -112,7 +115,8 @@ class View(NamedTuple):
     """Settings that are linear in the same features of a row of comparisons."""
 
     kind: str  # "similarity" for the spectral families, else the family
-    factor: float  # of the squared distances inside a Gaussian; 0: the features are the comparisons themselves
+    # of the squared distances inside a Gaussian; 0: the features are the comparisons themselves
+    factor: float
     positions: NDArray  # (n_settings,), where the settings stand among all
     coef: NDArray  # (n, n_settings, q)
     intercept: NDArray  # (n_settings, q)
@@ -197,9 +201,19 @@ def default_settings(classify: bool = True, n: int = 0) -> tuple[Setting, ...]:
     first, second = [[Setting(family, steps) for steps in LOGISTIC_STEPS] for family in LOGISTIC]
     neighbors = [Setting("neighbors", count) for count in NEIGHBORS]
     features = [Setting("features", penalty) for penalty in FEATURE_PENALTIES]
-    gaussian = [Setting("gaussian", penalty, width) for width in WIDTHS for penalty in FEATURE_PENALTIES]
-    profiles = [Setting("profiles", penalty, width) for width in PROFILE_WIDTHS for penalty in PROFILE_PENALTIES]
-    classes = [Setting("class_distances", count, log=log) for log in (False, True) for count in CLASS_NEIGHBORS]
+    gaussian = [
+        Setting("gaussian", penalty, width) for width in WIDTHS for penalty in FEATURE_PENALTIES
+    ]
+    profiles = [
+        Setting("profiles", penalty, width)
+        for width in PROFILE_WIDTHS
+        for penalty in PROFILE_PENALTIES
+    ]
+    classes = [
+        Setting("class_distances", count, log=log)
+        for log in (False, True)
+        for count in CLASS_NEIGHBORS
+    ]
     if not classify:
         return (*spectral, *neighbors, *features, *gaussian, *profiles)
     if n > LOGISTIC_ITEMS:
@@ -207,7 +221,9 @@ def default_settings(classify: bool = True, n: int = 0) -> tuple[Setting, ...]:
     return (*spectral, *first, *neighbors, *features, *second, *gaussian, *profiles, *classes)
 
 
-def fit_members(block: Block, Y: NDArray, settings: Sequence[Setting], weight: NDArray | None = None) -> Members:
+def fit_members(
+    block: Block, Y: NDArray, settings: Sequence[Setting], weight: NDArray | None = None
+) -> Members:
     """Fit every setting on the comparisons of training items with each other, targets (n, q) and positive weights.
 
     One ``eigh`` for the spectral families, a Cholesky factorization per penalty and width for others, and two products
@@ -221,10 +237,16 @@ def fit_members(block: Block, Y: NDArray, settings: Sequence[Setting], weight: N
             groups.setdefault((kind, setting.width), []).append(position)
     distant = any(setting.family in ("gaussian", "class_distances") for setting in settings)
     unit = median_square(block.squares()) if distant else 1.0
-    profiles = _fit_profiles(block, weight) if any(kind == "profiles" for kind, _ in groups) else None
+    profiles = (
+        _fit_profiles(block, weight) if any(kind == "profiles" for kind, _ in groups) else None
+    )
     views = []
     for kind, widths in groupby(groups, key=itemgetter(0)):
-        base = _base(block, kind, None) if kind != "profiles" or profiles is None else profiles.squares()
+        base = (
+            _base(block, kind, None)
+            if kind != "profiles" or profiles is None
+            else profiles.squares()
+        )
         scale = median_square(base) if kind == "profiles" else unit
         for _, width in widths:
             positions, factor = groups[kind, width], width / scale
@@ -246,7 +268,9 @@ def _fit_view(
     if kind == "logistic_similarities":
         return logistic_similarities(F, Y, penalties, weight)
     logistic = kind == "logistic_distances"
-    return feature_path(F, Y, penalties, weight, standardize=logistic or kind == "features", logistic=logistic)
+    return feature_path(
+        F, Y, penalties, weight, standardize=logistic or kind == "features", logistic=logistic
+    )
 
 
 def _fit_profiles(block: Block, weight: NDArray) -> Profiles:
@@ -294,7 +318,9 @@ def member_scores(members: Members, block: Block) -> NDArray:
             base = _base(some, kind, members.profiles)
             for view in views:
                 values = _features(base, view.factor) @ view.coef.reshape(len(view.coef), -1)
-                values = values.reshape(len(values), len(view.positions), n_outputs) + view.intercept
+                values = (
+                    values.reshape(len(values), len(view.positions), n_outputs) + view.intercept
+                )
                 scores[view.positions, rows] = values.swapaxes(0, 1)
         _score_neighbors(members, some, scores[:, rows])
     return scores
@@ -302,7 +328,9 @@ def member_scores(members: Members, block: Block) -> NDArray:
 
 def _score_neighbors(members: Members, block: Block, scores: NDArray) -> None:
     """Fill in the scores of neighbors and of distances to classes."""
-    counts = sorted({int(setting.parameter) for setting in members.settings if setting.family == "neighbors"})
+    counts = sorted(
+        {int(setting.parameter) for setting in members.settings if setting.family == "neighbors"}
+    )
     ranks = block.column_diagonal - 2.0 * block.similarities if counts else block.similarities
     votes = neighbor_means(ranks, members.targets, counts, members.weight) if counts else {}
     distances = None
@@ -310,7 +338,9 @@ def _score_neighbors(members: Members, block: Block, scores: NDArray) -> None:
         if setting.family == "neighbors":
             scores[index] = votes[int(setting.parameter)]
         elif setting.family == "class_distances" and block.row_diagonal is not None:
-            distances = block.distances() / np.sqrt(members.unit) if distances is None else distances
+            distances = (
+                block.distances() / np.sqrt(members.unit) if distances is None else distances
+            )
             away = class_distances(distances, members.targets, int(setting.parameter))
             if setting.log:  # of a thousandth of the usual distance at least: copies have none
                 away = np.log(np.maximum(away, 1e-3))
@@ -344,7 +374,9 @@ def fit_stack(
     splits: Sequence[Split],
     classify: bool,
     rows: NDArray | None = None,
-    run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(function, things),
+    run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(
+        function, things
+    ),
 ) -> Stack:
     """The whole selection: out-of-fold scores of all settings, their average, and its members fitted on all items.
 
@@ -391,7 +423,9 @@ def important_items(stack: Stack, number: int) -> NDArray:
     for view in stack.members.views:
         sizes = np.linalg.norm(view.coef, axis=2)
         shares += (
-            sizes / np.maximum(sizes.sum(axis=0), np.finfo(float).tiny) @ np.abs(stack.average.weights[view.positions])
+            sizes
+            / np.maximum(sizes.sum(axis=0), np.finfo(float).tiny)
+            @ np.abs(stack.average.weights[view.positions])
         )
     return np.sort(np.argsort(-shares, kind="stable")[:number])
 
@@ -426,7 +460,10 @@ def average_classes(
     chosen = select_settings(settings, figures["log_loss"])
     average = _average(settings, chosen, scores, proba, onehot, weight, losses, figures, pull)
     kept = [settings.index(setting) for setting in average.settings]
-    averaged = [np.tensordot(weights, proba[kept], 1) for weights in (average.weights, average.weights_without_diag)]
+    averaged = [
+        np.tensordot(weights, proba[kept], 1)
+        for weights in (average.weights, average.weights_without_diag)
+    ]
     first, second = (fit_temperature(p, onehot, weight) for p in averaged)
     out_of_fold, without_diag = sharpen(averaged[0], first), sharpen(averaged[1], second)
     hits = out_of_fold.argmax(axis=1) == onehot.argmax(axis=1)
@@ -461,9 +498,24 @@ def average_numbers(
     chosen = select_settings(settings, mse)
     errors = ((scores - truth) ** 2).mean(axis=2)
     mse = errors @ weight / weight.sum()
-    height = np.abs(np.concatenate([Y[None], scores[chosen]])).max(axis=(0, 2)) if robust else np.zeros(len(Y))
+    height = (
+        np.abs(np.concatenate([Y[None], scores[chosen]])).max(axis=(0, 2))
+        if robust
+        else np.zeros(len(Y))
+    )
     light = weight / np.maximum(1.0, height / 3.0) ** 2
-    average = _average(settings, chosen, scores, scores, Y, light, errors, {"r2": 1.0 - mse, "mse": mse}, pull, False)
+    average = _average(
+        settings,
+        chosen,
+        scores,
+        scores,
+        Y,
+        light,
+        errors,
+        {"r2": 1.0 - mse, "mse": mse},
+        pull,
+        False,
+    )
     losses = ((average.out_of_fold - truth) ** 2).sum(axis=1)
     loss = float(losses @ weight / weight.sum() / Y.shape[1])
     average.family_scores["stack"] |= {"r2": 1.0 - loss, "mse": loss}
@@ -554,24 +606,35 @@ def cross_fit(
         predictions = scores
         if average.calibration is not None:
             onehot = (truth[train] > 0.0).astype(float)
-            predictions = calibrate(scores[:, train], onehot, weight[train], start=average.calibration)(scores)
+            predictions = calibrate(
+                scores[:, train], onehot, weight[train], start=average.calibration
+            )(scores)
         for combined, weights in zip(out, (average.weights, average.weights_without_diag)):
             kept = predictions[weights > 0.0]
-            combined[test] = _weigh_again(kept, average, targets[train], weight[train], train, pull)[test]
+            combined[test] = _weigh_again(
+                kept, average, targets[train], weight[train], train, pull
+            )[test]
     figures = average.family_scores["stack"]
     if average.calibration is None:
         loss = float(((out[0] - truth) ** 2).mean(axis=1) @ weight / weight.sum())
         figures |= {"r2": 1.0 - loss, "mse": loss}
     else:
         figures |= {
-            "accuracy": float((out[0].argmax(axis=1) == truth.argmax(axis=1)) @ weight / weight.sum()),
+            "accuracy": float(
+                (out[0].argmax(axis=1) == truth.argmax(axis=1)) @ weight / weight.sum()
+            ),
             "log_loss": float(log_loss(out[0], truth > 0.0) @ weight / weight.sum()),
         }
     return average._replace(out_of_fold=out[0], out_of_fold_without_diag=out[1])
 
 
 def _weigh_again(
-    predictions: NDArray, average: Average, targets: NDArray, weight: NDArray, train: NDArray, pull: float
+    predictions: NDArray,
+    average: Average,
+    targets: NDArray,
+    weight: NDArray,
+    train: NDArray,
+    pull: float,
 ) -> NDArray:
     """Predictions (n, q) of an average whose weights and temperature come from some items."""
     if len(predictions) == 0:
@@ -580,7 +643,11 @@ def _weigh_again(
     targets = (targets > 0.0).astype(float) if classify else targets
     weights = stack_weights(predictions[:, train], targets, weight, pull, classify).weights
     averaged = np.tensordot(weights, predictions, 1)
-    return sharpen(averaged, fit_temperature(averaged[train], targets, weight)) if classify else averaged
+    return (
+        sharpen(averaged, fit_temperature(averaged[train], targets, weight))
+        if classify
+        else averaged
+    )
 
 
 def log_loss(proba: NDArray, onehot: NDArray) -> NDArray:
@@ -596,23 +663,43 @@ def _best_of(settings: Sequence[Setting], family: str, loss: NDArray) -> int:
 
 def _never_differ(settings: Sequence[Setting], scores: NDArray) -> bool:
     """Whether flip and clip have the same out-of-fold scores at every penalty: nothing is negative."""
-    flip, clip = (scores[[setting.family == name for setting in settings]] for name in ("flip", "clip"))
+    flip, clip = (
+        scores[[setting.family == name for setting in settings]] for name in ("flip", "clip")
+    )
     return bool(np.abs(flip - clip).max() <= 1e-8 * np.abs(clip).max())
 
 
 def _judge_negative_spectrum(
-    settings: Sequence[Setting], best: dict[str, int], scores: NDArray, losses: NDArray, weight: NDArray
+    settings: Sequence[Setting],
+    best: dict[str, int],
+    scores: NDArray,
+    losses: NDArray,
+    weight: NDArray,
 ) -> NegativeSpectrum:
     """Put the z of flip against clip into words."""
     if "flip" not in best:
-        return NegativeSpectrum(0.0, "unknown", "The spectrum is not known: no two items' both comparisons are.")
+        return NegativeSpectrum(
+            0.0, "unknown", "The spectrum is not known: no two items' both comparisons are."
+        )
     z = paired_z(losses[best["flip"]], losses[best["clip"]], weight)
     if _never_differ(settings, scores):
-        return NegativeSpectrum(0.0, "absent", "There is no negative spectrum to speak of: flip and clip agree.")
+        return NegativeSpectrum(
+            0.0, "absent", "There is no negative spectrum to speak of: flip and clip agree."
+        )
     amount = f"{abs(z):.1f} standard errors"
     if z > 2.0:
-        return NegativeSpectrum(z, "useful", f"The negative spectrum is useful: flip beats clip by {amount}.")
+        return NegativeSpectrum(
+            z, "useful", f"The negative spectrum is useful: flip beats clip by {amount}."
+        )
     if z < -2.0:
-        return NegativeSpectrum(z, "harmful", f"The negative spectrum is noise: clip beats flip by {amount}.")
-    ahead = f"{'flip' if z > 0.0 else 'clip'} is ahead by {amount} only" if z else "flip and clip do equally well"
-    return NegativeSpectrum(z, "undecided", f"Whether the negative spectrum helps is undecided: {ahead}.")
+        return NegativeSpectrum(
+            z, "harmful", f"The negative spectrum is noise: clip beats flip by {amount}."
+        )
+    ahead = (
+        f"{'flip' if z > 0.0 else 'clip'} is ahead by {amount} only"
+        if z
+        else "flip and clip do equally well"
+    )
+    return NegativeSpectrum(
+        z, "undecided", f"Whether the negative spectrum helps is undecided: {ahead}."
+    )

@@ -55,14 +55,19 @@ def fit_spread(errors: NDArray, signs: NDArray) -> Spread:
     """
     squares = np.maximum(errors**2, np.finfo(float).tiny)
     zero = np.zeros(signs.shape[1])
-    one = Spread(float(np.log(squares.mean())), zero, zero, zero + 1.0, signs.min(axis=0), signs.max(axis=0))
+    one = Spread(
+        float(np.log(squares.mean())), zero, zero, zero + 1.0, signs.min(axis=0), signs.max(axis=0)
+    )
     if len(errors) < _FEWEST or not squares.min() < squares.max():
         return one
     fold = np.random.RandomState(0).permutation(len(errors)) % _FOLDS
     gains = np.empty(len(errors))
     for k in range(_FOLDS):
         train, test = fold != k, fold == k
-        level, varying = np.log(squares[train].mean()), 2.0 * np.log(_vary(squares[train], signs[train])(signs[test]))
+        level, varying = (
+            np.log(squares[train].mean()),
+            2.0 * np.log(_vary(squares[train], signs[train])(signs[test])),
+        )
         loss = [log + squares[test] * np.exp(-log) for log in (level, varying)]
         gains[test] = 0.5 * (loss[0] - loss[1])
     if not gains.mean() > gains.std() / np.sqrt(len(gains)):
@@ -120,7 +125,9 @@ def posterior_of(forms: Sequence[Any]) -> Posterior | None:
     return Posterior(form.scaling, kernel, centers, inverse, ridge)
 
 
-def signs_of(posterior: Posterior | None, X: NDArray, prediction: NDArray, seen: bool = False) -> NDArray:
+def signs_of(
+    posterior: Posterior | None, X: NDArray, prediction: NDArray, seen: bool = False
+) -> NDArray:
     """What errors may grow with: the prediction (m,), and the posterior variance."""
     columns = [prediction] if posterior is None else [prediction, posterior(X, seen)]
     return np.column_stack(columns)

@@ -59,7 +59,12 @@ def suspect_labels(held: OutOfFold, classes: NDArray, rate: float = 0.05) -> Sus
     places = places[np.argsort(right[places], kind="stable")]
     alarms = float(shares[inside - 1]) if inside else 0.0
     return Suspects(
-        held.rows[places], classes[held.target[places]], classes[best[places]], right[places], threshold, alarms
+        held.rows[places],
+        classes[held.target[places]],
+        classes[best[places]],
+        right[places],
+        threshold,
+        alarms,
     )
 
 
@@ -124,7 +129,9 @@ def most_asymmetric(K: NDArray, k: int = 5) -> list[OddPair]:
     largest = float(np.abs(K).max()) or 1.0
     order = np.argsort(-gap, axis=None, kind="stable")[:k]
     pairs = [(int(i), int(j)) for i, j in zip(*np.unravel_index(order, K.shape))]
-    return [OddPair(i, j, float(gap[i, j]) / largest) for i, j in pairs if gap[i, j] > 1e-8 * largest]
+    return [
+        OddPair(i, j, float(gap[i, j]) / largest) for i, j in pairs if gap[i, j] > 1e-8 * largest
+    ]
 
 
 def worst_triangles(D: NDArray, k: int = 5) -> list[OddPair]:
@@ -141,5 +148,7 @@ def worst_triangles(D: NDArray, k: int = 5) -> list[OddPair]:
         excess[i] = D[i] - ways[through[i], np.arange(n)]
     excess = np.triu(excess, 1)
     pairs = zip(*np.unravel_index(np.argsort(-excess, axis=None, kind="stable")[:k], (n, n)))
-    odd = [OddPair(int(i), int(j), float(excess[i, j]) / largest, int(through[i, j])) for i, j in pairs]
+    odd = [
+        OddPair(int(i), int(j), float(excess[i, j]) / largest, int(through[i, j])) for i, j in pairs
+    ]
     return [pair for pair in odd if pair.amount > 1e-8]

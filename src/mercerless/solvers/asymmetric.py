@@ -16,7 +16,8 @@ class AsymmetricRidgeSolution(NamedTuple):
     right: NDArray
     intercept_left: NDArray  # (n_outputs,)
     intercept_right: NDArray
-    loo_left: NDArray  # (n, n_outputs), exact leave-one-out residuals; those of the mean are their mean
+    # (n, n_outputs), exact leave-one-out residuals; those of the mean are their mean
+    loo_left: NDArray
     loo_right: NDArray
     alpha: float
     residual: float  # the certificate: the larger relative residual of the two systems

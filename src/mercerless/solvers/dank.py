@@ -35,7 +35,9 @@ class DankTask(NamedTuple):
 
     def take(self, positions: NDArray) -> "DankTask":
         """The same problem on fewer of its rows, given by their positions among them."""
-        return self._replace(rows=self.rows[positions], target=self.target[positions], weight=self.weight[positions])
+        return self._replace(
+            rows=self.rows[positions], target=self.target[positions], weight=self.weight[positions]
+        )
 
     def bounds(self, C: float) -> tuple[NDArray, NDArray]:
         """Bounds of the dual coefficients."""
@@ -191,7 +193,11 @@ def solve_dank(
     center = (p.max() + p.min()) / 2  # sum(v) = 0, so this only protects p @ v from cancellation
     p = p - center
     v = snap(start, lo, hi)
-    penalties = {"centering_penalty": centering_penalty, "rank_penalty": rank_penalty, "epsilon": epsilon}
+    penalties = {
+        "centering_penalty": centering_penalty,
+        "rank_penalty": rank_penalty,
+        "epsilon": epsilon,
+    }
     working = _first_working_set(gram, p, v, lo, hi, epsilon)
     history: list[DankStep] = []
     evaluations, n_rounds, local_tol = 1, 0, 1e-2
@@ -199,7 +205,9 @@ def solve_dank(
         n_rounds += 1
         problem = _on_working_set(gram, working, p, lo, hi, weight, penalties)
         local_tol = tol if len(working) == n else max(local_tol, tol / 2)
-        state, used, stopped = _outer_steps(problem, v[working], local_tol, max_iter, history, callback)
+        state, used, stopped = _outer_steps(
+            problem, v[working], local_tol, max_iter, history, callback
+        )
         evaluations += used + 1
         # the solution on all rows, where the others have v = 0
         factor, offset = _factor(problem, state)
@@ -220,13 +228,29 @@ def solve_dank(
         local_tol = tol / 2
         del problem  # before a larger one is made
     return DankSolution(
-        v, expansion, b + center, gap, state.value, support, factor, offset, tuple(history), len(history) - n_rounds,
-        evaluations, len(working),
-    )  # fmt: skip
+        v,
+        expansion,
+        b + center,
+        gap,
+        state.value,
+        support,
+        factor,
+        offset,
+        tuple(history),
+        len(history) - n_rounds,
+        evaluations,
+        len(working),
+    )
 
 
 def _on_working_set(
-    gram: Gram, working: NDArray, p: NDArray, lo: NDArray, hi: NDArray, weight: NDArray, penalties: dict[str, float]
+    gram: Gram,
+    working: NDArray,
+    p: NDArray,
+    lo: NDArray,
+    hi: NDArray,
+    weight: NDArray,
+    penalties: dict[str, float],
 ) -> _DankProblem:
     """The problem of the working set."""
     K = gram(working, working)
@@ -234,7 +258,9 @@ def _on_working_set(
     A /= weight[working]
     A /= weight[working, None]
     outside = float(weight.sum() - weight[working].sum())
-    return _DankProblem(K, A, p[working], lo[working], hi[working], weight[working], outside, **penalties)
+    return _DankProblem(
+        K, A, p[working], lo[working], hi[working], weight[working], outside, **penalties
+    )
 
 
 def _gain(residual: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> NDArray:
@@ -244,7 +270,9 @@ def _gain(residual: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> NDArra
     return np.maximum(up, down)
 
 
-def _first_working_set(gram: Gram, p: NDArray, v: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> NDArray:
+def _first_working_set(
+    gram: Gram, p: NDArray, v: NDArray, lo: NDArray, hi: NDArray, epsilon: float
+) -> NDArray:
     """Support vectors of the plain machine and the rows within 5 % of becoming one, nearest first."""
     if len(p) <= _ALL_ROWS:
         return np.arange(len(p))
@@ -253,7 +281,8 @@ def _first_working_set(gram: Gram, p: NDArray, v: NDArray, lo: NDArray, hi: NDAr
     slack = 0.05 * (epsilon if epsilon > 0 else float(np.abs(p).max()))
     gain = np.where(v != 0, -np.inf, _gain(gradient - b, lo, hi, epsilon))
     working = np.union1d(np.flatnonzero(v), _largest(gain, -slack, int(np.count_nonzero(v))))
-    return working if len(working) else np.arange(_ALL_ROWS)  # nothing to separate: any rows will do
+    # nothing to separate: any rows will do
+    return working if len(working) else np.arange(_ALL_ROWS)
 
 
 def _largest(gain: NDArray, above: float, n_working: int) -> NDArray:
@@ -274,14 +303,20 @@ def _decision(gram: Gram, rows: NDArray, coefficient: NDArray) -> NDArray:
 
 
 def _outer_steps(
-    problem: _DankProblem, v: NDArray, tol: float, max_iter: int, history: list[DankStep], callback: Callable | None
+    problem: _DankProblem,
+    v: NDArray,
+    tol: float,
+    max_iter: int,
+    history: list[DankStep],
+    callback: Callable | None,
 ) -> tuple[_State, int, bool]:
     """Outer steps on the working set; returns the state, the evaluations used, and whether it was stopped."""
     state = _evaluate(problem, v, 0)
     evaluations = 3
     share = _quartic_share(state)
     inner_tol = np.inf
-    memory: list[tuple[NDArray, NDArray]] = []  # linear terms given to the model, and found at its solution
+    # linear terms given to the model, and found at its solution
+    memory: list[tuple[NDArray, NDArray]] = []
     linear = state.linear(share)
     for _ in range(max_iter):
         history.append(DankStep(state.value, state.gap, state.rank))
@@ -330,7 +365,9 @@ def _quartic_share(state: _State) -> float:
     if state.adaptation is None:
         return 1.0
     whole = float(state.v @ state.quartic)
-    return float(np.clip(state.v @ (state.smooth - state.kv) / whole, 0.0, 1.0)) if whole > 0 else 1.0
+    return (
+        float(np.clip(state.v @ (state.smooth - state.kv) / whole, 0.0, 1.0)) if whole > 0 else 1.0
+    )
 
 
 def _evaluate(problem: _DankProblem, v: NDArray, last_rank: int) -> _State:
@@ -374,12 +411,20 @@ def _adapt(problem: _DankProblem, v: NDArray, square_norm: float, n_guess: int) 
     # Sums of lambda and lambda^2 over the dropped ones, written so that the large part e e^T never cancels.
     norm, ul = float(left @ left), u * left[1:]
     first = norm + float(u**2 @ K.diagonal()) - float(np.trace(inner))
-    second = norm**2 + 2 * float(ul @ (K @ ul)) + square_norm - 2 * float((gx**2).sum()) + float((inner**2).sum())
+    second = (
+        norm**2
+        + 2 * float(ul @ (K @ ul))
+        + square_norm
+        - 2 * float((gx**2).sum())
+        + float((inner**2).sum())
+    )
     dropped = max(problem.rank_penalty * first - second, 0.0)
     return _Adaptation(values, x / root_weight[:, None], along / values, dropped)
 
 
-def _leading_eigenpairs(K: NDArray, u: NDArray, e: NDArray, above: float, n_guess: int) -> tuple[NDArray, NDArray]:
+def _leading_eigenpairs(
+    K: NDArray, u: NDArray, e: NDArray, above: float, n_guess: int
+) -> tuple[NDArray, NDArray]:
     """Eigenpairs of ``e e^T + [[0, 0], [0, D_u K D_u]]`` with eigenvalue > above."""
     size = len(e)
 
@@ -400,7 +445,8 @@ def _leading_eigenpairs(K: NDArray, u: NDArray, e: NDArray, above: float, n_gues
     M = np.zeros((size, size))
     np.multiply(K, u, out=M[1:, 1:])
     M[1:, 1:] *= u[:, None]
-    M = dsyr(1.0, e, a=M.T, lower=1, overwrite_a=1)  # e e^T on one triangle; M.T is in LAPACK's order: no copies
+    # e e^T on one triangle; M.T is in LAPACK's order: no copies
+    M = dsyr(1.0, e, a=M.T, lower=1, overwrite_a=1)
     values, vectors = eigh(M, lower=True, check_finite=False, overwrite_a=True)
     return values[values > above], vectors[:, values > above]
 

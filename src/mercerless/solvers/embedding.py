@@ -27,12 +27,18 @@ def pseudo_euclidean_axes(K: NDArray, n_components: int | None, center: bool) ->
     values, vectors = eigh(K - mean - mean[:, None] + mean.mean(), check_finite=False)
     by_size = np.argsort(-np.abs(values), kind="stable")
     values, vectors = values[by_size], vectors[:, by_size]
-    real = np.abs(values) > 10.0 * len(K) * np.finfo(float).eps * max(np.abs(values[0]), np.abs(mean).max())
+    real = np.abs(values) > 10.0 * len(K) * np.finfo(float).eps * max(
+        np.abs(values[0]), np.abs(mean).max()
+    )
     kept = int(max(1, real.sum())) if n_components is None else min(n_components, len(K))
     total = float(np.sum(values**2))
     values, vectors = np.where(real, values, 0.0)[:kept], vectors[:, :kept]
     top = vectors[np.abs(vectors).argmax(axis=0), np.arange(kept)]
     vectors = vectors * np.where(top < 0.0, -1.0, 1.0)
-    scale = np.divide(np.sign(values), np.sqrt(np.abs(values)), out=np.zeros(kept), where=values != 0.0)
+    scale = np.divide(
+        np.sign(values), np.sqrt(np.abs(values)), out=np.zeros(kept), where=values != 0.0
+    )
     projection = vectors * scale
-    return Axes(values, projection, mean @ projection, float(np.sum(values**2)) / total if total else 1.0)
+    return Axes(
+        values, projection, mean @ projection, float(np.sum(values**2)) / total if total else 1.0
+    )

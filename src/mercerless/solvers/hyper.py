@@ -52,7 +52,13 @@ class SeparableDesign(NamedTuple):
         return np.einsum("ip,ip->p", self.features[rows], inner)
 
     def product(
-        self, rows: slice, columns: slice, coef: NDArray, shift: float, used: NDArray | None, work: dict[str, NDArray]
+        self,
+        rows: slice,
+        columns: slice,
+        coef: NDArray,
+        shift: float,
+        used: NDArray | None,
+        work: dict[str, NDArray],
     ) -> tuple[NDArray, float]:
         """The adjoint of ``apply + shift`` at the used entries of a block, and their sum; ``work`` keeps buffers.
 
@@ -97,7 +103,13 @@ class BlockDesign(NamedTuple):
         return U.ravel() @ self.matrix(rows, columns)
 
     def product(
-        self, rows: slice, columns: slice, coef: NDArray, shift: float, used: NDArray | None, work: dict[str, NDArray]
+        self,
+        rows: slice,
+        columns: slice,
+        coef: NDArray,
+        shift: float,
+        used: NDArray | None,
+        work: dict[str, NDArray],
     ) -> tuple[NDArray, float]:
         """The adjoint of ``apply + shift`` at the used entries of a block, and their sum; ``work`` is not used."""
         B = self.matrix(rows, columns)
@@ -148,7 +160,9 @@ class HyperSolution(NamedTuple):
     n_iter: int = 0  # 0 for direct solvers
 
 
-def ridge_exact(K: NDArray, y: NDArray, weight: NDArray, alpha: float, fit_intercept: bool = False) -> HyperSolution:
+def ridge_exact(
+    K: NDArray, y: NDArray, weight: NDArray, alpha: float, fit_intercept: bool = False
+) -> HyperSolution:
     """Solve ``min_c sum_r w_r ((K c)_r + b - y_r)^2 / sum(w) + alpha * c.K.c`` over unordered pairs r.
 
     Assumes K positive semi-definite, ``alpha > 0``, weights positive. Equals Eq. (6) of the paper on all n^2 ordered
@@ -202,7 +216,9 @@ def normal_equations(
         used = ~np.isnan(y)
         if not used.all():
             B, y = B[used], y[used]
-        total += NormalEquations(weight * (B.T @ B), weight * (B.T @ y), weight * float(y @ y), weight * len(y))
+        total += NormalEquations(
+            weight * (B.T @ B), weight * (B.T @ y), weight * float(y @ y), weight * len(y)
+        )
     return total
 
 
@@ -226,7 +242,9 @@ def whiten(gram: NDArray) -> NDArray:
     return np.tril(factor)
 
 
-def hyper_path(equations: NormalEquations, whitening: NDArray, alphas: NDArray) -> list[HyperSolution]:
+def hyper_path(
+    equations: NormalEquations, whitening: NDArray, alphas: NDArray
+) -> list[HyperSolution]:
     """Solve ``min_c |B c - y|^2 / N + alpha * |c|^2`` over orthonormal terms for many alphas with one factorization.
 
     The equations are whitened ones from `normal_equations`; when they have one more term than the whitening, that is
@@ -235,14 +253,23 @@ def hyper_path(equations: NormalEquations, whitening: NDArray, alphas: NDArray) 
     closeness (which makes the penalty singular) and in the whitening's jitter.
     """
     path = whitened_path(equations, len(whitening), alphas)
-    return [HyperSolution(solve_triangular(whitening.T, u), intercept, residual) for u, intercept, residual in path]
+    return [
+        HyperSolution(solve_triangular(whitening.T, u), intercept, residual)
+        for u, intercept, residual in path
+    ]
 
 
-def whitened_path(equations: NormalEquations, p: int, alphas: NDArray) -> Iterator[tuple[NDArray, float, float]]:
+def whitened_path(
+    equations: NormalEquations, p: int, alphas: NDArray
+) -> Iterator[tuple[NDArray, float, float]]:
     intercept = len(equations.gram) > p
     A, r = equations.gram[:p, :p], equations.rhs[:p]
     if intercept:  # eliminate the constant: exact centering of all columns
-        column, number, mean = equations.gram[:p, p], max(equations.gram[p, p], 1e-300), equations.rhs[p]
+        column, number, mean = (
+            equations.gram[:p, p],
+            max(equations.gram[p, p], 1e-300),
+            equations.rhs[p],
+        )
         A = A - np.outer(column, column) / number
         r = r - column * (mean / number)
     values, vectors = eigh((A + A.T) / 2)
@@ -298,7 +325,9 @@ def ridge_cg(
     q = p + fit_intercept
     rhs, count = _right_hand_side(design, target, fit_intercept)
     ridge = alpha * count
-    factor = _sampled_factor(design, gram, ridge, count, fit_intercept, n_sample or max(2000, 6 * q), random_state)
+    factor = _sampled_factor(
+        design, gram, ridge, count, fit_intercept, n_sample or max(2000, 6 * q), random_state
+    )
 
     work: dict[str, NDArray] = {}
 
@@ -314,7 +343,9 @@ def ridge_cg(
                 out[p] += weight * total
         return out
 
-    c, residual, n_iter = conjugate_gradients(product, partial(cho_solve, factor), rhs, tol, max_iter, callback)
+    c, residual, n_iter = conjugate_gradients(
+        product, partial(cho_solve, factor), rhs, tol, max_iter, callback
+    )
     return HyperSolution(c[:p], float(c[p]) if fit_intercept else 0.0, residual, n_iter)
 
 
@@ -336,16 +367,33 @@ def conjugate_gradients(
         z = precondition(r)
         norms.append(float(np.sqrt(max(0.0, float(r @ z)))))
         residual, n_iter = norms[-1] / max(norms[0], np.finfo(float).tiny), len(norms) - 1
-        asked = n_iter > 0 and callback is not None and callback({"iteration": n_iter, "residual": residual})
+        asked = (
+            n_iter > 0
+            and callback is not None
+            and callback({"iteration": n_iter, "residual": residual})
+        )
         if residual <= tol or n_iter >= max_iter or asked:
             raise StopIteration
         return z
 
     shape = (len(rhs), len(rhs))
-    operator, preconditioner = (LinearOperator(shape, f, dtype=rhs.dtype) for f in (product, measured))
+    operator, preconditioner = (
+        LinearOperator(shape, f, dtype=rhs.dtype) for f in (product, measured)
+    )
     with suppress(StopIteration):
-        cg(operator, rhs, rtol=0.0, maxiter=max_iter + 1, M=preconditioner, callback=partial(np.copyto, x))
-    return x, norms[-1] / max(norms[0], np.finfo(float).tiny) if norms else 0.0, max(0, len(norms) - 1)
+        cg(
+            operator,
+            rhs,
+            rtol=0.0,
+            maxiter=max_iter + 1,
+            M=preconditioner,
+            callback=partial(np.copyto, x),
+        )
+    return (
+        x,
+        norms[-1] / max(norms[0], np.finfo(float).tiny) if norms else 0.0,
+        max(0, len(norms) - 1),
+    )
 
 
 def _right_hand_side(design: Design, target: Target, fit_intercept: bool) -> tuple[NDArray, float]:
@@ -424,7 +472,11 @@ def svr_admm(
         if iteration % 10:
             continue
         dual = rho * np.linalg.norm(_adjoint(design, L, z - previous))
-        scale = rho * np.linalg.norm(_adjoint(design, L, u)) + np.linalg.norm(penalty @ c) + np.finfo(float).tiny
+        scale = (
+            rho * np.linalg.norm(_adjoint(design, L, u))
+            + np.linalg.norm(penalty @ c)
+            + np.finfo(float).tiny
+        )
         first, second = float(np.linalg.norm(primal)) / size, float(dual / scale)
         worst = max(first, second)
         if callback is not None and callback({"iteration": iteration, "residual": worst}):
@@ -464,7 +516,11 @@ def _factor(system: NDArray, jitter: float = _JITTER):
     scale = max(float(np.abs(np.diagonal(system)).max(initial=0.0)), np.finfo(float).tiny)
     for relative in (jitter, 1e-11, 1e-9, 1e-7, 1e-5):
         try:
-            return cho_factor(system + relative * scale * np.eye(len(system)), lower=True, overwrite_a=True)
+            return cho_factor(
+                system + relative * scale * np.eye(len(system)), lower=True, overwrite_a=True
+            )
         except LinAlgError:
             continue
-    raise ValueError("the hyper-kernel matrix is not positive semi-definite; check the hyper-kernel's parameters.")
+    raise ValueError(
+        "the hyper-kernel matrix is not positive semi-definite; check the hyper-kernel's parameters."
+    )

@@ -30,9 +30,11 @@ class TensorSolution(NamedTuple):
 
     trend_coef: NDArray  # (n_trends,)
     core: NDArray  # (rank, rank), for two new items with r(z) = G(z, landmarks) @ projection
-    item_coef: NDArray | None  # (rank, n_items): r(z) @ item_coef for a new and a training item, without trend
+    # (rank, n_items): r(z) @ item_coef for a new and a training item, without trend
+    item_coef: NDArray | None
     item_values: NDArray | None  # (n_items, n_items), fitted between training items, trend included
-    certificate: float  # relative residual of the linear system; for the closed form, of the trend's equations
+    # relative residual of the linear system; for the closed form, of the trend's equations
+    certificate: float
     n_iter: int = 0  # 0 for the closed form
 
 
@@ -91,7 +93,11 @@ class TensorProblem:
         sigma = self.basis.values + noise
         floor = 1e-14 * max(float(sigma.max(initial=0.0)), np.finfo(float).tiny) ** 2
         inside = 1.0 / np.maximum(np.multiply.outer(sigma, sigma) + alpha, floor)
-        return inside, 1.0 / np.maximum(sigma * noise + alpha, floor), 1.0 / max(noise**2 + alpha, floor)
+        return (
+            inside,
+            1.0 / np.maximum(sigma * noise + alpha, floor),
+            1.0 / max(noise**2 + alpha, floor),
+        )
 
     def solve_trend(self, noise: float, alpha: float) -> tuple[NDArray, float]:
         """The trend's coefficients, by generalized least squares, and the relative residual of its equations."""
@@ -104,7 +110,10 @@ class TensorProblem:
         if self._whole is not None and self._rows is not None:
             plain = flat @ flat.T
             by_row = np.array(
-                [[np.einsum("ij,ij->i", a.inner, b.inner) for b in self.transformed] for a in self.transformed]
+                [
+                    [np.einsum("ij,ij->i", a.inner, b.inner) for b in self.transformed]
+                    for a in self.transformed
+                ]
             )
             products += 2.0 * (self._rows - by_row) @ mixed
             products += outside * (self._whole - 2.0 * self._rows.sum(axis=2) + plain)
@@ -112,7 +121,9 @@ class TensorProblem:
         scale = 1.0 / np.sqrt(np.maximum(np.diagonal(A), np.finfo(float).tiny))
         system = A * scale[:, None] * scale + _TREND_RIDGE * np.eye(q)
         u = lstsq(system, b * scale, cond=1e-14)[0]
-        residual = np.linalg.norm(system @ u - b * scale) / (np.linalg.norm(b * scale) + np.finfo(float).tiny)
+        residual = np.linalg.norm(system @ u - b * scale) / (
+            np.linalg.norm(b * scale) + np.finfo(float).tiny
+        )
         return u * scale, float(residual)
 
     def solve(self, noise: float, alpha: float, *, with_items: bool = True) -> TensorSolution:
@@ -120,7 +131,9 @@ class TensorProblem:
         beta, certificate = self.solve_trend(noise, alpha)
         U, sigma = self.basis.vectors, self.basis.values + noise
         inside, mixed, outside = self.weights(noise, alpha)
-        half = self.transformed[0].half - sum((b * t.half for b, t in zip(beta, self.transformed[1:])), 0.0)
+        half = self.transformed[0].half - sum(
+            (b * t.half for b, t in zip(beta, self.transformed[1:])), 0.0
+        )
         inner = half @ U
         core = inside * inner
         if not with_items:
@@ -139,7 +152,9 @@ class TensorProblem:
             fitted += cross + cross.T + outside * noise**2 * both
         return TensorSolution(beta, core, item_coef, trend + (fitted + fitted.T) / 2, certificate)
 
-    def leave_out_errors(self, noise: float, folds: list[NDArray], used: NDArray | None = None) -> NDArray:
+    def leave_out_errors(
+        self, noise: float, folds: list[NDArray], used: NDArray | None = None
+    ) -> NDArray:
         """Squared errors on pairs that touch a left-out fold of items, at ``alpha = 0``, without any refit.
 
         With ``Q = (G + noise)^-1`` and fold B, the residual of the model fitted on the other items is
@@ -187,16 +202,24 @@ def tensor_ridge_missing(
     used = ~np.isnan(S)
     share = float(used.mean())
     if share == 0.0:
-        raise ValueError("the similarity matrix has no known entry; pass at least one that is not NaN.")
+        raise ValueError(
+            "the similarity matrix has no known entry; pass at least one that is not NaN."
+        )
     U, sigma = basis.vectors, basis.values + noise
     D = np.sqrt(np.multiply.outer(sigma, sigma))
     flat = np.stack([F.ravel() for F in trends]) if trends else np.zeros((0, S.size))
     norms = np.sqrt(np.maximum(np.mean(flat**2, axis=1, keepdims=True), np.finfo(float).tiny))
     flat = flat / norms
-    inner = np.stack([(U.T @ F.reshape(S.shape) @ U).ravel() for F in flat]) if trends else np.zeros((0, D.size))
+    inner = (
+        np.stack([(U.T @ F.reshape(S.shape) @ U).ravel() for F in flat])
+        if trends
+        else np.zeros((0, D.size))
+    )
     weight = 1.0 / (share * D**2 + alpha)
     system = share * (flat @ flat.T - share * (inner * (D**2 * weight).ravel()) @ inner.T)
-    system += (_TREND_RIDGE * S.size * share + 1e-12 * max(float(np.trace(system)), 0.0)) * np.eye(len(flat))
+    system += (_TREND_RIDGE * S.size * share + 1e-12 * max(float(np.trace(system)), 0.0)) * np.eye(
+        len(flat)
+    )
     factor = cho_factor(system) if trends else None
 
     def split(v: NDArray) -> tuple[NDArray, NDArray]:

@@ -44,7 +44,10 @@ class SphereSolution(NamedTuple):
 
 
 def minimize_on_sphere(
-    penalty: ArrayLike, target: ArrayLike, radius: ArrayLike | None = None, constraint: str | None = "sphere"
+    penalty: ArrayLike,
+    target: ArrayLike,
+    radius: ArrayLike | None = None,
+    constraint: str | None = "sphere",
 ) -> SphereSolution:
     """Minimize ``||u - target||^2 + sum(penalty * u^2)`` subject to ``||u|| = radius`` (or ``<=``, or nothing).
 
@@ -71,7 +74,9 @@ def minimize_on_sphere(
         raise ValueError(f"constraint must be one of {CONSTRAINTS}, got {constraint!r}.")
     p, t = np.broadcast_arrays(np.asarray(penalty, dtype=float), np.asarray(target, dtype=float))
     shape, k = p.shape[:-1], p.shape[-1]
-    R = np.broadcast_to(np.inf if radius is None else np.asarray(radius, dtype=float), shape).ravel()
+    R = np.broadcast_to(
+        np.inf if radius is None else np.asarray(radius, dtype=float), shape
+    ).ravel()
     p, t = p.reshape(len(R), k), t.reshape(len(R), k)
     if constraint is not None and not np.all(R >= 0):
         raise ValueError("radius must be nonnegative.")
@@ -89,7 +94,9 @@ def minimize_on_sphere(
         coef = np.where(t == 0.0, 0.0, t / slack)
     multiplier, hard, n_iter = np.full(len(p), -1.0), np.zeros(len(p), dtype=bool), 0
     for block in _blocks(np.flatnonzero(active), k):
-        coef[block], slack[block], multiplier[block], hard[block], steps = _secular(p[block], t[block], R[block])
+        coef[block], slack[block], multiplier[block], hard[block], steps = _secular(
+            p[block], t[block], R[block]
+        )
         n_iter = max(n_iter, steps)
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.linalg.norm(coef / np.where(active & (R > 0), R, 1.0)[:, None], axis=1)
@@ -100,9 +107,16 @@ def minimize_on_sphere(
     is_minimum = slack.min(axis=1, initial=np.inf) >= 0
     full = shape + (k,)
     return SphereSolution(
-        coef.reshape(full), slack.reshape(full), multiplier.reshape(shape), active.reshape(shape),
-        hard.reshape(shape), error.reshape(shape), stationarity.reshape(shape), is_minimum.reshape(shape), n_iter,
-    )  # fmt: skip
+        coef.reshape(full),
+        slack.reshape(full),
+        multiplier.reshape(shape),
+        active.reshape(shape),
+        hard.reshape(shape),
+        error.reshape(shape),
+        stationarity.reshape(shape),
+        is_minimum.reshape(shape),
+        n_iter,
+    )
 
 
 def _blocks(indices: NDArray, k: int, elements: int = 2**15):
@@ -175,7 +189,9 @@ class SpherePullback(NamedTuple):
     radius: NDArray
 
 
-def sphere_pullback(solution: SphereSolution, radius: ArrayLike, cotangent: ArrayLike) -> SpherePullback:
+def sphere_pullback(
+    solution: SphereSolution, radius: ArrayLike, cotangent: ArrayLike
+) -> SpherePullback:
     """Reverse derivative of `minimize_on_sphere`: from ``dL/du`` to ``dL/d(target, penalty, radius)``.
 
     With ``kappa = sum(g u / slack) / sum(u^2 / slack)`` where the constraint is active, 0 elsewhere, and
@@ -187,13 +203,21 @@ def sphere_pullback(solution: SphereSolution, radius: ArrayLike, cotangent: Arra
         inverse = np.where(solution.slack == 0.0, 0.0, 1.0 / solution.slack)
     curvature = np.sum(u * u * inverse, axis=-1)
     usable = solution.active & (curvature > 0)
-    kappa = np.where(usable, np.sum(g * u * inverse, axis=-1) / np.where(usable, curvature, 1.0), 0.0)
+    kappa = np.where(
+        usable, np.sum(g * u * inverse, axis=-1) / np.where(usable, curvature, 1.0), 0.0
+    )
     q = (g - kappa[..., None] * u) * inverse
-    return SpherePullback(q, -q * u, kappa * np.where(solution.active, np.asarray(radius, dtype=float), 0.0))
+    return SpherePullback(
+        q, -q * u, kappa * np.where(solution.active, np.asarray(radius, dtype=float), 0.0)
+    )
 
 
 def penalty_of(
-    values: NDArray, alpha_positive: ArrayLike, alpha_negative: ArrayLike, n: float, regularizer: str = "components"
+    values: NDArray,
+    alpha_positive: ArrayLike,
+    alpha_negative: ArrayLike,
+    n: float,
+    regularizer: str = "components",
 ) -> NDArray:
     """Diagonal penalties p, shape (..., k), for alphas of shape (...); the table at the top of this module."""
     plus, minus = np.asarray(alpha_positive, dtype=float), np.asarray(alpha_negative, dtype=float)
@@ -246,7 +270,9 @@ def build_system(
     return KreinSystem(values, (vectors.T @ Yt).astype(float), lift, mean, offset, spread, total)
 
 
-def center_kernel(K: NDArray, sample_weight: NDArray | None, intercept: bool, overwrite: bool = False):
+def center_kernel(
+    K: NDArray, sample_weight: NDArray | None, intercept: bool, overwrite: bool = False
+):
     """``W^1/2 H K H' W^1/2`` with the column means of K, the roots of the weights, and their sum."""
     n = len(K)
     Kt = K if overwrite else K.copy()
@@ -270,7 +296,9 @@ def center_kernel(K: NDArray, sample_weight: NDArray | None, intercept: bool, ov
 def center_target(Y: NDArray, root: NDArray | None, intercept: bool):
     """Weighted mean of the targets and ``W^1/2 (Y - mean)``."""
     share = None if root is None else root**2
-    offset = np.average(Y, axis=0, weights=share) if intercept else np.zeros(Y.shape[1], dtype=Y.dtype)
+    offset = (
+        np.average(Y, axis=0, weights=share) if intercept else np.zeros(Y.shape[1], dtype=Y.dtype)
+    )
     Yt = Y - offset
     return offset, Yt if root is None else Yt * root[:, None]
 
@@ -281,7 +309,9 @@ def kept(values: NDArray, rtol: float, size: float = 0.0) -> NDArray:
     `size` bounds the norm of the matrix before centering, whose rounding outlives it.
     """
     rounding = 8 * np.finfo(values.dtype).eps
-    return np.abs(values) > max(max(rtol, rounding) * np.abs(values).max(initial=0.0), rounding * float(size))
+    return np.abs(values) > max(
+        max(rtol, rounding) * np.abs(values).max(initial=0.0), rounding * float(size)
+    )
 
 
 class KreinSolution(NamedTuple):
@@ -316,11 +346,19 @@ def solve_system(
     space gives the mean: the sphere cannot be reached by any function of the space, or by none in particular.
     Without a radius, `constraint` has no meaning and None is used.
     """
-    solution = spectral_solution(system, alpha_positive, alpha_negative, radius, regularizer, constraint)
-    coef = np.tensordot(system.lift, (solution.coef / system.values).astype(system.lift.dtype), axes=(1, -1))
+    solution = spectral_solution(
+        system, alpha_positive, alpha_negative, radius, regularizer, constraint
+    )
+    coef = np.tensordot(
+        system.lift, (solution.coef / system.values).astype(system.lift.dtype), axes=(1, -1)
+    )
     intercept = system.offset - np.tensordot(system.center, coef, axes=(0, 0))
     return KreinSolution(
-        coef, intercept, solution, float(np.max(solution.constraint_error)), float(np.max(solution.stationarity))
+        coef,
+        intercept,
+        solution,
+        float(np.max(solution.constraint_error)),
+        float(np.max(solution.stationarity)),
     )
 
 
@@ -333,7 +371,9 @@ def spectral_solution(
     constraint: str | None,
 ) -> SphereSolution:
     """The coordinates u of `solve_system`, shapes (..., n_outputs[, k])."""
-    p = penalty_of(system.values, alpha_positive, alpha_negative, system.n, regularizer)[..., None, :]
+    p = penalty_of(system.values, alpha_positive, alpha_negative, system.n, regularizer)[
+        ..., None, :
+    ]
     target = system.target.T
     R = None if radius is None else np.sqrt(system.n) * np.asarray(radius, dtype=float)
     solution = minimize_on_sphere(p, target, R, constraint if radius is not None else None)
@@ -376,7 +416,9 @@ def augmented_rows(features: NDArray, Y: NDArray, weight: NDArray | None = None)
     return rows if weight is None else rows * np.sqrt(weight)[:, None]
 
 
-def build_low_rank_system(factor: NDArray, signature: NDArray, *, intercept: bool = True) -> KreinSystem:
+def build_low_rank_system(
+    factor: NDArray, signature: NDArray, *, intercept: bool = True
+) -> KreinSystem:
     """The problem for ``K ~ Phi diag(signature) Phi'`` from the triangular factor of ``[1, Phi, Y]``.
 
     O(k^3) for k features, whatever the number of rows. With ``Phi = Q R`` (after centering, which the first column
@@ -447,7 +489,11 @@ def validation_loss(
     offset, Yt = center_target(Y, root, intercept)
     yh = (V.T @ Yt).T.astype(float)  # (T, n)
     p = penalty_of(s, alpha_positive, alpha_negative, n, regularizer)
-    R = None if radius is None else np.sqrt(n) * np.broadcast_to(np.asarray(radius, dtype=float), len(yh))
+    R = (
+        None
+        if radius is None
+        else np.sqrt(n) * np.broadcast_to(np.asarray(radius, dtype=float), len(yh))
+    )
     solution = minimize_on_sphere(p, yh[:, keep], R, constraint if radius is not None else None)
 
     at = V[:, keep] @ (solution.coef / s).T
@@ -468,7 +514,9 @@ def validation_loss(
     if not kernel_gradient:
         return LossPullback(loss, d_plus, d_minus, radius_bar, None, None)
 
-    kappa = np.zeros_like(back.radius) if R is None else np.where(solution.active, back.radius / R, 0.0)
+    kappa = (
+        np.zeros_like(back.radius) if R is None else np.where(solution.active, back.radius / R, 0.0)
+    )
     nu, shift = (np.zeros_like(s), alpha_positive) if regularizer == "covariance" else (s * p, 0.0)
     G = (V @ _eigen_cotangent(s_all, keep, solution, nu, shift, kappa, th, yh)) @ V.T
     train = _center_matrix_cotangent(G, root, n, intercept)
@@ -479,17 +527,28 @@ def validation_loss(
 
 
 def _eigen_cotangent(
-    values: NDArray, keep: NDArray, solution: SphereSolution, nu: NDArray, shift: float, kappa: NDArray, th: NDArray, yh
+    values: NDArray,
+    keep: NDArray,
+    solution: SphereSolution,
+    nu: NDArray,
+    shift: float,
+    kappa: NDArray,
+    th: NDArray,
+    yh,
 ) -> NDArray:
     """The cotangent of Kt in its eigenbasis; the multiplier differs between outputs, so do the divided differences."""
     s, outside = values[keep].astype(float), np.flatnonzero(~keep)
-    drop = slice(outside[0], outside[-1] + 1) if len(outside) else slice(np.sum(s < 0), np.sum(s < 0))
+    drop = (
+        slice(outside[0], outside[-1] + 1) if len(outside) else slice(np.sum(s < 0), np.sum(s < 0))
+    )
     all_nu, h = np.zeros((2, len(values)))
     all_nu[keep] = nu
     inner = np.zeros((len(values), len(values)), dtype=values.dtype)
     for j in range(len(yh)):
         h[keep] = 1.0 / (s * solution.slack[j])
-        inner += _spectral_cotangent(values, drop, h, solution.multiplier[j] - shift, all_nu, kappa[j], th[j], yh[j])
+        inner += _spectral_cotangent(
+            values, drop, h, solution.multiplier[j] - shift, all_nu, kappa[j], th[j], yh[j]
+        )
     return inner
 
 
@@ -550,7 +609,8 @@ def _spectral_cotangent(s, drop, h, mu, nu, kappa, th, yh):
     inner = np.outer(th, 0.5 * yh)
     inner += inner.T
     inner *= Lh
-    if kappa != 0.0:  # divided differences of w = (s h)^2: (v_i + v_j) (h_i + h_j + (s_i + s_j) Lh) / 2
+    # divided differences of w = (s h)^2: (v_i + v_j) (h_i + h_j + (s_i + s_j) Lh) / 2
+    if kappa != 0.0:
         v = s * h
         Lh *= s[:, None] + s
         Lh += h[:, None] + h

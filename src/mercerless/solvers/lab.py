@@ -26,7 +26,8 @@ _CAST_BYTES = 2**21  # blocks in double precision that stay in the cache
 # system, which for the many temporary matrices of a descent takes as long as computing them. Harmless elsewhere; glibc
 # learns from nothing larger than this.
 _LARGEST_KEPT = 2**25 - 2**14
-_FEWEST_SEEN = 0.5  # the sum of the kernel over rows besides the nearest, below which a center sees none
+# the sum of the kernel over rows besides the nearest, below which a center sees none
+_FEWEST_SEEN = 0.5
 _TINY = 1e-300  # what is left of constant targets
 
 
@@ -53,7 +54,8 @@ class Path(NamedTuple):
 
     end: State
     values: NDArray  # the objective after every iteration, the start first; never increasing
-    certificate: float  # the largest entry of the projected gradient at the end, relative to that at the start
+    # the largest entry of the projected gradient at the end, relative to that at the start
+    certificate: float
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,9 @@ def gram(Phi: NDArray, Y: NDArray) -> tuple[NDArray, NDArray]:
     return A, B
 
 
-def evidence(K: NDArray, F: NDArray, Y: NDArray, ridge: float, weight: NDArray | None = None) -> Evaluation:
+def evidence(
+    K: NDArray, F: NDArray, Y: NDArray, ridge: float, weight: NDArray | None = None
+) -> Evaluation:
     """Minus the log evidence of ``Y = [K, F] coef + noise``, per row and up to constants.
 
     ``E = log Q + (logdet A - p log(ridge N)) / N`` with ``A = Phi^T Phi + ridge N I``, ``Phi = [K, F]``,
@@ -124,7 +128,9 @@ def evidence(K: NDArray, F: NDArray, Y: NDArray, ridge: float, weight: NDArray |
     return Evaluation(float(value), _unweighted(G, weight), float(ridge_gradient), coef)
 
 
-def least_squares(K: NDArray, F: NDArray, Y: NDArray, ridge: float, weight: NDArray | None = None) -> Evaluation:
+def least_squares(
+    K: NDArray, F: NDArray, Y: NDArray, ridge: float, weight: NDArray | None = None
+) -> Evaluation:
     """``min over coef of |Y - [K, F] coef|^2 / N + ridge |coef|^2`` (variable projection); arguments as in `evidence`.
 
     By the envelope theorem the derivatives need no adjoint system.
@@ -133,15 +139,25 @@ def least_squares(K: NDArray, F: NDArray, Y: NDArray, ridge: float, weight: NDAr
     m = K.shape[1]
     A, B = gram(Phi, Y)
     A[np.diag_indices(len(A))] += ridge * N
-    coef = cho_solve(cho_factor(A, lower=True, overwrite_a=True, check_finite=False), B, check_finite=False)
+    coef = cho_solve(
+        cho_factor(A, lower=True, overwrite_a=True, check_finite=False), B, check_finite=False
+    )
     R = _residual(Phi, coef, Y)
     penalty = ridge * np.sum(coef * coef)
     G = (coef[:m] * (2 / N)).astype(Phi.dtype) @ R.T.astype(Phi.dtype)
-    return Evaluation(float(np.sum(R * R) / N + penalty), _unweighted(G, weight), float(penalty), coef)
+    return Evaluation(
+        float(np.sum(R * R) / N + penalty), _unweighted(G, weight), float(penalty), coef
+    )
 
 
 def interpolation(
-    K: NDArray, F: NDArray, Y: NDArray, ridge: float, weight: NDArray | None = None, *, support: NDArray
+    K: NDArray,
+    F: NDArray,
+    Y: NDArray,
+    ridge: float,
+    weight: NDArray | None = None,
+    *,
+    support: NDArray,
 ) -> Evaluation:
     """The paper's objective: interpolate the support data, measure the squared error on the other rows.
 
@@ -151,7 +167,9 @@ def interpolation(
     a positive ridge: then LinAlgError is raised.
     """
     if F.shape[1]:
-        raise ValueError("The interpolation objective has one equation per support point, no room for fixed columns.")
+        raise ValueError(
+            "The interpolation objective has one equation per support point, no room for fixed columns."
+        )
     K = K.astype(np.float64, copy=False)
     rest = np.ones(len(K), dtype=bool)
     rest[support] = False
@@ -171,7 +189,9 @@ def interpolation(
     return Evaluation(float(value), G, float(-ridge * np.sum(U * coef)), coef)
 
 
-def shared_evidence(K: NDArray, Y: NDArray, ridge: float, weight: NDArray | None = None) -> Evaluation:
+def shared_evidence(
+    K: NDArray, Y: NDArray, ridge: float, weight: NDArray | None = None
+) -> Evaluation:
     """Minus the log evidence of kernel ridge regression with all rows as centers, per row and up to constants.
 
     ``E = log(tr(Y^T coef) / N) + logdet(A) / N`` with ``A = K + ridge D``, ``coef = A^-1 Y``, ``D = diag(1 / weight)``:
@@ -263,7 +283,9 @@ def descend(
     base = start if anchor is None else np.ravel(np.broadcast_to(anchor, shape))
     ridge_bounds = RIDGE_BOUNDS if learn_ridge else (log_ridge, log_ridge)
     box = np.array([bounds] * start.size + [ridge_bounds])
-    np.empty(min(_LARGEST_KEPT, 4 * problem.X.itemsize * len(problem.X) * len(problem.S)), dtype=np.uint8)
+    np.empty(
+        min(_LARGEST_KEPT, 4 * problem.X.itemsize * len(problem.X) * len(problem.S)), dtype=np.uint8
+    )
     pulled = _Pulled(problem, shape, base, pull, box)
     z0 = np.append(start, np.clip(log_ridge, *ridge_bounds))
     values = [pulled(z0)[0]]
@@ -278,16 +300,27 @@ def descend(
             raise StopIteration
 
     options = {"maxiter": max_iter, "maxfun": 3 * max_iter + 20, "ftol": 0.0, "gtol": 1e-7}
-    result = minimize(pulled, z0, jac=True, method="L-BFGS-B", bounds=box, callback=after, options=options)
+    result = minimize(
+        pulled, z0, jac=True, method="L-BFGS-B", bounds=box, callback=after, options=options
+    )
     norms = pulled.norms
     certificate = norms[-1] / norms[0] if norms and norms[0] else 0.0
-    return Path(state(result.x if np.isfinite(result.fun) else z0), np.array(values), float(certificate))
+    return Path(
+        state(result.x if np.isfinite(result.fun) else z0), np.array(values), float(certificate)
+    )
 
 
 class _Pulled:
     """The objective of `descend` and its gradient in ``[log_bandwidths, log_ridge]``."""
 
-    def __init__(self, problem: LocalRegression, shape: tuple[int, ...], base: NDArray, pull: float, box: NDArray):
+    def __init__(
+        self,
+        problem: LocalRegression,
+        shape: tuple[int, ...],
+        base: NDArray,
+        pull: float,
+        box: NDArray,
+    ):
         self.problem, self.shape, self.base, self.pull, self.box = problem, shape, base, pull, box
         self.norms: list[float] = []  # of the projected gradient, one per evaluation
 
@@ -297,11 +330,14 @@ class _Pulled:
         K = k(of.X, of.S)
         try:
             at = of.objective(K, of.F, of.Y, np.exp(z[-1]), of.weight)
-        except np.linalg.LinAlgError:  # a singular system: refuse the step, the line search comes back
+        # a singular system: refuse the step, the line search comes back
+        except np.linalg.LinAlgError:
             return np.inf, np.zeros_like(z)
         step = z[:-1] - self.base
         low, high = self.box.T
-        gradient = np.append(k.pullback(of.X, of.S, at.kernel_gradient, K) + 2 * self.pull * step, at.ridge_gradient)
+        gradient = np.append(
+            k.pullback(of.X, of.S, at.kernel_gradient, K) + 2 * self.pull * step, at.ridge_gradient
+        )
         gradient[-1] *= low[-1] < high[-1]
         self.norms.append(float(np.max(np.abs(np.clip(z - gradient, low, high) - z))))
         return at.value + self.pull * (step @ step), gradient
@@ -316,7 +352,9 @@ class Moments(NamedTuple):
 
     def merge(self, other: "Moments") -> "Moments":
         """The moments of the rows of both."""
-        return Moments(self.gram + other.gram, self.target + other.target, self.weight + other.weight)
+        return Moments(
+            self.gram + other.gram, self.target + other.target, self.weight + other.weight
+        )
 
 
 def moments(
@@ -332,20 +370,29 @@ def moments(
     """The moments of ``Phi = [k(X, S), fixed(X)]`` on a block of rows, multiplied in `dtype` and given in float64."""
     Phi = np.hstack([kernel(X, S).astype(dtype, copy=False), fixed(X).astype(dtype, copy=False)])
     if weight is not None:
-        root = np.sqrt(weight)[:, None]  # of both factors, so that the product is that of a matrix with itself
+        # of both factors, so that the product is that of a matrix with itself
+        root = np.sqrt(weight)[:, None]
         Phi, Y = Phi * root.astype(dtype), Y * root
     gram, target = Phi.T @ Phi, Phi.T @ Y.astype(dtype)
     total = float(len(X)) if weight is None else float(np.sum(weight))
-    return Moments(gram.astype(np.float64, copy=False), target.astype(np.float64, copy=False), total)
+    return Moments(
+        gram.astype(np.float64, copy=False), target.astype(np.float64, copy=False), total
+    )
 
 
 def solve_coefficients(sums: Moments, ridge: float) -> NDArray:
     """``argmin over coef of sum_i w_i |Y_i - Phi_i coef|^2 + ridge sum(w) |coef|^2``, of shape (p, n_outputs)."""
     A = sums.gram + ridge * sums.weight * np.eye(len(sums.gram))
-    return cho_solve(cho_factor(A, lower=True, overwrite_a=True, check_finite=False), sums.target, check_finite=False)
+    return cho_solve(
+        cho_factor(A, lower=True, overwrite_a=True, check_finite=False),
+        sums.target,
+        check_finite=False,
+    )
 
 
-def _weighted(K: NDArray, F: NDArray, Y: NDArray, weight: NDArray | None) -> tuple[NDArray, NDArray, int]:
+def _weighted(
+    K: NDArray, F: NDArray, Y: NDArray, weight: NDArray | None
+) -> tuple[NDArray, NDArray, int]:
     """``[K, F]`` in column order and the targets, both times the roots of the weights, and the number of rows."""
     p, m = K.shape[1] + F.shape[1], K.shape[1]
     columns = np.empty((p, len(K)), dtype=K.dtype)

@@ -128,11 +128,15 @@ def solve_logistic(
             loss = -w @ np.sum(logs * target, axis=1)
             residual = np.exp(logs) - target
         PC = P @ C
-        gradient = (Phi.T @ (w[:, None] * residual).astype(Phi.dtype)).astype(np.float64) + ridge * PC
+        gradient = (Phi.T @ (w[:, None] * residual).astype(Phi.dtype)).astype(
+            np.float64
+        ) + ridge * PC
         gradient = solve_triangular(T, gradient, lower=True, check_finite=False)
         return float(loss + ridge / 2 * np.sum(C * PC)), gradient.ravel()
 
     u = np.zeros(p * K) if start is None else (T.T @ start).ravel()
     first = float(np.max(np.abs(value(np.zeros(p * K))[1])))
-    result = minimize(value, u, jac=True, method="L-BFGS-B", options={"maxiter": max_iter, "ftol": 1e-6})
+    result = minimize(
+        value, u, jac=True, method="L-BFGS-B", options={"maxiter": max_iter, "ftol": 1e-6}
+    )
     return Logistic(PT(result.x.reshape(p, K)), float(np.max(np.abs(result.jac)) / (first or 1.0)))

@@ -18,7 +18,8 @@ class HingeSums(NamedTuple):
     """What a pass over the rows tells of one problem and one Newton step."""
 
     loss: NDArray  # (n_steps,), the squared hinge losses after steps of all lengths
-    gram: NDArray  # weighted [Z 1]^T [Z 1] over the rows that the full step leaves inside the margin
+    # weighted [Z 1]^T [Z 1] over the rows that the full step leaves inside the margin
+    gram: NDArray
     rhs: NDArray  # weighted [Z 1]^T sign over the same rows
 
     def __add__(self, other: "HingeSums") -> "HingeSums":  # type: ignore[override]
@@ -86,10 +87,14 @@ def squared_hinge(
         iteration += 1
         sums = run(old, new)
         for k in np.flatnonzero(~done).tolist():
-            along = [0.5 * float(np.sum((old[:-1, k] + t * (new[:-1, k] - old[:-1, k])) ** 2)) for t in _STEPS]
+            along = [
+                0.5 * float(np.sum((old[:-1, k] + t * (new[:-1, k] - old[:-1, k])) ** 2))
+                for t in _STEPS
+            ]
             values = along + C[k] * sums[k].loss
             best = int(np.argmin(values))
-            if best > 0 or not values[0] <= value[k]:  # a shorter step: the next pass looks at its end
+            # a shorter step: the next pass looks at its end
+            if best > 0 or not values[0] <= value[k]:
                 moved = old[:, k] + _STEPS[best] * (new[:, k] - old[:, k])
                 # no length is better: at the rounding of the objective, or all of them are too long
                 done[k] = not values[best] < value[k] and gap[k] < 1e-12
@@ -99,7 +104,9 @@ def squared_hinge(
             step, gap[k] = _newton_step(sums[k], new[:, k], C[k], value[k])
             done[k] = gap[k] <= tol
             new[:, k] = old[:, k] + (0.0 if done[k] else step)
-        if callback is not None and callback({"iteration": iteration, "residual": float(gap.max())}):
+        if callback is not None and callback(
+            {"iteration": iteration, "residual": float(gap.max())}
+        ):
             break
     return LinearSolution(old[:-1], old[-1], float(gap.max(initial=0.0)), iteration)
 
@@ -122,7 +129,8 @@ def _newton_step(sums: HingeSums, w: NDArray, C: float, value: float) -> tuple[N
 class RidgeChoice(NamedTuple):
     """A ridge regression and the loss weight that cross-validation chose for it."""
 
-    solution: LinearSolution  # on all rows; the certificate is the relative residual of the normal equations
+    # on all rows; the certificate is the relative residual of the normal equations
+    solution: LinearSolution
     C: float
     errors: NDArray  # mean squared validation errors; zeros when nothing was compared
 
@@ -153,7 +161,9 @@ def ridge_choice(moments: NDArray, C: NDArray) -> RidgeChoice:
     gradient[:-1] += w[:-1]
     scale = C[best] * np.linalg.norm(whole[:-1, -1])
     certificate = float(np.linalg.norm(gradient) / max(scale, np.finfo(float).tiny))
-    return RidgeChoice(LinearSolution(w[:-1, None], w[-1:], certificate, 1), float(C[best]), errors / whole[-2, -2])
+    return RidgeChoice(
+        LinearSolution(w[:-1, None], w[-1:], certificate, 1), float(C[best]), errors / whole[-2, -2]
+    )
 
 
 def ridge_path_of_moments(moments: NDArray, C: NDArray) -> NDArray:

@@ -81,7 +81,9 @@ def project(z: NDArray, lo: NDArray, hi: NDArray) -> NDArray:
     return v
 
 
-def duality_gap(gradient: NDArray, v: NDArray, lo: NDArray, hi: NDArray, epsilon: float = 0.0) -> tuple[float, float]:
+def duality_gap(
+    gradient: NDArray, v: NDArray, lo: NDArray, hi: NDArray, epsilon: float = 0.0
+) -> tuple[float, float]:
     """Bound on how far a concave objective at ``v`` is from its maximum, and the intercept.
 
     For ``h(v) = (smooth concave)(v) - epsilon * |v|_1`` on ``lo <= v <= hi``, ``sum(v) == 0`` and the gradient
@@ -133,7 +135,9 @@ def _hessian_product(problem: Quartic, point: _Point, d: NDArray) -> NDArray:
 
 
 def _hessian_diagonal(problem: Quartic, point: _Point) -> NDArray:
-    diagonal = problem.K.diagonal() + problem.curvature * (point.q + 2 * point.v**2 * problem.A.diagonal())
+    diagonal = problem.K.diagonal() + problem.curvature * (
+        point.q + 2 * point.v**2 * problem.A.diagonal()
+    )
     # a matrix of zeros has no unit of its own: the box and the linear term give one
     unit = diagonal.max() or np.abs(problem.p).max() / (problem.hi - problem.lo).max() or 1.0
     return np.maximum(diagonal, 1e-12 * unit)
@@ -188,7 +192,12 @@ def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray
     kd = problem.K @ d
     a1, a2 = problem.A @ (v * d), problem.A @ d**2
     coefficients = np.array(
-        [-c * (d**2 @ a2), -3 * c * (v * d) @ a2, -(d @ kd) - c * (d**2 @ point.q + 2 * (v * d) @ a1), 0.0]
+        [
+            -c * (d**2 @ a2),
+            -3 * c * (v * d) @ a2,
+            -(d @ kd) - c * (d**2 @ point.q + 2 * (v * d) @ a1),
+            0.0,
+        ]
     )
 
     def slope(t: float) -> float:
@@ -205,7 +214,9 @@ def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray
     return _Point(moved, point.kv + t * kd, point.q + 2 * t * a1 + t**2 * a2)
 
 
-def _active_set_target(problem: Quartic, point: _Point, gradient: NDArray, b: float) -> tuple[NDArray | None, int]:
+def _active_set_target(
+    problem: Quartic, point: _Point, gradient: NDArray, b: float
+) -> tuple[NDArray | None, int]:
     """Maximizer of the quadratic model at ``point``, by a primal-dual active set method.
 
     Returns None when the sets do not settle (a cycle, no free variable, or too many rounds), and the number of rounds.
@@ -249,7 +260,8 @@ class _Barrier:
     def __init__(self, signs: NDArray, epsilon: float, slack: NDArray, z: NDArray):
         self.signs, self.epsilon, self.slack, self.z = signs, epsilon, slack, z
         self.theta = (z / slack).sum(0)
-        self.give = (1 / self.theta).sum(0)  # the barrier adds 1 / give to the Hessian's diagonal in v
+        # the barrier adds 1 / give to the Hessian's diagonal in v
+        self.give = (1 / self.theta).sum(0)
 
     def direction(
         self, factor: tuple, gradient: NDArray, total: float, products: NDArray | float
@@ -267,7 +279,10 @@ def _split(problem: Quartic, v: NDArray) -> tuple[NDArray, NDArray, NDArray, NDA
     """Signs, bounds and values of the parts of v: with a tube ``v = x_1 - x_2``, each a smooth box problem."""
     if problem.epsilon == 0:
         return np.ones((1, 1)), problem.lo[None], problem.hi[None], v[None]
-    high, x = np.stack([problem.hi, -problem.lo]), np.stack([np.maximum(v, 0.0), np.maximum(-v, 0.0)])
+    high, x = (
+        np.stack([problem.hi, -problem.lo]),
+        np.stack([np.maximum(v, 0.0), np.maximum(-v, 0.0)]),
+    )
     return np.array([[1.0], [-1.0]]), np.zeros_like(high), high, x
 
 
@@ -287,7 +302,9 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
     point = _point(problem, (signs * x).sum(0))
     gradient = _gradient(problem, point)
     _, b = duality_gap(gradient, point.v, lo, hi, epsilon)
-    mu = max(float(np.mean(np.abs(signs * (gradient - b) - epsilon) * margin)), np.finfo(float).tiny)
+    mu = max(
+        float(np.mean(np.abs(signs * (gradient - b) - epsilon) * margin)), np.finfo(float).tiny
+    )
     z = mu / np.stack([x - low, high - x])
     rows = np.arange(len(v))
     iteration = 0
@@ -305,7 +322,9 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
         factor = _factor(H)
         total = -point.v.sum()
         dx, dz, _ = barrier.direction(factor, gradient, total, 0.0)
-        ahead = (z + _longest_step(z, dz) * dz) * (slack + _longest_step(slack, _SIDES * dx) * (_SIDES * dx))
+        ahead = (z + _longest_step(z, dz) * dz) * (
+            slack + _longest_step(slack, _SIDES * dx) * (_SIDES * dx)
+        )
         aim = mu * (max(float(ahead.mean()), 0.0) / mu) ** 3
         dx, dz, b = barrier.direction(factor, gradient, total, aim - _SIDES * dx * dz)
         if not (np.isfinite(dx).all() and np.isfinite(dz).all()):
@@ -319,7 +338,10 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
     on_bounds = np.where((x - low) * typical < z[0] * width, low, x)
     on_bounds = np.where((high - x) * typical < z[1] * width, high, on_bounds)
     ends = [project((signs * end).sum(0), lo, hi) for end in (on_bounds, x)]
-    gaps = [duality_gap(_gradient(problem, _point(problem, end)), end, lo, hi, epsilon)[0] for end in ends]
+    gaps = [
+        duality_gap(_gradient(problem, _point(problem, end)), end, lo, hi, epsilon)[0]
+        for end in ends
+    ]
     return ends[int(gaps[1] < 0.1 * gaps[0])], iteration + 1
 
 
@@ -336,7 +358,8 @@ def snap(v: NDArray, lo: NDArray, hi: NDArray) -> NDArray:
     room. `project` would spread it over all variables and so leave no zeros.
     """
     v = np.clip(v, lo, hi)
-    near = 1e-12 * np.minimum(hi - lo, np.abs(v).max())  # the box may be far wider than the solution
+    # the box may be far wider than the solution
+    near = 1e-12 * np.minimum(hi - lo, np.abs(v).max())
     v = np.where(v - lo <= near, lo, v)
     v = np.where(hi - v <= near, hi, v)
     v = np.where(np.abs(v) <= near, 0.0, v)
@@ -354,7 +377,9 @@ def _onto_bounds(problem: Quartic, v: NDArray, residual: NDArray) -> NDArray:
     low = np.where(zero & (v > 0), 0.0, problem.lo)
     high = np.where(zero & (v < 0), 0.0, problem.hi)
     slope = residual - problem.epsilon * np.sign(v)
-    near = np.minimum(high - low, np.abs(v).max()) * np.minimum(np.abs(slope) / (np.abs(slope).max() or 1.0), 1e-6)
+    near = np.minimum(high - low, np.abs(v).max()) * np.minimum(
+        np.abs(slope) / (np.abs(slope).max() or 1.0), 1e-6
+    )
     inside = ~(zero & (v == 0))
     v = np.where(inside & (slope > 0) & (high - v < near), high, v)
     v = np.where(inside & (slope < 0) & (v - low < near), low, v)
@@ -362,7 +387,12 @@ def _onto_bounds(problem: Quartic, v: NDArray, residual: NDArray) -> NDArray:
 
 
 def solve_quartic(
-    problem: Quartic, start: NDArray, *, tol: float = 1e-6, scale: float | None = None, max_steps: int = 12
+    problem: Quartic,
+    start: NDArray,
+    *,
+    tol: float = 1e-6,
+    scale: float | None = None,
+    max_steps: int = 12,
 ) -> QuarticSolution:
     """Maximize from a feasible start, until ``gap <= tol * scale``.
 
@@ -383,7 +413,11 @@ def solve_quartic(
     def certify(point: _Point) -> tuple[NDArray, float, float]:
         gradient = _gradient(problem, point)
         gap, b = duality_gap(gradient, point.v, lo, hi, epsilon)
-        return gradient, gap / (gap_scale(problem.p, point.v, epsilon) if scale is None else scale), b
+        return (
+            gradient,
+            gap / (gap_scale(problem.p, point.v, epsilon) if scale is None else scale),
+            b,
+        )
 
     best, used = (np.inf, 0.0, point.v), 7
     tried = 0
@@ -402,7 +436,9 @@ def solve_quartic(
                 continue
         if tried == 3:
             break
-        inside, iterations = _interior_point(problem, point.v, max(tol * 10.0 ** -(2 * tried), 1e-11))
+        inside, iterations = _interior_point(
+            problem, point.v, max(tol * 10.0 ** -(2 * tried), 1e-11)
+        )
         tried += 1
         used += 2 * iterations
         point = _point(problem, snap(inside, lo, hi))
@@ -436,7 +472,9 @@ def adjoint(problem: Quartic, v: NDArray, a: NDArray, total: float) -> Adjoint:
     kink = v == 0 if problem.epsilon > 0 else np.zeros(len(v), dtype=bool)
     free = np.flatnonzero((v > problem.lo) & (v < problem.hi) & ~kink)
     if len(free):
-        z[free], beta = _solve_on_plane(_factor(_hessian_block(problem, point, free)), a[free], total)
+        z[free], beta = _solve_on_plane(
+            _factor(_hessian_block(problem, point, free)), a[free], total
+        )
     else:
         rows, edges = _edges(_gradient(problem, point), problem.lo, problem.hi, problem.epsilon)
         np.add.at(z, rows, total / len(rows))

@@ -17,7 +17,8 @@ class SparseMachine(NamedTuple):
     coef: NDArray  # (p,), most are exactly 0
     intercept: float
     objective: float
-    gap: float  # the certificate: the duality gap with a feasible dual point, relative to the objective
+    # the certificate: the duality gap with a feasible dual point, relative to the objective
+    gap: float
 
 
 def sparse_machine(K: NDArray, signs: NDArray, C: NDArray | float) -> SparseMachine:
@@ -102,7 +103,9 @@ def logistic_similarities(
     return coef, biases - np.tensordot(column_mean, coef, 1)
 
 
-def logistic_path(A: NDArray, root: NDArray, Y: NDArray, steps: Sequence[float]) -> tuple[NDArray, NDArray]:
+def logistic_path(
+    A: NDArray, root: NDArray, Y: NDArray, steps: Sequence[float]
+) -> tuple[NDArray, NDArray]:
     """``min_{c, b} sum_i w_i logloss_i`` of ``softmax(A_i c / root_i + b)`` stopped early, after each number of steps.
 
     Rows of A (n, p) are centered features times the roots (n, 1) of the weights, Y > 0 for an item's class. Returns
@@ -116,7 +119,9 @@ def logistic_path(A: NDArray, root: NDArray, Y: NDArray, steps: Sequence[float])
     penalties to the end. No step depends on the scale of A or on the order of its rows.
     """
     onehot = (Y > 0.0).astype(float)
-    curvature = np.append(np.full(A.shape[1], np.linalg.norm(A @ A.T) or 1.0), (root**2).sum()) / 2.0
+    curvature = (
+        np.append(np.full(A.shape[1], np.linalg.norm(A @ A.T) or 1.0), (root**2).sum()) / 2.0
+    )
     design = np.column_stack([A / root, np.ones(len(Y))])
     back = design.T * (root.T**2 / curvature[:, None])
     old = theta = np.zeros((design.shape[1], Y.shape[1]))
@@ -133,7 +138,9 @@ def logistic_path(A: NDArray, root: NDArray, Y: NDArray, steps: Sequence[float])
     return path[:-1], path[-1]
 
 
-def landmark_path(gram: NDArray, cross: NDArray, values: NDArray, settings: Sequence[tuple]) -> NDArray:
+def landmark_path(
+    gram: NDArray, cross: NDArray, values: NDArray, settings: Sequence[tuple]
+) -> NDArray:
     """`spectral_path` for the matrix ``F diag(1 / values) F^T`` of low rank, from sums of products of rows.
 
     F (n, rank) are centered similarities to landmarks times the eigenvectors of the landmarks' own centered matrix,
@@ -228,7 +235,9 @@ def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArr
         return solutions
     for position, penalty in enumerate(penalties):
         np.fill_diagonal(A, diagonal + penalty * norm)
-        solutions[:, position] = cho_solve(cho_factor(A, check_finite=False), target, check_finite=False)
+        solutions[:, position] = cho_solve(
+            cho_factor(A, check_finite=False), target, check_finite=False
+        )
     return solutions
 
 
@@ -263,14 +272,19 @@ def neighbor_means(
     means: dict[int, NDArray] = {}
     for count, size in sizes.items():
         last = ranked[:, size - 1 : size]
-        nearer, tied = (distances < last - tol).astype(float), (np.abs(distances - last) <= tol).astype(float)
+        nearer, tied = (
+            (distances < last - tol).astype(float),
+            (np.abs(distances - last) <= tol).astype(float),
+        )
         share = (size - nearer.sum(axis=1)) / tied.sum(axis=1)
         sums = nearer @ weighted + share[:, None] * (tied @ weighted)
         means[count] = sums[:, :-1] / sums[:, -1:]
     return {count: (means[count] + 1e-3 * means[1]) / 1.001 for count in counts}
 
 
-def nearest_of_classes(distances: NDArray, onehot: NDArray, count: int, log: bool = False) -> NDArray:
+def nearest_of_classes(
+    distances: NDArray, onehot: NDArray, count: int, log: bool = False
+) -> NDArray:
     """What every item (m, n) adds to `class_distances` of its class, or to their logarithm (of at least 1e-3).
 
     A logarithm belongs to the nearest items together, and is split evenly.
@@ -296,5 +310,7 @@ def class_distances(distances: NDArray, onehot: NDArray, count: int) -> NDArray:
     for label, members in enumerate(onehot.T > 0.0):
         size = min(count, int(members.sum()))
         if size:
-            means[:, label] = np.partition(distances[:, members], size - 1, axis=1)[:, :size].mean(axis=1)
+            means[:, label] = np.partition(distances[:, members], size - 1, axis=1)[:, :size].mean(
+                axis=1
+            )
     return means

@@ -37,7 +37,11 @@ class Stabilized(NamedTuple):
 
 
 def stabilize(
-    K: NDArray, negative_penalty: float = 1.0, weight: NDArray | None = None, *, center: bool = False
+    K: NDArray,
+    negative_penalty: float = 1.0,
+    weight: NDArray | None = None,
+    *,
+    center: bool = False,
 ) -> Stabilized:
     """Flip the negative eigenvalues of the symmetric `K`, divided by `negative_penalty` (inf drops them). O(n^3).
 
@@ -53,7 +57,9 @@ def stabilize(
     share = None
     if center:
         share = np.full(len(K), 1.0 / total) if root is None else root**2 / total
-    return Stabilized((matrix + matrix.T) / 2, (left * factor) @ right.T, mean, share, int(np.sum(s < 0)))
+    return Stabilized(
+        (matrix + matrix.T) / 2, (left * factor) @ right.T, mean, share, int(np.sum(s < 0))
+    )
 
 
 class Machine(NamedTuple):
@@ -86,7 +92,9 @@ def pair_machines(
     for i, j in combinations(range(n_classes), 2):
         rows = np.flatnonzero((labels == i) | (labels == j))
         sign = np.where(labels[rows] == j, 1.0, -1.0)
-        machine = squared_hinge_machine(K[np.ix_(rows, rows)], sign, C, None if weight is None else weight[rows])
+        machine = squared_hinge_machine(
+            K[np.ix_(rows, rows)], sign, C, None if weight is None else weight[rows]
+        )
         coef = np.zeros(len(K))
         coef[rows] = machine.coef
         yield machine._replace(coef=coef)
@@ -114,7 +122,8 @@ def hinge_machines(
     if len(present) > 1:
         model.fit(K / unit, labels, sample_weight=weight)
     numbers = {pair: k for k, pair in enumerate(combinations(present.tolist(), 2))}
-    flip = 1.0 if len(present) == 2 else -1.0  # with two classes scikit-learn has turned the signs already
+    # with two classes scikit-learn has turned the signs already
+    flip = 1.0 if len(present) == 2 else -1.0
     machines = []
     for i, j in combinations(range(n_classes), 2):
         beta, b, gap, n_iter = np.zeros(len(K)), 1.0 if j in present else -1.0, 0.0, 0
@@ -123,7 +132,10 @@ def hinge_machines(
                 mine = labels[model.support_] == one
                 rival = int(np.searchsorted(present, other)) - (other > one)
                 beta[model.support_[mine]] = flip * model.dual_coef_[rival, mine] / unit
-            b, n_iter = flip * float(model.intercept_[numbers[i, j]]), int(model.n_iter_[numbers[i, j]])
+            b, n_iter = (
+                flip * float(model.intercept_[numbers[i, j]]),
+                int(model.n_iter_[numbers[i, j]]),
+            )
             rows = np.flatnonzero((labels == i) | (labels == j))
             sign = np.where(labels[rows] == j, 1.0, -1.0)
             gap = _hinge_gap(K[np.ix_(rows, rows)], sign, beta[rows], b, C * w[rows])
@@ -163,7 +175,10 @@ def tube_machine(
     b = float(model.intercept_[0])
     Kb = K @ beta
     norm, loss = float(beta @ Kb), np.maximum(0.0, np.abs(y - Kb - b) - epsilon)
-    primal, dual = norm / 2 + C * float(w @ loss), y @ beta - epsilon * np.abs(beta).sum() - norm / 2
+    primal, dual = (
+        norm / 2 + C * float(w @ loss),
+        y @ beta - epsilon * np.abs(beta).sum() - norm / 2,
+    )
     return Machine(beta, b, _relative(primal, dual), int(np.sum(model.n_iter_)))
 
 
@@ -200,7 +215,10 @@ def squared_hinge_machine(
         done = t == 1.0 and np.array_equal(inside, active)
         active = inside if inside.any() else used  # none: f separates with margin, only on the way
     loss = np.maximum(0.0, 1.0 - sign * (Kb + b))
-    primal, dual = (beta @ Kb + cost @ loss**2) / 2, _squared_hinge_dual(K, sign, cost * sign * loss, cost / 2)
+    primal, dual = (
+        (beta @ Kb + cost @ loss**2) / 2,
+        _squared_hinge_dual(K, sign, cost * sign * loss, cost / 2),
+    )
     return Machine(beta, float(b), _relative(primal, dual), step)
 
 
@@ -211,7 +229,10 @@ def _newton_length(
     f, df = Kb + b, along + db
 
     def slope(t: float) -> float:
-        return float(change @ (Kb + t * along) - (cost * sign * df) @ np.maximum(0.0, 1.0 - sign * (f + t * df)))
+        return float(
+            change @ (Kb + t * along)
+            - (cost * sign * df) @ np.maximum(0.0, 1.0 - sign * (f + t * df))
+        )
 
     at_start = slope(0.0)
     if slope(1.0) <= 1e-12 * abs(at_start) or at_start >= 0.0:
@@ -225,7 +246,9 @@ def _squared_hinge_dual(K: NDArray, sign: NDArray, beta: NDArray, cost: NDArray)
     scale = np.abs(sums).min() / np.maximum(np.abs(sums), np.finfo(float).tiny)
     beta = beta * np.where(sign > 0, scale[1], scale[0])
     used = cost > 0
-    return float(np.abs(beta).sum() - beta @ K @ beta / 2 - np.sum(beta[used] ** 2 / cost[used]) / 4)
+    return float(
+        np.abs(beta).sum() - beta @ K @ beta / 2 - np.sum(beta[used] ** 2 / cost[used]) / 4
+    )
 
 
 def _relative(primal: float, dual: float) -> float:
