@@ -229,6 +229,25 @@ class TestFitted:
         with pytest.raises(ValueError, match="feature names"):
             output(model, pd.DataFrame(Z, columns=["c", "b", "a"]))
 
+    def test_targets_weights_and_groups_are_matched_by_name(self, cls):
+        model = make(cls)
+        rows = pd.DataFrame(X, index=[f"item {i}" for i in range(len(X))], columns=["a", "b", "c"])
+        y = target_of(model)
+        targets = pd.DataFrame(y, index=rows.index) if y.ndim == 2 else pd.Series(y, rows.index)
+        order = np.random.RandomState(1).permutation(len(X))
+        in_order, shuffled = {}, {}
+        if has_fit_parameter(cls, "sample_weight"):
+            weight = np.random.RandomState(2).uniform(0.3, 3.0, len(X))
+            in_order["sample_weight"] = weight
+            shuffled["sample_weight"] = pd.Series(weight, rows.index).iloc[order]
+        if has_fit_parameter(cls, "groups"):
+            groups = np.arange(len(X)) // 4
+            in_order["groups"] = groups
+            shuffled["groups"] = pd.Series(groups, rows.index).iloc[order]
+        expected = output(model.fit(rows, y, **in_order), rows)
+        by_name = make(cls).fit(rows, targets.iloc[order], **shuffled)
+        assert_array_equal(output(by_name, rows), expected)
+
     def test_rows_of_weight_zero_are_not_there(self, cls):
         if not has_fit_parameter(cls, "sample_weight"):
             return

@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
@@ -28,6 +29,46 @@ from mercerless._validation import (
     warn_if_useless,
 )
 from mercerless.kernels import Gaussian
+
+
+class TestAlignByName:
+    rows = pd.DataFrame(np.eye(4), index=list("abcd"))
+    values = pd.Series([4, 2, 3, 1], index=list("dbca"))
+
+    def test_other_order(self):
+        assert_array_equal(v.align_by_name(self.rows, self.values), [1, 2, 3, 4])
+        assert_array_equal(v.align_by_name(self.rows[0], self.values), [1, 2, 3, 4])
+        several = {"first": np.eye(4), "second": self.rows}
+        assert_array_equal(v.align_by_name(several, self.values), [1, 2, 3, 4])
+        assert_array_equal(v.align_by_name([np.eye(4), self.rows], self.values), [1, 2, 3, 4])
+        outputs = v.align_by_name(self.rows, self.values.to_frame())
+        assert_array_equal(outputs[0], [1, 2, 3, 4])
+
+    def test_names_of_several_levels_and_numbers(self):
+        levels = pd.MultiIndex.from_product([["x", "y"], [1, 2]])
+        values = pd.Series(range(4), index=levels)[::-1]
+        assert_array_equal(v.align_by_name(self.rows.set_axis(levels), values), range(4))
+        numbers = self.rows.set_axis([7, 5, 3, 1])
+        values = pd.Series([1, 3, 5, 7], index=[1, 3, 5, 7])
+        assert_array_equal(v.align_by_name(numbers, values), [7, 5, 3, 1])
+
+    @pytest.mark.parametrize(
+        "index", [list("abcd"), list("dbcz"), list("ddca"), range(4), [3, 2, 1, 0]]
+    )
+    def test_by_position_otherwise(self, index):
+        values = pd.Series([4, 2, 3, 1], index=index)
+        assert v.align_by_name(self.rows, values) is values
+
+    def test_by_position_without_names(self):
+        for rows in (np.eye(4), list("wxyz"), self.rows.set_axis(list("aacd")), None):
+            assert v.align_by_name(rows, self.values) is self.values
+        positions = pd.DataFrame(np.eye(4))  # a RangeIndex
+        values = self.values.set_axis([3, 1, 2, 0])
+        assert v.align_by_name(positions, values) is values
+        longer = pd.Series(range(5), index=list("edcba"))
+        assert v.align_by_name(self.rows, longer) is longer
+        assert v.align_by_name(self.rows, [4, 2, 3, 1]) == [4, 2, 3, 1]
+        assert v.align_by_name(self.rows, None) is None
 
 
 class TestSquareAndSymmetric:

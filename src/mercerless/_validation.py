@@ -46,6 +46,59 @@ def validate_data(estimator: Any, X: Any, *args: Any, **options: Any) -> Any:
     return check_data(estimator, X, *args, **options)
 
 
+def align_by_name(X: Any, values: Any) -> Any:
+    """Values of rows in the order of the rows of X, if pandas names both; otherwise `values` as they are.
+
+    Values are reordered if the index of X and their own hold the same unique names in another order and neither is
+    a RangeIndex, which numbers positions. Of a dict or list of tables the first with names decides. Anything else is
+    read by position, as in scikit-learn. The number of values is not checked.
+
+    Parameters
+    ----------
+    X : object
+        The rows: a data frame, a series of items, or a dict or list of data frames of the same rows.
+    values : object
+        Labels, weights or groups, one for each row.
+
+    Returns
+    -------
+    object
+        The values, of the same type.
+    """
+    rows, given = _row_names(X), _index_of(values)
+    if rows is None or given is None or len(rows) != len(given) or not given.is_unique:
+        return values
+    positions = np.asarray(given.get_indexer(rows))
+    is_other_set = bool((positions < 0).any())
+    if is_other_set or np.array_equal(positions, np.arange(len(positions))):
+        return values
+    return values.iloc[positions]
+
+
+def _row_names(X: Any) -> Any:
+    """The index of a table or series, or of the first one with names in a dict or list of tables; unique, or None."""
+    tables = [X]
+    if isinstance(X, dict):
+        tables = list(X.values())
+    elif isinstance(X, (list, tuple)):
+        tables = [table for table in X if len(getattr(table, "shape", ())) == 2]
+    for table in tables:
+        index = _index_of(table)
+        if index is not None:
+            return index if index.is_unique else None
+    return None
+
+
+def _index_of(values: Any) -> Any:
+    """The pandas index of a series or table that holds names, and not merely positions; otherwise None."""
+    if not (hasattr(values, "iloc") and hasattr(values, "index")):
+        return None
+    index = values.index
+    is_of_pandas = hasattr(index, "get_indexer")  # and in memory
+    holds_positions = type(index).__name__ == "RangeIndex"
+    return index if is_of_pandas and not holds_positions else None
+
+
 def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDArray:
     """A finite, real, non-empty, two-dimensional array, itself if it is one: float32 is kept, all else becomes float64.
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercerless._blocks import check_rows, is_dask
 from mercerless._optional import CallbackSupportMixin, with_callbacks
 from mercerless._threads import blas_threads
-from mercerless._validation import as_items, check_real, validate_data
+from mercerless._validation import align_by_name, as_items, check_real, validate_data
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed, as_kernel
 from mercerless.kernels.items import recognize, takes_objects
 from mercerless.lowrank import Landmarks, select_landmarks
@@ -187,15 +187,18 @@ class KernelPredictor(KernelEstimator):
         X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
             The training items.
         y : array-like of shape (n,), or (n, n_outputs) where the estimator takes several
-            The targets, or the classes.
+            The targets, or the classes. If X and y have a pandas index of the same unique names in another order,
+            they are matched by name; otherwise, and with a RangeIndex, by position.
         sample_weight : array-like of shape (n,) or None, default=None
-            A weight w counts like w repetitions of the row; 0 leaves it out.
+            A weight w counts like w repetitions of the row; 0 leaves it out. Matched as y.
 
         Returns
         -------
         self : estimator
             The fitted model.
         """
+        y = align_by_name(X, y)
+        sample_weight = align_by_name(X, sample_weight)
         with blas_threads(y):
             self._learn(X, y, sample_weight)
         return self

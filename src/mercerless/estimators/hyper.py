@@ -24,6 +24,7 @@ from mercerless._memory import check_memory
 from mercerless._optional import with_callbacks
 from mercerless._threads import blas_threads
 from mercerless._validation import (
+    align_by_name,
     check_classes,
     check_number,
     check_option,
@@ -88,13 +89,18 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
         X : array-like or dask.array.Array of shape (n_samples, n_features)
             The items. Of a Dask array or a memory map only the rows of one part at a time are read.
         y : array-like of shape (n_samples,) or (n_samples, n_samples)
-            Labels, values, or similarities between the items (NaN where unknown).
+            Labels, values, or similarities between the items (NaN where unknown). If X and y have a pandas index of
+            the same unique names in another order, they are matched by name; otherwise, and with a RangeIndex, by
+            position.
 
         Returns
         -------
         self
             The fitted estimator.
         """
+        y = align_by_name(X, y)
+        if hasattr(y, "T"):  # the columns of similarities are items as well
+            y = align_by_name(X, y.T).T
         rows, items = _training_items(self, X)
         target, classes, moments = encode_target(y, len(rows), self.target)
         task = _regression(self, len(rows), target.kind)
@@ -577,13 +583,15 @@ class _TwoStage(FittedEstimator):
         X : array-like or dask.array.Array of shape (n_samples, n_features)
             The items; of a Dask array or a memory map only blocks and samples are read.
         y : array-like of shape (n_samples,)
-            The labels, or the values.
+            The labels, or the values. If X and y have a pandas index of the same unique names in another order, they
+            are matched by name; otherwise, and with a RangeIndex, by position.
 
         Returns
         -------
         self
             The fitted estimator.
         """
+        y = align_by_name(X, y)
         with blas_threads(y):
             self._learn(X, y)
         return self

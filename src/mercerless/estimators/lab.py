@@ -18,6 +18,7 @@ from mercerless._memory import check_memory, memory_budget, row_blocks
 from mercerless._optional import with_callbacks
 from mercerless._threads import one_blas_thread
 from mercerless._validation import (
+    align_by_name,
     check_classes,
     check_labels,
     check_number,
@@ -519,17 +520,22 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
             The rows, with NaN where a value is missing; a float32 or float64 memory map, or a Dask array (without
             missing values), is read block by block.
         y : array-like of shape (n,) or (n, n_outputs)
-            The targets.
+            The targets. If X and y have a pandas index of the same unique names in another order, they are
+            matched by name; otherwise, and with a RangeIndex, by position.
         sample_weight : array-like of shape (n,) or None, default=None
-            Row weights; rows of weight 0 are left out.
+            Row weights, matched as y; rows of weight 0 are left out.
         groups : array-like of shape (n,) or None, default=None
-            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split.
+            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split;
+            matched as y.
 
         Returns
         -------
         LABRegressor
             The fitted estimator.
         """
+        y, sample_weight, groups = (
+            align_by_name(X, values) for values in (y, sample_weight, groups)
+        )
         rows, target, columns = self._train_rows(
             X, y, check_targets, multi_output=True, y_numeric=True
         )
@@ -772,17 +778,22 @@ class LABClassifier(ClassifierMixin, _LAB):
             The rows, with NaN where a value is missing; a float32 or float64 memory map, or a Dask array (without
             missing values), is read block by block.
         y : array-like of shape (n,)
-            The labels.
+            The labels. If X and y have a pandas index of the same unique names in another order, they are
+            matched by name; otherwise, and with a RangeIndex, by position.
         sample_weight : array-like of shape (n,) or None, default=None
-            Row weights; rows of weight 0 are left out.
+            Row weights, matched as y; rows of weight 0 are left out.
         groups : array-like of shape (n,) or None, default=None
-            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split.
+            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split;
+            matched as y.
 
         Returns
         -------
         LABClassifier
             The fitted estimator.
         """
+        y, sample_weight, groups = (
+            align_by_name(X, values) for values in (y, sample_weight, groups)
+        )
         rows, target, columns = self._train_rows(X, y, check_labels)
         weight, classes, labels = check_classes(
             target, sample_weight, self.class_weight, type(self).__name__

@@ -19,6 +19,7 @@ from mercerless._memory import check_memory, format_bytes, memory_budget
 from mercerless._optional import with_callbacks
 from mercerless._threads import blas_threads
 from mercerless._validation import (
+    align_by_name,
     check_labels,
     check_number,
     check_option,
@@ -423,7 +424,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         n_landmarks : int
             How many items to keep.
         X, y, sample_weight : array-like
-            What this model was fitted on.
+            What this model was fitted on, matched by name as in `fit`.
 
         Returns
         -------
@@ -436,6 +437,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
                 "sparsify is for a model of one similarity that was fitted on all comparisons."
             )
         classify = is_classifier(self)
+        y = align_by_name(X, y)
+        sample_weight = align_by_name(X, sample_weight)
         y = (
             check_labels(y, type(self).__name__)
             if classify
