@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data as check_data
 
 from mercerless._memory import row_blocks
+from mercerless._optional import import_optional
 
 #: Whose frames lie between a line of the user and ours.
 INNER_PACKAGES = ("mercerless", "sklearn", "contextlib", "joblib")
@@ -145,6 +146,25 @@ def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDA
     return array
 
 
+def is_number_type(dtype: Any) -> bool:
+    """Whether a column of this type holds real numbers or truth values, in NumPy's, pandas' or Arrow's memory."""
+    types = import_optional("pandas", "table", "Reading tables").api.types
+    if hasattr(dtype, "categories") or types.is_complex_dtype(dtype):
+        return False
+    return bool(types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype))
+
+
+def holds_words(column: Any) -> bool:
+    """Whether a column of a data frame holds strings; a column of pandas' category type is not one of these."""
+    types = import_optional("pandas", "table", "Reading tables").api.types
+    dtype = column.dtype
+    if hasattr(dtype, "categories"):
+        return False
+    if not types.is_object_dtype(dtype) and types.is_string_dtype(dtype):
+        return True
+    return dtype.kind == "O" and any(isinstance(value, str) for value in column)
+
+
 def as_items(X: Any) -> NDArray:
     """Items in the order given, whatever labels they carry: a numeric table as it is, else one object per entry.
 
@@ -164,7 +184,7 @@ def as_items(X: Any) -> NDArray:
     if len(X) == 0:
         raise ValueError("There are no items in X; pass at least one.")
     if hasattr(X, "iloc") and len(X.shape) == 2:  # a data frame
-        numeric = all(getattr(dtype, "kind", "O") in "biuf" for dtype in X.dtypes)
+        numeric = all(map(is_number_type, X.dtypes))
         X = (
             X.to_numpy(dtype=np.float64, na_value=np.nan)
             if numeric

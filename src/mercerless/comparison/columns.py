@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from mercerless._optional import import_optional
+from mercerless._validation import is_number_type
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -139,11 +140,9 @@ def _role(name: str, column: "Series") -> tuple[str, str]:
         return "", f"it is {present.iloc[0]} in every row"
     if name.lower() in NUMBERING and distinct == len(column):
         return "", "it numbers or names the rows"
-    if column.dtype.kind in "biuf" or str(column.dtype).lower().startswith(
-        ("int", "uint", "float", "bool")
-    ):
+    if is_number_type(column.dtype):
         return "number", ""
-    if column.dtype.kind == "M" or str(column.dtype).startswith("datetime"):
+    if column.dtype.kind == "M":
         return "date", ""
     role, reason = date_role(present.astype(str))
     if role or reason:

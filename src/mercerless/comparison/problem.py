@@ -21,6 +21,7 @@ from mercerless._validation import (
     check_real,
     check_square,
     guess_task,
+    is_number_type,
     is_rounding,
     relative_asymmetry,
 )
@@ -257,9 +258,7 @@ def _compare_items(X, X_test, kind, similarity, guesses) -> tuple:
 
 def _from_frame(X, X_test, kind, guesses) -> tuple:
     """Return a DataFrame as a matrix or a table of known columns, with the fields of `Problem` that say so."""
-    numeric = all(
-        str(dtype).lower().startswith(("int", "uint", "float", "bool")) for dtype in X.dtypes
-    )
+    numeric = all(map(is_number_type, X.dtypes))
     names = tuple(map(str, X.columns))
     if kind in MATRIX_KINDS or (kind is None and X.shape[0] == X.shape[1] and numeric):
         rows = tuple(map(str, X.index))
@@ -267,7 +266,7 @@ def _from_frame(X, X_test, kind, guesses) -> tuple:
             X = X[X.columns[[names.index(item) for item in rows]]]
         X_test = X_test[X.columns] if hasattr(X_test, "columns") else X_test
         return (
-            X.to_numpy(np.float64),
+            X.to_numpy(np.float64, na_value=np.nan),
             X_test,
             kind,
             {"ids": rows if sorted(names) == sorted(rows) else names},
