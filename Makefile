@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 OLDEST_PYTHON ?= python3.11
 OLDEST := .venv-oldest
+NIGHTLY := .venv-nightly
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
-.PHONY: demo test test-all test-portable test-oldest format lint picture docs build clean
+.PHONY: demo test test-all test-portable test-oldest test-nightly coverage format lint picture docs build clean
 
 $(VENV)/.demo: pyproject.toml
 	$(PYTHON) -c 'import sys; assert sys.version_info >= (3, 11), "mercerless needs Python 3.11 or newer"'
@@ -42,9 +43,23 @@ $(OLDEST)/.test: pyproject.toml
 test-oldest: $(OLDEST)/.test
 	MERCERLESS_OLDEST=1 OMP_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n 2 -q -m "not slow" -W default::DeprecationWarning
 
+# Pre-releases of what the library rests on; a failure here is a warning of what the next release will break.
+PRERELEASES := https://pypi.anaconda.org/scientific-python-nightly-wheels/simple
+test-nightly:
+	$(PYTHON) -m venv --clear $(NIGHTLY)
+	$(NIGHTLY)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(NIGHTLY)/bin/python -m pip install --quiet --disable-pip-version-check --pre --upgrade \
+		--extra-index-url $(PRERELEASES) numpy scipy scikit-learn pandas
+	OMP_NUM_THREADS=1 $(NIGHTLY)/bin/python -m pytest -n 2 -q -m "not slow"
+
+# Lines and branches that the tests not marked slow run; what is missed is listed in htmlcov.
+coverage: $(VENV)/.test
+	$(PYTEST) -m "not slow" --cov --cov-report=term:skip-covered --cov-report=html --cov-report=xml
+
 format: $(VENV)/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell
 
 lint: format
 	$(BIN)/mypy
@@ -76,4 +91,4 @@ build: $(VENV)/.test
 	rm -r dist/tested
 
 clean:
-	rm -rf $(VENV) $(OLDEST) .venv-wheel dist docs/_build docs/_extra docs/gallery
+	rm -rf $(VENV) $(OLDEST) $(NIGHTLY) .venv-wheel dist htmlcov docs/_build docs/_extra docs/gallery

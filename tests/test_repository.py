@@ -359,29 +359,6 @@ def test_no_machine_in_the_tree():
             )
 
 
-BRITISH = re.compile(
-    r"(?i)(behavi|col|fav|hon|neighb)our|centr(es?\b|ed|ing)|(cata|dia)logue|grey\b|label(led|ling)|learnt|licence"
-    r"|model(led|ling)|programme(s|_|\b)|towards|(character|diagonal|factor|general|initial|linear|local|maxim|minim"
-    r"|normal|optim|organ|parametr|penal|random|recogn|regular|stabil|standard|summar|symmetr|vector|visual)is(e|ing|ation)"
-)
-
-
-def test_spelling_is_american():
-    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
-    if tracked.returncode:
-        pytest.skip("not a git checkout")
-    assert BRITISH.search("factorisation") and not BRITISH.search(
-        "optimistic central programmed noise, raised"
-    )
-    for name in tracked.stdout.split():
-        if (
-            name.endswith((".py", ".md", ".csv", ".toml", ".css", ".html"))
-            and (ROOT / name).is_file()
-        ):
-            word = BRITISH.search((ROOT / name).read_text(encoding="utf-8"))
-            assert word is None or name == "tests/test_repository.py", f"{name} says {word[0]}"
-
-
 @pytest.mark.parametrize("path", MODULES, ids=name_of)
 def test_every_name_that_a_message_or_docstring_gives_exists(path):
     for node in ast.walk(ast.parse(path.read_text())):

@@ -6,7 +6,7 @@ import numpy as np
 
 from mercerless._optional import import_optional
 
-#: Okabe-Ito blue, vermillion and a neutral gray: apart for every common kind of color vision.
+#: Okabe-Ito blue, vermilion and a neutral gray: apart for every common kind of color vision.
 POSITIVE, NEGATIVE, NEUTRAL = "#0072B2", "#D55E00", "#7F7F7F"
 COLORS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
