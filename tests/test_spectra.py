@@ -14,7 +14,7 @@ from sklearn.preprocessing import KernelCenterer
 from sklearn.svm import SVC
 
 from mercerless import config_context
-from mercerless.kernels import TL1, Gaussian
+from mercerless.kernels import TL1, DeltaGauss, Gaussian
 from mercerless.spectra import (
     DissimilarityKernel,
     SpectrumTransformer,
@@ -175,6 +175,70 @@ class TestSpectrumTransformer:
         assert_allclose(out, out.T, atol=1e-9)
         assert_allclose(out[0], out[20], atol=1e-9)
         assert np.linalg.eigvalsh(out)[0] > -1e-9 * np.abs(out).max()
+
+    def test_shift_of_matrices_symmetric_up_to_rounding(self):
+        points = np.random.default_rng(1).normal(size=(80, 3))
+        D = cdist(points, points, "cityblock") ** 1.5
+        centered = DissimilarityKernel().fit_transform(D)
+        noise = 1e-15 * np.random.default_rng(2).normal(size=D.shape)
+        matrices = {
+            "centered": centered,
+            "delta-gauss": DeltaGauss()(points),
+            "noise": TL1(2.0)(points) * (1.0 + noise),
+            "float32": (centered + 1e-7 * noise / 1e-15).astype(np.float32),
+            "large": 1e9 * centered,
+            "near the bound": centered * (1.0 + 1e6 * noise),
+        }
+        order = np.random.default_rng(3).permutation(80)
+        for name, K in matrices.items():
+            assert np.any(K != K.T), name
+            model = SpectrumTransformer("shift").fit(K)
+            out = model.transform(K)
+            scale = np.abs(K).max()
+            tiny = (
+                1e-5 if name == "float32" else 1e-7 if name == "near the bound" else 1e-12
+            ) * scale
+            assert model.shift_ > 1e-3 * scale, name
+            assert_allclose(out - K, model.shift_ * np.eye(80), rtol=1e-5, atol=tiny, err_msg=name)
+            assert np.linalg.eigvalsh((out + out.T) / 2.0)[0] >= -20 * tiny, name
+            assert_array_equal(model.transform(K[order]), out[order], err_msg=name)
+
+    def test_shift_of_rows_computed_again(self, indefinite):
+        model = SpectrumTransformer("shift").fit(indefinite)
+        shifted = indefinite + model.shift_ * np.eye(60)
+        scale = np.abs(indefinite).max()
+        again = indefinite + 1e-14 * scale
+        assert_allclose(model.transform(again), shifted, rtol=0, atol=1e-13 * scale)
+        single = indefinite.astype(np.float32)
+        assert_allclose(model.transform(single), shifted, rtol=1e-6, atol=1e-6 * scale)
+        in_float32 = SpectrumTransformer("shift").fit(single)
+        assert_allclose(in_float32.transform(indefinite), shifted, rtol=1e-5, atol=1e-5 * scale)
+
+    def test_shift_leaves_new_rows_alone(self, indefinite):
+        train, new = indefinite[:50, :50], indefinite[50:, :50]
+        model = SpectrumTransformer("shift").fit(train)
+        assert_array_equal(model.transform(new), new)
+        # one entry makes another item, also if the projections of both rows are close
+        other = train.copy()
+        other[:, 7] += 1e-9 * np.abs(train).max()
+        assert_array_equal(model.transform(other), other)
+        assert_array_equal(model.transform(train[[3]] + 0.0)[0] != train[3], np.arange(50) == 3)
+
+    def test_shift_keeps_no_view_of_the_matrix(self, indefinite):
+        K = indefinite.copy()
+        model = SpectrumTransformer("shift").fit(K)
+        before = model.transform(indefinite)
+        K *= 3.0
+        assert_array_equal(model.transform(indefinite), before)
+
+    def test_attributes_of_an_earlier_mode_do_not_stay(self, indefinite):
+        for mode in MODES:
+            model = SpectrumTransformer("shift").fit(indefinite)
+            model.set_params(mode=mode).fit(indefinite[:20, :20])
+            fresh = SpectrumTransformer(mode).fit(indefinite[:20, :20])
+            assert vars(model).keys() == vars(fresh).keys()
+            for name, value in vars(fresh).items():
+                assert_array_equal(getattr(model, name), value, err_msg=name)
 
     @pytest.mark.parametrize("mode", MODES)
     def test_pipeline_in_cross_validation_equals_by_hand(self, mode):

@@ -6,8 +6,7 @@ it did in training.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
-from hashlib import blake2b
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -609,8 +608,12 @@ class SpectrumTransformer(_PairwiseTransformer):
         What a row is multiplied by (None for ``mode="shift"``).
     shift_ : float
         What is added to self-similarities (0 but for ``mode="shift"``).
-    fingerprints_ : ndarray of shape (n,)
-        By which training rows are known again (only for ``mode="shift"``).
+    rows_ : ndarray of shape (n, n)
+        The training rows, by which training items are recognized (None if nothing is shifted).
+    items_ : ndarray of shape (n,)
+        The first training row that is equal to each training row (None if nothing is shifted).
+    tolerance_ : float
+        By how much entries of equal rows may differ (0 if nothing is shifted).
     n_features_in_ : int
         The number of training items.
 
@@ -621,9 +624,11 @@ class SpectrumTransformer(_PairwiseTransformer):
 
     Notes
     -----
-    ``"shift"`` must know whether a new row is a training item. An item is known here by its similarities: a row equal
+    ``"shift"`` must know whether a new row is a training item. An item is recognized by its similarities: a row equal
     to training row i is that item, and equal training rows are one item, over which the shift is spread evenly. The
     result is positive semi-definite all the same, because differences of equal rows lie in the kernel's null space.
+    Rows are equal if no entries differ by more than 1e-12 of the largest entry of the training matrix (1e-6 if either
+    is in float32), or by more than the two directions of the training matrix differ.
 
     Examples
     --------
@@ -645,10 +650,17 @@ class SpectrumTransformer(_PairwiseTransformer):
         self.eigenvalues_ = s
         self.shift_ = 0.0
         self.map_ = None
+        self.rows_ = None
+        self.items_ = None
+        self.tolerance_ = 0.0
         if self.mode == "shift":
             self.shift_ = float(max(0.0, -s.min(initial=0.0)))
-            self.fingerprints_ = np.array(_digests(K))
-        else:
+        if self.shift_ > 0.0:
+            asymmetry_of_rounding = float(np.abs(np.asarray(X, dtype=K.dtype) - K).max())
+            self.tolerance_ = max(2.0 * asymmetry_of_rounding, _row_rounding(K))
+            self.rows_ = K.copy()
+            self.items_ = _RowIndex(self.rows_).first_equal(self.tolerance_)
+        if self.mode != "shift":
             self.map_ = ((V * (repaired_values(s, self.mode) / s)) @ V.T).astype(
                 K.dtype, copy=False
             )
@@ -662,10 +674,15 @@ class SpectrumTransformer(_PairwiseTransformer):
         if self.map_ is not None:
             return K @ self.map_
         shifted = K.copy()
-        for i, digest in enumerate(_digests(K)):
-            same = self.fingerprints_ == digest
-            if same.any():
-                shifted[i, same] += self.shift_ / same.sum()
+        if self.rows_ is None or self.items_ is None:
+            return shifted
+        tolerance = self.tolerance_
+        if K.dtype == np.float32:
+            tolerance = max(tolerance, _row_rounding(self.rows_.astype(np.float32)))
+        nearest = _RowIndex(self.rows_).nearest(K, tolerance)
+        for i in np.flatnonzero(nearest >= 0):
+            same = self.items_ == self.items_[nearest[i]]
+            shifted[i, same] += self.shift_ / same.sum()
         return shifted
 
 
@@ -676,11 +693,52 @@ def repaired_values(s: NDArray, mode: str) -> NDArray:
     return {"raw": s, "clip": np.maximum(s, 0.0), "flip": np.abs(s), "square": s**2}[mode]
 
 
-def _digests(K: NDArray) -> list[int]:
-    """A fingerprint of every row; -0 and 0 are the same."""
-    # the same for the same numbers in float32
-    rows = np.ascontiguousarray(K, dtype=np.float64) + 0.0
-    return [int.from_bytes(blake2b(row.tobytes(), digest_size=7).digest()) for row in rows]
+def _row_rounding(K: NDArray) -> float:
+    """By how much entries of a row may differ if it is computed again: the rounding of sums in the type of K."""
+    relative = 1e-6 if K.dtype == np.float32 else 1e-12
+    return relative * float(np.abs(K).max())
+
+
+class _RowIndex:
+    """Finds the rows of a matrix that are equal to a given row up to a tolerance.
+
+    Candidates are rows with a close random projection, found by bisection; then all entries are compared.
+    """
+
+    def __init__(self, rows: NDArray):
+        self.rows = rows
+        self.direction: NDArray = np.random.RandomState(0).uniform(0.5, 1.5, (rows.shape[1],))
+        projections = self.project(rows)
+        self.order = np.argsort(projections, kind="stable")
+        self.projections = projections[self.order]
+
+    def project(self, rows: NDArray) -> NDArray:
+        return rows.astype(np.float64, copy=False) @ self.direction
+
+    def equal(self, rows: NDArray, tolerance: float) -> Iterator[tuple[NDArray, NDArray]]:
+        """For each row the numbers of the equal rows of the matrix, ascending, and the largest differences to them."""
+        projections = self.project(rows)
+        # the rounding of the projections themselves is far below that of the entries
+        reach = 1.01 * tolerance * self.direction.sum()
+        starts = np.searchsorted(self.projections, projections - reach, side="left")
+        ends = np.searchsorted(self.projections, projections + reach, side="right")
+        for row, start, end in zip(rows, starts, ends):
+            candidates = np.sort(self.order[start:end])
+            differences = np.abs(self.rows[candidates] - row).max(axis=1)
+            is_equal = differences <= tolerance
+            yield candidates[is_equal], differences[is_equal]
+
+    def nearest(self, rows: NDArray, tolerance: float) -> NDArray:
+        """The number of the nearest equal row of the matrix, or -1 if none is equal."""
+        found = np.full(len(rows), -1)
+        for i, (equal, differences) in enumerate(self.equal(rows, tolerance)):
+            if len(equal):
+                found[i] = equal[differences.argmin()]
+        return found
+
+    def first_equal(self, tolerance: float) -> NDArray:
+        """The first row of the matrix that is equal to each of its rows."""
+        return np.array([equal[0] for equal, _ in self.equal(self.rows, tolerance)])
 
 
 class DissimilarityKernel(_PairwiseTransformer):
