@@ -105,6 +105,79 @@ FITTED = [
 ]
 
 
+def similarity_of_rows(a, b):
+    """A Gaussian of rows of numbers, for kernels that take items."""
+    return float(np.exp(-np.sum(np.subtract(a, b) ** 2) / 4.5))
+
+
+def similarity_of_fields(a, b):
+    return similarity_of_rows(a["row"], b["row"])
+
+
+def as_objects(items):
+    objects = np.empty(len(items), dtype=object)
+    for i, item in enumerate(items):
+        objects[i] = item
+    return objects
+
+
+def forms_of_data(cls):
+    """The same items in all forms that this class takes, by name: what to pass as X, and the parameters for it."""
+    K = Gaussian(1.5)(X)
+    matrices = {
+        "matrix": (K.copy(), {"kernel": "precomputed"}),
+        "float32 matrix": (K.astype(np.float32), {"kernel": "precomputed"}),
+        "frame of a matrix": (pd.DataFrame(K.copy()), {"kernel": "precomputed"}),
+    }
+    if cls.__name__ in ("SpectrumTransformer", "DissimilarityKernel"):
+        return {name: (matrix, {}) for name, (matrix, _) in matrices.items()}
+    vectors = {
+        "vectors": (X.copy(), {}),
+        "float32": (X.astype(np.float32), {}),
+        "Fortran order": (np.asfortranarray(X), {}),
+        "frame": (pd.DataFrame(X.copy()), {}),
+    }
+    if cls.__name__ in TWO_STAGES:
+        return {"vectors": vectors["vectors"]}
+    if cls.__name__.startswith("LAB"):
+        return {name: vectors[name] for name in ("vectors", "frame")}
+    if "kernel" not in inspect.signature(cls).parameters:
+        return vectors
+    fields = [{"row": row.copy()} for row in X]
+    items = {
+        "list of rows": ([row.copy() for row in X], {"kernel": similarity_of_rows}),
+        "list": (fields, {"kernel": similarity_of_fields}),
+        "objects": (as_objects(fields), {"kernel": similarity_of_fields}),
+        "series": (pd.Series(fields), {"kernel": similarity_of_fields}),
+    }
+    return vectors | matrices | items
+
+
+def change_in_place(data):
+    if isinstance(data, list):
+        data.reverse()
+        return
+    array = np.asarray(data)
+    array.flags.writeable = True
+    array[:] = array[::-1].copy()
+
+
+@pytest.mark.parametrize("cls", FITTED)
+def test_a_fitted_model_does_not_change_with_the_data(cls):
+    """Models own what they keep: neither predictions nor attributes follow X, y or the weights."""
+    for form, (data, parameters) in forms_of_data(cls).items():
+        model = make(cls, **parameters)
+        y = np.array(target_of(model))
+        weights = {}
+        if has_fit_parameter(cls, "sample_weight") and form != "vectors":
+            weights["sample_weight"] = np.linspace(0.5, 2.0, len(X))
+        model.fit(data, y, **weights)
+        fitted_model = pickle.dumps(model)
+        for array in (data, y, *weights.values()):
+            change_in_place(array)
+        assert pickle.dumps(model) == fitted_model, f"the model keeps a view of its {form}"
+
+
 @pytest.mark.parametrize("cls", FITTED)
 class TestFitted:
     def test_documented_attributes_exist(self, cls):
@@ -218,7 +291,7 @@ class TestFitted:
         index = RNG.permutation(len(X)) + 7
         frame = pd.DataFrame(X, columns=["a", "b", "c"], index=index)
         y = target_of(model)
-        model.fit(frame, pd.Series(y, index=index[::-1]) if np.ndim(y) == 1 else y)
+        model.fit(frame, pd.Series(y, index=index + 100) if np.ndim(y) == 1 else y)
         new = pd.DataFrame(Z, columns=["a", "b", "c"])
         assert_allclose(
             output(model, new),

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import check_array, column_or_1d, get_tags
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data as check_data
@@ -40,11 +40,38 @@ def refuse_unreadable(A: Any, name: str = "X") -> None:
         )
 
 
-def validate_data(estimator: Any, X: Any, *args: Any, **options: Any) -> Any:
-    """scikit-learn's check, which reads what is beneath a mask, after ours."""
+def validate_data(
+    estimator: Any, X: Any, *args: Any, own: bool | None = None, **options: Any
+) -> Any:
+    """scikit-learn's check, which reads what is beneath a mask, after ours.
+
+    With `own`, the rows are the model's own (see `own_copy`). By default training rows are, but for a matrix of
+    comparisons, which no model keeps.
+    """
     for A, name in zip((X, *args), ("X", "y")):
         refuse_unreadable(A, name)
-    return check_data(estimator, X, *args, **options)
+    checked = check_data(estimator, X, *args, **options)
+    if own is None:
+        is_training = options.get("reset", True)
+        own = is_training and not get_tags(estimator).input_tags.pairwise
+    if not own or options.get("skip_check_array", False):
+        return checked
+    if isinstance(checked, tuple):
+        return own_copy(checked[0], X), *checked[1:]
+    return own_copy(checked, X)
+
+
+def own_copy(rows: NDArray, given: Any) -> NDArray:
+    """Checked rows that a model may keep: a copy if they share memory with what the user gave and may change later.
+
+    A memory map is not copied: it may be larger than the memory.
+    """
+    if isinstance(given, np.memmap):
+        return rows
+    is_view = not rows.flags.owndata
+    if is_view or (hasattr(given, "__array__") and np.may_share_memory(rows, np.asarray(given))):
+        return rows.copy(order="K")
+    return rows
 
 
 def align_by_name(X: Any, values: Any) -> Any:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercerless._blocks import check_rows, is_dask
 from mercerless._optional import CallbackSupportMixin, with_callbacks
 from mercerless._threads import blas_threads
-from mercerless._validation import align_by_name, as_items, check_real, validate_data
+from mercerless._validation import align_by_name, as_items, check_real, own_copy, validate_data
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed, as_kernel
 from mercerless.kernels.items import recognize, takes_objects
 from mercerless.lowrank import Landmarks, select_landmarks
@@ -112,7 +112,9 @@ class KernelEstimator(FittedEstimator):
                 )
             self.n_features_in_ = X.shape[1]
         else:
-            X = validate_data(self, X, dtype=[np.float64, np.float32], ensure_min_samples=1)
+            own = not is_precomputed(self.kernel)
+            dtypes = [np.float64, np.float32]
+            X = validate_data(self, X, dtype=dtypes, ensure_min_samples=1, own=own)
         check_consistent_length(X, weight)
         used = used_rows(weight, len(X))
         return as_kernel(self.kernel, X if len(used) == len(X) else X[used]), X
@@ -155,7 +157,8 @@ class KernelEstimator(FittedEstimator):
             return validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
         # a list has no columns: what its rows may be compared with is for the function to decide
         if reset:
-            for name in ("n_features_in_", "feature_names_in_"):
+            items = own_copy(items, X)
+            for name in _VALIDATED:
                 self.__dict__.pop(name, None)
         rows = _as_rows(items) if reset or self._numeric_items else None
         if reset:
