@@ -1,7 +1,10 @@
 """Functions of items as kernels: of pairs and of lists, called once per pair, in parallel, noisy and failing."""
 
+import functools
 import os
+import threading
 import time
+import types
 from functools import partial
 
 import numpy as np
@@ -24,6 +27,8 @@ from mercerless.kernels import (
     items,
     memo,
 )
+
+ASKED_AGAIN = 6  # at most, of up to 39 items
 
 
 def words(n, seed=0):
@@ -106,7 +111,7 @@ def test_rows_of_numbers_and_objects_are_known_again_and_changed_ones_are_not():
     K = kernel(X)
     calls = function.calls
     assert_allclose(kernel(X[5:].copy(), X[:5].copy()), K[5:, :5])
-    assert function.calls <= calls + 3  # which are asked again
+    assert function.calls <= calls + ASKED_AGAIN
     changed = X.copy()
     changed[0, 0] += 1.0
     assert_allclose(kernel(changed), changed @ changed.T)
@@ -118,13 +123,391 @@ def test_rows_of_numbers_and_objects_are_known_again_and_changed_ones_are_not():
     assert_array_equal(overlap(sets), [[3, 2, 2], [2, 2, 1], [2, 1, 2]])
 
 
-def test_a_function_that_depends_on_something_that_changed_is_asked_again():
+GAMMA = 1.0
+EMBEDDINGS: dict = {}
+SETTINGS = types.ModuleType("settings_of_a_user")
+
+
+class Weights:
+    """A class whose attribute a function reads."""
+
+    factor = 1.0
+
+
+def gaussian(a, b):
+    return float(np.exp(-GAMMA * (len(a) - len(b)) ** 2) + common(a, b))
+
+
+def through_another_function(a, b):
+    return 2.0 * gaussian(a, b)
+
+
+def through_a_module(a, b):
+    return SETTINGS.factor * common(a, b)
+
+
+def through_a_class(a, b):
+    return Weights.factor * common(a, b)
+
+
+def through_embeddings(a, b):
+    return float(EMBEDDINGS[a] @ EMBEDDINGS[b])
+
+
+def recursive(a, b):
+    return GAMMA * common(a, b) if len(a) < 3 else recursive(a[:2], b) + 0.5 * len(set(a) & set(b))
+
+
+def default(a, b, factor=[1.0]):  # noqa: B006
+    return factor[0] * common(a, b)
+
+
+def keyword(a, b, *, factor=[1.0]):  # noqa: B006
+    return factor[0] * common(a, b)
+
+
+@functools.cache
+def cached(a, b):
+    return default(a, b)
+
+
+def attribute(a, b):
+    return attribute.factor * common(a, b)
+
+
+def closure():
+    factor = 1.0
+
+    def inner(a, b):
+        return sum(factor * common(a, b) for _ in range(1))
+
+    def change():
+        nonlocal factor
+        factor = 3.0
+
+    return inner, change
+
+
+class Forgetful:
+    """A callable object that leaves its factor out of its pickle."""
+
+    def __init__(self):
+        self.factor = 1.0
+
+    def __getstate__(self):
+        return {}
+
+    def __call__(self, a, b):
+        return self.factor * common(a, b)
+
+
+def changing(name, monkeypatch):
+    """A function, and what changes its values."""
+    if name in ("gaussian", "through_another_function", "recursive"):
+        return globals()[name], lambda: monkeypatch.setitem(globals(), "GAMMA", 5.0)
+    if name == "through_embeddings":
+        rng = np.random.default_rng(0)
+        monkeypatch.setitem(
+            globals(), "EMBEDDINGS", {word: rng.normal(size=4) for word in words(62)[0]}
+        )
+
+        def retrain():
+            for word in words(62)[0][7:9]:
+                EMBEDDINGS[word] = rng.normal(size=4)
+
+        return through_embeddings, retrain
+    if name == "through_a_module":
+        SETTINGS.factor = 1.0
+        return through_a_module, lambda: setattr(SETTINGS, "factor", 3.0)
+    if name == "through_a_class":
+        return through_a_class, lambda: monkeypatch.setattr(Weights, "factor", 3.0)
+    if name == "default":
+        return default, lambda: monkeypatch.setattr(default, "__defaults__", ([3.0],))
+    if name == "keyword":
+        return keyword, lambda: monkeypatch.setattr(keyword, "__kwdefaults__", {"factor": [3.0]})
+    if name == "cached":
+
+        def change():
+            cached.cache_clear()
+            monkeypatch.setattr(default, "__defaults__", ([3.0],))
+
+        cached.cache_clear()
+        return cached, change
+    if name == "attribute":
+        attribute.factor = 1.0
+        return attribute, lambda: setattr(attribute, "factor", 3.0)
+    if name == "code":
+        function = counting()
+        return function, lambda: setattr(function, "__code__", other.__code__)
+    if name == "closure":
+        return closure()
+    if name == "forgetful":
+        function = Forgetful()
+        return function, lambda: setattr(function, "factor", 3.0)
+    if name == "method":
+        scaled = Scaled(1.0)
+        return scaled.method, lambda: setattr(scaled, "factor", 3.0)
+    if name == "partial":
+        factors = [1.0]
+        return partial(default, factor=factors), lambda: factors.insert(0, 3.0)
+    raise KeyError(name)
+
+
+def other_counting(function=common):
+    def counted(a, b):
+        return 2.0 * function(a, b) + 0 * counted.calls
+
+    return counted
+
+
+other = other_counting()
+
+CHANGES = [
+    "gaussian",
+    "through_another_function",
+    "through_embeddings",
+    "through_a_module",
+    "through_a_class",
+    "recursive",
+    "default",
+    "keyword",
+    "cached",
+    "attribute",
+    "code",
+    "closure",
+    "forgetful",
+    "method",
+    "partial",
+]
+
+
+@pytest.fixture
+def nothing_is_asked_again(monkeypatch):
+    """Only the fingerprint of a function can tell that it has changed."""
+    monkeypatch.setattr(items._OfItems, "_has_changed", lambda *_: False)
+
+
+@pytest.mark.parametrize("n", [21, 22, 61])
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_function_that_depends_on_something_that_changed_is_called_anew(
+    name, n, monkeypatch, nothing_is_asked_again
+):
+    X = words(n)[0]
+    function, change = changing(name, monkeypatch)
+    kernel = PairFunction(function)
+    before = kernel(X)
+    kernel.diag(X)
+    change()
+    expected = np.array([[function(a, b) for b in X] for a in X])
+    assert np.abs(expected - before).max() > 0.1
+    assert_allclose(kernel.diag(X), np.diagonal(expected))
+    assert_allclose(kernel(X), expected)
+    assert_allclose(kernel(X[:3], X[3:]), expected[:3, 3:])
+
+
+@pytest.mark.parametrize("n", [21, 22])
+def test_a_function_of_lists_that_has_changed_is_called_anew(
+    n, monkeypatch, nothing_is_asked_again
+):
+    X = words(n)[0]
+    kernel = MatrixFunction(of_lists(gaussian))
+    before = kernel(X)
+    monkeypatch.setitem(globals(), "GAMMA", 5.0)
+    expected = np.array([[gaussian(a, b) for b in X] for a in X])
+    assert np.abs(expected - before).max() > 0.1
+    assert_allclose(kernel(X), expected)
+
+
+@pytest.mark.parametrize("n", [21, 22, 61])
+@pytest.mark.parametrize("lists", [False, True])
+def test_changes_out_of_sight_are_seen_by_asking_pairs_of_different_items(n, lists, monkeypatch):
+    """All values with themselves stay 1: only pairs of different items tell."""
+    X = np.random.default_rng(n).permutation(1000)[:n].astype(float)[:, None]
+    monkeypatch.setenv("GAMMA_OF_A_TEST", "1e-4")
+
+    def hidden(a, b):
+        gamma = float(os.environ["GAMMA_OF_A_TEST"])
+        return float(np.exp(-gamma * np.abs(a - b)).item())
+
+    kernel = MatrixFunction(of_lists(hidden)) if lists else PairFunction(hidden)
+    kernel(X)
+    monkeypatch.setenv("GAMMA_OF_A_TEST", "1e-1")
+    expected = np.array([[hidden(a, b) for b in X] for a in X])
+    assert_allclose(kernel(X), expected)
+    monkeypatch.setenv("GAMMA_OF_A_TEST", "1e-3")
+    kernel.checked(X).diag(X)  # asks as well, and forgets
+    assert not memo.memory_of(kernel.function).store(type(kernel).__name__, True).places
+
+
+def test_pairs_asked_again_are_other_ones_every_time():
+    X = [str(k) for k in range(40)]
+    asked = []
+
+    def noted(a, b):
+        asked.append((a, b))
+        return 1.0 + (a == b)
+
+    kernel = PairFunction(noted, symmetric=True)
+    kernel(X)
+    rounds = []
+    for _ in range(3):
+        before = len(asked)
+        kernel(X)
+        again = asked[before:]
+        assert 5 <= len(again) <= 7 and all(a != b for a, b in again)
+        rounds.append(tuple(again))
+    assert len(set(rounds)) == 3
+
+
+def test_what_cannot_be_written_down_is_not_kept():
+    X, _ = words(15)
+    lock = threading.Lock()
     scale = {"factor": 1.0}
+
+    def locked(a, b):
+        with lock:
+            locked.calls += 1
+            return scale["factor"] * common(a, b)
+
+    locked.calls = 0
+    kernel = PairFunction(locked, symmetric=True)
+    kernel(X)
+    kernel(X)
+    assert locked.calls == 2 * 15 * 16 / 2
+    assert memo.state_of(locked) is None
+
+
+def test_what_a_function_itself_changes_is_no_change():
     X, _ = words(20)
-    kernel = PairFunction(lambda a, b: scale["factor"] * common(a, b))
+    count, seen = 0, {}
+    rng = np.random.default_rng(0)
+
+    def remembers(a, b):
+        nonlocal count
+        count += 1
+        seen[a, b] = rng.normal()
+        return common(a, b)
+
+    kernel = PairFunction(remembers)
     K = kernel(X)
-    scale["factor"] = 2.0
-    assert_allclose(kernel(X), 2 * K)
+    calls = count
+    for again in (kernel(X), as_kernel(remembers, X)(X)):
+        assert_array_equal(again, K)
+    assert count < calls + 50
+
+
+def test_a_function_of_pairs_and_the_same_of_lists_share_nothing():
+    def either(a, b):
+        return np.full((len(a), len(b)), 2.0) if isinstance(a, list) else 1.0
+
+    X = list("abcdef")
+    assert_array_equal(PairFunction(either, symmetric=True)(X), np.ones((6, 6)))
+    assert_array_equal(MatrixFunction(either, symmetric=True)(X), np.full((6, 6), 2.0))
+
+
+# ------------------------------------------------------------------------------------------- what tells items apart
+
+
+class Unit:
+    """An object that leaves its content out of its pickle, as those around compiled code do."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __reduce__(self):
+        return Unit, (0,)
+
+
+class Meters(np.ndarray):
+    """An array with a unit that its bytes do not tell."""
+
+    def __new__(cls, value, unit):
+        array = np.asarray(value).view(cls)
+        array.unit = unit
+        return array
+
+    def __reduce__(self):
+        rebuild, arguments, state = super().__reduce__()
+        return rebuild, arguments, (*state, self.unit)
+
+
+class Tagged(str):
+    """A string with something to it."""
+
+
+def tagged(tag):
+    text = Tagged("a")
+    text.tag = tag
+    return text
+
+
+@pytest.mark.parametrize(
+    "first, second",
+    [
+        (np.array([1.0, 2.0], np.float32), np.array([1.0, 2.0], np.float32).view(np.int32)),
+        (np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(3, 2)),
+        (np.arange(6.0), np.arange(6.0)[None]),
+        (np.array([(1, 2)], "i4,f4"), np.array([(1, 2)], "i4,f4").view("i4,i4")),
+        (np.ma.array([1.0, 2.0], mask=[0, 0]), np.ma.array([1.0, 2.0], mask=[0, 1])),
+        (Meters([1.0], "m"), Meters([1.0], "km")),
+        (np.array([1, "1"], object), np.array([1, 1], object)),
+        (Unit(1), Unit(2)),
+        ([Unit(1)], [Unit(2)]),
+        ({"a": (Unit(1),)}, {"a": (Unit(2),)}),
+        (np.array([Unit(1)], object), np.array([Unit(2)], object)),
+        (tagged(1), tagged(2)),
+        ("1", b"1"),
+        (1, 1.0),
+        (0.0, -0.0),
+        ((1, 2), [1, 2]),
+        ({1: 2}, {1: 3}),
+    ],
+)
+def test_items_that_differ_in_anything_are_never_taken_for_each_other(first, second):
+    keys = memo.item_keys([first, second])
+    assert keys is None or keys[0] != keys[1]
+    X = np.empty(2, dtype=object)
+    X[:] = [None, None]
+    X[0], X[1] = first, second
+    kernel = PairFunction(lambda a, b: float(a is first) + float(b is first), symmetric=True)
+    assert_array_equal(kernel(X), [[2, 1], [1, 0]])
+
+
+def test_items_equal_in_content_are_the_same_item():
+    for item, again in [
+        ("a", str(np.str_("a"))),
+        (np.arange(4.0)[::2], np.array([0.0, 2.0])),
+        ([1, "a", None], [1, "a", None]),
+        ({"b": np.arange(3)}, {"b": np.arange(3)}),
+    ]:
+        keys = memo.item_keys([item, again])
+        assert keys is not None and keys[0] == keys[1]
+
+
+def test_an_object_changed_in_place_is_another_item():
+    X = [Unit(1.0), Unit(2.0), Unit(3.0)]
+    kernel = PairFunction(lambda a, b: a.value * b.value, symmetric=True)
+    kernel(X)
+    X[0].value = 5.0
+    assert_array_equal(kernel(X), np.outer([5.0, 2.0, 3.0], [5.0, 2.0, 3.0]))
+
+
+def test_partials_share_values_only_if_all_their_arguments_are_the_same(nothing_is_asked_again):
+    def scaled(a, b, factor=1.0):
+        scaled.calls += 1
+        return factor * common(a, b)
+
+    scaled.calls = 0
+    X, _ = words(20)
+    K = PairFunction(common)(X)
+    for factor in (2.0, 3.0):
+        assert_allclose(PairFunction(partial(scaled, factor=factor))(X), factor * K)
+    positional = partial(lambda c, a, b: c * common(a, b), 2.0)
+    assert_allclose(PairFunction(positional)(X), 2.0 * K)
+    assert_allclose(PairFunction(partial(positional.func, 5.0))(X), 5.0 * K)
+    calls = scaled.calls
+    PairFunction(partial(scaled, factor=3.0))(X)
+    assert scaled.calls < calls + 30
 
 
 class Scaled:
@@ -176,12 +559,13 @@ def test_the_store_is_bounded_and_the_oldest_items_make_room(monkeypatch):
     # of the first twenty, ten make room for the next; then the others are asked for beside these
     for part in (slice(0, 20), slice(20, 40), slice(10, 40), slice(40, 60), slice(0, 20)):
         assert_allclose(kernel(X[part]), expected[part, part])
-    assert len(memo.store_of(function, True).values) <= 30
+    store = memo.memory_of(function).store("PairFunction", True)
+    assert 0 < len(store.values) <= 30
     assert_allclose(kernel(X), expected)  # too many to be kept
-    store = memo.store_of(function, True)
     calls = function.calls
     assert_allclose(kernel(X[:20]), expected[:20, :20])  # still known
-    assert function.calls <= calls + 3 and store is memo.store_of(function, True)
+    assert function.calls <= calls + ASKED_AGAIN
+    assert store is memo.memory_of(function).store("PairFunction", True)
 
 
 def test_items_that_cannot_be_written_down_are_compared_all_the_same():
@@ -329,21 +713,21 @@ def test_an_own_kernel_takes_words_alone_and_in_sums():
 
 def test_errors_and_nan_name_the_items_and_lose_nothing():
     X = [str(k) for k in range(30)]
-    broken = {"on": True}
 
     def fragile(a, b):
         fragile.calls += 1
-        if broken["on"] and {a, b} == {"3", "17"}:
+        if fragile.works < 1 and {a, b} == {"3", "17"}:
+            fragile.works += 1
             raise ZeroDivisionError("division by zero")
         return float(int(a) * int(b))
 
-    fragile.calls = 0
+    fragile.calls = fragile.works = 0
     kernel = PairFunction(fragile, symmetric=True)
     with pytest.raises(
         ValueError, match=r"raised ZeroDivisionError \(division by zero\) for items 3 and 17\.$"
     ):
         kernel(X)
-    before, broken["on"] = fragile.calls, False
+    before = fragile.calls
     assert_array_equal(kernel(X), np.outer(np.arange(30.0), np.arange(30.0)))
     assert fragile.calls - before < 30 * 31 / 2 - 90  # rows 0, 1 and 2 were known
     with pytest.raises(

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from time import perf_counter
 from typing import Any, Self
 
@@ -12,7 +13,14 @@ from numpy.typing import NDArray
 from mercerless._optional import import_optional
 from mercerless._validation import SYMMETRY_RTOL, as_items, check_option, warn
 from mercerless.kernels.base import Kernel
-from mercerless.kernels.memo import PairStore, item_keys, kept_items, most_items, store_of
+from mercerless.kernels.memo import (
+    Memory,
+    PairStore,
+    item_keys,
+    kept_items,
+    most_items,
+    remembering,
+)
 
 #: Similarities of strings by name: rapidfuzz's classes, whose normalized similarity is 1 for equal strings.
 STRING_SIMILARITIES = {
@@ -24,6 +32,12 @@ STRING_SIMILARITIES = {
     "osa": "OSA",
     "lcs": "LCSseq",
 }
+_ASKED_AGAIN = (
+    5  # known pairs that are compared again in every call, and one more for every 20 items
+)
+_DRAWS = np.random.default_rng(
+    0
+)  # which ones; no result depends on it unless the function has changed
 _WORKER_START = 3.0  # seconds until other processes have started and loaded what they need
 
 
@@ -53,18 +67,28 @@ class _OfItems(Kernel):
     def __call__(self, X: Any, Y: Any = None) -> NDArray:
         same = Y is None or Y is X
         rows = as_items(X)
+        columns = rows if same else as_items(Y)
         symmetric = self.checked(rows).symmetric if same else self.symmetric
         wanted = None
         if same and symmetric:
             wanted = np.triu(np.ones((len(rows), len(rows)), dtype=bool))
-        return self._matrix(rows, rows if same else as_items(Y), bool(symmetric), wanted)
+        with self._remembering() as memory:
+            return self._matrix(memory, rows, columns, bool(symmetric), wanted)
 
     def diag(self, X: Any) -> NDArray:
         items = as_items(X)
-        store, keys = self._store(items, items[:0], bool(self.symmetric))
-        diagonal = np.full(len(items), np.nan) if store is None else store.read_diagonal(keys[0])
-        todo = np.flatnonzero(np.isnan(diagonal))
-        diagonal[todo] = self._compare(items[todo], items[todo], np.column_stack([todo, todo]))
+        with self._remembering() as memory:
+            store, keys = self._store(memory, items, items[:0], bool(self.symmetric))
+            diagonal = np.full(len(items), np.nan)
+            if memory is not None and store is not None:
+                some = _DRAWS.permutation(len(items))[:100]
+                drawn = [keys[0][k] for k in some]
+                known = store.read(drawn, drawn)
+                if self._has_changed(items[some], items[some], [drawn, drawn], known, (some, some)):
+                    memory.clear()
+                diagonal = store.read_diagonal(keys[0])
+            todo = np.flatnonzero(np.isnan(diagonal))
+            diagonal[todo] = self._compare(items[todo], items[todo], np.column_stack([todo, todo]))
         return diagonal
 
     def checked(self, X: Any) -> Self:
@@ -81,17 +105,18 @@ class _OfItems(Kernel):
             Itself where `symmetric` is given, else a copy that says what was found.
         """
         items = as_items(X)
-        self._refuse(items)
-        if self.symmetric is not None:
-            return self
-        pairs = self._some_pairs(items)
-        used, where = np.unique(pairs, return_inverse=True)
-        wanted = np.zeros((len(used), len(used)), dtype=bool)
-        i, j = where.reshape(pairs.shape).T
-        wanted[i, j] = wanted[j, i] = True
-        some = items[used]
-        sample = self._matrix(some, some, False, wanted, (used, used))
-        symmetric = is_symmetric(self, items, pairs, sample[i, j], sample[j, i])
+        with self._remembering() as memory:
+            self._refuse(items)
+            if self.symmetric is not None:
+                return self
+            pairs = self._some_pairs(items)
+            used, where = np.unique(pairs, return_inverse=True)
+            wanted = np.zeros((len(used), len(used)), dtype=bool)
+            i, j = where.reshape(pairs.shape).T
+            wanted[i, j] = wanted[j, i] = True
+            subset = items[used]
+            sample = self._matrix(memory, subset, subset, False, wanted, (used, used))
+            symmetric = is_symmetric(self, items, pairs, sample[i, j], sample[j, i])
         return type(self)(**self.get_params(deep=False) | {"symmetric": symmetric})
 
     def _refuse(self, items: NDArray) -> None:
@@ -114,8 +139,13 @@ class _OfItems(Kernel):
         )
         return pairs[:100]
 
+    def _remembering(self) -> AbstractContextManager[Memory | None]:
+        """Where values may be kept: nowhere without `cache`."""
+        return remembering(self._identity()) if self.cache else nullcontext()
+
     def _matrix(
         self,
+        memory: Memory | None,
         rows: NDArray,
         columns: NDArray,
         symmetric: bool,
@@ -128,11 +158,13 @@ class _OfItems(Kernel):
         """
         same = columns is rows
         numbers = (np.arange(len(rows)), np.arange(len(columns))) if numbers is None else numbers
-        store, keys = self._store(rows, columns, symmetric)
-        K = np.full((len(rows), len(columns)), np.nan) if store is None else store.read(*keys)
-        if store is not None and self._has_changed(rows, columns, K, numbers):
-            store.clear()
-            K[:] = np.nan
+        store, keys = self._store(memory, rows, columns, symmetric)
+        K = np.full((len(rows), len(columns)), np.nan)
+        if memory is not None and store is not None:
+            K = store.read(*keys)
+            if self._has_changed(rows, columns, keys, K, numbers):
+                memory.clear()
+                K[:] = np.nan
         todo = np.isnan(K) if wanted is None else np.isnan(K) & wanted
         try:
             if todo.any():
@@ -151,28 +183,40 @@ class _OfItems(Kernel):
         return K
 
     def _store(
-        self, rows: NDArray, columns: NDArray, symmetric: bool
+        self, memory: Memory | None, rows: NDArray, columns: NDArray, symmetric: bool
     ) -> tuple[PairStore | None, list]:
-        """Where values of these items are kept, and the items' keys; None where they are not."""
-        if not self.cache or len(rows) + len(columns) > 2 * most_items():
+        """Where values of these items are kept, and the items' keys; None if they are not."""
+        if memory is None or len(rows) + len(columns) > 2 * most_items():
             return None, []
         first = item_keys(rows)
         second = first if columns is rows else item_keys(columns)
         if first is None or second is None or len({*first, *second}) > most_items():
             return None, []
-        return store_of(self._identity(), symmetric), [first, second]
+        return memory.store(type(self).__name__, symmetric), [first, second]
 
     def _identity(self) -> Any:
         """What the values depend on."""
         return self.function
 
-    def _has_changed(self, rows: NDArray, columns: NDArray, known: NDArray, numbers: Any) -> bool:
-        """Whether the function returns something else today for three pairs it was asked before, beyond its noise."""
-        places = np.flatnonzero(~np.isnan(known))
+    def _has_changed(
+        self, rows: NDArray, columns: NDArray, keys: list, known: NDArray, numbers: Any
+    ) -> bool:
+        """Whether the function's values differ, beyond its noise, from known ones of pairs drawn anew every time.
+
+        A fingerprint of the function sees most changes (`memo.state_of`); this is for those out of its reach. Pairs of
+        different items come first: what an item has with itself is often 1, whatever the function.
+        """
+        is_known = ~np.isnan(known)
+        number_of = {key: number for number, key in enumerate({*keys[0], *keys[1]})}
+        first, second = (np.array([number_of[key] for key in side]) for side in keys)
+        places = np.flatnonzero(is_known & (first[:, None] != second))
+        if not len(places):
+            places = np.flatnonzero(is_known)
         if not len(places):
             return False
-        places = np.unique(places[[0, len(places) // 2, -1]])
-        i, j = np.unravel_index(places, known.shape)
+        n_asked = _ASKED_AGAIN + len(rows) // 20
+        drawn = np.unique(places[_DRAWS.integers(len(places), size=n_asked)])
+        i, j = np.unravel_index(drawn, known.shape)
         asked = rows[i], columns[j], np.column_stack([numbers[0][i], numbers[1][j]])
         before, now = known[i, j], self._compare(*asked)
         rounding = SYMMETRY_RTOL * np.abs([before, now]).max()
@@ -239,8 +283,10 @@ class PairFunction(_OfItems):
         How many `joblib` workers call the function, once that is estimated to be faster.
     cache : bool, default=True
         Whether values are kept for later calls with the same items, in other folds, candidates and fits of this
-        process: of the most recent 5792 items, fewer where memory is short. Items are told apart by their content.
-        Three known pairs are asked again every time; if they are no longer the same, all is computed afresh.
+        process: of the most recent 5792 items, fewer if memory is short. Items are told apart by their content. Values
+        are forgotten as soon as anything that the function names has changed (its code, defaults, closure, globals, and
+        those of the functions and classes it uses), and never kept if that cannot be told. For what is out of sight,
+        such as files, some known pairs are compared again every time; pass False if the function depends on it.
     progress : bool, default=False
         Whether a line on standard error says every other second how far a long matrix is.
 
@@ -594,25 +640,26 @@ class Strings(MatrixFunction):
         )
 
     def _identity(self) -> Any:
-        return STRING_SIMILARITIES[self.similarity]
+        return self.similarity
 
 
 def recognize(function: Callable, items: Any) -> PairFunction | MatrixFunction:
     """A function as a kernel: of two lists if it does not return a number for two items but a matrix for two lists."""
     items = as_items(items)
     pairwise = PairFunction(function)
-    try:
-        if np.ndim(function(items[0], items[len(items) // 2])) == 0:
+    with remembering(function):
+        try:
+            if np.ndim(function(items[0], items[len(items) // 2])) == 0:
+                return pairwise
+        except Exception:  # whatever a function of lists says to two items
+            pass
+        three = items[np.arange(3) % len(items)]
+        try:
+            MatrixFunction(function)._block(three[:2], three)
+        # a function of two items tells in the matrix what is wrong, with the items' numbers
+        except Exception:
             return pairwise
-    except Exception:  # whatever a function of lists says to two items
-        pass
-    three = items[np.arange(3) % len(items)]
-    try:
-        MatrixFunction(function)._block(three[:2], three)
-    # a function of two items tells in the matrix what is wrong, with the items' numbers
-    except Exception:
-        return pairwise
-    return MatrixFunction(function)
+        return MatrixFunction(function)
 
 
 class Meter:

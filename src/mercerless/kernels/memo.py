@@ -1,12 +1,33 @@
-"""What functions of items returned, by item: folds, grids and later fits of the same items do not compute it again."""
+"""What functions of items returned, by item: folds, grids and later fits of the same items do not compute it again.
 
+A function may depend on more than its two items: on globals, a closure, the attributes of an object. So values are kept
+together with a fingerprint of all that can be reached from the function, and are forgotten when it changes. What has no
+fingerprint is not kept at all.
+"""
+
+import functools
+import os
 import pickle
+import site
+import sys
+import sysconfig
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from hashlib import blake2b
+from pathlib import Path
 from threading import Lock
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import (
+    BuiltinFunctionType,
+    CodeType,
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import Any
 
 import numpy as np
@@ -14,33 +35,42 @@ from numpy.typing import NDArray
 
 from mercerless._memory import memory_budget
 
-# of all stores together, 5792 items; an eighth of the memory budget where that is less
+# of all stores together, 5792 items; an eighth of the memory budget if that is less
 _MOST_BYTES = 2**28
-_MOST_STORES = 8
-# Their content says all there is to say; other objects are also told apart by identity.
-_VALUES = (
-    str,
-    bytes,
-    int,
-    float,
-    complex,
-    bool,
-    type(None),
-    tuple,
-    list,
-    dict,
-    set,
-    frozenset,
-    np.ndarray,
-    np.generic,
+_MOST_FUNCTIONS = 8
+# Types of these modules are told apart by their content alone, others also by identity.
+_BY_VALUE = frozenset(
+    {"builtins", "collections", "datetime", "decimal", "fractions", "numpy", "pandas"}
+)
+_NUMBERS_AND_TEXT = "biufcmMSU"  # kinds of arrays whose dtype, shape and bytes say all
+# folders of Python and of installed packages
+_LIBRARIES = tuple(
+    str(Path(folder)) + os.sep
+    for folder in {
+        *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+        *site.getsitepackages(),
+        site.getusersitepackages(),
+    }
+)
+_LruCache = type(functools.lru_cache(len))
+# set by Python itself, some of them only when a class is first used
+_CLASS_INTERNALS = frozenset(
+    {
+        "__annotations__",
+        "__dict__",
+        "__doc__",
+        "__module__",
+        "__slotnames__",
+        "__weakref__",
+        "_abc_impl",
+    }
 )
 
 
 class PairStore:
     """Values of one function for pairs of items; the least recently used items make room for new ones."""
 
-    def __init__(self, function: Any):
-        self.function = function  # kept alive: its identity is its name
+    def __init__(self) -> None:
         self.places: OrderedDict[Hashable, int] = OrderedDict()
         self.items: dict[Hashable, Any] = {}  # kept alive, for those told apart by identity
         self.values = np.empty((0, 0))
@@ -107,8 +137,30 @@ class PairStore:
         self.places.update(zip(new, free))
 
 
-_STORES: OrderedDict[Hashable, PairStore] = OrderedDict()
-_STORES_LOCK = Lock()
+class Memory:
+    """What one function returned, as long as all that it depends on is the same."""
+
+    def __init__(self, function: Any):
+        self.function = function  # kept alive: its identity is its name
+        self.state: bytes | None = None
+        self.stores: dict[Hashable, PairStore] = {}
+
+    def store(self, *kind: Hashable) -> PairStore:
+        """The store of values of this kind, such as those that hold in both directions."""
+        return self.stores.setdefault(kind, PairStore())
+
+    def clear(self) -> None:
+        """Forget everything."""
+        for store in list(self.stores.values()):
+            store.clear()
+
+    def n_bytes(self) -> int:
+        """Size of all values."""
+        return sum(store.values.nbytes for store in list(self.stores.values()))
+
+
+_MEMORIES: OrderedDict[Hashable, Memory] = OrderedDict()
+_MEMORIES_LOCK = Lock()
 
 
 def most_items() -> int:
@@ -116,23 +168,42 @@ def most_items() -> int:
     return int(np.sqrt(min(_MOST_BYTES, memory_budget() // 8) / 8))
 
 
-def store_of(function: Any, symmetric: bool) -> PairStore:
-    """The store of a function; one for values that hold in both directions and another for those that do not."""
-    key = (symmetric, _function_key(function))
-    with _STORES_LOCK:
-        store = _STORES.setdefault(key, PairStore(function))
-        _STORES.move_to_end(key)
-        others = list(_STORES)[:-1]
+def memory_of(function: Any) -> Memory:
+    """The memory of a function; those of the least recently used functions make room for new ones."""
+    key = _function_key(function)
+    with _MEMORIES_LOCK:
+        memory = _MEMORIES.setdefault(key, Memory(function))
+        _MEMORIES.move_to_end(key)
+        others = list(_MEMORIES)[:-1]
         while others and (
-            len(_STORES) > _MOST_STORES
-            or sum(s.values.nbytes for s in _STORES.values()) > _MOST_BYTES
+            len(_MEMORIES) > _MOST_FUNCTIONS
+            or sum(each.n_bytes() for each in _MEMORIES.values()) > _MOST_BYTES
         ):
-            del _STORES[others.pop(0)]
-    return store
+            del _MEMORIES[others.pop(0)]
+    return memory
+
+
+@contextmanager
+def remembering(function: Any) -> Iterator[Memory | None]:
+    """Memory for calls of a function, empty if anything it depends on has changed since the last; None if unknown.
+
+    What the function itself changes while it is called here (a counter, a random generator) does not count.
+    """
+    state = state_of(function)
+    if state is None:
+        yield None
+        return
+    memory = memory_of(function)
+    if memory.state != state:
+        memory.clear()
+    try:
+        yield memory
+    finally:
+        memory.state = state_of(function)
 
 
 def item_keys(items: NDArray) -> list | None:
-    """What tells items from each other, by content; None where they cannot be written down."""
+    """What tells items from each other, by content; None if one cannot be written down."""
     try:
         return [_key(item) for item in items]
     except Exception:  # an object may refuse to be pickled in any way
@@ -140,15 +211,19 @@ def item_keys(items: NDArray) -> list | None:
 
 
 def _key(item: Any) -> Hashable:
-    if isinstance(item, str):
-        content = b"s" + item.encode("utf-8", "surrogatepass")
-    elif isinstance(item, np.ndarray) and item.dtype != object:
-        content = f"{item.dtype.str}{item.shape}".encode() + np.ascontiguousarray(item).tobytes()
-    else:
-        content = pickle.dumps(item, protocol=5)
-    digest = blake2b(content, digest_size=16).digest()
-    by_value = type(item) in _VALUES or type(item).__module__.startswith(("numpy", "pandas"))
-    return digest if by_value else (digest, id(item))
+    """Digest of an item, together with its identity if it holds objects whose content may not be all there is."""
+    if type(item) in (str, np.str_):
+        return _digest(b"s" + item.encode("utf-8", "surrogatepass"))
+    if type(item) is np.ndarray and item.dtype.kind in _NUMBERS_AND_TEXT:
+        kind = f"{item.dtype.str}{item.shape}".encode()
+        return _digest(kind + np.ascontiguousarray(item).tobytes())
+    writer = _Writer(with_classes=False)
+    digest = writer.digest(item)
+    return digest if writer.by_value else (digest, id(item))
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=16).digest()
 
 
 def kept_items(keys: list, items: NDArray) -> list[tuple[Hashable, Any]]:
@@ -172,8 +247,147 @@ def _function_key(function: Any) -> Hashable:
 
 
 def _content(thing: Any) -> Hashable:
-    """A digest of an object; its identity where it cannot be written down."""
+    """A digest of an object; its identity if it cannot be written down."""
     try:
-        return blake2b(pickle.dumps(thing, protocol=5), digest_size=16).digest()
+        return _digest(pickle.dumps(thing, protocol=5))
     except Exception:  # an object may refuse to be pickled in any way
         return id(thing)
+
+
+def state_of(function: Any) -> bytes | None:
+    """Fingerprint of a function and of all that can be reached from it; None if something cannot be written down.
+
+    Out of reach are files, state inside compiled code, the settings of installed packages, and names that are looked up
+    with `getattr` or `globals`.
+    """
+    try:
+        return _Writer(with_classes=True).digest(function)
+    except Exception:  # an object may refuse to be pickled in any way
+        return None
+
+
+class _Sink:
+    """A file that keeps only the digest of what is written."""
+
+    def __init__(self) -> None:
+        self.hash = blake2b(digest_size=16)
+
+    def write(self, content: Any) -> None:
+        """Take what pickle writes."""
+        self.hash.update(content)
+
+
+class _Writer(pickle.Pickler):
+    """Writes objects to be compared, never to be read again.
+
+    pickle writes functions and classes by name. This writes those outside installed packages with their content: code,
+    defaults, closure and the globals that the code names; with `with_classes`, the attributes of classes.
+    """
+
+    def __init__(self, *, with_classes: bool):
+        self.with_classes = with_classes
+        self.by_value = True  # whether all objects so far are of types told apart by content
+        self.sink = _Sink()
+        super().__init__(self.sink, protocol=5)
+
+    def digest(self, thing: Any) -> bytes:
+        """Digest of an object."""
+        self.dump(thing)
+        return self.sink.hash.digest()
+
+    def reducer_override(self, thing: Any) -> Any:
+        """What is written of an object: a stub, its name, and its content, which may refer to the object itself."""
+        if isinstance(thing, FunctionType):
+            if _is_installed(thing.__module__):
+                return NotImplemented
+            return _stub, ("function", thing.__qualname__), _parts(thing)
+        if isinstance(thing, type):
+            if not self.with_classes or _is_installed(thing.__module__):
+                return NotImplemented
+            attributes = {k: v for k, v in vars(thing).items() if k not in _CLASS_INTERNALS}
+            return _stub, ("class", thing.__qualname__), (thing.__bases__, attributes)
+        if isinstance(thing, CodeType):
+            names = (thing.co_names, thing.co_varnames, thing.co_freevars)
+            return _stub, ("code", thing.co_code, *names), thing.co_consts
+        if isinstance(thing, ModuleType):
+            if not _is_installed(thing.__name__):
+                raise pickle.PicklingError("which attributes matter is unknown")
+            return _stub, ("module", thing.__name__)
+        if isinstance(thing, (staticmethod, classmethod)):
+            return _stub, (type(thing).__name__,), thing.__func__
+        if isinstance(thing, property):
+            return _stub, ("property",), (thing.fget, thing.fset, thing.fdel)
+        if isinstance(thing, (GetSetDescriptorType, MemberDescriptorType)):
+            return _stub, ("slot", thing.__name__)
+        if isinstance(thing, MappingProxyType):
+            return _stub, ("mapping",), dict(thing)
+        if isinstance(thing, _LruCache):
+            return _stub, ("lru_cache",), thing.__wrapped__
+        kind = type(thing)
+        if kind.__module__.partition(".")[0] not in _BY_VALUE:
+            self.by_value = False
+        if _chooses_its_pickle(kind):  # and may leave something out
+            content = getattr(thing, "__dict__", None)
+            return _stub, ("object", kind), (content, thing.__reduce_ex__(5))
+        return NotImplemented
+
+
+def _stub(*name: Any) -> None:
+    """Stands for what pickle would call to make the object again."""
+
+
+def _parts(function: FunctionType) -> tuple:
+    """All that the values of a function can depend on, as far as its code names it."""
+    code = function.__code__
+    names = _names(code)
+    closure = [_cell_content(cell) for cell in function.__closure__ or ()]
+    reached = {name: function.__globals__[name] for name in names if name in function.__globals__}
+    return (
+        code,
+        function.__defaults__,
+        function.__kwdefaults__,
+        function.__dict__,
+        [_attributes(value, names) for value in closure],
+        {name: _attributes(value, names) for name, value in reached.items()},
+    )
+
+
+def _names(code: CodeType) -> list[str]:
+    """Names that code, and the code inside it, looks up: globals and attributes, sorted."""
+    inner = [_names(constant) for constant in code.co_consts if isinstance(constant, CodeType)]
+    return sorted({*code.co_names, *(name for names in inner for name in names)})
+
+
+def _cell_content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not yet filled
+        return None
+
+
+def _attributes(value: Any, names: list[str], seen: tuple = ()) -> Any:
+    """The named attributes of a module of the user and of modules inside it; any other value as it is."""
+    if not isinstance(value, ModuleType) or _is_installed(value.__name__):
+        return value
+    if value in seen:
+        return value.__name__
+    found = {name: vars(value)[name] for name in names if name in vars(value)}
+    return {name: _attributes(each, names, (*seen, value)) for name, each in found.items()}
+
+
+def _is_installed(name: str | None) -> bool:
+    """Whether a module belongs to Python, to this package or to an installed one."""
+    if name is None or name == "__main__":
+        return False
+    package = name.partition(".")[0]
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if file is None:  # compiled into Python, or made in memory
+        return package in sys.stdlib_module_names
+    return package == "mercerless" or file.startswith(_LIBRARIES)
+
+
+def _chooses_its_pickle(kind: type) -> bool:
+    """Whether a class of the user defines itself what is pickled of its objects."""
+    own = [vars(base) for base in kind.__mro__ if not _is_installed(base.__module__)]
+    hooks = ("__reduce__", "__reduce_ex__", "__getstate__")
+    return any(hook in attributes for attributes in own for hook in hooks)
