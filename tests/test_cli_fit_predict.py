@@ -299,3 +299,22 @@ def test_how_sure_and_why(capsys):
     assert "gives no sets or intervals; leave out --coverage" in capsys.readouterr().err
     assert main(["predict", "model.skops", "new.csv", "--reasons", "3"]) == 2
     assert "gives no reasons" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_lab_of_a_table_with_words_gaps_and_dates_is_saved_and_predicts(capsys):
+    rows = [(a, "red" if a > 0 else "blue", b) for a, b in RNG.normal(size=(60, 2)).round(4)]
+    days = [f"2020-{i % 12 + 1:02d}-{i % 28 + 1:02d}" for i in range(60)]
+    lines = [f"{a},{color},{b},{day},{a - b}" for (a, color, b), day in zip(rows, days)]
+    lines[4] = f",red,0.5,{days[4]},0.1"
+    Path("train.csv").write_text("\n".join(["a,color,b,day,y", *lines]))
+    Path("new.csv").write_text(
+        "day,b,color,a\n2020-05-05,0.5,red,1.0\n2020-05-06,0.0,pink,-1.0\n,0.0,,"
+    )
+    assert main(["fit", "train.csv", "--learner", "lab"]) == 0
+    model = persistence.load("model.skops")["estimator"]
+    assert type(model).__name__ == "LABRegressor"
+    assert main(["predict", "model.skops", "new.csv", "--coverage", "0.8"]) == 0
+    predicted = [float(row["prediction"]) for row in read_predictions()]
+    np.testing.assert_allclose(predicted[:2], [0.5, -1.0], atol=0.3)
+    assert np.isfinite(predicted[2])

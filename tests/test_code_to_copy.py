@@ -114,3 +114,18 @@ def test_of_python_data():
     check(
         result, code.replace("items, y = data", "items, y = data[:2]"), (WORDS, Y, shared_letters)
     )
+
+
+def test_of_lab_on_a_frame_with_columns_that_are_not_used():
+    """The code trains LAB on the columns, types and gaps that it was raced on."""
+    X = MIXED.drop(columns="target").assign(name=[f"n{i}" for i in range(N)])
+    X["day"] = [f"{i % 28 + 1:02d}/01/2020" for i in range(N)]
+    quick = {"learners": ["dummy", "lab"], "repeats": 1, "curves": False}
+    result = mercerless.compare(X, MIXED["target"], **quick)
+    names = {"data": (X, MIXED["target"])}
+    exec(compile(result.code("lab").replace("...", "data"), "code to copy", "exec"), names)
+    assert list(names["X"].columns) == list(result.problem.roles)
+    assert names["X"]["day"].notna().all()
+    rows = result.problem.X.iloc[:20]
+    again = type(names["estimator"])(random_state=0).fit(result.problem.X, result.problem.y)
+    np.testing.assert_array_equal(names["estimator"].predict(rows), again.predict(rows))

@@ -96,3 +96,116 @@ def test_numbers_and_words_are_recognized_in_every_type(kind):
     for column in column_of_every_type()[kind]:
         assert is_number_type(column.dtype) == (kind == "number"), column.dtype
         assert holds_words(column) == (kind == "words"), column.dtype
+
+
+# ------------------------------------------------------------------------------------ names of rows and columns
+
+
+def shuffled(frame, seed=0):
+    order = np.random.default_rng(seed).permutation(frame.shape[-1])
+    return frame.iloc[:, order] if frame.ndim == 2 else frame.iloc[order]
+
+
+def same_problem(first, second):
+    np.testing.assert_array_equal(first.X, second.X)
+    for field in ("y", "groups", "X_test", "y_test"):
+        one, other = getattr(first, field), getattr(second, field)
+        assert (one is None) == (other is None), field
+        if one is not None:
+            np.testing.assert_array_equal(one, other)
+    assert first.ids == second.ids and first.kind == second.kind
+
+
+@pytest.mark.parametrize("kind", ["distance", "table"])
+def test_labels_groups_and_columns_are_found_by_their_names(kind):
+    """Whatever the order of the columns, labels, groups, test columns and test labels, the problem is the same."""
+    values = D if kind == "distance" else X
+    columns = NAMES if kind == "distance" else ["a", "b", "c"]
+    frame = pd.DataFrame(values, index=NAMES, columns=columns).iloc[:30]
+    frame = frame.iloc[:, :30] if kind == "distance" else frame
+    test = pd.DataFrame(values, index=NAMES, columns=columns).iloc[30:][frame.columns]
+    y = pd.Series(np.arange(30) % 3, index=frame.index)
+    groups = pd.Series(np.arange(30) % 6, index=frame.index)
+    y_test = pd.Series(np.arange(10) % 3, index=test.index)
+    straight = make_problem(frame, y, groups=groups, X_test=test, y_test=y_test)
+    assert straight.kind == kind
+    np.testing.assert_array_equal(straight.X, frame.to_numpy())
+    mixed = make_problem(
+        shuffled(frame) if kind == "distance" else frame,
+        shuffled(y),
+        groups=shuffled(groups, 1),
+        X_test=shuffled(test, 2),
+        y_test=shuffled(y_test, 3),
+    )
+    same_problem(straight, mixed)
+
+
+def test_columns_of_a_test_table_with_words_are_found_by_their_names():
+    frame = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "w": np.array(["u", "v"])[np.arange(40) % 2]})
+    test = frame.iloc[:6]
+    straight = make_problem(frame, Y, X_test=test, y_test=Y[:6])
+    for given in (test[["w", "b", "a"]], test.assign(more=1.0)[["more", "b", "w", "a"]]):
+        problem = make_problem(frame, Y, X_test=given, y_test=Y[:6])
+        pd.testing.assert_frame_equal(problem.X_test, straight.X_test)
+    by_position = make_problem(frame, Y, X_test=test.to_numpy(), y_test=Y[:6])
+    pd.testing.assert_frame_equal(by_position.X_test, straight.X_test)
+
+
+def test_a_constant_column_is_left_out_of_a_test_array_too():
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(b=1.0)
+    problem = make_problem(frame, Y, X_test=X[:5], y_test=Y[:5])
+    np.testing.assert_array_equal(problem.X_test, X[:5][:, [0, 2]])
+
+
+@pytest.mark.parametrize("given", ["columns", "rows", "test"])
+def test_a_name_twice_is_refused(given):
+    frame = pd.DataFrame(D, index=NAMES, columns=NAMES)
+    twice = [NAMES[1], *NAMES[1:]]
+    test = frame.iloc[:5]
+    if given == "columns":
+        frame = shuffled(frame.set_axis(twice, axis=1).set_axis(twice, axis=0))
+    elif given == "rows":
+        frame = frame.set_axis(twice, axis=0)
+    else:
+        test = test.set_axis(twice, axis=1)
+    with pytest.raises(ValueError, match=f"one name, '{NAMES[1]}'"):
+        make_problem(frame, Y, X_test=test, y_test=Y[:5])
+
+
+def test_a_test_frame_without_a_column_is_refused():
+    frame = pd.DataFrame(D, index=NAMES, columns=NAMES)
+    with pytest.raises(ValueError, match=f"X_test has no column '{NAMES[3]}'"):
+        make_problem(frame, Y, X_test=frame.iloc[:5].drop(columns=NAMES[3]), y_test=Y[:5])
+
+
+@pytest.mark.parametrize(
+    "y, y_test, sentence",
+    [
+        (np.arange(40) % 2, [1.9, 0.0], "class 1.9"),
+        (np.arange(40) % 2 == 0, [3, 1], "class 3"),
+        (np.arange(40) % 2, ["one", "zero"], "y_test does not"),
+        (X[:, 0], [np.nan, 1.0], "NaN or infinite"),
+    ],
+)
+def test_labels_of_a_test_set_are_not_cast(y, y_test, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make_problem(X, y, X_test=X[:2], y_test=y_test)
+
+
+def test_labels_of_a_test_set_that_mean_the_same_have_the_type_of_y():
+    for y, y_test in ((np.arange(40) % 2, [1.0, 0.0]), (np.arange(40) % 2 == 0, [1, 0])):
+        problem = make_problem(X, y, X_test=X[:2], y_test=y_test)
+        assert problem.y_test.dtype == problem.y.dtype
+        np.testing.assert_array_equal(problem.y_test, y_test)
+    numbers = make_problem(X, np.arange(40) * 3, X_test=X[:2], y_test=[1.9, 2.5])
+    np.testing.assert_array_equal(numbers.y_test, [1.9, 2.5])
+
+
+def test_columns_of_a_test_set_follow_when_rare_classes_are_dropped():
+    rare = np.array([3, 17])
+    y = Y.copy()
+    y[rare] = "rare"
+    kept = np.delete(np.arange(40), rare)
+    problem = make_problem(D, y, X_test=D[:6], y_test=Y[:6])
+    np.testing.assert_array_equal(problem.X, D[np.ix_(kept, kept)])
+    np.testing.assert_array_equal(problem.X_test, D[:6][:, kept])

@@ -10,7 +10,13 @@ import numpy as np
 
 from mercerless import persistence
 from mercerless.commands import _common
-from mercerless.comparison.learners import Learner, Terms, matrix_for, select_learners
+from mercerless.comparison.learners import (
+    Learner,
+    Terms,
+    group_arguments,
+    matrix_for,
+    select_learners,
+)
 from mercerless.comparison.problem import Problem
 from mercerless.comparison.scoring import inner_folds, keep_groups
 from mercerless.comparison.words import check_metric
@@ -64,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
         keep_groups(estimator, inner_folds(problem, np.arange(len(problem.y))))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        estimator.fit(matrix_for(problem, learner.takes), problem.y)
+        group_options = group_arguments(estimator, problem.groups)
+        estimator.fit(matrix_for(problem, learner.takes), problem.y, **group_options)
     for warning in caught:
         print(f"mercerless fit: {warning.message}", file=sys.stderr)
     model = {

@@ -24,6 +24,9 @@ def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> st
         and "read_problem(" not in loading
     ):
         preparation.append("X = fill_gaps(X).X")
+    is_mixed = problem.preprocessor is not None
+    if is_mixed and "read_problem(" not in loading:
+        preparation.append(f"X = coerce(X, {problem.roles})  # the columns in use, new items too")
     if problem.asymmetry and learner.takes in ("symmetric", "distances"):
         preparation.append("X = symmetrize(X)  # new items: the mean of both directions")
     if problem.kind == "dissimilarity" and learner.takes == "distances":
@@ -36,6 +39,8 @@ def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> st
         if problem.is_matrix
         else "the same columns"
     )
+    if learner.takes == "both":
+        rows += "; reverse=, as many rows, how the training items see them"
     fit = f"{assignment(estimator)}\nestimator.fit(X, y)\n# estimator.predict(X_new): {rows}"
     return f"{imports_for(body, estimator)}\n\n{body}\n\n{fit}\n"
 
@@ -63,6 +68,7 @@ def imports_for(body: str, estimator: BaseEstimator) -> str:
     }
     helpers = {
         "read_problem(": "mercerless.comparison",
+        "coerce(": "mercerless.comparison.columns",
         "item_similarities(": "mercerless.comparison.problem",
         "symmetrize(": "mercerless.spectra",
         "fill_gaps(": "mercerless.comparison.gaps",

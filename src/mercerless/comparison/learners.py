@@ -35,6 +35,7 @@ from sklearn.utils import check_random_state
 from mercerless.comparison.problem import Problem, as_distances, conversion
 from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.estimators.dank import DANKClassifier, DANKRegressor
+from mercerless.estimators.directed import DirectedClassifierCV, DirectedRegressorCV
 from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
 from mercerless.estimators.lab import LABClassifier, LABRegressor
@@ -202,23 +203,27 @@ class Learner:
     make: Callable[[Terms], BaseEstimator]  # the unfitted estimator, which takes numbers
     kind: str = "matrix"  # or "table"
     task: str | None = None  # the only task it does
-    # of a matrix; or "given", "distances", or "directed": as given where directions differ
+    # of a matrix; or "given", "distances"; or for a matrix whose directions differ "directed", as given, or "both":
+    # new items come with both directions
     takes: str = "symmetric"
     group: str = ""  # learners that share decompositions run in one task
     # 0 a guess, neighbors, a linear model; 1 a kernel machine; 2 what adapts or combines
     complexity: int = 1
     # with what power of the items the time of its form for many grows, from a thousand on
     growth: float = 1.0
+    encodes: bool = False  # it takes the words, dates and gaps of a table itself
 
     def build(self, terms: Terms) -> BaseEstimator:
         """Return the unfitted estimator, after the preprocessing that a table of more than numbers needs."""
         estimator = self.make(terms)
         preprocessor = terms.problem.preprocessor
-        return estimator if preprocessor is None else make_pipeline(clone(preprocessor), estimator)
+        if preprocessor is None or self.encodes:
+            return estimator
+        return make_pipeline(clone(preprocessor), estimator)
 
     def applies(self, problem: Problem) -> bool:
         """Whether it is made for this kind of data and task at all."""
-        if self.takes == "directed" and not problem.asymmetry:
+        if self.takes in ("directed", "both") and not problem.asymmetry:
             return False
         return problem.is_matrix == (self.kind == "matrix") and self.task in (None, problem.task)
 
@@ -243,6 +248,14 @@ def rows_for(problem: Problem, takes: str, rows: NDArray) -> NDArray:
     if problem.is_matrix and takes == "distances":
         return as_distances(rows, problem.kind, float(problem.X.min()), float(problem.X.max()))
     return rows
+
+
+def rows_between(X: NDArray, takes: str, test: NDArray, train: NDArray) -> NDArray:
+    """Return test rows of the training matrix in the form a learner takes; both directions stand side by side."""
+    rows = X[np.ix_(test, train)]
+    if takes != "both":
+        return rows
+    return np.hstack([rows, X[np.ix_(train, test)].T])
 
 
 # ------------------------------------------------------------------------------------------------- the builders
@@ -389,6 +402,12 @@ def _directed_ridge(terms: Terms) -> BaseEstimator:
     )
 
 
+def _directed_stack(terms: Terms) -> BaseEstimator:
+    kind = terms.problem.kind if terms.problem.small_is_like else "similarity"
+    stack = terms.choose(DirectedClassifierCV, DirectedRegressorCV)
+    return stack("precomputed", input=kind, random_state=terms.random_state)
+
+
 def _learned_kernel(terms: Terms) -> Pipeline:
     """A learned kernel; for many items learned from a thousand, chosen on two folds."""
     few: dict[str, Any] = (
@@ -412,14 +431,9 @@ def _gaussian_ridge(terms: Terms) -> GridSearchCV:
     return terms.search(_scaled(KreinRidgeClassifier(**terms.landmarks)), {"kernel": kernels})
 
 
-def _local(terms: Terms) -> Pipeline:
-    """LAB; for many items with fewer support points, whose bandwidths are learned on blocks of the rows."""
-    few: dict[str, Any] = (
-        {"n_support": 50, "max_rows": LARGE, "max_iter": 50} if terms.is_large else {}
-    )
-    return _scaled(
-        terms.choose(LABClassifier, LABRegressor)(random_state=terms.random_state, **few)
-    )
+def _local(terms: Terms) -> BaseEstimator:
+    """LAB with its defaults, whatever the number of rows: it plans its own work for many."""
+    return terms.choose(LABClassifier, LABRegressor)(random_state=terms.random_state)
 
 
 def _adapted(terms: Terms) -> GridSearchCV:
@@ -465,6 +479,15 @@ LEARNERS: tuple[Learner, ...] = (
     Learner("krein-svm", "Krein SVM", "mercerless", _krein_machine),
     Learner("stack", "Automatic stack", "mercerless", _stack, complexity=2),
     Learner("asymmetric", "Asymmetric ridge", "mercerless", _directed_ridge, takes="directed"),
+    Learner(
+        "directed",
+        "Directed stack",
+        "mercerless",
+        _directed_stack,
+        takes="both",
+        complexity=2,
+        growth=2.5,
+    ),
     Learner("dummy", "Constant guess", "baseline", _dummy, "table", complexity=0),
     Learner(
         "neighbors", "Nearest neighbors", "baseline", _neighbors, "table", complexity=0, growth=0.6
@@ -515,7 +538,8 @@ LEARNERS: tuple[Learner, ...] = (
         _local,
         "table",
         complexity=2,
-        growth=0.2,
+        growth=0.7,
+        encodes=True,
     ),
     Learner(
         "boosting", "Gradient boosting", "baseline", _boosting, "table", complexity=2, growth=0.3
@@ -591,7 +615,7 @@ def _part(item: str, text: str) -> float:
 
 
 def own_learner(problem: Problem, name: str, estimator: BaseEstimator) -> Learner:
-    """An estimator that the user brought; it takes the data as given."""
+    """An estimator that the user brought; it takes the data as given, LAB also the words and gaps of a table."""
     if not (
         hasattr(estimator, "fit")
         and hasattr(estimator, "predict")
@@ -602,8 +626,22 @@ def own_learner(problem: Problem, name: str, estimator: BaseEstimator) -> Learne
         )
     kind = "matrix" if problem.is_matrix else "table"
     return Learner(
-        name, name, "yours", lambda terms: clone(estimator), kind, takes="given", complexity=2
+        name,
+        name,
+        "yours",
+        lambda terms: clone(estimator),
+        kind,
+        takes="given",
+        complexity=2,
+        encodes=isinstance(estimator, (LABClassifier, LABRegressor)),
     )
+
+
+def group_arguments(estimator: BaseEstimator, groups: NDArray | None) -> dict[str, Any]:
+    """What `fit` is to be told of the groups: those of LAB, which makes its own folds and has no `cv` to set."""
+    if groups is None or not isinstance(estimator, (LABClassifier, LABRegressor)):
+        return {}
+    return {"groups": groups}
 
 
 def count_settings(estimator: BaseEstimator) -> int:
@@ -704,11 +742,54 @@ class SharedKreinSVR(_SharedStabilized, KreinSVR):
     """`KreinSVR` that shares its decompositions."""
 
 
-_SHARED = {SpectrumTransformer: SharedSpectrum, KreinSVC: SharedKreinSVC, KreinSVR: SharedKreinSVR}
+class _BothWays:
+    """Lets a directed stack take both directions of new items as `rows_between` puts them, side by side."""
+
+    n_features_in_: int
+
+    def _directions(self, X, reverse):
+        n = self.n_features_in_
+        if reverse is None and X.shape[1] == 2 * n:
+            return X[:, :n], X[:, n:]
+        return X, reverse
+
+    def predict(self, X, diag=None, reverse=None):
+        out, back = self._directions(X, reverse)
+        return super().predict(out, diag, back)  # type: ignore[misc]
+
+
+class BothWaysRegressor(_BothWays, DirectedRegressorCV):
+    """`DirectedRegressorCV` for rows of both directions."""
+
+
+class BothWaysClassifier(_BothWays, DirectedClassifierCV):
+    """`DirectedClassifierCV` for rows of both directions."""
+
+    def predict_proba(self, X, diag=None, reverse=None):
+        out, back = self._directions(X, reverse)
+        return super().predict_proba(out, diag, back)
+
+    def decision_function(self, X, diag=None, reverse=None):
+        out, back = self._directions(X, reverse)
+        return super().decision_function(out, diag, back)
+
+
+_SHARED = {
+    SpectrumTransformer: SharedSpectrum,
+    KreinSVC: SharedKreinSVC,
+    KreinSVR: SharedKreinSVR,
+    DirectedClassifierCV: BothWaysClassifier,
+    DirectedRegressorCV: BothWaysRegressor,
+}
 
 
 def share_decompositions(estimator: BaseEstimator) -> BaseEstimator:
-    """Replace what decomposes matrices inside a search by what shares its work; returns `estimator`."""
+    """Replace what decomposes matrices inside a search by what shares its work; returns `estimator`.
+
+    A directed stack, which is no search, becomes one that takes the rows of `rows_between`.
+    """
+    if isinstance(estimator, (DirectedClassifierCV, DirectedRegressorCV)):
+        return _shared(estimator)
     inner = getattr(estimator, "estimator", None)
     if isinstance(inner, Pipeline):
         inner.steps = [(name, _shared(step)) for name, step in inner.steps]

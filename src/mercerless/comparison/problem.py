@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ from sklearn.compose import ColumnTransformer
 from mercerless._memory import check_memory
 from mercerless._optional import import_optional
 from mercerless._validation import (
+    align_by_name,
     as_items,
     check_real,
     check_square,
@@ -164,6 +166,8 @@ def make_problem(
     for what, said, known in (("kind", kind, KINDS), ("task", task, TASKS)):
         if said not in (None, *known):
             raise ValueError(f"{what}={said!r} is not known; use {', '.join(known)}.")
+    y, groups = (align_by_name(X, values) for values in (y, groups))
+    y_test = align_by_name(X_test, y_test)
     more: dict[str, Any] = {"ids": None if ids is None else tuple(map(str, ids))}
     if kind == "strings" or similarity is not None or (kind is None and _are_strings(X)):
         X, X_test, kind, more["items"], more["similarity"] = _compare_items(
@@ -260,19 +264,18 @@ def _from_frame(X, X_test, kind, guesses) -> tuple:
     """Return a DataFrame as a matrix or a table of known columns, with the fields of `Problem` that say so."""
     numeric = all(map(is_number_type, X.dtypes))
     names = tuple(map(str, X.columns))
+    _check_names(names, "X")
     if kind in MATRIX_KINDS or (kind is None and X.shape[0] == X.shape[1] and numeric):
         rows = tuple(map(str, X.index))
-        if len(names) == len(rows) and names != rows and sorted(names) == sorted(rows):
-            X = X[X.columns[[names.index(item) for item in rows]]]
-        X_test = X_test[X.columns] if hasattr(X_test, "columns") else X_test
-        return (
-            X.to_numpy(np.float64, na_value=np.nan),
-            X_test,
-            kind,
-            {"ids": rows if sorted(names) == sorted(rows) else names},
-        )
-    if len(set(names)) < len(names):
-        raise ValueError("The table has several columns of one name; give every column its own.")
+        is_named_alike = set(rows) <= set(names)
+        if is_named_alike:
+            _check_names(rows, "X")
+            X = _columns_by_name(X, rows, "X")
+        ids = rows if is_named_alike else names
+        if hasattr(X_test, "columns"):
+            X_test = _columns_by_name(X_test, ids, "X_test")
+            X_test = X_test.to_numpy(np.float64, na_value=np.nan)
+        return X.to_numpy(np.float64, na_value=np.nan), X_test, kind, {"ids": ids}
     if kind is None:
         guesses.append(
             Guess("kind", "table", f"{X.shape[0]} rows and {X.shape[1]} columns", "kind")
@@ -291,17 +294,41 @@ def _from_frame(X, X_test, kind, guesses) -> tuple:
     if gaps:
         why = "medians for numbers, a 0/1 column for words, learned on training rows only"
         guesses.append(Guess("missing values", f"{gaps} cells", why, "drop"))
-    if hasattr(X_test, "columns"):
-        X_test = coerce(
-            X_test.set_axis([str(column) for column in X_test.columns], axis=1), described.roles
-        )
-        X_test = X_test.to_numpy(np.float64) if described.preprocessor is None else X_test
+    if X_test is not None:
+        if not hasattr(X_test, "columns") and np.shape(X_test)[1:] == (len(names),):
+            X_test = type(X)(X_test, columns=list(names))
+        if hasattr(X_test, "columns"):
+            X_test = coerce(_columns_by_name(X_test, described.roles, "X_test"), described.roles)
+            X_test = X_test.to_numpy(np.float64) if described.preprocessor is None else X_test
     return (
         described.X,
         X_test,
         "table",
         {"roles": described.roles, "preprocessor": described.preprocessor},
     )
+
+
+def _check_names(names: Sequence[str], what: str) -> None:
+    """Raise if two have the same name."""
+    repeated, times = Counter(names).most_common(1)[0]
+    if times > 1:
+        raise ValueError(
+            f"{what} has several columns or rows of one name, {repeated!r}; give each its own."
+        )
+
+
+def _columns_by_name(frame: Any, names: Iterable[str], what: str) -> Any:
+    """Return the columns of these names, in this order; raise if one is missing or there twice."""
+    columns = [str(column) for column in frame.columns]
+    _check_names(columns, what)
+    places = {column: place for place, column in enumerate(columns)}
+    missing = next((name for name in names if name not in places), None)
+    if missing is not None:
+        raise ValueError(
+            f"{what} has no column {missing!r}, which X has; give it the same columns, in any order."
+        )
+    chosen = frame.iloc[:, [places[name] for name in names]]
+    return chosen.set_axis(list(names), axis=1)
 
 
 def listed(names: Iterable, most: int = 12) -> str:
@@ -358,11 +385,25 @@ def _with_test(problem: Problem, X_test: Any, y_test: Any) -> Problem:
             raise ValueError(
                 f"X_test has {X_test.shape[1]} columns, X has {problem.X.shape[1]}; they must agree."
             )
+    elif not hasattr(X_test, "columns"):
+        raise ValueError("X has columns of words or gaps; pass X_test with the same columns.")
     if y_test is None or len(y_test) != len(X_test):
         raise ValueError("y_test must have one label per row of X_test.")
-    y_test = np.asarray(y_test)
-    y_test = y_test.astype(str if problem.y.dtype.kind == "U" else problem.y.dtype)
-    return replace(problem, X_test=X_test, y_test=y_test)
+    return replace(problem, X_test=X_test, y_test=_labels_like(problem.y, np.asarray(y_test)))
+
+
+def _labels_like(y: NDArray, y_test: NDArray) -> NDArray:
+    """Return test labels of the type of y if that changes none of them, otherwise as they are."""
+    if y.dtype.kind not in "biuf":
+        return y_test.astype(str)
+    try:
+        numbers = y_test if y_test.dtype.kind in "biuf" else y_test.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("y holds numbers but y_test does not; give both the same type.") from None
+    if not np.isfinite(numbers).all():
+        raise ValueError("y_test has labels that are NaN or infinite; remove those items first.")
+    alike = numbers.astype(y.dtype)
+    return alike if np.array_equal(alike, numbers) else numbers
 
 
 def _check_test_classes(y: NDArray, y_test: NDArray) -> None:

@@ -17,7 +17,9 @@ from sklearn.utils import check_random_state
 from mercerless.comparison.learners import (
     Learner,
     Terms,
+    group_arguments,
     matrix_for,
+    rows_between,
     rows_for,
     share_decompositions,
 )
@@ -120,10 +122,12 @@ def run_task(terms: Terms, learner: Learner, task: Task) -> Record:
         warnings.simplefilter("always")
         try:
             estimator = share_decompositions(learner.build(terms.for_items(len(train))))
+            group_options = {}
             if problem.groups is not None:
                 keep_groups(estimator, inner_folds(problem, train))
+                group_options = group_arguments(estimator, problem.groups[train])
             start = time.perf_counter()
-            estimator.fit(X_train, problem.y[train])
+            estimator.fit(X_train, problem.y[train], **group_options)
             fitted = time.perf_counter()
             predicted = estimator.predict(X_test)
             done = time.perf_counter()
@@ -156,7 +160,8 @@ def _data(problem: Problem, learner: Learner, task: Task, random_state: int):
     train, test = make_split(problem, task.repeat, task.fold, random_state)
     train = take_part(problem, train, task.part, random_state)
     if problem.is_matrix:
-        return train, X[np.ix_(train, train)], X[np.ix_(test, train)], problem.y[test]
+        rows = rows_between(X, learner.takes, test, train)
+        return train, X[np.ix_(train, train)], rows, problem.y[test]
     return train, take(X, train), take(X, test), problem.y[test]
 
 
