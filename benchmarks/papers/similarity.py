@@ -7,7 +7,8 @@ neighbors over six values. `SimilarityClassifierCV` and `SimilarityRegressorCV` 
     MERCERLESS_DATA=... python benchmarks/papers/similarity.py            # the real sets, 10 splits
     python benchmarks/papers/similarity.py --sets generated --splits 10   # needs no data folder
     python benchmarks/papers/similarity.py --sets generated --splits 1 --most 100   # at most so many items of a set
-    MERCERLESS_DATA=... python benchmarks/papers/similarity.py --sets regression --splits 5
+    MERCERLESS_DATA=... python benchmarks/papers/similarity.py --sets regression --splits 3
+    MERCERLESS_DATA=... python benchmarks/papers/similarity.py --renew "SVC shift"   # other columns stay
 
 Writes results/similarity_<sets>.csv (mean test accuracy, or R2, per set and learner, in per cent) beside this file.
 """
@@ -36,6 +37,7 @@ from mercerless.spectra import DissimilarityKernel, SpectrumTransformer, symmetr
 
 PENALTIES = 10.0 ** np.arange(-2, 5)
 NEIGHBORS = (1, 3, 5, 9, 15, 25)
+GIVEN = " (given test rows)"
 
 
 def real_sets():
@@ -243,13 +245,15 @@ def tuned_predictions(step, learners, matrix, kind, y, train, test, seed, regres
     return learners[int(np.argmax(score))].fit(inner, y[train]).predict(outer)
 
 
-def compare(kind, matrix, y, train, test, seed, regression):
-    """Test accuracy (or R2) of every learner on one split."""
+def compare(kind, matrix, y, train, test, seed, regression, renew=None):
+    """Test accuracy (or R2) of every learner, or of one only, on one split."""
     score = {}
     if regression:
         # one grid of penalties and one tube fit all targets
         y = (y - y[train].mean()) / y[train].std()
     for name, step, learners in recipes(kind, regression):
+        if renew not in (None, name):
+            continue
         with warnings.catch_warnings():
             # raw indefinite machines do not converge, and classes smaller than five are in some sets
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -258,6 +262,8 @@ def compare(kind, matrix, y, train, test, seed, regression):
                 step, learners, matrix, kind, y, train, test, seed, regression
             )
         score[name] = _score(y[test], predictions, regression)
+    if renew not in (None, "automatic"):
+        return score
     automatic = SimilarityRegressorCV if regression else SimilarityClassifierCV
     model = automatic(kernel="precomputed", input=kind, random_state=seed)
     model.fit(matrix[np.ix_(train, train)], y[train])
@@ -274,13 +280,28 @@ def report(name, rows, columns):
     return mean
 
 
+def read(path):
+    """The columns of the file, its sets with their scores, averages, the automatic choice on given test rows."""
+    with open(path, newline="") as file:
+        header, *lines = list(csv.reader(file))
+    columns = header[1:]
+    table = {line[0]: dict(zip(columns, map(float, line[1:]))) for line in lines if line[1]}
+    averages = table.pop("average")
+    given = [(line[0].removesuffix(GIVEN), float(line[-1]), "") for line in lines if not line[1]]
+    return columns, table, averages, given
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", choices=("real", "generated", "regression"), default="real")
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--most", type=int, help="items per set; without the given test rows")
+    parser.add_argument("--renew", metavar="COLUMN", help="one learner; other columns stay")
     arguments = parser.parse_args()
+    path = Path(__file__).parent / "results" / f"similarity_{arguments.sets}.csv"
     start, columns, table, given = time.process_time(), None, {}, []
+    if arguments.renew:
+        columns, table, averages, given = read(path)
     sets = {"real": real_sets, "generated": generated_sets, "regression": regression_sets}[
         arguments.sets
     ]
@@ -293,7 +314,10 @@ def main():
         splitter = ShuffleSplit if regression else StratifiedShuffleSplit
         splits = splitter(arguments.splits, test_size=1 / 3, random_state=0).split(matrix, y)
         for seed, (train, test) in enumerate(splits):
-            rows.append(compare(kind, matrix, y, train, test, seed, regression))
+            rows.append(compare(kind, matrix, y, train, test, seed, regression, arguments.renew))
+        if arguments.renew:
+            table[name] |= report(name, rows, [arguments.renew])
+            continue
         if columns is None:
             columns = list(rows[0])
             title = "test R2, per cent" if regression else "test accuracy, per cent"
@@ -307,6 +331,8 @@ def main():
     average = {
         column: float(np.mean([row[column] for row in table.values()])) for column in columns
     }
+    if arguments.renew:  # the others were rounded once
+        average = averages | {arguments.renew: average[arguments.renew]}
     report("average", [{c: v / 100.0 for c, v in average.items()}], columns)
     singles = [column for column in columns if column != "automatic"]
     hindsight = np.mean([max(row[c] for c in singles) for row in table.values()])
@@ -315,7 +341,6 @@ def main():
     for name, accuracy, sentence in given:
         print(f"{name}: automatic on the given test rows {accuracy:.2f}. {sentence}")
     print(f"{time.process_time() - start:.0f} s of processor time")
-    path = Path(__file__).parent / "results" / f"similarity_{arguments.sets}.csv"
     path.parent.mkdir(exist_ok=True)
     with open(path, "w", newline="") as file:
         writer = csv.writer(file)
@@ -323,9 +348,7 @@ def main():
         for name, row in [*table.items(), ("average", average)]:
             writer.writerow([name, *(f"{row[column]:.2f}" for column in columns)])
         for name, accuracy, _ in given:
-            writer.writerow(
-                [f"{name} (given test rows)", *[""] * (len(columns) - 1), f"{accuracy:.2f}"]
-            )
+            writer.writerow([f"{name}{GIVEN}", *[""] * (len(columns) - 1), f"{accuracy:.2f}"])
 
 
 if __name__ == "__main__":

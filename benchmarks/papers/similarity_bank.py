@@ -10,7 +10,7 @@ slope and a bias per class), so that every recipe has the best probabilities we 
     MERCERLESS_DATA=... python benchmarks/papers/similarity_bank.py --splits 2
 
 Writes results/similarity_bank.csv: mean test accuracy in per cent and log-loss per set and learner, beside this file.
-With ``--renew`` only the automatic choice is run, on the same splits, and the rows of the recipes are kept.
+With ``--renew`` only the automatic choice (or the learner named) is run, on the same splits; the other rows are kept.
 """
 
 import argparse
@@ -178,15 +178,19 @@ def tuned(grid, y, train, test, seed):
     )
 
 
-def compare(kind, matrix, y, train, test, seed, renew=False):
-    """Accuracy and log-loss of every learner, or of the automatic choice only, on one split."""
+def compare(kind, matrix, y, train, test, seed, renew=None):
+    """Accuracy and log-loss of every learner, or of one only, on one split."""
     found = {}
-    for name, grid in () if renew else recipes(kind, matrix):
+    for name, grid in recipes(kind, matrix):
+        if renew not in (None, name):
+            continue
         labels, proba = tuned(grid, y, train, test, seed)
         found[name] = (
             np.mean(labels == y[test]),
             log_loss(y[test], proba, labels=np.arange(proba.shape[1])),
         )
+    if renew not in (None, "automatic"):
+        return found
     model = SimilarityClassifierCV(
         kernel="precomputed", input=kind, n_landmarks=None, random_state=seed
     )
@@ -227,8 +231,10 @@ def main():
     parser.add_argument("--only", nargs="*", help="names of sets")
     parser.add_argument(
         "--renew",
-        action="store_true",
-        help="the automatic choice; other rows stay as the file has them",
+        nargs="?",
+        const="automatic",
+        metavar="LEARNER",
+        help="one learner, without a name the automatic choice; other rows stay",
     )
     arguments = parser.parse_args()
     kept = read() if arguments.renew else {}
