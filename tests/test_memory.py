@@ -4,12 +4,17 @@ Peaks are of memory that Python and NumPy allocate (`tracemalloc`); libsvm and H
 is at most 200 MB), and the training data are the caller's. LAB works on blocks of fixed size: see test_lab.py.
 """
 
+import pickle
 import re
+import threading
+import time
 import tracemalloc
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 
 from mercerless import (
     AsymmetricRidge,
@@ -31,7 +36,10 @@ from mercerless import (
     SimilaritySVC,
     config_context,
 )
-from mercerless.kernels import TL1, Gaussian, GaussianHyper, TensorHyper
+from mercerless._memory import memory_budget, with_settings
+from mercerless.comparison import workers
+from mercerless.estimators import dank
+from mercerless.kernels import TL1, Gaussian, GaussianHyper, PairFunction, TensorHyper
 
 N = 350
 BLOCK = 2**25  # what a block of pairs of items takes in the hyper solvers, whatever the limit
@@ -198,3 +206,112 @@ def test_predictions_of_many_rows_come_in_blocks(name):
     with config_context(memory_limit="16MB"):
         model.fit(X, y)
         assert peak_of(lambda: model.predict(many)) <= 16e6 + many.nbytes + OVERHEAD
+
+
+# ------------------------------------------------------------------------------------------------ threads and processes
+
+
+def in_a_thread(function):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result()
+
+
+@pytest.mark.parametrize("start", ["thread", "pool", "joblib", "waiting pool"])
+def test_threads_inside_a_context_see_it_and_those_outside_do_not(start):
+    def seen():
+        if start == "thread":
+            found = []
+            thread = threading.Thread(target=lambda: found.append(memory_budget()))
+            thread.start()
+            thread.join()
+            return found
+        if start == "joblib":
+            return Parallel(n_jobs=2, backend="threading")(
+                delayed(memory_budget)() for _ in range(4)
+            )
+        if start == "pool":
+            return [in_a_thread(memory_budget)]
+        return [waiting.submit(memory_budget).result()]
+
+    with ThreadPoolExecutor(1) as waiting:
+        waiting.submit(memory_budget).result()  # its thread is older than the context
+        with config_context(memory_limit=12345):
+            assert set(seen()) == {12345}
+            with config_context(memory_limit="54kB"):
+                assert set(seen()) == {54000}
+            assert set(seen()) == {12345}
+            with config_context(memory_limit=None):
+                assert min(seen()) > 1e6
+        with pytest.raises(ZeroDivisionError), config_context(memory_limit=777):
+            _ = 1 / 0
+        assert min(seen()) > 1e6
+
+
+def test_every_thread_with_a_context_has_its_own_and_they_may_close_in_any_order():
+    first_open, second_open, first_closed = (threading.Event() for _ in range(3))
+
+    def first():
+        with config_context(memory_limit=1000):
+            first_open.set()
+            assert second_open.wait(10)
+            inside = memory_budget()
+        first_closed.set()
+        return inside
+
+    def second():
+        assert first_open.wait(10)
+        with config_context(memory_limit=2000):
+            second_open.set()
+            assert first_closed.wait(10)
+            return memory_budget(), in_a_thread(memory_budget)
+
+    with ThreadPoolExecutor(2) as pool:
+        one, two = pool.submit(first), pool.submit(second)
+        assert one.result(20) == 1000
+        assert two.result(20) == (2000, 2000)
+    assert memory_budget() > 1e6
+
+
+def test_a_fit_inside_a_thread_keeps_to_the_limit():
+    X, y = rows()
+    with config_context(memory_limit=3e5), pytest.raises(MemoryError, match="the budget is 300 kB"):
+        in_a_thread(lambda: KreinRidge(K, n_landmarks=None).fit(X, y))
+
+
+def budget_of(*_):
+    """The budget where this is called."""
+    time.sleep(0.01)
+    return float(memory_budget())
+
+
+def test_a_function_with_settings_keeps_them_wherever_it_is_called():
+    with config_context(memory_limit=12345):
+        carried = with_settings(budget_of)
+    assert pickle.loads(pickle.dumps(carried))() == 12345
+    with config_context(memory_limit=99):
+        assert carried("any", "arguments") == 12345
+        assert with_settings(carried)() == 12345
+    assert with_settings(budget_of)() > 1e6
+
+
+@pytest.mark.slow
+def test_processes_that_this_package_starts_see_the_context(monkeypatch):
+    monkeypatch.setattr("mercerless.kernels.items._WORKER_START", 0.0)
+    # a function that is noisy, were the processes not to agree on the limit
+    kernel = PairFunction(budget_of, symmetric=True, n_jobs=2, cache=False)
+    with config_context(memory_limit=12345):
+        assert set(dank._run(2, budget_of, [(1,), (2,), (3,)])) == {12345}
+        assert set(kernel(list(range(20))).ravel()) == {12345}
+        pool = workers.Processes(None, 1)
+        try:
+            while not pool.free:
+                pool.wait(1.0)
+            pool.start(workers.Job("a job", yield_budget))
+            assert pool.wait()[0].results == [12345]
+        finally:
+            pool.close()
+
+
+def yield_budget(shared):
+    """As a job of a comparison."""
+    yield float(memory_budget())

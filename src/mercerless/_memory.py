@@ -2,9 +2,15 @@
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _UNITS = {
     "": 1,
@@ -17,7 +23,20 @@ _UNITS = {
     "gi": 2**30,
     "ti": 2**40,
 }
-_LIMIT: ContextVar[int | float | str | None] = ContextVar("memory_limit", default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Setting:
+    """What one ``with config_context(...)`` sets."""
+
+    memory_limit: int | float | str | None = None
+
+
+_OWN: ContextVar[_Setting | None] = ContextVar("mercerless_setting", default=None)
+# Settings of the blocks that are open in any thread, the last one opened at the end: a new thread has no context of its
+# own and works under the last one.
+_OPEN: list[_Setting] = []
+_OPEN_LOCK = Lock()
 
 
 @contextmanager
@@ -35,6 +54,12 @@ def config_context(*, memory_limit: int | float | str | None = None) -> Iterator
     None
         Nothing.
 
+    Notes
+    -----
+    The settings also hold in threads that work while the block is open, unless these have opened a block of their own,
+    and in the processes that this package starts for its ``n_jobs``. Processes that others start, such as
+    ``cross_val_score(n_jobs=2)`` does, need a block inside what they run.
+
     Examples
     --------
     >>> import numpy as np
@@ -45,11 +70,37 @@ def config_context(*, memory_limit: int | float | str | None = None) -> Iterator
     MemoryError: ...
     """
     memory_budget(memory_limit)
-    token = _LIMIT.set(memory_limit)
+    setting = _Setting(memory_limit)
+    token = _OWN.set(setting)
+    with _OPEN_LOCK:
+        _OPEN.append(setting)
     try:
         yield
     finally:
-        _LIMIT.reset(token)
+        with _OPEN_LOCK:
+            _OPEN.remove(setting)
+        _OWN.reset(token)
+
+
+def _current_setting() -> _Setting:
+    """The setting of the innermost block of this thread, else of the last one opened in any thread."""
+    own = _OWN.get()
+    if own is not None:
+        return own
+    with _OPEN_LOCK:
+        return _OPEN[-1] if _OPEN else _Setting()
+
+
+def with_settings(function: Callable[..., T]) -> Callable[..., T]:
+    """The function under the settings that hold now, wherever it is called: in another thread or process."""
+    return partial(_call_with, _current_setting().memory_limit, function)
+
+
+def _call_with(
+    limit: int | float | str | None, function: Callable[..., T], *args: Any, **kw: Any
+) -> T:
+    with config_context(memory_limit=limit):
+        return function(*args, **kw)
 
 
 def available_memory() -> int:
@@ -78,7 +129,7 @@ def available_memory() -> int:
 
 def memory_budget(memory_limit: int | float | str | None = None) -> int:
     """Bytes that a computation may use: those given (also ``"2GB"``), else the context's, else half of what is free."""
-    memory_limit = _LIMIT.get() if memory_limit is None else memory_limit
+    memory_limit = _current_setting().memory_limit if memory_limit is None else memory_limit
     if memory_limit is None:
         return available_memory() // 2
     if isinstance(memory_limit, str):

@@ -21,6 +21,8 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.parallel import get_active_backend
 
+from mercerless._memory import with_settings
+
 
 class Job(NamedTuple):
     """A call ``function(shared, *arguments)`` that yields results, and what the caller calls it."""
@@ -102,7 +104,9 @@ class _Slot:
         self.begun = time.perf_counter()
         self.job, self.limit = job, limit
         self.results.unlink(missing_ok=True)
-        self.future = self.executor.submit(_call, job.function, job.arguments, self.results)
+        self.future = self.executor.submit(
+            with_settings(_call), job.function, job.arguments, self.results
+        )
 
     def overdue(self, now: float) -> bool:
         return self.job is not None and self.begun is not None and now - self.begun > self.limit
@@ -281,7 +285,7 @@ class Backend:
     def _wave(self, jobs: list[Job]) -> None:
         """Run the jobs in a thread of its own, so that nobody has to wait for them beyond the deadline."""
         calls = (
-            delayed(_numbered)(i, job.function, self.shared, job.arguments)
+            delayed(with_settings(_numbered))(i, job.function, self.shared, job.arguments)
             for i, job in enumerate(jobs)
         )
         try:

@@ -17,6 +17,7 @@ from sklearn.utils import assert_all_finite, check_array, check_consistent_lengt
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import check_rows, is_dask
+from mercerless._memory import with_settings
 from mercerless._optional import CallbackSupportMixin, with_callbacks
 from mercerless._threads import blas_threads
 from mercerless._validation import align_by_name, as_items, check_real, own_copy, validate_data
@@ -435,7 +436,7 @@ def run_tasks(
     """Map a function over things, in parallel, each a task that callbacks hear of."""
     tasks = [progress.context.subcontext(task_name=name) for _ in things]
     return Parallel(n_jobs=n_jobs, prefer="threads")(
-        delayed(_run_task)(progress.estimator, task, function, thing)
+        delayed(with_settings(_run_task))(progress.estimator, task, function, thing)
         for task, thing in zip(tasks, things)
     )
 

@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_consistent_length, column_or_1d
 
-from mercerless._memory import check_memory, memory_budget, row_blocks
+from mercerless._memory import check_memory, memory_budget, row_blocks, with_settings
 from mercerless._validation import (
     check_classes,
     check_number,
@@ -192,7 +192,7 @@ def _run(n_jobs: int | None, function: Callable, arguments: list[tuple]) -> list
     """Call the function on all arguments: here if there is one only, else through joblib."""
     if len(arguments) == 1:
         return [function(*arguments[0])]
-    return Parallel(n_jobs=n_jobs)(delayed(function)(*each) for each in arguments)
+    return Parallel(n_jobs=n_jobs)(delayed(with_settings(function))(*each) for each in arguments)
 
 
 class _Fitted(NamedTuple):

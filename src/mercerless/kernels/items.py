@@ -10,6 +10,7 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
+from mercerless._memory import with_settings
 from mercerless._optional import import_optional
 from mercerless._validation import SYMMETRY_RTOL, as_items, check_option, warn
 from mercerless.kernels.base import Kernel
@@ -371,7 +372,7 @@ class PairFunction(_OfItems):
             for start in range(0, len(tiles), 8 * n_jobs):
                 batch = tiles[start : start + 8 * n_jobs]
                 results = workers(
-                    delayed(_call_tile)(
+                    delayed(with_settings(_call_tile))(
                         self.function, rows[t[0].ravel()], columns[t[1].ravel()], todo[t]
                     )
                     for t in batch

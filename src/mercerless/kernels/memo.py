@@ -287,6 +287,7 @@ class _Writer(pickle.Pickler):
     def __init__(self, *, with_classes: bool):
         self.with_classes = with_classes
         self.by_value = True  # whether all objects so far are of types told apart by content
+        self.plain: set[type] = set()  # types met before that pickle writes well, for speed
         self.sink = _Sink()
         super().__init__(self.sink, protocol=5)
 
@@ -297,6 +298,8 @@ class _Writer(pickle.Pickler):
 
     def reducer_override(self, thing: Any) -> Any:
         """What is written of an object: a stub, its name, and its content, which may refer to the object itself."""
+        if type(thing) in self.plain:
+            return NotImplemented
         if isinstance(thing, FunctionType):
             if _is_installed(thing.__module__):
                 return NotImplemented
@@ -324,11 +327,14 @@ class _Writer(pickle.Pickler):
         if isinstance(thing, _LruCache):
             return _stub, ("lru_cache",), thing.__wrapped__
         kind = type(thing)
-        if kind.__module__.partition(".")[0] not in _BY_VALUE:
+        is_by_value = kind.__module__.partition(".")[0] in _BY_VALUE
+        if not is_by_value:
             self.by_value = False
         if _chooses_its_pickle(kind):  # and may leave something out
             content = getattr(thing, "__dict__", None)
             return _stub, ("object", kind), (content, thing.__reduce_ex__(5))
+        if is_by_value:
+            self.plain.add(kind)
         return NotImplemented
 
 

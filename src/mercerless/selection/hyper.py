@@ -15,6 +15,7 @@ from scipy.linalg import eigh
 from sklearn.cluster import MiniBatchKMeans
 from sklearn.utils.multiclass import type_of_target
 
+from mercerless._memory import with_settings
 from mercerless._validation import check_option, check_square, relative_asymmetry
 from mercerless.kernels.base import Kernel
 from mercerless.kernels.hyper import (
@@ -273,7 +274,9 @@ def learn_kernel(
         solutions = [_solve_part(task, X[:], target, centers, gram, seeds[0], report)]
     else:  # iterations in other processes are not reported
         solutions = Parallel(n_jobs=task.n_jobs)(
-            delayed(_solve_part)(task, X[part], target.take(part), centers, gram, seed)
+            delayed(with_settings(_solve_part))(
+                task, X[part], target.take(part), centers, gram, seed
+            )
             for part, seed in zip(parts, seeds)
         )
     coef = np.mean([s.coef for s in solutions], axis=0)
