@@ -318,3 +318,42 @@ def test_lab_of_a_table_with_words_gaps_and_dates_is_saved_and_predicts(capsys):
     predicted = [float(row["prediction"]) for row in read_predictions()]
     np.testing.assert_allclose(predicted[:2], [0.5, -1.0], atol=0.3)
     assert np.isfinite(predicted[2])
+
+
+NAMED = [f"s{i}" for i in RNG.permutation(100)]
+
+
+def write_named(path, rows, columns):
+    lines = [[NAMED[i], *(repr(float(D[i, j])) for j in columns)] for i in rows]
+    header = ["", *(NAMED[j] for j in columns)]
+    Path(path).write_text("\n".join(",".join(line) for line in [header, *lines]))
+
+
+@pytest.mark.parametrize("learner", ["krein-ridge", "stack"])
+def test_reasons_of_a_matrix_are_those_of_the_matrix_it_was_fitted_on(learner, capsys):
+    """In whatever order the rows and columns of the file stand, which a model does not keep."""
+    np.savetxt("y.txt", Y[:80], fmt="%d")
+    write_named("train.csv", range(80), range(80))
+    write_named("new.csv", range(80, 100), range(80))
+    write_named("shuffled.csv", RNG.permutation(80), RNG.permutation(80))
+    assert main(["fit", "train.csv", "--labels", "y.txt", "--learner", learner]) == 0
+    predict = ["predict", "model.skops", "new.csv", "--reasons", "2"]
+    capsys.readouterr()
+    assert main(predict) == 2
+    assert "--train" in capsys.readouterr().err
+    assert main([*predict, "--train", "new.csv"]) == 2
+    assert "20 rows but the model was fitted on 80 items" in capsys.readouterr().err
+    assert not Path("predictions.csv").exists()
+    assert main([*predict, "--train", "train.csv"]) == 0
+    straight = read_predictions()
+    assert main([*predict, "--train", "shuffled.csv"]) == 0
+    assert read_predictions() == straight
+
+    stored = persistence.load("model.skops")["estimator"]
+    model, rows, train = stored, D[80:, :80], D[:80, :80]
+    if learner == "krein-ridge":
+        rows, train, model = stored[:-1].transform(rows), stored[:-1].transform(train), stored[-1]
+    reasons = model.explain(rows, 2, train=train)
+    for i in (0, 7, 19):
+        named = [NAMED[item] for item in reasons.items[i] if item >= 0]
+        assert named and all(name in straight[i]["reasons"] for name in named)

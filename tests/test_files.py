@@ -1,10 +1,13 @@
 import pickle
+import zipfile
+from datetime import datetime
 
 import numpy as np
 import pytest
 
 from mercerless import config_context
 from mercerless.commands import inspect
+from mercerless.comparison import sheets, tables
 from mercerless.comparison.files import existing_file, read_arrays
 from mercerless.comparison.tables import read_labels
 
@@ -217,3 +220,83 @@ def test_npz_without_labels_is_refused(tmp_path):
     np.savez(tmp_path / "l.npz", K=np.eye(2), Q=np.eye(2))
     with pytest.raises(ValueError, match="no array named y or labels"):
         read_labels(tmp_path / "l.npz")
+
+
+# --------------------------------------------------------------------------------------------------- Excel files
+
+
+def forged_sheet(path, rows):
+    """A workbook of two cells and further rows, as they would stand in its XML."""
+    openpyxl = pytest.importorskip("openpyxl")
+    pytest.importorskip("pandas")
+    workbook = openpyxl.Workbook()
+    workbook.active.append(["a", "b"])
+    workbook.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            if name.endswith("sheet1.xml"):
+                content = content.replace(b"</sheetData>", rows + b"</sheetData>")
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "row, times, things",
+    [
+        (b"<row><c><v>1</v></c></row>", 1100, "rows"),
+        (b"<x:row xmlns:x='no'/>", 1100, "rows"),
+        (b"<row/>", 1100, "rows"),
+        (b'<row r="99999999999"/>', 1, "rows"),
+        (b"<row>" + b"<c><v>1</v></c>" * 50 + b"</row>", 900, "cells"),
+        (b'<row r="999"><c r="XFD999"><v>1</v></c></row>', 1, "cells"),
+    ],
+)
+def test_sheets_of_more_cells_than_anyone_waits_for_are_refused(
+    tmp_path, monkeypatch, row, times, things
+):
+    monkeypatch.setattr(sheets, "MOST_ROWS", 1000)
+    monkeypatch.setattr(sheets, "MOST_CELLS", 30_000)
+    monkeypatch.setattr(sheets, "_CHUNK", 1000)  # tags are cut anywhere
+    path = forged_sheet(tmp_path / "t.xlsx", row * times)
+    with pytest.raises(ValueError, match=f"more than .* {things}"):
+        tables.read(path)
+
+
+def test_a_sheet_within_the_bounds_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(sheets, "MOST_ROWS", 1000)
+    monkeypatch.setattr(sheets, "MOST_CELLS", 2000)
+    path = forged_sheet(tmp_path / "t.xlsx", b"<row><c><v>1</v></c><c><v>2</v></c></row>" * 999)
+    table = tables.read(path)
+    assert table.frame.shape == (999, 2) and list(table.frame.columns) == ["a", "b"]
+
+
+@pytest.mark.slow
+def test_twenty_million_rows_are_refused_before_they_are_read(tmp_path):
+    path = forged_sheet(tmp_path / "t.xlsx", b"<row/>" * 20_000_000)
+    assert path.stat().st_size < 2e6
+    with pytest.raises(ValueError, match="more than 1,048,576 rows"):
+        tables.read(path)
+
+
+def test_cells_of_a_sheet_are_those_that_pandas_reads(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    pd = pytest.importorskip("pandas")
+    workbook = openpyxl.Workbook()
+    for row in (
+        [None, "name", "x"],
+        [1, "a,b", 2.0],
+        [],
+        [1.5, 'say "no"', "#DIV/0!", True],
+        [datetime(2020, 1, 31), "", -3],
+        [None, None, None],
+    ):
+        workbook.active.append(row)
+    workbook.active["A20"] = None
+    path = tmp_path / "t.xlsx"
+    workbook.save(path)
+    frame = pd.read_excel(path, header=None, dtype=object, na_filter=False)
+    expected = frame.to_csv(index=False, header=False, lineterminator="\n")
+    with open(path, "rb") as file:
+        assert sheets.read_sheet(file, path) == expected

@@ -20,6 +20,7 @@ from mercerless.commands import _common
 from mercerless.comparison import files, tables
 from mercerless.comparison.columns import coerce
 from mercerless.comparison.problem import STRING_SIMILARITIES, as_distances, item_similarities
+from mercerless.spectra import symmetrize
 
 DESCRIPTION = """\
 Predict for new items with a model from 'mercerless fit'. A model of a similarity or distance matrix takes one row per
@@ -32,6 +33,7 @@ examples:
   mercerless predict model.skops new-rows.npy
   mercerless predict model.skops new-table.csv --probabilities --output predictions.csv
   mercerless predict model.skops new-table.csv --coverage 0.9 --reasons 3
+  mercerless predict model.skops new-rows.csv --reasons 3 --train scores.csv
 
 exit codes: 0 done, 2 something is wrong with the input"""
 
@@ -73,6 +75,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also write the K training items most for and against each prediction",
     )
     parser.add_argument(
+        "--train",
+        metavar="DATA",
+        help="the matrix that the model was fitted on, which --reasons needs and a model does not keep",
+    )
+    parser.add_argument(
         "--output", metavar="CSV", default="predictions.csv", help="where they go (%(default)s)"
     )
 
@@ -81,10 +88,13 @@ def run(args: argparse.Namespace) -> int:
     """Load, read, predict, write."""
     persistence.check_installed()
     output = _common.check_output(args.output, ".csv")
-    _common.check_not_input(output, args.model, args.data)
+    _common.check_not_input(output, args.model, args.data, args.train)
     estimator, description = load_model(args.model)
     check_consent(description["similarity"], args.similarity)
     rows, ids = read_rows(args.data, args.array, description)
+    train = None
+    if args.reasons is not None:
+        train = read_train(args.train, args.array, description)
     try:
         predicted = estimator.predict(rows)
         if args.probabilities and not hasattr(estimator, "predict_proba"):
@@ -98,7 +108,8 @@ def run(args: argparse.Namespace) -> int:
             else sure_columns(estimator, rows, args.coverage, description)
         )
         if args.reasons is not None:
-            further |= {"reasons": reasons_column(estimator, rows, args.reasons, description)}
+            reasons = reasons_column(estimator, rows, args.reasons, description, train)
+            further |= {"reasons": reasons}
     except MemoryError:
         raise
     except Exception as error:  # a forged model can fail anywhere
@@ -149,17 +160,21 @@ def sure_columns(estimator: Any, rows: Any, coverage: float, description: dict) 
     return {f"lower at {coverage:g}": low, f"upper at {coverage:g}": high}
 
 
-def reasons_column(estimator: Any, rows: Any, k: int, description: dict) -> list[str]:
+def reasons_column(
+    estimator: Any, rows: Any, k: int, description: dict, train: NDArray | None
+) -> list[str]:
     """The training items that speak for and against every prediction, in words."""
-    model, rows = innermost(estimator, rows)
+    model, new_rows = innermost(estimator, rows)
     if not hasattr(model, "explain"):
         raise ValueError(f"it ({description['learner']}) gives no reasons; leave out --reasons")
     new = {}
-    if description["items"] is not None:
-        new["train"] = item_similarities(
-            description["items"], description["items"], description["similarity"]
-        )
-    reasons = model.explain(rows, k, **new)
+    if description["kind"] != "table":
+        if train is None:
+            raise ValueError(
+                "it does not keep the matrix that it was fitted on; add --train with that file"
+            )
+        new["train"] = innermost(estimator, train)[1]
+    reasons = model.explain(new_rows, k, **new)
     return [
         "; ".join(line.strip() for line in reasons.text(i, description["ids"]).splitlines()[1:-1])
         for i in range(len(reasons.score))
@@ -248,6 +263,29 @@ def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Seq
             rows, description["kind"], description["smallest"], description["largest"]
         )
     return rows, ids
+
+
+def read_train(path: str | None, array: str | None, description: dict) -> NDArray | None:
+    """Return the matrix that a model was fitted on, from its file or its items; None for a table, or without a file."""
+    if description["kind"] == "table":
+        return None
+    if description["items"] is not None:
+        items = description["items"]
+        matrix = item_similarities(items, items, description["similarity"])
+    elif path is None:
+        return None
+    else:
+        matrix, ids = read_rows(path, array, description)
+        trained = description["ids"]
+        if ids is not None and trained is not None and set(trained) <= set(ids):
+            matrix = matrix[[ids.index(name) for name in trained]]
+        if len(matrix) != matrix.shape[1]:
+            raise ValueError(
+                f"{path!r} has {len(matrix)} rows but the model was fitted on {matrix.shape[1]} items; give the file "
+                "that it was fitted on."
+            )
+    is_directed = description["takes"] in ("given", "directed", "both")
+    return matrix if is_directed else symmetrize(matrix)
 
 
 def matrix_rows(table: tables.CellTable, ids: Sequence[str] | None) -> NDArray:

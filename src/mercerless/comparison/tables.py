@@ -7,7 +7,6 @@ import csv
 import io
 import os
 import re
-import zipfile
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -33,6 +32,7 @@ from mercerless.comparison.files import (
     open_file,
     read_arrays,
 )
+from mercerless.comparison.sheets import read_sheet
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series
@@ -138,7 +138,7 @@ def read_lines(path: Path) -> list[str]:
 def _decode(file: BinaryIO, path: Path) -> str:
     """Return the text of an open file, with or without a byte order mark, its lines ended by newlines."""
     if format_of(path) == ".xlsx":
-        return _sheet(file, path)
+        return read_sheet(file, path)
     remedy = "use a part of the rows, or save it as .npy"
     size = file.seek(0, os.SEEK_END)
     # some six times the text were measured
@@ -159,31 +159,6 @@ def _decode(file: BinaryIO, path: Path) -> str:
     except ValueError:
         raise ValueError(f"{name_of(path)} is not text; save it as UTF-8.") from None
     return text.replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _sheet(file: BinaryIO, path: Path) -> str:
-    """Return the one sheet of an Excel file that has cells as a text of commas, so that its cells are read as a text's.
-
-    Formulas are the values that Excel stored with them.
-    """
-    import_optional("openpyxl", "table", "Reading .xlsx")
-    try:
-        with zipfile.ZipFile(file) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        # openpyxl's cells are Python objects
-        check_memory(20.0 * size, f"Reading {name_of(path)}", remedy=LESS)
-        sheets = pandas().read_excel(
-            file, sheet_name=None, header=None, dtype=object, na_filter=False
-        )
-    except MemoryError:
-        raise
-    except Exception:  # a damaged file can fail anywhere in the reader
-        raise ValueError(f"{name_of(path)} is not a readable xlsx file.") from None
-    filled = [name for name, sheet in sheets.items() if sheet.size]
-    if len(filled) != 1:
-        which = f"sheets {', '.join(map(repr, filled))}; keep one of them" if filled else "no cells"
-        raise ValueError(f"{name_of(path)} has {which}.")
-    return sheets[filled[0]].to_csv(index=False, header=False, lineterminator="\n")
 
 
 def _read_frame(file: BinaryIO, suffix: str, path: Path) -> CellTable:

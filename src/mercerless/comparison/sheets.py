@@ -1,0 +1,107 @@
+"""Excel files, read row by row within bounds: a small file can claim more cells than anyone can wait for."""
+
+import csv
+import io
+import re
+import zipfile
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mercerless._memory import check_memory
+from mercerless._optional import import_optional
+from mercerless.comparison.files import LESS, name_of
+
+#: As many rows as a sheet of Excel has.
+MOST_ROWS = 1_048_576
+#: Cells of a sheet with its empty ones, and of all sheets in the file; some two minutes of reading.
+MOST_CELLS = 10_000_000
+#: What Excel shows instead of a value.
+ERRORS = ("#NULL!", "#DIV/0!", "#VALUE!", "#REF!", "#NAME?", "#NUM!", "#N/A")
+_TAGS = re.compile(rb"<(?:\w+:)?(row|c|si)[\s/>]")
+_CHUNK = 2**22
+
+
+class _TooLargeError(ValueError):
+    """A sheet beyond the bounds; says so in one sentence."""
+
+
+def read_sheet(file: BinaryIO, path: Path) -> str:
+    """Return the one sheet of an Excel file that has cells as text with commas, to be read like any text.
+
+    Formulas are the values that Excel stored with them.
+    """
+    openpyxl = import_optional("openpyxl", "table", "Reading .xlsx")
+    what = name_of(path)
+    try:
+        with zipfile.ZipFile(file) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+            # openpyxl's cells are Python objects
+            check_memory(20.0 * size, f"Reading {what}", remedy=LESS)
+            _check_tags(archive, what)
+        workbook = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        sheets = {sheet.title: _rows(sheet, what) for sheet in workbook.worksheets}
+    except (MemoryError, _TooLargeError):
+        raise
+    except Exception:  # a damaged file can fail anywhere in the reader
+        raise ValueError(f"{what} is not a readable xlsx file.") from None
+    filled = [name for name, rows in sheets.items() if rows]
+    if len(filled) != 1:
+        which = f"sheets {', '.join(map(repr, filled))}; keep one of them" if filled else "no cells"
+        raise ValueError(f"{what} has {which}.")
+    return _as_text(sheets[filled[0]])
+
+
+def _check_tags(archive: zipfile.ZipFile, what: str) -> None:
+    """Raise if the file has more rows or cells than are read, by counting them without reading what they hold."""
+    counts = {b"row": 0, b"c": 0, b"si": 0}
+    for member in archive.infolist():
+        rest = b""
+        with archive.open(member) as stream:
+            while block := stream.read(_CHUNK):
+                text = rest + block
+                end = max(text.rfind(b"<"), 0)  # a tag may go on in the next block
+                rest = text[end:][:_CHUNK]
+                for tag in _TAGS.findall(text[:end]):
+                    counts[tag] += 1
+                _check_bounds(counts[b"row"], max(counts[b"c"], counts[b"si"]), what)
+
+
+def _check_bounds(n_rows: int, n_cells: int, what: str) -> None:
+    for count, most, things in ((n_rows, MOST_ROWS, "rows"), (n_cells, MOST_CELLS, "cells")):
+        if count > most:
+            raise _TooLargeError(
+                f"{what} has more than {most:,} {things}, empty ones among them; delete those, or save the sheet as "
+                ".csv or .parquet."
+            )
+
+
+def _rows(sheet: Any, what: str) -> list[list[Any]]:
+    """Return the rows of a sheet up to the last one with a value, all of one length."""
+    sheet.reset_dimensions()  # what the file says about its size need not be true
+    rows: list[list[Any]] = []
+    n_filled, width = 0, 0
+    for place, values in enumerate(sheet.iter_rows(values_only=True), start=1):
+        row = [_cell(value) for value in values]
+        while row and row[-1] == "":
+            row.pop()
+        rows.append(row)
+        if row:
+            n_filled = place
+            width = max(width, len(row))
+        _check_bounds(place, n_filled * width, what)
+    return [row + [""] * (width - len(row)) for row in rows[:n_filled]]
+
+
+def _cell(value: Any) -> Any:
+    """Return a cell as it would be in a text: whole numbers without a point, nothing for an error."""
+    if value is None or (isinstance(value, str) and value in ERRORS):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value
+
+
+def _as_text(rows: list[list[Any]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    return text.getvalue()
