@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpydoc.docscrape import ClassDoc
+from scipy.spatial.distance import pdist
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.utils.validation import has_fit_parameter
 
@@ -129,8 +130,6 @@ def forms_of_data(cls):
         "float32 matrix": (K.astype(np.float32), {"kernel": "precomputed"}),
         "frame of a matrix": (pd.DataFrame(K.copy()), {"kernel": "precomputed"}),
     }
-    if cls.__name__ in ("SpectrumTransformer", "DissimilarityKernel"):
-        return {name: (matrix, {}) for name, (matrix, _) in matrices.items()}
     vectors = {
         "vectors": (X.copy(), {}),
         "float32": (X.astype(np.float32), {}),
@@ -299,8 +298,16 @@ class TestFitted:
             rtol=TOLERANCE.get(cls.__name__, 1e-9),
             atol=1e-12,
         )
-        with pytest.raises(ValueError, match="feature names"):
-            output(model, pd.DataFrame(Z, columns=["c", "b", "a"]))
+        # columns are found by name, others are left out, and none may be missing
+        expected = output(model, new)
+        assert_array_equal(output(model, new[["c", "a", "b"]]), expected)
+        assert_array_equal(output(model, new[["b", "c", "a"]].assign(d=1.0)), expected)
+        with pytest.raises(ValueError, match="missing"):
+            output(model, new[["a", "b"]].assign(d=1.0))
+        with pytest.raises(ValueError, match="2 columns of the name 'a'"):
+            output(model, pd.concat([new, new[["a"]]], axis=1))
+        with pytest.raises(ValueError, match="2 columns of the name 'a'"):
+            model.fit(pd.concat([frame, frame[["a"]]], axis=1), y)
 
     def test_targets_weights_and_groups_are_matched_by_name(self, cls):
         model = make(cls)
@@ -331,14 +338,63 @@ class TestFitted:
         assert_allclose(output(model, Z), output(fitted(cls), Z), rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "cls", [cls for cls in CLASSES if "kernel" in inspect.signature(cls).parameters]
-)
+def takes_matrices(cls):
+    """Whether the class reads X as a matrix if the kernel is "precomputed"."""
+    if "kernel" not in inspect.signature(cls).parameters:
+        return False
+    return cls(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
+
+
+@pytest.mark.parametrize("cls", FITTED)
+def test_a_generator_may_draw(cls):
+    """Two generators of one seed give one model; a generator that has drawn gives another where anything is drawn."""
+    if "random_state" not in inspect.signature(cls).parameters:
+        return
+    models = [make(cls, random_state=np.random.default_rng(5)) for _ in range(2)]
+    first, second = (output(model.fit(X, target_of(model)), Z) for model in models)
+    assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize("cls", FITTED)
+def test_a_table_that_looks_like_distances_is_told(cls):
+    distances = np.abs(np.subtract.outer(X[:25, 0], X[:25, 0]))
+    model = make(cls)
+    y = target_of(model)[:25]
+    y = y[:, :25] if y.ndim == 2 else y
+    remedy = "pass kernel='precomputed'" if takes_matrices(cls) else "use Similarity.*precomputed"
+    with pytest.warns(UserWarning, match=f"looks like the distances of 25 items.*{remedy}"):
+        model.fit(distances, y)
+    if takes_matrices(cls) and not cls.__name__.startswith("DANK"):
+        make(cls, kernel="precomputed").fit(distances, y)
+
+
+@pytest.mark.parametrize("cls", [cls for cls in CLASSES if takes_matrices(cls)])
+def test_a_bad_matrix_is_told_with_its_remedy(cls):
+    model = make(cls, kernel="precomputed")
+    y = target_of(model)
+    K = Gaussian(1.5)(X)
+    condensed = pdist(X)
+    holes = K.copy()
+    holes[4, 7] = np.nan
+    for wrong in (holes, pd.DataFrame(holes)):
+        with pytest.raises(ValueError, match=r"1 comparisons .*row 4, column 7.*leave out"):
+            model.fit(wrong, y)
+    holes[4, 7] = np.inf
+    model.fit(K, y)
+    with pytest.raises(ValueError, match="row 4, column 7"):
+        output(model, holes)
+    for kernel in ("precomputed", model.kernel):
+        with pytest.raises(ValueError, match=r"distances of 60 items .*squareform"):
+            make(cls, kernel=kernel).fit(condensed, y)
+    for kernel in ([K, K], {"one": K, "other": K}, K, pd.DataFrame(K)):
+        with pytest.raises(TypeError, match=r"matrices, which are data.*kernel='precomputed'"):
+            make(cls, kernel=kernel).fit(X, y)
+
+
+@pytest.mark.parametrize("cls", [cls for cls in CLASSES if takes_matrices(cls)])
 def test_a_precomputed_matrix_is_its_vectors(cls):
     model = make(cls)
     model.set_params(kernel="precomputed")
-    if not model.__sklearn_tags__().input_tags.pairwise:
-        return
     kernel = Gaussian(1.5)
     vectors = make(cls, kernel=kernel).fit(X, target_of(model))
     matrix = model.fit(kernel(X), target_of(model))

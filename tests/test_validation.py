@@ -71,6 +71,26 @@ class TestAlignByName:
         assert v.align_by_name(self.rows, None) is None
 
 
+def test_only_what_may_be_distances_is_told():
+    distances = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0) ** 2 / 4))
+    distances = distances + distances.T
+    np.fill_diagonal(distances, 0.0)
+    with pytest.warns(UserWarning, match="distances of 5 items"):
+        v._warn_of_distances(KreinRidge(), distances)
+    with pytest.warns(UserWarning, match="distances of 5 items"):
+        v._warn_of_distances(KreinRidge(), (distances / 3).astype(np.float32))
+    others = (
+        distances[:, :4],
+        distances + np.eye(5),
+        np.where(np.eye(5), 0.0, distances - distances.max()),
+        np.where(np.tri(5, k=-1), 2 * distances, distances),
+        np.zeros((5, 5)),
+        distances[:2, :2],
+    )
+    for table in others:
+        v._warn_of_distances(KreinRidge(), table)
+
+
 class TestSquareAndSymmetric:
     def test_passes_through(self):
         K = np.array([[1.0, 2.0], [2.0, 1.0]])

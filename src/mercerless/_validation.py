@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.utils import check_array, column_or_1d, get_tags
+from sklearn.utils import check_random_state as check_legacy_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data as check_data
@@ -45,20 +46,91 @@ def validate_data(
 ) -> Any:
     """scikit-learn's check, which reads what is beneath a mask, after ours.
 
-    With `own`, the rows are the model's own (see `own_copy`). By default training rows are, but for a matrix of
-    comparisons, which no model keeps.
+    Columns of new rows are matched by name (see `align_columns`). With `own`, the rows are the model's own (see
+    `own_copy`). By default training rows are, but for a matrix of comparisons, which no model keeps.
     """
     for A, name in zip((X, *args), ("X", "y")):
         refuse_unreadable(A, name)
+    is_training = options.get("reset", True)
+    if is_training:
+        _check_unique_columns(X)
+    else:
+        X = align_columns(X, column_labels(estimator))
     checked = check_data(estimator, X, *args, **options)
     if own is None:
-        is_training = options.get("reset", True)
         own = is_training and not get_tags(estimator).input_tags.pairwise
+    if is_training and own:
+        _warn_of_distances(estimator, checked[0] if isinstance(checked, tuple) else checked)
     if not own or options.get("skip_check_array", False):
         return checked
     if isinstance(checked, tuple):
         return own_copy(checked[0], X), *checked[1:]
     return own_copy(checked, X)
+
+
+def labels_of(table: Any, axis: str = "columns") -> list[str] | None:
+    """The labels of a data frame's rows ("index") or columns as strings; None for anything else."""
+    is_frame = hasattr(table, "iloc") and hasattr(table, "columns")
+    return list(map(str, getattr(table, axis))) if is_frame else None
+
+
+def column_labels(estimator: Any) -> list[str] | None:
+    """Labels of the columns that an estimator was fitted on, None if there were none."""
+    labels = getattr(estimator, "_column_labels", None)
+    if labels is None:
+        labels = getattr(estimator, "feature_names_in_", None)
+    return None if labels is None else list(map(str, labels))
+
+
+def align_columns(X: Any, known: list[str] | None, name: str = "X") -> Any:
+    """The columns of a data frame that have these labels, in their order; X as it is if it lacks one of them.
+
+    Labels that merely number as many columns are none.
+    """
+    given = labels_of(X)
+    if known is None or given is None or given == known:
+        return X
+    merely_numbers = given == list(map(str, range(len(known))))
+    if merely_numbers or not set(known) <= set(given):
+        return X
+    position = {label: i for i, label in enumerate(given)}
+    if len(position) < len(given):
+        repeated = sorted(label for label in set(known) if given.count(label) > 1)
+        if repeated:
+            _refuse_repeated(repeated[0], given.count(repeated[0]), name)
+    return X.iloc[:, [position[label] for label in known]]
+
+
+def align_matrix(X: Any, may_cut: bool = True, name: str = "X") -> Any:
+    """A data frame of comparisons with its columns in the order of its rows, if both have names.
+
+    If it `may_cut`, columns of further items are left out. Of labels that number positions nothing is inferred.
+    """
+    rows, columns = labels_of(X, "index"), labels_of(X)
+    if rows is None or columns is None or rows == columns:
+        return X
+    _check_unique_columns(X, name)
+    numbered = [type(axis).__name__ == "RangeIndex" for axis in (X.index, X.columns)]
+    is_other_order = len(rows) == len(columns) and len(set(rows)) == len(rows)
+    if any(numbered) or not (is_other_order or (may_cut and len(rows) < len(columns))):
+        return X
+    return align_columns(X, rows, name)
+
+
+def _check_unique_columns(X: Any, name: str = "X") -> None:
+    """Raise if columns of a data frame share a label."""
+    labels = labels_of(X)
+    if labels is None or len(set(labels)) == len(labels):
+        return
+    repeated = next(label for label in labels if labels.count(label) > 1)
+    _refuse_repeated(repeated, labels.count(repeated), name)
+
+
+def _refuse_repeated(label: str, number: int, name: str) -> None:
+    raise ValueError(
+        f"{name} has {number} columns of the name {label!r}; give each a name of its own, or pass {name}.to_numpy() to "
+        "go by position."
+    )
 
 
 def own_copy(rows: NDArray, given: Any) -> NDArray:
@@ -72,6 +144,31 @@ def own_copy(rows: NDArray, given: Any) -> NDArray:
     if is_view or (hasattr(given, "__array__") and np.may_share_memory(rows, np.asarray(given))):
         return rows.copy(order="K")
     return rows
+
+
+def _warn_of_distances(estimator: Any, X: Any) -> None:
+    """Warn if a table of features looks like a matrix of distances."""
+    is_square = isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[0] == X.shape[1] > 2
+    if not is_square or np.any(np.diagonal(X)) or not (X.min() >= 0.0 < X.max()):
+        return
+    if not is_rounding(relative_asymmetry(X), X.dtype):
+        return
+    remedy = "pass kernel='precomputed'"
+    if not takes_matrices(estimator):
+        remedy = "use SimilarityClassifierCV or SimilarityRegressorCV with kernel='precomputed'"
+    warn(
+        f"X looks like the distances of {len(X)} items (symmetric, nonnegative, zeros on the diagonal) but "
+        f"{type(estimator).__name__} reads it as a table of features; {remedy} if these are distances."
+    )
+
+
+def takes_matrices(estimator: Any) -> bool:
+    """Whether kernel="precomputed" makes this estimator read X as a matrix."""
+    try:
+        with_matrix = type(estimator)(kernel="precomputed")
+    except TypeError:  # it has no kernel
+        return False
+    return get_tags(with_matrix).input_tags.pairwise
 
 
 def align_by_name(X: Any, values: Any) -> Any:
@@ -125,6 +222,47 @@ def _index_of(values: Any) -> Any:
     is_of_pandas = hasattr(index, "get_indexer")  # and in memory
     holds_positions = type(index).__name__ == "RangeIndex"
     return index if is_of_pandas and not holds_positions else None
+
+
+def check_matrix(X: Any, name: str = "X") -> None:
+    """Raise if a matrix of comparisons, as it was given, is condensed or has missing entries."""
+    check_not_condensed(X, name)
+    if not hasattr(X, "__array__"):
+        return
+    array = np.asarray(X)
+    if array.ndim != 2 or array.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not np.isfinite(array.sum())
+    if not suspicious:
+        return
+    missing = ~np.isfinite(array)
+    if missing.any():
+        row, column = np.argwhere(missing)[0]
+        raise ValueError(
+            f"{name} has {missing.sum()} comparisons that are NaN or infinite, the first in row {row}, column "
+            f"{column}; compare these items again, or leave out their rows and columns."
+        )
+
+
+def check_not_condensed(X: Any, name: str = "X") -> None:
+    """Raise if X is a vector as long as the distances that `scipy.spatial.distance.pdist` gives."""
+    if not (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind == "f"):
+        return
+    n_items = int(np.ceil(np.sqrt(2 * len(X))))
+    if len(X) > 1 and n_items * (n_items - 1) // 2 == len(X):
+        raise ValueError(
+            f"{name} has one dimension, like the distances of {n_items} items that pdist gives; pass "
+            f"scipy.spatial.distance.squareform({name}) with kernel='precomputed', or {name}.reshape(-1, 1) if it is "
+            "one feature."
+        )
+
+
+def check_random_state(random_state: Any) -> np.random.RandomState:
+    """scikit-learn's check, which takes no Generator; one seeds a RandomState with what it draws next."""
+    if isinstance(random_state, np.random.Generator):
+        return np.random.RandomState(random_state.integers(2**32 - 1))
+    return check_legacy_random_state(random_state)
 
 
 def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDArray:

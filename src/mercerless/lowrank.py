@@ -8,11 +8,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, eigh, qr, solve_triangular
 from sklearn.base import BaseEstimator
 from sklearn.cluster import MiniBatchKMeans
-from sklearn.utils import check_random_state
 
 from mercerless._blocks import is_dask, map_rows, take_rows
 from mercerless._memory import check_memory, memory_budget, row_blocks
-from mercerless._validation import as_items, check_option, check_real
+from mercerless._validation import as_items, check_option, check_random_state, check_real
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.kernels.items import takes_objects
 

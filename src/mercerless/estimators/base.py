@@ -13,14 +13,25 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import assert_all_finite, check_array, check_consistent_length
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import check_rows, is_dask
 from mercerless._memory import with_settings
 from mercerless._optional import CallbackSupportMixin, with_callbacks
 from mercerless._threads import blas_threads
-from mercerless._validation import align_by_name, as_items, check_real, own_copy, validate_data
+from mercerless._validation import (
+    align_by_name,
+    align_columns,
+    align_matrix,
+    as_items,
+    check_matrix,
+    check_not_condensed,
+    check_real,
+    labels_of,
+    own_copy,
+    validate_data,
+)
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed, as_kernel
 from mercerless.kernels.items import recognize, takes_objects
 from mercerless.lowrank import Landmarks, select_landmarks
@@ -40,10 +51,10 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _keep_labels(self, X: Any, is_matrix: bool = False) -> None:
         """Remember how the columns of a data frame are labeled, which scikit-learn does for strings only."""
-        self._column_labels = _labels(X, "columns")
+        self._column_labels = labels_of(X)
         if is_matrix:
             _check_order(
-                _labels(X, "index"),
+                labels_of(X, "index"),
                 self._column_labels,
                 "The rows of X are not in the order of its columns",
             )
@@ -52,7 +63,7 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
         self, X: Any, columns: NDArray | None = None, name: str = "X", may_differ: bool = False
     ) -> None:
         """Refuse a data frame with the columns of fit in another order, or, unless they `may_differ`, other columns."""
-        known, given = self._column_labels, _labels(X, "columns")
+        known, given = self._column_labels, labels_of(X)
         if known is not None and given is not None:
             known = known if columns is None else [known[i] for i in columns]
             unlabeled = list(map(str, range(len(known))))
@@ -94,6 +105,7 @@ class KernelEstimator(FittedEstimator):
         find out what it takes and whether it is symmetric.
         """
         if takes_objects(as_kernel(self.kernel)):
+            self._column_labels = None
             items = self._check_items(X, reset=True)
             check_consistent_length(items, weight)
             used = items[used_rows(weight, len(items))]
@@ -103,7 +115,14 @@ class KernelEstimator(FittedEstimator):
             if try_pairs and isinstance(kernel, (PairFunction, MatrixFunction)):
                 kernel = kernel.checked(used)
             return kernel, items
-        self._keep_labels(X, is_precomputed(self.kernel))
+        is_matrix = is_precomputed(self.kernel)
+        if is_matrix:
+            X = align_matrix(X, may_cut=get_tags(self).input_tags.pairwise)
+            if not is_dask(X):
+                check_matrix(X)
+        else:
+            check_not_condensed(X)
+        self._keep_labels(X, is_matrix)
         if is_dask(X):
             X = check_rows(X)
             if not self._streams:
@@ -113,9 +132,8 @@ class KernelEstimator(FittedEstimator):
                 )
             self.n_features_in_ = X.shape[1]
         else:
-            own = not is_precomputed(self.kernel)
             dtypes = [np.float64, np.float32]
-            X = validate_data(self, X, dtype=dtypes, ensure_min_samples=1, own=own)
+            X = validate_data(self, X, dtype=dtypes, ensure_min_samples=1, own=not is_matrix)
         check_consistent_length(X, weight)
         used = used_rows(weight, len(X))
         return as_kernel(self.kernel, X if len(used) == len(X) else X[used]), X
@@ -132,6 +150,9 @@ class KernelEstimator(FittedEstimator):
                     f"X has {X.shape[1]} columns but {self.n_features_in_} were seen in fit."
                 )
             return X
+        X = align_columns(X, self._column_labels)
+        if is_precomputed(self.kernel):
+            check_matrix(X)
         rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         self._check_labels(X, may_differ=not is_precomputed(self.kernel))
         return rows
@@ -142,6 +163,7 @@ class KernelEstimator(FittedEstimator):
             raise ValueError(
                 "reverse is for a precomputed matrix; with a kernel both directions are computed."
             )
+        reverse = align_columns(reverse, self._column_labels, "reverse")
         rows = check_real(reverse, "reverse")
         if rows.shape != shape:
             raise ValueError(
@@ -189,7 +211,7 @@ class KernelPredictor(KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
-            The training items.
+            The training items. The columns of a data frame of comparisons are matched with its rows by name.
         y : array-like of shape (n,), or (n, n_outputs) where the estimator takes several
             The targets, or the classes. If X and y have a pandas index of the same unique names in another order,
             they are matched by name; otherwise, and with a RangeIndex, by position.
@@ -213,7 +235,8 @@ class KernelPredictor(KernelEstimator):
         Parameters
         ----------
         X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
-            The new items.
+            The new items. The columns of a data frame are matched with those of the training data by name; others are
+            left out.
 
         Returns
         -------
@@ -309,11 +332,6 @@ class Progress:
 def is_precomputed(kernel: Any) -> bool:
     """Whether what users pass as a kernel says that X is the matrix."""
     return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
-
-
-def _labels(table: Any, axis: str) -> list[str] | None:
-    """The labels of a data frame's rows or columns."""
-    return list(map(str, getattr(table, axis))) if hasattr(table, "iloc") else None
 
 
 def _check_order(

@@ -16,7 +16,7 @@ from sklearn.base import (
     clone,
 )
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array, check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
@@ -28,6 +28,7 @@ from mercerless._validation import (
     check_classes,
     check_number,
     check_option,
+    check_random_state,
     check_targets,
     validate_data,
     warn,

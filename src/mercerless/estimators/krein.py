@@ -9,7 +9,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import blockwise, is_dask
@@ -18,6 +18,7 @@ from mercerless._validation import (
     check_classes,
     check_number,
     check_option,
+    check_random_state,
     check_symmetric,
     check_symmetric_kernel,
     check_targets,

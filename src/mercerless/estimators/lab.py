@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, check_random_state, column_or_1d
+from sklearn.utils import check_consistent_length, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._blocks import blockwise, check_rows, is_dask, map_rows, take_rows
@@ -19,10 +19,12 @@ from mercerless._optional import with_callbacks
 from mercerless._threads import one_blas_thread
 from mercerless._validation import (
     align_by_name,
+    align_columns,
     check_classes,
     check_labels,
     check_number,
     check_option,
+    check_random_state,
     check_targets,
     check_weight,
     leave_one_out_constant,
@@ -314,7 +316,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         """Rows as the forms see them."""
         check_is_fitted(self)
         columns = self.encoding_.columns
-        rows = X
+        X = rows = align_columns(X, self._column_labels)
         if columns.of_frame or holds_more_than_numbers(X):
             if not is_frame(X):
                 raise ValueError(

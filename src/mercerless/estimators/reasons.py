@@ -11,7 +11,7 @@ from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless._memory import check_memory, memory_budget, row_blocks
-from mercerless._validation import check_number, check_square
+from mercerless._validation import align_columns, check_number, check_square, column_labels
 from mercerless.estimators.several import SUM, Several, items_of
 from mercerless.kernels import Precomputed
 from mercerless.selection.landmarks import LandmarkStack
@@ -121,6 +121,10 @@ def train_again(model: Any, rows: NDArray, train: ArrayLike | None) -> NDArray:
         raise ValueError(
             "A model of a precomputed matrix does not keep it; pass the matrix it was fitted on as train."
         )
+    labels = column_labels(model)
+    if labels is not None and hasattr(train, "iloc"):
+        train = align_columns(train, labels, "train")
+        train = align_columns(train.T, labels, "train").T
     matrix = check_square(train, "train")
     if len(matrix) != model.n_features_in_:
         raise ValueError(

@@ -7,9 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
-from sklearn.utils import check_random_state
 
-from mercerless._validation import check_real, leave_one_out_constant, warn_if_useless
+from mercerless._validation import (
+    align_matrix,
+    check_random_state,
+    check_real,
+    leave_one_out_constant,
+    warn_if_useless,
+)
 from mercerless.estimators.base import is_precomputed, used_rows, used_weights
 from mercerless.estimators.comparisons import among, check_positions, find_rows, read_block
 from mercerless.lowrank import Landmarks, as_landmarks
@@ -148,6 +153,9 @@ def fit_several(
     Also attributes of the targets, and the items with out-of-fold predictions.
     """
     given = items_of(X, kernels)
+    for name, kernel in kernels.items():
+        if is_precomputed(kernel):
+            given[name] = align_matrix(given[name], may_cut=estimator.n_landmarks is None)
     _check_sizes(given, len(y))
     if estimator.symmetrize and any(map(is_precomputed, kernels.values())):
         raise ValueError(

@@ -10,7 +10,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
@@ -20,9 +20,11 @@ from mercerless._optional import with_callbacks
 from mercerless._threads import blas_threads
 from mercerless._validation import (
     align_by_name,
+    align_columns,
     check_labels,
     check_number,
     check_option,
+    check_random_state,
     check_real,
     check_square,
     check_symmetric,
@@ -372,6 +374,9 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         """New items; of comparisons with all columns of the training rows those with landmarks."""
         if self.landmarks_ is None or not isinstance(self.kernel_, Precomputed):
             return self._test_items(X)
+        labels = self._column_labels
+        if labels is not None:
+            X = align_columns(X, [labels[column] for column in self.landmarks_])
         rows, m = check_real(X), len(self.landmarks_)
         if rows.shape[1] == m:
             self._check_labels(X, self.landmarks_)

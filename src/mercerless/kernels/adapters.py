@@ -315,6 +315,21 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
         )
     if callable(kernel):
         return PairFunction(kernel) if X is None else recognize(kernel, X)
+    if _are_matrices(kernel):
+        raise TypeError(
+            "kernel holds matrices, which are data: pass kernel='precomputed' and the matrix as X, or several of them "
+            "to SimilarityClassifierCV or SimilarityRegressorCV, fit([D1, D2], y)."
+        )
     raise TypeError(
         f"kernel must be a kernel object, a name, or a function of two items, not {type(kernel).__name__}."
     )
+
+
+def _are_matrices(kernel: Any) -> bool:
+    """Whether a matrix, or a list or dict of matrices, was passed as the kernel."""
+    parts = [kernel]
+    if isinstance(kernel, dict):
+        parts = list(kernel.values())
+    elif isinstance(kernel, (list, tuple)):
+        parts = list(kernel)
+    return any(len(getattr(part, "shape", ())) == 2 for part in parts)

@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import cholesky, solve_triangular
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import euclidean_distances
-from sklearn.utils import check_random_state
 
-from mercerless._validation import check_number, check_option, check_real
+from mercerless._validation import check_number, check_option, check_random_state, check_real
 
 
 class PairIndex(NamedTuple):

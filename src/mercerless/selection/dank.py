@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 from sklearn.cluster import BisectingKMeans, KMeans
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC, SVR
-from sklearn.utils import check_random_state
 
+from mercerless._validation import check_random_state
 from mercerless.kernels import Gaussian
 from mercerless.selection.descent import GradientSearch
 from mercerless.selection.folds import Split, make_folds
@@ -86,7 +86,7 @@ class Choice(NamedTuple):
 def cluster(items: NDArray, n_parts: int, random_state: Any) -> KMeans:
     """k-means from centers that always divide the largest cluster: the largest part decides time and memory."""
     halves = BisectingKMeans(
-        n_parts, bisecting_strategy="largest_cluster", random_state=random_state
+        n_parts, bisecting_strategy="largest_cluster", random_state=check_random_state(random_state)
     )
     return KMeans(n_parts, init=halves.fit(items).cluster_centers_, n_init=1, max_iter=1).fit(items)
 

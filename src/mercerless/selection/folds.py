@@ -9,7 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.model_selection import check_cv
-from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils import check_consistent_length
+
+from mercerless._validation import check_random_state
 
 Split = tuple[NDArray, NDArray]
 

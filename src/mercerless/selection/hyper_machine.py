@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.base import BaseEstimator
 from sklearn.svm import SVC, SVR
-from sklearn.utils import check_random_state
 
 from mercerless._blocks import is_dask, map_rows, reduce_rows
 from mercerless._memory import memory_budget, row_blocks
+from mercerless._validation import check_random_state
 from mercerless.kernels.base import Kernel, Scale
 from mercerless.kernels.hyper import GaussianHyper, HyperKernel
 from mercerless.kernels.learned import HyperExpansion

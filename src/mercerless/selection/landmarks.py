@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh, solve_triangular
 from scipy.linalg.lapack import dpstrf
-from sklearn.utils import check_random_state
 
 from mercerless._blocks import reduce_rows, take_rows
 from mercerless._memory import memory_budget, row_blocks
+from mercerless._validation import check_random_state
 from mercerless.selection.folds import splits_of
 from mercerless.selection.similarity import (
     CLASS_NEIGHBORS,
