@@ -1,4 +1,4 @@
-"""Numbers in pages come from rows: what stands between markers is made by tables.py.
+"""Numbers in pages come from rows: what stands between markers is declared in tables.toml and figures.toml.
 
 <!-- table: krein_table1 -->  ...  <!-- end -->       on lines of their own, with empty lines around the table
 gains <!-- figure: lab_rank -->1.25<!-- end --> ...   within a sentence, never at the beginning of a line
@@ -7,7 +7,7 @@ gains <!-- figure: lab_rank -->1.25<!-- end --> ...   within a sentence, never a
 import re
 from pathlib import Path
 
-from benchmarks.tables import figures, tables
+from benchmarks.tables import FIGURES, TABLES
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = re.compile(r"<!-- (table|figure): (\w+) -->(.*?)<!-- end -->", re.DOTALL)
@@ -23,58 +23,42 @@ def pages():
     return [ROOT / "README.md", *sorted(written)]
 
 
-UNIT = r"(?:%|(?:per cent|percent|points?|seconds?|s|minutes|hours|GB|MB|times|splits?|draws?)\b)"
-NUMBER = re.compile(rf"(?<![\w.^-])(?:\d[\d,]*\.\d+|\.\d+|\d[\d,]*(?= {UNIT}))(?!\w)(?: ?{UNIT})?")
-NO_PROSE = re.compile(
-    r"```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$]*\$|\]\([^)]*\)|</?[a-z][^>]*>", re.DOTALL
-)
-
-
-def typed(text):
-    """Numbers of a page's prose that look measured (a decimal point, a unit, splits) outside of all markers."""
-    return [found[0] for found in NUMBER.finditer(NO_PROSE.sub(" ", MARK.sub(" ", text)))]
-
-
-def names(text):
-    """The tables and figures that a page asks for."""
-    return [match[2] for match in MARK.finditer(text)]
-
-
-def filled(text, numbers, makers):
-    """The page with what its markers ask for; `numbers` are texts by name, `makers` functions by name."""
-    if len(BEGINNING.findall(text)) != len(MARK.findall(text)) or any(
-        BEGINNING.search(m[2]) for m in MARK.findall(text)
-    ):
+def filled(text, figures=FIGURES, tables=TABLES):
+    """The page with what its markers ask for."""
+    if any(BEGINNING.search(content) for _, _, content in MARK.findall(text)) or len(
+        BEGINNING.findall(text)
+    ) != len(MARK.findall(text)):
         raise ValueError("a marker has no <!-- end -->")
-    if found := re.search(r"^<!-- figure: (\w+)", text, re.MULTILINE):
+    if at_start := re.search(r"^<!-- figure: (\w+)", text, re.MULTILINE):
         raise ValueError(
-            f"figure {found[1]} begins a line, where Markdown takes all of it for HTML: move a word before it"
+            f"figure {at_start[1]} begins a line, where Markdown takes all of it for HTML: move a word before it"
         )
 
     def fill(match):
         kind, name, _ = match.groups()
-        known = makers if kind == "table" else numbers
-        if name not in known:
-            raise ValueError(
-                f"no {kind} is called {name}; benchmarks/tables.py has: {', '.join(sorted(known))}"
-            )
-        made = f"\n\n{makers[name]()}\n\n" if kind == "table" else numbers[name]
-        return f"<!-- {kind}: {name} -->{made}<!-- end -->"
+        declared = tables if kind == "table" else figures
+        if name not in declared:
+            raise ValueError(f"no {kind} is called {name}; benchmarks/{kind}s.toml declares them")
+        content = declared[name].render()
+        if kind == "table":
+            content = f"\n\n{content}\n\n"
+        return f"<!-- {kind}: {name} -->{content}<!-- end -->"
 
     return MARK.sub(fill, text)
 
 
 def rewrite(check=False):
-    """Fill all pages, or with `check` only say which would change; returns these."""
-    numbers, makers, stale = figures(), tables(), []
+    """Fill all pages, or with `check` only list those that would change; returns their names."""
+    stale = []
     for path in pages():
+        name = path.relative_to(ROOT).as_posix()
         text = path.read_text(encoding="utf-8")
         try:
-            new = filled(text, numbers, makers)
+            new = filled(text)
         except (ValueError, LookupError, FileNotFoundError) as error:
-            raise type(error)(f"{path.relative_to(ROOT)}: {error}") from error
+            raise type(error)(f"{name}: {error}") from error
         if new != text:
-            stale.append(path.relative_to(ROOT).as_posix())
+            stale.append(name)
             if not check:
                 path.write_text(new, encoding="utf-8")
     return stale

@@ -1,8 +1,7 @@
-"""Every number on a page comes from a row, and every claim has a command."""
+"""Tables and figures of pages come from rows, and every claim has a command."""
 
 import argparse
 import json
-import re
 import runpy
 import sys
 
@@ -12,7 +11,7 @@ pytest.importorskip("pandas")
 
 import pandas as pd
 
-from benchmarks import history, machine, pages, tables, trust
+from benchmarks import frames, history, machine, pages, tables, trust
 from benchmarks.__main__ import main
 from benchmarks.claims import CLAIMS, HERE, REDUCED, Claim, chosen
 from benchmarks.run import RECORDED, Evidence, known_seconds, plan
@@ -20,97 +19,44 @@ from benchmarks.run import RECORDED, Evidence, known_seconds, plan
 
 def test_pages_show_what_the_rows_give():
     stale = pages.rewrite(check=True)
-    assert not stale, (
-        f"{', '.join(stale)}: numbers differ from benchmarks/**/results; run python -m benchmarks pages"
-    )
+    assert not stale, f"{', '.join(stale)}: run python -m benchmarks pages"
 
 
 def test_every_table_is_shown():
-    shown = {
-        name for path in pages.pages() for name in pages.names(path.read_text(encoding="utf-8"))
-    }
-    assert not set(tables.tables()) - shown
+    text = "".join(path.read_text(encoding="utf-8") for path in pages.pages())
+    shown = {name for kind, name, _ in pages.MARK.findall(text) if kind == "table"}
+    assert set(tables.TABLES) == shown
 
 
-def test_tables_of_results_are_in_the_evidence():
-    """A page that says how to do something keeps a sentence and a link."""
-    for path in pages.pages():
-        if path.parent.name == "docs" and path.stem != "trust":
-            assert "<!-- table:" not in path.read_text(encoding="utf-8"), path.name
+@pytest.mark.parametrize("name, table", tables.TABLES.items(), ids=str)
+def test_every_table_has_its_rows(name, table):
+    """Lines of equal length and no cell that its declaration misspells."""
+    header, _, *lines = table.render().splitlines()
+    assert lines and {line.count(" | ") for line in lines} == {header.count(" | ")}, name
 
 
-def test_evidence_has_no_typed_tables_of_numbers():
-    for path in pages.pages():
-        if path.parent.name == "evidence":
-            text = pages.MARK.sub("", path.read_text(encoding="utf-8"))
-            typed = [line for line in text.splitlines() if re.match(r"\|.*\d\.\d", line)]
-            assert not typed, f"{path.name}: {typed[0]}"
+class Said:
+    """Stands in for a declaration."""
 
+    def __init__(self, text):
+        self.text = text
 
-# numbers that no run gives: settings, sizes, versions, theorems, what is stated beforehand, the papers' own
-SETTINGS = {
-    "README.md": {"3.11"},
-    # promises, held by test_compare_statistics
-    "docs/compare.md": {"30 %", "5 %", "70 %", "55 %", "90 %"},
-    "docs/dank.md": {"0.25"},
-    "docs/evidence/compare.md": {"30 %"},
-    "docs/evidence/dank.md": {"0.05"},
-    "docs/evidence/hyper.md": {"70 %", "40 %", "60 %"},
-    "docs/evidence/lab.md": {"80 %", "97.5 %", "2 %", ".02"},
-    # calculated
-    "docs/evidence/scale.md": {"4 GB", "32 GB", "216 GB", "1.6 MB", "40 MB", "1.6 GB", "40 GB"},
-    "docs/evidence/see.md": {"90 %", "5 %", "1.645", "2 points"},
-    "docs/kernels.md": {"256 MB"},
-    "docs/krein.md": {"0.01"},
-    "docs/lab.md": {"1 %", "2 %", "0.025 %", "3 %", ".15", ".1", "1.5", "32 MB"},
-    "docs/scale.md": {"256 MB", "34 MB", "200 MB", "4 GB"},
-    "docs/see.md": {"90 %", "5 %", "1.645"},
-    "docs/similarity.md": {"1.5"},
-    "docs/start.md": {"3.11"},
-    "docs/theory.md": {"3.1", "3.2"},
-    "docs/trust.md": {"1.6", "1.9", "0.13", "2.2"},
-}
-
-
-@pytest.mark.parametrize(
-    "path", pages.pages(), ids=lambda path: path.relative_to(pages.ROOT).as_posix()
-)
-def test_no_measured_number_is_typed(path):
-    known = SETTINGS.get(path.relative_to(pages.ROOT).as_posix(), set())
-    found = set(pages.typed(path.read_text(encoding="utf-8")))
-    assert not found - known, (
-        "a measured number belongs into benchmarks/tables.py, a setting into SETTINGS here"
-    )
-    assert not known - found, "SETTINGS has numbers that the page has no more"
-
-
-def test_typed_numbers_are_found():
-    text = (
-        "gains 1.25 points, .93 or 12 % in 30 seconds and 8 draws; `0.5` and <!-- figure: x -->7.1<!-- end --> % are "
-        "none, nor 10^5"
-    )
-    assert pages.typed(text) == ["1.25 points", ".93", "12 %", "30 seconds", "8 draws"]
+    def render(self):
+        return self.text
 
 
 def test_a_number_that_its_row_no_longer_gives_is_found(tmp_path, monkeypatch):
-    """The check must be able to fail: change a row and a page."""
-    assert (
-        pages.filled("a <!-- figure: x -->1<!-- end --> b", {"x": "2"}, {})
-        == "a <!-- figure: x -->2<!-- end --> b"
-    )
+    """The check must be able to fail."""
     text = "<!-- table: t -->\nold\n<!-- end -->\n"
-    assert (
-        pages.filled(text, {}, {"t": lambda: "| a |"})
-        == "<!-- table: t -->\n\n| a |\n\n<!-- end -->\n"
-    )
+    new = pages.filled(text, {}, {"t": Said("| a |")})
+    assert new == "<!-- table: t -->\n\n| a |\n\n<!-- end -->\n"
     (tmp_path / "docs").mkdir()
-    (tmp_path / "README.md").write_text("about <!-- figure: cells -->49<!-- end --> cells\n")
+    page = tmp_path / "README.md"
+    page.write_text("about <!-- figure: krein_cells -->49<!-- end --> cells\n")
     monkeypatch.setattr(pages, "ROOT", tmp_path)
-    monkeypatch.setattr(pages, "figures", lambda: {"cells": "48"})
-    assert (
-        pages.rewrite(check=True) == ["README.md"] and "49" in (tmp_path / "README.md").read_text()
-    )
-    assert pages.rewrite() == ["README.md"] and "49" not in (tmp_path / "README.md").read_text()
+    monkeypatch.setitem(tables.FIGURES, "krein_cells", Said("48"))
+    assert pages.rewrite(check=True) == ["README.md"] and "49" in page.read_text()
+    assert pages.rewrite() == ["README.md"] and "-->48<!--" in page.read_text()
     assert pages.rewrite() == []
 
 
@@ -125,71 +71,126 @@ def test_a_number_that_its_row_no_longer_gives_is_found(tmp_path, monkeypatch):
 )
 def test_markers_that_would_not_work_are_refused(text, message):
     with pytest.raises(ValueError, match=message):
-        pages.filled(text, {"x": "1"}, {})
+        pages.filled(text, {"x": Said("1")}, {})
+
+
+NAN = float("nan")
 
 
 @pytest.mark.parametrize(
-    "value, digits, text", [(76.25, 1, "76.3"), (0.9983, 4, "0.9983"), (float("nan"), 1, "")]
+    "template, value, text",
+    [
+        ("{x:.1f}", 76.25, "76.3"),  # halves up, though the nearest even is 76.2
+        ("{x:.4r}", 0.9983, ".9983"),
+        ("{x:.2r}", -0.125, "-.13"),
+        ("{x:.1p} %", 0.0625, "6.3 %"),
+        ("{x:+.1f}", -0.25, "\N{MINUS SIGN}0.3"),
+        ("{x:+.1f}", 0.25, "+0.3"),
+        ("{x:,}", 1234, "1,234"),
+        ("{x:.1f} s", NAN, ""),
+        ("rank[ ({x:.1f})]", NAN, "rank"),
+        ("rank[ ({x:.1f})]", 2.0, "rank (2.0)"),
+        ("{x:.0f}", tables.Span(1.0, 2.0), "1 to 2"),
+        ("{x:.0f}", tables.Span(1.1, 1.2), "1"),
+    ],
 )
-def test_rounding_is_that_of_people(value, digits, text):
-    assert tables.number(value, digits) == text
+def test_templates(template, value, text):
+    assert tables.fill(template, {"x": value}) == text
+
+
+@pytest.fixture
+def scores(monkeypatch):
+    """Two learners on two sets, one of them on a second split."""
+    columns = ["set", "learner", "split", "score"]
+    values = [("b", "x", 0, 0.5), ("b", "y", 0, 0.75), ("a", "x", 0, 0.25), ("b", "x", 1, 1.0)]
+    rows = pd.DataFrame(values, columns=columns)
+    monkeypatch.setattr(tables, "results", lambda name: rows)
+
+
+def test_a_table_is_averaged_ordered_named_and_has_its_best_in_bold(scores):
+    table = tables.Table(
+        data="papers/any",
+        by=("set", "learner"),
+        titles="set",
+        columns="learner",
+        value="{score:.2f}",
+        heads="of {}",
+        names={"set": {"b": "B"}, "learner": {"y": "Y", "x": "X"}},
+        best="max",
+    )
+    lines = ["| set | of Y | of X |", "| --- | --- | --- |", "| B | **0.75** | **0.75** |"]
+    assert table.render().splitlines() == [*lines, "| a |  | **0.25** |"]
+
+
+@pytest.mark.parametrize(
+    "declaration, text",
+    [
+        ({"text": "{score:.2f}", "where": "set == 'a'"}, "0.25"),
+        ({"text": "{count}", "where": "score > 0.4"}, "3"),
+        ({"text": "{score:.3f}", "of": "mean"}, "0.625"),
+        ({"text": "{score:.2f}", "of": "span"}, "0.25 to 1.00"),
+        ({"text": "{learner}", "where": "set == 'b'", "join": "and"}, "x, y and x"),
+        ({"text": "{learner}", "where": "set == 'c'", "join": ", ", "empty": "none"}, "none"),
+        ({"text": "{y:.2f}", "where": "split == 0", "wide": ["set", "learner", "score"]}, None),
+    ],
+)
+def test_a_figure_is_a_cell_an_aggregate_or_a_list(scores, declaration, text):
+    figure = tables.Figure(data="papers/any", **declaration)
+    if text is not None:
+        assert figure.render() == text
+    else:
+        with pytest.raises((LookupError, ValueError)):  # more than one row, or entry
+            figure.render()
 
 
 def measured(learner, name, score, split=0, rows=1000, task="regression"):
-    words = {
-        "set": name,
-        "split": split,
-        "rows": rows,
-        "variant": "clean",
-        "learner": learner,
-        "task": task,
-    }
-    return words | {
-        "score": score,
-        "log_loss": 1 - score,
-        "cpu_seconds": 2.0,
-        "predict_seconds": 0.5,
-    }
+    keys = {"set": name, "split": split, "rows": rows, "learner": learner, "task": task}
+    values = {"score": score, "log_loss": 1 - score, "cpu_seconds": 2.0, "predict_seconds": 0.5}
+    return keys | values | {"variant": "clean"}
 
 
 def test_tables_of_learners_take_rows_as_they_come(monkeypatch):
     """Several splits of some sets, learners that lack a set or a split, and learners of some sets only."""
+    boosted = frames.BOOSTED
     rows = [
-        measured(k, f"set{i}", s - i / 10)
+        measured(learner, f"set{i}", score - i / 10)
         for i in range(3)
-        for k, s in zip(tables.BOOSTED, (0.9, 0.8, 0.7))
+        for learner, score in zip(boosted, (0.9, 0.8, 0.7))
     ]
-    rows += [measured(k, "set0", s, split=1) for k, s in zip(tables.BOOSTED, (0.1, 0.2, 0.9))]
+    rows += [measured(k, "set0", s, split=1) for k, s in zip(boosted, (0.1, 0.2, 0.9))]
     rows += [measured("lab", "set1", -5.0, split=1), measured("lightgbm", "alone", 0.9, rows=5000)]
     rows += [measured("svm", "set0", 0.95), measured("svm", "set2", 0.6)]
-    rows += [measured(k, "classes", 0.5, task="classes") for k in tables.BOOSTED]
-    monkeypatch.setattr(tables, "results", lambda name: pd.DataFrame(rows))
-    scores = tables.table_scores("lab_bands", "regression, R2")
-    assert (
-        scores.loc[(1000, "set0")].tolist() == [0.5, 0.5, 0.8]
-        and scores.loc[(1000, "set1"), "lab"] == 0.8
-    )
+    rows += [measured(learner, "classes", 0.5, task="classes") for learner in boosted]
+    monkeypatch.setattr(frames, "results", lambda name: pd.DataFrame(rows))
+    scores = frames.table_scores("lab_bands", "r2")
+    assert scores.loc[(1000, "set0")].tolist() == [0.5, 0.5, 0.8]
+    assert scores.loc[(1000, "set1"), "lab"] == 0.8
     assert len(scores) == 3, "ranks are of sets that all have"
-    assert (
-        "| regression, R2, at most 1,000 rows | 3 | **1.50** | 2.17 | 2.33 |" in tables.lab_bands()
-    )
-    pairs = tables.lab_pairs()
-    assert "| regression, R2 | support vector machine | 2 | 1, 0, 1 |" in pairs
-    assert "| regression, R2 | LightGBM | 3 | 2, 1, 0 | +0.067 |" in pairs
-    assert "**1.50**, 2.17, 2.33 (3 sets) |  |" in tables.lab_readme(), (
-        "the second band has no set of all three"
-    )
-    assert "| at most 1,000 rows | 5 | 10, 10, 10 | 2.5, 2.5, 2.5 |" in tables.lab_bands_seconds()
-    figures = tables.lab_bands_figures()
-    assert figures["lab_bands_splits"] == "1 to 2 (1,000 rows)" and figures["lab_bands_sets"] == "4"
-    assert figures["lab_bands_behind"] == "set0 with 1,000 rows (.5000, CatBoost .8000)"
+    shown = {
+        name: tables.TABLES[name].render()
+        for name in ("lab_bands", "lab_pairs", "lab_readme", "lab_bands_seconds")
+    }
+    line = "| regression, R2, at most 1,000 rows | 3 | **1.50** | 2.17 | 2.33 |"
+    assert line in shown["lab_bands"]
+    assert "| regression, R2 | support vector machine | 2 | 1, 0, 1 |" in shown["lab_pairs"]
+    assert "| regression, R2 | LightGBM | 3 | 2, 1, 0 | +0.067 |" in shown["lab_pairs"]
+    assert "**1.50**, 2.17, 2.33 (3 sets) |" in shown["lab_readme"]
+    assert "| at most 1,000 rows | 5 | 10, 10, 10 | 2.5, 2.5, 2.5 |" in shown["lab_bands_seconds"]
+    figures = {
+        name: tables.FIGURES[f"lab_bands_{name}"].render() for name in ("splits", "sets", "behind")
+    }
+    assert figures["splits"] == "1 to 2 (1,000 rows)" and figures["sets"] == "4"
+    assert figures["behind"] == "set0 with 1,000 rows (.5000, CatBoost .8000)"
 
 
 def test_a_missing_file_or_row_is_named():
     with pytest.raises(FileNotFoundError, match="benchmarks list"):
         tables.results("papers/nothing")
+    figure = tables.Figure(
+        data="papers/krein_table1", where="method == 'nothing'", text="{rmse:.1f}"
+    )
     with pytest.raises(LookupError, match="0 rows"):
-        tables.cell(tables.results("papers/krein_table1"), "rmse", method="nothing")
+        figure.render()
 
 
 # ---------------------------------------------------------------------------------------------------- commands
@@ -231,42 +232,6 @@ def test_a_group_alone_is_all_of_it():
 def test_unknown_words_are_answered_with_the_known(words, said, capsys):
     assert main(words.split()) == 2
     assert said in capsys.readouterr().err
-
-
-WORDS = "no one two three four five six seven eight nine ten".split()
-
-
-@pytest.mark.parametrize(
-    "page, sentence, rows, counts",
-    [
-        (
-            "hyper",
-            r"\((\w+) splits, with the Wishart",
-            "hyper_table2",
-            lambda t: t[t.method == "SVM-CV"].splits.mode(),
-        ),
-        (
-            "hyper",
-            r"Wishart hyper-kernel (\w+)\)",
-            "hyper_table2",
-            lambda t: t[t.method == "ridge-wishart"].splits,
-        ),
-        (
-            "lab",
-            r"in (\w+) splits\) every learner",
-            "lab_table1",
-            lambda t: t[t.set == "parkinsons_grouped"].splits,
-        ),
-        ("krein", r"350 rows, (\w+) folds", "krein_table3", lambda t: t.folds),
-        ("similarity", r"on (\w+) real groups", "similarity_several", lambda t: [len(t) - 1]),
-    ],
-)
-def test_numbers_in_words_are_those_of_the_rows(page, sentence, rows, counts):
-    text = (HERE.parent / "docs" / "evidence" / f"{page}.md").read_text(encoding="utf-8")
-    word = re.search(sentence, text)[1]
-    assert set(counts(tables.results(f"papers/{rows}"))) == {WORDS.index(word)}, (
-        f"{page}.md says {word}"
-    )
 
 
 def test_every_script_and_every_file_of_rows_belongs_to_a_claim():
