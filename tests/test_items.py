@@ -34,7 +34,15 @@ from mercerless import (
 )
 from mercerless._validation import as_items
 from mercerless.comparison.problem import make_problem
-from mercerless.kernels import Gaussian, PairFunction
+from mercerless.kernels import (
+    Gaussian,
+    GaussianHyper,
+    MatrixFunction,
+    Metric,
+    PairFunction,
+    Precomputed,
+    TensorHyper,
+)
 from mercerless.lowrank import nystroem, pivoted_cholesky, select_landmarks
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 
@@ -591,3 +599,107 @@ def test_learned_similarities_name_their_columns_and_give_frames(model):
     assert list(out.columns) == [f"{type(model).__name__.lower()}{i}" for i in range(12)]
     assert list(out.index) == [100, 101, 102]
     assert_array_equal(out.to_numpy(), model.set_output(transform="default").transform(frame[:3]))
+
+
+# ------------------------------------------------------------------------------------- items that change after training
+
+
+def nearness(a, b):
+    """A similarity of the first three entries of two series, or of the values of two dicts."""
+    first, second = (np.asarray(list(x.values()) if isinstance(x, dict) else x) for x in (a, b))
+    return float(np.exp(-np.sum((first[:3] - second[:3]) ** 2)))
+
+
+def change_array(item):
+    item *= 3
+
+
+def change_list(item):
+    item[:] = [3 * value for value in item]
+
+
+def change_dict(item):
+    item.update({key: 3 * value for key, value in item.items()})
+
+
+CHANGEABLE = {
+    "arrays": (lambda x, k: np.append(x, np.zeros(k)), change_array),
+    "lists": (lambda x, k: [*x.tolist(), *[0.0] * k], change_list),
+    "dicts": (lambda x, k: dict(enumerate(x)), change_dict),
+}
+
+
+@pytest.mark.parametrize("kind", CHANGEABLE)
+@pytest.mark.parametrize(
+    "model",
+    [KreinSVC(), SimilarityClassifierCV(random_state=0), SimilaritySVC(), SimilarityFeatures()],
+    ids=lambda model: type(model).__name__,
+)
+def test_items_that_change_after_training_change_no_model(model, kind):
+    make, change = CHANGEABLE[kind]
+    rng = np.random.default_rng(0)
+    X = [make(x, k % 3) for k, x in enumerate(rng.normal(size=(40, 3)))]
+    new = [make(x, 1) for x in rng.normal(size=(10, 3))]
+    y = np.arange(40) % 2
+    model = clone(model).set_params(kernel=nearness).fit(X, y)
+    before = model.transform(new) if hasattr(model, "transform") else outputs(model, new)
+    for item in X:
+        change(item)
+    after = model.transform(new) if hasattr(model, "transform") else outputs(model, new)
+    assert_array_equal(after, before)
+
+
+def test_objects_keep_their_identity_in_a_model():
+    X = [Graph([(0, k + 1)]) for k in range(6)]
+    number = {id(graph): float(k) for k, graph in enumerate(X)}
+    model = SimilarityFeatures(lambda a, b: number[id(a)] * number[id(b)]).fit(X)
+    assert_array_equal(model.transform(X), np.outer(np.arange(6.0), np.arange(6.0)))
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        HyperRidge(GaussianHyper(2.0), alpha=1e-3, random_state=0),
+        HyperRidge(GaussianHyper(2.0), alpha=1e-3, n_landmarks=None),
+        HyperRidge(TensorHyper(2.0), alpha=1e-3),
+    ],
+    ids=["landmarks", "all pairs", "tensor"],
+)
+def test_rows_that_change_after_training_change_no_learned_kernel(learner):
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(20, 3)), rng.normal(size=(5, 3))
+    target = np.arange(20) % 2
+    if isinstance(learner.hyper_kernel, TensorHyper):
+        target = np.exp(-np.abs(X[:, None] - X).sum(axis=2))
+    kernel = clone(learner).fit(X, target).kernel_
+    old = X[:4].copy()
+    before = [kernel(new), kernel(old, new), kernel.diag(old)]
+    X *= 3
+    target *= 3
+    for value, expected in zip([kernel(new), kernel(old, new), kernel.diag(old)], before):
+        assert_array_equal(value, expected)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        2.0 * Precomputed(),
+        -Precomputed(),
+        Precomputed() + 1.0,
+        Precomputed() - Precomputed(),
+        Precomputed() * Precomputed(),
+        2.0 * PairFunction(nearness),
+        2.0 * MatrixFunction(lambda A, B: np.exp(-np.abs(A[:, :1] - B[:, :1].T))),
+        2.0 * Gaussian(),
+        Metric("linear"),
+    ],
+)
+def test_no_kernel_writes_into_what_it_is_given(kernel):
+    K = np.exp(-np.abs(np.arange(6.0)[:, None] - np.arange(6.0)))
+    given = K.copy()
+    result = kernel(given)
+    assert_array_equal(given, K)
+    expected = result.copy()
+    result[:] = 7.0
+    assert_array_equal(given, K)
+    assert_array_equal(kernel(given), expected)  # nor is the result what is kept

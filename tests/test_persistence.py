@@ -2,7 +2,9 @@
 
 import os
 import pickle
+import sys
 import tracemalloc
+import types
 import warnings
 from functools import partial
 
@@ -131,6 +133,58 @@ def test_a_foreign_type_is_refused_and_not_made(tmp_path):
 )
 def test_only_classes_of_models_are_trusted(name):
     assert not persistence._is_trusted(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "mercerless_evil",
+        "mercerless.spectra_evil",
+        "mercerless.estimators_evil",
+        "estimators.krein",
+    ],
+)
+def test_a_module_with_a_name_like_ours_is_neither_trusted_nor_imported(
+    name, tmp_path, monkeypatch
+):
+    module = types.ModuleType(name)
+    module.KreinRidge = type("KreinRidge", (), {"__module__": name})
+    monkeypatch.setitem(sys.modules, name, module)  # it could be imported
+    imported = []
+    monkeypatch.setattr(
+        persistence, "import_module", lambda name: imported.append(name) or sys.modules[name]
+    )
+    assert not persistence._is_trusted(f"{name}.KreinRidge")
+    assert not imported
+    assert persistence._is_trusted("mercerless.estimators.krein.KreinRidge")
+    assert imported == ["mercerless.estimators.krein"]
+
+
+def test_a_class_that_a_module_of_ours_only_imports_is_not_trusted():
+    assert not persistence._is_trusted("mercerless.estimators.krein.BaseEstimator")
+    assert not persistence._is_trusted("mercerless.estimators.base.Parallel")
+    assert not persistence._is_trusted("mercerless.estimators.base.run_tasks")  # no class
+    assert not persistence._is_trusted("mercerless.estimators.nowhere.Thing")
+
+
+def test_one_trusted_name_trusts_no_part_of_it(tmp_path):
+    path = tmp_path / "model.skops"
+    persistence.save(KreinSVC(shared).fit(WORDS, [0, 0, 1, 1, 2, 2]), path)
+    name = f"{shared.__module__}.shared"
+    assert isinstance(persistence.load(path, trusted=name), KreinSVC)
+    with pytest.raises(ValueError, match="asks for"):
+        persistence.load(path, trusted=f"{name}_letters")
+
+
+def test_a_file_that_cannot_be_replaced_is_one_sentence_and_the_old_one_stays(tmp_path):
+    path = tmp_path / "model.skops"
+    persistence.save({"a": 1}, path)
+    with pytest.raises(ValueError, match="holds the function"):
+        persistence.save({"a": lambda: 1}, path)
+    assert persistence.load(path) == {"a": 1}
+    with pytest.raises(OSError, match="Cannot write"):
+        persistence.save({"a": 1}, tmp_path / "nowhere" / "model.skops")
+    assert [each.name for each in tmp_path.iterdir()] == ["model.skops"]
 
 
 def test_classes_of_models_are_trusted():

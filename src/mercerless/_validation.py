@@ -3,6 +3,7 @@
 import sys
 import warnings
 from collections.abc import Iterable
+from copy import copy
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,6 +22,8 @@ from mercerless._optional import import_optional
 INNER_PACKAGES = ("mercerless", "sklearn", "contextlib", "joblib")
 #: Asymmetry, relative to the largest entry, that is taken for rounding; in float32, the second.
 SYMMETRY_RTOL, _SYMMETRY_RTOL_32 = 1e-8, 1e-5
+# items that a model copies, so that changing them in place later does not change the model
+_CHANGEABLE = (np.ndarray, list, dict, set, bytearray)
 
 
 def is_rounding(asymmetry: float, dtype: DTypeLike = np.float64) -> bool:
@@ -136,10 +139,16 @@ def _refuse_repeated(label: str, number: int, name: str) -> None:
 def own_copy(rows: NDArray, given: Any) -> NDArray:
     """Checked rows that a model may keep: a copy if they share memory with what the user gave and may change later.
 
-    A memory map is not copied: it may be larger than the memory.
+    Of items, arrays and plain containers are copied; other objects are kept, as their identity may matter. A memory map
+    is not copied: it may be larger than the memory.
     """
     if isinstance(given, np.memmap):
         return rows
+    if rows.dtype == object:
+        items = np.empty_like(rows)
+        for place, item in np.ndenumerate(rows):
+            items[place] = copy(item) if type(item) in _CHANGEABLE else item
+        return items
     is_view = not rows.flags.owndata
     if is_view or (hasattr(given, "__array__") and np.may_share_memory(rows, np.asarray(given))):
         return rows.copy(order="K")

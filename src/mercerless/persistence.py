@@ -29,16 +29,16 @@ TRUSTED = frozenset(
         "sklearn.utils.validation.check_array",
     }
 )
-#: The modules whose classes fitted models are made of.
+#: The modules and packages whose classes fitted models are made of.
 MODULES = tuple(
     f"mercerless.{name}"
     for name in (
         "comparison.columns",
-        "estimators.",
-        "kernels.",
+        "estimators",
+        "kernels",
         "lowrank",
-        "selection.",
-        "solvers.",
+        "selection",
+        "solvers",
         "spectra",
     )
 )
@@ -106,14 +106,14 @@ def _nameless_functions(model: Any) -> list[FunctionType]:
     return functions
 
 
-def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
+def load(path: str | os.PathLike, trusted: str | Sequence[str] = ()) -> Any:
     """Read a model that `save` wrote; a file that asks for anything but known types is refused unopened.
 
     Parameters
     ----------
     path : path-like
         The file, from whatever source.
-    trusted : sequence of str, default=()
+    trusted : str or sequence of str, default=()
         Functions or classes of your own that the model holds, such as ``["mymodule.similarity"]``. Their modules are
         imported; name only what you know.
 
@@ -136,6 +136,7 @@ def load(path: str | os.PathLike, trusted: Sequence[str] = ()) -> Any:
     """
     skops = _skops()
     path = Path(path)
+    trusted = [trusted] if isinstance(trusted, str) else list(trusted)
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}; check the path.")
     try:
@@ -163,8 +164,8 @@ def _is_trusted(name: str) -> bool:
     if name in TRUSTED:
         return True
     module, _, attribute = name.rpartition(".")
-    if not module.startswith(MODULES):
-        return False
+    if not any(module == own or module.startswith(own + ".") for own in MODULES):
+        return False  # before anything is imported
     try:
         thing = getattr(import_module(module), attribute)
     except (ImportError, AttributeError):

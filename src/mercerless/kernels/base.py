@@ -328,9 +328,8 @@ class Scale(Kernel):
         return False if self.kernel.definite else None
 
     def __call__(self, X: ArrayLike, Y: ArrayLike | None = None) -> NDArray:
-        K = self.kernel(X, Y)
-        K *= K.dtype.type(self.factor)
-        return K
+        K = self.kernel(X, Y)  # which may be the user's own matrix
+        return K * K.dtype.type(self.factor)
 
     def diag(self, X: ArrayLike) -> NDArray:
         d = self.kernel.diag(X)

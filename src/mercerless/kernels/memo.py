@@ -211,7 +211,7 @@ def item_keys(items: NDArray) -> list | None:
 
 
 def _key(item: Any) -> Hashable:
-    """Digest of an item, together with its identity if it holds objects whose content may not be all there is."""
+    """Digest of an item, together with the identities of objects in it whose content may not be all there is."""
     if type(item) in (str, np.str_):
         return _digest(b"s" + item.encode("utf-8", "surrogatepass"))
     if type(item) is np.ndarray and item.dtype.kind in _NUMBERS_AND_TEXT:
@@ -219,7 +219,7 @@ def _key(item: Any) -> Hashable:
         return _digest(kind + np.ascontiguousarray(item).tobytes())
     writer = _Writer(with_classes=False)
     digest = writer.digest(item)
-    return digest if writer.by_value else (digest, id(item))
+    return (digest, *writer.identities) if writer.identities else digest
 
 
 def _digest(content: bytes) -> bytes:
@@ -286,7 +286,7 @@ class _Writer(pickle.Pickler):
 
     def __init__(self, *, with_classes: bool):
         self.with_classes = with_classes
-        self.by_value = True  # whether all objects so far are of types told apart by content
+        self.identities: list[int] = []  # of objects that are not told apart by content alone
         self.plain: set[type] = set()  # types met before that pickle writes well, for speed
         self.sink = _Sink()
         super().__init__(self.sink, protocol=5)
@@ -329,7 +329,7 @@ class _Writer(pickle.Pickler):
         kind = type(thing)
         is_by_value = kind.__module__.partition(".")[0] in _BY_VALUE
         if not is_by_value:
-            self.by_value = False
+            self.identities.append(id(thing))
         if _chooses_its_pickle(kind):  # and may leave something out
             content = getattr(thing, "__dict__", None)
             return _stub, ("object", kind), (content, thing.__reduce_ex__(5))
