@@ -7,6 +7,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse import csr_array
 from sklearn.base import clone
+from sklearn.gaussian_process.kernels import RBF
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_predict, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -37,6 +38,7 @@ from mercerless.comparison.problem import make_problem
 from mercerless.kernels import (
     Gaussian,
     GaussianHyper,
+    GaussianProcessKernel,
     MatrixFunction,
     Metric,
     PairFunction,
@@ -703,3 +705,72 @@ def test_no_kernel_writes_into_what_it_is_given(kernel):
     result[:] = 7.0
     assert_array_equal(given, K)
     assert_array_equal(kernel(given), expected)  # nor is the result what is kept
+
+
+def gaussian_of(lengths):
+    return Gaussian(lengths), lambda kernel: kernel.set_params(length_scale=0.1)
+
+
+def sum_of_scaled(lengths):
+    kernel = 2.0 * Gaussian(lengths) + Gaussian(0.5)
+    return kernel, lambda kernel: kernel.set_params(left__kernel__length_scale=0.1)
+
+
+def of_scikit_learn(lengths):
+    kernel = RBF(2.0) * 1.0
+    return GaussianProcessKernel(kernel), lambda _: kernel.set_params(k1__length_scale=0.1)
+
+
+def metric_of(lengths):
+    params = {"gamma": 0.5}
+    return Metric("rbf", params), lambda _: params.update(gamma=5.0)
+
+
+KERNEL_MODELS = [
+    AsymmetricRidge(),
+    AsymmetricRidgeClassifier(),
+    DANKClassifier(random_state=0),
+    DANKRegressor(random_state=0),
+    DirectedClassifierCV(random_state=0),
+    KreinRidge(random_state=0),
+    KreinRidgeClassifier(random_state=0),
+    KreinSVC(),
+    KreinSVR(),
+    SimilarityClassifierCV(random_state=0),
+    SimilarityClassifierCV(n_landmarks=10, random_state=0),
+    SimilarityFeatures(),
+    SimilarityRegressorCV(random_state=0),
+    SimilaritySVC(),
+]
+
+
+@pytest.mark.parametrize(
+    "model, make",
+    [(model, gaussian_of) for model in KERNEL_MODELS]
+    + [(KreinSVC(), make) for make in (sum_of_scaled, of_scikit_learn, metric_of)],
+)
+def test_a_kernel_that_changes_after_training_changes_no_model(model, make):
+    lengths = np.ones(3)
+    kernel, change = make(lengths)
+    rng = np.random.default_rng(0)
+    X, new = rng.normal(size=(40, 3)), rng.normal(size=(5, 3))
+    y = (X[:, 0] > 0).astype(int)
+    model = clone(model)
+    model.kernel = kernel  # the user's own, not a clone
+    model.fit(X, y)
+    before = model.transform(new) if hasattr(model, "transform") else outputs(model, new)
+    lengths *= 3
+    change(kernel)
+    after = model.transform(new) if hasattr(model, "transform") else outputs(model, new)
+    assert_array_equal(after, before)
+    assert not np.allclose(model.kernel_(new), kernel(new))
+
+
+def test_a_hyper_kernel_that_changes_after_training_changes_no_model():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    hyper = GaussianHyper(2.0)
+    model = HyperRidge(hyper, alpha=1e-3, random_state=0).fit(X, np.arange(20) % 2)
+    before = model.kernel_(X)
+    hyper.set_params(length_scale=0.3)
+    assert_array_equal(model.kernel_(X), before)

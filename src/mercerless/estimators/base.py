@@ -33,6 +33,7 @@ from mercerless._validation import (
     validate_data,
 )
 from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed, as_kernel
+from mercerless.kernels.base import own_kernel
 from mercerless.kernels.items import recognize, takes_objects
 from mercerless.lowrank import Landmarks, select_landmarks
 
@@ -114,7 +115,7 @@ class KernelEstimator(FittedEstimator):
                 kernel = in_both_directions(kernel, self.kernel)
             if try_pairs and isinstance(kernel, (PairFunction, MatrixFunction)):
                 kernel = kernel.checked(used)
-            return kernel, items
+            return own_kernel(kernel), items
         is_matrix = is_precomputed(self.kernel)
         if is_matrix:
             X = align_matrix(X, may_cut=get_tags(self).input_tags.pairwise)
@@ -136,7 +137,8 @@ class KernelEstimator(FittedEstimator):
             X = validate_data(self, X, dtype=dtypes, ensure_min_samples=1, own=not is_matrix)
         check_consistent_length(X, weight)
         used = used_rows(weight, len(X))
-        return as_kernel(self.kernel, X if len(used) == len(X) else X[used]), X
+        kernel = as_kernel(self.kernel, X if len(used) == len(X) else X[used])
+        return own_kernel(kernel), X
 
     def _test_items(self, X: Any) -> Any:
         """Validated new items; rows of similarities to the training items for a precomputed kernel."""

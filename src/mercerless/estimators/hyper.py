@@ -37,6 +37,7 @@ from mercerless._validation import (
 )
 from mercerless.estimators.base import FittedEstimator, Progress
 from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier
+from mercerless.kernels.base import own_kernel
 from mercerless.kernels.hyper import TensorHyper
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.folds import cv_of_rows, some_rows
@@ -455,6 +456,8 @@ def _regression(learner: HyperRidge | HyperSVR, n_items: int, kind: str) -> Regr
     name = learner.hyper_kernel
     if isinstance(name, str) and name == "auto":
         name = "tensor" if kind == "similarity" and isinstance(learner, HyperRidge) else "gaussian"
+    if not isinstance(name, str):
+        name = own_kernel(name)
     n_parts = _count_parts(learner, n_items)
     if _is_tensor(name) and learner.n_parts == "auto":
         n_parts = 1

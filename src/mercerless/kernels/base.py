@@ -2,15 +2,19 @@
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, Self
+from copy import copy
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
+from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
 
 from mercerless._memory import row_blocks
 from mercerless._threads import allowed_threads, one_blas_thread
 from mercerless._validation import check_real
+
+T = TypeVar("T")
 
 # Entries of the result that one thread works on at a time: they stay in the second-level cache between the
 # matrix product and the elementwise part.
@@ -523,6 +527,23 @@ def check_cotangent(
             f"G has shape {G.shape} but k(X, Y) has shape {(len(X), len(Y))}; they must agree."
         )
     return X, Y, G, same
+
+
+def own_kernel(kernel: T) -> T:
+    """A copy for a model to keep: parameters that the user changes later, in arrays too, do not change the model.
+
+    Functions and other objects that a kernel is made of are not copied.
+    """
+    copied = copy(kernel)
+    attributes = vars(copied)
+    for name, value in attributes.items():
+        if isinstance(value, (np.ndarray, list, dict)):
+            attributes[name] = copy(value)
+        elif isinstance(value, BaseEstimator):
+            attributes[name] = own_kernel(value)
+        elif isinstance(value, GaussianProcessKernelBase):
+            attributes[name] = clone(value)
+    return copied
 
 
 def check_theta(theta: ArrayLike, n_theta: int) -> NDArray:
