@@ -662,6 +662,13 @@ def test_displays_draw_what_the_model_holds(moons):
     adaptation = AdaptationDisplay.from_estimator(model, y, max_rows=50)
     assert adaptation.F.shape == (50, 50) and len(adaptation.eigenvalues) == model.rank_
     assert AdaptationDisplay.from_estimator(model).boundaries is None
+    # rows with the largest coefficients, by class
+    size = np.zeros(len(y))
+    size[model.support_] = np.abs(model.dual_solution_[0])
+    largest = np.argsort(-size, kind="stable")[:50]
+    rows = np.concatenate([largest[y[largest] == label] for label in model.classes_])
+    np.testing.assert_allclose(adaptation.F, model.adaptation_[0].matrix(rows))
+    assert adaptation.boundaries.tolist() == [np.sum(y[largest] == model.classes_[0])]
     with pytest.raises(ValueError, match="draws on 2 matplotlib axes"):
         AdaptationDisplay.from_estimator(model, ax=plt.gca())
     boundary = DecisionBoundaryDisplay.from_estimator(

@@ -130,13 +130,21 @@ def test_derivative_when_no_row_is_free(is_classification):
     assert tried >= 5
 
 
-def test_slope_derivative():
+def test_derivatives_in_the_slope_and_in_the_scores():
     rng = np.random.default_rng(0)
     f, target = rng.normal(size=20), np.where(rng.random(20) < 0.5, 1.0, -1.0)
     derivative = _validation_loss(f, target, 1.5, True)[2]
     h = 1e-6
     high, low = (_validation_loss(f, target, 1.5 * np.exp(t), True)[0] for t in (h, -h))
     np.testing.assert_allclose(derivative, (high - low) / (2 * h), rtol=1e-6)
+    for classify in (True, False):
+        gradient = _validation_loss(f, target, 1.5, classify)[1]
+        for i in (0, 7, 19):
+            step = h * (np.arange(20) == i)
+            high, low = (
+                _validation_loss(f + sign * step, target, 1.5, classify)[0] for sign in (1, -1)
+            )
+            np.testing.assert_allclose(gradient[i], (high - low) / (2 * h), rtol=1e-5)
 
 
 @pytest.mark.slow

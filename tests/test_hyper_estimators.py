@@ -221,6 +221,9 @@ def test_displays():
     np.testing.assert_allclose(
         line.to_itself[np.argmin(np.abs(line.position))], model.kernel_.diag(X[:1])[0], rtol=0.05
     )
+    points = X[0] + line.position[:, None] * (X[100] - X[0])
+    np.testing.assert_allclose(line.to_start, model.kernel_(points, X[:1])[:, 0])
+    np.testing.assert_allclose(line.to_end, model.kernel_(points, X[100:101])[:, 0])
     with pytest.raises(ValueError, match="vectors of one length"):
         KernelLineDisplay.from_kernel(model.kernel_, X[0], X[0, :2])
     plt.close("all")

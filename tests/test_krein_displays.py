@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 from mercerless import KreinRidge, KreinRidgeClassifier, Sphere
 from mercerless.inspection import KreinPartsDisplay, SecularCurveDisplay, ValidationSurfaceDisplay
 from mercerless.kernels import DeltaGauss
+from mercerless.selection.krein import RATIOS
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +35,12 @@ def test_surface_shows_the_least_error_over_the_third_parameter():
     assert_allclose(
         display.chosen, (model.alpha_positive_, model.alpha_negative_ / model.alpha_positive_)
     )
+    errors = model.cv_results_["error"].reshape(5, 17, 6)  # ratios, strong to weak, radii
+    by_ratio = errors.min(axis=2)[np.argsort(RATIOS), ::-1]
+    assert_allclose(display.error, by_ratio)
     radius = ValidationSurfaceDisplay.from_estimator(model, other="radius")
     assert radius.error.shape == (6, 17)
+    assert_allclose(radius.error, errors.min(axis=0).T[::-1, ::-1])
     mesh = radius.ax_.collections[0]
     assert_allclose(np.ma.filled(mesh.get_array()).ravel(), radius.error.ravel())
 
@@ -84,6 +89,22 @@ def test_secular_curve_passes_through_the_solution(constraint):
     )
     if constraint:
         assert_allclose(display.solution[1], 0.9, rtol=1e-8)
+
+
+def test_each_output_has_its_own_curve_and_parts():
+    X, y = data()
+    targets = np.column_stack([y, 5.0 + 3.0 * np.cos(2.0 * X[:, 0])])
+    given = {"alpha_positive": 0.01, "alpha_negative": 0.05}
+    model = KreinRidge(DeltaGauss(1.0, 0.3), **given, constraint=Sphere([[0.9, 2.0]]))
+    model.fit(X, targets)
+    predicted = model.predict(X)
+    for output in (0, 1):
+        curve = SecularCurveDisplay.from_estimator(model, output=output)
+        assert_allclose(curve.solution, (model.multiplier_[output], predicted[:, output].std()))
+        assert_allclose(curve.radius, [0.9, 2.0][output])
+        parts = KreinPartsDisplay.from_estimator(model, X, output=output)
+        whole = parts.positive + parts.negative + parts.intercept
+        assert_allclose(whole, predicted[:, output], atol=1e-10)
 
 
 def test_parts_along_a_feature_and_against_each_other():

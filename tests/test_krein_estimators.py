@@ -73,11 +73,12 @@ def test_a_constant_added_to_the_kernel_changes_nothing(constraint):
     assert_allclose(first.predict(Kt), second.predict(Kt + 5.0), atol=1e-10)
 
 
-def test_scaled_kernel_and_targets_with_cross_validation():
+@pytest.mark.parametrize("constraint", [None, Sphere()])
+def test_scaled_kernel_and_targets_with_cross_validation(constraint):
     X, y = data()
     K = KERNEL(X)
-    first = KreinRidge("precomputed").fit(K, y)
-    second = KreinRidge("precomputed").fit(1e6 * K, 1e3 * y)
+    first = KreinRidge("precomputed", constraint=constraint).fit(K, y)
+    second = KreinRidge("precomputed", constraint=constraint).fit(1e6 * K, 1e3 * y)
     assert_allclose(1e3 * first.predict(K), second.predict(1e6 * K), rtol=1e-7)
 
 

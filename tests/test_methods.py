@@ -24,7 +24,7 @@ from mercerless.kernels import TL1, DeltaGauss, Gaussian, PairFunction
 from mercerless.lowrank import Landmarks
 from mercerless.selection.asymmetric import best_shares, choose_asymmetric_ridge
 from mercerless.selection.copies import merge_copies
-from mercerless.selection.dank import HeldOut, Tuned, held_out_losses
+from mercerless.selection.dank import HeldOut, Tuned, _prior, held_out_losses
 from mercerless.selection.descent import minimize_with_restarts
 from mercerless.selection.folds import assign_folds, cv_of_rows, fold_numbers, hold_out, splits_of
 from mercerless.selection.hyper import PairTarget, _folded_sample
@@ -482,7 +482,14 @@ class TestMaps:
         plane = np.column_stack([line, 0.0 * line])
         assert kept_neighbors(D, plane) == 1.0
         shuffled = plane[np.random.RandomState(0).permutation(30)]
-        assert kept_neighbors(D, shuffled) == pytest.approx(10 / 29, abs=0.12)
+        drawn = cdist(shuffled, shuffled)
+        shares = []
+        for i in range(30):
+            others = np.delete(np.arange(30), i)
+            near = others[np.argsort(D[i, others], kind="stable")[:10]]
+            near_on_the_map = others[np.argsort(drawn[i, others], kind="stable")[:10]]
+            shares.append(len(set(near) & set(near_on_the_map)) / 10)
+        assert kept_neighbors(D, shuffled) == pytest.approx(np.mean(shares))
 
     def test_items_are_ordered_by_class_and_inside_by_likeness(self):
         points = np.repeat([[0.0], [10.0], [20.0]], 6, axis=0)
@@ -505,6 +512,16 @@ class TestHeldOutLosses:
         tuned = Tuned(Gaussian(2.0), 1.0, 1.0, 0.1, (), 0.0)
         _, constant = held_out_losses(tuned, [machine], False)
         assert_allclose(constant, (target[test] - target[train].mean()) ** 2)
+
+    @pytest.mark.parametrize("spread", [0.05, 1.0, 3.0])
+    def test_the_prior_of_dank_has_its_own_gradient(self, spread):
+        x = np.random.RandomState(0).normal(size=7)
+        _, gradient = _prior(x[:4], x[4:], spread)
+        for i in range(7):
+            step = 1e-6 * (np.arange(7) == i)
+            up, down = x + step, x - step
+            difference = _prior(up[:4], up[4:], spread)[0] - _prior(down[:4], down[4:], spread)[0]
+            assert_allclose(gradient[i], difference / 2e-6, rtol=1e-5, atol=1e-7)
 
     def test_losses_of_a_kernel_machine_are_in_the_units_of_the_values(self):
         values = 100.0 + 7.0 * Y

@@ -68,9 +68,11 @@ def test_hyper_svr_exponent_of_smooth_kernels(r, alpha, p, q):
 
 
 def test_hyper_exponents_conditions_and_limits():
-    # Theorem 8 is Theorem 7 without the variance condition, theta = 0, and in the norm itself
-    for r, s, a in [(1.0, 0.3, 0.5), (0.4, 0.1, 0.9)]:
-        assert_allclose(hyper_ridge_exponent(r, s, a), min(a * r, 1 / (2 + s) - a * s / (1 + s)))
+    # Theorem 8 is Theorem 7 for theta = 0 without its second term, in the norm itself
+    for r, s, a in [(1.0, 0.3, 0.5), (0.4, 0.1, 0.9), (0.9, 0.5, 0.3), (0.2, 0.05, 0.8)]:
+        without_condition = 2.0 * hyper_svr_exponent(r, s, a, p=1e-12, q=2.0)
+        exponent = min(hyper_ridge_exponent(r, s, a), (1 + a * r - a) / 2)
+        assert_allclose(exponent, without_condition, rtol=1e-9)
     # squared error: the optimal 1/m
     assert_allclose(2 * hyper_ridge_exponent(1.0, 1e-9, 0.5), 1.0, rtol=1e-6)
     with pytest.raises(ValueError, match="decay <"):
