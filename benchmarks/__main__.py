@@ -4,7 +4,7 @@ python -m benchmarks list                        # the claims, their commands, t
 python -m benchmarks papers krein --table 3      # one claim; more words go to its script (--full, --sets yacht)
 python -m benchmarks papers lab compare
 python -m benchmarks speed krein                 # and remember its ratios; a slower commit is named
-python -m benchmarks all [--full] [--limit 60]   # everything within an hour, into benchmarks/runs; goes on
+python -m benchmarks all [--full] [--limit 60]   # everything within an hour, into benchmarks/runs; resumes
 python -m benchmarks all --plan                  # what each claim took when it ran last; runs nothing
 python -m benchmarks all papers see              # some of it
 python -m benchmarks pages [--check]             # write the rows' numbers into README and docs
@@ -20,10 +20,9 @@ from benchmarks.claims import CLAIMS, HERE, chosen
 
 def show():
     for claim in CLAIMS:
-        rows = claim.csv.relative_to(HERE.parent).as_posix() + (
-            "" if claim.csv.exists() else " (not run yet)"
-        )
-        print(f"{claim.what}\n    python -m benchmarks {claim.name}\n    {rows}")
+        rows = claim.csv.relative_to(HERE.parent).as_posix()
+        note = "" if claim.csv.exists() else " (not run yet)"
+        print(f"{claim.what}\n    python -m benchmarks {claim.name}\n    {rows}{note}")
 
 
 def measure(words):
@@ -32,41 +31,35 @@ def measure(words):
     from benchmarks.run import record, run
 
     claims, options = chosen(words)
-    failed, ended = False, {}
+    failed_scripts = set()
     for claim in claims:
-        if claim.data and not os.environ.get("MERCERLESS_DATA"):
+        if claim.needs_data == "yes" and not os.environ.get("MERCERLESS_DATA"):
             print(f"{claim.name}: set MERCERLESS_DATA to the folder of data sets", file=sys.stderr)
-            failed = True
+            failed_scripts.add(claim.script)
             continue
-        status, seconds, _ = run(claim, options)
-        failed |= status != "done"
-        ended.setdefault(claim.script, []).append(status)
+        status, seconds, _ = run(claim, claim.words() + options)
         if status == "done":
             record(claim, options, seconds)
+        else:
+            failed_scripts.add(claim.script)
     if words[0] == "speed" and options in ([], ["--full"]):  # other sizes are not to be compared
-        for script, ends in ended.items():
-            if set(ends) == {"done"}:
+        for script in dict.fromkeys(claim.script for claim in claims):
+            if script not in failed_scripts:
                 print("\n".join(history.slower(history.append(script))))
-    return int(failed)
+    return int(bool(failed_scripts))
 
 
 def everything(words):
     from benchmarks.run import Evidence, plan
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks all")
-    parser.add_argument(
-        "--full", action="store_true", help="the papers' protocols where a script has them; hours"
-    )
     parser.add_argument("words", nargs="*", help="some claims only: papers krein table3")
+    parser.add_argument("--full", action="store_true", help="the papers' protocols; hours")
     parser.add_argument(
-        "--limit", type=float, help="seconds for each script; unless --full an hour over all"
+        "--limit", type=float, help="seconds for each script; else an hour over all"
     )
-    parser.add_argument(
-        "--plan", action="store_true", help="say what each claim took, and run nothing"
-    )
-    parser.add_argument(
-        "--folder", help="where rows go; benchmarks/runs/reduced or benchmarks/runs/full"
-    )
+    parser.add_argument("--plan", action="store_true", help="what each claim took; runs nothing")
+    parser.add_argument("--folder", help="where rows go; benchmarks/runs/reduced or .../full")
     options = parser.parse_args(words)
     claims = chosen(options.words)[0] if options.words else CLAIMS
     if options.plan:
@@ -74,30 +67,29 @@ def everything(words):
         return 0
     total = None if options.full or options.limit else 3600.0
     folder = options.folder or HERE / "runs" / ("full" if options.full else "reduced")
-    return int(not Evidence(folder, options.full, claims)(options.limit, total))
+    evidence = Evidence(folder, options.full, claims)
+    return int(not evidence(options.limit, total))
 
 
-def written(words):
+def pages(words):
     from benchmarks.pages import rewrite
 
     parser = argparse.ArgumentParser(prog="python -m benchmarks pages")
     parser.add_argument(
-        "--check", action="store_true", help="change nothing; exit code 1 if a page differs"
+        "--check", action="store_true", help="write nothing; exit code 1 if a page differs"
     )
     check = parser.parse_args(words).check
     stale = rewrite(check)
-    print(
-        "\n".join(f"{'differs' if check else 'written'}: {name}" for name in stale)
-        or "all pages show their rows"
-    )
+    word = "differs" if check else "written"
+    print("\n".join(f"{word}: {name}" for name in stale) or "all pages show their rows")
     return int(check and bool(stale))
 
 
 def regressions():
     from benchmarks import history
 
-    found = [line for script in history.RATIOS for line in history.slower(history.read(script))]
-    print("\n".join(found) or "no commit made a remembered ratio worse by a quarter")
+    lines = [line for script in history.SCRIPTS for line in history.slower(history.read(script))]
+    print("\n".join(lines) or "no commit made a remembered ratio worse by a quarter")
 
 
 def main(words):
@@ -111,7 +103,7 @@ def main(words):
             case ["all", *rest]:
                 return everything(rest)
             case ["pages", *rest]:
-                return written(rest)
+                return pages(rest)
             case ["history"]:
                 regressions()
             case ["-h" | "--help"]:

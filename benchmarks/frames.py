@@ -10,7 +10,7 @@ import pandas as pd
 from scipy.stats import gmean, rankdata, wilcoxon
 from scipy.stats import t as student
 
-from benchmarks.claims import CLAIMS, REDUCED
+from benchmarks.claims import CLAIMS
 from benchmarks.tables import HERE, Span, fill, results, wide
 
 
@@ -683,7 +683,7 @@ def compare_budgets():
 def reduced_run():
     """Claims whose reduced run is on record, with the words that reduce it."""
     rows = pd.read_csv(HERE / "reduced.csv", dtype={"commit": str})
-    words = {claim.name: f"`{REDUCED[claim.name]}`" for claim in CLAIMS if claim.name in REDUCED}
+    words = {claim.name: f"`{claim.reduced}`" for claim in CLAIMS if claim.reduced}
     return rows.assign(
         words=rows.claim.map(words).fillna(""),
         cpu_minutes=rows.cpu_seconds / 60,

@@ -1,6 +1,7 @@
-"""Ratios of the speed benchmarks over commits, one file each, so that a slower commit is seen."""
+"""Ratios of the speed benchmarks over commits, one csv file each, so that a slower commit is seen."""
 
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -9,97 +10,71 @@ from benchmarks.machine import commit, processor
 from benchmarks.tables import HERE, results
 
 FOLDER = HERE / "speed" / "history"
-# rows, columns that name a row, ratio (a column, or an expression in columns), and whether more or less of it is
-# better; no seconds, they are no ratios
-RATIOS = {
-    "kernels": [
-        ("kernels", ["what"], "sklearn / ours", "more"),
-        ("kernels", ["what"], "numpy / ours", "more"),
-        ("kernels", ["what"], "ours / limit", "less"),
-    ],
-    "items": [("items", ["what", "setting"], "value", "less")],
-    "krein": [("krein", ["measure"], "value", "less")],
-    "hyper": [("hyper", ["what"], "ratio", "more")],
-    "dank": [
-        ("dank_moons", ["set", "method"], "ratio", "less"),
-        ("dank_ijcnn1", ["set", "method"], "ratio", "less"),
-    ],
-    "lab": [("lab", ["what", "n"], "ratio", "more")],
-    "similarity": [
-        ("similarity", ["learner", "n"], "ratio_to_automatic", "more"),
-        ("similarity_search", ["n", "search"], "ratio_of_automatic", "less"),
-    ],
-    "scale": [
-        ("scale_speedups", ["work", "keeps"], "two workers against one", "more"),
-        ("scale_exponents", ["learner", "from rows", "to rows"], "exponent", "less"),
-    ],
-    "threads": [("threads", ["learner", "n"], "ratio", "less")],
-    "similarity_few": [("similarity_few", ["items"], "exponent", "less")],
-    "budget": [("budget", ["data", "budget", "load"], "seconds / budget", "less")],
-    # of the five minutes that a newcomer gives it
-    "start": [("start", ["step"], "seconds / 300", "less")],
-}
+COLUMNS = ["date", "commit", "processor", "what", "ratio", "better"]
 
 
-OTHERS = (
-    "landmarks:",
-    "GridSearchCV",
-    "million rows",
-    "pullback /",
-    "plain machine",
-    "peak memory",
-    "automatic,",
+class Ratio(NamedTuple):
+    """Ratios to remember, never seconds: those depend on the machine."""
+
+    script: str
+    file: str
+    keys: list[str]  # the columns that name a row
+    value: str  # a column, or an expression in columns
+    better: str  # more or less
+
+
+RATIOS = (
+    Ratio("kernels", "kernels", ["what"], "sklearn / ours", "more"),
+    Ratio("kernels", "kernels", ["what"], "numpy / ours", "more"),
+    Ratio("kernels", "kernels", ["what"], "ours / limit", "less"),
+    Ratio("items", "items", ["what", "setting"], "value", "less"),
+    Ratio("krein", "krein", ["measure"], "value", "less"),
+    Ratio("hyper", "hyper", ["what"], "ratio", "more"),
+    Ratio("dank", "dank_moons", ["set", "method"], "ratio", "less"),
+    Ratio("dank", "dank_ijcnn1", ["set", "method"], "ratio", "less"),
+    Ratio("lab", "lab", ["what", "n"], "ratio", "more"),
+    Ratio("similarity", "similarity", ["learner", "n"], "ratio_to_automatic", "more"),
+    Ratio("similarity", "similarity_search", ["n", "search"], "ratio_of_automatic", "less"),
+    Ratio("scale", "scale_speedups", ["work", "keeps"], "two workers against one", "more"),
+    Ratio("scale", "scale_exponents", ["learner", "from rows", "to rows"], "exponent", "less"),
+    Ratio("threads", "threads", ["learner", "n"], "ratio", "less"),
+    Ratio("similarity_few", "similarity_few", ["items"], "exponent", "less"),
+    Ratio("budget", "budget", ["data", "budget", "load"], "seconds / budget", "less"),
+    Ratio("start", "start", ["step"], "seconds / 300", "less"),  # of a newcomer's five minutes
 )
-
-
-def is_ratio(name):
-    """Not seconds, memory, errors, or what we are compared with."""
-    return not any(word in name for word in OTHERS)
+SCRIPTS = tuple(dict.fromkeys(ratio.script for ratio in RATIOS))
+# rows of the same files that hold seconds, memory, errors, or what we are compared with
+OTHERS = "landmarks:|GridSearchCV|million rows|pullback /|plain machine|peak memory|automatic,"
 
 
 def ratios(script):
-    """The present ratios of one benchmark: what, value and which way is better."""
-    found = []
-    for file, names, column, better in RATIOS.get(script, ()):
+    """The present ratios of one benchmark: what, ratio and which way is better."""
+    parts = []
+    for _, file, keys, value, better in (ratio for ratio in RATIOS if ratio.script == script):
         if not (HERE / "speed" / "results" / f"{file}.csv").exists():
             continue
-        table = results(f"speed/{file}")
-        for (_, row), ratio in zip(
-            table.iterrows(), table[column] if column in table else table.eval(column)
-        ):
-            name = ", ".join(str(row[key]) for key in names)
-            if pd.notna(ratio) and is_ratio(name):
-                found.append((f"{name}: {column}", float(ratio), better))
-    return found
+        rows = results(f"speed/{file}")
+        names = rows[keys].astype(str).agg(", ".join, axis=1)
+        values = rows[value] if value in rows else rows.eval(value)
+        part = pd.DataFrame({"what": names + f": {value}", "ratio": values, "better": better})
+        parts.append(part[~names.str.contains(OTHERS)].dropna())
+    return pd.concat(parts, ignore_index=True)
 
 
 def read(script):
     path = FOLDER / f"{script}.csv"
-    columns = ["date", "commit", "processor", "what", "ratio", "better"]
     return (
-        pd.read_csv(path, dtype={"commit": str}) if path.exists() else pd.DataFrame(columns=columns)
+        pd.read_csv(path, dtype={"commit": str}) if path.exists() else pd.DataFrame(columns=COLUMNS)
     )
 
 
 def append(script):
     """Add the present ratios, in place of those of the same commit and machine; returns the history."""
-    now = {
-        "date": datetime.now(UTC).date().isoformat(),
-        "commit": commit(),
-        "processor": processor(),
-    }
-    new = pd.DataFrame(
-        [now | dict(zip(("what", "ratio", "better"), row)) for row in ratios(script)]
-    )
+    today = datetime.now(UTC).date().isoformat()
+    new = ratios(script).assign(date=today, commit=commit(), processor=processor())[COLUMNS]
     old = read(script)
-    if new.empty:
-        return old
-    old = old[
-        (old.commit != now["commit"])
-        | (old.processor != now["processor"])
-        | ~old.what.isin(new.what)
-    ]
-    history = new if old.empty else pd.concat([old, new])
+    key = ["commit", "processor", "what"]
+    history = new if old.empty else pd.concat([old, new]).drop_duplicates(key, keep="last")
     FOLDER.mkdir(parents=True, exist_ok=True)
     history.to_csv(FOLDER / f"{script}.csv", index=False, float_format="%.4g")
     return history
@@ -110,13 +85,12 @@ def slower(history, factor=1.25):
     sentences = []
     for (_, what), rows in history.groupby(["processor", "what"], sort=False):
         values = rows.ratio.to_numpy(dtype=float)
-        loss = 1 / values if rows.better.iloc[0] == "more" else values
+        losses = 1 / values if rows.better.iloc[0] == "more" else values
         for k in range(1, len(values)):
-            before = np.median(loss[:k])
-            if loss[k] > factor * before:
-                earlier = np.median(values[:k])
+            before = np.median(losses[:k])
+            if losses[k] > factor * before:
                 sentences.append(
-                    f"{what}: {values[k]:.3g} at {rows.commit.iloc[k]}, {earlier:.3g} before "
-                    f"({rows.commit.iloc[k - 1]}): slower by {100 * (loss[k] / before - 1):.0f} %"
+                    f"{what}: {values[k]:.3g} at {rows.commit.iloc[k]}, {np.median(values[:k]):.3g} before "
+                    f"({rows.commit.iloc[k - 1]}): slower by {100 * (losses[k] / before - 1):.0f} %"
                 )
     return sentences

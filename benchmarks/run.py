@@ -10,15 +10,16 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
-
 from benchmarks.claims import CLAIMS, HERE
 from benchmarks.machine import describe
 
+RECORD = HERE / "reduced.csv"
+RECORDED = ("claim", "status", "cpu_seconds", "seconds", "commit", "processor")
 
-def run(claim, options=(), script=None, limit=None, log=None):
+
+def run(claim, words, script=None, limit=None, log=None):
     """One claim in a process group of its own; "done", "failed" or "limit", its seconds and processor seconds."""
-    command = [sys.executable, str(script or claim.path), *claim.arguments, *options]
+    command = [sys.executable, str(script or claim.path), *words]
     start, before = time.monotonic(), processor_seconds()
     child = subprocess.Popen(
         command, stdout=log, stderr=subprocess.STDOUT if log else None, start_new_session=True
@@ -27,7 +28,7 @@ def run(claim, options=(), script=None, limit=None, log=None):
         status = "done" if child.wait(limit) == 0 else "failed"
     except subprocess.TimeoutExpired:
         status = "limit"
-    finally:  # also after Ctrl-C: nothing goes on without us
+    finally:  # also after Ctrl-C: no process goes on without us
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
@@ -40,40 +41,40 @@ def processor_seconds():
     return used.children_user + used.children_system
 
 
-def known_seconds():
-    """Processor seconds of the reduced run of every claim that has one on record, and where it ran."""
+def record(claim, options, seconds):
+    """Write versions and machine beside the rows of a claim."""
+    path = claim.csv.parent / "machine" / f"{claim.results}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    command = " ".join(["python -m benchmarks", claim.name, *options])
+    path.write_text(
+        json.dumps({"command": command, "seconds": seconds} | describe(), indent=1) + "\n"
+    )
+
+
+def known_runs():
+    """The last reduced run of every claim that has one on record."""
     with open(RECORD, newline="", encoding="utf-8") as file:
         return {row["claim"]: row for row in csv.DictReader(file)}
 
 
 def plan(claims=CLAIMS):
     """A line per claim with its recorded processor seconds, and the sum beside what an hour has."""
-    known, lines = known_seconds(), []
+    known = known_runs()
+    lines = []
+    minutes = 0.0
     for claim in claims:
-        row = known.get(claim.name)
-        seconds = (
-            "not on record"
-            if row is None
-            else f"{float(row['cpu_seconds']):8.0f} s  {row['commit']}"
-        )
-        lines.append(f"{claim.name:30s} {seconds:26s} {' '.join(claim.reduced)}")
-    have = [float(known[c.name]["cpu_seconds"]) for c in claims if c.name in known]
-    words = f"{len(have)} of {len(claims)} claims are on record with {sum(have) / 60:.0f} processor minutes in all"
-    return "\n".join([*lines, f"{words}; an hour of two cores has 120"])
-
-
-def record(claim, options, seconds):
-    """Versions and machine beside the rows of a claim."""
-    path = claim.csv.parent / "machine" / f"{claim.results}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    words = ["python", "-m", "benchmarks", *claim.name.split(), *options]
-    path.write_text(
-        json.dumps({"command": " ".join(words), "seconds": seconds} | describe(), indent=1) + "\n"
+        seconds = "not on record"
+        if claim.name in known:
+            row = known[claim.name]
+            seconds = f"{float(row['cpu_seconds']):8.0f} s  {row['commit']}"
+            minutes += float(row["cpu_seconds"]) / 60
+        lines.append(f"{claim.name:30s} {seconds:26s} {claim.reduced}")
+    count = sum(claim.name in known for claim in claims)
+    lines.append(
+        f"{count} of {len(claims)} claims are on record with {minutes:.0f} processor minutes in all; "
+        "an hour of two cores has 120"
     )
-
-
-RECORD = HERE / "reduced.csv"
-RECORDED = ("claim", "status", "cpu_seconds", "seconds", "commit", "processor")
+    return "\n".join(lines)
 
 
 class Evidence:
@@ -100,71 +101,15 @@ class Evidence:
                 shutil.rmtree(self.folder / group, ignore_errors=True)
         return same | {"claims": {}}
 
-    def remember(self):
-        """Write down the processor seconds of reduced runs, for the plan and the order of the next run."""
-        known = known_seconds()
-        for name, entry in self.state["claims"].items():
-            if entry["status"] == "done" and not self.full:
-                known[name] = {"claim": name, **{key: entry[key] for key in RECORDED[1:5]}}
-                known[name]["processor"] = self.state["processor"]
-        with open(RECORD, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, RECORDED, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(known[name] for name in sorted(known))
-
-    def finished(self, claim, limit):
-        """Whether there is nothing more to find out: done, or ended at a limit that was no smaller."""
-        known = self.state["claims"].get(claim.name, {})
-        if known.get("commit") != self.machine["commit"]:
-            return False
-        at_limit = known.get("status") == "limit" and limit is not None and known["limit"] >= limit
-        return known.get("status") == "done" or at_limit
-
-    def copy(self):
-        for source in [
-            *HERE.glob("papers/*.py"),
-            *HERE.glob("papers/*.csv"),
-            *HERE.glob("speed/*.py"),
-        ]:
-            target = self.folder / source.relative_to(HERE)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, target)
-        for name in ("papers/results", "speed/results", "logs"):
-            (self.folder / name).mkdir(parents=True, exist_ok=True)
-        (self.folder / "machine.json").write_text(json.dumps(self.machine, indent=1) + "\n")
-
-    def measure(self, claim, limit):
-        """Run one claim and write down how it ended; the rows of another commit go first."""
-        if claim.data and not os.environ.get("MERCERLESS_DATA"):
-            entry = {"status": "no data", "seconds": 0.0}
-        else:
-            words = claim.full if self.full else claim.reduced
-            script = self.folder / claim.path.relative_to(HERE)
-            if self.state["claims"].get(claim.name, {}).get("commit") != self.machine["commit"]:
-                (self.folder / claim.csv.relative_to(HERE)).unlink(missing_ok=True)
-            with open(self.folder / "logs" / f"{claim.name.replace(' ', '_')}.txt", "w") as log:
-                status, seconds, used = run(claim, words, script, limit, log)
-            entry = {"status": status, "seconds": seconds, "cpu_seconds": used, "limit": limit}
-            entry["words"] = [*claim.arguments, *words]
-        self.state["claims"][claim.name] = entry | {"commit": self.machine["commit"]}
-        (self.folder / "state.json").write_text(json.dumps(self.state, indent=1) + "\n")
-        return entry
-
-    def ordered(self):
-        """The claims, cheap ones first: what they leave of their share of the time is for the others."""
-        known = known_seconds()
-        return sorted(
-            self.claims,
-            key=lambda c: float(known[c.name]["cpu_seconds"]) if c.name in known else np.inf,
-        )
-
     def __call__(self, limit=None, total=None, say=print):
         """Measure what is not finished within `limit` seconds each or `total` seconds; True if nothing failed."""
-        self.copy()
-        claims, start = self.ordered(), time.monotonic()
+        self.copy_scripts()
+        start = time.monotonic()
+        claims = self.cheap_first()
         for k, claim in enumerate(claims):
             if total is not None:
-                limit = max(1.0, total - (time.monotonic() - start)) / (len(claims) - k)
+                left = max(1.0, total - (time.monotonic() - start))
+                limit = left / (len(claims) - k)
             if self.finished(claim, limit):
                 entry = self.state["claims"][claim.name] | {"status": "finished before"}
             else:
@@ -175,3 +120,57 @@ class Evidence:
         counts = ", ".join(f"{ends.count(end)} {end}" for end in dict.fromkeys(ends))
         say(f"{counts}; rows, machine and logs are in {self.folder}", flush=True)
         return "failed" not in ends
+
+    def copy_scripts(self):
+        for pattern in ("papers/*.py", "papers/*.csv", "speed/*.py"):
+            for source in HERE.glob(pattern):
+                target = self.folder / source.relative_to(HERE)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(source, target)
+        for name in ("papers/results", "speed/results", "logs"):
+            (self.folder / name).mkdir(parents=True, exist_ok=True)
+        (self.folder / "machine.json").write_text(json.dumps(self.machine, indent=1) + "\n")
+
+    def cheap_first(self):
+        """What cheap claims leave of their share of the time is for the others."""
+        known = known_runs()
+        unknown = {"cpu_seconds": "inf"}
+        return sorted(self.claims, key=lambda c: float(known.get(c.name, unknown)["cpu_seconds"]))
+
+    def finished(self, claim, limit):
+        """Whether a claim is done, or ended at a limit that was no smaller, at this commit."""
+        known = self.state["claims"].get(claim.name, {})
+        if known.get("commit") != self.machine["commit"]:
+            return False
+        at_limit = known["status"] == "limit" and limit is not None and known["limit"] >= limit
+        return known["status"] == "done" or at_limit
+
+    def measure(self, claim, limit):
+        """Run one claim and write down how it ended; the rows of another commit go first."""
+        commit = self.machine["commit"]
+        if claim.needs_data == "yes" and not os.environ.get("MERCERLESS_DATA"):
+            entry = {"status": "no data", "seconds": 0.0}
+        else:
+            words = claim.words(claim.full if self.full else claim.reduced)
+            script = self.folder / claim.path.relative_to(HERE)
+            if self.state["claims"].get(claim.name, {}).get("commit") != commit:
+                (self.folder / claim.csv.relative_to(HERE)).unlink(missing_ok=True)
+            with open(self.folder / "logs" / f"{claim.name.replace(' ', '_')}.txt", "w") as log:
+                status, seconds, used = run(claim, words, script, limit, log)
+            entry = {"status": status, "seconds": seconds, "cpu_seconds": used, "limit": limit}
+            entry["words"] = words
+        self.state["claims"][claim.name] = entry | {"commit": commit}
+        (self.folder / "state.json").write_text(json.dumps(self.state, indent=1) + "\n")
+        return entry
+
+    def remember(self):
+        """Write down the processor seconds of reduced runs, for the plan and the order of the next run."""
+        known = known_runs()
+        for name, entry in self.state["claims"].items():
+            if entry["status"] == "done" and not self.full:
+                row = {"claim": name, "processor": self.state["processor"]}
+                known[name] = row | {key: entry[key] for key in RECORDED[1:5]}
+        with open(RECORD, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, RECORDED, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(known[name] for name in sorted(known))

@@ -13,8 +13,8 @@ import pandas as pd
 
 from benchmarks import frames, history, machine, pages, tables, trust
 from benchmarks.__main__ import main
-from benchmarks.claims import CLAIMS, HERE, REDUCED, Claim, chosen
-from benchmarks.run import RECORDED, Evidence, known_seconds, plan
+from benchmarks.claims import CLAIMS, HERE, Claim, chosen
+from benchmarks.run import RECORDED, Evidence, known_runs, plan
 
 
 def test_pages_show_what_the_rows_give():
@@ -239,7 +239,7 @@ def test_every_script_and_every_file_of_rows_belongs_to_a_claim():
     for path in (*HERE.glob("papers/*.py"), *HERE.glob("speed/*.py")):
         if "__main__" in path.read_text(encoding="utf-8"):
             assert (path.parent.name, path.stem) in scripts, (
-                f"{path.name}: say in benchmarks/claims.py what it shows"
+                f"{path.name}: say in benchmarks/claims.csv what it shows"
             )
     for path in (*HERE.glob("papers/results/*.csv"), *HERE.glob("speed/results/*.csv")):
         assert any(path.stem.startswith(s) for g, s in scripts if g == path.parts[-3]), (
@@ -262,17 +262,13 @@ def test_scripts_understand_the_words_of_their_claims(claim, monkeypatch):
     parse = argparse.ArgumentParser.parse_args
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", understood)
     monkeypatch.syspath_prepend(str(claim.path.parent))
-    for words in (claim.reduced, claim.full):
-        monkeypatch.setattr(sys, "argv", [str(claim.path), *claim.arguments, *words])
+    for further in (claim.reduced, claim.full):
+        monkeypatch.setattr(sys, "argv", [str(claim.path), *claim.words(further)])
         try:
             with pytest.raises(Parsed):
                 runpy.run_path(str(claim.path), run_name="__main__")
         except ImportError as error:
             pytest.skip(f"needs {error.name}")
-
-
-def test_reduced_words_belong_to_claims():
-    assert set(REDUCED) <= {claim.name for claim in CLAIMS}
 
 
 def test_list_names_command_and_rows(capsys):
@@ -303,7 +299,7 @@ def small(tmp_path, monkeypatch):
     monkeypatch.setattr("benchmarks.run.HERE", tmp_path)
     monkeypatch.setattr("benchmarks.run.RECORD", tmp_path / "reduced.csv")
     (tmp_path / "reduced.csv").write_text(",".join(RECORDED) + "\n")
-    claims = [Claim("papers", name, "", name, name, data=False) for name in SCRIPTS]
+    claims = [Claim("papers", name, "", name, name, needs_data="no") for name in SCRIPTS]
     claims.append(Claim("papers", "quick", "data", "needs data", "quick"))
     monkeypatch.delenv("MERCERLESS_DATA", raising=False)
     return claims, tmp_path / "runs"
@@ -367,7 +363,7 @@ def test_the_plan_says_what_is_on_record(small):
 
 
 def test_the_reduced_run_is_on_record_and_ends_within_an_hour():
-    known = known_seconds()
+    known = known_runs()
     assert set(known) == {claim.name for claim in CLAIMS}, (
         "run python -m benchmarks all with the words of these claims"
     )
@@ -379,7 +375,7 @@ def test_the_reduced_run_is_on_record_and_ends_within_an_hour():
         assert entry["status"] == "done" and entry["commit"] == known[claim.name]["commit"], (
             claim.name
         )
-        assert entry["words"] == [*claim.arguments, *claim.reduced], claim.name
+        assert entry["words"] == claim.words(claim.reduced), claim.name
         assert (HERE / "runs" / "reduced" / claim.csv.relative_to(HERE)).exists(), claim.name
 
 
@@ -446,7 +442,7 @@ def test_a_slower_commit_is_named(found, named):
 
 def test_every_speed_benchmark_has_a_history():
     scripts = {claim.script for claim in CLAIMS if claim.group == "speed"}
-    assert scripts == set(history.RATIOS)
+    assert scripts == set(history.SCRIPTS)
     for script in scripts:
         assert len(history.read(script)), (
             f"{script} has no ratio on record: python -m benchmarks speed {script}"
@@ -463,10 +459,10 @@ def test_history_keeps_one_entry_for_a_commit_and_machine(tmp_path, monkeypatch)
     assert len(history.append("krein")) == 6 and not history.slower(history.read("krein"))
 
 
-@pytest.mark.parametrize("script", history.RATIOS)
+@pytest.mark.parametrize("script", history.SCRIPTS)
 def test_every_speed_benchmark_has_ratios(script):
-    names = [what for what, _, _ in history.ratios(script)]
-    assert names and len(set(names)) == len(names)
+    names = history.ratios(script).what
+    assert len(names) and names.is_unique
 
 
 def test_the_machine_is_described():
