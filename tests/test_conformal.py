@@ -10,8 +10,6 @@ from mercerless import (
     KreinRidge,
     KreinRidgeClassifier,
     LABRegressor,
-    SimilarityClassifierCV,
-    SimilarityRegressorCV,
 )
 from mercerless.kernels import TL1, Gaussian
 from mercerless.selection.calibration import calibrate_scores, cross_calibrate
@@ -75,28 +73,6 @@ def test_cross_calibration_never_sees_its_own_label():
     assert_allclose(
         before[~others], calibrate_scores(scores[others], labels[others])(scores[~others])
     )
-
-
-@pytest.mark.parametrize("cls", [SimilarityClassifierCV, SimilarityRegressorCV])
-def test_the_stack_is_cross_fitted(cls):
-    """An item's target has no say in its own out-of-fold prediction: swap it and only others change."""
-    X, y, labels = data(40)
-    target = labels if "Classifier" in cls.__name__ else np.clip(y, -2, 2)
-    folds = [
-        (np.flatnonzero(np.arange(40) % 4 != k), np.flatnonzero(np.arange(40) % 4 == k))
-        for k in range(4)
-    ]
-    model = cls(Gaussian(1.5), cv=folds).fit(X, target)
-    again = target.copy()
-    again[folds[0][1]] = np.roll(target[folds[0][1]], 1)
-    other = cls(Gaussian(1.5), cv=folds).fit(X, again)
-    if [*model.members_] == [*other.members_]:  # the members themselves are chosen on all folds
-        first = folds[0][1]
-        assert_allclose(
-            model.out_of_fold_.prediction[first], other.out_of_fold_.prediction[first], atol=1e-9
-        )
-    assert_array_equal(model.out_of_fold_.rows, np.arange(40))
-    assert_array_equal(model.out_of_fold_.target, target)
 
 
 @pytest.mark.parametrize("cls", [KreinRidge, AsymmetricRidge])

@@ -198,8 +198,9 @@ def test_rows_take_part_where_they_are_better_by_a_standard_error(which):
     # half of the settings are good copies of it
     scores = signal + noise * rng.normal(size=(len(settings), 90, 3))
     splits = splits_of(np.arange(90) // 3 % 5)
-    weigh = partial(weigh_members, Y=Y, fenced=None, weight=weight, splits=splits, classify=True)
-    average, _ = _simpler(weigh(scores[: len(plain)], plain), weigh(scores, settings), Y, weight)
+    weigh = partial(weigh_members, Y=Y, fenced=None, weight=weight, blocks=splits, classify=True)
+    averages = weigh(scores[: len(plain)], plain), weigh(scores, settings)
+    average, _ = _simpler(*averages, Y, weight, splits)
     rows = sum(
         average.family_scores[family]["weight"]
         for family in ("row_features", "row_profiles", "row_cosines")

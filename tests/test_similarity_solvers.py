@@ -428,8 +428,8 @@ def test_two_rows_do_not_decide_for_extreme_targets():
     noise = RANDOM.normal(size=(len(settings), 60, 1))
     # the given ones predict the two rows too
     both = np.concatenate([Y + 0.1 * noise, fenced + 0.1 * noise], axis=2)
-    average, chosen = choose_targets(both, Y, fenced, np.ones(60), settings)
-    assert chosen is fenced and average.losses[:2].min() > 100.0
+    choice, chosen = choose_targets(both, Y, fenced, np.ones(60), settings)
+    assert chosen is fenced and choice.average.losses[:2].min() > 100.0
     Y[:12] = 30.0 + RANDOM.normal(size=(12, 1))  # twelve can
     fenced = np.clip(Y, -4.0, 4.0)
     both = np.concatenate([Y + 0.1 * noise, fenced + 0.1 * noise], axis=2)

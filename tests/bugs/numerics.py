@@ -426,8 +426,8 @@ BUGS = [
     ),
     Bug(
         "stack-temperature-prior",
-        "+ 3.0 * (b - 1.0))",
-        "+ 1.5 * (b - 1.0))",
+        "+ 2.0 * pull * (b - 1.0)",
+        "+ pull * (b - 1.0)",
         f"{SIM} -k temperature",
     ),
     Bug(

@@ -28,7 +28,7 @@ from mercerless.selection.directed import (
     fit_directed_stack,
 )
 from mercerless.selection.reasons import Explained, split_by_items, stack_shares
-from mercerless.selection.similarity import Block
+from mercerless.selection.similarity import Block, without_blocks
 from mercerless.spectra import as_similarities, check_kind, square_similarities, symmetrize
 
 
@@ -51,9 +51,8 @@ class DirectedOneWay(NamedTuple):
 def _fit_one_way(fit: Callable, rows: DirectedRows) -> DirectedOneWay:
     """For rows of one direction: the same stack, with the distances between them in place of the mean of both."""
     profiles = row_profiles(rows.out)
-    return DirectedOneWay(
-        fit(profiles.similarities(), rows._replace(back=None)), rows.decay, profiles
-    )
+    stack = fit(profiles.similarities(), rows._replace(back=None))
+    return DirectedOneWay(without_blocks(stack), rows.decay, profiles)
 
 
 class _Directed(KernelStack):

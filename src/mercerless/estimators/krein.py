@@ -778,7 +778,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         losses = np.array([calibration.loss for calibration in calibrations])
         best = least(losses)
         given, (weight,) = labels[rows.used][places], rows.weights(places)
-        proba = cross_calibrate(class_scores(scores[best]), given, weight, rows.folds[places])
+        proba = cross_calibrate(class_scores(scores[best]), given, weight)
         constant = given != np.bincount(given, weight).argmax()
         warn_if_useless(
             (proba.argmax(axis=1) != given) * 1.0, constant * 1.0, type(self).__name__, weight

@@ -19,9 +19,9 @@ from mercerless.estimators.base import is_precomputed, used_rows, used_weights
 from mercerless.estimators.comparisons import among, check_positions, find_rows, read_block
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.averaging import Mixture, mix
-from mercerless.selection.folds import Split, fold_numbers, splits_of
+from mercerless.selection.folds import Split, blind_folds, fold_numbers, splits_of
 from mercerless.selection.landmarks import LandmarkRows, LandmarkStack, fit_landmark_stack
-from mercerless.selection.similarity import Block, Stack, fit_stack, median_square
+from mercerless.selection.similarity import Block, Stack, fit_stack, median_square, without_blocks
 
 SUM = "sum"
 
@@ -145,11 +145,12 @@ def fit_several(
     y: NDArray,
     weight: NDArray | None,
     encode: Callable,
-    fit_one: Callable[[dict[str, Any], Any], tuple[Any, Block, NDArray | None]],
+    fit_one: Callable[[dict[str, Any], Any, NDArray], tuple[Any, Block, NDArray | None]],
 ) -> tuple[Several, dict[str, Any], NDArray]:
     """Fit a stack for each similarity, one for their sum, and the weights over these, on the same folds.
 
-    `fit_one` gives the model of one similarity from parameters and items, its comparisons and the landmarks' rows.
+    `fit_one` gives the model of one similarity from parameters, items and blocks, its comparisons and the landmarks'
+    rows.
     Also attributes of the targets, and the items with out-of-fold predictions.
     """
     given = items_of(X, kernels)
@@ -163,7 +164,7 @@ def fit_several(
         )
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
     used, classify = used_rows(weight, len(y)), is_classifier(estimator)
-    fold_of, folds = _same_folds(estimator, kernels, given, y, used, seed)
+    fold_of, block_of, folds = _same_folds(estimator, kernels, given, y, used, seed)
     landmarks = _same_landmarks(estimator, kernels, given, used, seed)
     options = {"cv": folds, "random_state": seed, "n_landmarks": landmarks}
     special = {
@@ -171,19 +172,23 @@ def fit_several(
         for name, kernel in kernels.items()
     }
     fitted = {
-        name: _fit_named(fit_one, name, options | special[name], given[name]) for name in kernels
+        name: _fit_named(fit_one, name, options | special[name], given[name], block_of)
+        for name in kernels
     }
     squares = np.sum([one.squares for one in fitted.values()], axis=0)
     weight = used_weights(weight, used)
     Y, encoding = encode(y[used], weight)
     rows = next(iter(fitted.values())).rows
-    total = _fit_sum(squares, rows, Y, weight, fold_of, classify, seed)
+    total = _fit_sum(squares, rows, Y, weight, fold_of, block_of, classify, seed)
     models = {name: one.model for name, one in fitted.items()}
     judged = getattr(total, "judged", np.arange(len(used)))
     stacks = [*(model.stack_ for model in models.values()), total]
-    splits = splits_of(fold_of[judged])
-    mixture = _mix(stacks, [*models, SUM], Y[judged], weight[judged], splits, estimator)
-    several = Several(models, {name: one.unit for name, one in fitted.items()}, total, mixture)
+    blocks = splits_of(block_of[judged])
+    mixture = _mix(stacks, [*models, SUM], Y[judged], weight[judged], blocks, estimator)
+    for model in models.values():
+        model.stack_ = without_blocks(model.stack_)
+    units = {name: one.unit for name, one in fitted.items()}
+    several = Several(models, units, without_blocks(total), mixture)
     return (
         several,
         encoding | {"_basis_rows": used if rows is None else among(used, rows)},
@@ -192,17 +197,21 @@ def fit_several(
 
 
 def _mix(
-    stacks: list, names: list[str], Y: NDArray, weight: NDArray, splits: list[Split], estimator: Any
+    stacks: list, names: list[str], Y: NDArray, weight: NDArray, blocks: list[Split], estimator: Any
 ) -> Mixture:
     """The weights over the stacks, after a warning where their average is worse than a constant."""
     classify = is_classifier(estimator)
+    by_block = None
+    if len(blocks) > 1:
+        by_block = np.stack([stack.average.by_block for stack in stacks])
     mixture = mix(
         np.stack([stack.average.out_of_fold for stack in stacks]),
         Y,
         weight,
         names,
         classify,
-        splits,
+        blocks,
+        by_block,
     )
     losses = ((mixture.out_of_fold * (2.0 if classify else 1.0) - float(classify) - Y) ** 2).sum(
         axis=1
@@ -218,20 +227,24 @@ def _same_folds(
     y: NDArray,
     used: NDArray,
     seed: int,
-) -> tuple[NDArray, list[tuple[NDArray, NDArray]]]:
-    """The fold of every item that carries weight, from the first similarity, and the splits of all items."""
+) -> tuple[NDArray, NDArray, list[tuple[NDArray, NDArray]]]:
+    """Fold and block of every item that carries weight, from the first similarity, and the splits of all items."""
     first = next(iter(kernels))
     matrix, classify = is_precomputed(kernels[first]), is_classifier(estimator)
     items = np.asarray(given[first]) if matrix else given[first]
     fold_of = fold_numbers(
         estimator.cv, items, y, classify=classify, precomputed=matrix, used=used, random_state=seed
     )
+    block_of = blind_folds(
+        estimator.cv, fold_of, items, classify=classify, precomputed=matrix, used=used
+    )
     inner = np.full(len(y), -1)
     inner[used] = fold_of
     numbers = np.unique(fold_of)
-    return fold_of, [
+    splits = [
         (np.flatnonzero((inner >= 0) & (inner != k)), np.flatnonzero(inner == k)) for k in numbers
     ]
+    return fold_of, block_of, splits
 
 
 class _FittedSimilarity(NamedTuple):
@@ -243,10 +256,12 @@ class _FittedSimilarity(NamedTuple):
     rows: NDArray | None  # of the landmarks
 
 
-def _fit_named(fit_one: Callable, name: str, options: dict[str, Any], X: Any) -> _FittedSimilarity:
+def _fit_named(
+    fit_one: Callable, name: str, options: dict[str, Any], X: Any, block_of: NDArray
+) -> _FittedSimilarity:
     """The model of one similarity, with its name in what it refuses."""
     try:
-        model, block, rows = fit_one(options, X)
+        model, block, rows = fit_one(options, X, block_of)
     except (ValueError, TypeError) as error:
         raise type(error)(f"Similarity {name!r}: {error}") from error
     squares = block.squares()
@@ -313,14 +328,16 @@ def _fit_sum(
     Y: NDArray,
     weight: NDArray,
     fold_of: NDArray,
+    block_of: NDArray,
     classify: bool,
     seed: int,
 ) -> Stack | LandmarkStack:
     """The stack on the sum of squared distances, to all items or to landmarks at these rows."""
     K, _, diagonal = block_of_squares(squares)
     if rows is None:
-        return fit_stack(K, Y, weight, splits_of(fold_of) if len(Y) > 1 else [], classify)
+        splits = splits_of(fold_of) if len(Y) > 1 else []
+        return fit_stack(K, Y, weight, splits, classify, blocks=splits_of(block_of))
     block = partial(read_block, None, None, "similarity", diagonal, 0.0)
     return fit_landmark_stack(
-        LandmarkRows(K, None, block, rows), Y, weight, fold_of, classify, seed
+        LandmarkRows(K, None, block, rows), Y, weight, fold_of, classify, seed, block_of
     )

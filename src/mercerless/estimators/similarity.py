@@ -69,7 +69,7 @@ from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.landmarks import fit_landmark_stack, landmark_need
-from mercerless.selection.similarity import Block, Stack, fit_stack, important_items
+from mercerless.selection.similarity import Block, Stack, fit_stack, important_items, without_blocks
 from mercerless.solvers.similarity import SparseMachine, sparse_machine
 from mercerless.spectra import KINDS, as_similarities, check_kind, square_similarities, symmetrize
 
@@ -154,13 +154,21 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         return attributes | told | {"similarities_": several.models, "stack_": several}
 
     def _fit_similarity(
-        self, options: dict[str, Any], X: Any, y: NDArray, weight: NDArray | None, encode: Callable
+        self,
+        options: dict[str, Any],
+        X: Any,
+        block_of: NDArray,
+        y: NDArray,
+        weight: NDArray | None,
+        encode: Callable,
     ) -> tuple[Self, Block, NDArray | None]:
         """A model of one of several similarities, its comparisons, and the landmarks' rows."""
         # parameters as they are: a clone would copy matrices and functions
         model = type(self)(**self.get_params(deep=False) | options)
         model._is_one_of_several = True
+        model._block_of = block_of
         fitted, block, rows = model._fit_alone(X, y, weight, encode)
+        model._block_of = None
         return fitted, block(), rows
 
     @with_callbacks  # ends what tells of the progress, which no file can hold
@@ -284,7 +292,14 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             need, f"The sums of {n_folds} folds", remedy="use fewer folds (cv) or fewer landmarks"
         )
         fit = partial(
-            fit_landmark_stack, data, Y, weight, training.fold_of, is_classifier(self), random
+            fit_landmark_stack,
+            data,
+            Y,
+            weight,
+            training.fold_of,
+            is_classifier(self),
+            random,
+            training.block_of,
         )
         with blas_threads(len(data.landmarks)):
             told = self._fit_stack(fit, training)
@@ -532,8 +547,8 @@ def _fit_one_way(
     loss = "log_loss" if "log_loss" in averaged.average.family_scores["stack"] else "mse"
     first, second = (stack.average.family_scores["stack"][loss] for stack in (averaged, profiled))
     if first <= second:
-        return OneWay(averaged, input_, diagonal_, None)
-    return OneWay(profiled, input_, 0.0, profiles)
+        return OneWay(without_blocks(averaged), input_, diagonal_, None)
+    return OneWay(without_blocks(profiled), input_, 0.0, profiles)
 
 
 class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
@@ -603,12 +618,14 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
         The weights when a new item's own similarity is not known: 0 for all but the first four families.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"accuracy"`` and ``"log_loss"`` of its setting of least log-loss, and the
-        sum of its ``"weight"``. The key ``"stack"`` holds the average itself (weights chosen on the same rows).
+        sum of its ``"weight"``. The key ``"stack"`` holds the average itself. All are cross-fitted, see `out_of_fold_`.
     negative_spectrum_ : NegativeSpectrum
         Whether the negative eigenvalues help: ``z``, ``verdict`` and ``sentence``.
     out_of_fold_ : OutOfFold
-        The average's probabilities for the training items of positive weight (with landmarks for some of many), none
-        used for its own learners; `rows`, `prediction` and `target` (the number of the class).
+        The average's probabilities for the training items of positive weight (with landmarks for some of many);
+        `rows`, `prediction` and `target` (the number of the class). No item was used for its own learners, and
+        settings, calibration, weights and temperature were chosen again on other items, in five parts (or `cv`) that
+        are dealt without a look at the classes. If `cv` is a splitter or an iterable, its folds are these parts.
     calibration_ : Calibration
         Slopes and biases of the members.
     temperatures_ : tuple of float
@@ -723,10 +740,10 @@ class SimilarityRegressorCV(StackRegressor, _SimilarityStack):
         variance in place of the log-loss.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"r2"`` and ``"mse"`` (relative to the variance of each target) of its best
-        setting, and the sum of its ``"weight"``. The key ``"stack"`` holds the average itself.
+        setting, and the sum of its ``"weight"``. The key ``"stack"`` holds the average itself. All are cross-fitted.
     out_of_fold_ : OutOfFold
-        The average's predictions for the training items of positive weight, none used for its own learners; `rows`,
-        `prediction` and `target`.
+        The average's predictions for the training items of positive weight, with learners, settings and weights from
+        other folds; `rows`, `prediction` and `target`.
     mean_, scale_ : ndarray of shape (n_targets,)
         Mean and standard deviation of the targets.
     n_fenced_ : int

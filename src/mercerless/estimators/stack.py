@@ -39,9 +39,9 @@ from mercerless.estimators.conformal import ConformalMixin
 from mercerless.estimators.reasons import ReasonsMixin
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.selection.conformal import OutOfFold
-from mercerless.selection.folds import count_folds, fold_numbers, splits_of
+from mercerless.selection.folds import blind_folds, count_folds, fold_numbers, splits_of
 from mercerless.selection.reasons import Explained
-from mercerless.selection.similarity import Average
+from mercerless.selection.similarity import Average, without_blocks
 from mercerless.spectra import as_similarities
 
 
@@ -53,12 +53,16 @@ class Training(NamedTuple):
     Y: NDArray  # (n, q), the targets of the learners
     weight: NDArray
     fold_of: NDArray
+    block_of: NDArray  # folds that know nothing of the classes, for `similarity.cross_fit`
     encoding: dict[str, Any]  # attributes that tell what Y means
 
     def on_folds(self, fit: Callable, classify: bool) -> Callable:
         """A function that fits a stack, with these targets, weights and folds; none for one item alone."""
         splits = splits_of(self.fold_of) if len(self.used) > 1 else []
-        return partial(fit, Y=self.Y, weight=self.weight, splits=splits, classify=classify)
+        blocks = splits_of(self.block_of)
+        return partial(
+            fit, Y=self.Y, weight=self.weight, splits=splits, classify=classify, blocks=blocks
+        )
 
 
 class RowProfiles(NamedTuple):
@@ -100,6 +104,7 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
     _row_bytes: float  # for each new item and training item
     # of a model of several similarities, which may well have useless ones
     _is_one_of_several = False
+    _block_of: NDArray | None = None  # of a model of several similarities, while it is fitted
 
     def __init__(
         self,
@@ -170,14 +175,26 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
             used=used,
             random_state=self.random_state,
         )
+        block_of = self._block_of
+        if block_of is None:
+            block_of = blind_folds(
+                self.cv,
+                fold_of,
+                items,
+                classify=is_classifier(self),
+                precomputed=precomputed,
+                used=used,
+            )
         weight = used_weights(weight, used)
         Y, encoding = encode(y[used], weight)
-        return Training(used, y[used], Y, weight, fold_of, encoding)
+        return Training(used, y[used], Y, weight, fold_of, block_of, encoding)
 
     def _fit_stack(self, fit: Callable, training: Training) -> dict[str, Any]:
         """The attributes that tell of the stack that `fit` makes, after warnings where it is no good."""
         with self._progress(int(training.fold_of.max()) + 2) as progress:
             stack = fit(run=partial(run_tasks, progress, self.n_jobs))
+        if not self._is_one_of_several:
+            stack = without_blocks(stack)
         average, judged = stack.average, getattr(stack, "judged", slice(None))
         self._warn(average, training.Y[judged], training.weight[judged])
         told = {f"{name}_": getattr(average, name) for name in self._told}

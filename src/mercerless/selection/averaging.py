@@ -90,6 +90,28 @@ def stack_weights(
     return Weights(solution, residual)
 
 
+class Units(NamedTuple):
+    """Mean and scale of targets, by which numbers are standardized."""
+
+    mean: NDArray  # (q,)
+    scale: NDArray  # (q,), one for constant targets
+
+    @classmethod
+    def of(cls, Y: NDArray, weight: NDArray) -> "Units":
+        """Those of targets (n, q) with weights."""
+        mean = weight @ Y / weight.sum()
+        scale = np.sqrt(weight @ (Y - mean) ** 2 / weight.sum())
+        return cls(mean, np.where(scale > 1e-13 * np.abs(mean), scale, 1.0))
+
+    def enter(self, values: NDArray) -> NDArray:
+        """Values (..., q) in these units."""
+        return (values - self.mean) / self.scale
+
+    def leave(self, values: NDArray) -> NDArray:
+        """Values (..., q) of these units as they were."""
+        return values * self.scale + self.mean
+
+
 class Mixture(NamedTuple):
     """A weighted average of several stacks' predictions."""
 
@@ -118,26 +140,32 @@ def mix(
     weight: NDArray,
     names: Sequence[str],
     classify: bool,
-    splits: Sequence[tuple[NDArray, NDArray]] = (),
+    blocks: Sequence[tuple[NDArray, NDArray]] = (),
+    by_block: NDArray | None = None,
 ) -> Mixture:
     """Weigh stacks by their out-of-fold predictions: `stack_weights`, and a temperature for probabilities.
 
     Of probabilities the geometric mean is better than the arithmetic one: a stack that is sure has the say. Targets are
-    +-1 per class, or standardized numbers. The average's out-of-fold predictions have weights from the other folds.
+    +-1 per class, or standardized numbers. The average's out-of-fold predictions of a block have weights from the items
+    outside of it, and from the stacks' predictions `by_block` (n_stacks, n_blocks, n, q), which were chosen without it.
     """
     target = (Y > 0.0).astype(float) if classify else Y
 
-    def weigh(rows: Any) -> tuple[Weights, float | None, NDArray]:
-        solution = stack_weights(predictions[:, rows], target[rows], weight[rows], 0.1, classify)
-        pooled = _pool(solution.weights, predictions, 1.0 if classify else None)
+    def weigh(values: NDArray, rows: Any) -> tuple[Weights, float | None, NDArray]:
+        """Weights and temperature from some rows, and the average of all."""
+        units = Units(np.zeros(1), np.ones(1)) if classify else Units.of(Y[rows], weight[rows])
+        values, goal = units.enter(values), units.enter(target)
+        solution = stack_weights(values[:, rows], goal[rows], weight[rows], 0.1, classify)
+        pooled = _pool(solution.weights, values, 1.0 if classify else None)
         if not classify:
-            return solution, None, pooled
+            return solution, None, units.leave(pooled)
         temperature = fit_temperature(pooled[rows], target[rows], weight[rows])
-        return solution, temperature, _pool(solution.weights, predictions, temperature)
+        return solution, temperature, _pool(solution.weights, values, temperature)
 
-    solution, temperature, averaged = weigh(slice(None))
-    for train, test in splits if len(splits) > 1 else ():
-        averaged[test] = weigh(train)[2][test]
+    solution, temperature, averaged = weigh(predictions, slice(None))
+    if by_block is not None:
+        for number, (train, test) in enumerate(blocks):
+            averaged[test] = weigh(by_block[:, number], train)[2][test]
     scores: dict[str, dict[str, float]] = {}
     shares = [*solution.weights, float(solution.weights.sum())]
     for name, values, share in zip([*names, "stack"], [*predictions, averaged], shares):

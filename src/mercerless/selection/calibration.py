@@ -62,10 +62,11 @@ def cross_calibrate(
     """Probabilities (n, n_classes) of every fold's held-out scores by the calibration of the other folds' scores.
 
     What an item's own label has calibrated is too sure of it, which shows in prediction sets of small data. Without
-    folds, five are dealt.
+    folds, five are dealt, which know nothing of the labels: folds with equal shares of the classes would tell the
+    shares of the items they hold out.
     """
     if fold_of is None:
-        fold_of = assign_folds(5, len(labels), labels=labels, random_state=0)
+        fold_of = assign_folds(5, len(labels), random_state=0)
     proba = np.empty(scores.shape)
     for fold in np.unique(fold_of):
         train, test = fold_of != fold, fold_of == fold
@@ -78,11 +79,7 @@ def cross_calibrate(
 
 
 def calibrate(
-    scores: NDArray,
-    onehot: NDArray,
-    weight: NDArray | None = None,
-    smallest_slope: float = 0.0,
-    start: Calibration | None = None,
+    scores: NDArray, onehot: NDArray, weight: NDArray | None = None, smallest_slope: float = 0.0
 ) -> Calibration:
     """``min sum_i w_i logloss_i + 0.05 (slope - 1)^2 / 2 + 0.5 |bias|^2 / 2`` for every setting.
 
@@ -91,7 +88,7 @@ def calibrate(
 
     Scores have the shape (n_settings, n, n_classes), `onehot` is 1 for the item's class. A positive `smallest_slope`
     keeps the order of scores that are no better than none. Stops when the projected gradient, relative to the sum of
-    weights, is below 1e-9 for every setting; `start`, a calibration of the same settings on like items, saves steps.
+    weights, is below 1e-9 for every setting.
 
     Notes
     -----
@@ -109,11 +106,6 @@ def calibrate(
     inputs = (scores - shift[:, None, None]) / scale[:, None, None]
     theta = np.zeros((len(scores), 1 + scores.shape[2]))
     theta[:, 0] = 1.0
-    if start is not None:
-        theta[:, 0] = np.where(
-            np.isfinite(scale), start.slope * np.where(np.isfinite(scale), scale, 1.0), 1.0
-        )
-        theta[:, 1:] = start.bias + (start.slope * shift)[:, None]
     theta = _descend(theta, inputs, onehot, weight, smallest_slope)
     value, proba = _objective(theta, inputs, onehot, weight)
     gradient, _ = _derivatives(theta, proba, inputs, onehot, weight, smallest_slope)
@@ -154,8 +146,8 @@ def _descend(
     return theta
 
 
-def fit_temperature(proba: NDArray, onehot: NDArray, weight: NDArray) -> float:
-    """``argmin_b sum_i w_i logloss_i + 1.5 (b - 1)^2`` of ``p^b / sum p^b``, for probabilities (n, n_classes).
+def fit_temperature(proba: NDArray, onehot: NDArray, weight: NDArray, pull: float = 1.5) -> float:
+    """``argmin_b sum_i w_i logloss_i + pull (b - 1)^2`` of ``p^b / sum p^b``, for probabilities (n, n_classes).
 
     An average of calibrated probabilities is underconfident, b is then above 1; labels never change. Convex: the root
     of the derivative, sought above 0.05.
@@ -165,7 +157,8 @@ def fit_temperature(proba: NDArray, onehot: NDArray, weight: NDArray) -> float:
 
     def derivative(b: float) -> float:
         return float(
-            weight @ ((softmax(b * logs, axis=1) * logs).sum(axis=1) - right) + 3.0 * (b - 1.0)
+            weight @ ((softmax(b * logs, axis=1) * logs).sum(axis=1) - right)
+            + 2.0 * pull * (b - 1.0)
         )
 
     low, high = 0.05, 1.0

@@ -27,6 +27,7 @@ from mercerless.selection.similarity import (
     View,
     default_settings,
     fence,
+    figures_of,
     fit_members,
     log_loss,
     median_square,
@@ -265,6 +266,7 @@ def fit_directed_stack(
     weight: NDArray,
     splits: Sequence[Split],
     classify: bool,
+    blocks: Sequence[Split] | None = None,
     run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(
         function, things
     ),
@@ -282,11 +284,12 @@ def fit_directed_stack(
     score = partial(_both_scores, K, rows, targets, settings, len(plain), weight)
     for (_, test), of_fold in zip(splits, run("fold", score, splits)):
         scores[:, test] = of_fold
+    blocks = splits if blocks is None else blocks
     weigh = partial(
-        weigh_members, Y=Y, fenced=fenced, weight=weight, splits=splits, classify=classify
+        weigh_members, Y=Y, fenced=fenced, weight=weight, blocks=blocks, classify=classify
     )
     average, targets = _simpler(
-        weigh(scores[: len(plain)], plain), weigh(scores, settings), Y, weight
+        weigh(scores[: len(plain)], plain), weigh(scores, settings), Y, weight, blocks
     )
     fit = partial(_fit_both, K, rows, targets, weight, plain)
     ((members, directed),) = run("members", fit, [average.settings])
@@ -294,25 +297,47 @@ def fit_directed_stack(
 
 
 def _simpler(
-    plain: tuple[Average, NDArray], both: tuple[Average, NDArray], Y: NDArray, weight: NDArray
+    plain: tuple[Average, NDArray],
+    both: tuple[Average, NDArray],
+    Y: NDArray,
+    weight: NDArray,
+    blocks: Sequence[Split],
 ) -> tuple[Average, NDArray]:
     """The average without learners on rows, unless that with them is better out of fold by a standard error.
 
     They double the learners to choose from, which costs small data more than it brings where both directions say the
-    same. The families' own figures stay those of all.
+    same. The families' own figures stay those of all. For the out-of-fold predictions of a block the averages that
+    were chosen without it decide, on the other blocks.
     """
-    if paired_z(_losses(both[0], Y), _losses(plain[0], Y), weight) > 1.0:
-        return both
-    average, targets = plain
-    table = {name: row | {"weight": 0.0} for name, row in both[0].family_scores.items()}
-    return average._replace(family_scores=table | average.family_scores), targets
+    without_rows, with_rows = plain[0], both[0]
+    classify = with_rows.calibration is not None
+    out_of_fold = without_rows.out_of_fold.copy()
+    without_diag = without_rows.out_of_fold_without_diag.copy()
+    if with_rows.by_block is not None and without_rows.by_block is not None:
+        for number, (train, test) in enumerate(blocks):
+            new = _losses(with_rows.by_block[number, train], Y[train], classify)
+            old = _losses(without_rows.by_block[number, train], Y[train], classify)
+            if paired_z(new, old, weight[train]) > 1.0:
+                out_of_fold[test] = with_rows.out_of_fold[test]
+                without_diag[test] = with_rows.out_of_fold_without_diag[test]
+
+    average, targets = both
+    table = with_rows.family_scores
+    new = _losses(with_rows.out_of_fold, Y, classify)
+    old = _losses(without_rows.out_of_fold, Y, classify)
+    if not paired_z(new, old, weight) > 1.0:
+        average, targets = plain
+        table = {name: row | {"weight": 0.0} for name, row in table.items()} | average.family_scores
+    table["stack"] |= figures_of(out_of_fold, Y, weight, classify)
+    average = average._replace(
+        family_scores=table, out_of_fold=out_of_fold, out_of_fold_without_diag=without_diag
+    )
+    return average, targets
 
 
-def _losses(average: Average, Y: NDArray) -> NDArray:
-    """Out-of-fold log-losses of classes, or squared errors of numbers."""
-    if average.calibration is None:
-        return ((average.out_of_fold - Y) ** 2).sum(axis=1)
-    return log_loss(average.out_of_fold, Y > 0.0)
+def _losses(prediction: NDArray, Y: NDArray, classify: bool) -> NDArray:
+    """Log-losses of classes, or squared errors of numbers."""
+    return log_loss(prediction, Y > 0.0) if classify else ((prediction - Y) ** 2).sum(axis=1)
 
 
 def _fit_both(

@@ -195,6 +195,30 @@ def fold_numbers(
     return np.unique(fold_of[used], return_inverse=True)[1]
 
 
+def blind_folds(
+    cv: Any,
+    fold_of: NDArray,
+    items: Any,
+    *,
+    classify: bool,
+    precomputed: bool = False,
+    used: NDArray,
+) -> NDArray:
+    """Folds dealt without a look at the classes, with copies kept together.
+
+    Folds with equal shares of the classes tell the shares of the items they hold out. For numbers, and for a splitter
+    or an iterable as `cv`, which may keep groups together, the folds `fold_of` stay as they are.
+    """
+    if not classify or not (cv is None or isinstance(cv, Integral)):
+        return fold_of
+    copies = find_copies(items, precomputed=precomputed)
+    copies = copies if len(copies) == len(used) else copies[used]
+    n_folds = count_folds(cv)
+    return assign_folds(
+        n_folds, len(used), together=_together(copies, None, n_folds), random_state=0
+    )
+
+
 def count_folds(cv: Any) -> int:
     """How many folds a number as `cv` means."""
     if cv is not None and cv < 2:

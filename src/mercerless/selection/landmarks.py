@@ -513,11 +513,14 @@ def fit_landmark_stack(
     fold_of: NDArray,
     classify: bool,
     random_state: Any = None,
+    block_of: NDArray | None = None,
     run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(
         function, things
     ),
 ) -> LandmarkStack:
     """The whole selection on comparisons with landmarks; `run` as for `similarity.fit_stack`.
+
+    `block_of` numbers the blocks of `similarity.cross_fit`, by default the folds.
 
     One pass over the rows, then one over those that are judged (all where there are not many). Cost:
     ``O(n (m^2 + r^2))`` per view with m landmarks and r points, and a Cholesky factorization per view, penalty and
@@ -539,9 +542,10 @@ def fit_landmark_stack(
     landmarks = np.where(np.isin(data.landmarks, judged), data.landmarks, -1)
     summed = _sum(data, frame, landmarks, targets, weight, fold_of, settings)
     scores = _out_of_fold(summed, settings, sample, fold_of[judged], run)
-    cut, splits = None if fenced is None else fenced[judged], splits_of(fold_of[judged])
+    cut = None if fenced is None else fenced[judged]
+    blocks = splits_of((fold_of if block_of is None else block_of)[judged])
     average, chosen = weigh_members(
-        scores, settings, Y[judged], cut, weight[judged], splits, classify, PULL
+        scores, settings, Y[judged], cut, weight[judged], blocks, classify, PULL
     )
     columns, n_fenced = slice(0, Y.shape[1]), 0
     if fenced is not None and chosen is cut:
@@ -608,9 +612,9 @@ def landmark_curve(
         summed = _sum(data, frame, nowhere, Y, weight, fold_of, settings)
         scores = _out_of_fold(summed, settings, block, fold_of)
         if classify:
-            average = average_classes(scores, Y, weight, settings, PULL)
+            average = average_classes(scores, Y, weight, settings, PULL).average
         else:
-            average = average_numbers(scores, Y, weight, settings, Y, pull=PULL)
+            average = average_numbers(scores, Y, weight, settings, Y, pull=PULL).average
         curve[size] = average.family_scores["stack"]["log_loss" if classify else "mse"]
     return curve
 

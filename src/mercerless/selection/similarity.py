@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercerless._memory import row_blocks
-from mercerless.selection.averaging import paired_z, stack_weights
+from mercerless.selection.averaging import Units, paired_z, stack_weights
 from mercerless.selection.calibration import Calibration, calibrate, fit_temperature, sharpen
 from mercerless.selection.folds import Split
 from mercerless.solvers.similarity import (
@@ -172,6 +172,8 @@ class Average(NamedTuple):
     out_of_fold_without_diag: NDArray  # the same by `weights_without_diag`
     losses: NDArray  # (n,), squared errors in the units of the targets
     certificate: float
+    # (n_blocks, n, q), by what was chosen without each block of `cross_fit`; dropped when all is fitted
+    by_block: NDArray | None = None
 
     def __call__(self, scores: NDArray, diagonal_known: bool) -> NDArray:
         """Probabilities or numbers from the members' scores (n_members, m, q)."""
@@ -374,6 +376,7 @@ def fit_stack(
     splits: Sequence[Split],
     classify: bool,
     rows: NDArray | None = None,
+    blocks: Sequence[Split] | None = None,
     run: Callable[[str, Callable, Sequence], Iterable] = lambda _, function, things: map(
         function, things
     ),
@@ -381,7 +384,8 @@ def fit_stack(
     """The whole selection: out-of-fold scores of all settings, their average, and its members fitted on all items.
 
     Targets are +-1 per class, or standardized numbers. `run` maps a function over the folds and over the one final fit,
-    `rows` as for `out_of_fold_scores`. Without folds, for one item alone, the scores are 0.
+    `rows` as for `out_of_fold_scores`, `blocks` (by default the folds) as for `cross_fit`. Without folds, for one item
+    alone, the scores are 0.
     """
     settings = default_settings(classify, len(Y))
     fenced = None if classify else fence(Y, weight)
@@ -390,7 +394,8 @@ def fit_stack(
     score = partial(out_of_fold_scores, K, targets, settings=settings, weight=weight, rows=rows)
     for (_, test), of_fold in zip(splits, run("fold", score, splits)):
         scores[:, test] = of_fold
-    average, targets = weigh_members(scores, settings, Y, fenced, weight, splits, classify)
+    blocks = splits if blocks is None else blocks
+    average, targets = weigh_members(scores, settings, Y, fenced, weight, blocks, classify)
     diagonal = np.diagonal(K).copy()  # a view would keep the matrix alive
     fit = partial(fit_members, Block(K, diagonal, diagonal), targets, weight=weight)
     (members,) = run("members", fit, [average.settings])
@@ -403,18 +408,25 @@ def weigh_members(
     Y: NDArray,
     fenced: NDArray | None,
     weight: NDArray,
-    splits: Sequence[Split],
+    blocks: Sequence[Split],
     classify: bool,
     pull: float = PULL,
 ) -> tuple[Average, NDArray]:
-    """The average of the best settings with its out-of-fold predictions, and the targets its members are fitted on."""
+    """The average of the best settings with its out-of-fold predictions, and the targets its members are fitted on.
+
+    `blocks` are the splits of `cross_fit`.
+    """
     if classify:
-        average, targets = average_classes(scores, Y, weight, settings, pull), Y
+        choice = average_classes(scores, Y, weight, settings, pull)
+        targets = Y
     else:
-        average, targets = choose_targets(scores, Y, fenced, weight, settings, pull)
-    seen = scores[:, :, : Y.shape[1]] if targets is Y else scores[:, :, Y.shape[1] :]
-    kept = [settings.index(each) for each in average.settings]
-    return cross_fit(average, seen[kept], targets, Y, weight, splits, pull), targets
+        choice, targets = choose_targets(scores, Y, fenced, weight, settings, pull)
+    return cross_fit(choice, scores, settings, Y, weight, blocks, pull), targets
+
+
+def without_blocks(stack: Any) -> Any:
+    """A stack without the predictions by blocks, which only the fit needs."""
+    return stack._replace(average=stack.average._replace(by_block=None))
 
 
 def important_items(stack: Stack, number: int) -> NDArray:
@@ -448,9 +460,17 @@ def select_settings(settings: Sequence[Setting], loss: NDArray) -> NDArray:
     return np.array(sorted(chosen))
 
 
+class ChosenAverage(NamedTuple):
+    """What is chosen on some items: the average, and for every family its setting of least loss."""
+
+    average: Average
+    best: dict[str, int]  # positions among all settings
+    calibration: Calibration | None  # of all settings
+
+
 def average_classes(
     scores: NDArray, Y: NDArray, weight: NDArray, settings: Sequence[Setting], pull: float = PULL
-) -> Average:
+) -> ChosenAverage:
     """Calibrate out-of-fold scores of targets +-1, weigh the best of every family by the Brier score, and sharpen."""
     onehot = (Y > 0.0).astype(float)
     calibration = calibrate(scores, onehot, weight)
@@ -458,7 +478,8 @@ def average_classes(
     losses, hits = log_loss(proba, onehot), proba.argmax(axis=2) == onehot.argmax(axis=1)
     figures = {"accuracy": hits @ weight / weight.sum(), "log_loss": losses @ weight / weight.sum()}
     chosen = select_settings(settings, figures["log_loss"])
-    average = _average(settings, chosen, scores, proba, onehot, weight, losses, figures, pull)
+    best = _best_settings(settings, figures["log_loss"])
+    average = _average(settings, chosen, best, scores, proba, onehot, weight, losses, figures, pull)
     kept = [settings.index(setting) for setting in average.settings]
     averaged = [
         np.tensordot(weights, proba[kept], 1)
@@ -471,7 +492,7 @@ def average_classes(
         "accuracy": float(hits @ weight / weight.sum()),
         "log_loss": float(log_loss(out_of_fold, onehot) @ weight / weight.sum()),
     }
-    return average._replace(
+    average = average._replace(
         calibration=calibration.take(kept),
         temperatures=(first, second),
         out_of_fold=out_of_fold,
@@ -479,6 +500,7 @@ def average_classes(
         losses=4.0 * ((out_of_fold - onehot) ** 2).sum(axis=1),  # in the units of Y
         certificate=max(calibration.gradient, average.certificate),
     )
+    return ChosenAverage(average, best, calibration)
 
 
 def average_numbers(
@@ -489,7 +511,7 @@ def average_numbers(
     truth: NDArray,
     robust: bool = False,
     pull: float = PULL,
-) -> Average:
+) -> ChosenAverage:
     """Weigh the best of every family by the squared error; figures and losses are those of the `truth`.
 
     Where `robust`, rows with targets or predictions beyond three standard deviations weigh less in the weights.
@@ -504,9 +526,11 @@ def average_numbers(
         else np.zeros(len(Y))
     )
     light = weight / np.maximum(1.0, height / 3.0) ** 2
+    best = _best_settings(settings, mse)
     average = _average(
         settings,
         chosen,
+        best,
         scores,
         scores,
         Y,
@@ -519,7 +543,7 @@ def average_numbers(
     losses = ((average.out_of_fold - truth) ** 2).sum(axis=1)
     loss = float(losses @ weight / weight.sum() / Y.shape[1])
     average.family_scores["stack"] |= {"r2": 1.0 - loss, "mse": loss}
-    return average._replace(losses=losses)
+    return ChosenAverage(average._replace(losses=losses), best, None)
 
 
 def choose_targets(
@@ -529,7 +553,7 @@ def choose_targets(
     weight: NDArray,
     settings: Sequence[Setting],
     pull: float = PULL,
-) -> tuple[Average, NDArray]:
+) -> tuple[ChosenAverage, NDArray]:
     """The average of members fitted on the targets or, where some are extreme, on fenced ones, and these targets.
 
     `scores` of fenced targets follow those of the others. Extreme targets, which hurt the members, are only kept where
@@ -540,12 +564,14 @@ def choose_targets(
     if fenced is None:
         return as_given, Y
     cut = average_numbers(scores[:, :, q:], fenced, weight, settings, Y, pull=pull)
-    return (as_given, Y) if paired_z(as_given.losses, cut.losses, weight) > 1.5 else (cut, fenced)
+    gain = paired_z(as_given.average.losses, cut.average.losses, weight)
+    return (as_given, Y) if gain > 1.5 else (cut, fenced)
 
 
 def _average(
     settings: Sequence[Setting],
     chosen: NDArray,
+    best: dict[str, int],
     scores: NDArray,
     predictions: NDArray,
     target: NDArray,
@@ -561,8 +587,6 @@ def _average(
     without = stack_weights(predictions[chosen[free]], target, weight, pull, normalize)
     reduced = np.zeros(len(chosen))
     reduced[free] = without.weights
-    families = dict.fromkeys(setting.family for setting in settings)
-    best = {family: _best_of(settings, family, list(figures.values())[-1]) for family in families}
     table: dict[str, dict[str, float]] = {}
     for family, position in best.items():
         table[family] = {name: float(values[position]) for name, values in figures.items()}
@@ -586,68 +610,103 @@ def _average(
 
 
 def cross_fit(
-    average: Average,
+    choice: ChosenAverage,
     scores: NDArray,
-    targets: NDArray,
-    truth: NDArray,
+    settings: Sequence[Setting],
+    Y: NDArray,
     weight: NDArray,
-    splits: Sequence[Split],
+    blocks: Sequence[Split],
     pull: float = PULL,
 ) -> Average:
-    """The same average with out-of-fold predictions whose calibration and weights come from the other folds.
+    """The chosen average with out-of-fold predictions and figures that the held-out items' targets have no part in.
 
-    What an item's own target has calibrated and weighed is too sure of it. `scores` (n_members, n, q) are out of fold;
-    `targets` are what they were fitted on, `truth` what they are judged by.
+    For every block everything is chosen again on the items outside of it: settings, calibration, weights, temperature,
+    the best setting of every family, and of numbers the targets (given or fenced), mean and scale. `scores`
+    (n_settings, n, q, or 2 q with those of fenced targets) are out of fold. The blocks should know nothing of the
+    classes: folds that hold the same share of every class tell what the shares of the held-out items are.
     """
-    if len(splits) < 2:
+    average = choice.average
+    if len(blocks) < 2:
         return average
-    out = [np.zeros(truth.shape), np.zeros(truth.shape)]
-    for train, test in splits:
-        predictions = scores
-        if average.calibration is not None:
-            onehot = (truth[train] > 0.0).astype(float)
-            predictions = calibrate(
-                scores[:, train], onehot, weight[train], start=average.calibration
-            )(scores)
-        for combined, weights in zip(out, (average.weights, average.weights_without_diag)):
-            kept = predictions[weights > 0.0]
-            combined[test] = _weigh_again(
-                kept, average, targets[train], weight[train], train, pull
-            )[test]
-    figures = average.family_scores["stack"]
-    if average.calibration is None:
-        loss = float(((out[0] - truth) ** 2).mean(axis=1) @ weight / weight.sum())
-        figures |= {"r2": 1.0 - loss, "mse": loss}
-    else:
-        figures |= {
-            "accuracy": float(
-                (out[0].argmax(axis=1) == truth.argmax(axis=1)) @ weight / weight.sum()
-            ),
-            "log_loss": float(log_loss(out[0], truth > 0.0) @ weight / weight.sum()),
-        }
-    return average._replace(out_of_fold=out[0], out_of_fold_without_diag=out[1])
+    classify = choice.calibration is not None
+    families = list(choice.best)
+    out = np.zeros(Y.shape)
+    without_diag = np.zeros(Y.shape)
+    of_families = np.zeros((len(families), *Y.shape))
+    by_block = np.zeros((len(blocks), *Y.shape))
+    choose = _chosen_classes if classify else _chosen_numbers
+    for number, (train, test) in enumerate(blocks):
+        by_block[number], other, of_family = choose(scores, settings, Y, weight, train, pull)
+        out[test] = by_block[number, test]
+        without_diag[test] = other[test]
+        of_families[:, test] = of_family[:, test]
+    table = average.family_scores
+    for name, prediction in zip([*families, "stack"], [*of_families, out]):
+        table[name] |= figures_of(prediction, Y, weight, classify)
+    return average._replace(
+        out_of_fold=out, out_of_fold_without_diag=without_diag, by_block=by_block
+    )
 
 
-def _weigh_again(
-    predictions: NDArray,
-    average: Average,
-    targets: NDArray,
+def _chosen_classes(
+    scores: NDArray,
+    settings: Sequence[Setting],
+    Y: NDArray,
     weight: NDArray,
     train: NDArray,
     pull: float,
-) -> NDArray:
-    """Predictions (n, q) of an average whose weights and temperature come from some items."""
-    if len(predictions) == 0:
-        return np.zeros(predictions.shape[1:])
-    classify = average.calibration is not None
-    targets = (targets > 0.0).astype(float) if classify else targets
-    weights = stack_weights(predictions[:, train], targets, weight, pull, classify).weights
-    averaged = np.tensordot(weights, predictions, 1)
-    return (
-        sharpen(averaged, fit_temperature(averaged[train], targets, weight))
-        if classify
-        else averaged
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Probabilities by what is chosen on some items: with and without own similarities, and by every family."""
+    average, best, calibration = average_classes(
+        scores[:, train], Y[train], weight[train], settings, pull
     )
+    assert calibration is not None
+    kept = [settings.index(setting) for setting in average.settings]
+    positions = list(best.values())
+    of_families = calibration.take(positions)(scores[positions])
+    return average(scores[kept], True), average(scores[kept], False), of_families
+
+
+def _chosen_numbers(
+    scores: NDArray,
+    settings: Sequence[Setting],
+    Y: NDArray,
+    weight: NDArray,
+    train: NDArray,
+    pull: float,
+) -> tuple[NDArray, NDArray, NDArray]:
+    """The same for numbers, weighed in units of the items that are chosen on."""
+    q = Y.shape[1]
+    units = Units.of(Y[train], weight[train])
+    target = units.enter(Y[train])
+    as_given = units.enter(scores[:, :, :q])
+    has_fenced = scores.shape[2] > q
+    cut = units.enter(scores[:, :, q:]) if has_fenced else as_given
+    fenced = fence(target, weight[train]) if has_fenced else None
+    both = np.concatenate([as_given, cut], axis=2)[:, train]
+    choice, chosen = choose_targets(both, target, fenced, weight[train], settings, pull)
+    used = as_given if chosen is target else cut
+    average = choice.average
+    kept = [settings.index(setting) for setting in average.settings]
+    of_families = used[list(choice.best.values())]
+    predictions = average(used[kept], True), average(used[kept], False), of_families
+    with_diag, without_diag, of_families = map(units.leave, predictions)
+    return with_diag, without_diag, of_families
+
+
+def figures_of(
+    prediction: NDArray, Y: NDArray, weight: NDArray, classify: bool
+) -> dict[str, float]:
+    """Accuracy and log-loss of probabilities, or the squared error of numbers."""
+    if not classify:
+        loss = float(((prediction - Y) ** 2).mean(axis=1) @ weight / weight.sum())
+        return {"r2": 1.0 - loss, "mse": loss}
+    hits = prediction.argmax(axis=1) == Y.argmax(axis=1)
+    losses = log_loss(prediction, Y > 0.0)
+    return {
+        "accuracy": float(hits @ weight / weight.sum()),
+        "log_loss": float(losses @ weight / weight.sum()),
+    }
 
 
 def log_loss(proba: NDArray, onehot: NDArray) -> NDArray:
@@ -655,10 +714,13 @@ def log_loss(proba: NDArray, onehot: NDArray) -> NDArray:
     return -np.log(np.maximum((proba * onehot).sum(axis=-1), np.finfo(float).tiny))
 
 
-def _best_of(settings: Sequence[Setting], family: str, loss: NDArray) -> int:
-    """The position of the family's setting of least loss."""
-    index = [i for i, setting in enumerate(settings) if setting.family == family]
-    return index[int(np.argmin(loss[index]))]
+def _best_settings(settings: Sequence[Setting], loss: NDArray) -> dict[str, int]:
+    """The position of every family's setting of least loss."""
+    best: dict[str, int] = {}
+    for position, setting in enumerate(settings):
+        if setting.family not in best or loss[position] < loss[best[setting.family]]:
+            best[setting.family] = position
+    return best
 
 
 def _never_differ(settings: Sequence[Setting], scores: NDArray) -> bool:

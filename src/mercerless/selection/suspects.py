@@ -5,7 +5,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mercerless.selection.calibration import fit_temperature, sharpen
 from mercerless.selection.conformal import OutOfFold
+
+_PULL = 0.15  # of the power of the probabilities toward 1
 
 
 class Suspects(NamedTuple):
@@ -18,7 +21,7 @@ class Suspects(NamedTuple):
     given, suggested : ndarray of shape (n_suspects,)
         The label that was given and the most probable one.
     probability : ndarray of shape (n_suspects,)
-        The out-of-fold probability of the given label.
+        The out-of-fold probability of the given label, made less sure where the models were too sure.
     threshold : float
         Items whose given label has at most this probability are suspects.
     false_alarms : float
@@ -43,21 +46,34 @@ class Suspects(NamedTuple):
 def suspect_labels(held: OutOfFold, classes: NDArray, rate: float = 0.05) -> Suspects:
     """Items whose given label is less probable than a threshold that rightly labeled ones rarely fall below.
 
-    If no label were wrong and labels were drawn with the out-of-fold probabilities p, a share
-    ``mean_i sum_c p_ic [p_ic <= t]`` of the items would have a label of probability t at most. The threshold is the
-    largest t, below one half, for which that share is at most `rate`. What cannot be told from the data stays: where
-    5 % of the items of a region have another label than the rest, calibrated probabilities say 5 %, be they wrong or
-    not.
+    Out-of-fold probabilities of few items are too sure, so they are first raised to the power, at most 1, under which
+    the given labels are likeliest. Only items for which another label is more probable than not can be suspects. If no
+    label were wrong and labels were drawn with these probabilities p, a share ``mean_i sum_c p_ic [p_ic <= t]`` of the
+    items would have a label of probability t at most. The threshold is the largest t, below one half, for which that
+    share is at most `rate`. Models that are no better than the shares of the classes accuse no item.
+
+    What cannot be told from the data stays: where 5 % of the items of a region have another label than the rest,
+    calibrated probabilities say 5 %, be they wrong or not.
     """
-    proba, rows = held.prediction, np.arange(len(held.target))
-    values = np.sort(proba[proba < 0.5])
+    n, n_classes = held.prediction.shape
+    onehot = np.eye(n_classes)[held.target]
+    power = min(1.0, fit_temperature(held.prediction, onehot, np.ones(n), pull=_PULL))
+    proba = sharpen(held.prediction, power)
+    right = proba[np.arange(n), held.target]
+    best = proba.argmax(axis=1)
+
+    is_decided = proba.max(axis=1) > 0.5
+    if _mean_loss(right) >= _mean_loss(onehot.mean(axis=0)[held.target]):
+        is_decided[:] = False
+    values = proba[is_decided]
+    values = np.sort(values[values < 0.5])
     shares = np.cumsum(values) / max(len(proba), 1)
     inside = np.searchsorted(shares, rate + 1e-12, side="right")
     threshold = float(values[inside - 1]) if inside else 0.0
-    right, best = proba[rows, held.target], proba.argmax(axis=1)
-    places = np.flatnonzero((right <= threshold) & (best != held.target))
-    places = places[np.argsort(right[places], kind="stable")]
     alarms = float(shares[inside - 1]) if inside else 0.0
+
+    places = np.flatnonzero(is_decided & (right <= threshold) & (best != held.target))
+    places = places[np.argsort(right[places], kind="stable")]
     return Suspects(
         held.rows[places],
         classes[held.target[places]],
@@ -66,6 +82,11 @@ def suspect_labels(held: OutOfFold, classes: NDArray, rate: float = 0.05) -> Sus
         threshold,
         alarms,
     )
+
+
+def _mean_loss(right: NDArray) -> float:
+    """The mean log-loss of these probabilities of the right class."""
+    return float(-np.log(np.maximum(right, np.finfo(float).tiny)).mean())
 
 
 class OddNumbers(NamedTuple):
