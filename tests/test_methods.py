@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold
 
 from mercerless import (
     AsymmetricRidge,
     AsymmetricRidgeClassifier,
+    DANKClassifier,
+    DANKRegressor,
+    GradientSearch,
+    HyperRegressor,
+    HyperRidge,
     KreinEmbedding,
     KreinRidge,
     KreinRidgeClassifier,
@@ -20,7 +25,7 @@ from mercerless import (
     Sphere,
 )
 from mercerless.estimators.base import pair_votes
-from mercerless.kernels import TL1, DeltaGauss, Gaussian, PairFunction
+from mercerless.kernels import TL1, DeltaGauss, Gaussian, GaussianHyper, PairFunction
 from mercerless.lowrank import Landmarks
 from mercerless.selection.asymmetric import best_shares, choose_asymmetric_ridge
 from mercerless.selection.copies import merge_copies
@@ -291,6 +296,20 @@ class TestZeroWeightIsNoRow:
             assert_allclose(held.target, Y[held.rows].reshape(held.target.shape))
             assert_allclose(held.prediction, part.out_of_fold_.prediction, rtol=1e-7, atol=1e-9)
 
+    @pytest.mark.parametrize("n_parts", [1, 3])
+    @pytest.mark.parametrize("loss", ["classes", "numbers"])
+    def test_dank_in_parts(self, n_parts, loss):
+        options = {"n_parts": n_parts, "C": 5.0, "tol": 1e-8, "random_state": 0}
+        model = DANKClassifier(**options) if loss == "classes" else DANKRegressor(**options)
+        y = (Y > np.median(Y)) if loss == "classes" else Y
+        kernel = Gaussian(1.0)
+        whole = clone(model).set_params(kernel=kernel).fit(X, y, sample_weight=self.weight)
+        part = clone(model).set_params(kernel=kernel).fit(X[self.used], y[self.used])
+        method = "decision_function" if loss == "classes" else "predict"
+        found, expected = (getattr(each, method)(X + 0.1) for each in (whole, part))
+        assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+        assert_array_equal(whole.support_, self.used[part.support_])
+
 
 class TestWeightsAreRepetitions:
     weight = np.random.default_rng(3).integers(1, 4, 36)
@@ -554,3 +573,107 @@ def test_landmarks_of_the_embedding_are_the_items_named():
         np.abs(expected.transform(K[:, by_matrix.landmarks_])),
         atol=1e-9,
     )
+
+
+def differences(first, second, path="model"):
+    """Where two fitted objects differ, as names of attributes."""
+    if type(first) is not type(second):
+        return [f"{path}: {type(first).__name__} and {type(second).__name__}"]
+    if isinstance(first, np.ndarray):
+        equal = first.dtype == object or np.array_equal(
+            first, second, equal_nan=first.dtype == float
+        )
+        return [] if equal else [path]
+    if isinstance(first, dict):
+        if first.keys() != second.keys():
+            return [f"{path}: {sorted(map(str, first.keys() ^ second.keys()))}"]
+        return [d for key in first for d in differences(first[key], second[key], f"{path}.{key}")]
+    if isinstance(first, (list, tuple)):
+        if len(first) != len(second):
+            return [f"{path}: length"]
+        pairs = enumerate(zip(first, second))
+        return [d for i, pair in pairs for d in differences(*pair, f"{path}[{i}]")]
+    if isinstance(first, (int, float, str, type(None))):
+        return [] if first == second or (first != first and second != second) else [path]
+    if hasattr(first, "__dict__") and not callable(first):
+        return differences(vars(first), vars(second), path)
+    return []
+
+
+REFITS = [
+    (KreinRidge(TL1(3.0), random_state=0), {"constraint": Sphere(), "n_landmarks": 10}),
+    (
+        KreinRidge(Gaussian(1.0), search=GradientSearch(1, 3), random_state=0),
+        {"search": None, "alpha_positive": 0.1, "alpha_negative": 0.1},
+    ),
+    (
+        KreinRidgeClassifier(TL1(3.0), random_state=0),
+        {"n_landmarks": 10, "alpha_positive": 0.1, "alpha_negative": 0.1},
+    ),
+    (KreinSVC(TL1(3.0)), {"kernel": Gaussian(1.0), "loss": "squared_hinge"}),
+    (KreinSVR(TL1(3.0)), {"center": True}),
+    (AsymmetricRidge(), {"side": "left", "alpha": 1.0}),
+    (AsymmetricRidgeClassifier(), {"side": "left", "alpha": 1.0}),
+    (DANKClassifier(out_of_sample="nearest"), {"out_of_sample": "inductive", "n_parts": 2}),
+    (DANKRegressor(out_of_sample="nearest"), {"out_of_sample": "inductive"}),
+    (KreinEmbedding(TL1(3.0), 3, random_state=0), {"n_landmarks": 8}),
+    pytest.param(
+        HyperRidge("gaussian", random_state=0), {"alpha": 1e-3}, marks=pytest.mark.slow
+    ),
+    (
+        HyperRegressor(HyperRidge(GaussianHyper(2.0), alpha=1e-4), C=10.0, random_state=0),
+        {"machine": "linear"},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("model, changes", REFITS)
+def test_a_model_fitted_again_is_a_fresh_one_in_every_attribute(model, changes):
+    y = LABELS if is_classifier(model) else Y
+    again = clone(model).fit(X, y).set_params(**changes)
+    fresh = clone(again)
+    rows = np.arange(30)[::-1]
+    for each in (again, fresh):
+        each.fit(X[rows], y[rows])
+    assert differences(vars(again), vars(fresh)) == []
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KreinRidge("precomputed"),
+        KreinRidge("precomputed", constraint=Sphere()),
+        KreinRidgeClassifier("precomputed"),
+        KreinSVC("precomputed", loss="squared_hinge"),
+        KreinSVR("precomputed", tol=1e-10),
+        AsymmetricRidge("precomputed", input="similarity", side="left"),
+        AsymmetricRidgeClassifier("precomputed", input="similarity", side="left"),
+        DANKClassifier("precomputed", tol=1e-10),
+        SpectrumTransformer("clip"),
+        SpectrumTransformer("shift"),
+        DissimilarityKernel(),
+    ],
+    ids=repr,
+)
+def test_order_does_not_matter(model):
+    """Rows, columns, targets and folds in another order give the same model."""
+    if isinstance(model, DANKClassifier):
+        K = Gaussian(1.5)(X)
+    else:
+        K = cdist(X, X, "cityblock") if hasattr(model, "transform") else TL1(6.0)(X)
+    y = LABELS if is_classifier(model) else Y
+    order = np.random.RandomState(5).permutation(36)
+    folds = np.arange(36) % 3
+    outputs = []
+    for rows in (np.arange(36), order):
+        each = clone(model)
+        if "cv" in each.get_params():
+            each.set_params(cv=splits_of(folds[rows]))
+        each.fit(K[np.ix_(rows, rows)], y[rows])
+        if hasattr(model, "transform"):
+            outputs.append(each.transform(K[:, rows])[:, np.argsort(rows)])
+        elif is_classifier(model):
+            outputs.append(each.decision_function(K[:, rows]))
+        else:
+            outputs.append(each.predict(K[:, rows]))
+    assert_allclose(outputs[1], outputs[0], rtol=1e-5, atol=1e-6)

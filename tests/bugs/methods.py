@@ -367,4 +367,28 @@ BUGS = [
         "self.radius * np.ones_like(system.spread)",
         f"{KREIN_E} -k scaled_kernel",
     ),
+    Bug(
+        "methods-attributes-stay",
+        "delattr(self, name) for name, value",
+        "pass\n        for name, value",
+        f"{METHODS} -k fitted_again",
+    ),
+    Bug(
+        "methods-dank-rows-of-parts",
+        "_Gram(kernel, items, used[clusters.labels_ == part], share)",
+        "_Gram(kernel, items, np.flatnonzero(clusters.labels_ == part), share)",
+        f"{METHODS} -k dank_in_parts",
+    ),
+    Bug(
+        "methods-dank-clusters-of-all",
+        "clusters = self._clusters(items[used])",
+        "clusters = self._clusters(items[: len(used)])",
+        f"{METHODS} -k dank_in_parts",
+    ),
+    Bug(
+        "methods-centering-of-columns",
+        "self.column_means_ = powers.mean(axis=0)",
+        "self.column_means_ = np.sort(powers.mean(axis=0))",
+        f"{METHODS} -k order_does",
+    ),
 ]
