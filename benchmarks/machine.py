@@ -14,22 +14,24 @@ PACKAGES = (
 )  # fmt: skip
 
 
+def git(*words):
+    return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True)
+
+
 def commit():
-    """The commit, with ``-changed`` where the library's source differs from it; ``unknown`` outside a repository."""
-
-    def git(*words):
-        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True)
-
+    """The commit, with ``-changed`` if the library's source differs from it; ``unknown`` outside a repository."""
     try:
-        found = git("rev-parse", "--short=9", "HEAD")
+        head = git("rev-parse", "--short=9", "HEAD")
         changed = git("diff", "--quiet", "HEAD", "--", "src").returncode != 0
     except FileNotFoundError:
         return "unknown"
-    return "unknown" if found.returncode else found.stdout.strip() + ("-changed" if changed else "")
+    if head.returncode != 0:
+        return "unknown"
+    return head.stdout.strip() + ("-changed" if changed else "")
 
 
 def processor():
-    """Name and number of cores, by which histories are told apart."""
+    """Name and number of cores; a history is of one processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         name = next(

@@ -14,6 +14,7 @@ import re
 import tomllib
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_UP, Decimal
+from functools import cache
 from pathlib import Path
 from string import Formatter
 from typing import NamedTuple
@@ -113,6 +114,17 @@ def listed(words):
 
 
 # ---------------------------------------------------------------------------------------------------- declarations
+@cache
+def load(data):
+    """The frame of a declaration's ``data``, once for all that share it."""
+    name, *words = data.split()
+    if "/" in name:
+        return results(name)
+    from benchmarks import frames
+
+    return getattr(frames, name)(*words)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """Where the rows of a table or figure come from."""
@@ -123,13 +135,7 @@ class Source:
     where: str = ""
 
     def rows(self):
-        name, *words = self.data.split()
-        if "/" in name:
-            rows = results(name)
-        else:
-            from benchmarks import frames
-
-            rows = getattr(frames, name)(*words)
+        rows = load(self.data)
         if self.by:
             rows = rows.groupby(list(self.by)).mean(numeric_only=True).reset_index()
         if self.wide:

