@@ -357,3 +357,68 @@ def test_reasons_of_a_matrix_are_those_of_the_matrix_it_was_fitted_on(learner, c
     for i in (0, 7, 19):
         named = [NAMED[item] for item in reasons.items[i] if item >= 0]
         assert named and all(name in straight[i]["reasons"] for name in named)
+
+
+def test_each_new_item_is_predicted_alone_as_among_others():
+    S = 5.0 - D
+    np.savez("train.npz", X=S[:80, :80], y=Y[:80])
+    assert main(["fit", "train.npz", "--learner", "neighbors"]) == 0
+    np.save("all.npy", S[80:, :80])
+    assert main(["predict", "model.skops", "all.npy", "--probabilities"]) == 0
+    among_others = read_predictions()
+    for i in (0, 5, 13):
+        np.save("one.npy", S[[80 + i], :80])
+        assert main(["predict", "model.skops", "one.npy", "--probabilities"]) == 0
+        assert read_predictions() == [among_others[i]]
+    best = persistence.load("model.skops")["estimator"]
+    shares = best.predict_proba(S[:80, :80].max() - S[80:, :80])
+    written = [[float(row[f"probability of {label}"]) for label in (0, 1)] for row in among_others]
+    np.testing.assert_allclose(written, shares)
+
+
+def test_a_directed_matrix_is_averaged_for_learners_that_need_it():
+    directed = D + np.triu(RNG.uniform(size=D.shape), 1)
+    np.save("new.npy", D[80:, :80])
+    outputs = []
+    for matrix in (directed, (directed + directed.T) / 2):
+        np.savez("train.npz", X=matrix[:80, :80], y=Y[:80])
+        assert main(["fit", "train.npz", "--kind", "distance", "--learner", "neighbors"]) == 0
+        assert main(["predict", "model.skops", "new.npy", "--probabilities"]) == 0
+        outputs.append(read_predictions())
+    assert outputs[0] == outputs[1]
+
+
+def test_groups_are_kept_together_in_the_search_of_fit():
+    """Every fourth group has the label of the other side: its own copies would recommend a single neighbor."""
+    groups = np.repeat(np.arange(24), 8)
+    centers = np.column_stack([np.where(np.arange(24) < 12, 0.0, 9.0), np.arange(24) % 12])
+    x = centers[groups] + 1e-3 * RNG.normal(size=(192, 2))
+    is_odd = groups % 4 == 1
+    y = (groups < 12) ^ is_odd
+    lines = [f"{a},{b},{g},{int(label)}" for (a, b), g, label in zip(x, groups, y)]
+    Path("train.csv").write_text("\n".join(["a,b,group,label", *lines]))
+    chosen = {}
+    for option in ("group", "none"):
+        assert main(["fit", "train.csv", "--groups", option, "--learner", "neighbors"]) == 0
+        best = persistence.load("model.skops")["estimator"]
+        chosen[option] = best[-1].n_neighbors
+    assert chosen["none"] <= 5 and chosen["group"] >= 15
+
+
+def test_fit_tells_lab_the_groups(monkeypatch):
+    from mercerless.comparison import learners
+
+    heard = []
+
+    class Listening(learners.LABClassifier):
+        def fit(self, X, y, sample_weight=None, groups=None):
+            heard.append(groups)
+            return self
+
+    monkeypatch.setattr(learners, "LABClassifier", Listening)
+    monkeypatch.setattr(persistence, "save", lambda model, output: None)
+    groups = np.arange(60) % 6
+    lines = [f"{a},{b},{g},{int(a > 0)}" for (a, b), g in zip(RNG.normal(size=(60, 2)), groups)]
+    Path("train.csv").write_text("\n".join(["a,b,group,label", *lines]))
+    assert main(["fit", "train.csv", "--learner", "lab"]) == 0
+    assert [int(group) for group in heard[0]] == groups.tolist()

@@ -264,6 +264,17 @@ def test_sheets_of_more_cells_than_anyone_waits_for_are_refused(
         tables.read(path)
 
 
+def test_rows_are_counted_although_their_tags_are_cut_anywhere(tmp_path, monkeypatch):
+    path = forged_sheet(tmp_path / "t.xlsx", b"<row/>" * 1000)  # and the one of the names
+    monkeypatch.setattr(sheets, "_CHUNK", 7)
+    with zipfile.ZipFile(path) as archive:
+        monkeypatch.setattr(sheets, "MOST_ROWS", 1001)
+        sheets._check_tags(archive, "it")
+        monkeypatch.setattr(sheets, "MOST_ROWS", 1000)
+        with pytest.raises(ValueError, match="more than 1,000 rows"):
+            sheets._check_tags(archive, "it")
+
+
 def test_a_sheet_within_the_bounds_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr(sheets, "MOST_ROWS", 1000)
     monkeypatch.setattr(sheets, "MOST_CELLS", 2000)

@@ -1,0 +1,278 @@
+"""Bugs in reading files and frames, in the learners of a comparison, and in the commands."""
+
+from bugs import Bug
+
+FRAMES, PROPERTIES = "test_frames.py", "test_reading_properties.py"
+LEARNERS, FIT, FILES = "test_compare_learners.py", "test_cli_fit_predict.py", "test_files.py"
+
+BUGS = [
+    # the three that a stranger planted
+    Bug(
+        "read-test-frame-by-position",
+        "chosen = frame.iloc[:, [places[name] for name in names]]",
+        "chosen = frame.iloc[:, : len(list(names))]",
+        f"{FRAMES} -k found_by_their_names",
+    ),
+    Bug(
+        "read-test-columns-of-rare-classes",
+        "problem.X_test[:, rows]",
+        "problem.X_test[:, : len(rows)]",
+        f"{FRAMES} -k rare_classes",
+    ),
+    Bug(
+        "read-fit-splits-groups",
+        "keep_groups(estimator, inner_folds(problem, np.arange(len(problem.y))))",
+        "pass",
+        f"{FIT} -k kept_together",
+    ),
+    # problem.py
+    Bug(
+        "read-labels-by-position",
+        "y, groups = (align_by_name(X, values) for values in (y, groups))",
+        "groups = align_by_name(X, groups)",
+        f"{FRAMES} -k found_by_their_names",
+    ),
+    Bug(
+        "read-test-labels-by-position",
+        "y_test = align_by_name(X_test, y_test)",
+        "y_test = align_by_name(X, y_test)",
+        f"{FRAMES} -k found_by_their_names",
+    ),
+    Bug(
+        "read-test-labels-cast",
+        "return alike if np.array_equal(alike, numbers) else numbers",
+        "return alike",
+        f"{FRAMES} -k not_cast",
+    ),
+    Bug(
+        "read-ids-not-selected",
+        "tuple(problem.ids[i] for i in rows)",
+        "problem.ids[: len(rows)]",
+        f"{PROPERTIES} -k selection",
+    ),
+    Bug(
+        "read-split-transposed",
+        "X_test = problem.X[np.ix_(test, train)]",
+        "X_test = problem.X[np.ix_(train, test)].T",
+        f"{PROPERTIES} -k marked",
+    ),
+    Bug(
+        "read-digest-without-groups",
+        "for given in (self.X, self.y, self.groups, self.X_test, self.y_test):",
+        "for given in (self.X, self.y, self.X_test, self.y_test):",
+        f"{PROPERTIES} -k digest",
+    ),
+    Bug(
+        "read-nearest-is-farthest",
+        'rows - smallest if kind == "dissimilarity" else largest - rows',
+        'largest - rows if kind == "dissimilarity" else rows - smallest',
+        f"{PROPERTIES} -k neighbors_keep",
+    ),
+    # columns.py
+    Bug("read-weekday", "dates.dt.day_of_week", "dates.dt.day", f"{PROPERTIES} -k weekdays"),
+    Bug(
+        "read-gaps-unmarked",
+        'strategy="median", add_indicator=True',
+        'strategy="median", add_indicator=False',
+        f"{PROPERTIES} -k medians",
+    ),
+    Bug(
+        "read-arrow-words",
+        "return bool(types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype))",
+        'return str(dtype).lower().startswith(("int", "uint", "float", "bool"))',
+        f"{FRAMES} -k arrow",
+    ),
+    # tables.py, reading.py, files.py, sheets.py
+    Bug(
+        "read-labels-in-the-order-of-the-file",
+        "[by_item[item] for item in ids or ()]",
+        "list(by_item.values())",
+        f"{PROPERTIES} -k labels_and_groups",
+    ),
+    Bug(
+        "read-groups-in-the-order-of-the-file",
+        "tables.read_labels(name, len(table.frame), table.ids)",
+        "tables.read_labels(name, len(table.frame))",
+        f"{PROPERTIES} -k labels_and_groups",
+    ),
+    Bug(
+        "read-train-for-test",
+        'cell.startswith("test") for cell in cells',
+        'cell.startswith("train") for cell in cells',
+        f"{PROPERTIES} -k train_and_test",
+    ),
+    Bug(
+        "read-any-test-array",
+        'if files.split_name(name) == (base, "test")',
+        'if files.split_name(name)[1] == "test"',
+        f"{PROPERTIES} -k whatever_comes_first",
+    ),
+    Bug(
+        "read-unlisted-pairs-near",
+        '(0.0, known.max()) if kind == "distance" else (known.max(), 0.0)',
+        '(0.0, known.max()) if kind == "distance" else (known.max(), known.max())',
+        f"{PROPERTIES} -k pairs",
+    ),
+    Bug(
+        "read-pairs-one-way",
+        "X = np.where(np.isnan(X), X.T, X) near, far",
+        "near, far",
+        f"{PROPERTIES} -k pairs",
+    ),
+    Bug(
+        "read-sheet-empty-cells-free",
+        "_check_bounds(place, n_filled * width, what)",
+        "_check_bounds(place, len(row), what)",
+        f"{FILES} -k anyone_waits",
+    ),
+    Bug(
+        "read-sheet-tag-cut", "rest = text[end:][:_CHUNK]", 'rest = b""', f"{FILES} -k cut_anywhere"
+    ),
+    # gaps.py
+    Bug(
+        "read-gaps-mean-twice",
+        "np.nanmean(X, axis=1)[:, None] + np.nanmean(X, axis=0) - total",
+        "np.nanmean(X, axis=1)[:, None] + np.nanmean(X, axis=0)",
+        f"{PROPERTIES} -k means_of_its_row",
+    ),
+    Bug(
+        "read-gaps-one-side",
+        "(filled + filled.T) / 2 if symmetric else filled",
+        "filled",
+        f"{PROPERTIES} -k completed_in_the_same_way",
+    ),
+    # learners.py
+    Bug(
+        "read-lab-after-one-hot",
+        "if preprocessor is None or self.encodes:",
+        "if preprocessor is None:",
+        f"{LEARNERS} -k 'defaults or prepared'",
+    ),
+    Bug(
+        "read-lab-of-many-rows",
+        "return terms.choose(LABClassifier, LABRegressor)(random_state=terms.random_state)",
+        "return terms.choose(LABClassifier, LABRegressor)(50 if terms.is_large else 'auto', "
+        "random_state=terms.random_state)",
+        f"{LEARNERS} -k defaults",
+    ),
+    Bug(
+        "read-directed-one-way",
+        "return np.hstack([rows, X[np.ix_(train, test)].T])",
+        "return rows",
+        f"{LEARNERS} -k both_directions",
+    ),
+    Bug(
+        "read-directed-out-twice",
+        "return X[:, :n], X[:, n:]",
+        "return X[:, :n], X[:, :n]",
+        f"{LEARNERS} -k both_directions",
+    ),
+    Bug(
+        "read-lab-without-groups", 'return {"groups": groups}', "return {}", f"{LEARNERS} -k hears"
+    ),
+    Bug(
+        "read-shared-whatever-the-center",
+        "self.negative_penalty, self.center, None if weight is None",
+        "self.negative_penalty, None if weight is None",
+        f"{PROPERTIES} -k equal_settings",
+    ),
+    Bug(
+        "read-shared-whatever-the-mode",
+        "self.key_ = (self.mode, self.rtol, _digest(self._check_train(X)))",
+        "self.key_ = (self.rtol, _digest(self._check_train(X)))",
+        f"{PROPERTIES} -k equal_settings",
+    ),
+    # items.py
+    Bug(
+        "read-predictions-of-all-repeats",
+        "if split[0] == comparison.splits[0][0]]",
+        "]",
+        f"{PROPERTIES} -k first_repeat",
+    ),
+    Bug(
+        "read-suspects-of-other-items",
+        "labels = np.searchsorted(classes, problem.y[seen])",
+        "labels = np.searchsorted(classes, problem.y[: len(seen)])",
+        f"{PROPERTIES} -k predicted_otherwise",
+    ),
+    Bug(
+        "read-confusion-transposed",
+        "np.add.at(counts, (held.target.astype(int), held.predicted.astype(int)), 1)",
+        "np.add.at(counts, (held.predicted.astype(int), held.target.astype(int)), 1)",
+        f"{PROPERTIES} -k confusion",
+    ),
+    Bug(
+        "read-distances-of-other-items",
+        "euclidean_distances(scaled[np.searchsorted(kept, rows)])",
+        "euclidean_distances(scaled[: len(rows)])",
+        f"{PROPERTIES} -k among_all",
+    ),
+    # commands
+    Bug(
+        "read-predict-takes-what-is-given",
+        '"takes": learner.takes',
+        '"takes": "symmetric"',
+        f"{FIT} -k alone",
+    ),
+    Bug(
+        "read-fit-directed-as-it-is",
+        "estimator.fit(matrix_for(problem, learner.takes), problem.y, **group_options)",
+        "estimator.fit(matrix_for(problem, 'given'), problem.y, **group_options)",
+        f"{FIT} -k averaged",
+    ),
+    Bug(
+        "read-fit-lab-without-groups",
+        "group_options = group_arguments(estimator, problem.groups)",
+        "group_options = {}",
+        f"{FIT} -k tells_lab",
+    ),
+    Bug(
+        "read-reasons-of-shuffled-items",
+        "matrix = matrix[[ids.index(name) for name in trained]]",
+        "pass",
+        f"{FIT} -k 'reasons and krein'",
+    ),
+    Bug(
+        "read-reasons-of-distances",
+        'new["train"] = innermost(estimator, train)[1]',
+        'new["train"] = train',
+        f"{FIT} -k 'reasons and krein'",
+    ),
+    Bug(
+        "read-split-option-turned-round",
+        "use_split=not args.no_split",
+        "use_split=args.no_split",
+        f"{PROPERTIES} -k about_the_data",
+    ),
+    Bug("read-seed-dropped", "random_state=args.seed,", "", f"{PROPERTIES} -k about_the_run"),
+    Bug(
+        "read-inspect-labels-by-position",
+        "labels = tables.read_labels(args.labels, len(values), ids)",
+        "labels = tables.read_labels(args.labels, len(values))",
+        f"{PROPERTIES} -k inspect_finds",
+    ),
+    Bug(
+        "read-inspect-numbers-for-classes",
+        "classify = matrix.labels is None or is_classes(matrix.labels)",
+        "classify = matrix.labels is None or not is_classes(matrix.labels)",
+        f"{PROPERTIES} -k inspect_suggests",
+    ),
+    Bug(
+        "read-formula-from-minus",
+        'if text[:1] in tuple("=+-@\\t\\r")',
+        'if text[:1] in tuple("=+@\\t\\r")',
+        f"{PROPERTIES} -k spreadsheet",
+    ),
+    Bug(
+        "read-output-over-input",
+        "if path is not None and Path(path).exists() and output.exists() and output.samefile(path):",
+        "if path is not None and output == Path(path):",
+        f"{PROPERTIES} -k an_output",
+    ),
+    Bug(
+        "read-interrupted-is-done",
+        'interrupted, nothing was written.", file=sys.stderr) return 130',
+        'interrupted, nothing was written.", file=sys.stderr) return 0',
+        f"{PROPERTIES} -k exit_codes",
+    ),
+]
