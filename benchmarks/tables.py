@@ -156,9 +156,7 @@ class Table(Source):
     columns: str = ""
     value: str = ""  # templates of the cells under each value of `columns`
     heads: str = "{}"  # their titles
-    names: dict = field(
-        default_factory=dict
-    )  # values of a column in order "a | b", or their titles in order
+    names: dict = field(default_factory=dict)  # by column: its values in order, or their titles
     best: str = ""  # max or min: the best of a line in bold
 
     def render(self):
@@ -170,7 +168,10 @@ class Table(Source):
         heads = list(dict.fromkeys(rows[self.columns]))
         lines = {}
         for row in rows.to_dict("records"):
-            line = lines.setdefault(tuple(fill_cells(cells, row)), {})
+            key = tuple(fill_cells(cells, row))
+            line = lines.setdefault(key, {})
+            if row[self.columns] in line:
+                raise LookupError(f"two rows of {self.data} have {key} and {row[self.columns]}")
             line[row[self.columns]] = row
         names = self.names.get(self.columns)
         words = [names[head] if isinstance(names, dict) else head for head in heads]
@@ -184,7 +185,7 @@ class Table(Source):
             known = list(names) if isinstance(names, dict) else names.split(" | ")
             position = {value: k for k, value in enumerate(known)}
             places = rows[column].map(position).fillna(len(known))
-            rows = rows.loc[places.sort_values(kind="stable").index]
+            rows = rows.iloc[places.argsort(kind="stable")]
             if column == self.columns:
                 rows = rows[rows[column].isin(known)]
             elif isinstance(names, dict):

@@ -129,6 +129,12 @@ def test_a_table_is_averaged_ordered_named_and_has_its_best_in_bold(scores):
     assert table.render().splitlines() == [*lines, "| a |  | **0.25** |"]
 
 
+def test_two_rows_for_one_cell_are_refused(scores):
+    table = tables.Table(data="papers/any", titles="set", columns="learner", value="{score}")
+    with pytest.raises(LookupError, match="two rows"):
+        table.render()
+
+
 @pytest.mark.parametrize(
     "declaration, text",
     [
