@@ -85,6 +85,12 @@ def _equal_matrix_rows(K: NDArray) -> NDArray:
     return np.unique(first, return_inverse=True)[1]
 
 
+def _copies_among(items: Any, used: NDArray, precomputed: bool) -> NDArray:
+    """Numbers of the distinct items among those used; `items` are all items or only these."""
+    copies = find_copies(items, precomputed=precomputed)
+    return copies if len(copies) == len(used) else copies[used]
+
+
 def join_groups(groups: NDArray, copies: NDArray) -> NDArray:
     """Numbers of the smallest sets that hold whole groups and whole sets of copies."""
     first, second = (np.unique(codes, return_inverse=True)[1] for codes in (groups, copies))
@@ -173,8 +179,7 @@ def fold_numbers(
         check_consistent_length(target, groups)
     if cv is None or isinstance(cv, Integral):
         n_folds = count_folds(cv)
-        copies = find_copies(items, precomputed=precomputed)
-        copies = copies if len(copies) == len(used) else copies[used]
+        copies = _copies_among(items, used, precomputed)
         together = _together(copies, None if groups is None else groups[used], n_folds)
         labels = target[used] if classify else None
         return assign_folds(
@@ -211,8 +216,7 @@ def blind_folds(
     """
     if not classify or not (cv is None or isinstance(cv, Integral)):
         return fold_of
-    copies = find_copies(items, precomputed=precomputed)
-    copies = copies if len(copies) == len(used) else copies[used]
+    copies = _copies_among(items, used, precomputed)
     n_folds = count_folds(cv)
     return assign_folds(
         n_folds, len(used), together=_together(copies, None, n_folds), random_state=0
