@@ -119,9 +119,9 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
 
     @property
     def _has_defaults(self) -> bool:
-        """Whether nothing says that the local forms are wanted alone."""
-        chosen = (self.n_support, self.kernel, self.objective, self.alpha)
-        return chosen == ("auto", "auto", "evidence", None) and self.validation_fraction is not None
+        """Whether other members may compete: nothing asks for the local forms alone."""
+        chosen = (self.n_support, self.kernel, self.objective)
+        return chosen == ("auto", "auto", "evidence") and self.validation_fraction is not None
 
     def _check_parameters(self, n: int) -> None:
         support = self._support
@@ -210,12 +210,7 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
             seed,
             linear=d <= max(50, m),
         )
-        defaults = (
-            isinstance(self.n_support, str)
-            and settings.learns_ridge
-            and self.validation_fraction is not None
-        )
-        all_rows = defaults and 5 <= n <= ALL_ROWS
+        all_rows = self._has_defaults and 5 <= n <= ALL_ROWS
         plan = Plan(settings, self.kernel, rows, more, all_rows, self.validation_fraction, d)
         if not self._has_defaults:
             return plan
@@ -396,17 +391,19 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         Support points: a number, a fraction of the rows, or ``min(200, n / 4)``. With "auto" and at most 1000 rows,
         kernel ridge regression with all rows as centers is tried as well and enters where validation prefers it; above,
         kernel machines on up to 3000 centers; from some 6000 on experts, kernel machines on clusters of rows and their
-        neighbors; from 100 rows on boosted trees. A number, or a named kernel, means the local forms alone.
+        neighbors; from 100 rows on boosted trees. A number, a named kernel, another objective or no validation means
+        the local forms alone.
         `Support` also says how they are chosen, and adds more where errors are large, as the paper does.
     kernel : {"auto", "gaussian", "laplace", "exponential"}, default="auto"
-        The form. "auto" fits the Gaussian and the Laplace form on the same support points and weighs them by
+        The form; a named one is fitted alone. "auto" fits the Gaussian and the Laplace form on the same support points and weighs them by
         validation; often one remains. Where rows, support points and features multiply to more than 10^9, it is the
         Gaussian form, which is far faster there.
     objective : {"evidence", "least_squares", "interpolation"}, default="evidence"
         What the bandwidths minimize: the evidence, which also learns the ridge; the regularized squared error; or the
         paper's squared error off the support of the function that interpolates the support.
     alpha : float or None, default=None
-        The ridge per row; None learns it with the evidence and means 1e-5 otherwise.
+        The ridge per row of the local forms; None learns it with the evidence and means 1e-5 otherwise. Other members
+        learn their own.
     validation_fraction : float or None, default=0.2
         The rows held out, above 1300 rows, to choose the form and the number of iterations; smaller data are
         cross-validated. None means no validation: all iterations, and the form with the smallest objective.
@@ -453,14 +450,15 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     n_iter_ : int
         All iterations of all descents.
     loss_curve_ : ndarray
-        The objective after every iteration of the heaviest local form.
+        The objective after every iteration of the local form with most weight; empty if none has weight.
     validation_curve_ : dict of str to ndarray of shape (n_checkpoints, 2)
         Per form: iterations and validation errors (mean squared, standardized targets).
     validation_errors_ : dict of str to float
         The validation error of everything that was tried.
     certificate_ : float
-        The projected gradient at the end of the heaviest form's descent relative to the start: 0 at a stationary point;
-        early stopping leaves it positive.
+        The projected gradient at the end of a descent relative to its start, the largest of the members with weight:
+        0 at a stationary point, 1 without any step; early stopping leaves it positive. Members without a descent count
+        as 0.
     max_error_ : float
         The largest squared error on a training row, standardized; what a `Support` that grows bounds.
     n_distinct_ : int
@@ -677,7 +675,8 @@ class LABClassifier(ClassifierMixin, _LAB):
     objective : {"evidence", "least_squares", "interpolation"}, default="evidence"
         What the bandwidths minimize, as in `LABRegressor`.
     alpha : float or None, default=None
-        The ridge per row; None learns it with the evidence and means 1e-5 otherwise.
+        The ridge per row of the local forms; None learns it with the evidence and means 1e-5 otherwise. Other members
+        learn their own.
     validation_fraction : float or None, default=0.2
         The rows held out, above 2500 rows, to choose the form and the number of iterations; smaller data, and up to
         5000 rows of which few would be outside of the largest class, are cross-validated. None means no validation:

@@ -46,8 +46,8 @@ class Blend(NamedTuple):
     # per form of a local model: iterations and mean squared validation errors
     curves: dict[str, NDArray]
     errors: dict[str, float]  # of everything that was tried
-    loss_curve: NDArray  # of the heaviest local part
-    certificate: float  # of that part: the projected gradient at the end relative to the start
+    loss_curve: NDArray  # of the heaviest local part; empty if none has weight
+    certificate: float  # the largest of all parts, which all have weight
     max_error: float  # the largest squared error on a training row, what growth bounds
 
 
@@ -89,17 +89,20 @@ def blend_forms(
         candidates[name] = learners[name].refine(learned, rows, blocks, held)
         model = candidates[name].expansion
         assert model is not None
-        expansions.append(
-            with_coefficients(model, rows, settings, total)._replace(weight=share[name])
-        )
-    main = candidates[max(candidates, key=lambda name: (name in learners, share[name]))]
+        model = with_coefficients(model, rows, settings, total)
+        certificate = candidates[name].certificate
+        expansions.append(model._replace(weight=share[name], certificate=certificate))
+    local = [name for name in kept if name in learners]
+    loss = np.zeros(0)
+    if local:
+        heaviest = max(local, key=lambda name: share[name])
+        loss = candidates[heaviest].loss
+    certificate = max(getattr(member, "certificate", 0.0) for member in expansions)
     residual = np.sum([e.weight * _predict(e, rows.X) for e in expansions], axis=0) - rows.Y
     max_error = float(np.max(np.sum(residual**2, axis=1)))
     predictions = cross_weighed(candidates, held, rows, folds, share, weigh_held)
     curves = {name: np.array(candidates[name].curve) for name in learners if candidates[name].curve}
-    return Blend(
-        expansions, held, predictions, curves, errors, main.loss, main.certificate, max_error
-    )
+    return Blend(expansions, held, predictions, curves, errors, loss, certificate, max_error)
 
 
 def _predict(form: Any, X: NDArray) -> NDArray:

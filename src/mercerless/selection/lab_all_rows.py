@@ -25,6 +25,8 @@ from mercerless.solvers.lab import (
     SHARED_BOUNDS,
     leave_one_out,
     noise_variances,
+    projected_norm,
+    relative_norm,
     shared_evidence,
 )
 
@@ -131,17 +133,22 @@ def _ridge_descent(
         if stop or (len(values) > 5 and values[-6] - values[-1] < 5e-4):
             raise StopIteration
 
-    bounds = [SHARED_BOUNDS] * d + [(-12.0, 6.0), (np.log(1e-8), RIDGE_BOUNDS[1])]
-    z = minimize(
-        value,
-        np.append(np.full(d, start[0]), [0.0, start[1]]),
-        jac=True,
-        method="L-BFGS-B",
-        callback=after,
-        options={"maxiter": 20},
-        bounds=bounds,
-    ).x
-    return Expansion(form, np.arange(len(rows)), z[:d], float(z[d + 1]), float(np.exp(z[d])))
+    box = np.array([SHARED_BOUNDS] * d + [(-12.0, 6.0), (np.log(1e-8), RIDGE_BOUNDS[1])])
+    z0 = np.clip(np.append(np.full(d, start[0]), [0.0, start[1]]), *box.T)
+    options = {"maxiter": 20}
+    result = minimize(
+        value, z0, jac=True, method="L-BFGS-B", callback=after, options=options, bounds=box
+    )
+    z = result.x
+    norms = [projected_norm(point, value(point)[1], box) for point in (z0, z)]
+    return Expansion(
+        form,
+        np.arange(len(rows)),
+        z[:d],
+        float(z[d + 1]),
+        float(np.exp(z[d])),
+        certificate=relative_norm(norms),
+    )
 
 
 def _exact_folds(model: Expansion, rows: Rows, folds: Sequence[Split]) -> NDArray:

@@ -50,7 +50,7 @@ class Candidate(NamedTuple):
     expansion: Expansion | None  # None where it is still to be learned from all rows
     predictions: NDArray  # (n_validation, n_outputs)
     loss: NDArray  # the objective after every iteration
-    certificate: float = 0.0  # of the descent
+    certificate: float = 0.0  # of the point that the descent ended at, or that validation chose
     curve: Sequence[tuple[int, float]] = ()  # iterations and validation errors
     n_iter: int = 0  # that validation chose
     # predictions of the first fold's validation rows, by iteration
@@ -229,7 +229,7 @@ class LocalLearner:
         return (
             Expansion(self.form, support, state.log_bandwidths, state.log_ridge),
             loss,
-            path.certificate,
+            state.certificate,
         )
 
     def _tiled(self, shared: State, m: int) -> State:
@@ -255,7 +255,7 @@ class LocalLearner:
                 watch.limit = len(watches[0].kept)
             elif rival is not None:
                 watch.rival = rival.checkpoints
-            _, loss, certificate = self.learn(rows.take(train), support, watch)
+            _, loss, _ = self.learn(rows.take(train), support, watch)
             watches.append(watch)
         sizes = [float(len(valid)) for _, valid in folds]
         # the checkpoints that all folds have
@@ -271,7 +271,7 @@ class LocalLearner:
         predictions = np.concatenate([checkpoint.predictions for checkpoint in columns[best]])
         by_iteration = {checkpoint.state.iteration: checkpoint.predictions for checkpoint in first}
         return Candidate(
-            expansion, predictions, loss, certificate, curve, state.iteration, by_iteration
+            expansion, predictions, loss, state.certificate, curve, state.iteration, by_iteration
         )
 
     def learn_again(self, candidate: Candidate, rows: Rows) -> Candidate:
@@ -285,7 +285,9 @@ class LocalLearner:
         if settings.growth is None and candidate.n_iter == 0:
             state = self._tiled(self.learn_shared(rows, support), len(support))
             expansion = Expansion(self.form, support, state.log_bandwidths, state.log_ridge)
-            return candidate._replace(expansion=expansion, loss=np.zeros(0))
+            return candidate._replace(
+                expansion=expansion, loss=np.zeros(0), certificate=state.certificate
+            )
         if settings.growth is None:
             settings = settings._replace(max_iter=candidate.n_iter)
         expansion, loss, certificate = replace(self, settings=settings).learn(rows, support)
@@ -301,6 +303,7 @@ class LocalLearner:
         model, curve, held_out = candidate.expansion, list(candidate.curve), rows.take(held)
         assert model is not None
         best = min([error for _, error in curve], default=np.inf)
+        certificate = candidate.certificate
         for block in blocks:
             further = block()
             problem = self.problem(further, model.support, rows.X[model.support])
@@ -317,11 +320,10 @@ class LocalLearner:
             error = float(np.mean(np.sum(residual**2, axis=1)))
             curve.append((curve[-1][0] + 20, error))
             if error < best:
-                best, model = (
-                    error,
-                    model._replace(log_bandwidths=end.log_bandwidths, log_ridge=end.log_ridge),
-                )
-        return candidate._replace(expansion=model, curve=curve)
+                best = error
+                certificate = end.certificate
+                model = model._replace(log_bandwidths=end.log_bandwidths, log_ridge=end.log_ridge)
+        return candidate._replace(expansion=model, curve=curve, certificate=certificate)
 
 
 def feature_scales(X: NDArray, Y: NDArray) -> NDArray:

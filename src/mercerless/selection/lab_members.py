@@ -335,12 +335,10 @@ class WideLearner:
                 machine.coef if machine.coef.size else None,
             )
             weight, q = self.rows.weight, self.rows.Y.shape[1]
-            return self._with(
-                model,
-                solve_logistic(
-                    Phi, self.labels, weight, machine.P, ridge, machine.sums.gram, q, start
-                ).coef,
+            solution = solve_logistic(
+                Phi, self.labels, weight, machine.P, ridge, machine.sums.gram, q, start
             )
+            return self._with(model._replace(certificate=solution.certificate), solution.coef)
         sums = machine.sums
         if total is not None:
             dtype = np.float32 if ridge >= _SINGLE_RIDGE else np.float64

@@ -123,6 +123,8 @@ class Expansion(NamedTuple):
     linear: NDArray = np.zeros((0, 0))
     weight: float = 1.0  # in the average
     projection: NDArray | None = None  # (d, r), a linear map of the features that the kernel sees
+    # of the descent that learned it, see `State`; 0 for grids and closed forms
+    certificate: float = 0.0
 
     @property
     def kernel(self) -> Any:

@@ -249,5 +249,13 @@ def join_transformed(
         weights = weigh(np.r_[0:start, end : len(held)])
         averaged[start:end] = sum(w * p[start:end] for w, p in zip(weights, pair))
     error = float(np.average(np.sum((pair[1] - truth) ** 2, axis=1), weights=of_rows))
-    blend = plain.blend._replace(predictions=averaged, errors=plain.blend.errors | {name: error})
+    used = [
+        solution.blend for solution, part in ((plain, rest), (other, share)) if part > 0
+    ]  # of what has weight
+    blend = plain.blend._replace(
+        predictions=averaged,
+        errors=plain.blend.errors | {name: error},
+        loss_curve=used[0].loss_curve,
+        certificate=max(part.certificate for part in used),
+    )
     return plain._replace(forms=forms, blend=blend)

@@ -47,6 +47,8 @@ class State(NamedTuple):
     value: float
     log_bandwidths: NDArray  # of shape (), (d,) or (m, d), which says what is shared
     log_ridge: float
+    # the largest entry of the projected gradient here, relative to that at the start
+    certificate: float = 1.0
 
 
 class Path(NamedTuple):
@@ -54,8 +56,11 @@ class Path(NamedTuple):
 
     end: State
     values: NDArray  # the objective after every iteration, the start first; never increasing
-    # the largest entry of the projected gradient at the end, relative to that at the start
-    certificate: float
+
+    @property
+    def certificate(self) -> float:
+        """That of the end."""
+        return self.end.certificate
 
 
 @dataclass(frozen=True)
@@ -289,12 +294,16 @@ def descend(
     pulled = _Pulled(problem, shape, base, pull, box)
     z0 = np.append(start, np.clip(log_ridge, *ridge_bounds))
     values = [pulled(z0)[0]]
+    norms = pulled.norms[:]  # of the accepted points, the start first
 
     def state(z: NDArray) -> State:
-        return State(len(values) - 1, values[-1], z[:-1].reshape(shape).copy(), float(z[-1]))
+        log_bandwidths = z[:-1].reshape(shape).copy()
+        certificate = relative_norm(norms)
+        return State(len(values) - 1, values[-1], log_bandwidths, float(z[-1]), certificate)
 
     def after(intermediate_result: Any) -> None:
         values.append(float(intermediate_result.fun))
+        norms.append(pulled.norms[-1])
         stop = watch is not None and watch(state(intermediate_result.x))
         if stop or (len(values) > 5 and values[-6] - values[-1] < 5 * tol):
             raise StopIteration
@@ -303,11 +312,21 @@ def descend(
     result = minimize(
         pulled, z0, jac=True, method="L-BFGS-B", bounds=box, callback=after, options=options
     )
-    norms = pulled.norms
-    certificate = norms[-1] / norms[0] if norms and norms[0] else 0.0
-    return Path(
-        state(result.x if np.isfinite(result.fun) else z0), np.array(values), float(certificate)
-    )
+    end = result.x if np.isfinite(result.fun) else z0
+    return Path(state(end), np.array(values))
+
+
+def projected_norm(z: NDArray, gradient: NDArray, box: NDArray) -> float:
+    """The largest entry of the gradient, projected to the box (n, 2)."""
+    low, high = box.T
+    return float(np.max(np.abs(np.clip(z - gradient, low, high) - z)))
+
+
+def relative_norm(norms: Sequence[float]) -> float:
+    """The last norm of a descent relative to the first: 0 at a stationary point, 1 without any step."""
+    if not norms:
+        return 1.0
+    return float(norms[-1] / norms[0]) if norms[0] > 0 else 0.0
 
 
 class _Pulled:
@@ -334,12 +353,12 @@ class _Pulled:
         except np.linalg.LinAlgError:
             return np.inf, np.zeros_like(z)
         step = z[:-1] - self.base
-        low, high = self.box.T
         gradient = np.append(
             k.pullback(of.X, of.S, at.kernel_gradient, K) + 2 * self.pull * step, at.ridge_gradient
         )
-        gradient[-1] *= low[-1] < high[-1]
-        self.norms.append(float(np.max(np.abs(np.clip(z - gradient, low, high) - z))))
+        lowest_ridge, highest_ridge = self.box[-1]
+        gradient[-1] *= lowest_ridge < highest_ridge
+        self.norms.append(projected_norm(z, gradient, self.box))
         return at.value + self.pull * (step @ step), gradient
 
 
