@@ -271,10 +271,52 @@ def test_dates_may_be_objects_and_what_is_no_column_of_numbers_is_named(table):
     model = LABRegressor(**QUICK).fit(objects[:300], y[:300])
     expected = LABRegressor(**QUICK).fit(times[:300], y[:300]).predict(times[300:])
     assert_array_equal(model.predict(objects[300:]), expected)
-    with pytest.raises(
-        ValueError, match="'date' of X has type object and holds no numbers or dates; turn"
-    ):
+    with pytest.raises(ValueError, match="'date' of X has type object.*categorical_features"):
         LABRegressor(**QUICK).fit(X.assign(date=[[1, 2]] * len(X)), y)
+
+
+WORDS = ["string", "large_string", "dictionary", "object", "str"]
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_columns_in_the_memory_of_arrow_are_read_as_others(words):
+    """Words, numbers, truth values, dates and durations, each with a gap."""
+    pa = pytest.importorskip("pyarrow")
+    rng = np.random.default_rng(0)
+    n = 60
+    frame = pd.DataFrame({
+        "word": rng.choice(["x", "y"], n),
+        "number": rng.normal(size=n),
+        "count": pd.array(rng.integers(5, size=n), dtype="Int64"),
+        "flag": pd.array(rng.uniform(size=n) < 0.5, dtype="boolean"),
+        "time": pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(1000, size=n), "h"),
+        "took": pd.to_timedelta(rng.integers(1000, size=n), "s"),
+    })  # fmt: skip
+    frame.loc[3] = None
+    types = {
+        "number": pa.float64(),
+        "count": pa.int64(),
+        "flag": pa.bool_(),
+        "time": pa.timestamp("us"),
+        "took": pa.duration("us"),
+    }
+    kinds = {
+        "string": pd.ArrowDtype(pa.string()),
+        "large_string": pd.ArrowDtype(pa.large_string()),
+        "dictionary": pd.ArrowDtype(pa.dictionary(pa.int32(), pa.string())),
+    }
+    arrow = frame.astype({name: pd.ArrowDtype(kind) for name, kind in types.items()})
+    arrow["word"] = frame["word"].astype(object).where(frame["word"].notna(), None)
+    arrow["word"] = arrow["word"].astype(kinds.get(words, words))
+    y = rng.normal(size=n) + 3 * (frame["word"] == "x")
+    for names in (list(frame), ["number", "count", "flag"]):
+        model = LABRegressor(6, kernel="gaussian", max_iter=3, random_state=0)
+        expected = model.fit(frame[names], y).predict(frame[names])
+        read = model.encoding_.columns.categories
+        assert_array_equal(model.predict(arrow[names]), expected)
+        assert_array_equal(model.fit(arrow[names], y).predict(arrow[names]), expected)
+        assert_array_equal(model.encoding_.columns.categories, read)
+        assert len(read) == ("word" in names)
 
 
 def test_columns_labeled_by_numbers_are_matched():

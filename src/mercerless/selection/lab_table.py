@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.preprocessing import OrdinalEncoder
 
-from mercerless._validation import check_real
+from mercerless._validation import check_real, holds_words, is_number_type
 from mercerless.selection.folds import assign_folds, find_copies, join_groups
 from mercerless.selection.lab_local import held_out_error
 from mercerless.selection.lab_model import Rows, Settings
@@ -63,9 +63,7 @@ def is_frame(X: Any) -> bool:
 
 def holds_more_than_numbers(X: Any) -> bool:
     """Whether X is a data frame with a column of words, categories, dates or other objects."""
-    return is_frame(X) and any(
-        hasattr(kind, "categories") or kind.kind not in "biuf" for kind in X.dtypes
-    )
+    return is_frame(X) and not all(map(is_number_type, X.dtypes))
 
 
 def read_columns(X: Any, categorical_features: Any) -> Columns:
@@ -116,9 +114,7 @@ def _is_category(kind: Any, column: Any) -> bool:
     """Words are categories; so is the category type, unless its values have an order, which is a number."""
     if hasattr(kind, "categories"):
         return not kind.ordered
-    if str(kind) in ("str", "string"):
-        return True
-    return str(kind) == "object" and any(isinstance(value, str) for value in column)
+    return holds_words(column)
 
 
 def _words(X: Any, columns: NDArray) -> NDArray:
@@ -160,8 +156,8 @@ def _column(column: Any, category: bool) -> NDArray:
     if all(value is None or isinstance(value, date) for value in values):
         return _days(np.array(values, dtype="datetime64[us]"))
     raise ValueError(
-        f"Column {column.name!r} of X has type {kind} and holds no numbers or dates; turn it into such, or let "
-        "categorical_features='from_dtype' if it holds words."
+        f"Column {column.name!r} of X has type {kind}, which is neither numbers nor dates; convert it, or name it in "
+        "categorical_features."
     )
 
 
