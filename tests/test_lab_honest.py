@@ -11,13 +11,14 @@ from mercerless.datasets import make_lab_function
 from mercerless.selection.folds import make_folds
 from mercerless.selection.lab import Blend, LABSolution, blend_forms
 from mercerless.selection.lab_all_rows import _ridge_descent, _ridge_grid
-from mercerless.selection.lab_local import LocalLearner
-from mercerless.selection.lab_members import Trees
+from mercerless.selection.lab_choice import choice_parts, cross_chosen
+from mercerless.selection.lab_local import CHECKPOINTS, LocalLearner, Watch
+from mercerless.selection.lab_members import Labeled, Trees, boost, raw_predictions, tree_candidate
 from mercerless.selection.lab_model import Extra, LocalForm, Rows, Settings
 from mercerless.selection.lab_plan import merge_rows
 from mercerless.selection.lab_support import select_support
 from mercerless.selection.lab_table import PLAIN
-from mercerless.selection.lab_target import join_transformed, possible_transforms
+from mercerless.selection.lab_target import join_transformed, possible_transforms, target_units
 from mercerless.selection.scaling import standard_scaling
 
 
@@ -103,7 +104,7 @@ def test_through_a_transform_certificate_and_losses_are_those_of_what_predicts(b
 
     plain = solution(standardized[:, None], better == 0, 0.25)
     other = solution(log.standardized, better == 1, 0.5)
-    joined = join_transformed(plain, other, table, log, None)
+    joined = join_transformed(plain, other, table, log, None, target_units(y[:, None], None))
     assert len(joined.forms) == 1
     assert joined.blend.certificate == (plain, other)[better].blend.certificate
     assert_array_equal(joined.blend.loss_curve, [joined.blend.certificate])
@@ -138,3 +139,155 @@ def test_the_certificate_is_that_of_the_point_that_validation_chose():
     assert_allclose(candidate.certificate, expected, rtol=1e-6)
     again = learner.learn_again(candidate._replace(expansion=None, n_iter=0), rows)
     assert again.certificate == 1.0
+
+
+class TestOutOfFold:
+    """A row's own target does not choose what predicts it."""
+
+    def test_parts_of_held_out_rows(self):
+        folds = [(np.arange(4, 9), np.arange(4)), (np.arange(4), np.arange(4, 9))]
+        assert_array_equal(np.concatenate(choice_parts(folds)), np.arange(9))
+        assert [len(part) for part in choice_parts(folds)] == [4, 5]
+        assert [len(part) for part in choice_parts(folds[:1])] == [1, 1, 1, 1]
+        assert choice_parts([]) == []
+
+    @pytest.mark.parametrize("n_folds", [1, 3])
+    def test_the_setting_of_a_part_is_the_best_of_the_others(self, n_folds):
+        random = np.random.RandomState(0)
+        places = np.arange(30)
+        folds = [(places, part) for part in np.split(places, n_folds)]
+        settings = list(random.normal(size=(4, 30, 2)))
+        losses = random.rand(4, 30)
+        chosen = cross_chosen(settings, losses, folds)
+        for part in choice_parts(folds):
+            best = np.delete(losses, part, axis=1).mean(axis=1).argmin()
+            assert_array_equal(chosen[part], settings[best][part])
+            moved = losses.copy()
+            moved[:, part] = 100 * random.rand(4, len(part))  # these rows have no say
+            assert_array_equal(cross_chosen(settings, moved, folds)[part], chosen[part])
+
+    def test_iterations_of_a_fold_are_chosen_by_the_others(self):
+        """The start is best for two folds, and the end for the third: it must not have it."""
+        X, y = make_lab_function(120, function="f1", random_state=0)
+        folds = make_folds(3, X, random_state=0)
+        noise = np.random.RandomState(1).normal(size=(120, 1))
+        Y = y[:, None].copy()
+        for _, valid in folds[:2]:
+            Y[valid] = noise[valid]
+        rows = Rows(X, Y, np.linspace(0.5, 1.5, 120))
+        learner = LocalLearner("gaussian", Settings(n_support=20, max_iter=20))
+        supports = [select_support(X[train], Y[train], 20, "kmeans", 0) for train, _ in folds]
+        candidate = learner.validate(rows, folds, supports)
+        start = 0
+        for (train, valid), support in zip(folds, supports):
+            watch = Watch(validation=rows.take(valid), checkpoints=CHECKPOINTS)
+            learner.learn(rows.take(train), support, watch)
+            of_fold = candidate.predictions[start : start + len(valid)]
+            stages = [np.allclose(point.predictions, of_fold) for point in watch.kept]
+            start += len(valid)
+            assert sum(stages) == 1
+            own = np.argmin([point.error for point in watch.kept])
+            if valid is folds[2][1]:
+                assert stages[0] and own > 0
+
+    def test_iterations_of_trees_are_chosen_by_other_folds(self):
+        X, y = waves(150)
+        folds = make_folds(3, X, random_state=0)
+        Y = y[:, None].copy()
+        Y[folds[2][1]] = np.random.RandomState(1).normal(size=(len(folds[2][1]), 1))
+        trees = tree_candidate(Rows(X, Y), folds, None, 0)
+        last = slice(-len(folds[2][1]), None)
+        known = Labeled(Rows(X, Y), None).take(folds[2][0])
+        stages = {}
+        for n_iter in range(10, 401, 10):
+            predicted = raw_predictions(boost(known, n_iter, 0), X[folds[2][1]], 1)
+            stages[n_iter] = np.allclose(predicted, trees.predictions[last])
+            if stages[n_iter]:
+                break
+        errors = Labeled(Rows(X, Y), None).take(folds[2][1])
+        least = errors.loss(raw_predictions(boost(known, 10, 0), X[folds[2][1]], 1))
+        assert stages[n_iter] and n_iter > 10  # though few are best for noise
+        assert least < errors.loss(trees.predictions[last])
+
+    @pytest.mark.slow
+    def test_a_target_hardly_moves_its_own_prediction(self):
+        """Not at all but through the unit of the targets, choices for all rows, and other folds' weights."""
+        X, y = waves(100, noise=1.0)
+        settings = {"max_iter": 5, "random_state": 0}
+        held = LABRegressor(**settings).fit(X, y).out_of_fold_
+        assert_array_equal(np.sort(held.rows), np.arange(100))
+        order = np.argsort(held.rows)
+        moves = []
+        for i in (3, 77):
+            moved = y.copy()
+            moved[i] += 0.5 * y.std()
+            other = LABRegressor(**settings).fit(X, moved).out_of_fold_
+            change = (other.prediction - held.prediction)[order]
+            moves.append(abs(change[i]) / np.abs(change).max())
+        assert np.max(moves) < 0.2
+
+
+QUICK = {"n_support": 12, "kernel": "gaussian", "max_iter": 5, "random_state": 0}
+
+
+class TestWeights:
+    @pytest.mark.parametrize("size", [1e2, 1e4])
+    def test_rows_of_hardly_any_weight_are_as_good_as_removed(self, size):
+        """Whatever their targets are: these are not what the others are measured in."""
+        X, y = waves(160, noise=0.1)
+        T, truth = waves(300, noise=0.0, seed=1)
+        weight = np.r_[np.ones(150), np.full(10, 1e-12)]
+        wrong = y + size * (weight < 1)
+        model = LABRegressor(**QUICK).fit(X, wrong, weight)
+        removed = LABRegressor(**QUICK).fit(X[:150], y[:150])
+        assert model.score(T, truth) > removed.score(T, truth) - 0.01
+        # in units of the weighted targets
+        assert 0.002 < model.validation_curve_["gaussian"][:, 1].min() < 0.05
+
+    def test_lowered_weights_of_outliers_do_not_flatter_the_validation_error(self):
+        X, y = waves(90)
+        rows = Rows(X, y[:, None], np.r_[np.full(10, 1e-3), np.ones(80)])
+        rows.Y[:10] += 5.0
+        folds = make_folds(3, X, random_state=0)
+        held = np.concatenate([valid for _, valid in folds])
+        blend = blend_forms(["gaussian"], rows, Settings(n_support=10, max_iter=5), folds)
+        expected = np.mean((blend.predictions - rows.Y[held]) ** 2)
+        assert_allclose(blend.errors["gaussian"], expected)
+        assert expected > 2.0
+
+    def test_units_of_targets_are_those_of_repeated_rows(self):
+        random = np.random.RandomState(0)
+        Y = random.normal(size=(20, 2)) * [1, 1e5] + [1e3, 0]
+        counts = random.randint(1, 4, size=20)
+        weighted = target_units(Y, 0.1 * counts)
+        repeated = target_units(np.repeat(Y, counts, axis=0), None)
+        assert_allclose(weighted.center, repeated.center, rtol=1e-6)
+        assert_allclose(weighted.scale, repeated.scale, rtol=1e-6)
+        level = target_units(np.r_[np.full((9, 1), 3.0), [[5.0]]], np.r_[np.ones(9), 1e-300])
+        assert_allclose(level.center, 3.0)
+        assert level.scale[0] > 0
+
+    def test_units_of_weights_and_targets_do_not_matter(self):
+        X, y = waves(100)
+        weight = 0.2 + np.random.RandomState(0).rand(100)
+        model = LABRegressor(**QUICK).fit(X, y, weight)
+        predicted, errors = model.predict(X), model.validation_errors_
+        other = LABRegressor(**QUICK).fit(X, 3 - 70 * y, 9 * weight)
+        assert_allclose(other.predict(X), 3 - 70 * predicted, atol=1e-4)
+        assert_allclose(other.validation_errors_["gaussian"], errors["gaussian"], rtol=1e-5)
+
+
+@pytest.mark.parametrize("classify", [False, True])
+def test_changes_of_the_data_after_fit_change_nothing(classify):
+    X, y = waves(80)
+    target = (y > 0).astype(float) if classify else y
+    learner = LABClassifier if classify else LABRegressor
+    model = learner(kernel="gaussian", max_iter=3, random_state=0)
+    rows, given = X.copy(), target.copy()
+    model.fit(rows, given)
+    before = model.predict(X), model.support_vectors_.copy(), model.out_of_fold_.target.copy()
+    rows *= 3
+    given[:] = 0
+    after = model.predict(X), model.support_vectors_, model.out_of_fold_.target
+    for expected, value in zip(before, after):
+        assert_array_equal(value, expected)

@@ -33,6 +33,10 @@ def test_bandwidths(model):
     assert image.shape == (4, 15)
     assert np.all(np.diff(image.mean(axis=1)) <= 1e-12), "the most relevant feature comes first"
     assert "gaussian" in display.ax_.get_title()
+    assert_allclose(display.order, model.predict(model.support_vectors_))
+    features = np.argsort(-display.relevance.mean(axis=0))[:4]
+    by_prediction = display.relevance[np.argsort(display.order)]
+    assert_allclose(image, by_prediction[:, features].T)
     names = list("abcdef")
     labels = [
         t.get_text()
@@ -57,6 +61,8 @@ def test_descent(model):
     left, right = display.axes_
     assert_allclose(left.lines[0].get_ydata(), model.loss_curve_)
     assert_allclose(right.lines[0].get_ydata(), model.validation_curve_["gaussian"][:, 1])
+    iterations, errors = model.validation_curve_["gaussian"].T
+    assert_allclose(right.lines[1].get_xydata(), [[iterations[errors.argmin()], errors.min()]])
     _, axes = plt.subplots(1, 2)
     assert DescentDisplay.from_estimator(model, ax=axes).axes_[0] is axes[0]
 

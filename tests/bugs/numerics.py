@@ -697,8 +697,8 @@ BUGS = [
     ),
     Bug(
         "lab-weights-see-the-fold",
-        "others = np.r_[0:start, end : len(held)]",
-        "others = np.r_[0 : len(held)]",
+        "others = np.setdiff1d(np.arange(len(held)), part)",
+        "others = np.arange(len(held))",
         f"{LAB} -k weights_of_other_folds",
     ),
     Bug(

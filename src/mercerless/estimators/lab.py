@@ -76,6 +76,7 @@ from mercerless.selection.lab_target import (
     join_transformed,
     kernel_forms,
     sum_of_forms,
+    target_units,
 )
 from mercerless.selection.reasons import Explained, Term, explain_centers
 from mercerless.selection.scaling import BLOCK_BYTES, FeatureScaling, standard_scaling
@@ -395,9 +396,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         the local forms alone.
         `Support` also says how they are chosen, and adds more where errors are large, as the paper does.
     kernel : {"auto", "gaussian", "laplace", "exponential"}, default="auto"
-        The form; a named one is fitted alone. "auto" fits the Gaussian and the Laplace form on the same support points and weighs them by
-        validation; often one remains. Where rows, support points and features multiply to more than 10^9, it is the
-        Gaussian form, which is far faster there.
+        The form; a named one is fitted alone. "auto" fits the Gaussian and the Laplace form on the same support points
+        and weighs them by validation; often one remains. If rows, support points and features multiply to more than
+        2 * 10^8, it is the Gaussian form, which is far faster there.
     objective : {"evidence", "least_squares", "interpolation"}, default="evidence"
         What the bandwidths minimize: the evidence, which also learns the ridge; the regularized squared error; or the
         paper's squared error off the support of the function that interpolates the support.
@@ -454,7 +455,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     validation_curve_ : dict of str to ndarray of shape (n_checkpoints, 2)
         Per form: iterations and validation errors (mean squared, standardized targets).
     validation_errors_ : dict of str to float
-        The validation error of everything that was tried.
+        The validation error of everything that was tried. Choices such as the number of iterations are made for the
+        rows of a fold on the other folds, so that these errors are those of a procedure and not minima. Bandwidths and
+        ridge of machines on many centers, from 1000 rows on, are chosen on the held-out rows themselves.
     certificate_ : float
         The projected gradient at the end of a descent relative to its start, the largest of the members with weight:
         0 at a stationary point, 1 without any step; early stopping leaves it positive. Members without a descent count
@@ -465,7 +468,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         Distinct training rows: equal rows are merged, with the mean of their targets.
     out_of_fold_ : OutOfFold or None
         Predictions of the rows that validation held out (all of them up to 1300, else a part): `rows`, `prediction`
-        and `target`; None without validation.
+        and `target`; None without validation. As in `validation_errors_`, a row is predicted by choices, and by weights
+        of the members, that other held-out rows made. What is decided once for all rows (encoding, scaling, transform
+        of the target, outliers) has seen every target.
     spread_ : list of Spread, or None
         Per output, what the standard deviations of `predict` are made of: its `gain` is 0 where there is one for all.
     outliers_ : ndarray of int
@@ -543,7 +548,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         used = used_rows(given, len(rows))
         rows, target, weight, groups = _drop_weightless(rows, target, given, groups)
         Y = np.asarray(target, dtype=np.float64).reshape(len(target), -1)
-        units = standard_scaling(Y)
+        units = target_units(Y, weight)
         with self._progress() as progress, one_blas_thread():
             encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
             table, solution, n_iter, outliers = self._learn_targets(
@@ -594,7 +599,7 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
         )
         # gross errors are so in both
         both = None if used is None or reused is None else np.maximum(used, reused)
-        solution = join_transformed(solution, other, table, transformed, both)
+        solution = join_transformed(solution, other, table, transformed, both, units)
         alone = all(isinstance(form, TransformedForms) for form in solution.forms)
         return table, solution, n_iter + more, others if alone else outliers
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from mercerless.selection.copies import MergedRows
 from mercerless.selection.descent import Report
 from mercerless.selection.folds import Split, hold_out, make_folds, some_rows
 from mercerless.selection.lab_all_rows import all_rows_candidates
+from mercerless.selection.lab_choice import choice_parts
 from mercerless.selection.lab_local import Candidate, LocalLearner, held_out_error, silent
 from mercerless.selection.lab_model import (
     Expansion,
@@ -148,19 +148,18 @@ def cross_weighed(
     share: Mapping,
     weigh: Callable,
 ) -> NDArray:
-    """Out-of-fold predictions of the average, each by weights that the other folds give, where there are others."""
-    predictions = np.sum(
-        [share[name] * candidates[name].predictions for name in candidates], axis=0
-    )
-    if len(folds) < 3:
-        return predictions
-    ends = np.cumsum([0, *(len(valid) for _, valid in folds)])
-    for start, end in pairwise(ends):
-        others = np.r_[0:start, end : len(held)]
-        weights = weigh(candidates, rows.take(held[others]), numbers=held[others], among=others)[0]
-        predictions[start:end] = np.sum(
-            [weights[n] * candidates[n].predictions[start:end] for n in candidates], axis=0
-        )
+    """Out-of-fold predictions of the average, each by weights from the other folds, or parts of a hold-out."""
+
+    def average(weights: Mapping, places: Any) -> NDArray:
+        parts = [weights[name] * candidates[name].predictions[places] for name in candidates]
+        return np.sum(parts, axis=0)
+
+    predictions = average(share, slice(None))
+    parts = choice_parts(folds)
+    for part in parts if len(parts) > 1 else ():
+        others = np.setdiff1d(np.arange(len(held)), part)
+        weights, _ = weigh(candidates, rows.take(held[others]), numbers=held[others], among=others)
+        predictions[part] = average(weights, part)
     return predictions
 
 
@@ -177,6 +176,7 @@ def _weigh(
         predictions = [c.predictions[among] for c in candidates.values()]
         if weigh is None:
             share = combine(predictions, held.Y, held.weight, max_members)
+            # without weights: those of outliers were lowered, and would flatter
             errors = [float(np.mean(np.sum((p - held.Y) ** 2, axis=1))) for p in predictions]
         else:
             share, errors = weigh(predictions, numbers, held.weight, max_members)

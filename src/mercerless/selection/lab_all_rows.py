@@ -6,20 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_solve, eigh
+from scipy.linalg import eigh
 from scipy.optimize import minimize
 
 from mercerless.selection.descent import Report
 from mercerless.selection.folds import Split, some_rows
 from mercerless.selection.lab_local import silent, start_widths
-from mercerless.selection.lab_model import (
-    FORMS,
-    Expansion,
-    Extra,
-    Rows,
-    ridge_factor,
-    with_coefficients,
-)
+from mercerless.selection.lab_model import FORMS, Expansion, Extra, Rows, with_coefficients
 from mercerless.solvers.lab import (
     RIDGE_BOUNDS,
     SHARED_BOUNDS,
@@ -41,23 +34,32 @@ def all_rows_candidates(
     """Kernel ridge regression with all rows as centers, tuned in two ways.
 
     One bandwidth and ridge by exact leave-one-out; and one bandwidth per feature, a linear kernel and the ridge by
-    `shared_evidence`, learned again for every fold. Both are chosen on at most 300 rows, which carry over.
+    `shared_evidence`. Both are chosen on at most 300 rows, which carry over, again for every fold: the targets of
+    held-out rows do not enter their predictions at all.
     """
     rows = replace(rows, X=np.asarray(rows.X, dtype=float))
-    plain = Expansion(form, np.arange(len(rows)), *_ridge_grid(form, _few(rows)), 0.0)
-    start = _ridge_grid(form, _few(rows, _START_ROWS), linear=True)
-    predictions = []
+    plain, learned = [], []
     for train, valid in folds:
         known = rows.take(train)
-        model = with_coefficients(_ridge_descent(form, known, start), known)
-        predictions.append(model.predict(rows.X[valid], known.X))
+        plain.append(one_bandwidth(form, known).predict(rows.X[valid], known.X))
+        learned.append(bandwidth_per_feature(form, known).predict(rows.X[valid], known.X))
     return [
-        Extra(_exact_folds(plain, rows, folds), lambda total: with_coefficients(plain, rows)),
-        Extra(
-            np.concatenate(predictions),
-            lambda total: with_coefficients(_ridge_descent(form, rows, start, report), rows),
-        ),
+        Extra(np.concatenate(plain), lambda total: one_bandwidth(form, rows)),
+        Extra(np.concatenate(learned), lambda total: bandwidth_per_feature(form, rows, report)),
     ]
+
+
+def one_bandwidth(form: str, rows: Rows) -> Expansion:
+    """Kernel ridge regression with the bandwidth and the ridge of the smallest leave-one-out error."""
+    log_width, log_ridge = _ridge_grid(form, _few(rows))
+    model = Expansion(form, np.arange(len(rows)), log_width, log_ridge, linear_weight=0.0)
+    return with_coefficients(model, rows)
+
+
+def bandwidth_per_feature(form: str, rows: Rows, report: Report = silent) -> Expansion:
+    """Kernel ridge regression with bandwidths, a linear kernel and a ridge of the largest evidence."""
+    start = _ridge_grid(form, _few(rows, _START_ROWS), linear=True)
+    return with_coefficients(_ridge_descent(form, rows, start, report), rows)
 
 
 def _few(rows: Rows, most: int = _RIDGE_ROWS) -> Rows:
@@ -149,16 +151,3 @@ def _ridge_descent(
         float(np.exp(z[d])),
         certificate=relative_norm(norms),
     )
-
-
-def _exact_folds(model: Expansion, rows: Rows, folds: Sequence[Split]) -> NDArray:
-    """Predictions of every fold without its rows, from one factorization: ``y - (A^-1)_ff^-1 (A^-1 y)_f``."""
-    factor = ridge_factor(model, rows)
-    coef = cho_solve(factor, rows.Y, check_finite=False)
-    predictions = []
-    for _, valid in folds:
-        unit = np.zeros((len(rows), len(valid)))
-        unit[valid, np.arange(len(valid))] = 1
-        block = cho_solve(factor, unit, check_finite=False)[valid]
-        predictions.append(rows.Y[valid] - np.linalg.solve(block, coef[valid]))
-    return np.concatenate(predictions)

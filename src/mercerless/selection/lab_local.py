@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mercerless.selection.averaging import combine
 from mercerless.selection.descent import Report
 from mercerless.selection.folds import Split, some_rows
+from mercerless.selection.lab_choice import cross_chosen
 from mercerless.selection.lab_model import (
     FORMS,
     Expansion,
@@ -171,7 +172,8 @@ class LocalLearner:
             rows = rows.take(some_rows(len(rows), limit, self.settings.seed))
         fixed = partial(fixed_columns, linear=self.settings.linear)
         problem = LocalRegression(FORMS[self.form], evidence, rows.X, S, rows.Y, fixed, rows.weight)
-        few = replace(problem, X=rows.X[:_SHARED_ROWS], Y=rows.Y[:_SHARED_ROWS], weight=None)
+        first = rows.take(slice(_SHARED_ROWS))
+        few = replace(problem, X=first.X, Y=first.Y, weight=first.weight)
         _, log_width, log_ridge = initial_state(few, start_widths(self.form, d), _RIDGES)
         return descend(
             problem,
@@ -245,7 +247,10 @@ class LocalLearner:
         supports: Sequence[NDArray],
         rival: Candidate | None = None,
     ) -> Candidate:
-        """A model whose number of iterations is chosen on validation rows; one hold-out keeps its bandwidths."""
+        """A model whose number of iterations is chosen on validation rows; one hold-out keeps its bandwidths.
+
+        The predictions of a fold are those after the iterations that the other folds choose.
+        """
         # growth has its own rule when to stop
         steps = CHECKPOINTS if self.settings.growth is None else ()
         watches: list[Watch] = []
@@ -268,7 +273,8 @@ class LocalLearner:
             expansion = Expansion(
                 self.form, folds[0][0][supports[0]], state.log_bandwidths, state.log_ridge
             )
-        predictions = np.concatenate([checkpoint.predictions for checkpoint in columns[best]])
+        settings = [np.concatenate([c.predictions for c in column]) for column in columns]
+        predictions = cross_chosen(settings, [_losses(p, rows, folds) for p in settings], folds)
         by_iteration = {checkpoint.state.iteration: checkpoint.predictions for checkpoint in first}
         return Candidate(
             expansion, predictions, loss, state.certificate, curve, state.iteration, by_iteration
@@ -324,6 +330,15 @@ class LocalLearner:
                 certificate = end.certificate
                 model = model._replace(log_bandwidths=end.log_bandwidths, log_ridge=end.log_ridge)
         return candidate._replace(expansion=model, curve=curve, certificate=certificate)
+
+
+def _losses(predictions: NDArray, rows: Rows, folds: Sequence[Split]) -> NDArray:
+    """Squared errors of the held-out rows, weighted as in the mean of a fold."""
+    held = [rows.take(valid) for _, valid in folds]
+    errors = np.sum((predictions - np.concatenate([part.Y for part in held])) ** 2, axis=1)
+    if rows.weight is None:
+        return errors
+    return errors * np.concatenate([part.weight / np.mean(part.weight) for part in held])
 
 
 def feature_scales(X: NDArray, Y: NDArray) -> NDArray:

@@ -15,6 +15,7 @@ from mercerless._blocks import reduce_rows
 from mercerless._memory import row_blocks
 from mercerless.selection.calibration import calibrate_scores
 from mercerless.selection.folds import Split
+from mercerless.selection.lab_choice import cross_chosen
 from mercerless.selection.lab_experts import expert_candidate
 from mercerless.selection.lab_local import LocalLearner
 from mercerless.selection.lab_model import (
@@ -496,12 +497,23 @@ class Labeled(NamedTuple):
     def judge(self, predictions: NDArray) -> float:
         return Judge(self.rows.Y, self.rows.weight, self.labels)(predictions)
 
-    def loss(self, predictions: NDArray) -> float:
-        """The log-loss of log-odds as they are, or the squared error: calibrated, few trees seem as good as enough."""
+    def losses(self, predictions: NDArray) -> NDArray:
+        """Of every row the log-loss of log-odds as they are, or the squared error, times its weight.
+
+        Calibrated, few trees would seem as good as enough.
+        """
         if self.labels is None:
-            return self.judge(predictions)
-        logs = log_softmax(as_scores(predictions), axis=1)
-        return -float(np.average(logs[np.arange(len(logs)), self.labels], weights=self.rows.weight))
+            losses = np.sum((predictions - self.rows.Y) ** 2, axis=1)
+        else:
+            logs = log_softmax(as_scores(predictions), axis=1)
+            losses = -logs[np.arange(len(logs)), self.labels]
+        return losses if self.rows.weight is None else losses * self.rows.weight
+
+    def loss(self, predictions: NDArray) -> float:
+        """The mean of these."""
+        weight = self.rows.weight
+        total = len(self.rows) if weight is None else weight.sum()
+        return float(self.losses(predictions).sum() / total)
 
 
 def boost(
@@ -558,7 +570,7 @@ def tree_candidate(
     columns: TreeColumns = PLAIN,
     leaves: int | None = None,
 ) -> Extra | None:
-    """Boosted trees whose number of iterations is chosen on the held-out rows.
+    """Boosted trees whose number of iterations is chosen on the held-out rows, for those of a fold on the others.
 
     With `further` rows to learn from the trees are not fitted again; far behind the predictions of `rivals` boosting
     ends early, and where many rows ask for more iterations larger trees compete. `columns` makes what trees see.
@@ -598,9 +610,8 @@ def tree_candidate(
     if further is not None:
         trees = Extra(predictions[-1], partial(_as_trees, models, q, columns))
     else:
-        trees = Extra(
-            predictions[best], partial(_finish_trees, every, 10 * (best + 1), grow, columns)
-        )
+        chosen = cross_chosen(predictions, [held.losses(p) for p in predictions], folds)
+        trees = Extra(chosen, partial(_finish_trees, every, 10 * (best + 1), grow, columns))
     if leaves or len(folds) > 1 or 10 * (best + 1) < most or len(known.rows) < _MANY_ROWS:
         return trees
     larger = tree_candidate(

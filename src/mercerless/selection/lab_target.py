@@ -1,7 +1,6 @@
 """Targets with tails: a member of the average that predicts a monotone transform of them."""
 
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +24,19 @@ _HOPELESS = 1.1
 _FEWEST = 100  # rows
 _MARGIN = 0.1  # of the range of the transformed targets, beyond which nothing is predicted
 _KNOTS, _ERRORS = 2001, 200
+
+
+def target_units(Y: NDArray, weight: NDArray | None) -> FeatureScaling:
+    """Units in which targets have mean 0 and standard deviation 1, both weighted as the rows are."""
+    units = standard_scaling(Y)
+    if weight is None or np.ptp(weight) == 0:
+        return units
+    Z = units(Y)
+    mean = np.average(Z, axis=0, weights=weight)
+    deviation = np.sqrt(np.average((Z - mean) ** 2, axis=0, weights=weight))
+    is_constant = deviation <= 1e-13 * (1 + np.abs(mean))
+    scale = units.scale * np.where(is_constant, 1.0, deviation)
+    return units._replace(center=units.center + units.scale * mean, scale=scale)
 
 
 class TargetTransform(NamedTuple):
@@ -213,23 +225,35 @@ def join_transformed(
     table: Table,
     transformed: Transformed,
     weight: NDArray | None,
+    unit: FeatureScaling,
 ) -> LABSolution:
     """The average of forms of the standardized target and of those of the transformed one, weighed on held-out rows.
 
     `other` predicts the standardized transformed target, from the same rows and folds. Out-of-fold predictions of the
-    average have weights from other held-out rows. `weight` are those of the rows.
+    average have weights from other held-out rows. `weight` are those of the rows, `unit` that of the target.
     """
     if not np.array_equal(plain.held, other.held):  # a generator that others draw from as well
         return plain
-    held, units, unit = plain.held, transformed.units, standard_scaling(transformed.y[:, None])
+    held, units = plain.held, transformed.units
     place = np.full(table.shape[0], -1)
     place[held] = np.arange(len(held))
     rows = np.flatnonzero(place[table.copies] >= 0)
     predictions = other.blend.predictions[:, 0] * units.scale[0] + units.center[0]
     errors = transformed.z[rows] - predictions[place[table.copies[rows]]]
-    back = transformed.back(errors, None if weight is None else weight[rows])
-    back = back._replace(target=(back.target - unit.center[0]) / unit.scale[0])
-    pair = [plain.blend.predictions, back(predictions)[:, None]]
+    of_errors = np.ones(len(rows)) if weight is None else weight[rows]
+    place_of_error = place[table.copies[rows]]
+    parts = [part for part in np.array_split(np.arange(len(held)), 5) if len(part)]
+
+    def way_back(used: NDArray) -> TargetTransform:
+        back = transformed.back(errors[used], of_errors[used])
+        return back._replace(target=(back.target - unit.center[0]) / unit.scale[0])
+
+    back = way_back(np.ones(len(errors), dtype=bool))
+    through = np.empty((len(held), 1))
+    for part in parts:  # by errors of other rows
+        others = ~np.isin(place_of_error, part)
+        through[part, 0] = way_back(others)(predictions[part])
+    pair = [plain.blend.predictions, through]
     truth, of_rows = table.merged.Y[held], np.bincount(table.copies, weights=weight)[held]
 
     def weigh(rows: Any) -> NDArray:
@@ -245,9 +269,9 @@ def join_transformed(
         inner = [form.in_units(units.center, units.scale) for form in other.forms]
         forms.append(TransformedForms(name, inner, back, float(share), inner[0].scaling))
     averaged = np.empty_like(truth)
-    for start, end in pairwise(np.linspace(0, len(held), 6).astype(int)):
-        weights = weigh(np.r_[0:start, end : len(held)])
-        averaged[start:end] = sum(w * p[start:end] for w, p in zip(weights, pair))
+    for part in parts:
+        weights = weigh(np.isin(np.arange(len(held)), part, invert=True))
+        averaged[part] = sum(w * p[part] for w, p in zip(weights, pair))
     error = float(np.average(np.sum((pair[1] - truth) ** 2, axis=1), weights=of_rows))
     used = [
         solution.blend for solution, part in ((plain, rest), (other, share)) if part > 0

@@ -237,19 +237,18 @@ def noise_variances(weight: NDArray | None, n: int) -> NDArray:
 def initial_state(
     problem: LocalRegression, widths: NDArray | Sequence[float], ridges: NDArray | Sequence[float]
 ) -> tuple[float, float, float]:
-    """The smallest `evidence` of a grid of shared bandwidths and ridges, and its logarithms of both, without weights.
+    """The smallest `evidence` of a grid of shared bandwidths and ridges, and its logarithms of both.
 
     One eigendecomposition per width serves all ridges. A width at which centers see no row but their own is not taken
     while another is there: the evidence can be smallest there (the linear part alone), but it has no slope.
     """
-    X, Y, n = problem.X, problem.Y, len(problem.X)
-    total = np.sum(np.square(Y))
+    X, n = problem.X, len(problem.X)
+    total = np.sum(np.square(_weighted(X, problem.F, problem.Y, problem.weight)[1]))
     best = (True, np.inf, np.log(widths[0]), np.log(ridges[0]))
     for width in widths:
         K = problem.kernel(width)(X, problem.S)
         blind = bool(np.median(K.sum(axis=0) - K.max(axis=0)) < _FEWEST_SEEN)
-        Phi = np.hstack([K, problem.F.astype(X.dtype, copy=False)])
-        A, B = gram(Phi, Y)
+        A, B = gram(*_weighted(K, problem.F, problem.Y, problem.weight)[:2])
         e, V = eigh(A, overwrite_a=True, check_finite=False)
         e = np.maximum(e, 0)
         q = np.sum(np.square(V.T @ B), axis=1)

@@ -1,0 +1,243 @@
+"""Bugs in what LAB selects, announces and draws."""
+
+from bugs import Bug
+
+HONEST, PARTS = "test_lab_honest.py", "test_lab_parts.py"
+SOLVER, DISPLAY = "test_lab_solver.py", "test_lab_inspection.py"
+
+BUGS = [
+    # weights of rows
+    Bug(
+        "lab2-units-without-weights",
+        "units = target_units(Y, weight)",
+        "units = target_units(Y, None)",
+        f"{HONEST} -k hardly_any_weight",
+    ),
+    Bug(
+        "lab2-deviation-without-weights",
+        "np.sqrt(np.average((Z - mean) ** 2, axis=0, weights=weight))",
+        "np.sqrt(np.mean((Z - mean) ** 2, axis=0))",
+        f"{HONEST} -k repeated_rows",
+    ),
+    Bug(
+        "lab2-errors-with-lowered-weights",
+        "errors = [float(np.mean(np.sum((p - held.Y) ** 2, axis=1))) for p in predictions]",
+        "errors = [float(np.average(np.sum((p - held.Y) ** 2, axis=1), weights=held.weight)) for p in predictions]",
+        f"{HONEST} -k lowered_weights",
+    ),
+    Bug(
+        "lab2-start-without-weights",
+        "few = replace(problem, X=first.X, Y=first.Y, weight=first.weight)",
+        "few = replace(problem, X=first.X, Y=first.Y, weight=None)",
+        f"{HONEST} -k hardly_any_weight",
+    ),
+    Bug(
+        "lab2-mean-of-other-weights",
+        "self.weight[numbers] / self.weight[numbers].mean()",
+        "self.weight[numbers] / self.weight.mean()",
+        f"{PARTS} -k mean_one",
+    ),
+    Bug(
+        "lab2-losses-without-weights",
+        "errors * np.concatenate([part.weight / np.mean(part.weight) for part in held])",
+        "errors",
+        f"{PARTS} -k losses_of_rows",
+    ),
+    Bug(
+        "lab2-tree-losses-without-weights",
+        "losses if self.rows.weight is None else losses * self.rows.weight",
+        "losses",
+        f"{PARTS} -k repeated_rows",
+    ),
+    Bug(
+        "lab2-rows-renumbered",
+        "OutOfFold(used[rows], predictions",
+        "OutOfFold(rows, predictions",
+        f"{PARTS} -k keep_their_numbers",
+    ),
+    Bug(
+        "lab2-spread-of-other-rows",
+        "take_rows(X, np.searchsorted(used, held.rows[few]))",
+        "take_rows(X, held.rows[few] % len(X))",
+        f"{PARTS} -k keep_their_numbers",
+    ),
+    # what predicts
+    Bug(
+        "lab2-named-kernel-with-others",
+        'chosen == ("auto", "auto", "evidence")',
+        'chosen[0] == "auto"',
+        f"{HONEST} -k named_kernel",
+    ),
+    Bug(
+        "lab2-alpha-drops-members",
+        "all_rows = self._has_defaults and",
+        "all_rows = self._has_defaults and settings.learns_ridge and",
+        f"{HONEST} -k alpha",
+    ),
+    Bug(
+        "lab2-certificate-without-weight",
+        'max(getattr(member, "certificate", 0.0) for member in expansions)',
+        "max(candidates[name].certificate for name in learners)",
+        f"{HONEST} -k with_weight",
+    ),
+    Bug(
+        "lab2-certificate-of-another-point",
+        "predictions, loss, state.certificate, curve, state.iteration, by_iteration",
+        "predictions, loss, watches[0].kept[-1].state.certificate, curve, state.iteration, by_iteration",
+        f"{HONEST} -k validation_chose",
+    ),
+    Bug(
+        "lab2-certificate-of-the-plain-target",
+        "certificate=max(part.certificate for part in used)",
+        "certificate=plain.blend.certificate",
+        f"{HONEST} -k through_a_transform",
+    ),
+    Bug(
+        "lab2-all-iterations-again",
+        "settings = settings._replace(max_iter=candidate.n_iter)",
+        "settings = settings._replace(max_iter=settings.max_iter)",
+        f"{PARTS} -k iterations_of_the_folds",
+    ),
+    # held-out rows that choose for themselves
+    Bug(
+        "lab2-own-choice",
+        "np.argmin([loss[others].sum() for loss in losses])",
+        "np.argmin([loss.sum() for loss in losses])",
+        f"{HONEST} -k best_of_the_others",
+    ),
+    Bug(
+        "lab2-own-iterations",
+        "predictions = cross_chosen(settings, [_losses(p, rows, folds) for p in settings], folds)",
+        "predictions = np.concatenate([min(w.kept, key=lambda c: c.error).predictions for w in watches])",
+        f"{HONEST} -k chosen_by_the_others",
+    ),
+    Bug(
+        "lab2-own-trees",
+        "trees = Extra(chosen, partial(",
+        "trees = Extra(np.concatenate([min(s, key=every.take(v).loss) for s, (_, v) in zip(stages, folds)]), partial(",
+        f"{HONEST} -k chosen_by_other_folds",
+    ),
+    Bug(
+        "lab2-ridge-sees-all-rows",
+        "one_bandwidth(form, known).predict(rows.X[valid], known.X)",
+        "one_bandwidth(form, rows).predict(rows.X[valid], rows.X)",
+        f"{SOLVER} -k fits_without_them",
+    ),
+    Bug(
+        "lab2-evidence-sees-all-rows",
+        "bandwidth_per_feature(form, known).predict(rows.X[valid], known.X)",
+        "bandwidth_per_feature(form, rows).predict(rows.X[valid], rows.X)",
+        f"{SOLVER} -k fits_without_them",
+    ),
+    Bug(
+        "lab2-hold-out-in-one-part",
+        "np.array_split(places, min(_PARTS, len(places)))",
+        "[places]",
+        f"{HONEST} -k parts_of_held_out",
+    ),
+    Bug(
+        "lab2-way-back-by-own-error",
+        "others = ~np.isin(place_of_error, part)",
+        "others = place_of_error >= 0",
+        f"{PARTS} -k way_back",
+    ),
+    Bug(
+        "lab2-transform-by-own-weights",
+        "weigh(np.isin(np.arange(len(held)), part, invert=True))",
+        "weigh(slice(None))",
+        f"{PARTS} -k way_back",
+    ),
+    # members
+    Bug(
+        "lab2-support-of-folds",
+        "share = 1.0 if len(folds) == 1 else len(train) / len(rows)",
+        "share = 1.0",
+        f"{PARTS} -k in_proportion",
+    ),
+    Bug(
+        "lab2-centers-of-refits",
+        "size = -(-len(machine.model.support) * len(self.train) // n)",
+        "size = len(machine.model.support)",
+        f"{PARTS} -k in_proportion",
+    ),
+    Bug(
+        "lab2-unseen-class",
+        "scores.min(axis=1, keepdims=True) - 2.0",
+        "scores.max(axis=1, keepdims=True) - 2.0",
+        f"{PARTS} -k least_likely",
+    ),
+    Bug(
+        "lab2-pool-without-slopes",
+        "out[members] = a * [calibrations[c].slope for c in members]",
+        "out[members] = a",
+        f"{PARTS} -k repeated_rows",
+    ),
+    Bug(
+        "lab2-few-centers",
+        "most if n > ALL_ROWS and most >= _FEWEST_CENTERS else 0",
+        "most if n >= ALL_ROWS else 0",
+        f"{PARTS} -k within_the_memory",
+    ),
+    Bug(
+        "lab2-gaps-by-the-smaller-scale",
+        "scale[gap] = np.maximum(scale[gap],",
+        "scale[gap] = np.minimum(scale[gap],",
+        f"{PARTS} -k same_gaps",
+    ),
+    Bug(
+        "lab2-fixed-columns-unpenalized",
+        "np.arange(m, m + n_fixed)] = _FIXED_WEIGHT",
+        "np.arange(m, m + n_fixed)] = 0.0",
+        "test_lab_wide.py -k fixed_columns",
+    ),
+    Bug(
+        "lab2-logistic-without-weights",
+        "(w[:, None] * residual).astype(Phi.dtype)",
+        "residual.astype(Phi.dtype)",
+        "test_lab_wide.py -k logistic",
+    ),
+    # tables
+    Bug(
+        "lab2-gaps-of-ordered-categories",
+        "np.where(codes < 0, np.nan, codes)",
+        "codes",
+        f"{PARTS} -k ordered_categories",
+    ),
+    Bug(
+        "lab2-whole-numbers-as-floats",
+        "str(int(value)) if isinstance(value, (float, np.floating)) and value == int(value)",
+        "str(value) if isinstance(value, (float, np.floating)) and value == int(value)",
+        f"{PARTS} -k one_point_zero",
+    ),
+    Bug(
+        "lab2-arrow-words",
+        "return not kind.ordered\n    return holds_words(column)",
+        "return not kind.ordered\n    return str(kind) in ('str', 'string', 'object')",
+        "test_lab_table.py -k memory_of_arrow",
+    ),
+    # pictures
+    Bug(
+        "lab2-picture-backwards",
+        'self.relevance[np.argsort(self.order, kind="stable")]',
+        'self.relevance[np.argsort(-self.order, kind="stable")]',
+        f"{DISPLAY} -k bandwidths",
+    ),
+    Bug(
+        "lab2-picture-of-other-features",
+        "[:, features].T",
+        "[:, : len(features)].T",
+        f"{DISPLAY} -k bandwidths",
+    ),
+    Bug(
+        "lab2-ring-at-the-end",
+        "best = int(np.argmin(curve[:, 1]))",
+        "best = len(curve) - 1 - int(np.argmin(curve[:, 1]))",
+        f"{DISPLAY} -k descent",
+    ),
+    Bug(
+        "lab2-widths-in-scaled-units",
+        "estimator.bandwidths_.ravel() / np.abs(slope.ravel())",
+        "estimator.bandwidths_.ravel() * np.abs(slope.ravel())",
+        f"{DISPLAY} -k local_fit",
+    ),
+]
