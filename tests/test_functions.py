@@ -9,6 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
@@ -124,6 +125,7 @@ def test_rows_of_numbers_and_objects_are_known_again_and_changed_ones_are_not():
 
 
 GAMMA = 1.0
+N_CALLS = 0
 EMBEDDINGS: dict = {}
 SETTINGS = types.ModuleType("settings_of_a_user")
 
@@ -140,6 +142,10 @@ def gaussian(a, b):
 
 def through_another_function(a, b):
     return 2.0 * gaussian(a, b)
+
+
+def through_inner_code(a, b):
+    return sum(GAMMA * common(a, b) for _ in range(1))
 
 
 def through_a_module(a, b):
@@ -203,7 +209,7 @@ class Forgetful:
 
 def changing(name, monkeypatch):
     """A function, and what changes its values."""
-    if name in ("gaussian", "through_another_function", "recursive"):
+    if name in ("gaussian", "through_another_function", "through_inner_code", "recursive"):
         return globals()[name], lambda: monkeypatch.setitem(globals(), "GAMMA", 5.0)
     if name == "through_embeddings":
         rng = np.random.default_rng(0)
@@ -266,6 +272,7 @@ CHANGES = [
     "gaussian",
     "through_another_function",
     "through_embeddings",
+    "through_inner_code",
     "through_a_module",
     "through_a_class",
     "recursive",
@@ -329,14 +336,30 @@ def test_changes_out_of_sight_are_seen_by_asking_pairs_of_different_items(n, lis
         gamma = float(os.environ["GAMMA_OF_A_TEST"])
         return float(np.exp(-gamma * np.abs(a - b)).item())
 
-    kernel = MatrixFunction(of_lists(hidden)) if lists else PairFunction(hidden)
+    # with symmetric=None the pairs tried first would tell already
+    kernel = (
+        MatrixFunction(of_lists(hidden), symmetric=True)
+        if lists
+        else PairFunction(hidden, symmetric=True)
+    )
     kernel(X)
     monkeypatch.setenv("GAMMA_OF_A_TEST", "1e-1")
     expected = np.array([[hidden(a, b) for b in X] for a in X])
     assert_allclose(kernel(X), expected)
     monkeypatch.setenv("GAMMA_OF_A_TEST", "1e-3")
-    kernel.checked(X).diag(X)  # asks as well, and forgets
+    kernel.diag(X)  # asks as well, and forgets
     assert not memo.memory_of(kernel.function).store(type(kernel).__name__, True).places
+
+
+def test_a_symmetric_rectangle_is_known_in_the_other_direction(nothing_is_asked_again):
+    X, _ = words(30)
+    function = counting()
+    kernel = PairFunction(function, symmetric=True)
+    K = kernel(X[:10], X[10:])
+    calls = function.calls
+    assert_array_equal(kernel(X[10:], X[:10]), K.T)
+    assert_array_equal(kernel(X[12:20], X[3:7]), K.T[2:10, 3:7])
+    assert function.calls == calls
 
 
 def test_pairs_asked_again_are_other_ones_every_time():
@@ -396,7 +419,7 @@ def test_what_a_function_itself_changes_is_no_change():
     assert count < calls + 50
 
 
-def test_a_function_of_pairs_and_the_same_of_lists_share_nothing():
+def test_a_function_of_pairs_and_the_same_of_lists_share_nothing(nothing_is_asked_again):
     def either(a, b):
         return np.full((len(a), len(b)), 2.0) if isinstance(a, list) else 1.0
 
@@ -416,6 +439,18 @@ class Unit:
 
     def __reduce__(self):
         return Unit, (0,)
+
+
+class Opaque:
+    """The same, without a dictionary to look into."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value):
+        self.value = value
+
+    def __reduce__(self):
+        return Opaque, (0,)
 
 
 class Meters(np.ndarray):
@@ -453,6 +488,8 @@ def tagged(tag):
         (np.array([1, "1"], object), np.array([1, 1], object)),
         (Unit(1), Unit(2)),
         ([Unit(1)], [Unit(2)]),
+        (Opaque(1), Opaque(2)),
+        ([(Opaque(1), 1)], [(Opaque(2), 1)]),
         ({"a": (Unit(1),)}, {"a": (Unit(2),)}),
         (np.array([Unit(1)], object), np.array([Unit(2)], object)),
         (tagged(1), tagged(2)),
@@ -492,12 +529,14 @@ def test_an_object_changed_in_place_is_another_item():
     assert_array_equal(kernel(X), np.outer([5.0, 2.0, 3.0], [5.0, 2.0, 3.0]))
 
 
-def test_partials_share_values_only_if_all_their_arguments_are_the_same(nothing_is_asked_again):
+def test_partials_share_values_only_if_all_their_arguments_are_the_same(
+    monkeypatch, nothing_is_asked_again
+):
     def scaled(a, b, factor=1.0):
-        scaled.calls += 1
+        globals()["N_CALLS"] += 1  # out of sight: for the other partials it would be a change
         return factor * common(a, b)
 
-    scaled.calls = 0
+    monkeypatch.setitem(globals(), "N_CALLS", 0)
     X, _ = words(20)
     K = PairFunction(common)(X)
     for factor in (2.0, 3.0):
@@ -505,9 +544,10 @@ def test_partials_share_values_only_if_all_their_arguments_are_the_same(nothing_
     positional = partial(lambda c, a, b: c * common(a, b), 2.0)
     assert_allclose(PairFunction(positional)(X), 2.0 * K)
     assert_allclose(PairFunction(partial(positional.func, 5.0))(X), 5.0 * K)
-    calls = scaled.calls
-    PairFunction(partial(scaled, factor=3.0))(X)
-    assert scaled.calls < calls + 30
+    calls = N_CALLS
+    for factor in (3.0, 2.0, 3.0):  # each has a memory of its own
+        PairFunction(partial(scaled, factor=factor))(X)
+    assert N_CALLS < calls + 30
 
 
 class Scaled:
@@ -812,6 +852,42 @@ def test_slow_functions_are_called_in_parallel_and_fast_ones_are_not():
         lambda a, b: a * b + 0.25 * (os.getpid() != here), symmetric=True, n_jobs=2, cache=False
     )
     assert_array_equal(fast(X), exact)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("n_items", [40, 7])
+def test_values_from_workers_that_are_not_finite_are_refused(value, n_items, monkeypatch):
+    monkeypatch.setattr(items, "_WORKER_START", -1.0)
+    names = list(range(n_items))
+    last = n_items - 1
+
+    def late(a, b):
+        time.sleep(0.001 if n_items > 10 else 0.06)
+        return value if (a, b) == (last, last) else 1.0
+
+    kernel = PairFunction(late, symmetric=True, n_jobs=2)
+    with parallel_config("threading"), pytest.raises(ValueError, match="no finite number") as error:
+        kernel(names)
+    assert f"items {last} and {last}" in str(error.value)
+    known = memo.memory_of(late).store("PairFunction", True).read(*2 * [memo.item_keys(names)])
+    assert not np.isinf(known).any()
+    assert np.nanmin(known) == 1.0 and np.isnan(known[-1, -1])  # what came before is kept
+
+
+def test_workers_give_the_values_of_their_items_in_both_forms(monkeypatch):
+    monkeypatch.setattr(items, "_WORKER_START", -1.0)
+
+    def late(a, b):
+        time.sleep(0.001)
+        late.threads.add(threading.get_ident())
+        return 100.0 * a + b
+
+    late.threads = set()
+    X, Y = list(range(30)), list(range(40, 65))
+    with parallel_config("threading"):
+        K = PairFunction(late, symmetric=False, n_jobs=2, cache=False)(X, Y)
+    assert_array_equal(K, 100.0 * np.array(X)[:, None] + np.array(Y))
+    assert len(late.threads) > 1
 
 
 def odd(a, b):

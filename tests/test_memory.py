@@ -36,7 +36,13 @@ from mercerless import (
     SimilaritySVC,
     config_context,
 )
-from mercerless._memory import memory_budget, with_settings
+from mercerless._memory import (
+    available_memory,
+    check_memory,
+    memory_budget,
+    row_blocks,
+    with_settings,
+)
 from mercerless.comparison import workers
 from mercerless.estimators import dank
 from mercerless.kernels import TL1, Gaussian, GaussianHyper, PairFunction, TensorHyper
@@ -315,3 +321,63 @@ def test_processes_that_this_package_starts_see_the_context(monkeypatch):
 def yield_budget(shared):
     """As a job of a comparison."""
     yield float(memory_budget())
+
+
+# -------------------------------------------------------------------------------------------------- sizes and blocks
+
+
+@pytest.mark.parametrize("n_rows", [1, 7, 100])
+@pytest.mark.parametrize("bytes_per_row", [0.0, 1.0, 7.5, 1e9])
+def test_blocks_hold_every_row_once_and_keep_to_the_budget(n_rows, bytes_per_row):
+    blocks = list(row_blocks(n_rows, bytes_per_row, budget=40))
+    assert np.array_equal(
+        np.concatenate([np.arange(n_rows)[rows] for rows in blocks]), range(n_rows)
+    )
+    sizes = [rows.stop - rows.start for rows in blocks]
+    assert min(sizes) >= 1
+    assert max(sizes) == 1 or max(sizes) * bytes_per_row <= 40
+    assert (
+        len(blocks) == 1 or (sizes[0] + 1) * max(bytes_per_row, 1.0) > 40
+    )  # no smaller than need be
+
+
+@pytest.mark.parametrize(
+    "text, size",
+    [
+        ("7", 7),
+        ("2kB", 2000),
+        ("2 KiB", 2048),
+        ("1.5MB", 1_500_000),
+        ("1MiB", 2**20),
+        ("3GB", 3 * 10**9),
+        ("3gib", 3 * 2**30),
+        ("1T", 10**12),
+        ("1TiB", 2**40),
+    ],
+)
+def test_sizes_are_read(text, size):
+    assert memory_budget(text) == size
+
+
+@pytest.mark.parametrize("text", ["2 iB", "much", "GB", "-1", 0, -5, "0MB"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(ValueError, match="memory_limit="):
+        memory_budget(text)
+    with pytest.raises(ValueError, match="memory_limit="), config_context(memory_limit=text):
+        pass
+    assert memory_budget() > 1e6
+
+
+def test_exactly_the_budget_fits_and_one_byte_more_does_not():
+    with config_context(memory_limit=1000):
+        check_memory(1000, "This")
+        with pytest.raises(
+            MemoryError, match=r"This needs 1 kB but the budget is 1 kB .*; buy more\."
+        ):
+            check_memory(1001, "This", remedy="buy more")
+        check_memory(1001, "This", memory_limit=2000)  # what is given wins
+
+
+def test_half_of_what_is_free_is_the_default():
+    free = available_memory()
+    assert 0.3 * free < memory_budget() < 0.7 * free
