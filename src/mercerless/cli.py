@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
+from io import TextIOWrapper
 
 #: The commands, in the order the help lists them.
 COMMANDS = {
@@ -40,6 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 for success, 2 for bad input, 130 when interrupted."""
     words = sys.argv[1:] if argv is None else argv
     program = "mercerless"
+    _accept_all_characters()
     try:  # from the imports on, which take their time
         args = build_parser(words).parse_args(words)
         program = f"mercerless {args.command}"
@@ -50,6 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"{program}: interrupted, nothing was written.", file=sys.stderr)
         return 130
+
+
+def _accept_all_characters() -> None:
+    """Print a question mark for what the encoding of the terminal lacks, such as the ² of R², instead of failing."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="replace")
 
 
 if __name__ == "__main__":

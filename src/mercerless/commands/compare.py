@@ -47,10 +47,14 @@ def run(args: argparse.Namespace) -> int:
     import_optional("matplotlib", "cli", "The report")
     problem = _common.read(args)
     comparison = _common.run_comparison(args, problem)
-    print(f"\n{comparison}\n")  # before anything is written: a full disk shall not lose it
-    comparison.report(output, command(args, comparison))
-    if saved is not None:
-        comparison.save(saved)
+    try:
+        comparison.report(output, command(args, comparison))
+        if saved is not None:
+            comparison.save(saved)
+    finally:
+        print(
+            f"\n{comparison}\n"
+        )  # after the report, which must not be lost, and also if the disk is full
     print(f"report  {output}")
     if comparison.interrupted:
         print(
