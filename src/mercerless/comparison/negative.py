@@ -58,7 +58,6 @@ def judge_negative_part(
         _FOLDS, K, y, classify=classification, precomputed=True, random_state=random_state
     )
     as_good = _count_as_good(K, targets, folds, n_permutations, rng)
-    verdict = "informative" if z > 2 else "noise" if z < -2 else "undecided"
     return NegativePart(
         float(flip.mean() / base),
         float(clip.mean() / base),
@@ -66,9 +65,16 @@ def judge_negative_part(
         (1 + as_good) / (n_permutations + 1),
         n_permutations,
         n_items,
-        verdict,
+        verdict_on(z),
         "log-loss" if classification else "squared error",
     )
+
+
+def verdict_on(z: float) -> str:
+    """What a difference of z standard errors in favor of the negative part says about it."""
+    if abs(z) <= 2:
+        return "undecided"
+    return "informative" if z > 0 else "noise"
 
 
 def _count_as_good(

@@ -188,7 +188,7 @@ def compare_problem(
     terms = Terms(problem, metric, random_state)
     mute = _without_probabilities(chosen, terms)
     scored = [learner for learner in chosen if learner.name not in mute]
-    store = Store(_work_folder(problem, metric, scored, random_state), resume)
+    store = Store(_work_folder(terms, scored), resume)
     if resume:
         progress(f"resumed with {len(store.records)} finished fits", 0, 1)
     run = Run(
@@ -228,14 +228,14 @@ def _without_probabilities(learners: list[Learner], terms: Terms) -> dict[str, s
     return dict.fromkeys(mute, f"it gives no probabilities, which {terms.scoring} scores")
 
 
-def _work_folder(problem: Problem, metric: str, learners: list[Learner], random_state: int) -> Path:
+def _work_folder(terms: Terms, learners: list[Learner]) -> Path:
     """Return where finished tasks are kept until the run is complete: one folder per data and settings."""
-    names = [
-        repr(learner.make(None)) if learner.family == "yours" else learner.name
-        for learner in learners
-    ]  # type: ignore[arg-type]
-    settings = repr((metric, names, random_state, version("mercerless")))
-    digest = blake2b(problem.digest() + settings.encode(), digest_size=12)
+    names = []
+    for learner in learners:
+        is_yours = learner.family == "yours"
+        names.append(repr(learner.make(terms)) if is_yours else learner.name)
+    settings = repr((terms.scoring, names, terms.random_state, version("mercerless")))
+    digest = blake2b(terms.problem.digest() + settings.encode(), digest_size=12)
     # as scikit-learn's get_data_home
     home = os.environ.get("SCIKIT_LEARN_DATA", Path("~", "scikit_learn_data"))
     return Path(home).expanduser() / "mercerless" / "compare" / digest.hexdigest()

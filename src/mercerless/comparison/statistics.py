@@ -1,16 +1,23 @@
 """Differences between learners that were scored on the same splits of the same items.
 
-Scores of overlapping training sets are correlated, so the ordinary paired t test claims far too much. The variance of
-a mean difference is here the sum of two parts:
+Scores of overlapping training sets are correlated, so the ordinary paired t test claims far too much. Let ``v`` be the
+variance of a mean difference as if items were independent: ``var / n``, from the out-of-fold contributions of n single
+items (or groups of items), averaged over repeats. Two things add to it, and the larger of two bounds is used:
 
-- of the items: ``(1 + r) var / n``, from the out-of-fold contributions of n single items (or groups of items), where
-  ``r = n_test / n_train`` is the correction of Nadeau and Bengio [1]_ for training sets that overlap;
-- of the training: what the splits of one repeat differ by beyond what their different test items explain, times
-  ``1/J + r/K`` for J splits, K in a repeat. It is zero for stable learners, and with few splits it is uncertain, so
-  a pair never counts as more stable than the median of all pairs.
+- ``2 v``: the items influence each other. An item acts on the score twice, by its own prediction and by its label in
+  the training sets of the others. Without signal, a learner that is linear in the labels has the contributions
+  ``c_i = sum_j y_i y_j k_ij``, and ``var(sum_i c_i)`` is exactly twice ``sum_i var(c_i)``, because every pair of items
+  is counted in both directions. Repeats share the labels, so averaging over them leaves this factor as it is.
+- ``(1 + r) v + (1/J + r/K) t`` for J splits, K in a repeat, and ``r = n_test / n_train``, the correction of Nadeau and
+  Bengio [1]_ for training sets that overlap: ``t`` is the variance of the training, what the splits of one repeat
+  differ by beyond what their different test items explain. It is zero for stable learners, and with few splits it is
+  uncertain, so a pair never counts as more stable than the median of all pairs.
 
-The usual corrected resampled test multiplies the scatter of splits, items and training together, by ``1/J + r``. It
-needs the same safety only for the second part: in repeated cross-validation every item is tested once per repeat.
+Both effects cannot be large at once: mutual influence makes the splits of a repeat differ less, unstable training
+makes them differ more. Two learners that agree on all items may disagree on the next, so no pair counts as closer than
+if it disagreed on one item. Repeats do not narrow the interval of a single learner, because they test the same items.
+
+`benchmarks/papers/compare_statistics.py` measures what the intervals cover.
 
 All pairs of L learners are judged together: the critical value is that of the studentized range [2]_ of L means,
 so that with no real difference among the learners one is claimed in at most 5 % of all comparisons,
@@ -31,6 +38,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 _LEVEL = 0.95
+#: What mutual influence of the items multiplies the variance of a mean by, at most; see above.
+_MUTUAL = 2.0
 
 
 class ScoredSplit(NamedTuple):
@@ -69,9 +78,12 @@ def compare_splits(splits: Sequence[ScoredSplit], n_folds: int) -> Differences:
     """
     ratio = 1.0 / (n_folds - 1)
     scores = np.array([split.contributions.mean(axis=0) for split in splits])
-    items, n_units = _item_covariance(splits)
-    variance = _of_pairs((1.0 + ratio) * items)
-    variance += (1.0 / len(splits) + ratio / n_folds) * _training_variance(splits, scores)
+    covariance, n_units = _item_covariance(splits)
+    of_items = _of_pairs(covariance)
+    np.fill_diagonal(of_items, _variances_of_one_repeat(splits))
+    of_training = (1.0 / len(splits) + ratio / n_folds) * _training_variance(splits, scores)
+    variance = np.maximum(_MUTUAL * of_items, (1.0 + ratio) * of_items + of_training)
+    variance = np.maximum(variance, _of_one_disagreement(variance, n_units))
     return _judged(scores.mean(axis=0), np.sqrt(variance), max(1, n_units - 1))
 
 
@@ -140,6 +152,24 @@ def _item_covariance(splits: Sequence[ScoredSplit]) -> tuple[NDArray, int]:
         return np.full((n_learners, n_learners), np.inf), n_units
     covariance = np.cov(sums[:, :-1], rowvar=False).reshape(n_learners, n_learners)
     return covariance * n_units / sums[:, -1].sum() ** 2, n_units
+
+
+def _variances_of_one_repeat(splits: Sequence[ScoredSplit]) -> NDArray:
+    """Variance of each learner's mean score over the choice of the items, by the mean of complete repeats."""
+    by_repeat: dict[int, list[ScoredSplit]] = {}
+    for split in splits:
+        by_repeat.setdefault(split.repeat, []).append(split)
+    most = max(map(len, by_repeat.values()))
+    complete = [of_repeat for of_repeat in by_repeat.values() if len(of_repeat) == most]
+    return np.mean([np.diag(_item_covariance(of_repeat)[0]) for of_repeat in complete], axis=0)
+
+
+def _of_one_disagreement(variance: NDArray, n_units: int) -> NDArray:
+    """Variances of pairs that are independent on one item, or group, and agree on all others; own ones as given."""
+    own = np.diag(variance)
+    floor = (own[:, None] + own[None, :]) / n_units
+    np.fill_diagonal(floor, own)
+    return floor
 
 
 def _training_variance(splits: Sequence[ScoredSplit], scores: NDArray) -> NDArray:
