@@ -5,7 +5,7 @@ for the same data however it is given.
 import inspect
 import pickle
 import re
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -65,6 +65,13 @@ def target_of(estimator):
         if is_regressor(estimator) or "Features" in type(estimator).__name__
         else Gaussian(1.0)(X)
     )
+
+
+def takes_matrices(cls):
+    """Whether the class reads X as a matrix if the kernel is "precomputed"."""
+    if "kernel" not in inspect.signature(cls).parameters:
+        return False
+    return cls(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
 
 
 def output(estimator, rows):
@@ -175,6 +182,74 @@ def test_a_fitted_model_does_not_change_with_the_data(cls):
         for array in (data, y, *weights.values()):
             change_in_place(array)
         assert pickle.dumps(model) == fitted_model, f"the model keeps a view of its {form}"
+
+
+def assert_same(first, second, where="the model"):
+    """Raise if two things differ in anything they hold, at any depth."""
+    assert type(first) is type(second), f"{where}: {type(first)} and {type(second)}"
+    if isinstance(first, np.ndarray) and first.dtype != object:
+        assert_array_equal(first, second, err_msg=where)
+    elif isinstance(first, pd.DataFrame):
+        pd.testing.assert_frame_equal(first, second)
+    elif isinstance(first, dict):
+        assert first.keys() == second.keys(), f"{where}: {set(first) ^ set(second)}"
+        for name in first:
+            assert_same(first[name], second[name], f"{where}[{name!r}]")
+    elif isinstance(first, (list, tuple, np.ndarray)):
+        assert len(first) == len(second), where
+        for i, (one, other) in enumerate(zip(first, second)):
+            assert_same(one, other, f"{where}[{i}]")
+    elif isinstance(first, np.random.RandomState):
+        assert_same(first.get_state(legacy=False), second.get_state(legacy=False), where)
+    elif isinstance(first, partial):
+        assert first.func is second.func, where
+        assert_same(first.args, second.args, where)
+        assert_same(first.keywords, second.keywords, where)
+    elif isinstance(first, (bool, int, float, str, bytes, type(None), np.generic)):
+        assert_array_equal(first, second, err_msg=where)
+    elif callable(first) and hasattr(first, "__code__"):
+        assert first.__code__ is second.__code__, where
+    elif hasattr(first, "__dict__"):
+        assert_same(vars(first), vars(second), where)
+
+
+def different_fits(cls):
+    """Parameters and 40 items of fits that may leave something behind for the next."""
+    rows = pd.DataFrame(X[:40] + 1.0, columns=["a", "b", "c"])
+    fits = [({}, rows)]
+    if cls.__name__.startswith("LAB"):
+        words = rows.assign(word=["u", "v"] * 20)
+        fits = [({}, words)]
+    elif takes_matrices(cls):
+        matrix = Gaussian(1.5)(X[:40])
+        frame = pd.DataFrame(matrix, index=range(3, 43), columns=range(3, 43))
+        fits += [({"kernel": "precomputed"}, frame)]
+        fits += [({"kernel": similarity_of_rows}, [tuple(row) for row in X[:40]])]
+        if "symmetrize" in inspect.signature(cls).parameters:
+            directed = {"kernel": "precomputed", "symmetrize": True, "input": "similarity"}
+            fits += [(directed, matrix + np.tri(40, k=-1))]
+            fits += [({"kernel": {"one": "gaussian", "two": "linear"}}, X[:40])]
+        if "n_landmarks" in inspect.signature(cls).parameters:
+            fits += [({"n_landmarks": 12}, X[:40])]
+    return fits
+
+
+@pytest.mark.parametrize("cls", FITTED)
+def test_nothing_of_an_earlier_fit_stays(cls):
+    """Refitting gives a fresh fit in every attribute, whatever the model was fitted on before."""
+    refitted = make(cls)
+    y = target_of(refitted)
+    refitted.fit(X, y)
+    y = y[:40, :40] if y.ndim == 2 else y[:40]
+    weights = {}
+    if has_fit_parameter(cls, "sample_weight"):
+        weights["sample_weight"] = np.arange(40) % 3
+    for changes, data in different_fits(cls):
+        fresh = make(cls, **changes).fit(data, y, **weights)
+        refitted.set_params(**fresh.get_params(deep=False)).fit(data, y, **weights)
+        assert_same(vars(refitted), vars(fresh), f"with {changes}")
+    refitted.set_params(**make(cls).get_params(deep=False)).fit(X, target_of(refitted))
+    assert_same(vars(refitted), vars(fitted(cls)), "at last")
 
 
 @pytest.mark.parametrize("cls", FITTED)
@@ -336,13 +411,6 @@ class TestFitted:
         y = target_of(model)
         model.fit(far, np.concatenate([y, y[:9]]), sample_weight=np.repeat([1.0, 0.0], [len(X), 9]))
         assert_allclose(output(model, Z), output(fitted(cls), Z), rtol=1e-6, atol=1e-9)
-
-
-def takes_matrices(cls):
-    """Whether the class reads X as a matrix if the kernel is "precomputed"."""
-    if "kernel" not in inspect.signature(cls).parameters:
-        return False
-    return cls(kernel="precomputed").__sklearn_tags__().input_tags.pairwise
 
 
 @pytest.mark.parametrize("cls", FITTED)

@@ -105,8 +105,8 @@ class KernelEstimator(FittedEstimator):
         Rows of weight 0 have no say in the kernel's default parameters. Without `try_pairs` a function is not called to
         find out what it takes and whether it is symmetric.
         """
+        self._forget_columns()
         if takes_objects(as_kernel(self.kernel)):
-            self._column_labels = None
             items = self._check_items(X, reset=True)
             check_consistent_length(items, weight)
             used = items[used_rows(weight, len(items))]
@@ -139,6 +139,11 @@ class KernelEstimator(FittedEstimator):
         used = used_rows(weight, len(X))
         kernel = as_kernel(self.kernel, X if len(used) == len(X) else X[used])
         return own_kernel(kernel), X
+
+    def _forget_columns(self) -> None:
+        """Drop what validation kept of the columns of an earlier fit."""
+        for name in (*_VALIDATED, "_column_labels", "_numeric_items"):
+            self.__dict__.pop(name, None)
 
     def _test_items(self, X: Any) -> Any:
         """Validated new items; rows of similarities to the training items for a precomputed kernel."""
@@ -183,8 +188,6 @@ class KernelEstimator(FittedEstimator):
         # a list has no columns: what its rows may be compared with is for the function to decide
         if reset:
             items = own_copy(items, X)
-            for name in _VALIDATED:
-                self.__dict__.pop(name, None)
         rows = _as_rows(items) if reset or self._numeric_items else None
         if reset:
             self._numeric_items = rows is not None and rows.ndim == 2

@@ -140,6 +140,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         kernels = named_kernels(self.kernel, X)
         if kernels is None:
             return self._fit_one(X, y, weight, encode)[0]
+        self._forget_columns()
         with self._progress() as progress:
             fit_one = partial(self._fit_similarity, y=y, weight=weight, encode=encode)
             several, attributes, judged = fit_several(self, kernels, X, y, weight, encode, fit_one)
