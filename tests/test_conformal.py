@@ -10,6 +10,8 @@ from mercerless import (
     KreinRidge,
     KreinRidgeClassifier,
     LABRegressor,
+    SimilarityClassifierCV,
+    SimilarityRegressorCV,
 )
 from mercerless.kernels import TL1, Gaussian
 from mercerless.selection.calibration import calibrate_scores, cross_calibrate
@@ -161,6 +163,49 @@ def test_new_items_without_their_other_direction_are_covered_by_that_model():
     left = np.sort(np.abs(model.one_way_[2][:, 0] - y[:100]))[conformal_rank(100, 0.9) - 1]
     assert_allclose(np.diff(alone).ravel(), 2 * left)
     assert not np.allclose(np.diff(both), np.diff(alone))
+
+
+def test_sets_by_class_have_a_threshold_for_each():
+    X, _, labels = data(120, 1)
+    model = AsymmetricRidgeClassifier(Gaussian(1.5)).fit(X[:80], labels[:80])
+    each = set_thresholds(model.out_of_fold_, 0.8, by_class=True)
+    assert np.ptp(each) > 0.01
+    sets = model.predict_proba(X[80:]) >= each
+    found = model.predict_set(X[80:], 0.8, by_class=True, allow_empty=True)
+    assert_array_equal(found, sets)
+
+
+def test_rows_without_their_own_similarity_are_covered_by_the_stack_for_such():
+    """The stack for new items of unknown k(x, x) makes other errors, and these decide."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 3)) * rng.uniform(0.3, 3.0, size=(90, 1))
+    y = (np.linalg.norm(X, axis=1) > 2.0).astype(int)
+    K = X @ X.T
+    train, new = slice(0, 60), slice(60, 90)
+    options = {"kernel": "precomputed", "input": "similarity", "random_state": 0}
+    classifier = SimilarityClassifierCV(**options).fit(K[train, train], y[train])
+    assert classifier.diagonal_ is None
+    average = classifier.stack_.average
+    own = np.diagonal(K)[new]
+    thresholds = []
+    for given, proba in (
+        ({"diag": own}, average.out_of_fold),
+        ({}, average.out_of_fold_without_diag),
+    ):
+        threshold = set_thresholds(classifier.out_of_fold_._replace(prediction=proba), 0.9)
+        sets = classifier.predict_proba(K[new, train], **given) >= threshold
+        found = classifier.predict_set(K[new, train], 0.9, allow_empty=True, **given)
+        assert_array_equal(found, sets)
+        thresholds.append(threshold[0])
+    assert thresholds[0] > thresholds[1] + 0.01
+    regressor = SimilarityRegressorCV(**options).fit(
+        K[train, train], np.sqrt(np.diagonal(K)[train])
+    )
+    with_own, without = (
+        np.ptp(regressor.predict_interval(K[new, train], 0.9, **given), axis=1)
+        for given in ({"diag": own}, {})
+    )
+    assert np.all(without > 1.01 * with_own)
 
 
 @pytest.mark.parametrize("coverage", [0, 1, 1.5, -0.1, "all", None, np.nan])

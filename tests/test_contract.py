@@ -413,6 +413,18 @@ class TestFitted:
         assert_allclose(output(model, Z), output(fitted(cls), Z), rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "cls", [cls for cls in CLASSES if "class_weight" in inspect.signature(cls).parameters]
+)
+def test_class_weights_multiply_sample_weights(cls):
+    by_class = {0: 3.0, 1: 0.5, 2: 1.0}
+    weight = np.linspace(0.5, 2.0, len(X))
+    both = make(cls, class_weight=by_class).fit(X, LABELS, sample_weight=weight)
+    product = weight * np.array([3.0, 0.5, 1.0])[LABELS]
+    expected = output(make(cls).fit(X, LABELS, sample_weight=product), Z)
+    assert_allclose(output(both, Z), expected, rtol=1e-6, atol=1e-9)
+
+
 @pytest.mark.parametrize("cls", FITTED)
 def test_a_generator_may_draw(cls):
     """Two generators of one seed give one model; a generator that has drawn gives another where anything is drawn."""

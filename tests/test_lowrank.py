@@ -20,6 +20,7 @@ from mercerless.kernels import (
 )
 from mercerless.lowrank import (
     LandmarkMap,
+    _entries,
     _norm_of_all,
     nystroem,
     pivoted_cholesky,
@@ -240,6 +241,16 @@ class TestLandmarks:
         X = np.repeat(rows(3), 20, axis=0)
         assert len(set(select_landmarks(Gaussian(1.0), X, 10, "pivoted", random_state=0))) == 10
 
+    def test_landmarks_of_means_are_the_nearest_rows(self, monkeypatch):
+        """In blocks of rows or not: one landmark in each of six groups far apart."""
+        centers = 100.0 * np.arange(6)[:, None]
+        X = centers[np.arange(60) % 6] + np.random.RandomState(0).normal(size=(60, 2))
+        whole = select_landmarks(Gaussian(1.0), X, 6, "kmeans", 0)
+        assert_array_equal(np.sort(whole % 6), np.arange(6))
+        blocks = lambda n, *_: [slice(i, min(i + 7, n)) for i in range(0, n, 7)]  # noqa: E731
+        monkeypatch.setattr("mercerless.lowrank.row_blocks", blocks)
+        assert_array_equal(select_landmarks(Gaussian(1.0), X, 6, "kmeans", 0), whole)
+
     def test_uniform_landmarks_are_nested(self):
         X = rows(60)
         more = select_landmarks(Gaussian(1.0), X, 30, random_state=0)
@@ -253,3 +264,29 @@ class TestLandmarks:
             select_landmarks(Gaussian(1.0), X, 2, "best")
         with pytest.raises(ValueError, match="need vectors"):
             select_landmarks(Precomputed(), np.eye(4), 2, "kmeans")
+
+
+def test_the_error_is_that_on_unused_rows():
+    """Landmarks near zero say nothing about the rows far away, and the error tells."""
+    rng = np.random.RandomState(0)
+    X = rng.uniform(0, 30, size=(900, 1))
+    kernel = Gaussian(0.3)
+    found = nystroem(kernel, X, np.arange(40), random_state=0)
+    features = found.feature_map(kernel, X).transform(X)
+    K = kernel(X)
+    error = np.linalg.norm(K - (features * found.signs) @ features.T) / np.linalg.norm(K)
+    assert found.error == pytest.approx(error, rel=0.15)
+
+
+def test_values_are_in_the_order_of_their_size():
+    X = np.random.RandomState(0).normal(size=(50, 2))
+    found = nystroem(Gaussian(0.4) - 1.5 * Gaussian(1.0), X, np.arange(25), random_state=0)
+    assert np.all(np.diff(np.abs(found.values)) <= 0)
+    assert set(found.signs) == {-1.0, 1.0}
+    assert found.values[0] < 0
+
+
+def test_entries_of_a_given_matrix_are_rows_by_columns():
+    K = np.arange(20.0).reshape(4, 5)
+    block = _entries(Precomputed(), K, np.array([0, 3]), np.array([4, 1]))
+    assert_array_equal(block, [[4, 1], [19, 16]])

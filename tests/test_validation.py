@@ -8,6 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from mercerless import (
+    AsymmetricRidge,
     DANKRegressor,
     GradientSearch,
     HyperClassifier,
@@ -33,7 +34,7 @@ from mercerless.kernels import Gaussian
 
 class TestAlignByName:
     rows = pd.DataFrame(np.eye(4), index=list("abcd"))
-    values = pd.Series([4, 2, 3, 1], index=list("dbca"))
+    values = pd.Series([4, 1, 2, 3], index=list("dabc"))
 
     def test_other_order(self):
         assert_array_equal(v.align_by_name(self.rows, self.values), [1, 2, 3, 4])
@@ -89,6 +90,59 @@ def test_only_what_may_be_distances_is_told():
     )
     for table in others:
         v._warn_of_distances(KreinRidge(), table)
+
+
+def test_columns_are_found_by_name():
+    frame = pd.DataFrame(np.arange(6).reshape(2, 3), columns=list("abc"))
+    assert_array_equal(v.align_columns(frame, ["c", "a"]), [[2, 0], [5, 3]])
+    numbered = frame.set_axis(range(3), axis=1)
+    assert_array_equal(v.align_columns(numbered, ["2", "0"]), [[2, 0], [5, 3]])
+    # labels that merely number as many columns, labels that are missing, and arrays: by position
+    assert v.align_columns(numbered, ["2", "0", "1"]) is numbered
+    for known in (["a", "b", "d"], ["a", "b", "c"], None):
+        assert v.align_columns(frame, known) is frame
+    array = frame.to_numpy()
+    assert v.align_columns(array, ["b"]) is array
+
+
+def test_own_copy_copies_what_may_change(tmp_path):
+    rows = np.arange(12.0).reshape(4, 3).copy()
+    frame = pd.DataFrame(rows.copy())
+    series = pd.Series([{"a": 1}, {"b": 2}])
+    for given, checked in (
+        (rows, rows),
+        (rows, rows[:2]),
+        (rows.T, rows),
+        (frame, frame.to_numpy()),
+        (series, series.to_numpy()),
+    ):
+        own = v.own_copy(checked, given)
+        assert not np.may_share_memory(own, checked)
+        assert_array_equal(own, checked)
+        assert own.flags.f_contiguous == checked.flags.f_contiguous
+    for given, checked in ((rows.tolist(), rows), (rows.astype(int), rows)):
+        assert v.own_copy(checked, given) is checked
+    on_disk = np.memmap(tmp_path / "rows", dtype=float, mode="w+", shape=(4, 3))
+    checked = np.asarray(on_disk)
+    assert v.own_copy(checked, on_disk) is checked
+
+
+class TestCheckClasses:
+    y = np.array(["a", "b", "a", "c"])
+
+    def test_class_weights_multiply_sample_weights(self):
+        by_class = {"a": 2.0, "b": 3.0, "c": 5.0}
+        weight, classes, labels = v.check_classes(self.y, [1, 2, 0, 4], by_class, "M")
+        assert_array_equal(weight, [2, 6, 0, 20])
+        assert_array_equal(classes[labels], self.y)
+        assert_array_equal(v.check_classes(self.y, None, by_class, "M")[0], [2, 3, 2, 5])
+        assert_array_equal(v.check_classes(self.y, [1, 2, 0, 4], None, "M")[0], [1, 2, 0, 4])
+
+    def test_classes_without_weight_do_not_count(self):
+        with pytest.raises(ValueError, match=r"one class only, .*'b'"):
+            v.check_classes(self.y, [0, 1, 0, 0], None, "M")
+        with pytest.raises(ValueError, match="one class only"):
+            v.check_classes(self.y, None, {"a": 0.0, "b": 0.0}, "M")
 
 
 class TestSquareAndSymmetric:
@@ -233,6 +287,40 @@ class TestUselessModels:
                 )
             warn_if_useless(np.full(10, 9.0), np.ones(10), "Model")  # too few rows to tell
         assert not caught
+
+    def test_rows_count_by_their_weight(self):
+        constant = np.tile([0.9, 1.1], 30)
+        losses = np.where(np.arange(60) < 30, 3.0, 0.2) * constant
+        on_bad_rows = np.where(np.arange(60) < 30, 1.0, 1e-3)
+        with pytest.warns(UselessModelWarning, match="is 3 times as large"):
+            warn_if_useless(losses, constant, "Model", on_bad_rows)
+        with pytest.warns(UselessModelWarning):  # the scale of weights means nothing
+            warn_if_useless(losses, constant, "Model", 1e6 * on_bad_rows)
+        warn_if_useless(losses, constant, "Model", on_bad_rows[::-1])
+        few = np.full(60, 1e-3)
+        few[:2] = 1.0
+        losses[:2] = [4.0, 0.5]
+        for scale in (1.0, 1e6):  # two rows show nothing
+            warn_if_useless(losses, constant, "Model", scale * few)
+        # a row that hardly counts must not raise the cap behind which others hide
+        wild = np.where(np.arange(60) < 59, constant, 1e9)
+        with pytest.warns(UselessModelWarning):
+            warn_if_useless(np.repeat([1e8, 1.0], [15, 45]) * constant, wild, "M", wild < 1e9)
+
+    def test_learners_weigh_the_rows_that_they_judge(self):
+        """Half of the rows are easy, half are pairs of close points with opposite labels."""
+        rng = np.random.default_rng(3)
+        easy = rng.normal(size=(60, 3))
+        pairs = (
+            20 + np.repeat(rng.normal(size=(30, 3)), 2, axis=0) + 1e-3 * rng.normal(size=(60, 3))
+        )
+        X = np.concatenate([easy, pairs])
+        y = np.concatenate([np.sign(easy[:, 0]), np.tile([1.0, -1.0], 30)])
+        weight = np.repeat([1e-4, 1.0], 60)
+        model = AsymmetricRidge(Gaussian(0.3), alpha=1e-6)
+        model.fit(X, y, sample_weight=weight[::-1])
+        with pytest.warns(UselessModelWarning):
+            model.fit(X, y, sample_weight=weight)
 
     def test_weights_count_as_repetition(self):
         y = np.array([0.0, 1.0, 4.0, 9.0])

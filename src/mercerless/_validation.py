@@ -571,14 +571,17 @@ def warn_if_useless(
     `constant` has the losses of the best constant that does not know the row.
     """
     weight = np.ones(len(losses)) if weight is None else weight
-    if len(losses) < 20 or not np.all(np.isfinite(constant)) or constant.mean() == 0.0:
+    if len(losses) < 20 or not np.all(np.isfinite(constant)):
         return
-    cap = 10.0 * constant.mean()  # a few rows must not hide behind the scatter that they cause
+    mean_constant = float(np.average(constant, weights=weight))
+    if mean_constant == 0.0:
+        return
+    cap = 10.0 * mean_constant  # a few rows must not hide behind the scatter that they cause
     difference = np.minimum(losses, cap) - np.minimum(constant, cap)
-    mean = weight @ difference / weight.sum()
+    mean = np.average(difference, weights=weight)
     error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()
-    if mean > 3.0 * error and mean > 1e-6 * abs(weight @ constant) / weight.sum():
-        _warn_useless(name, float(losses.mean() / constant.mean()))
+    if mean > 3.0 * error and mean > 1e-6 * mean_constant:
+        _warn_useless(name, float(np.average(losses, weights=weight)) / mean_constant)
 
 
 def warn_if_folds_are_useless(errors: NDArray, name: str) -> None:
