@@ -129,10 +129,19 @@ def test_a_table_is_averaged_ordered_named_and_has_its_best_in_bold(scores):
     assert table.render().splitlines() == [*lines, "| a |  | **0.25** |"]
 
 
-def test_two_rows_for_one_cell_are_refused(scores):
+def test_two_rows_for_one_cell_or_figure_are_refused(scores):
     table = tables.Table(data="papers/any", titles="set", columns="learner", value="{score}")
     with pytest.raises(LookupError, match="two rows"):
         table.render()
+    with pytest.raises(LookupError, match="4 rows"):
+        tables.Figure(data="papers/any", text="{score:.2f}").render()
+
+
+def test_the_first_named_column_orders_before_the_second(scores):
+    names = {"set": "a | b", "learner": "y | x"}
+    table = tables.Table(data="papers/any", titles="set | learner | split", names=names)
+    lines = table.render().splitlines()[2:]
+    assert lines == ["| a | x | 0 |", "| b | y | 0 |", "| b | x | 0 |", "| b | x | 1 |"]
 
 
 @pytest.mark.parametrize(
@@ -144,16 +153,19 @@ def test_two_rows_for_one_cell_are_refused(scores):
         ({"text": "{score:.2f}", "of": "span"}, "0.25 to 1.00"),
         ({"text": "{learner}", "where": "set == 'b'", "join": "and"}, "x, y and x"),
         ({"text": "{learner}", "where": "set == 'c'", "join": ", ", "empty": "none"}, "none"),
-        ({"text": "{y:.2f}", "where": "split == 0", "wide": ["set", "learner", "score"]}, None),
+        (
+            {
+                "text": "{x:.2f}",
+                "by": ["set", "learner"],
+                "wide": ["set", "learner", "score"],
+                "where": "set == 'b'",
+            },
+            "0.75",
+        ),
     ],
 )
 def test_a_figure_is_a_cell_an_aggregate_or_a_list(scores, declaration, text):
-    figure = tables.Figure(data="papers/any", **declaration)
-    if text is not None:
-        assert figure.render() == text
-    else:
-        with pytest.raises((LookupError, ValueError)):  # more than one row, or entry
-            figure.render()
+    assert tables.Figure(data="papers/any", **declaration).render() == text
 
 
 def measured(learner, name, score, split=0, rows=1000, task="regression"):
