@@ -422,3 +422,35 @@ def test_fit_tells_lab_the_groups(monkeypatch):
     Path("train.csv").write_text("\n".join(["a,b,group,label", *lines]))
     assert main(["fit", "train.csv", "--learner", "lab"]) == 0
     assert [int(group) for group in heard[0]] == groups.tolist()
+
+
+def test_a_directed_stack_predicts_with_both_directions(capsys):
+    labels = np.arange(100) % 3
+    linked = (labels[:, None] + 1) % 3 == labels
+    K = (RNG.uniform(size=(100, 100)) < np.where(linked, 0.4, 0.1)).astype(float)
+    np.savez("train.npz", K=K[:80, :80], y=labels[:80])
+    np.save("new.npy", K[80:, :80])
+    np.save("back.npy", K[:80, 80:].T)
+    np.save("fewer.npy", K[:80, 85:].T)
+    fit = ["fit", "train.npz", "--kind", "similarity", "--learner"]
+    assert main([*fit, "directed"]) == 0
+    model = persistence.load("model.skops")["estimator"]
+    predict = ["predict", "model.skops", "new.npy", "--probabilities"]
+    reasons = ["--reasons", "2", "--train", "train.npz"]
+    expected = model.predict_proba(K[80:, :80], reverse=K[:80, 80:].T)
+    assert main([*predict, "--reverse", "back.npy", *reasons, "--coverage", "0.9"]) == 0
+    assert capsys.readouterr().err == ""
+    rows = read_predictions()
+    written = [[float(row[f"probability of {label}"]) for label in range(3)] for row in rows]
+    np.testing.assert_allclose(written, expected)
+    explained = model.explain(K[80:, :80], 2, reverse=K[:80, 80:].T, train=K[:80, :80])
+    assert all(f"item {item}" in rows[4]["reasons"] for item in explained.items[4] if item >= 0)
+    assert main(predict) == 0
+    assert capsys.readouterr().err.count("only one direction") == 1
+    assert main([*predict, *reasons]) == 2
+    assert "--reverse" in capsys.readouterr().err
+    assert main([*predict, "--reverse", "fewer.npy"]) == 2
+    assert "15 rows; there must be 20" in capsys.readouterr().err
+    assert main([*fit, "asymmetric"]) == 0
+    assert main([*predict, "--reverse", "back.npy"]) == 2
+    assert "takes one direction" in capsys.readouterr().err

@@ -233,6 +233,12 @@ BUGS = [
         f"{FIT} -k 'reasons and krein'",
     ),
     Bug(
+        "read-predict-forgets-the-reverse",
+        "estimator.predict_proba(rows, **back).T",
+        "estimator.predict_proba(rows).T",
+        f"{FIT} -k predicts_with_both",
+    ),
+    Bug(
         "read-reasons-of-distances",
         'new["train"] = innermost(estimator, train)[1]',
         'new["train"] = train',

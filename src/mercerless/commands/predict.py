@@ -4,6 +4,7 @@ import argparse
 import csv
 import io
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -75,6 +76,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also write the K training items most for and against each prediction",
     )
     parser.add_argument(
+        "--reverse",
+        metavar="DATA",
+        help="for a directed stack: the other direction, the training items compared with the new ones, a row for each "
+        "new item",
+    )
+    parser.add_argument(
         "--train",
         metavar="DATA",
         help="the matrix that the model was fitted on, which --reasons needs and a model does not keep",
@@ -88,28 +95,32 @@ def run(args: argparse.Namespace) -> int:
     """Load, read, predict, write."""
     persistence.check_installed()
     output = _common.check_output(args.output, ".csv")
-    _common.check_not_input(output, args.model, args.data, args.train)
+    _common.check_not_input(output, args.model, args.data, args.reverse, args.train)
     estimator, description = load_model(args.model)
     check_consent(description["similarity"], args.similarity)
     rows, ids = read_rows(args.data, args.array, description)
+    back = {}
+    if args.reverse is not None:
+        back = {"reverse": read_reverse(args.reverse, args.array, description, ids, len(rows))}
     train = None
     if args.reasons is not None:
         train = read_train(args.train, args.array, description)
     try:
-        predicted = estimator.predict(rows)
+        with _common.plain_warnings(args.command):
+            predicted = estimator.predict(rows, **back)
         if args.probabilities and not hasattr(estimator, "predict_proba"):
             raise ValueError(
                 f"it ({description['learner']}) gives no probabilities; leave out --probabilities"
             )
-        probabilities = estimator.predict_proba(rows).T if args.probabilities else ()
-        further = (
-            {}
-            if args.coverage is None
-            else sure_columns(estimator, rows, args.coverage, description)
-        )
-        if args.reasons is not None:
-            reasons = reasons_column(estimator, rows, args.reasons, description, train)
-            further |= {"reasons": reasons}
+        further: dict[str, Any] = {}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # said already
+            probabilities = estimator.predict_proba(rows, **back).T if args.probabilities else ()
+            if args.coverage is not None:
+                further |= sure_columns(estimator, rows, args.coverage, description, back)
+            if args.reasons is not None:
+                reasons = reasons_column(estimator, rows, args.reasons, description, train, back)
+                further |= {"reasons": reasons}
     except MemoryError:
         raise
     except Exception as error:  # a forged model can fail anywhere
@@ -146,28 +157,37 @@ def innermost(estimator: Any, rows: Any) -> tuple[Any, Any]:
             return estimator, rows
 
 
-def sure_columns(estimator: Any, rows: Any, coverage: float, description: dict) -> dict[str, Any]:
+def sure_columns(
+    estimator: Any, rows: Any, coverage: float, description: dict, back: dict[str, NDArray]
+) -> dict[str, Any]:
     """Sets of classes, or both ends of intervals, of a stated coverage."""
     model, rows = innermost(estimator, rows)
     if hasattr(model, "predict_set"):
-        sets = model.predict_set(rows, coverage)
+        sets = model.predict_set(rows, coverage, **back)
         return {f"set at {coverage:g}": [" | ".join(map(str, model.classes_[one])) for one in sets]}
     if not hasattr(model, "predict_interval"):
         raise ValueError(
             f"it ({description['learner']}) gives no sets or intervals; leave out --coverage"
         )
-    low, high = model.predict_interval(rows, coverage).T
+    low, high = model.predict_interval(rows, coverage, **back).T
     return {f"lower at {coverage:g}": low, f"upper at {coverage:g}": high}
 
 
 def reasons_column(
-    estimator: Any, rows: Any, k: int, description: dict, train: NDArray | None
+    estimator: Any,
+    rows: Any,
+    k: int,
+    description: dict,
+    train: NDArray | None,
+    back: dict[str, NDArray],
 ) -> list[str]:
     """The training items that speak for and against every prediction, in words."""
     model, new_rows = innermost(estimator, rows)
     if not hasattr(model, "explain"):
         raise ValueError(f"it ({description['learner']}) gives no reasons; leave out --reasons")
-    new = {}
+    new = dict(back)
+    if description["takes"] == "both" and not back:
+        raise ValueError("its reasons need both directions of new items; add --reverse")
     if description["kind"] != "table":
         if train is None:
             raise ValueError(
@@ -263,6 +283,24 @@ def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Seq
             rows, description["kind"], description["smallest"], description["largest"]
         )
     return rows, ids
+
+
+def read_reverse(
+    path: str, array: str | None, description: dict, ids: Sequence[str] | None, n_rows: int
+) -> NDArray:
+    """Return the other direction of the new items, in their order by name if both files have names."""
+    if description["takes"] != "both":
+        raise ValueError(
+            f"The model ({description['learner']}) takes one direction; leave out --reverse."
+        )
+    rows, names = read_rows(path, array, description)
+    if len(rows) != n_rows:
+        raise ValueError(
+            f"{path!r} has {len(rows)} rows; there must be {n_rows}, one per new item."
+        )
+    if ids is not None and names is not None and sorted(ids) == sorted(names):
+        rows = rows[[names.index(name) for name in ids]]
+    return rows
 
 
 def read_train(path: str | None, array: str | None, description: dict) -> NDArray | None:
