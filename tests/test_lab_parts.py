@@ -8,7 +8,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from mercerless import LABClassifier, LABRegressor
 from mercerless.datasets import make_lab_function
+from mercerless.estimators import lab as estimators_lab
 from mercerless.selection.averaging import combine
+from mercerless.selection.conformal import OutOfFold
 from mercerless.selection.folds import make_folds
 from mercerless.selection.lab import Blend, LABSolution
 from mercerless.selection.lab_choice import choice_parts
@@ -229,3 +231,17 @@ def test_the_way_back_and_the_weights_of_held_out_rows_are_those_of_others():
         expected = sum(share * p[part] for share, p in zip(shares, pair))
         assert_allclose(joined.blend.predictions[part], expected, rtol=1e-9)
     assert len(choice_parts([(held, held)])) == 5
+
+
+def test_the_spread_is_learned_at_the_rows_that_were_held_out(monkeypatch):
+    seen = []
+
+    def signs(posterior, rows, prediction, seen_before=False, **options):
+        seen.append(rows)
+        return np.zeros((len(rows), 1))
+
+    monkeypatch.setattr(estimators_lab, "signs_of", signs)
+    X = np.arange(8.0).reshape(4, 2)  # rows 1, 3, 5 and 7 of eight have weight
+    held = OutOfFold(np.array([5, 1]), np.zeros(2), np.ones(2))
+    estimators_lab._fit_spreads([], X, np.array([1, 3, 5, 7]), held)
+    assert_array_equal(seen[0], X[[2, 0]])

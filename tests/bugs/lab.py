@@ -59,7 +59,7 @@ BUGS = [
         "lab2-spread-of-other-rows",
         "take_rows(X, np.searchsorted(used, held.rows[few]))",
         "take_rows(X, held.rows[few] % len(X))",
-        f"{PARTS} -k keep_their_numbers",
+        f"{PARTS} -k rows_that_were_held_out",
     ),
     # what predicts
     Bug(
