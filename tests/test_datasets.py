@@ -257,7 +257,7 @@ def test_openml_answer_is_converted_and_checked():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(699, 9))
     X[:16, 5] = np.nan  # rows with missing values are dropped, as in the local file
-    y = np.array(["benign", "malignant"] * 349 + ["benign"], dtype=object)
+    y = rng.permutation(np.array(["benign", "malignant"] * 349 + ["benign"], dtype=object))
     bunch = datasets._convert_openml(_openml("breast-w", X, y), info["breastcancer"])
     np.testing.assert_array_equal(bunch.data, X[16:])
     np.testing.assert_array_equal(bunch.target, np.where(y[16:] == "malignant", 1, -1))

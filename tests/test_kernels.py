@@ -520,3 +520,11 @@ def test_rbf_reaches_the_gaussian_and_its_fast_paths():
     assert_allclose(
         model.decision_function(X), DANKClassifier(Gaussian(1.0)).fit(X, y).decision_function(X)
     )
+
+
+def test_a_metric_with_parameters_is_not_declared_definite():
+    assert Metric("polynomial").definite is True
+    odd = Metric("polynomial", {"degree": 2, "coef0": -1.0})
+    assert odd.definite is None
+    assert np.linalg.eigvalsh(odd(np.eye(3)))[0] < -0.1
+    assert Metric("sigmoid").definite is False
