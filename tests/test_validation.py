@@ -304,8 +304,10 @@ class TestUselessModels:
             warn_if_useless(losses, constant, "Model", scale * few)
         # a row that hardly counts must not raise the cap behind which others hide
         wild = np.where(np.arange(60) < 59, constant, 1e9)
+        bad = np.repeat([50.0, 1.0], [15, 45])
+        bad[0] = 1e8
         with pytest.warns(UselessModelWarning):
-            warn_if_useless(np.repeat([1e8, 1.0], [15, 45]) * constant, wild, "M", wild < 1e9)
+            warn_if_useless(bad, wild, "Model", (wild < 1e9).astype(float))
 
     def test_learners_weigh_the_rows_that_they_judge(self):
         """Half of the rows are easy, half are pairs of close points with opposite labels."""
