@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import mercerless
 from mercerless.comparison import negative
 from mercerless.comparison.learners import Terms, select_learners
 from mercerless.comparison.problem import make_problem
@@ -37,6 +39,7 @@ from mercerless.comparison.scoring import (
 from mercerless.comparison.statistics import Differences, compare_splits
 from mercerless.comparison.words import duration, format_difference, format_score, is_share
 
+SOURCE = Path(mercerless.__file__).parents[1]  # also in other processes
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(90, 4))
 CLASSES = np.array(["a", "b", "c"])[np.digitize(X[:, 0] + 0.2 * RNG.normal(size=90), [-0.6, 0.2])]
@@ -154,6 +157,16 @@ def test_records_hold_what_the_estimator_predicts(found):
             np.array(["a", "b", "c"])[record.predicted], model.predict(X[test])
         )
         assert record.n_train == len(train)
+
+
+def test_splits_are_those_of_their_own_data_repeat_and_seed():
+    problems = [make_problem(X, CLASSES), make_problem(X[::-1], CLASSES)]
+    for problem, repeat, seed in ((0, 0, 0), (0, 1, 0), (0, 1, 3), (1, 1, 3), (0, 0, 0)):
+        for fold in (0, 4):
+            train, test = make_split(problems[problem], repeat, fold, seed)
+            expected = outer_folds(problems[problem], repeat, seed)[fold]
+            np.testing.assert_array_equal(train, expected[0])
+            np.testing.assert_array_equal(test, expected[1])
 
 
 def test_the_splits_that_are_judged_are_those_that_were_scored(found):
@@ -369,7 +382,7 @@ def test_a_terminal_without_superscripts_loses_nothing(tmp_path, encoding):
     done = subprocess.run(
         [sys.executable, "-m", "mercerless.cli", *words],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONIOENCODING": encoding},
+        env=os.environ | {"PYTHONIOENCODING": encoding, "PYTHONPATH": str(SOURCE)},
         capture_output=True,
         check=False,
     )

@@ -110,7 +110,7 @@ BUGS = [
         "race-stale-folds",
         "_LAST_FOLDS[1:3] != (repeat, random_state)",
         "_LAST_FOLDS[2:3] != (random_state,)",
-        RACE + "records_hold",
+        RACE + "own_data_repeat",
     ),
     Bug(
         "race-target-number",
