@@ -105,3 +105,9 @@ def test_a_noisy_function_has_a_symmetric_matrix_of_landmarks():
     with pytest.warns(UserWarning, match="noisy"):
         found = c._without_noise(noisy, items, rows, W)
     assert_allclose(found, (W + W.T) / 2)
+
+
+def test_zeros_between_different_items_are_no_distances():
+    rows = np.arange(4)
+    assert_array_equal(c._consistent(np.zeros((4, 4)), rows, "distance"), -1)
+    assert_array_equal(c._consistent(1.0 - np.eye(4), rows, "distance"), rows)
