@@ -668,37 +668,20 @@ def compare_tables():
     return pd.DataFrame(rows)
 
 
-def percentages(shares):
-    """Such as 1.3 / 2.0 / 2.3, of one, three and ten repeats."""
-    return " / ".join(f"{100 * share:.1f}" for share in shares)
-
-
 def compare_statistics():
-    """A row per kind of data: errors are the largest of all sizes, coverage the smallest."""
+    """The largest errors and the smallest coverage over all sizes; in a cell those of one, three and ten repeats."""
     rows = results("papers/compare_statistics")
-    rows = rows.assign(is_former=rows.rule == "former")
-    lines = []
-    for kind, of_kind in rows.groupby(["is_former", "task", "groups", "signal"]):
-        is_former, task, groups, signal = kind
-        words = [
-            task,
-            f"{groups} groups" if groups else "no groups",
-            "signal" if signal else "no signal",
-        ]
-        by_repeats = of_kind.groupby("repeats")
-        line = {
-            "kind": ", ".join(["former rule"] * is_former + words),
-            "any_pair": percentages(by_repeats.any_pair_missed.max()),
-            "mean_two": percentages(by_repeats.mean_two_missed.max()),
-            "worst_two": percentages(by_repeats.worst_two_missed.max()),
-            "mean_own": percentages(by_repeats.mean_own_covered.min()),
-            "worst_own": percentages(by_repeats.worst_own_covered.min()),
-            "found": "",
-        }
-        if signal:
-            line["found"] = percentages(of_kind[of_kind.n == 120].best_found_of_two)
-        lines.append(line)
-    return pd.DataFrame(lines)
+    former = np.where(rows.rule == "former", "former rule, ", "")
+    groups = [f"{n} groups" if n else "no groups" for n in rows.groups]
+    signal = np.where(rows.signal > 0, ", signal", ", no signal")
+    rows["kind"] = former + rows.task + ", " + groups + signal
+    rows["found"] = rows.best_found_of_two.where((rows.n == 120) & (rows.signal > 0))
+    worst = {"any_pair_missed": "max", "mean_two_missed": "max", "worst_two_missed": "max"}
+    worst |= {"mean_own_covered": "min", "worst_own_covered": "min", "found": "max"}
+    kinds = ["rule", "kind"]
+    shares = rows.groupby([*kinds, "repeats"], sort=False).agg(worst)
+    texts = shares.map(lambda share: fill("{share:.1p}", {"share": share}))
+    return texts.groupby(kinds, sort=False).agg(lambda t: " / ".join(filter(None, t))).reset_index()
 
 
 def compare_budgets():
