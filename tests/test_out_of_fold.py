@@ -13,6 +13,7 @@ from mercerless import (
     SimilarityRegressorCV,
     SimilaritySVC,
 )
+from mercerless.estimators.stack import row_profiles
 from mercerless.kernels import TL1, Gaussian
 from mercerless.selection import directed, landmarks, similarity
 from mercerless.selection.averaging import Units, mix
@@ -27,6 +28,7 @@ from mercerless.selection.similarity import (
     log_loss,
     weigh_members,
 )
+from mercerless.selection.spread import fit_spread
 from mercerless.selection.suspects import suspect_labels
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
@@ -416,3 +418,116 @@ def test_a_suspect_has_another_label_that_is_more_probable_than_not():
     found = suspect_labels(OutOfFold(np.arange(80), proba, given), np.arange(4), 0.2)
     assert_array_equal(np.sort(found.items), [5, 6, 7, 8])
     assert_array_equal(found.suggested, 3)
+
+
+def test_weights_count_in_the_fence():
+    """Weighted quartiles are those of repeated targets."""
+    rng = np.random.RandomState(0)
+    Y = np.concatenate([rng.normal(size=30), [9.0, 9.5, 10.0, 10.5]])[:, None]
+    counts = np.concatenate([np.ones(30, dtype=int), np.full(4, 12)])
+    assert fence(Y, np.ones(34)) is not None
+    assert fence(Y, counts.astype(float)) is None
+    assert fence(np.repeat(Y, counts, axis=0), np.ones(counts.sum())) is None
+
+
+def test_diagonals_are_taken_by_name():
+    X, _, labels = data(n=60)
+    first, second = X @ X.T, 5.0 * (X @ X.T + 1.0) ** 2
+    train = {"a": first[:45, :45], "b": second[:45, :45]}
+    new = {"a": first[45:, :45], "b": second[45:, :45]}
+    diag = {"a": np.diagonal(first)[45:], "b": np.diagonal(second)[45:]}
+    model = SimilarityClassifierCV("precomputed", random_state=0).fit(train, labels[:45])
+    expected = model.predict_proba(new, diag=diag)
+    other_order = {name: diag[name] for name in ("b", "a")}
+    assert_allclose(model.predict_proba(new, diag=other_order), expected)
+    assert_allclose(model.predict_proba(new, diag=[diag["a"], diag["b"]]), expected)
+
+
+def test_rows_of_one_direction_are_judged_by_the_better_stack():
+    X, _, labels = data(n=90)
+    gauss = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 2.0)
+    offset = 3.0 * np.random.RandomState(0).normal(size=(90, 1))
+    K = gauss + offset - offset.T  # the mean of both directions is the Gaussian
+    model = SimilarityClassifierCV("precomputed", symmetrize=True, random_state=0)
+    model.fit(K[:60, :60], labels[:60])
+    one_way = model.one_way_
+    assert one_way.profiles is not None  # rows alone say little of the mean of both
+    held = one_way.stack.average.out_of_fold
+    assert not np.allclose(held, model.out_of_fold_.prediction)
+    threshold = set_thresholds(model.out_of_fold_._replace(prediction=held), 0.9)
+    with pytest.warns(UserWarning, match="only one direction"):
+        proba = model.predict_proba(K[60:, :60])
+    with pytest.warns(UserWarning, match="only one direction"):
+        sets = model.predict_set(K[60:, :60], 0.9, allow_empty=True)
+    assert_array_equal(sets, proba >= threshold)
+
+
+def test_profiles_of_new_rows_ignore_constant_columns():
+    rng = np.random.RandomState(0)
+    rows = rng.normal(size=(20, 5))
+    rows[:, 2] = 7.0
+    new = rng.normal(size=(4, 5)) + 1.0
+    profiles = row_profiles(rows)
+    others = [0, 1, 3, 4]
+    scale = rows[:, others].std(axis=0)
+    expected = ((new[:, None, others] - rows[:, others]) / scale) ** 2
+    assert_allclose(profiles.similarities(new), -0.5 * expected.sum(axis=2))
+    assert_allclose(profiles.similarities(), profiles.similarities(rows), atol=1e-12)
+
+
+def test_important_items_have_the_largest_coefficients():
+    X, _, labels = data(n=60)
+    model = SimilarityClassifierCV(Gaussian(1.5), random_state=0).fit(X, labels)
+    shares = np.zeros(60)
+    for view in model.stack_.members.views:
+        for column, position in enumerate(view.positions):
+            sizes = np.sqrt((view.coef[:, column] ** 2).sum(axis=1))
+            shares += model.weights_[position] * sizes / sizes.sum()
+    items = similarity.important_items(model.stack_, 10)
+    assert shares[items].min() >= np.delete(shares, items).max()
+
+
+def test_given_targets_of_reasons_are_those_of_the_items():
+    X, _, labels = data(n=60)
+    names = np.array(["a", "b", "c"])[labels]
+    weight = np.where(np.arange(50) < 20, 0.0, 1.0)
+    model = SimilarityClassifierCV(Gaussian(1.5), random_state=0)
+    reasons = model.fit(X[:50], names[:50], sample_weight=weight).explain(X[50:], 3)
+    known = reasons.items >= 0
+    assert reasons.items[known].min() >= 20
+    assert_array_equal(reasons.given[known], names[reasons.items[known]])
+
+
+def test_learners_on_rows_are_decided_for_without_the_block():
+    """What was chosen without a block decides for it, on the other blocks, and the whole decides for new items."""
+    rng = np.random.RandomState(0)
+    Y = rng.normal(size=(N, 1))
+    settings = default_settings(classify=False)
+    scores = Y + rng.normal(size=(len(settings), N, 1))
+    average, _ = weigh_members(scores, settings, Y, None, np.ones(N), FOLDS, False)
+    good, bad = Y + 0.1, Y + rng.normal(size=(N, 1))
+    by_good, by_bad = (np.stack([values] * 4) for values in (good, bad))
+    with_rows = average._replace(out_of_fold=bad, by_block=by_good)
+    plain = average._replace(out_of_fold=good, by_block=by_bad)
+    chosen, _ = directed._simpler((plain, Y), (with_rows, Y), Y, np.ones(N), FOLDS)
+    assert_array_equal(chosen.out_of_fold, bad)
+    swapped, _ = directed._simpler((with_rows, Y), (plain, Y), Y, np.ones(N), FOLDS)
+    assert_array_equal(swapped.out_of_fold, bad)
+
+
+def test_units_of_several_are_medians_of_distances_that_are_not_zero():
+    X, _, labels = data()
+    X = X[np.arange(N) // 3 % 9]  # many copies
+    D = np.abs(X[:, None] - X).sum(axis=2)
+    model = SimilarityClassifierCV("precomputed", input="distance", cv=FOLDS)
+    units = model.fit({"a": D, "b": 3.0 * D}, labels).stack_.units
+    assert_allclose(units["a"], np.median(D[D > 0.0] ** 2))
+    assert_allclose(units["b"], 9.0 * units["a"])
+
+
+def test_deviations_by_noise_do_not_prove_themselves():
+    gains = []
+    for seed in range(8):
+        rng = np.random.RandomState(seed)
+        gains.append(fit_spread(rng.normal(size=40), rng.normal(size=(40, 6))).gain)
+    assert np.sum(np.array(gains) > 0.0) <= 2

@@ -709,8 +709,8 @@ BUGS = [
     ),
     Bug(
         "directed-rows-always",
-        "_losses(plain[0], Y), weight) > 1.0",
-        "_losses(plain[0], Y), weight) > -99.0",
+        "if not paired_z(new, old, weight) > 1.0",
+        "if not paired_z(new, old, weight) > -99.0",
         f"{DIRECTED} -k rows_take_part",
     ),
     Bug(

@@ -216,11 +216,7 @@ def blind_folds(
     """
     if not classify or not (cv is None or isinstance(cv, Integral)):
         return fold_of
-    copies = _copies_among(items, used, precomputed)
-    n_folds = count_folds(cv)
-    return assign_folds(
-        n_folds, len(used), together=_together(copies, None, n_folds), random_state=0
-    )
+    return fold_numbers(cv, items, precomputed=precomputed, used=used, random_state=0)
 
 
 def count_folds(cv: Any) -> int:

@@ -1,0 +1,212 @@
+"""Bugs in the learners for similarities: what is out of fold, sets, suspects, several similarities and directions."""
+
+from bugs import Bug
+
+OUT = "test_out_of_fold.py"
+OWN = f"{OUT} -k own_target"
+BLOCKS = f"{OUT} -k choose_on_blocks"
+
+BUGS = [
+    # leaks
+    Bug(
+        "sim-calibration-knows-shares",
+        "fold_of = assign_folds(5, len(labels), random_state=0)",
+        "fold_of = assign_folds(5, len(labels), labels=labels, random_state=0)",
+        f"{OUT} -k sets_cover",
+    ),
+    Bug(
+        "sim-classes-see-block",
+        "scores[:, train], Y[train], weight[train], settings, pull\n",
+        "scores, Y, weight, settings, pull\n",
+        f"{OUT} -k 'own_target and classes and not several'",
+    ),
+    Bug(
+        "sim-numbers-see-block",
+        "units = Units.of(Y[train], weight[train])",
+        "units = Units.of(Y, weight)",
+        f"{OUT} -k 'own_target and numbers and not several'",
+    ),
+    Bug(
+        "sim-families-in-sample",
+        "of_families[:, test] = of_family[:, test]",
+        "of_families[:] = of_family",
+        f"{OUT} -k inside_the_blocks",
+    ),
+    Bug(
+        "sim-stack-figures-in-sample",
+        'zip([*families, "stack"], [*of_families, out])',
+        "zip(families, of_families)",
+        f"{OUT} -k figures_told",
+    ),
+    Bug(
+        "sim-mixture-sees-block",
+        "weigh(by_block[:, number], train)[2][test]",
+        "weigh(by_block[:, number], slice(None))[2][test]",
+        f"{OUT} -k 'own_target and several'",
+    ),
+    Bug(
+        "sim-mixture-of-stacks-that-saw",
+        "weigh(by_block[:, number], train)[2][test]",
+        "weigh(predictions, train)[2][test]",
+        f"{OUT} -k 'own_target and several'",
+    ),
+    Bug(
+        "sim-mixture-units",
+        "return solution, None, units.leave(pooled)",
+        "return solution, None, pooled",
+        f"{OUT} -k weights_of_several",
+    ),
+    Bug(
+        "sim-rows-decided-by-all",
+        "new = _losses(with_rows.by_block[number, train], Y[train], classify)",
+        "new = _losses(with_rows.out_of_fold[train], Y[train], classify)",
+        f"{OUT} -k without_the_block",
+    ),
+    Bug(
+        "sim-directed-figures",
+        'table["stack"] |= figures_of(out_of_fold, Y, weight, classify)',
+        'table["stack"] |= figures_of(with_rows.out_of_fold, Y, weight, classify)',
+        f"{OUT} -k figures_told",
+    ),
+    Bug(
+        "sim-blocks-split-copies",
+        "return fold_numbers(cv, items, precomputed=precomputed, used=used, random_state=0)",
+        "return assign_folds(count_folds(cv), len(used), random_state=0)",
+        f"{OUT} -k blocks_know_nothing",
+    ),
+    Bug(
+        "sim-landmarks-without-blocks",
+        "splits_of((fold_of if block_of is None else block_of)[judged])",
+        "splits_of(fold_of[judged])",
+        BLOCKS,
+    ),
+    Bug(
+        "sim-sum-without-blocks",
+        "return fit_stack(K, Y, weight, splits, classify, blocks=splits_of(block_of))",
+        "return fit_stack(K, Y, weight, splits, classify)",
+        BLOCKS,
+    ),
+    Bug(
+        "sim-several-without-blocks", "model._block_of = block_of", "model._block_of = None", BLOCKS
+    ),
+    # sets and suspects
+    Bug(
+        "sim-sets-without-diag",
+        "self._decode(self.stack_.average.out_of_fold_without_diag)",
+        "self._decode(self.stack_.average.out_of_fold)",
+        f"{OUT} -k rows_without_diag",
+    ),
+    Bug(
+        "sim-without-diag-is-with",
+        "without_diag[test] = other[test]",
+        "without_diag[test] = by_block[number, test]",
+        f"{OUT} -k rows_without_diag",
+    ),
+    Bug(
+        "sim-sets-of-one-way",
+        "self._decode(self.one_way_.stack.average.out_of_fold)",
+        "self._decode(self.stack_.average.out_of_fold)",
+        f"{OUT} -k one_direction",
+    ),
+    Bug(
+        "sim-suspects-too-sure",
+        "power = min(1.0, fit_temperature(",
+        "power = max(1.0, fit_temperature(",
+        f"{OUT} -k too_sure",
+    ),
+    Bug(
+        "sim-suspects-of-the-ignorant",
+        "if _mean_loss(right) >= _mean_loss(onehot.mean(axis=0)[held.target]):",
+        "if False:",
+        f"{OUT} -k know_nothing",
+    ),
+    Bug(
+        "sim-suspects-undecided",
+        "is_decided = proba.max(axis=1) > 0.5",
+        "is_decided = proba.max(axis=1) > 0.0",
+        f"{OUT} -k more_probable",
+    ),
+    # weights
+    Bug(
+        "sim-reverse-zero-weights",
+        "back[:, self.used_].astype(np.float64)",
+        "back[:, : out.shape[1]].astype(np.float64)",
+        f"{OUT} -k either_direction",
+    ),
+    Bug(
+        "sim-symmetrized-zero-weights",
+        "return as_new_similarities(matrix[:, self.used_], self.input_)",
+        "return as_new_similarities(matrix[:, : len(self.stack_.members.diagonal)], self.input_)",
+        f"{OUT} -k either_direction",
+    ),
+    Bug(
+        "sim-units-unweighted",
+        "scale = np.sqrt(weight @ (Y - mean) ** 2 / weight.sum())\n        return cls",
+        "scale = np.sqrt(np.mean((Y - mean) ** 2, axis=0))\n        return cls",
+        f"{OUT} -k 'own_target and numbers and not several'",
+    ),
+    Bug(
+        "sim-class-weight-alone",
+        "self.C / unit * weight * compute_sample_weight(self.class_weight, labels)",
+        "self.C / unit * compute_sample_weight(self.class_weight, labels)",
+        f"{OUT} -k class_weight",
+    ),
+    Bug(
+        "sim-fence-without-weights",
+        "weights = np.broadcast_to(weight[:, None], Y.shape)",
+        "weights = np.ones(Y.shape)",
+        f"{OUT} -k fence",
+    ),
+    # several similarities and directions
+    Bug(
+        "sim-unit-of-zeros",
+        "unit = median_square(squares, squares > 0.0)",
+        "unit = median_square(squares, squares >= 0.0)",
+        f"{OUT} -k units_of_several",
+    ),
+    Bug(
+        "sim-diagonals-by-name",
+        "return {name: diag.get(name) for name in names}",
+        "return dict(zip(names, diag.values()))",
+        f"{OUT} -k diagonals",
+    ),
+    Bug(
+        "sim-one-way-worse", "if first <= second:", "if first > second:", f"{OUT} -k one_direction"
+    ),
+    Bug(
+        "sim-constant-profiles",
+        "scale = np.where(scale > 1e-13 * np.abs(mean), scale, np.inf)",
+        "scale = np.where(scale > 1e-13 * np.abs(mean), scale, 1.0)",
+        f"{OUT} -k constant_columns",
+    ),
+    Bug(
+        "sim-new-profiles-by-own-mean",
+        "profiles = self.rows if new is None else (new - self.mean) / self.scale",
+        "profiles = self.rows if new is None else (new - new.mean(axis=0)) / self.scale",
+        f"{OUT} -k constant_columns",
+    ),
+    Bug(
+        "sim-important-are-least",
+        'np.sort(np.argsort(-shares, kind="stable")[:number])',
+        'np.sort(np.argsort(shares, kind="stable")[:number])',
+        f"{OUT} -k important",
+    ),
+    Bug(
+        "sim-given-of-others",
+        "known[held.rows] = self.classes_[held.target] if is_classifier(self) else held.target",
+        "known[: len(held.rows)] = self.classes_[held.target] if is_classifier(self) else held.target",
+        f"{OUT} -k given_targets",
+    ),
+    Bug(
+        "sim-copies-that-agree",
+        "if len(np.unique(labels[group])) > 1]",
+        "if len(np.unique(labels[group])) > 0]",
+        "test_suspects.py -k copies",
+    ),
+    Bug(
+        "sim-spread-of-seen-folds",
+        "2.0 * np.log(_vary(squares[train], signs[train])(signs[test])),",
+        "2.0 * np.log(_vary(squares, signs)(signs[test])),",
+        f"{OUT} -k by_noise",
+    ),
+]
