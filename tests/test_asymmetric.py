@@ -13,14 +13,14 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold, cross_val_score
 
 from mercerless import UselessModelWarning
-from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
-from mercerless.kernels.local import LocalGaussian
-from mercerless.selection.asymmetric import (
+from mercerless.asymmetric.estimators import AsymmetricRidge, AsymmetricRidgeClassifier
+from mercerless.asymmetric.selection import (
     best_shares,
     choose_asymmetric_ridge,
     leave_one_out_error,
 )
-from mercerless.solvers.asymmetric import asymmetric_ridge, largest_singular_value
+from mercerless.asymmetric.solver import asymmetric_ridge, largest_singular_value
+from mercerless.kernels.local import LocalGaussian
 
 
 def problem(n=40, d=3, seed=0, outputs=1):

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mercerless._validation import as_items
-from mercerless.estimators import base
+from mercerless.core import estimator as base
+from mercerless.core.validation import as_items
 from mercerless.kernels import Gaussian, Precomputed
 from mercerless.lowrank import Landmarks
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mercerless._blocks import LazyRows, check_rows, is_dask, map_rows, reduce_rows, take_rows
+from mercerless.core.blocks import LazyRows, check_rows, is_dask, map_rows, reduce_rows, take_rows
 
 da = pytest.importorskip("dask.array")
 

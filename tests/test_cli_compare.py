@@ -209,7 +209,7 @@ def test_bad_input_is_one_sentence_and_nothing_is_written(arguments, sentence, t
 def test_a_matrix_too_large_for_memory(tmp_path, capsys, monkeypatch):
     np.save(tmp_path / "D.npy", D)
     np.save(tmp_path / "y.npy", Y)
-    monkeypatch.setattr("mercerless._memory.available_memory", lambda: 100_000)
+    monkeypatch.setattr("mercerless.core.memory.available_memory", lambda: 100_000)
     assert run("D.npy", "--labels", "y.npy") == 2
     message = capsys.readouterr().err
     assert "needs" in message and "but the budget is" in message and message.count("\n") == 1

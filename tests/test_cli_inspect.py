@@ -208,7 +208,7 @@ def test_an_existing_picture_survives_a_failure(folder, gram, capsys, monkeypatc
 
 def test_memory_that_will_not_fit_is_named(gram, capsys, monkeypatch):
     np.save("good.npy", gram)
-    monkeypatch.setattr("mercerless._memory.available_memory", lambda: 50_000)
+    monkeypatch.setattr("mercerless.core.memory.available_memory", lambda: 50_000)
     assert main(["inspect", "good.npy"]) == 2
     assert "30 x 30 matrix needs 28.8 kB but the budget is 25 kB" in capsys.readouterr().err
 

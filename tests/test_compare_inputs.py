@@ -205,7 +205,7 @@ def test_bad_arrays(arguments, sentence):
 
 
 def test_a_matrix_too_large_for_memory_is_refused(monkeypatch):
-    monkeypatch.setattr("mercerless._memory.available_memory", lambda: 20_000)
+    monkeypatch.setattr("mercerless.core.memory.available_memory", lambda: 20_000)
     with pytest.raises(MemoryError, match="Comparing learners on a 40 x 40 matrix needs"):
         make_problem(D, Y)
 

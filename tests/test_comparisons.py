@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mercerless.estimators import comparisons as c
 from mercerless.kernels import PairFunction
 from mercerless.lowrank import Landmarks
+from mercerless.similarity import comparisons as c
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(40, 3)) * RNG.uniform(0.5, 2.0, size=(40, 1))

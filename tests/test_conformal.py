@@ -13,15 +13,11 @@ from mercerless import (
     SimilarityClassifierCV,
     SimilarityRegressorCV,
 )
+from mercerless.core.calibration import calibrate_scores, cross_calibrate
+from mercerless.core.conformal import conformal_rank, interval_radius, set_thresholds
+from mercerless.core.folds import OutOfFold
 from mercerless.kernels import TL1, Gaussian
-from mercerless.selection.calibration import calibrate_scores, cross_calibrate
-from mercerless.selection.conformal import (
-    OutOfFold,
-    conformal_rank,
-    interval_radius,
-    set_thresholds,
-)
-from mercerless.selection.spread import fit_spread, posterior_of
+from mercerless.table.spread import fit_spread, posterior_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
 

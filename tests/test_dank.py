@@ -17,9 +17,9 @@ from sklearn.svm import SVC, SVR
 from threadpoolctl import threadpool_limits
 
 from mercerless import CenteringPenalty, GradientSearch, config_context
-from mercerless.estimators.dank import DANKClassifier, DANKRegressor
+from mercerless.dank.estimators import DANKClassifier, DANKRegressor
+from mercerless.dank.solver import share_among_equal_rows
 from mercerless.kernels import Gaussian, Laplace
-from mercerless.solvers.dank import share_among_equal_rows
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +209,7 @@ def test_reciprocal_rule_depends_on_the_batch(moons):
 
 
 def test_reciprocal_twins_by_brute_force():
-    from mercerless.estimators.dank import _reciprocal_twins
+    from mercerless.dank.estimators import _reciprocal_twins
 
     rng = np.random.default_rng(0)
     distance = rng.random((7, 9))
@@ -365,7 +365,7 @@ def test_working_set_solves_the_whole_problem(moons):
     v[model.support_] = model.dual_solution_[0]
     signs = np.where(y == 1, 1.0, -1.0)
     G = signs - (model.adaptation_[0].matrix() * model.kernel_(X)) @ v
-    from mercerless.solvers.quartic import duality_gap
+    from mercerless.dank.quartic import duality_gap
 
     gap, _ = duality_gap(G, v, np.minimum(0, 4 * signs), np.maximum(0, 4 * signs))
     assert gap / (signs @ v) <= 1e-4

@@ -14,8 +14,7 @@ from oracles.dank import (
 )
 from sklearn.svm import SVC, SVR
 
-from mercerless.solvers.dank import _DankProblem, _evaluate, solve_dank
-from mercerless.solvers.quartic import (
+from mercerless.dank.quartic import (
     Quartic,
     _interior_point,
     duality_gap,
@@ -24,6 +23,7 @@ from mercerless.solvers.quartic import (
     snap,
     solve_quartic,
 )
+from mercerless.dank.solver import _DankProblem, _evaluate, solve_dank
 
 
 def make_problem(n=60, C=2.0, kind="classification", seed=0, gamma=0.5):

@@ -7,9 +7,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 from mercerless import CenteringPenalty, GradientSearch, UselessModelWarning
-from mercerless.estimators.dank import DANKClassifier, DANKRegressor
+from mercerless.dank.estimators import DANKClassifier, DANKRegressor
+from mercerless.dank.selection import HeldOut, _DankMachine, _validation_loss, tune_dank
 from mercerless.kernels import Gaussian, Laplace
-from mercerless.selection.dank import HeldOut, _DankMachine, _validation_loss, tune_dank
 
 SEARCH = GradientSearch(n_restarts=1, max_iter=25, tol=1e-5)
 

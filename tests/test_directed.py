@@ -14,17 +14,17 @@ from mercerless import (
     DirectedRegressorCV,
     SimilarityClassifierCV,
 )
-from mercerless.selection.directed import (
+from mercerless.asymmetric.selection import decay_of
+from mercerless.asymmetric.solver import asymmetric_ridge, largest_singular_value, two_sided_path
+from mercerless.core.folds import splits_of
+from mercerless.similarity.directions import (
     DirectedRows,
     _simpler,
-    decay_of,
     directed_scores,
     directed_settings,
     fit_directed_members,
 )
-from mercerless.selection.folds import splits_of
-from mercerless.selection.similarity import Setting, default_settings, weigh_members
-from mercerless.solvers.asymmetric import asymmetric_ridge, largest_singular_value, two_sided_path
+from mercerless.similarity.stack import Setting, default_settings, weigh_members
 
 
 def citations(n=120, classes=3, seed=0):

@@ -28,12 +28,12 @@ from mercerless import (
     SimilarityClassifierCV,
     SimilaritySVC,
 )
-from mercerless._blocks import reduce_rows
 from mercerless.comparison.learners import Terms
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.result import compare
 from mercerless.comparison.schedule import run_batch
 from mercerless.comparison.workers import _numbered
+from mercerless.core.blocks import reduce_rows
 from mercerless.kernels import TL1, Gaussian, GaussianHyper
 
 dask = pytest.importorskip("dask")

@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 
 from mercerless import KreinEmbedding, datasets
 from mercerless.kernels import TL1, Gaussian
+from mercerless.krein.embedding import pseudo_euclidean_axes
 from mercerless.lowrank import Landmarks
-from mercerless.solvers.embedding import pseudo_euclidean_axes
 
 
 def indefinite(n=40, seed=0):

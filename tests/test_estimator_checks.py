@@ -11,14 +11,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import mercerless
 from mercerless import Ball
-from mercerless.estimators.asymmetric import AsymmetricRidge
-from mercerless.estimators.dank import DANKClassifier
-from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
-from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
-from mercerless.estimators.lab import LABClassifier, LABRegressor
-from mercerless.estimators.similarity import SimilarityFeatures
+from mercerless.asymmetric.estimators import AsymmetricRidge
+from mercerless.dank.estimators import DANKClassifier
+from mercerless.hyper.estimators import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
 from mercerless.kernels import Gaussian
 from mercerless.kernels.hyper import GaussianHyper
+from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
+from mercerless.lab.estimators import LABClassifier, LABRegressor
+from mercerless.similarity.estimators import SimilarityFeatures
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 
 # some of the checks' data are noise, and a model that is worse than a constant says so

@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold
 
-from mercerless.selection.folds import (
+from mercerless.core.folds import (
     assign_folds,
     find_copies,
     first_until,

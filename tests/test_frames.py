@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from mercerless._validation import holds_words, is_number_type
 from mercerless.comparison.problem import make_problem
+from mercerless.core.validation import holds_words, is_number_type
 
 pd = pytest.importorskip("pandas")
 

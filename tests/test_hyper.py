@@ -21,7 +21,26 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.svm import SVC, SVR
 
 from mercerless import config_context
-from mercerless.estimators.hyper import HyperRidge, HyperSVR
+from mercerless.core.svm import tube_machine
+from mercerless.hyper.estimators import HyperRidge, HyperSVR
+from mercerless.hyper.selection import (
+    PairTarget,
+    choose_centers,
+    constant_squares,
+    fold_equations,
+    make_design,
+    ridge_validation,
+)
+from mercerless.hyper.solver import (
+    hyper_path,
+    normal_equations,
+    ridge_cg,
+    ridge_exact,
+    ridge_nonnegative,
+    svr_admm,
+    whiten,
+)
+from mercerless.hyper.tensor import TensorProblem, item_basis, landmark_basis, tensor_ridge_missing
 from mercerless.kernels.hyper import (
     GaussianHyper,
     TensorHyper,
@@ -32,30 +51,6 @@ from mercerless.kernels.hyper import (
 )
 from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.lowrank import Landmarks
-from mercerless.selection.hyper import (
-    PairTarget,
-    choose_centers,
-    constant_squares,
-    fold_equations,
-    make_design,
-    ridge_validation,
-)
-from mercerless.solvers.hyper import (
-    hyper_path,
-    normal_equations,
-    ridge_cg,
-    ridge_exact,
-    ridge_nonnegative,
-    svr_admm,
-    whiten,
-)
-from mercerless.solvers.hyper_tensor import (
-    TensorProblem,
-    item_basis,
-    landmark_basis,
-    tensor_ridge_missing,
-)
-from mercerless.solvers.svm import tube_machine
 
 EVERYTHING = slice(None)
 

@@ -13,8 +13,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from mercerless.comparison.scoring import keep_groups
-from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge
-from mercerless.inspection.hyper import KernelLineDisplay, LearnedKernelDisplay
+from mercerless.hyper.display import KernelLineDisplay, LearnedKernelDisplay
+from mercerless.hyper.estimators import HyperClassifier, HyperRegressor, HyperRidge
 from mercerless.kernels.hyper import GaussianHyper, WishartHyper
 
 FIXED = GaussianHyper(2.0)

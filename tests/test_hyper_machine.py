@@ -16,11 +16,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 
 from mercerless import config_context
-from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
-from mercerless.kernels import Gaussian, Sigmoid
-from mercerless.kernels.hyper import GaussianHyper
-from mercerless.persistence import load, save
-from mercerless.selection.hyper_machine import (
+from mercerless.hyper.estimators import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
+from mercerless.hyper.linear import hinge_sums, moment_sums, ridge_choice, squared_hinge
+from mercerless.hyper.machine import (
     KernelStage,
     LinearStage,
     Stage,
@@ -28,7 +26,9 @@ from mercerless.selection.hyper_machine import (
     compare_stages,
     normalized,
 )
-from mercerless.solvers.linear import hinge_sums, moment_sums, ridge_choice, squared_hinge
+from mercerless.kernels import Gaussian, Sigmoid
+from mercerless.kernels.hyper import GaussianHyper
+from mercerless.persistence import load, save
 
 pytestmark = pytest.mark.slow
 

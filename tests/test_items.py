@@ -33,8 +33,8 @@ from mercerless import (
     SimilarityRegressorCV,
     SimilaritySVC,
 )
-from mercerless._validation import as_items
 from mercerless.comparison.problem import make_problem
+from mercerless.core.validation import as_items
 from mercerless.kernels import (
     Gaussian,
     GaussianHyper,

@@ -18,11 +18,11 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC, SVR
 
+from mercerless.core.calibration import calibrate_scores
+from mercerless.core.descent import minimize_with_restarts
+from mercerless.core.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
 from mercerless.kernels import TL1, DeltaGauss, Gaussian
-from mercerless.lowrank import nystroem
-from mercerless.selection.calibration import calibrate_scores
-from mercerless.selection.descent import minimize_with_restarts
-from mercerless.solvers.krein import (
+from mercerless.krein.solver import (
     CONSTRAINTS,
     REGULARIZERS,
     augmented_rows,
@@ -36,7 +36,7 @@ from mercerless.solvers.krein import (
     sphere_pullback,
     validation_loss,
 )
-from mercerless.solvers.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
+from mercerless.lowrank import nystroem
 
 
 def hinge_machine(K, sign, *args, **options):

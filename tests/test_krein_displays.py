@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 from mercerless import KreinRidge, KreinRidgeClassifier, Sphere
 from mercerless.inspection import KreinPartsDisplay, SecularCurveDisplay, ValidationSurfaceDisplay
 from mercerless.kernels import DeltaGauss
-from mercerless.selection.krein import RATIOS
+from mercerless.krein.selection import RATIOS
 
 
 @pytest.fixture(autouse=True)

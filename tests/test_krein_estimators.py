@@ -23,8 +23,8 @@ from mercerless import (
     config_context,
 )
 from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Sigmoid
+from mercerless.krein.selection import Family, ValidationObjective, make_candidates
 from mercerless.lowrank import Landmarks
-from mercerless.selection.krein import Family, ValidationObjective, make_candidates
 
 FIXED = {"alpha_positive": 1e-2, "alpha_negative": 3e-2}
 KERNEL = DeltaGauss(1.0, 0.3)

@@ -22,12 +22,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from mercerless import Support, UselessModelWarning, config_context
+from mercerless.core.copies import merge_copies
+from mercerless.core.scaling import robust_scaling, standard_scaling
 from mercerless.datasets import load, make_lab_function
-from mercerless.estimators.lab import LABClassifier, LABRegressor
-from mercerless.selection import lab
-from mercerless.selection.copies import merge_copies
-from mercerless.selection.lab_model import LocalForm
-from mercerless.selection.scaling import robust_scaling, standard_scaling
+from mercerless.lab.estimators import LABClassifier, LABRegressor
+from mercerless.lab.model import LocalForm
+from mercerless.table import fit as lab
 
 QUICK = {"n_support": 12, "kernel": "gaussian", "max_iter": 10, "random_state": 0}
 
@@ -435,9 +435,9 @@ def test_auto_leaves_out_the_slow_form_where_there_is_much_work(waves, monkeypat
     X, y, _, _ = waves
     settings = {"n_support": 10, "max_iter": 5, "random_state": 0}
     assert set(LABRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian", "laplace"}
-    monkeypatch.setattr("mercerless.selection.lab_plan._LAPLACE_WORK", 10 * X.size - 1)
+    monkeypatch.setattr("mercerless.table.plan._LAPLACE_WORK", 10 * X.size - 1)
     assert set(LABRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian"}
-    monkeypatch.setattr("mercerless.selection.lab_plan._LAPLACE_WORK", 10 * X.size)
+    monkeypatch.setattr("mercerless.table.plan._LAPLACE_WORK", 10 * X.size)
     assert set(LABRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian", "laplace"}
 
 

@@ -5,16 +5,18 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mercerless import LABClassifier, persistence
-from mercerless.selection import lab_experts, lab_members, lab_plan
-from mercerless.selection.lab_experts import (
+from mercerless.lab.model import Expansion, Rows, with_coefficients
+from mercerless.lab.solver import leave_one_out
+from mercerless.table import plan as lab_plan
+from mercerless.table.members import experts as lab_experts
+from mercerless.table.members import wide as lab_members
+from mercerless.table.members.experts import (
     ExpertMetric,
     choose_width,
     expert_candidate,
     fit_experts,
     part_centers,
 )
-from mercerless.selection.lab_model import Expansion, Rows, with_coefficients
-from mercerless.solvers.lab import leave_one_out
 
 
 def waves(n, d=3, seed=0):

@@ -7,19 +7,19 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mercerless import LABClassifier, LABRegressor
+from mercerless.core.choice import choice_parts, cross_chosen
+from mercerless.core.folds import make_folds
+from mercerless.core.scaling import standard_scaling
 from mercerless.datasets import make_lab_function
-from mercerless.selection.folds import make_folds
-from mercerless.selection.lab import Blend, LABSolution, blend_forms
-from mercerless.selection.lab_all_rows import _ridge_descent, _ridge_grid
-from mercerless.selection.lab_choice import choice_parts, cross_chosen
-from mercerless.selection.lab_local import CHECKPOINTS, LocalLearner, Watch
-from mercerless.selection.lab_members import Labeled, Trees, boost, raw_predictions, tree_candidate
-from mercerless.selection.lab_model import Extra, LocalForm, Rows, Settings
-from mercerless.selection.lab_plan import merge_rows
-from mercerless.selection.lab_support import select_support
-from mercerless.selection.lab_table import PLAIN
-from mercerless.selection.lab_target import join_transformed, possible_transforms, target_units
-from mercerless.selection.scaling import standard_scaling
+from mercerless.lab.model import Extra, LocalForm, Rows, Settings
+from mercerless.lab.selection import CHECKPOINTS, LocalLearner, Watch
+from mercerless.lab.support import select_support
+from mercerless.table.encoding import PLAIN
+from mercerless.table.fit import Blend, LABSolution, blend_forms
+from mercerless.table.members.ridge import _ridge_descent, _ridge_grid
+from mercerless.table.members.wide import Labeled, Trees, boost, raw_predictions, tree_candidate
+from mercerless.table.plan import merge_rows
+from mercerless.table.target import join_transformed, possible_transforms, target_units
 
 
 def waves(n, noise=0.3, seed=0):

@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mercerless.datasets import make_lab_function
-from mercerless.estimators.lab import LABClassifier, LABRegressor
-from mercerless.inspection.lab import BandwidthDisplay, DescentDisplay, LocalFitDisplay
+from mercerless.lab.display import BandwidthDisplay, DescentDisplay, LocalFitDisplay
+from mercerless.lab.estimators import LABClassifier, LABRegressor
 
 
 @pytest.fixture(scope="module")

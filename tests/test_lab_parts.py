@@ -7,15 +7,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from mercerless import LABClassifier, LABRegressor
+from mercerless.core.averaging import combine
+from mercerless.core.choice import choice_parts
+from mercerless.core.folds import OutOfFold, make_folds
+from mercerless.core.scaling import standard_scaling
 from mercerless.datasets import make_lab_function
-from mercerless.estimators import lab as estimators_lab
-from mercerless.selection.averaging import combine
-from mercerless.selection.conformal import OutOfFold
-from mercerless.selection.folds import make_folds
-from mercerless.selection.lab import Blend, LABSolution
-from mercerless.selection.lab_choice import choice_parts
-from mercerless.selection.lab_local import LocalLearner, Watch, _losses
-from mercerless.selection.lab_members import (
+from mercerless.lab import estimators as estimators_lab
+from mercerless.lab.model import Rows, Settings
+from mercerless.lab.selection import LocalLearner, Watch, _losses
+from mercerless.lab.support import fold_supports, select_support
+from mercerless.table.encoding import PLAIN, read_columns
+from mercerless.table.fit import Blend, LABSolution
+from mercerless.table.members.wide import (
     Judge,
     Labeled,
     Trees,
@@ -24,13 +27,9 @@ from mercerless.selection.lab_members import (
     pool_weights,
     raw_predictions,
 )
-from mercerless.selection.lab_model import Rows, Settings
-from mercerless.selection.lab_outliers import _deviations
-from mercerless.selection.lab_plan import ScaledTable, boosting_rows, center_count, merge_rows
-from mercerless.selection.lab_support import fold_supports, select_support
-from mercerless.selection.lab_table import PLAIN, read_columns
-from mercerless.selection.lab_target import join_transformed, possible_transforms, target_units
-from mercerless.selection.scaling import standard_scaling
+from mercerless.table.outliers import _deviations
+from mercerless.table.plan import ScaledTable, boosting_rows, center_count, merge_rows
+from mercerless.table.target import join_transformed, possible_transforms, target_units
 
 QUICK = {"n_support": 12, "kernel": "gaussian", "max_iter": 5, "random_state": 0}
 

@@ -13,20 +13,11 @@ from sklearn.datasets import make_classification
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import KFold
 
+from mercerless.core.averaging import combine
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
-from mercerless.selection.averaging import combine
-from mercerless.selection.lab import blend_forms, cross_weighed
-from mercerless.selection.lab_all_rows import all_rows_candidates, one_bandwidth
-from mercerless.selection.lab_local import CHECKPOINTS, Candidate, LocalLearner
-from mercerless.selection.lab_model import (
-    Expansion,
-    Rows,
-    Settings,
-    fixed_columns,
-    with_coefficients,
-)
-from mercerless.selection.lab_support import SELECTIONS, fold_supports, select_support
-from mercerless.solvers.lab import (
+from mercerless.lab.model import Expansion, Rows, Settings, fixed_columns, with_coefficients
+from mercerless.lab.selection import CHECKPOINTS, Candidate, LocalLearner
+from mercerless.lab.solver import (
     LocalRegression,
     Moments,
     descend,
@@ -39,6 +30,9 @@ from mercerless.solvers.lab import (
     shared_evidence,
     solve_coefficients,
 )
+from mercerless.lab.support import SELECTIONS, fold_supports, select_support
+from mercerless.table.fit import blend_forms, cross_weighed
+from mercerless.table.members.ridge import all_rows_candidates, one_bandwidth
 
 FORMS = {"gaussian": LocalGaussian, "exponential": LocalExponential, "laplace": LocalLaplace}
 

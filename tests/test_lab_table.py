@@ -8,9 +8,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from mercerless import LABClassifier, LABRegressor, persistence
-from mercerless.selection.lab_members import tree_candidate
-from mercerless.selection.lab_model import Expansion, Rows, with_coefficients
-from mercerless.selection.lab_table import (
+from mercerless.core.scaling import robust_scaling, standard_scaling
+from mercerless.lab.model import Expansion, Rows, with_coefficients
+from mercerless.table.encoding import (
     Category,
     encode_table,
     fit_encoding,
@@ -18,7 +18,7 @@ from mercerless.selection.lab_table import (
     training_statistics,
     tree_columns,
 )
-from mercerless.selection.scaling import robust_scaling, standard_scaling
+from mercerless.table.members.wide import tree_candidate
 
 QUICK = {"n_support": 20, "kernel": "gaussian", "max_iter": 10, "random_state": 0}
 

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from mercerless import LABRegressor
 from mercerless.inspection import BandwidthDisplay
 from mercerless.persistence import load, save
-from mercerless.selection.lab_target import TransformedForms, choose_transform, possible_transforms
+from mercerless.table.target import TransformedForms, choose_transform, possible_transforms
 
 
 def multiplicative(n, noise, seed=0):

@@ -12,9 +12,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from mercerless import LABClassifier, LABRegressor
+from mercerless.core.scaling import BLOCK_BYTES
 from mercerless.kernels import LocalExponential
-from mercerless.selection import lab_members
-from mercerless.selection.lab_members import (
+from mercerless.lab.model import LocalForm, Projected, Rows
+from mercerless.lab.solver import Moments, moments
+from mercerless.table.members import wide as lab_members
+from mercerless.table.members.wide import (
     Judge,
     Labeled,
     Trees,
@@ -25,12 +28,7 @@ from mercerless.selection.lab_members import (
     tree_candidate,
     wide_candidates,
 )
-from mercerless.selection.lab_model import LocalForm, Projected, Rows
-from mercerless.selection.lab_outliers import outlier_weights
-from mercerless.selection.lab_plan import center_count
-from mercerless.selection.scaling import BLOCK_BYTES
-from mercerless.solvers.lab import Moments, moments
-from mercerless.solvers.lab_wide import (
+from mercerless.table.members.wide_solver import (
     norm_penalty,
     single_exponential,
     slope_map,
@@ -38,6 +36,8 @@ from mercerless.solvers.lab_wide import (
     solve_logistic,
     solve_wide,
 )
+from mercerless.table.outliers import outlier_weights
+from mercerless.table.plan import center_count
 
 RNG = np.random.default_rng(0)
 

@@ -9,19 +9,19 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import cross_val_score
 
 from mercerless import SimilarityClassifierCV, SimilarityRegressorCV, config_context
-from mercerless.estimators import similarity as estimators
-from mercerless.estimators.comparisons import find_rows
 from mercerless.kernels import TL1, MatrixFunction, PairFunction
 from mercerless.lowrank import Landmarks
-from mercerless.selection import landmarks as few
-from mercerless.selection.landmarks import (
+from mercerless.similarity import estimators
+from mercerless.similarity import landmarks as few
+from mercerless.similarity.comparisons import find_rows
+from mercerless.similarity.landmarks import (
     LandmarkRows,
     fit_frame,
     landmark_scores,
     pursue_landmarks,
 )
-from mercerless.selection.similarity import Block, Setting, fit_members, member_scores
-from mercerless.solvers.similarity import landmark_path, spectral_path
+from mercerless.similarity.solver import landmark_path, spectral_path
+from mercerless.similarity.stack import Block, Setting, fit_members, member_scores
 
 N, M = 120, 30
 

@@ -36,15 +36,15 @@ from mercerless import (
     SimilaritySVC,
     config_context,
 )
-from mercerless._memory import (
+from mercerless.comparison import workers
+from mercerless.core.memory import (
     available_memory,
     check_memory,
     memory_budget,
     row_blocks,
     with_settings,
 )
-from mercerless.comparison import workers
-from mercerless.estimators import dank
+from mercerless.dank import estimators as dank
 from mercerless.kernels import TL1, Gaussian, GaussianHyper, PairFunction, TensorHyper
 
 N = 350

@@ -24,19 +24,19 @@ from mercerless import (
     SimilarityClassifierCV,
     Sphere,
 )
-from mercerless.estimators.base import pair_votes
+from mercerless.asymmetric.selection import best_shares, choose_asymmetric_ridge
+from mercerless.core.copies import merge_copies
+from mercerless.core.descent import minimize_with_restarts
+from mercerless.core.estimator import pair_votes
+from mercerless.core.folds import assign_folds, cv_of_rows, fold_numbers, hold_out, splits_of
+from mercerless.core.scaling import possible_scalings, robust_scaling, standard_scaling
+from mercerless.dank.selection import HeldOut, Tuned, _prior, held_out_losses
+from mercerless.hyper.machine import KernelStage
+from mercerless.hyper.selection import PairTarget, _folded_sample
+from mercerless.inspection.maps import kept_neighbors, likeness_order, principal_plane
 from mercerless.kernels import TL1, DeltaGauss, Gaussian, GaussianHyper, PairFunction
+from mercerless.krein.selection import Family, ValidationObjective, make_candidates
 from mercerless.lowrank import Landmarks
-from mercerless.selection.asymmetric import best_shares, choose_asymmetric_ridge
-from mercerless.selection.copies import merge_copies
-from mercerless.selection.dank import HeldOut, Tuned, _prior, held_out_losses
-from mercerless.selection.descent import minimize_with_restarts
-from mercerless.selection.folds import assign_folds, cv_of_rows, fold_numbers, hold_out, splits_of
-from mercerless.selection.hyper import PairTarget, _folded_sample
-from mercerless.selection.hyper_machine import KernelStage
-from mercerless.selection.krein import Family, ValidationObjective, make_candidates
-from mercerless.selection.maps import kept_neighbors, likeness_order, principal_plane
-from mercerless.selection.scaling import possible_scalings, robust_scaling, standard_scaling
 from mercerless.spectra import (
     DissimilarityKernel,
     SpectrumTransformer,
@@ -97,7 +97,7 @@ class TestRoundingIsNotDirection:
     def test_a_matrix_in_blocks(self, monkeypatch):
         """The asymmetry of the first block of rows is not forgotten."""
         blocks = [slice(0, 3), slice(3, 36)]
-        monkeypatch.setattr("mercerless._validation.row_blocks", lambda *_: blocks)
+        monkeypatch.setattr("mercerless.core.validation.row_blocks", lambda *_: blocks)
         for i, j in ((1, 0), (20, 1), (35, 34)):
             K = np.eye(36)
             K[i, j] = 0.25

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from mercerless._optional import NoCallbacks, import_optional
+from mercerless.core.optional import NoCallbacks, import_optional
 
 
 def test_import_optional_gives_the_module():

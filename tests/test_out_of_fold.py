@@ -13,14 +13,17 @@ from mercerless import (
     SimilarityRegressorCV,
     SimilaritySVC,
 )
-from mercerless.estimators.stack import row_profiles
+from mercerless.core.averaging import Units, mix
+from mercerless.core.calibration import calibrate, calibrate_scores, cross_calibrate
+from mercerless.core.conformal import set_thresholds
+from mercerless.core.folds import OutOfFold, assign_folds, blind_folds, splits_of
+from mercerless.core.suspects import suspect_labels
 from mercerless.kernels import TL1, Gaussian
-from mercerless.selection import directed, landmarks, similarity
-from mercerless.selection.averaging import Units, mix
-from mercerless.selection.calibration import calibrate, calibrate_scores, cross_calibrate
-from mercerless.selection.conformal import OutOfFold, set_thresholds
-from mercerless.selection.folds import assign_folds, blind_folds, splits_of
-from mercerless.selection.similarity import (
+from mercerless.similarity import directions as directed
+from mercerless.similarity import landmarks
+from mercerless.similarity import stack as similarity
+from mercerless.similarity.base import row_profiles
+from mercerless.similarity.stack import (
     Setting,
     cross_fit,
     default_settings,
@@ -28,8 +31,7 @@ from mercerless.selection.similarity import (
     log_loss,
     weigh_members,
 )
-from mercerless.selection.spread import fit_spread
-from mercerless.selection.suspects import suspect_labels
+from mercerless.table.spread import fit_spread
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
 

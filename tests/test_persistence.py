@@ -123,7 +123,7 @@ def test_a_foreign_type_is_refused_and_not_made(tmp_path):
     "name",
     [
         "mercerless.cli.main",
-        "mercerless.estimators.krein.np",
+        "mercerless.krein.estimators.np",
         "mercerless.estimators.os.system",
         "mercerless.comparison.schedule.Store",
         "os.system",
@@ -156,14 +156,14 @@ def test_a_module_with_a_name_like_ours_is_neither_trusted_nor_imported(
     )
     assert not persistence._is_trusted(f"{name}.KreinRidge")
     assert not imported
-    assert persistence._is_trusted("mercerless.estimators.krein.KreinRidge")
-    assert imported == ["mercerless.estimators.krein"]
+    assert persistence._is_trusted("mercerless.krein.estimators.KreinRidge")
+    assert imported == ["mercerless.krein.estimators"]
 
 
 def test_a_class_that_a_module_of_ours_only_imports_is_not_trusted():
-    assert not persistence._is_trusted("mercerless.estimators.krein.BaseEstimator")
-    assert not persistence._is_trusted("mercerless.estimators.base.Parallel")
-    assert not persistence._is_trusted("mercerless.estimators.base.run_tasks")  # no class
+    assert not persistence._is_trusted("mercerless.krein.estimators.BaseEstimator")
+    assert not persistence._is_trusted("mercerless.core.estimator.Parallel")
+    assert not persistence._is_trusted("mercerless.core.estimator.run_tasks")  # no class
     assert not persistence._is_trusted("mercerless.estimators.nowhere.Thing")
 
 
@@ -188,7 +188,7 @@ def test_a_file_that_cannot_be_replaced_is_one_sentence_and_the_old_one_stays(tm
 
 
 def test_classes_of_models_are_trusted():
-    assert persistence._is_trusted("mercerless.estimators.krein.KreinRidge")
+    assert persistence._is_trusted("mercerless.krein.estimators.KreinRidge")
 
 
 def test_nothing_is_left_behind_when_saving_fails(tmp_path):

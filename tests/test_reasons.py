@@ -15,9 +15,9 @@ from mercerless import (
     SimilarityRegressorCV,
     Sphere,
 )
+from mercerless.core.reasons import pick
 from mercerless.kernels import TL1, Gaussian
-from mercerless.selection.reasons import pick
-from mercerless.solvers.similarity import class_distances, nearest_of_classes
+from mercerless.similarity.solver import class_distances, nearest_of_classes
 
 RNG = np.random.RandomState(0)
 X = RNG.normal(size=(90, 3))
@@ -91,7 +91,7 @@ def test_a_share_is_what_the_target_of_an_item_does(name):
         stack = model.stack_
         targets = stack.members.targets.copy()
         targets[item] = np.average(targets, axis=0, weights=stack.members.weight)
-        from mercerless.selection.similarity import Block, fit_members, member_scores
+        from mercerless.similarity.stack import Block, fit_members, member_scores
 
         K = TL1(3.0)(X[TRAIN])
         diagonal = np.diagonal(K)

@@ -8,8 +8,8 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import cross_val_score
 
 from mercerless import SimilarityClassifierCV, SimilarityRegressorCV
+from mercerless.core.averaging import mix
 from mercerless.kernels import TL1, Gaussian
-from mercerless.selection.averaging import mix
 
 N = 90
 

@@ -15,15 +15,15 @@ from sklearn.svm import SVC
 
 from mercerless import config_context
 from mercerless.datasets import load, load_digit_shapes, make_balls3d
-from mercerless.estimators.similarity import (
+from mercerless.kernels import TL1, Gaussian, PairFunction
+from mercerless.lowrank import Landmarks
+from mercerless.similarity.estimators import (
     SimilarityClassifierCV,
     SimilarityFeatures,
     SimilarityRegressorCV,
     SimilaritySVC,
 )
-from mercerless.kernels import TL1, Gaussian, PairFunction
-from mercerless.lowrank import Landmarks
-from mercerless.selection.similarity import FAMILIES, NEED_DIAGONAL
+from mercerless.similarity.stack import FAMILIES, NEED_DIAGONAL
 
 
 def automatic(**parameters):
@@ -715,7 +715,7 @@ def test_display_shows_every_family(blobs):
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    from mercerless.inspection.similarity import StackDisplay
+    from mercerless.similarity.display import StackDisplay
 
     for estimator in (
         SimilarityClassifierCV(random_state=0),

@@ -18,9 +18,19 @@ from oracles.similarity import (
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
-from mercerless.selection.averaging import paired_z, stack_weights
-from mercerless.selection.calibration import calibrate, fit_temperature, sharpen
-from mercerless.selection.similarity import (
+from mercerless.core.averaging import paired_z, stack_weights
+from mercerless.core.calibration import calibrate, fit_temperature, sharpen
+from mercerless.similarity.solver import (
+    class_distances,
+    feature_path,
+    kernel_path,
+    logistic_path,
+    neighbor_means,
+    sparse_machine,
+    spectral_path,
+    squared_distances,
+)
+from mercerless.similarity.stack import (
     FAMILIES,
     LOGISTIC,
     NEED_DIAGONAL,
@@ -33,16 +43,6 @@ from mercerless.selection.similarity import (
     member_scores,
     out_of_fold_scores,
     select_settings,
-)
-from mercerless.solvers.similarity import (
-    class_distances,
-    feature_path,
-    kernel_path,
-    logistic_path,
-    neighbor_means,
-    sparse_machine,
-    spectral_path,
-    squared_distances,
 )
 
 RANDOM = np.random.RandomState(0)

@@ -16,12 +16,14 @@ from oracles.lab import evidence as dense_evidence
 from oracles.similarity import feature_ridge, sparse_machine_dual, spectral_ridge
 from scipy.optimize import minimize
 
-from mercerless.selection.similarity import Setting
-from mercerless.solvers.asymmetric import asymmetric_ridge
-from mercerless.solvers.dank import solve_dank
-from mercerless.solvers.hyper import NormalEquations, ridge_exact, ridge_nonnegative
-from mercerless.solvers.hyper_tensor import TensorProblem, item_basis
-from mercerless.solvers.krein import (
+from mercerless.asymmetric.solver import asymmetric_ridge
+from mercerless.core.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
+from mercerless.dank.quartic import Quartic, gap_scale, solve_quartic
+from mercerless.dank.solver import solve_dank
+from mercerless.hyper.linear import hinge_sums, squared_hinge
+from mercerless.hyper.solver import NormalEquations, ridge_exact, ridge_nonnegative
+from mercerless.hyper.tensor import TensorProblem, item_basis
+from mercerless.krein.solver import (
     augmented_rows,
     build_low_rank_system,
     build_system,
@@ -29,11 +31,9 @@ from mercerless.solvers.krein import (
     row_factor,
     solve_system,
 )
-from mercerless.solvers.lab import evidence, interpolation, least_squares, shared_evidence
-from mercerless.solvers.linear import hinge_sums, squared_hinge
-from mercerless.solvers.quartic import Quartic, gap_scale, solve_quartic
-from mercerless.solvers.similarity import feature_path, kernel_path, sparse_machine, spectral_path
-from mercerless.solvers.svm import hinge_machines, squared_hinge_machine, stabilize, tube_machine
+from mercerless.lab.solver import evidence, interpolation, least_squares, shared_evidence
+from mercerless.similarity.solver import feature_path, kernel_path, sparse_machine, spectral_path
+from mercerless.similarity.stack import Setting
 
 # eight problems each, or a tenth of MERCERLESS_FUZZ: 200 in make test-all
 EXAMPLES = max(8, int(os.environ.get("MERCERLESS_FUZZ", 0)) // 10)

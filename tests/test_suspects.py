@@ -7,9 +7,8 @@ from scipy.spatial.distance import cdist
 from sklearn.datasets import make_blobs
 
 from mercerless import AsymmetricRidge, AsymmetricRidgeClassifier, KreinRidgeClassifier
-from mercerless.selection.conformal import OutOfFold
-from mercerless.selection.maps import draw_map, kept_neighbors, principal_plane
-from mercerless.selection.suspects import (
+from mercerless.core.folds import OutOfFold
+from mercerless.core.suspects import (
     disagreeing_copies,
     far_items,
     most_asymmetric,
@@ -17,6 +16,7 @@ from mercerless.selection.suspects import (
     suspect_numbers,
     worst_triangles,
 )
+from mercerless.inspection.maps import draw_map, kept_neighbors, principal_plane
 
 
 def test_flipped_labels_are_suspects():

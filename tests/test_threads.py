@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from mercerless import KreinRidge, LABClassifier, LABRegressor, SimilarityClassifierCV
-from mercerless._threads import allowed_threads, blas_threads, one_blas_thread
+from mercerless.core.threads import allowed_threads, blas_threads, one_blas_thread
 from mercerless.kernels import Gaussian
 
 

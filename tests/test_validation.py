@@ -23,8 +23,8 @@ from mercerless import (
     _memory,
     config_context,
 )
-from mercerless import _validation as v
-from mercerless._validation import (
+from mercerless.core import validation as v
+from mercerless.core.validation import (
     leave_one_out_constant,
     warn_if_folds_are_useless,
     warn_if_useless,

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from mercerless._files import replacing, write_text
+from mercerless.core.files import replacing, write_text
 
 
 def names(folder):

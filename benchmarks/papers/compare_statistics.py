@@ -25,7 +25,7 @@ from mercerless.comparison.statistics import (
     compare_splits,
     critical_value,
 )
-from mercerless.selection.folds import assign_folds
+from mercerless.core.folds import assign_folds
 
 RESULTS = Path(__file__).parent / "results" / "compare_statistics.csv"
 LEARNERS = ("constant", "marginal", "ridge", "shrunken ridge", "one neighbor", "nine neighbors")

@@ -27,7 +27,7 @@ from sklearn.model_selection import GridSearchCV, KFold
 
 from mercerless import KreinRidge, Sphere
 from mercerless.kernels import DeltaGauss, Gaussian
-from mercerless.solvers.krein import validation_loss
+from mercerless.krein.solver import validation_loss
 
 HERE = Path(__file__).parent
 

@@ -19,26 +19,26 @@ if TYPE_CHECKING:  # what editors and type checkers see
         spectra,
         theory,
     )
-    from mercerless._memory import config_context
-    from mercerless._validation import UselessModelWarning
+    from mercerless.asymmetric.estimators import AsymmetricRidge, AsymmetricRidgeClassifier
     from mercerless.comparison import Comparison, compare
-    from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
-    from mercerless.estimators.dank import DANKClassifier, DANKRegressor
-    from mercerless.estimators.directed import DirectedClassifierCV, DirectedRegressorCV
-    from mercerless.estimators.embedding import KreinEmbedding
-    from mercerless.estimators.hyper import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
-    from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
-    from mercerless.estimators.lab import LABClassifier, LABRegressor
-    from mercerless.estimators.similarity import (
+    from mercerless.core.descent import GradientSearch
+    from mercerless.core.memory import config_context
+    from mercerless.core.validation import UselessModelWarning
+    from mercerless.dank.estimators import DANKClassifier, DANKRegressor
+    from mercerless.dank.selection import CenteringPenalty
+    from mercerless.hyper.estimators import HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
+    from mercerless.krein.embedding import KreinEmbedding
+    from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
+    from mercerless.krein.selection import Ball, Sphere
+    from mercerless.lab.estimators import LABClassifier, LABRegressor
+    from mercerless.lab.support import Support
+    from mercerless.similarity.directed import DirectedClassifierCV, DirectedRegressorCV
+    from mercerless.similarity.estimators import (
         SimilarityClassifierCV,
         SimilarityFeatures,
         SimilarityRegressorCV,
         SimilaritySVC,
     )
-    from mercerless.selection.dank import CenteringPenalty
-    from mercerless.selection.descent import GradientSearch
-    from mercerless.selection.krein import Ball, Sphere
-    from mercerless.selection.lab_support import Support
 
 __version__ = "0.1.0"
 
@@ -85,21 +85,21 @@ __all__ = [
 
 #: The modules of the names that do not stand for a module themselves.
 _HOMES = {
-    "_memory": "config_context",
-    "_validation": "UselessModelWarning",
+    "core.memory": "config_context",
+    "core.validation": "UselessModelWarning",
     "comparison": "Comparison compare",
-    "estimators.asymmetric": "AsymmetricRidge AsymmetricRidgeClassifier",
-    "estimators.dank": "DANKClassifier DANKRegressor",
-    "estimators.directed": "DirectedClassifierCV DirectedRegressorCV",
-    "estimators.embedding": "KreinEmbedding",
-    "estimators.hyper": "HyperClassifier HyperRegressor HyperRidge HyperSVR",
-    "estimators.krein": "KreinRidge KreinRidgeClassifier KreinSVC KreinSVR",
-    "estimators.lab": "LABClassifier LABRegressor",
-    "estimators.similarity": "SimilarityClassifierCV SimilarityFeatures SimilarityRegressorCV SimilaritySVC",
-    "selection.dank": "CenteringPenalty",
-    "selection.descent": "GradientSearch",
-    "selection.krein": "Ball Sphere",
-    "selection.lab_support": "Support",
+    "asymmetric.estimators": "AsymmetricRidge AsymmetricRidgeClassifier",
+    "dank.estimators": "DANKClassifier DANKRegressor",
+    "similarity.directed": "DirectedClassifierCV DirectedRegressorCV",
+    "krein.embedding": "KreinEmbedding",
+    "hyper.estimators": "HyperClassifier HyperRegressor HyperRidge HyperSVR",
+    "krein.estimators": "KreinRidge KreinRidgeClassifier KreinSVC KreinSVR",
+    "lab.estimators": "LABClassifier LABRegressor",
+    "similarity.estimators": "SimilarityClassifierCV SimilarityFeatures SimilarityRegressorCV SimilaritySVC",
+    "dank.selection": "CenteringPenalty",
+    "core.descent": "GradientSearch",
+    "krein.selection": "Ball Sphere",
+    "lab.support": "Support",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

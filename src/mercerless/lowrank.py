@@ -9,9 +9,9 @@ from scipy.linalg import cholesky, eigh, qr, solve_triangular
 from sklearn.base import BaseEstimator
 from sklearn.cluster import MiniBatchKMeans
 
-from mercerless._blocks import is_dask, map_rows, take_rows
-from mercerless._memory import check_memory, memory_budget, row_blocks
-from mercerless._validation import as_items, check_option, check_random_state, check_real
+from mercerless.core.blocks import is_dask, map_rows, take_rows
+from mercerless.core.memory import check_memory, memory_budget, row_blocks
+from mercerless.core.validation import as_items, check_option, check_random_state, check_real
 from mercerless.kernels import Kernel, Precomputed
 from mercerless.kernels.items import takes_objects
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from mercerless._files import replacing
-from mercerless._optional import import_optional
+from mercerless.core.files import replacing
+from mercerless.core.optional import import_optional
 
 __all__ = ["load", "save"]
 

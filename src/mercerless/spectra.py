@@ -15,8 +15,8 @@ from scipy.linalg import eigh, eigvalsh
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercerless._memory import check_memory
-from mercerless._validation import (
+from mercerless.core.memory import check_memory
+from mercerless.core.validation import (
     check_number,
     check_option,
     check_real,

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigvalsh
 from scipy.optimize import minimize_scalar
 
-from mercerless._validation import check_symmetric
+from mercerless.core.validation import check_symmetric
 
 __all__ = [
     "LabRate",

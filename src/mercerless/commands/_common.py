@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from mercerless import datasets
-from mercerless._optional import import_optional
 from mercerless.comparison.problem import Problem, make_problem
 from mercerless.comparison.reading import read_problem
 from mercerless.comparison.result import Comparison, compare_problem
+from mercerless.core.optional import import_optional
 
 
 def add_data_arguments(parser: argparse.ArgumentParser, optional: bool = False) -> None:

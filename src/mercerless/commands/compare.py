@@ -4,9 +4,9 @@ import argparse
 import shlex
 import sys
 
-from mercerless._optional import import_optional
 from mercerless.commands import _common
 from mercerless.comparison.result import Comparison
+from mercerless.core.optional import import_optional
 
 DESCRIPTION = """\
 Find out what works on your data. Every applicable learner of mercerless, and the baselines a skeptic would ask

@@ -8,15 +8,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless._files import replacing, write_text
-from mercerless._memory import check_memory
-from mercerless._optional import import_optional
-from mercerless._validation import check_square, guess_task, is_rounding
 from mercerless.commands import _common
 from mercerless.comparison import files, tables
 from mercerless.comparison.gaps import fill_gaps
 from mercerless.comparison.problem import conversion, item_similarities
 from mercerless.comparison.report import render_matrix
+from mercerless.core.files import replacing, write_text
+from mercerless.core.memory import check_memory
+from mercerless.core.optional import import_optional
+from mercerless.core.validation import check_square, guess_task, is_rounding
 from mercerless.datasets import load_digit_shapes
 from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
 from mercerless.spectra import (

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from mercerless import persistence
-from mercerless._files import write_text
-from mercerless._validation import check_real
 from mercerless.commands import _common
 from mercerless.comparison import files, tables
 from mercerless.comparison.columns import coerce
 from mercerless.comparison.problem import STRING_SIMILARITIES, as_distances, item_similarities
+from mercerless.core.files import write_text
+from mercerless.core.validation import check_real
 from mercerless.spectra import symmetrize
 
 DESCRIPTION = """\

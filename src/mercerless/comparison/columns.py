@@ -11,8 +11,8 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from mercerless._optional import import_optional
-from mercerless._validation import is_number_type
+from mercerless.core.optional import import_optional
+from mercerless.core.validation import is_number_type
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

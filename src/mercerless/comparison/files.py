@@ -21,7 +21,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless._memory import check_memory, memory_budget
+from mercerless.core.memory import check_memory, memory_budget
 
 TEXT_SUFFIXES = (".csv", ".tsv", ".txt", ".tab", ".dat", ".data", ".phy", ".phylip", ".dist")
 FASTA_SUFFIXES = (".fasta", ".fa", ".faa", ".fna")

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercerless._validation import check_square
+from mercerless.core.validation import check_square
 
 #: Beyond this share of missing entries a matrix is refused.
 MAX_SHARE = 0.3

@@ -10,16 +10,13 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.preprocessing import StandardScaler
 
-from mercerless._memory import format_bytes
 from mercerless.comparison.problem import Problem, take
 from mercerless.comparison.scoring import N_FOLDS
 from mercerless.comparison.words import duration, format_score, is_share, metric_words
-from mercerless.selection.calibration import cross_calibrate
-from mercerless.selection.conformal import OutOfFold
-from mercerless.selection.folds import find_copies
-from mercerless.selection.lab_local import feature_scales
-from mercerless.selection.maps import Map, draw_map
-from mercerless.selection.suspects import (
+from mercerless.core.calibration import cross_calibrate
+from mercerless.core.folds import OutOfFold, find_copies
+from mercerless.core.memory import format_bytes
+from mercerless.core.suspects import (
     OddPair,
     Suspects,
     disagreeing_copies,
@@ -29,6 +26,8 @@ from mercerless.selection.suspects import (
     suspect_numbers,
     worst_triangles,
 )
+from mercerless.inspection.maps import Map, draw_map
+from mercerless.lab.selection import feature_scales
 from mercerless.spectra import implied_distances, symmetrize
 
 if TYPE_CHECKING:

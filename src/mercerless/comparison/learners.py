@@ -32,19 +32,19 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.utils import check_random_state
 
+from mercerless.asymmetric.estimators import AsymmetricRidge, AsymmetricRidgeClassifier
 from mercerless.comparison.problem import Problem, as_distances, conversion
-from mercerless.estimators.asymmetric import AsymmetricRidge, AsymmetricRidgeClassifier
-from mercerless.estimators.dank import DANKClassifier, DANKRegressor
-from mercerless.estimators.directed import DirectedClassifierCV, DirectedRegressorCV
-from mercerless.estimators.hyper import HyperClassifier, HyperRegressor
-from mercerless.estimators.krein import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
-from mercerless.estimators.lab import LABClassifier, LABRegressor
-from mercerless.estimators.similarity import (
+from mercerless.dank.estimators import DANKClassifier, DANKRegressor
+from mercerless.hyper.estimators import HyperClassifier, HyperRegressor
+from mercerless.kernels import TL1, Gaussian
+from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
+from mercerless.lab.estimators import LABClassifier, LABRegressor
+from mercerless.similarity.directed import DirectedClassifierCV, DirectedRegressorCV
+from mercerless.similarity.estimators import (
     SimilarityClassifierCV,
     SimilarityFeatures,
     SimilarityRegressorCV,
 )
-from mercerless.kernels import TL1, Gaussian
 from mercerless.spectra import (
     Indefiniteness,
     Spectrum,

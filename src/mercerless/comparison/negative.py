@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from mercerless._threads import one_blas_thread
-from mercerless.estimators.similarity import SimilarityClassifierCV, SimilarityRegressorCV
-from mercerless.selection.folds import Split, make_folds
-from mercerless.selection.similarity import SPECTRAL_PENALTIES, Setting, out_of_fold_scores
+from mercerless.core.folds import Split, make_folds
+from mercerless.core.threads import one_blas_thread
+from mercerless.similarity.estimators import SimilarityClassifierCV, SimilarityRegressorCV
+from mercerless.similarity.stack import SPECTRAL_PENALTIES, Setting, out_of_fold_scores
 from mercerless.spectra import Indefiniteness, decompose
 
 _FOLDS = 5

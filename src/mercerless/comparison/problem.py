@@ -15,9 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 
-from mercerless._memory import check_memory
-from mercerless._optional import import_optional
-from mercerless._validation import (
+from mercerless.comparison.columns import coerce, find_columns
+from mercerless.comparison.gaps import fill_gaps
+from mercerless.core.memory import check_memory
+from mercerless.core.optional import import_optional
+from mercerless.core.validation import (
     align_by_name,
     as_items,
     check_real,
@@ -27,8 +29,6 @@ from mercerless._validation import (
     is_rounding,
     relative_asymmetry,
 )
-from mercerless.comparison.columns import coerce, find_columns
-from mercerless.comparison.gaps import fill_gaps
 from mercerless.kernels import as_kernel
 from mercerless.kernels.items import STRING_SIMILARITIES
 from mercerless.spectra import KINDS as MATRIX_KINDS

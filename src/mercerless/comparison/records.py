@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless._files import write_text
+from mercerless.core.files import write_text
 
 
 class Task(NamedTuple):

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless._memory import format_bytes
 from mercerless.comparison.items import (
     answer,
     copy_sentences,
@@ -35,8 +34,9 @@ from mercerless.comparison.words import (
     is_share,
     metric_words,
 )
-from mercerless.selection.folds import find_copies
-from mercerless.selection.maps import draw_map, likeness_order
+from mercerless.core.folds import find_copies
+from mercerless.core.memory import format_bytes
+from mercerless.inspection.maps import draw_map, likeness_order
 from mercerless.spectra import as_similarities, symmetrize
 
 if TYPE_CHECKING:

@@ -17,9 +17,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from mercerless._files import write_text
-from mercerless._optional import import_optional
-from mercerless._validation import check_number
 from mercerless.comparison.code import code_for, describe
 from mercerless.comparison.items import find_suspects
 from mercerless.comparison.learners import Learner, Terms, Wanted, count_settings, select_learners
@@ -45,7 +42,10 @@ from mercerless.comparison.vote import (
     vote_records,
 )
 from mercerless.comparison.words import check_metric, duration, needs_probabilities, parse_budget
-from mercerless.selection.suspects import Suspects
+from mercerless.core.files import write_text
+from mercerless.core.optional import import_optional
+from mercerless.core.suspects import Suspects
+from mercerless.core.validation import check_number
 from mercerless.spectra import Indefiniteness
 
 __all__ = ["Comparison", "compare"]

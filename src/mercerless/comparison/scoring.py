@@ -25,7 +25,7 @@ from mercerless.comparison.learners import (
 )
 from mercerless.comparison.problem import Problem, select, take
 from mercerless.comparison.records import Record, Task
-from mercerless.selection.folds import Split, make_folds
+from mercerless.core.folds import Split, make_folds
 
 N_FOLDS = 5
 #: Parts of a training set, for the first, cheap scores and for the learning curves.

@@ -7,9 +7,9 @@ import zipfile
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mercerless._memory import check_memory
-from mercerless._optional import import_optional
 from mercerless.comparison.files import LESS, name_of
+from mercerless.core.memory import check_memory
+from mercerless.core.optional import import_optional
 
 #: As many rows as a sheet of Excel has.
 MOST_ROWS = 1_048_576

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless._memory import check_memory
-from mercerless._optional import import_optional
 from mercerless.comparison.files import (
     ARRAY_SUFFIXES,
     FASTA_SUFFIXES,
@@ -33,6 +31,8 @@ from mercerless.comparison.files import (
     read_arrays,
 )
 from mercerless.comparison.sheets import read_sheet
+from mercerless.core.memory import check_memory
+from mercerless.core.optional import import_optional
 
 if TYPE_CHECKING:
     from pandas import DataFrame, Series

@@ -21,7 +21,7 @@ from joblib import Parallel, delayed, effective_n_jobs, parallel_config
 from joblib.externals.loky import ProcessPoolExecutor
 from joblib.parallel import get_active_backend
 
-from mercerless._memory import with_settings
+from mercerless.core.memory import with_settings
 
 
 class Job(NamedTuple):

@@ -1,16 +1,16 @@
 """Displays: pictures of matrices, spectra and fitted models, in the manner of scikit-learn's displays."""
 
-from mercerless.inspection.dank import AdaptationDisplay, DANKConvergenceDisplay
-from mercerless.inspection.hyper import KernelLineDisplay, LearnedKernelDisplay
-from mercerless.inspection.krein import (
+from mercerless.dank.display import AdaptationDisplay, DANKConvergenceDisplay
+from mercerless.hyper.display import KernelLineDisplay, LearnedKernelDisplay
+from mercerless.inspection.reasons import ReasonsDisplay
+from mercerless.inspection.spectra import KernelMatrixDisplay, SpectrumDisplay
+from mercerless.krein.display import (
     KreinPartsDisplay,
     SecularCurveDisplay,
     ValidationSurfaceDisplay,
 )
-from mercerless.inspection.lab import BandwidthDisplay, DescentDisplay, LocalFitDisplay
-from mercerless.inspection.reasons import ReasonsDisplay
-from mercerless.inspection.similarity import StackDisplay
-from mercerless.inspection.spectra import KernelMatrixDisplay, SpectrumDisplay
+from mercerless.lab.display import BandwidthDisplay, DescentDisplay, LocalFitDisplay
+from mercerless.similarity.display import StackDisplay
 
 __all__ = [
     "AdaptationDisplay",

@@ -9,8 +9,8 @@ from sklearn.gaussian_process.kernels import Hyperparameter, PairwiseKernel
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
 from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from mercerless._memory import check_memory
-from mercerless._validation import check_real
+from mercerless.core.memory import check_memory
+from mercerless.core.validation import check_real
 from mercerless.kernels.base import Kernel, check_cotangent, check_pair, check_theta
 from mercerless.kernels.dot_product import Polynomial, Sigmoid
 from mercerless.kernels.items import (

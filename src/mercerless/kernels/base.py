@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.gaussian_process.kernels import Kernel as GaussianProcessKernelBase
 
-from mercerless._memory import row_blocks
-from mercerless._threads import allowed_threads, one_blas_thread
-from mercerless._validation import check_real
+from mercerless.core.memory import row_blocks
+from mercerless.core.threads import allowed_threads, one_blas_thread
+from mercerless.core.validation import check_real
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from scipy.linalg import cholesky, solve_triangular
 from sklearn.base import BaseEstimator
 from sklearn.metrics.pairwise import euclidean_distances
 
-from mercerless._validation import check_number, check_option, check_random_state, check_real
+from mercerless.core.validation import check_number, check_option, check_random_state, check_real
 
 
 class PairIndex(NamedTuple):

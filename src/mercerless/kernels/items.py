@@ -10,9 +10,9 @@ import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 from numpy.typing import NDArray
 
-from mercerless._memory import with_settings
-from mercerless._optional import import_optional
-from mercerless._validation import SYMMETRY_RTOL, as_items, check_option, warn
+from mercerless.core.memory import with_settings
+from mercerless.core.optional import import_optional
+from mercerless.core.validation import SYMMETRY_RTOL, as_items, check_option, warn
 from mercerless.kernels.base import Kernel
 from mercerless.kernels.memo import (
     Memory,

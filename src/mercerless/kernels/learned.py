@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercerless._memory import row_blocks
-from mercerless._validation import check_real
+from mercerless.core.memory import row_blocks
+from mercerless.core.validation import check_real
 from mercerless.kernels.base import Kernel
 from mercerless.kernels.hyper import GaussianHyper, HyperKernel, TensorHyper
 

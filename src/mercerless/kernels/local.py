@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mercerless._validation import check_real
+from mercerless.core.validation import check_real
 from mercerless.kernels.base import Kernel, Parameter, over_row_blocks
 
 

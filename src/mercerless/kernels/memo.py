@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercerless._memory import memory_budget
+from mercerless.core.memory import memory_budget
 
 # of all stores together, 5792 items; an eighth of the memory budget if that is less
 _MOST_BYTES = 2**28

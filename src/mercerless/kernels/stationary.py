@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
-from mercerless._validation import check_real
+from mercerless.core.validation import check_real
 from mercerless.kernels.base import Kernel, Parameter
 
 

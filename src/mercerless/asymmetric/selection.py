@@ -1,0 +1,127 @@
+"""Choosing ridge and side of regressions with asymmetric kernels by the exact leave-one-out error."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.asymmetric.solver import AsymmetricRidgeSolution, asymmetric_ridge
+
+# times the spectral norm of the centered matrix: directed matrices need large ones, smooth kernels small ones
+ALPHAS = np.array([1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
+SIDES = ("left", "right", "mean")
+_SHARES = {"left": (1.0, 0.0), "right": (0.0, 1.0), "mean": (0.5, 0.5)}
+
+
+class AsymmetricChoice(NamedTuple):
+    """What the leave-one-out error chose."""
+
+    solution: AsymmetricRidgeSolution
+    side: str
+    shares: NDArray  # (2,), the weights of the left and the right regressor
+    errors: dict[tuple[float, str], float]  # of all ridges and sides
+    # the best for the left side alone, which needs one direction of new rows only
+    one_way: AsymmetricRidgeSolution
+
+    @property
+    def coef(self) -> NDArray:
+        """Coefficients (2, n, q) of both directions, zero where one is not used."""
+        return self.shares[:, None, None] * np.stack([self.solution.left, self.solution.right])
+
+    @property
+    def intercept(self) -> NDArray:
+        """The intercepts (q,) of the side."""
+        return self.shares @ np.stack([self.solution.intercept_left, self.solution.intercept_right])
+
+    @property
+    def residuals(self) -> NDArray:
+        """The leave-one-out residuals (n, q) of the side."""
+        return _residuals(self.solution, self.shares)
+
+
+def _residuals(solution: AsymmetricRidgeSolution, shares: Sequence[float] | NDArray) -> NDArray:
+    """The leave-one-out residuals of a weighted mean of both sides."""
+    weighted = [
+        share * loo for share, loo in zip(shares, (solution.loo_left, solution.loo_right)) if share
+    ]
+    return np.sum(weighted, axis=0)
+
+
+def best_shares(solution: AsymmetricRidgeSolution, weight: NDArray | None = None) -> NDArray:
+    """The weights, of at least 0 and sum 1, of both sides that minimize the squared leave-one-out error.
+
+    ``w = <r, r - l> / |r - l|^2`` for the residuals l and r, cut to [0, 1]; a half where both agree.
+    """
+    left, right = solution.loo_left, solution.loo_right
+    if not (np.all(np.isfinite(left)) and np.all(np.isfinite(right))):
+        return np.array([0.5, 0.5])
+    weight = np.ones(len(left)) if weight is None else weight
+    apart = right - left
+    size = float(weight @ np.sum(apart**2, axis=1))
+    share = float(weight @ np.sum(right * apart, axis=1)) / size if size else 0.5
+    share = min(1.0, max(0.0, share))
+    return np.array([share, 1.0 - share])
+
+
+def leave_one_out_error(
+    solution: AsymmetricRidgeSolution,
+    shares: Sequence[float] | NDArray,
+    weight: NDArray | None = None,
+) -> float:
+    """The (weighted) mean squared leave-one-out error of a weighted mean of both sides."""
+    return float(np.average(np.sum(_residuals(solution, shares) ** 2, axis=1), weights=weight))
+
+
+def choose_asymmetric_ridge(
+    K: NDArray,
+    Y: NDArray,
+    alphas: Sequence[float] | NDArray,
+    sides: Sequence[str],
+    weight: NDArray | None = None,
+    fit_intercept: bool = False,
+) -> AsymmetricChoice:
+    """The ridge and the side with the smallest exact leave-one-out error; singular ridges are passed over.
+
+    Besides `SIDES` there is ``"weighted"``, the best weights of both. Of equal sides the first is taken.
+    """
+    best: tuple[float, AsymmetricRidgeSolution, str, NDArray] | None = None
+    one_way: tuple[float, AsymmetricRidgeSolution] | None = None
+    errors, failure = {}, None
+    for alpha in alphas:
+        try:
+            solution = asymmetric_ridge(K, Y, alpha, weight, fit_intercept)
+        except np.linalg.LinAlgError as error:
+            failure = error
+            continue
+        # a tie, as for symmetric matrices, is decided by order and not by rounding
+        alone = leave_one_out_error(solution, _SHARES["left"], weight)
+        if one_way is None or alone < (1 - 1e-9) * one_way[0]:
+            one_way = (alone, solution)
+        for side in sides:
+            shares = np.array(_SHARES[side]) if side in _SHARES else best_shares(solution, weight)
+            errors[float(alpha), side] = error_of_side = leave_one_out_error(
+                solution, shares, weight
+            )
+            if best is None or error_of_side < (1 - 1e-9) * best[0]:
+                best = (error_of_side, solution, side, shares)
+    if best is None or one_way is None:
+        raise failure or ValueError("There is no ridge to try.")
+    return AsymmetricChoice(best[1], best[2], best[3], errors, one_way[1])
+
+
+def affinities(values: NDArray, decay: tuple[float, float] | None) -> NDArray:
+    """Similarities as they are, dissimilarities as ``exp(-(d - offset) / unit)``."""
+    return values if decay is None else np.exp((decay[0] - values) / decay[1])
+
+
+def decay_of(D: NDArray, kind: str) -> tuple[float, float] | None:
+    """Offset and unit of ``exp(-(d - offset) / unit)``: the smallest dissimilarity (0 for distances) and the median.
+
+    None for similarities.
+    """
+    if kind == "similarity":
+        return None
+    others = D[~np.eye(len(D), dtype=bool)] if len(D) > 1 else D.ravel()
+    offset = 0.0 if kind == "distance" else float(D.min())
+    return offset, float(np.median(others) - offset) or float(np.mean(others) - offset) or 1.0

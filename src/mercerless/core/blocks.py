@@ -1,0 +1,186 @@
+"""Sums and maps over row blocks of data that need not fit in memory: arrays, memory maps, Dask arrays.
+
+The estimators that scale need the data only through sums over rows, so this is all that a cluster has to do for them:
+Dask arrays are worked on chunk by chunk where the chunks are, and only the sums travel.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial, wraps
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.core.memory import row_blocks
+from mercerless.core.validation import check_real
+
+T = TypeVar("T")
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask array, told without importing Dask."""
+    return type(X).__module__.startswith("dask.array")
+
+
+def check_rows(X: Any) -> Any:
+    """Check what can be checked of a Dask array before any work, and put all columns in one chunk."""
+    if X.ndim != 2:
+        raise ValueError(f"X must be two-dimensional, not {X.ndim}-dimensional.")
+    if any(np.isnan(size) for size in X.shape):
+        raise ValueError("X has chunks of unknown size; call X.compute_chunk_sizes() first.")
+    if X.dtype.kind not in "biuf":
+        raise ValueError(f"X has dtype {X.dtype}; pass real numbers.")
+    return X.rechunk({1: -1})
+
+
+class LazyRows:
+    """A Dask array that is read in pieces: indexing by rows gives a checked array in memory.
+
+    For algorithms that look at an array only through ``len``, ``shape``, ``dtype`` and ``X[rows]``.
+    """
+
+    ndim = 2
+
+    def __init__(self, X: Any):
+        self.X = check_rows(X)
+        self.shape = int(X.shape[0]), int(X.shape[1])
+        self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> NDArray:
+        if isinstance(rows, slice):
+            return check_real(self.X[rows].compute())
+        rows = np.asarray(rows)
+        if rows.ndim == 0:
+            return check_real(self.X[int(rows) : int(rows) + 1].compute())[0]
+        return take_rows(self.X, np.flatnonzero(rows) if rows.dtype == bool else rows)
+
+
+def take_rows(X: Any, rows: NDArray) -> NDArray:
+    """Some rows of numbers, or items, as an array in memory, in the order asked for."""
+    if not is_dask(X):
+        return check_real(X[rows]) if X.ndim == 2 else X[rows]
+    order = np.argsort(rows, kind="stable")  # Dask reads sorted rows once per chunk
+    out = np.empty((len(rows), X.shape[1]), dtype=X.dtype)
+    out[order] = X[rows[order]].compute()
+    return check_real(out)
+
+
+def reduce_rows(
+    function: Callable[..., T],
+    combine: Callable[[T, T], T],
+    arrays: Sequence[Any],
+    bytes_per_row: float,
+    budget: int = 2**27,
+) -> T:
+    """`combine` of ``function(*blocks)`` over blocks of rows, in row order, earlier rows first.
+
+    The first array is the data, the others (or None) have as many rows. Chunks of a Dask array are combined pairwise on
+    the cluster, in an order that depends on the chunks only: results do not depend on the number of workers.
+    """
+    if not is_dask(arrays[0]):
+        return _fold(function, combine, bytes_per_row, budget, *arrays)
+    import dask
+
+    chunk = dask.delayed(_fold, pure=True)
+    # one node each in the graph, so that landmarks travel once and not with every chunk
+    function, combine = dask.delayed(function, pure=False), dask.delayed(combine, pure=False)
+    sums = [
+        chunk(function, combine, bytes_per_row, budget, *blocks)
+        for blocks in _delayed_blocks(arrays)
+    ]
+    while len(sums) > 1:
+        pairs = [combine(*sums[i : i + 2]) for i in range(0, len(sums) - 1, 2)]
+        sums = pairs + sums[2 * len(pairs) :]
+    return sums[0].compute()
+
+
+def map_rows(
+    function: Callable[[NDArray], NDArray],
+    X: Any,
+    bytes_per_row: float,
+    *,
+    n_columns: int | None = None,
+    dtype: Any = np.float64,
+    budget: int = 2**27,
+) -> Any:
+    """``function(block)`` for all rows of X, block by block, one value each without `n_columns`; lazy for Dask."""
+    if is_dask(X):
+        import dask
+
+        X = check_rows(X)
+        shape = {"drop_axis": 1} if n_columns is None else {"chunks": (X.chunks[0], (n_columns,))}
+        return X.map_blocks(
+            _map_chunk,
+            function=dask.delayed(function, pure=False),  # one node, so that a model travels once
+            bytes_per_row=bytes_per_row,
+            n_columns=n_columns,
+            out_dtype=dtype,
+            budget=budget,
+            dtype=dtype,
+            meta=np.empty((0,) if n_columns is None else (0, 0), dtype=dtype),
+            **shape,
+        )
+    return _map_chunk(X, function, bytes_per_row, n_columns, dtype, budget)
+
+
+def blockwise(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method that maps rows to results, such as predict, take Dask arrays: lazily, chunk by chunk."""
+
+    @wraps(method)
+    def lazily(self, X, *args, **kwargs):
+        if not is_dask(X):
+            return method(self, X, *args, **kwargs)
+        X = check_rows(X)
+        # tells errors now, and the shape and type of results
+        one = method(self, X[:1].compute(), *args, **kwargs)
+        apply = partial(_call, method.__name__, self, args, kwargs)
+        return map_rows(
+            apply,
+            X,
+            8.0 * X.shape[1],
+            n_columns=None if one.ndim == 1 else one.shape[1],
+            dtype=one.dtype,
+        )
+
+    return lazily
+
+
+def _call(name, estimator, args, kwargs, X):
+    return getattr(estimator, name)(X, *args, **kwargs)
+
+
+def _map_chunk(X, function, bytes_per_row, n_columns, out_dtype, budget):
+    out = np.empty((len(X),) if n_columns is None else (len(X), n_columns), dtype=out_dtype)
+    for rows in row_blocks(len(X), bytes_per_row, budget):
+        out[rows] = function(check_real(X[rows]))
+    return out
+
+
+def _fold(function, combine, bytes_per_row, budget, X, *others):
+    total: Any = None
+    for rows in row_blocks(len(X), bytes_per_row, budget):
+        block = X[rows] if X.dtype == object else check_real(X[rows])
+        value = function(block, *(None if a is None else a[rows] for a in others))
+        total = value if total is None else combine(total, value)
+    return total
+
+
+def _delayed_blocks(arrays):
+    """Row by row of chunks: the delayed blocks of all arrays."""
+    X = check_rows(arrays[0])
+    sizes = X.chunks[0]
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    columns = [X.to_delayed().ravel().tolist()]
+    for array in arrays[1:]:
+        if array is None:
+            columns.append([None] * len(sizes))
+        elif is_dask(array):
+            array = array.rechunk({0: sizes, **{axis: -1 for axis in range(1, array.ndim)}})
+            columns.append(array.to_delayed().ravel().tolist())
+        else:
+            columns.append([array[a:b] for a, b in pairwise(bounds)])
+    return [blocks for blocks, size in zip(zip(*columns), sizes) if size]

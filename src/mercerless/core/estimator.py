@@ -1,0 +1,498 @@
+"""What every estimator with a ``kernel`` parameter shares: items in, a checked matrix out, attributes, progress.
+
+And what classifiers share: targets for classes, one column of scores per class, votes of pairs.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import assert_all_finite, check_array, check_consistent_length, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from mercerless.core.blocks import check_rows, is_dask
+from mercerless.core.memory import with_settings
+from mercerless.core.optional import CallbackSupportMixin, with_callbacks
+from mercerless.core.threads import blas_threads
+from mercerless.core.validation import (
+    align_by_name,
+    align_columns,
+    align_matrix,
+    as_items,
+    check_matrix,
+    check_not_condensed,
+    check_real,
+    labels_of,
+    own_copy,
+    validate_data,
+)
+from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed, as_kernel
+from mercerless.kernels.base import own_kernel
+from mercerless.kernels.items import recognize, takes_objects
+from mercerless.lowrank import Landmarks, select_landmarks
+
+
+class FittedEstimator(CallbackSupportMixin, BaseEstimator):
+    """What every fit does: set attributes at its end, and tell callbacks of its progress."""
+
+    _column_labels: list[str] | None = None
+
+    def _set_fitted(self, **attributes: Any) -> None:
+        """Set all fitted attributes at once, and drop those of an earlier fit that this one does not have."""
+        for name in [name for name in vars(self) if name.endswith("_") and name not in _VALIDATED]:
+            delattr(self, name)
+        for name, value in attributes.items():
+            setattr(self, name, value)
+
+    def _keep_labels(self, X: Any, is_matrix: bool = False) -> None:
+        """Remember how the columns of a data frame are labeled, which scikit-learn does for strings only."""
+        self._column_labels = labels_of(X)
+        if is_matrix:
+            _check_order(
+                labels_of(X, "index"),
+                self._column_labels,
+                "The rows of X are not in the order of its columns",
+            )
+
+    def _check_labels(
+        self, X: Any, columns: NDArray | None = None, name: str = "X", may_differ: bool = False
+    ) -> None:
+        """Refuse a data frame with the columns of fit in another order, or, unless they `may_differ`, other columns."""
+        known, given = self._column_labels, labels_of(X)
+        if known is not None and given is not None:
+            known = known if columns is None else [known[i] for i in columns]
+            unlabeled = list(map(str, range(len(known))))
+            may_differ = may_differ or unlabeled in (known, given)
+            _check_order(
+                given, known, f"{name} has not the columns of the training data", may_differ
+            )
+
+    @contextmanager
+    def _progress(self, max_subtasks: int | None = None) -> Iterator["Progress"]:
+        """Tell callbacks that the fit begins and ends, and let the work between tell its steps."""
+        context = self._init_callback_context(max_subtasks=max_subtasks)
+        context.call_on_fit_task_begin(estimator=self)
+        yield Progress(self, context)
+        context.call_on_fit_task_end(estimator=self)
+
+
+class KernelEstimator(FittedEstimator):
+    """Base of the estimators that take a ``kernel``: vectors, a precomputed matrix, or any objects.
+
+    A subclass has the parameter ``kernel``. Its fit calls `_train_items` and at last `_set_fitted`, its predict calls
+    `_test_items`.
+    """
+
+    kernel: Any
+    kernel_: Kernel
+    X_fit_: Any
+    _streams = False  # whether fit takes Dask arrays, block by block
+    _numeric_items = False  # whether a function kernel was trained on rows of numbers
+    # whether both directions of a function are asked for, as with symmetrize=True
+    _directed = False
+
+    def _train_items(
+        self, X: Any, weight: NDArray | None = None, try_pairs: bool = True
+    ) -> tuple[Kernel, Any]:
+        """The resolved kernel and all validated training items; sets ``n_features_in_`` but keeps nothing else.
+
+        Rows of weight 0 have no say in the kernel's default parameters. Without `try_pairs` a function is not called to
+        find out what it takes and whether it is symmetric.
+        """
+        self._forget_columns()
+        if takes_objects(as_kernel(self.kernel)):
+            items = self._check_items(X, reset=True)
+            check_consistent_length(items, weight)
+            used = items[used_rows(weight, len(items))]
+            kernel = as_kernel(self.kernel, used if try_pairs else None)
+            if self._directed or getattr(self, "symmetrize", False):
+                kernel = in_both_directions(kernel, self.kernel)
+            if try_pairs and isinstance(kernel, (PairFunction, MatrixFunction)):
+                kernel = kernel.checked(used)
+            return own_kernel(kernel), items
+        is_matrix = is_precomputed(self.kernel)
+        if is_matrix:
+            X = align_matrix(X, may_cut=get_tags(self).input_tags.pairwise)
+            if not is_dask(X):
+                check_matrix(X)
+        else:
+            check_not_condensed(X)
+        self._keep_labels(X, is_matrix)
+        if is_dask(X):
+            X = check_rows(X)
+            if not self._streams:
+                raise TypeError(
+                    f"{type(self).__name__} needs its data in memory; call X.compute() first, or use an estimator with "
+                    "landmarks, such as KreinRidge."
+                )
+            self.n_features_in_ = X.shape[1]
+        else:
+            dtypes = [np.float64, np.float32]
+            X = validate_data(self, X, dtype=dtypes, ensure_min_samples=1, own=not is_matrix)
+        check_consistent_length(X, weight)
+        used = used_rows(weight, len(X))
+        kernel = as_kernel(self.kernel, X if len(used) == len(X) else X[used])
+        return own_kernel(kernel), X
+
+    def _forget_columns(self) -> None:
+        """Drop what validation kept of the columns of an earlier fit."""
+        for name in (*_VALIDATED, "_column_labels", "_numeric_items"):
+            self.__dict__.pop(name, None)
+
+    def _test_items(self, X: Any) -> Any:
+        """Validated new items; rows of similarities to the training items for a precomputed kernel."""
+        check_is_fitted(self)
+        if takes_objects(as_kernel(self.kernel)):
+            return self._check_items(X, reset=False)
+        if is_dask(X):
+            X = check_rows(X)
+            if X.shape[1] != self.n_features_in_:
+                raise ValueError(
+                    f"X has {X.shape[1]} columns but {self.n_features_in_} were seen in fit."
+                )
+            return X
+        X = align_columns(X, self._column_labels)
+        if is_precomputed(self.kernel):
+            check_matrix(X)
+        rows = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        self._check_labels(X, may_differ=not is_precomputed(self.kernel))
+        return rows
+
+    def _reverse_rows(self, reverse: ArrayLike, shape: tuple[int, ...]) -> NDArray:
+        """The other direction of new rows of this shape, of a precomputed matrix."""
+        if not isinstance(self.kernel_, Precomputed):
+            raise ValueError(
+                "reverse is for a precomputed matrix; with a kernel both directions are computed."
+            )
+        reverse = align_columns(reverse, self._column_labels, "reverse")
+        rows = check_real(reverse, "reverse")
+        if rows.shape != shape:
+            raise ValueError(
+                f"reverse has shape {rows.shape} but X {shape}; give one row per new item."
+            )
+        self._check_labels(reverse, name="reverse")
+        return rows
+
+    def _check_items(self, X: Any, reset: bool) -> NDArray:
+        """Rows of a numeric table, checked as scikit-learn does, or objects as they are; training decides which."""
+        items = as_items(X)
+        if items.ndim == 2:
+            self._numeric_items = reset or self._numeric_items
+            return validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
+        # a list has no columns: what its rows may be compared with is for the function to decide
+        if reset:
+            items = own_copy(items, X)
+        rows = _as_rows(items) if reset or self._numeric_items else None
+        if reset:
+            self._numeric_items = rows is not None and rows.ndim == 2
+        return rows if rows is not None and self._numeric_items else items
+
+    def _compare_with(self, items: Any, columns: NDArray | None) -> NDArray:
+        """Comparisons of new items with those of ``X_fit_``, or of a precomputed matrix some columns, None for all."""
+        if not isinstance(self.kernel_, Precomputed):
+            return self.kernel_(items, self.X_fit_)
+        K = self.kernel_(items)
+        return K if columns is None else K[:, columns]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        return tags
+
+
+class KernelPredictor(KernelEstimator):
+    """A kernel estimator with targets: what `fit` and `predict` take and give is said here, `_learn` does the work."""
+
+    @with_callbacks
+    def fit(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
+            The training items. The columns of a data frame of comparisons are matched with its rows by name.
+        y : array-like of shape (n,), or (n, n_outputs) where the estimator takes several
+            The targets, or the classes. If X and y have a pandas index of the same unique names in another order,
+            they are matched by name; otherwise, and with a RangeIndex, by position.
+        sample_weight : array-like of shape (n,) or None, default=None
+            A weight w counts like w repetitions of the row; 0 leaves it out. Matched as y.
+
+        Returns
+        -------
+        self : estimator
+            The fitted model.
+        """
+        y = align_by_name(X, y)
+        sample_weight = align_by_name(X, sample_weight)
+        with blas_threads(y):
+            self._learn(X, y, sample_weight)
+        return self
+
+    def predict(self, X: Any) -> NDArray:
+        """Predict the targets, or the classes, of new items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The new items. The columns of a data frame are matched with those of the training data by name; others are
+            left out.
+
+        Returns
+        -------
+        y : ndarray of shape (n,), or (n, n_outputs) where several were learned
+            The predictions.
+        """
+        return self._predict(X)
+
+    @abstractmethod
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        """Check the targets and fit."""
+
+    @abstractmethod
+    def _predict(self, X: Any) -> NDArray:
+        """The predictions, for rows that are in memory."""
+
+
+class KernelTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+    """A kernel estimator that gives every item features: what its methods take is said here."""
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the features.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n) for a precomputed kernel, or a sequence of n items
+            The training items.
+        y : object
+            Ignored.
+
+        Returns
+        -------
+        self : estimator
+            The fitted transformer.
+        """
+        self._learn(X)
+        return self
+
+    def transform(self, X: Any) -> NDArray:
+        """Features of items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The items.
+
+        Returns
+        -------
+        ndarray of shape (n, n_features_out)
+            The features.
+        """
+        return self._transform(self._test_items(X))
+
+    @abstractmethod
+    def _learn(self, X: Any) -> None:
+        """Fit."""
+
+    @abstractmethod
+    def _transform(self, items: Any) -> NDArray:
+        """Features of checked items."""
+
+
+_VALIDATED = ("n_features_in_", "feature_names_in_")  # which validation sets before the fit
+
+
+class Progress:
+    """Tells the callbacks of an estimator what a fit does, step by step."""
+
+    def __init__(self, estimator: BaseEstimator, context: Any):
+        self.estimator, self.context = estimator, context
+
+    @contextmanager
+    def task(self, name: str) -> Iterator["Progress"]:
+        """A part of the fit that has steps of its own."""
+        context = self.context.subcontext(task_name=name, max_subtasks=None)
+        context.call_on_fit_task_begin(estimator=self.estimator)
+        yield Progress(self.estimator, context)
+        context.call_on_fit_task_end(estimator=self.estimator)
+
+    def step(self, info: dict[str, Any]) -> bool:
+        """Tell that a step is done, named by ``info["stage"]``; True where a callback asks to stop."""
+        step = self.context.subcontext(task_name=str(info["stage"]))
+        step.call_on_fit_task_begin(estimator=self.estimator, metadata=info)
+        return bool(step.call_on_fit_task_end(estimator=self.estimator, metadata=info))
+
+    def each(self, stage: str, things: Iterable) -> Iterator:
+        """Pass things on, telling a step after each."""
+        for i, thing in enumerate(things):
+            yield thing
+            self.step({"stage": stage, "index": i})
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether what users pass as a kernel says that X is the matrix."""
+    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
+
+
+def _check_order(
+    first: list | None, second: list | None, what: str, may_differ: bool = True
+) -> None:
+    """Refuse labels in another order: entries are read by position. Others are other names, where they `may_differ`."""
+    if (
+        first is None
+        or second is None
+        or first == second
+        or (may_differ and sorted(first) != sorted(second))
+    ):
+        return
+    i = next(i for i, (one, other) in enumerate(zip(first, second)) if one != other)
+    raise ValueError(
+        f"{what}: at position {i} is {first[i]!r} and not {second[i]!r}; bring them into the same order."
+    )
+
+
+def signed_targets(labels: NDArray, n_classes: int) -> NDArray:
+    """Targets +-1 for class numbers: one column for two classes (the second is +1), else one per class."""
+    targets = np.where(labels[:, None] == np.arange(n_classes), 1.0, -1.0)
+    return targets[:, 1:] if n_classes == 2 else targets
+
+
+def class_scores(scores: NDArray) -> NDArray:
+    """One column of scores per class; the one score f of two classes becomes -f / 2 and f / 2."""
+    scores = scores.reshape(len(scores), -1)
+    return np.hstack([-scores, scores]) / 2 if scores.shape[1] == 1 else scores
+
+
+def pair_votes(scores: NDArray, n_classes: int) -> NDArray:
+    """Votes per class of all pairs i < j, whose positive scores mean j, plus less than half a vote of summed scores."""
+    votes, sums = np.zeros((2, len(scores), n_classes))
+    for k, (i, j) in enumerate(combinations(range(n_classes), 2)):
+        votes[:, j] += scores[:, k] > 0
+        votes[:, i] += scores[:, k] <= 0
+        sums[:, j] += scores[:, k]
+        sums[:, i] -= scores[:, k]
+    return votes + sums / (3.0 * (np.abs(sums) + 1.0))
+
+
+def used_rows(weight: NDArray | None, n: int) -> NDArray:
+    """Positions of the rows that carry weight; the others are treated as if they were not there."""
+    return np.arange(n) if weight is None else np.flatnonzero(weight)
+
+
+def used_weights(weight: NDArray | None, used: NDArray) -> NDArray:
+    """Weights of the rows that carry some, of mean one."""
+    return np.ones(len(used)) if weight is None else weight[used] * (len(used) / weight[used].sum())
+
+
+def same_value(values: NDArray) -> float | None:
+    """The value that all have, up to rounding, or None."""
+    return float(values.mean()) if np.ptp(values) <= 1e-8 * np.abs(values).max() else None
+
+
+def matrix_name(kernel: Kernel) -> str:
+    """What messages call the matrix of a kernel."""
+    return "X" if isinstance(kernel, Precomputed) else "the kernel matrix"
+
+
+def used_items(kernel: Kernel, items: Any, used: NDArray) -> Any:
+    """The items at these positions; of a precomputed matrix their rows and columns."""
+    if len(used) == len(items):
+        return items
+    return items[np.ix_(used, used)] if isinstance(kernel, Precomputed) else items[used]
+
+
+def landmark_rows(
+    kernel: Kernel, items: Any, wanted: Landmarks | None, random_state: Any
+) -> NDArray:
+    """Positions of the landmarks, ascending; of all items where None or more than these are wanted."""
+    if wanted is None or wanted.number >= len(items):
+        return np.arange(len(items))
+    return np.sort(select_landmarks(kernel, items, wanted.number, wanted.method, random_state))
+
+
+def in_both_directions(kernel: Kernel, given: Any) -> Kernel:
+    """A plain function as a kernel that is called in both directions; what is a kernel already says itself."""
+    if isinstance(kernel, (PairFunction, MatrixFunction)) and not isinstance(given, (Kernel, str)):
+        return type(kernel)(**kernel.get_params(deep=False) | {"symmetric": False})
+    return kernel
+
+
+def recognized(kernel: Kernel, given: Any, items: Any) -> Kernel:
+    """A plain function, taken for one of two items, as what it is: perhaps one of two lists."""
+    if isinstance(given, (Kernel, str)) or not isinstance(kernel, PairFunction):
+        return kernel
+    candidate = recognize(kernel.function, items)
+    return type(candidate)(**candidate.get_params(deep=False) | {"symmetric": kernel.symmetric})
+
+
+def _as_rows(items: NDArray) -> NDArray | None:
+    """Lists, tuples or arrays of numbers as rows, a table where they are equally long; None for anything else."""
+    rows = []
+    for item in items:
+        if (row := _as_row(item)) is None:
+            return None
+        rows.append(row)
+    if len({len(row) for row in rows}) == 1:
+        return check_array(np.array(rows), dtype=[np.float64, np.float32], input_name="X")
+    return as_items([row.astype(np.float64) for row in rows])
+
+
+def _as_row(item: Any) -> NDArray | None:
+    """A list, tuple or one-dimensional array of numbers as an array; None for anything else."""
+    if not isinstance(item, (list, tuple, np.ndarray)):
+        return None
+    try:
+        row = np.asarray(item)
+    except ValueError:  # nested lists of unequal lengths
+        return None
+    return row if row.ndim == 1 and row.size and row.dtype.kind in "biuf" else None
+
+
+def run_tasks(
+    progress: Progress, n_jobs: int | None, name: str, function: Callable, things: Sequence
+) -> list:
+    """Map a function over things, in parallel, each a task that callbacks hear of."""
+    tasks = [progress.context.subcontext(task_name=name) for _ in things]
+    return Parallel(n_jobs=n_jobs, prefer="threads")(
+        delayed(with_settings(_run_task))(progress.estimator, task, function, thing)
+        for task, thing in zip(tasks, things)
+    )
+
+
+def _run_task(estimator: Any, task: Any, function: Callable, thing: Any) -> Any:
+    """One task, in a worker."""
+    task.call_on_fit_task_begin(estimator=estimator)
+    result = function(thing)
+    task.call_on_fit_task_end(estimator=estimator)
+    return result
+
+
+def check_diagonal(diag: ArrayLike, n: int) -> NDArray:
+    """Finite numbers, one per new item or the same for all."""
+    values = np.asarray(diag, dtype=np.float64)
+    assert_all_finite(values, input_name="diag")
+    if values.ndim > 1 or values.size not in (1, n):
+        raise ValueError(
+            f"diag has shape {values.shape} but must hold one number for each of the {n} new items."
+        )
+    return np.broadcast_to(values, (n,))
+
+
+def encode_classes(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
+    """A column of +-1 per class."""
+    classes = np.unique(y)
+    return np.where(y[:, None] == classes, 1.0, -1.0), {"classes_": classes}
+
+
+def encode_numbers(y: NDArray, weight: NDArray) -> tuple[NDArray, dict[str, Any]]:
+    """Columns of mean 0 and variance 1."""
+    Y = y.reshape(len(y), -1)
+    mean = weight @ Y / weight.sum()
+    scale = np.sqrt(weight @ (Y - mean) ** 2 / weight.sum())
+    scale = np.where(scale > 1e-13 * np.abs(mean), scale, 1.0)
+    return (Y - mean) / scale, {"mean_": mean, "scale_": scale}

@@ -1,0 +1,325 @@
+"""The only maker of folds and hold-outs: shuffled, balanced over classes, copies of an item always on one side."""
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.model_selection import check_cv
+from sklearn.utils import check_consistent_length
+
+from mercerless.core.validation import check_random_state
+
+Split = tuple[NDArray, NDArray]
+
+# where there are fewer distinct items than this per fold, equal rows are the nature of the data, not copies
+_ITEMS_PER_FOLD = 2
+
+
+def find_copies(items: Any, *, precomputed: bool = False) -> NDArray:
+    """Number the distinct items in the order of their first appearance; copies have the same number.
+
+    Vectors are copies where all features are equal, items of a precomputed matrix where their rows are up to rounding,
+    objects where they are equal and can be hashed, or are lists of such. All others, and rows of Dask, are distinct.
+    """
+    if precomputed:
+        return _equal_matrix_rows(np.asarray(items))
+    if isinstance(items, np.ndarray) and items.dtype != object:
+        _, first, numbers = np.unique(_row_hashes(items), return_index=True, return_inverse=True)
+        return np.argsort(np.argsort(first))[numbers]
+    if hasattr(items, "dask"):
+        return np.arange(len(items))
+    return _numbered(_key(item) for item in items)
+
+
+def _row_hashes(X: NDArray) -> NDArray:
+    """64 bits per row, made block by block, so that no second copy of the data is held."""
+    keys = np.empty(len(X), dtype=np.int64)
+    for start in range(0, len(X), 4096):
+        block = np.asarray(X[start : start + 4096])
+        block = block + 0 if block.dtype.kind == "f" else block  # -0 becomes 0
+        keys[start : start + 4096] = [hash(row.tobytes()) for row in block]
+    return keys
+
+
+def _numbered(keys: Iterable) -> NDArray:
+    seen: dict[Any, int] = {}
+    return np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=int)
+
+
+def _key(item: Any) -> Any:
+    """What equal objects have in common; the identity of an object that cannot be hashed."""
+    if isinstance(item, np.ndarray) and item.dtype != object:
+        return item.shape, item.dtype.str, item.tobytes()
+    if isinstance(item, (list, tuple)):
+        return type(item).__name__, *map(_key, item)
+    try:
+        hash(item)
+        return item if isinstance(item == item, bool) else id(item)
+    except Exception:  # whatever an object's own __hash__ or __eq__ may raise
+        return id(item)
+
+
+def _equal_matrix_rows(K: NDArray) -> NDArray:
+    """Candidates by a random projection of the rows, then row by row."""
+    tolerance = (1e-5 if K.dtype == np.float32 else 1e-10) * float(
+        np.nanmax(np.abs(K), initial=0.0)
+    )
+    values = np.nan_to_num(K) @ np.random.RandomState(0).uniform(0.5, 1.5, K.shape[1])
+    order = np.argsort(values, kind="stable")
+    close = np.diff(values[order]) <= 1.5 * tolerance * K.shape[1]
+    first = np.arange(len(K))
+    for block in np.split(order, np.flatnonzero(~close) + 1):
+        left = np.sort(block)
+        while len(left) > 1:
+            difference = np.abs(K[left] - K[left[0]])
+            same = np.all(
+                (difference <= tolerance) | (np.isnan(K[left]) & np.isnan(K[left[0]])), axis=1
+            )
+            same[0] = True
+            first[left[same]] = left[0]
+            left = left[~same]
+    return np.unique(first, return_inverse=True)[1]
+
+
+def _copies_among(items: Any, used: NDArray, precomputed: bool) -> NDArray:
+    """Numbers of the distinct items among those used; `items` are all items or only these."""
+    copies = find_copies(items, precomputed=precomputed)
+    return copies if len(copies) == len(used) else copies[used]
+
+
+def join_groups(groups: NDArray, copies: NDArray) -> NDArray:
+    """Numbers of the smallest sets that hold whole groups and whole sets of copies."""
+    first, second = (np.unique(codes, return_inverse=True)[1] for codes in (groups, copies))
+    size = first.max() + second.max() + 2
+    links = coo_array((np.ones(len(first)), (first, first.max() + 1 + second)), shape=(size, size))
+    return connected_components(links, directed=False)[1][first]
+
+
+def assign_folds(
+    n_folds: int,
+    n: int,
+    *,
+    labels: ArrayLike | None = None,
+    together: NDArray | None = None,
+    random_state: Any = None,
+) -> NDArray:
+    """Deal items to folds at random, each class evenly, and the folds' sizes as equal as may be.
+
+    Items with the same number in `together` stay in one fold; without such sets, sizes differ by at most one, also
+    within each class. A class with fewer items than folds is missing in some test parts.
+    """
+    random = check_random_state(random_state)
+    classes = (
+        np.zeros(n, dtype=int) if labels is None else np.unique(labels, return_inverse=True)[1]
+    )
+    sets = np.arange(n) if together is None else np.unique(together, return_inverse=True)[1]
+    sizes = np.bincount(sets, minlength=1)
+    n_folds = max(1, min(n_folds, len(sizes)))
+    totals = np.bincount(classes, minlength=1)
+    counts = np.zeros((n_folds, len(totals)), dtype=int)
+    fold_of_set = np.zeros(len(sizes), dtype=int)
+    order = random.permutation(len(sizes))
+    # whole sets first, the largest before the others: each to the fold with the least of its classes
+    large = order[sizes[order] > 1]
+    large = large[np.argsort(-sizes[large], kind="stable")]
+    members, ends = np.argsort(sets, kind="stable"), np.cumsum(sizes)
+    for number in large:
+        mine = members[ends[number] - sizes[number] : ends[number]]
+        of_class = np.bincount(classes[mine], minlength=len(totals))
+        fold = np.lexsort((counts.sum(axis=1), counts @ (of_class / totals)))[0]
+        counts[fold] += of_class
+        fold_of_set[number] = fold
+    # then single items, class by class, wherever the class is scarcest and, among these, the fold smallest
+    single = order[sizes[order] == 1]
+    class_of = np.empty(len(sizes), dtype=int)
+    class_of[sets] = classes
+    for label in range(len(totals)):
+        mine = single[class_of[single] == label]
+        slots = _lowest_slots(counts[:, label], counts.sum(axis=1), len(mine))
+        fold_of_set[mine] = slots
+        counts[:, label] += np.bincount(slots, minlength=n_folds)
+    return fold_of_set[sets]
+
+
+def _lowest_slots(heights: NDArray, sizes: NDArray, n: int) -> NDArray:
+    """Where `n` bricks go, one by one on the lowest column, and among equally low ones where the fold is smallest."""
+    level = heights.min() + -(-n // len(heights))
+    while np.maximum(level - heights, 0).sum() < n:
+        level += 1
+    column = np.repeat(np.arange(len(heights)), np.maximum(level - heights, 0))
+    height = np.concatenate([np.arange(h, max(level, h)) for h in heights])
+    return column[np.lexsort((sizes[column], height))[:n]]
+
+
+def fold_numbers(
+    cv: Any,
+    items: Any,
+    y: ArrayLike | None = None,
+    *,
+    classify: bool = False,
+    groups: ArrayLike | None = None,
+    precomputed: bool = False,
+    used: NDArray | None = None,
+    random_state: Any = None,
+) -> NDArray:
+    """The fold that leaves out each item, as numbers from 0; every item is left out once.
+
+    A number as `cv` (None: 5) is dealt by `assign_folds`, with copies and groups kept together and classes even; a
+    splitter or an iterable of (train, test) is used as it is. `used` are the items that count; `items` may be these.
+    """
+    target = np.zeros(len(items)) if y is None else np.asarray(y)
+    n = len(target)
+    used = np.arange(n) if used is None else used
+    if groups is not None:
+        groups = np.asarray(groups)
+        check_consistent_length(target, groups)
+    if cv is None or isinstance(cv, Integral):
+        n_folds = count_folds(cv)
+        copies = _copies_among(items, used, precomputed)
+        together = _together(copies, None if groups is None else groups[used], n_folds)
+        labels = target[used] if classify else None
+        return assign_folds(
+            n_folds, len(used), labels=labels, together=together, random_state=random_state
+        )
+    fold_of = np.full(n, -1)
+    splitter = check_cv(cv, target, classifier=classify)
+    for i, (_, test) in enumerate(splitter.split(np.zeros((n, 1)), target, groups)):
+        if np.any(fold_of[test] >= 0):
+            raise ValueError(
+                "cv must hold out every row once: its test sets overlap; use for example cv=5."
+            )
+        fold_of[test] = i
+    if np.any(fold_of[used] < 0):
+        raise ValueError(
+            "cv must hold out every row once: its test sets leave rows out; use for example cv=5."
+        )
+    return np.unique(fold_of[used], return_inverse=True)[1]
+
+
+def blind_folds(
+    cv: Any,
+    fold_of: NDArray,
+    items: Any,
+    *,
+    classify: bool,
+    precomputed: bool = False,
+    used: NDArray,
+) -> NDArray:
+    """Folds dealt without a look at the classes, with copies kept together.
+
+    Folds with equal shares of the classes tell the shares of the items they hold out. For numbers, and for a splitter
+    or an iterable as `cv`, which may keep groups together, the folds `fold_of` stay as they are.
+    """
+    if not classify or not (cv is None or isinstance(cv, Integral)):
+        return fold_of
+    return fold_numbers(cv, items, precomputed=precomputed, used=used, random_state=0)
+
+
+def count_folds(cv: Any) -> int:
+    """How many folds a number as `cv` means."""
+    if cv is not None and cv < 2:
+        raise ValueError(f"cv={cv} must be at least 2 folds.")
+    return 5 if cv is None else int(cv)
+
+
+def _together(copies: NDArray, groups: NDArray | None, n_folds: int) -> NDArray | None:
+    """What must stay in one fold: copies and groups, groups alone, or nothing."""
+    if groups is not None:
+        codes = np.unique(groups, return_inverse=True)[1]
+        if len(codes) and codes.max() == 0:
+            raise ValueError("groups has one group only; at least two are needed to hold one out.")
+        joined = join_groups(codes, copies)
+        return (
+            joined if joined.max(initial=0) + 1 >= min(n_folds, codes.max(initial=0) + 1) else codes
+        )
+    # where these are few, as in a table of categories, equal rows are its nature
+    n_distinct = len(np.unique(copies))
+    return copies if _ITEMS_PER_FOLD * n_folds <= n_distinct < len(copies) else None
+
+
+def make_folds(cv: Any, items: Any, y: ArrayLike | None = None, **options: Any) -> list[Split]:
+    """Training and test items of every fold of `fold_numbers`, which has the same arguments."""
+    return splits_of(fold_numbers(cv, items, y, **options))
+
+
+def cv_of_rows(
+    cv: Any, rows: NDArray, n: int, y: ArrayLike | None = None, *, classify: bool = False
+) -> Any:
+    """What `cv` of n items means for some of them: a number stays, a splitter's or iterable's folds keep only these."""
+    if cv is None or isinstance(cv, Integral):
+        return cv
+    return splits_of(fold_numbers(cv, np.zeros(n), y, classify=classify)[rows])
+
+
+def splits_of(fold_of: NDArray) -> list[Split]:
+    """Training and test items of numbered folds; numbers without items are passed over."""
+    return [
+        (np.flatnonzero(fold_of != k), np.flatnonzero(fold_of == k)) for k in np.unique(fold_of)
+    ]
+
+
+def hold_out(
+    fraction: float,
+    items: Any,
+    y: ArrayLike | None = None,
+    *,
+    classify: bool = False,
+    groups: ArrayLike | None = None,
+    random_state: Any = None,
+) -> Split:
+    """Training and held-out items: about `fraction` of the items and of each class, copies and groups on one side.
+
+    Two sorted arrays of item numbers, neither of them empty where there are two items or groups.
+    """
+    copies = find_copies(items)
+    together = _together(copies, None if groups is None else np.asarray(groups), 2)
+    sets = (
+        np.arange(len(copies)) if together is None else np.unique(together, return_inverse=True)[1]
+    )
+    sizes, first = np.bincount(sets), np.unique(sets, return_index=True)[1]
+    order = check_random_state(random_state).permutation(len(sizes))
+    if classify:
+        order = order[np.argsort(np.asarray(y)[first[order]], kind="stable")]
+    held, owed = np.zeros(len(sizes), dtype=bool), 0.0
+    for number in order:
+        owed += fraction * sizes[number]
+        if owed >= sizes[number] / 2:
+            held[number], owed = True, owed - sizes[number]
+    if len(sizes) > 1 and (held.all() or not held.any()):
+        held[order[0]] = not held[order[0]]
+    return np.flatnonzero(~held[sets]), np.flatnonzero(held[sets])
+
+
+def some_rows(n: int, most: int | None, random_state: Any) -> NDArray:
+    """All rows, or a random sample of them in their order."""
+    if most is None or n <= most:
+        return np.arange(n)
+    return np.sort(check_random_state(random_state).permutation(n)[:most])
+
+
+def first_until(splits: Sequence[Split], n_held: int) -> list[Split]:
+    """The first folds, until `n_held` items were held out: enough to settle a comparison."""
+    held = np.cumsum([len(test) for _, test in splits])
+    return list(splits[: int(np.searchsorted(held, n_held)) + 1])
+
+
+class OutOfFold(NamedTuple):
+    """Predictions for training items by models that have not seen them.
+
+    Attributes
+    ----------
+    rows : ndarray of int of shape (m,)
+        Which training items were predicted: all of positive weight, or those of a hold-out.
+    prediction : ndarray of shape (m, n_classes), (m,) or (m, n_outputs)
+        Probabilities of the classes, or numbers.
+    target : ndarray of shape (m,) or (m, n_outputs)
+        What was given: the number of the class in ``classes_``, or numbers.
+    """
+
+    rows: NDArray
+    prediction: NDArray
+    target: NDArray

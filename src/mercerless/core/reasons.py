@@ -1,0 +1,329 @@
+"""Why: what every training item contributed to a prediction, in shares that add up to the score.
+
+Ridge regressions and neighbors are linear in the targets: ``f(x) = sum_j h_j(x) y_j`` with ``sum_j h_j = 1``, so that
+``f(x) = mean + sum_j h_j(x) (y_j - mean)``. The share of item j is what its target, being other than the mean, adds to
+the score; the base is the score if all items had the mean target. A model with few centers whose targets are many rows'
+(local bandwidths, landmarks) is linear in comparisons, ``f(x) = sum_j c_j k(x, s_j) + b``: the share of a center
+is ``c_j (k(x, s_j) - mean_i k(x, s_i))``, so that a constant added to the kernel changes no share.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted
+
+from mercerless.core.calibration import Calibration
+from mercerless.core.memory import check_memory
+from mercerless.core.validation import align_columns, check_number, check_square, column_labels
+from mercerless.kernels import Precomputed
+
+
+class Reasons(NamedTuple):
+    """What speaks for and against predictions: ``score = base + sum of the shares + rest``.
+
+    Attributes
+    ----------
+    score : ndarray of shape (n,)
+        What is explained: the prediction of a regressor; of a classifier the log-odds of the predicted class against
+        the second most probable.
+    base : ndarray of shape (n,)
+        What the model says before any training item speaks.
+    items : ndarray of int of shape (n, 2 k)
+        Training items: the k that speak most for the prediction (for a larger number), then the k that speak most
+        against it; -1 where there are fewer.
+    shares : ndarray of shape (n, 2 k)
+        Their shares of the score, 0 where there is no item.
+    rest : ndarray of shape (n,)
+        The sum of the shares of all other training items.
+    families : dict of str to ndarray of shape (n,)
+        The sum of all shares by the part of the model they come from: families of a stack, directions, kernel forms.
+    label, rival : ndarray of shape (n,) or None
+        The predicted class and the one it is held against; None for numbers.
+    given : ndarray of shape (n, 2 k) or None
+        Labels or numbers of `items`, where the model knows them.
+    relevance : ndarray of shape (n, n_features) or None
+        For local bandwidths: how sharply the model distinguishes values of every feature near the item, in shares of 1.
+    """
+
+    score: NDArray
+    base: NDArray
+    items: NDArray
+    shares: NDArray
+    rest: NDArray
+    families: dict[str, NDArray]
+    label: NDArray | None = None
+    rival: NDArray | None = None
+    given: NDArray | None = None
+    relevance: NDArray | None = None
+
+    def text(self, index: int, names: Sequence[Any] | None = None) -> str:
+        """The reasons of one prediction in words.
+
+        Parameters
+        ----------
+        index : int
+            Which prediction.
+        names : sequence or None, default=None
+            Names of the training items; None numbers them.
+
+        Returns
+        -------
+        str
+            Some lines.
+        """
+        score, base, rest = (float(values[index]) for values in (self.score, self.base, self.rest))
+        if self.label is None or self.rival is None:
+            head = f"Predicted {score:.4g}, of which {base:.4g} without any item"
+        else:
+            odds = f"log-odds {score:+.2f}, of which {base:+.2f} without any item"
+            head = f"{self.label[index]} rather than {self.rival[index]} ({odds})"
+        lines, k = [head], self.items.shape[1] // 2
+        words = ("for", "against") if self.label is not None else ("up", "down")
+        for place in np.flatnonzero(self.items[index] >= 0).tolist():
+            share = self.shares[index, place]
+            lines.append(f"  {words[place >= k]:8}{share:+.3g}  {self.name(index, place, names)}")
+        return "\n".join([*lines, f"  {'others':8}{rest:+.3g}"])
+
+    def name(self, index: int, place: int, names: Sequence[Any] | None = None) -> str:
+        """What one of the items of a prediction is called, with its label or number.
+
+        Parameters
+        ----------
+        index, place : int
+            Which prediction, and which column of `items`.
+        names : sequence or None, default=None
+            Names of the training items; None numbers them.
+
+        Returns
+        -------
+        str
+            The name.
+        """
+        item = int(self.items[index, place])
+        given = None if self.given is None else self.given[index, place]
+        value = f"{given:.4g}" if isinstance(given, float) else given
+        return (f"item {item}" if names is None else str(names[item])) + (
+            "" if given is None else f" ({value})"
+        )
+
+
+def pick(shares: NDArray, k: int) -> tuple[NDArray, NDArray, NDArray]:
+    """The k largest positive and the k most negative shares of every row: items, shares, and what is left."""
+    k = min(k, shares.shape[1])
+    order = np.argsort(-shares, axis=1, kind="stable")
+    items = np.hstack([order[:, :k], order[:, ::-1][:, :k]])
+    chosen = np.take_along_axis(shares, items, axis=1)
+    wrong = np.hstack([chosen[:, :k] <= 0.0, chosen[:, k:] >= 0.0])
+    items, chosen = np.where(wrong, -1, items), np.where(wrong, 0.0, chosen)
+    return items, chosen, shares.sum(axis=1) - chosen.sum(axis=1)
+
+
+class Term(NamedTuple):
+    """A part of a model at some new items, by its name: weights ``matrix`` (m, n) of targets, or of coefficients."""
+
+    name: str
+    matrix: NDArray
+    coef: NDArray = np.zeros((0, 0))  # (n_outputs, n), where it is linear in comparisons
+
+
+class Explained(NamedTuple):
+    """Shares of the training items in the scores of some new items."""
+
+    families: dict[str, NDArray]  # of (m, n)
+    score: NDArray  # (m,)
+    base: NDArray  # (m,)
+    label: NDArray | None = None  # (m,), numbers of classes
+    rival: NDArray | None = None
+    relevance: NDArray | None = None  # (m, n_features)
+
+    def scaled(self, scale: float, mean: float) -> "Explained":
+        """In the units of targets that were standardized by these."""
+        families = {name: scale * shares for name, shares in self.families.items()}
+        return self._replace(
+            families=families, score=scale * self.score + mean, base=scale * self.base + mean
+        )
+
+
+class Contrast(NamedTuple):
+    """What is explained, ``sum_q mix_q f_q + constant``: a number, or the log-odds of the two likeliest classes."""
+
+    mix: NDArray  # (m, n_outputs)
+    constant: NDArray  # (m,)
+    label: NDArray | None
+    rival: NDArray | None
+
+
+def contrast(f: NDArray, calibration: Calibration | None) -> Contrast:
+    """The score of every row of outputs f (m, n_outputs); the one output of two classes counts as -f / 2 and f / 2."""
+    m, q = f.shape
+    if calibration is None:
+        if q > 1:
+            raise ValueError("explain takes models of one output; fit one model per output.")
+        return Contrast(np.ones((m, 1)), np.zeros(m), None, None)
+    if len(calibration.bias) < 2:
+        raise ValueError(
+            "The training items have one class only, so that there is nothing to explain."
+        )
+    logits = calibration.logits(np.hstack([-f, f]) / 2.0 if q == 1 else f)
+    order = np.argsort(-logits, axis=1, kind="stable")
+    label, rival, rows = order[:, 0], order[:, 1], np.arange(m)
+    constant = calibration.bias[label] - calibration.bias[rival]
+    mix = np.zeros((m, q))
+    if q == 1:
+        mix[:, 0] = calibration.slope * np.where(label == 1, 1.0, -1.0)
+    else:
+        mix[rows, label], mix[rows, rival] = calibration.slope, -calibration.slope
+    return Contrast(mix, constant, label, rival)
+
+
+def explain_targets(
+    terms: Sequence[Term], Y: NDArray, weight: NDArray | None, calibration: Calibration | None
+) -> Explained:
+    """Shares of a model ``sum over terms of matrix @ Y``, linear in the targets (n, n_outputs)."""
+    mean, total = (
+        np.average(Y, axis=0, weights=weight),
+        np.sum([term.matrix for term in terms], axis=0),
+    )
+    f = total @ Y
+    mix, constant, label, rival = contrast(f, calibration)
+    effect = mix @ (Y - mean).T
+    families: dict[str, NDArray] = {}
+    for term in terms:
+        families[term.name] = families.get(term.name, 0.0) + term.matrix * effect
+    base = constant + total.sum(axis=1) * (mix @ mean)
+    return Explained(families, np.sum(mix * f, axis=1) + constant, base, label, rival)
+
+
+def explain_centers(
+    terms: Sequence[Term], intercept: NDArray, calibration: Calibration | None
+) -> Explained:
+    """Shares of a model ``sum over terms of matrix @ coef.T + intercept``, linear in comparisons with centers."""
+    f = np.sum([term.matrix @ term.coef.T for term in terms], axis=0) + intercept
+    mix, constant, label, rival = contrast(f, calibration)
+    base = constant + np.sum(mix * np.broadcast_to(intercept, f.shape), axis=1)
+    families: dict[str, NDArray] = {}
+    for term in terms:
+        coef, mean = mix @ term.coef, term.matrix.mean(axis=1)
+        families[term.name] = families.get(term.name, 0.0) + (term.matrix - mean[:, None]) * coef
+        base = base + mean * coef.sum(axis=1)
+    return Explained(families, np.sum(mix * f, axis=1) + constant, base, label, rival)
+
+
+class ReasonsMixin:
+    """Reasons for predictions, from `_explain_blocks`."""
+
+    classes_: NDArray
+    kernel_: Any
+    n_features_in_: int
+    X_fit_: Any
+    _basis_rows: NDArray  # the training item of every column of the comparisons
+
+    def explain(self, X: Any, k: int = 5, **new: Any) -> Reasons:
+        """The training items that speak for and against each prediction, with shares that add up to its score.
+
+        Parameters
+        ----------
+        X : array-like or sequence of items
+            New items, as for `predict`.
+        k : int, default=5
+            How many training items to name on either side.
+        **new : dict
+            Further arguments of `predict`, such as ``reverse``. For a precomputed kernel also ``train``, the matrix the
+            model was fitted on, which it does not keep.
+
+        Returns
+        -------
+        Reasons
+            Scores, items and shares: ``score = base + shares.sum(axis=1) + rest``; ``text(i)`` says one in words.
+        """
+        check_is_fitted(self)
+        check_number("k", k, whole=True)
+        picked, blocks = [], []
+        for block in self._explain_blocks(X, **new):
+            picked.append(pick(np.sum(list(block.families.values()), axis=0), int(k)))
+            blocks.append(
+                block._replace(
+                    families={name: each.sum(axis=1) for name, each in block.families.items()}
+                )
+            )
+        items, shares, rest = (np.concatenate(arrays) for arrays in zip(*picked))
+        items = np.append(self._explained_items(), -1)[items]
+        fields = {
+            name: _joined([getattr(block, name) for block in blocks])
+            for name in Explained._fields[1:]
+        }
+        if is_classifier(self):
+            fields |= {name: self.classes_[fields[name]] for name in ("label", "rival")}
+        sums = {
+            name: np.concatenate([block.families[name] for block in blocks])
+            for name in blocks[0].families
+        }
+        return Reasons(
+            items=items, shares=shares, rest=rest, families=sums, given=self._given(items), **fields
+        )
+
+    @abstractmethod
+    def _explain_blocks(self, *given: Any, **new: Any) -> Iterator[Explained]:
+        """Shares of training items in blocks of new items."""
+
+    def _explained_items(self) -> NDArray:
+        """The training item of every column of the shares."""
+        return self._basis_rows
+
+    def _train_again(self, train: ArrayLike | None) -> NDArray:
+        """The square matrix of the items the model was fitted on."""
+        return train_again(self, self._basis_rows, train)
+
+    def _given(self, items: NDArray) -> NDArray | None:
+        """Targets of training items, None for those that the model has not kept."""
+        held = getattr(self, "out_of_fold_", None)
+        if held is None or held.target.ndim > 1:
+            return None
+        known = np.full(max(items.max(), held.rows.max()) + 2, None, dtype=object)
+        known[held.rows] = self.classes_[held.target] if is_classifier(self) else held.target
+        return known[items]
+
+
+def train_again(model: Any, rows: NDArray, train: ArrayLike | None) -> NDArray:
+    """The square matrix of the items that a model was fitted on, at these rows of a precomputed one."""
+    check_memory(
+        40.0 * len(rows) ** 2,
+        f"The shares of {len(rows)} items",
+        remedy="use a model of fewer items",
+    )
+    if not isinstance(model.kernel_, Precomputed):
+        if train is not None:
+            raise ValueError(
+                "train is for a precomputed kernel; with any other the model knows its items."
+            )
+        return model.kernel_(model.X_fit_)
+    if train is None:
+        raise ValueError(
+            "A model of a precomputed matrix does not keep it; pass the matrix it was fitted on as train."
+        )
+    labels = column_labels(model)
+    if labels is not None and hasattr(train, "iloc"):
+        train = align_columns(train, labels, "train")
+        train = align_columns(train.T, labels, "train").T
+    matrix = check_square(train, "train")
+    if len(matrix) != model.n_features_in_:
+        raise ValueError(
+            f"train has {len(matrix)} items but the model was fitted on {model.n_features_in_}."
+        )
+    return matrix[np.ix_(rows, rows)]
+
+
+def two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None:
+    """The likeliest class of every row and the next; None for numbers."""
+    if not is_classifier(model):
+        return None
+    order = np.argsort(-values, axis=1, kind="stable")
+    return order[:, 0], order[:, 1]
+
+
+def _joined(values: list) -> Any:
+    return None if values[0] is None else np.concatenate(values)

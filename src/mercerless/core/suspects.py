@@ -1,0 +1,175 @@
+"""What is odd: labels that look wrong, copies that disagree, items far from all others, pairs that break the rules."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.core.calibration import fit_temperature, sharpen
+from mercerless.core.folds import OutOfFold
+
+_PULL = 0.15  # of the power of the probabilities toward 1
+
+
+class Suspects(NamedTuple):
+    """Training items whose given label is improbable to models that have not seen them, the most improbable first.
+
+    Attributes
+    ----------
+    items : ndarray of int of shape (n_suspects,)
+        Which training items.
+    given, suggested : ndarray of shape (n_suspects,)
+        The label that was given and the most probable one.
+    probability : ndarray of shape (n_suspects,)
+        The out-of-fold probability of the given label, made less sure where the models were too sure.
+    threshold : float
+        Items whose given label has at most this probability are suspects.
+    false_alarms : float
+        The share of all items that would be suspects if no label were wrong and the probabilities were right.
+    """
+
+    items: NDArray
+    given: NDArray
+    suggested: NDArray
+    probability: NDArray
+    threshold: float
+    false_alarms: float
+
+    def __str__(self) -> str:
+        if not len(self.items):
+            return "No label looks wrong."
+        alarms = f"if none were wrong, {100.0 * self.false_alarms:.1f} % of all items would look so"
+        look = "1 label looks" if len(self.items) == 1 else f"{len(self.items)} labels look"
+        return f"{look} wrong ({alarms})."
+
+
+def suspect_labels(held: OutOfFold, classes: NDArray, rate: float = 0.05) -> Suspects:
+    """Items whose given label is less probable than a threshold that rightly labeled ones rarely fall below.
+
+    Out-of-fold probabilities of few items are too sure, so they are first raised to the power, at most 1, under which
+    the given labels are likeliest. Only items for which another label is more probable than not can be suspects. If no
+    label were wrong and labels were drawn with these probabilities p, a share ``mean_i sum_c p_ic [p_ic <= t]`` of the
+    items would have a label of probability t at most. The threshold is the largest t, below one half, for which that
+    share is at most `rate`. Models that are no better than the shares of the classes accuse no item.
+
+    What cannot be told from the data stays: where 5 % of the items of a region have another label than the rest,
+    calibrated probabilities say 5 %, be they wrong or not.
+    """
+    n, n_classes = held.prediction.shape
+    onehot = np.eye(n_classes)[held.target]
+    power = min(1.0, fit_temperature(held.prediction, onehot, np.ones(n), pull=_PULL))
+    proba = sharpen(held.prediction, power)
+    right = proba[np.arange(n), held.target]
+    best = proba.argmax(axis=1)
+
+    is_decided = proba.max(axis=1) > 0.5
+    if _mean_loss(right) >= _mean_loss(onehot.mean(axis=0)[held.target]):
+        is_decided[:] = False
+    values = proba[is_decided]
+    values = np.sort(values[values < 0.5])
+    shares = np.cumsum(values) / max(len(proba), 1)
+    inside = np.searchsorted(shares, rate + 1e-12, side="right")
+    threshold = float(values[inside - 1]) if inside else 0.0
+    alarms = float(shares[inside - 1]) if inside else 0.0
+
+    places = np.flatnonzero(is_decided & (right <= threshold) & (best != held.target))
+    places = places[np.argsort(right[places], kind="stable")]
+    return Suspects(
+        held.rows[places],
+        classes[held.target[places]],
+        classes[best[places]],
+        right[places],
+        threshold,
+        alarms,
+    )
+
+
+def _mean_loss(right: NDArray) -> float:
+    """The mean log-loss of these probabilities of the right class."""
+    return float(-np.log(np.maximum(right, np.finfo(float).tiny)).mean())
+
+
+class OddNumbers(NamedTuple):
+    """Training items whose given number is far from its out-of-fold prediction, the farthest first."""
+
+    items: NDArray  # (n_suspects,)
+    given: NDArray
+    suggested: NDArray  # the prediction
+    size: NDArray  # the error in robust standard deviations
+
+
+def suspect_numbers(held: OutOfFold) -> OddNumbers:
+    """Items whose out-of-fold error is more than five robust standard deviations from the median error.
+
+    Of normal errors one in two million is; of errors with heavy tails more, up to some percent.
+    """
+    errors = held.target - held.prediction
+    center = np.median(errors)
+    spread = 1.4826 * np.median(np.abs(errors - center))
+    size = np.abs(errors - center) / (spread if spread > 0.0 else np.inf)
+    places = np.flatnonzero(size > 5.0)
+    places = places[np.argsort(-size[places], kind="stable")]
+    return OddNumbers(held.rows[places], held.target[places], held.prediction[places], size[places])
+
+
+def disagreeing_copies(copies: NDArray, labels: NDArray) -> list[NDArray]:
+    """Sets of equal items (by the numbers of `mercerless.core.folds.find_copies`) with different labels."""
+    repeated = np.flatnonzero(np.bincount(copies)[copies] > 1)
+    order = repeated[np.argsort(copies[repeated], kind="stable")]
+    groups = np.split(order, np.flatnonzero(np.diff(copies[order])) + 1)
+    return [group for group in groups if len(np.unique(labels[group])) > 1]
+
+
+def far_items(D: NDArray) -> NDArray:
+    """Items whose nearest other item is farther than usual by three interquartile ranges, the farthest first.
+
+    Ranges are of the logarithms of the distances to the nearest item; of normal ones, one in 400,000 is so far.
+    """
+    nearest = (D + np.where(np.eye(len(D), dtype=bool), np.inf, 0.0)).min(axis=1)
+    positive = nearest[nearest > 0.0]
+    if len(positive) < 4:
+        return np.zeros(0, dtype=int)
+    logs = np.log(np.maximum(nearest, positive.min()))
+    low, high = np.quantile(logs, [0.25, 0.75])
+    limit = high + 3.0 * max(high - low, 0.05)
+    return np.array([i for i in np.argsort(-logs, kind="stable") if logs[i] > limit], dtype=int)
+
+
+class OddPair(NamedTuple):
+    """Two items whose comparison breaks a rule, by how much relative to the largest entry, and through which third."""
+
+    first: int
+    second: int
+    amount: float
+    through: int | None = None
+
+
+def most_asymmetric(K: NDArray, k: int = 5) -> list[OddPair]:
+    """The k pairs whose two directions differ most, if they differ by more than rounding."""
+    gap = np.triu(np.abs(K - K.T), 1)
+    largest = float(np.abs(K).max()) or 1.0
+    order = np.argsort(-gap, axis=None, kind="stable")[:k]
+    pairs = [(int(i), int(j)) for i, j in zip(*np.unravel_index(order, K.shape))]
+    return [
+        OddPair(i, j, float(gap[i, j]) / largest) for i, j in pairs if gap[i, j] > 1e-8 * largest
+    ]
+
+
+def worst_triangles(D: NDArray, k: int = 5) -> list[OddPair]:
+    """The k pairs that are farther apart than by a way through a third item, by the most.
+
+    ``D_ij - min_l (D_il + D_lj)`` relative to the largest distance, for symmetric distances: O(n^3).
+    """
+    n, largest = len(D), float(D.max(initial=0.0)) or 1.0
+    excess, through = np.zeros((n, n)), np.zeros((n, n), dtype=int)
+    for i in range(n):
+        ways = D[i][:, None] + D  # by the third item and the last
+        ways[i], ways[np.arange(n), np.arange(n)] = np.inf, np.inf
+        through[i] = ways.argmin(axis=0)
+        excess[i] = D[i] - ways[through[i], np.arange(n)]
+    excess = np.triu(excess, 1)
+    pairs = zip(*np.unravel_index(np.argsort(-excess, axis=None, kind="stable")[:k], (n, n)))
+    odd = [
+        OddPair(int(i), int(j), float(excess[i, j]) / largest, int(through[i, j])) for i, j in pairs
+    ]
+    return [pair for pair in odd if pair.amount > 1e-8]

@@ -1,0 +1,623 @@
+"""Checks that speak one clear sentence before any work is done."""
+
+import sys
+import warnings
+from collections.abc import Iterable
+from copy import copy
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+from sklearn.utils import check_array, column_or_1d, get_tags
+from sklearn.utils import check_random_state as check_legacy_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data as check_data
+
+from mercerless.core.memory import row_blocks
+from mercerless.core.optional import import_optional
+
+#: Whose frames lie between a line of the user and ours.
+INNER_PACKAGES = ("mercerless", "sklearn", "contextlib", "joblib")
+#: Asymmetry, relative to the largest entry, that is taken for rounding; in float32, the second.
+SYMMETRY_RTOL, _SYMMETRY_RTOL_32 = 1e-8, 1e-5
+# items that a model copies, so that changing them in place later does not change the model
+_CHANGEABLE = (np.ndarray, list, dict, set, bytearray)
+
+
+def is_rounding(asymmetry: float, dtype: DTypeLike = np.float64) -> bool:
+    """Whether an asymmetry, relative to the largest entry, is no more than rounding in this type."""
+    return asymmetry <= (_SYMMETRY_RTOL_32 if dtype == np.float32 else SYMMETRY_RTOL)
+
+
+def refuse_unreadable(A: Any, name: str = "X") -> None:
+    """Refuse masked entries, which NumPy reads as the numbers beneath the mask, and words in a table not of pandas."""
+    if hasattr(A, "to_pandas") and np.asarray(A).dtype.kind not in "biuf" and np.ndim(A) == 2:
+        raise ValueError(
+            f"{name} is no table of pandas and holds more than numbers; pass {name}.to_pandas()."
+        )
+    if np.ma.is_masked(A):
+        raise ValueError(
+            f"{name} has masked entries, and what is beneath the mask would count; pass {name}.filled(np.nan) where "
+            "gaps are allowed, or leave these rows out."
+        )
+
+
+def validate_data(
+    estimator: Any, X: Any, *args: Any, own: bool | None = None, **options: Any
+) -> Any:
+    """scikit-learn's check, which reads what is beneath a mask, after ours.
+
+    Columns of new rows are matched by name (see `align_columns`). With `own`, the rows are the model's own (see
+    `own_copy`). By default training rows are, but for a matrix of comparisons, which no model keeps.
+    """
+    for A, name in zip((X, *args), ("X", "y")):
+        refuse_unreadable(A, name)
+    is_training = options.get("reset", True)
+    if is_training:
+        _check_unique_columns(X)
+    else:
+        X = align_columns(X, column_labels(estimator))
+    checked = check_data(estimator, X, *args, **options)
+    if own is None:
+        own = is_training and not get_tags(estimator).input_tags.pairwise
+    if is_training and own:
+        _warn_of_distances(estimator, checked[0] if isinstance(checked, tuple) else checked)
+    if not own or options.get("skip_check_array", False):
+        return checked
+    if isinstance(checked, tuple):
+        return own_copy(checked[0], X), *checked[1:]
+    return own_copy(checked, X)
+
+
+def labels_of(table: Any, axis: str = "columns") -> list[str] | None:
+    """The labels of a data frame's rows ("index") or columns as strings; None for anything else."""
+    is_frame = hasattr(table, "iloc") and hasattr(table, "columns")
+    return list(map(str, getattr(table, axis))) if is_frame else None
+
+
+def column_labels(estimator: Any) -> list[str] | None:
+    """Labels of the columns that an estimator was fitted on, None if there were none."""
+    labels = getattr(estimator, "_column_labels", None)
+    if labels is None:
+        labels = getattr(estimator, "feature_names_in_", None)
+    return None if labels is None else list(map(str, labels))
+
+
+def align_columns(X: Any, known: list[str] | None, name: str = "X") -> Any:
+    """The columns of a data frame that have these labels, in their order; X as it is if it lacks one of them.
+
+    Labels that merely number as many columns are none.
+    """
+    given = labels_of(X)
+    if known is None or given is None or given == known:
+        return X
+    merely_numbers = given == list(map(str, range(len(known))))
+    if merely_numbers or not set(known) <= set(given):
+        return X
+    position = {label: i for i, label in enumerate(given)}
+    if len(position) < len(given):
+        repeated = sorted(label for label in set(known) if given.count(label) > 1)
+        if repeated:
+            _refuse_repeated(repeated[0], given.count(repeated[0]), name)
+    return X.iloc[:, [position[label] for label in known]]
+
+
+def align_matrix(X: Any, may_cut: bool = True, name: str = "X") -> Any:
+    """A data frame of comparisons with its columns in the order of its rows, if both have names.
+
+    If it `may_cut`, columns of further items are left out. Of labels that number positions nothing is inferred.
+    """
+    rows, columns = labels_of(X, "index"), labels_of(X)
+    if rows is None or columns is None or rows == columns:
+        return X
+    _check_unique_columns(X, name)
+    numbered = [type(axis).__name__ == "RangeIndex" for axis in (X.index, X.columns)]
+    is_other_order = len(rows) == len(columns) and len(set(rows)) == len(rows)
+    if any(numbered) or not (is_other_order or (may_cut and len(rows) < len(columns))):
+        return X
+    return align_columns(X, rows, name)
+
+
+def _check_unique_columns(X: Any, name: str = "X") -> None:
+    """Raise if columns of a data frame share a label."""
+    labels = labels_of(X)
+    if labels is None or len(set(labels)) == len(labels):
+        return
+    repeated = next(label for label in labels if labels.count(label) > 1)
+    _refuse_repeated(repeated, labels.count(repeated), name)
+
+
+def _refuse_repeated(label: str, number: int, name: str) -> None:
+    raise ValueError(
+        f"{name} has {number} columns of the name {label!r}; give each a name of its own, or pass {name}.to_numpy() to "
+        "go by position."
+    )
+
+
+def own_copy(rows: NDArray, given: Any) -> NDArray:
+    """Checked rows that a model may keep: a copy if they share memory with what the user gave and may change later.
+
+    Of items, arrays and plain containers are copied; other objects are kept, as their identity may matter. A memory map
+    is not copied: it may be larger than the memory.
+    """
+    if isinstance(given, np.memmap):
+        return rows
+    if rows.dtype == object:
+        items = np.empty_like(rows)
+        for place, item in np.ndenumerate(rows):
+            items[place] = copy(item) if type(item) in _CHANGEABLE else item
+        return items
+    is_view = not rows.flags.owndata
+    if is_view or (hasattr(given, "__array__") and np.may_share_memory(rows, np.asarray(given))):
+        return rows.copy(order="K")
+    return rows
+
+
+def _warn_of_distances(estimator: Any, X: Any) -> None:
+    """Warn if a table of features looks like a matrix of distances."""
+    is_square = isinstance(X, np.ndarray) and X.ndim == 2 and X.shape[0] == X.shape[1] > 2
+    if not is_square or np.any(np.diagonal(X)) or not (X.min() >= 0.0 < X.max()):
+        return
+    if not is_rounding(relative_asymmetry(X), X.dtype):
+        return
+    remedy = "pass kernel='precomputed'"
+    if not takes_matrices(estimator):
+        remedy = "use SimilarityClassifierCV or SimilarityRegressorCV with kernel='precomputed'"
+    warn(
+        f"X looks like the distances of {len(X)} items (symmetric, nonnegative, zeros on the diagonal) but "
+        f"{type(estimator).__name__} reads it as a table of features; {remedy} if these are distances."
+    )
+
+
+def takes_matrices(estimator: Any) -> bool:
+    """Whether kernel="precomputed" makes this estimator read X as a matrix."""
+    try:
+        with_matrix = type(estimator)(kernel="precomputed")
+    except TypeError:  # it has no kernel
+        return False
+    return get_tags(with_matrix).input_tags.pairwise
+
+
+def align_by_name(X: Any, values: Any) -> Any:
+    """Values of rows in the order of the rows of X, if pandas names both; otherwise `values` as they are.
+
+    Values are reordered if the index of X and their own hold the same unique names in another order and neither is
+    a RangeIndex, which numbers positions. Of a dict or list of tables the first with names decides. Anything else is
+    read by position, as in scikit-learn. The number of values is not checked.
+
+    Parameters
+    ----------
+    X : object
+        The rows: a data frame, a series of items, or a dict or list of data frames of the same rows.
+    values : object
+        Labels, weights or groups, one for each row.
+
+    Returns
+    -------
+    object
+        The values, of the same type.
+    """
+    rows, given = _row_names(X), _index_of(values)
+    if rows is None or given is None or len(rows) != len(given) or not given.is_unique:
+        return values
+    positions = np.asarray(given.get_indexer(rows))
+    is_other_set = bool((positions < 0).any())
+    if is_other_set or np.array_equal(positions, np.arange(len(positions))):
+        return values
+    return values.iloc[positions]
+
+
+def _row_names(X: Any) -> Any:
+    """The index of a table or series, or of the first one with names in a dict or list of tables; unique, or None."""
+    tables = [X]
+    if isinstance(X, dict):
+        tables = list(X.values())
+    elif isinstance(X, (list, tuple)):
+        tables = [table for table in X if len(getattr(table, "shape", ())) == 2]
+    for table in tables:
+        index = _index_of(table)
+        if index is not None:
+            return index if index.is_unique else None
+    return None
+
+
+def _index_of(values: Any) -> Any:
+    """The pandas index of a series or table that holds names, and not merely positions; otherwise None."""
+    if not (hasattr(values, "iloc") and hasattr(values, "index")):
+        return None
+    index = values.index
+    is_of_pandas = hasattr(index, "get_indexer")  # and in memory
+    holds_positions = type(index).__name__ == "RangeIndex"
+    return index if is_of_pandas and not holds_positions else None
+
+
+def check_matrix(X: Any, name: str = "X") -> None:
+    """Raise if a matrix of comparisons, as it was given, is condensed or has missing entries."""
+    check_not_condensed(X, name)
+    if not hasattr(X, "__array__"):
+        return
+    array = np.asarray(X)
+    if array.ndim != 2 or array.dtype.kind != "f":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not np.isfinite(array.sum())
+    if not suspicious:
+        return
+    missing = ~np.isfinite(array)
+    if missing.any():
+        row, column = np.argwhere(missing)[0]
+        raise ValueError(
+            f"{name} has {missing.sum()} comparisons that are NaN or infinite, the first in row {row}, column "
+            f"{column}; compare these items again, or leave out their rows and columns."
+        )
+
+
+def check_not_condensed(X: Any, name: str = "X") -> None:
+    """Raise if X is a vector as long as the distances that `scipy.spatial.distance.pdist` gives."""
+    if not (isinstance(X, np.ndarray) and X.ndim == 1 and X.dtype.kind == "f"):
+        return
+    n_items = int(np.ceil(np.sqrt(2 * len(X))))
+    if len(X) > 1 and n_items * (n_items - 1) // 2 == len(X):
+        raise ValueError(
+            f"{name} has one dimension, like the distances of {n_items} items that pdist gives; pass "
+            f"scipy.spatial.distance.squareform({name}) with kernel='precomputed', or {name}.reshape(-1, 1) if it is "
+            "one feature."
+        )
+
+
+def check_random_state(random_state: Any) -> np.random.RandomState:
+    """scikit-learn's check, which takes no Generator; one seeds a RandomState with what it draws next."""
+    if isinstance(random_state, np.random.Generator):
+        return np.random.RandomState(random_state.integers(2**32 - 1))
+    return check_legacy_random_state(random_state)
+
+
+def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDArray:
+    """A finite, real, non-empty, two-dimensional array, itself if it is one: float32 is kept, all else becomes float64.
+
+    With `allow_nan`, NaN marks missing entries; infinities are refused all the same.
+    """
+    if hasattr(A, "toarray"):
+        raise TypeError(
+            f"{name} is a sparse matrix; pass a dense array, for example {name}.toarray()."
+        )
+    refuse_unreadable(A, name)
+    array = np.asarray(A)
+    if array.dtype.kind == "c":
+        raise ValueError(
+            f"{name} is complex (Complex data not supported); pass its real part or its modulus."
+        )
+    if array.dtype.kind not in "biuf":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{name} has dtype {array.dtype} and cannot be read as numbers ({error}); pass a numeric array."
+            ) from None
+    if array.ndim != 2:
+        raise ValueError(
+            f"{name} must be two-dimensional, not {array.ndim}-dimensional; use {name}.reshape(1, -1) for one row "
+            f"or {name}.reshape(-1, 1) for one column."
+        )
+    if array.size == 0:
+        raise ValueError(
+            f"{name} has shape {array.shape} and so no entries; pass at least one row and one column."
+        )
+    if array.dtype not in (np.float32, np.float64):
+        array = array.astype(np.float64)
+    # A finite sum proves all entries finite without a temporary; otherwise look closely.
+    with np.errstate(over="ignore", invalid="ignore"):
+        suspicious = not np.isfinite(array.sum())
+    if suspicious:
+        missing, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
+        if infinite or (missing and not allow_nan):
+            raise ValueError(
+                f"{name} has {missing} NaN and {infinite} infinite entries out of {array.size}; "
+                "remove those rows or replace the values first."
+            )
+    return array
+
+
+def is_number_type(dtype: Any) -> bool:
+    """Whether a column of this type holds real numbers or truth values, in NumPy's, pandas' or Arrow's memory."""
+    types = import_optional("pandas", "table", "Reading tables").api.types
+    if hasattr(dtype, "categories") or types.is_complex_dtype(dtype):
+        return False
+    return bool(types.is_numeric_dtype(dtype) or types.is_bool_dtype(dtype))
+
+
+def holds_words(column: Any) -> bool:
+    """Whether a column of a data frame holds strings; a column of pandas' category type is not one of these."""
+    types = import_optional("pandas", "table", "Reading tables").api.types
+    dtype = column.dtype
+    if hasattr(dtype, "categories"):
+        return False
+    if not types.is_object_dtype(dtype) and types.is_string_dtype(dtype):
+        return True
+    return dtype.kind == "O" and any(isinstance(value, str) for value in column)
+
+
+def as_items(X: Any) -> NDArray:
+    """Items in the order given, whatever labels they carry: a numeric table as it is, else one object per entry.
+
+    The entries of a list, tuple or series are not looked into.
+    """
+    if hasattr(X, "toarray"):
+        raise TypeError(
+            "X is a sparse matrix; pass a dense array, X.toarray(), or the list of its rows."
+        )
+    refuse_unreadable(X)
+    if isinstance(X, (str, bytes, set, frozenset, dict)) or not (
+        hasattr(X, "__len__") and hasattr(X, "__iter__")
+    ):
+        raise ValueError(
+            f"X must be a sequence of items (strings, series, rows), not {type(X).__name__}."
+        )
+    if len(X) == 0:
+        raise ValueError("There are no items in X; pass at least one.")
+    if hasattr(X, "iloc") and len(X.shape) == 2:  # a data frame
+        numeric = all(map(is_number_type, X.dtypes))
+        X = (
+            X.to_numpy(dtype=np.float64, na_value=np.nan)
+            if numeric
+            else [X.iloc[i] for i in range(len(X))]
+        )
+    elif hasattr(X, "__array__"):
+        X = np.asarray(X)
+    if isinstance(X, np.ndarray) and (
+        (X.ndim == 1 and X.dtype == object) or (X.ndim == 2 and X.dtype.kind in "biuf")
+    ):
+        return X
+    items = np.empty(len(X), dtype=object)
+    for i, item in enumerate(X):  # one by one: NumPy would look into a list of equally long items
+        items[i] = item
+    return items
+
+
+def check_square(K: ArrayLike, name: str = "K", *, allow_nan: bool = False) -> NDArray:
+    """A finite, real, square floating array; with `allow_nan`, NaN marks missing entries."""
+    K = check_real(K, name, allow_nan=allow_nan)
+    if K.shape[0] != K.shape[1]:
+        raise ValueError(
+            f"{name} must be square (one row and one column per training item), not of shape {K.shape}; "
+            "pass the similarities of all training items to each other."
+        )
+    return K
+
+
+def relative_asymmetry(K: NDArray) -> float:
+    """``max|K - K^T| / max|K|`` of a square array, block by block; 0 for the zero matrix."""
+    largest = max(float(K.max()), -float(K.min()))
+    if largest == 0.0:
+        return 0.0
+    worst = 0.0
+    for rows in row_blocks(len(K), 2 * K.itemsize * len(K)):
+        # only the part on and above the diagonal: the rest is its mirror image
+        worst = max(worst, float(np.abs(K[rows, rows.start :] - K[rows.start :, rows].T).max()))
+    return worst / largest
+
+
+_AVERAGE = (
+    "average them with symmetrize=True where the estimator has it, else with "
+    "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2, symmetric=True), or keep them apart with "
+    "mercerless.DirectedClassifierCV or DirectedRegressorCV."
+)
+
+
+def check_symmetric_kernel(kernel: Any) -> None:
+    """Refuse a kernel that says it is not symmetric, where its square matrix is never seen."""
+    if kernel.symmetric is False:
+        raise ValueError(f"The kernel is not symmetric: its two directions differ; {_AVERAGE}")
+
+
+def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
+    """A finite, real, symmetric floating array: `K` itself, or its symmetric part where rounding made it asymmetric."""
+    K = check_square(K, name)
+    amount = relative_asymmetry(K)
+    if not is_rounding(amount, K.dtype):
+        if name == "the kernel matrix":
+            raise ValueError(
+                f"{name} is not symmetric: the directions differ by {amount:.2g} of it; {_AVERAGE}"
+            )
+        raise ValueError(
+            f"{name} is not symmetric: max|{name} - {name}.T| is {amount:.2g} of max|{name}|; average both directions "
+            f"with mercerless.spectra.symmetrize({name}), or keep them apart with mercerless.DirectedClassifierCV or "
+            "DirectedRegressorCV."
+        )
+    return K if amount == 0.0 else (K + K.T) / 2
+
+
+def check_number(
+    name: str, value: Any, *, zero: bool = False, whole: bool = False, none: bool = False
+) -> None:
+    """Refuse what is not a positive finite number; `zero` and `none` allow 0 and None, `whole` wants an integer."""
+    number = isinstance(value, Integral if whole else Real) and not isinstance(
+        value, (bool, np.bool_)
+    )
+    if (none and value is None) or (
+        number and np.isfinite(value) and (value > 0 or (zero and value == 0))
+    ):
+        return
+    kind = "whole " if whole else "finite " if number and not np.isfinite(value) else ""
+    sign, otherwise = "nonnegative" if zero else "positive", ", or None" if none else ""
+    raise ValueError(f"{name}={value!r} must be a {sign} {kind}number{otherwise}.")
+
+
+def check_option(name: str, value: Any, options: Iterable[str | None]) -> None:
+    """Refuse what is not one of some words, or None where that is one."""
+    known = list(options)
+    if not ((value is None or isinstance(value, str)) and value in known):
+        *others, last = map(repr, known)
+        raise ValueError(
+            f"{name}={value!r} is not known; use {', '.join(others) + ' or ' if others else ''}{last}."
+        )
+
+
+def check_targets(y: Any, name: str) -> NDArray:
+    """Finite numbers to predict, in float64: one per row, or one row of several outputs each."""
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    refuse_unreadable(y, "y")
+    if np.asarray(y).dtype.kind in "mM":
+        raise ValueError("y holds dates or durations; turn them into numbers, such as days, first.")
+    y = check_array(y, ensure_2d=False, dtype=[np.float64, np.float32], input_name="y")
+    if y.ndim > 2:
+        raise ValueError(f"y must have one or two dimensions, not {y.ndim}.")
+    check_size(y, "y")
+    return y.astype(np.float64, copy=False)
+
+
+def check_size(values: NDArray, name: str) -> None:
+    """Refuse numbers so large or small that their products are none any more."""
+    size = max(float(values.max()), -float(values.min()))
+    if not (size == 0.0 or 1e-75 < size < 1e75):
+        raise ValueError(
+            f"{name} has entries of size {size:.0e}; divide them, and those of new items, by {size:.0e}."
+        )
+
+
+def check_labels(y: Any, name: str) -> NDArray:
+    """One label per row, none missing."""
+    if y is None:
+        raise ValueError(f"{name} requires y to be passed, but the target y is None.")
+    refuse_unreadable(y, "y")
+    y = column_or_1d(y, warn=True)
+    check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    try:
+        check_classification_targets(y)
+    except TypeError as error:
+        kinds = sorted({type(label).__name__ for label in y})
+        if len(kinds) == 1:
+            raise
+        raise ValueError(
+            f"y has labels of several types, {', '.join(kinds)}; make all of them strings."
+        ) from error
+    return y
+
+
+def check_weight(sample_weight: Any, n: int) -> NDArray | None:
+    """Finite weights of at least 0, one per row and not all 0; None where all are equal to one."""
+    if sample_weight is None:
+        return None
+    refuse_unreadable(sample_weight, "sample_weight")
+    weight = np.asarray(sample_weight, dtype=float)
+    weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
+    if weight.shape != (n,):
+        raise ValueError(
+            f"sample_weight must have one weight per row, shape ({n},), not {weight.shape}."
+        )
+    if not np.all(np.isfinite(weight)):
+        raise ValueError(
+            "sample_weight has values that are not finite; give every row a finite weight of at least 0."
+        )
+    if weight.min() < 0:
+        raise ValueError(
+            f"sample_weight has the negative entry {weight.min():.3g}; weights must be at least 0."
+        )
+    if weight.max() == 0:
+        raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+    return None if np.all(weight == 1.0) else weight
+
+
+def check_classes(
+    y: Any, sample_weight: Any, class_weight: Any, name: str
+) -> tuple[NDArray | None, NDArray, NDArray]:
+    """Sample weights with class weights multiplied in, the classes (at least two), and their numbers per row."""
+    y = check_labels(y, name)
+    weight = check_weight(sample_weight, len(y))
+    if class_weight is not None:
+        weight = compute_sample_weight(class_weight, y) * (1.0 if weight is None else weight)
+        weight = check_weight(weight, len(y))
+    classes, labels = np.unique(y, return_inverse=True)
+    present = np.unique(labels if weight is None else labels[weight > 0])
+    if len(present) < 2:
+        raise ValueError(
+            f"y has one class only, {classes[present[0]]!r} (rows of weight zero do not count); a classifier needs at "
+            "least two."
+        )
+    return weight, classes, labels
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn at the line of the user's code that called us, whatever frames of ours and scikit-learn lie between."""
+    frame, level = sys._getframe(1), 2
+    while (
+        frame.f_back is not None
+        and frame.f_globals.get("__name__", "").partition(".")[0] in INNER_PACKAGES
+    ):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+class UselessModelWarning(UserWarning):
+    """A learner that validates itself found that it is worse than a constant.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mercerless import UselessModelWarning
+    >>> warnings.simplefilter("error", UselessModelWarning)  # such a fit is to fail
+    >>> warnings.simplefilter("default", UselessModelWarning)
+    """
+
+
+def warn_if_useless(
+    losses: NDArray, constant: NDArray, name: str, weight: NDArray | None = None
+) -> None:
+    """Warn when held-out losses are worse than a constant's on the same rows by more than three standard errors.
+
+    `constant` has the losses of the best constant that does not know the row.
+    """
+    weight = np.ones(len(losses)) if weight is None else weight
+    if len(losses) < 20 or not np.all(np.isfinite(constant)):
+        return
+    mean_constant = float(np.average(constant, weights=weight))
+    if mean_constant == 0.0:
+        return
+    cap = 10.0 * mean_constant  # a few rows must not hide behind the scatter that they cause
+    difference = np.minimum(losses, cap) - np.minimum(constant, cap)
+    mean = np.average(difference, weights=weight)
+    error = np.sqrt(weight**2 @ (difference - mean) ** 2) / weight.sum()
+    if mean > 3.0 * error and mean > 1e-6 * mean_constant:
+        _warn_useless(name, float(np.average(losses, weights=weight)) / mean_constant)
+
+
+def warn_if_folds_are_useless(errors: NDArray, name: str) -> None:
+    """Warn when the folds' errors, relative to those of a constant, are above one by three standard errors."""
+    capped = np.minimum(errors, 10.0)
+    if len(errors) >= 3 and capped.mean() - 3.0 * capped.std(ddof=1) / np.sqrt(len(errors)) > 1.05:
+        _warn_useless(name, float(errors.mean()))
+
+
+def _warn_useless(name: str, error: float) -> None:
+    warn(
+        f"{name} is worse than a constant on held-out training rows: its mean loss is {error:.3g} times as large. "
+        "Check that similarities are not taken for distances or the other way round, and that rows and labels are in "
+        "the same order.",
+        UselessModelWarning,
+    )
+
+
+def leave_one_out_constant(Y: NDArray, weight: NDArray | None = None) -> NDArray:
+    """The squared error in every row of the (weighted) mean of the other rows, summed over the columns."""
+    Y = np.asarray(Y, dtype=float).reshape(len(Y), -1)
+    weight = np.ones(len(Y)) if weight is None else weight
+    rest = weight.sum() - weight
+    mean = np.average(Y, axis=0, weights=weight)
+    inside = ((Y - mean) ** 2).sum(axis=1)
+    inside[inside <= 1e-24 * float(mean @ mean)] = 0.0  # equal targets differ by rounding
+    return inside * (weight.sum() / np.where(rest > 0, rest, np.inf)) ** 2
+
+
+def guess_task(y: NDArray) -> tuple[str, str]:
+    """Tell classes from numbers; return "classification" or "regression" and the reason."""
+    distinct = len(np.unique(y))
+    if y.dtype.kind not in "biuf":
+        return "classification", f"the labels are words ({distinct} different)"
+    if y.dtype.kind == "b" or (
+        (y == np.round(y)).all() and distinct <= min(20, max(2, len(y) // 5))
+    ):
+        return "classification", f"the labels are {distinct} different whole numbers"
+    return "regression", f"the labels are numbers with {distinct} different values"

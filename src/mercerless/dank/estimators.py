@@ -1,0 +1,803 @@
+"""Support vector machines that adapt their kernel matrix to the data (DANK)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import LinAlgError, cholesky, eigvalsh
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from mercerless.core.descent import GradientSearch
+from mercerless.core.estimator import (
+    KernelPredictor,
+    Progress,
+    class_scores,
+    pair_votes,
+    used_items,
+    used_rows,
+)
+from mercerless.core.memory import check_memory, memory_budget, row_blocks, with_settings
+from mercerless.core.validation import (
+    check_classes,
+    check_number,
+    check_option,
+    check_symmetric,
+    check_targets,
+    check_weight,
+    warn,
+    warn_if_useless,
+)
+from mercerless.dank.selection import CenteringPenalty, Choice, choose, cluster
+from mercerless.dank.solver import (
+    WORKING_MATRICES,
+    DankSolution,
+    DankStep,
+    DankTask,
+    plain_machine,
+    solve_dank,
+)
+from mercerless.hyper.estimators import HyperRidge
+from mercerless.kernels import Gaussian, Kernel, Precomputed
+
+_OUT_OF_SAMPLE = ("inductive", "nearest", "reciprocal", "hyper")
+# of all rows, at the peak of a search: those of one machine and of its derivative
+_SEARCH_MATRICES = 26
+_CHECKED_ROWS = 2000  # a kernel of unknown definiteness is checked on so many rows
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptationPart:
+    """The factored adaptation of one part of the training rows."""
+
+    rows: NDArray  # of the part
+    support: NDArray  # those with a nonzero dual coefficient
+    factor: NDArray  # (n_support, rank): F on the support is factor @ factor.T
+    # (rank,): the row of the factor that all other rows, and new points, have in common
+    offset: NDArray
+
+    def factor_rows(self, rows: NDArray) -> NDArray:
+        """Rows of the factor for any training rows of the part."""
+        places = np.minimum(np.searchsorted(self.support, rows), max(len(self.support) - 1, 0))
+        result = np.tile(self.offset, (len(rows), 1))
+        if len(self.support):
+            hit = self.support[places] == rows
+            result[hit] = self.factor[places[hit]]
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """The matrix F by which DANK multiplies the kernel matrix, in factored form; 1 between different parts."""
+
+    rows: NDArray  # the training rows that took part
+    parts: tuple[AdaptationPart, ...]
+
+    @property
+    def rank(self) -> int:
+        """Rank of F, summed over parts."""
+        return sum(part.factor.shape[1] for part in self.parts)
+
+    def matrix(self, rows: ArrayLike | None = None, columns: ArrayLike | None = None) -> NDArray:
+        """A block of F; None means all training rows that took part, for columns the same as rows."""
+        rows = self.rows if rows is None else np.asarray(rows)
+        columns = rows if columns is None else np.asarray(columns)
+        F = np.ones((len(rows), len(columns)))
+        for part in self.parts:
+            i, j = (
+                np.flatnonzero(np.isin(rows, part.rows)),
+                np.flatnonzero(np.isin(columns, part.rows)),
+            )
+            F[np.ix_(i, j)] = part.factor_rows(rows[i]) @ part.factor_rows(columns[j]).T
+        return F
+
+    def eigenvalues(self) -> NDArray:
+        """Nonzero eigenvalues of F over all rows that took part, descending."""
+        values = []
+        for part in self.parts:
+            rest = len(part.rows) - len(part.support)
+            values.append(
+                eigvalsh(part.factor.T @ part.factor + rest * np.outer(part.offset, part.offset))
+            )
+        return np.sort(np.concatenate(values))[::-1]
+
+
+class _Gram:
+    """Blocks of the base kernel matrix of some training rows: evaluated when needed for a Gaussian, else cut from one.
+
+    All rows are numbers of training items. Memory is asked for before it is used, against a budget in bytes (None: the
+    limit that holds where the question is asked).
+    """
+
+    def __init__(self, kernel: Kernel, items: Any, rows: NDArray, budget: int | None = None):
+        self.kernel, self.rows, self.budget = kernel, rows, budget
+        items = used_items(kernel, items, rows)
+        self.items = np.asarray(items, dtype=float) if isinstance(kernel, Gaussian) else items
+
+    @cached_property
+    def matrix(self) -> NDArray | None:
+        """The whole matrix, formed where it is first used; None for a Gaussian."""
+        if isinstance(self.kernel, Gaussian):
+            return None
+        n = len(self.rows)
+        # libsvm works on a copy, and equal rows are found on sorted copies
+        name, copies = (
+            ("X", 5.5) if isinstance(self.kernel, Precomputed) else ("the kernel matrix", 6.5)
+        )
+        remedy = "split vectors with n_parts, or use a Gaussian, whose matrix is never formed"
+        check_memory(8.0 * copies * n**2, f"The kernel matrix of {n} items", self.budget, remedy)
+        matrix = check_symmetric(self.kernel(self.items), name).astype(float, copy=False)
+        if self.kernel.definite is not True:
+            _refuse_indefinite(matrix)
+        return matrix
+
+    def block(self, rows: NDArray, columns: NDArray) -> NDArray:
+        i = np.searchsorted(self.rows, rows)
+        j = i if columns is rows else np.searchsorted(self.rows, columns)
+        if self.matrix is not None:
+            return self.matrix[np.ix_(i, j)]
+        return self.kernel(self.items[i], None if j is i else self.items[j])
+
+    def of(self, task: DankTask) -> Callable[[NDArray, NDArray], NDArray]:
+        """Blocks by positions in the task; a square one is a working set, whose matrices must fit."""
+
+        def gram(rows: NDArray, columns: NDArray) -> NDArray:
+            if columns is not rows:
+                return self.block(task.rows[rows], task.rows[columns])
+            remedy = "split the data with n_parts, or lower C"
+            need = 8.0 * WORKING_MATRICES * len(rows) ** 2
+            check_memory(need, f"A working set of {len(rows)} rows", self.budget, remedy)
+            return self.block(picked := task.rows[rows], picked)
+
+        return gram
+
+    def trace(self, task: DankTask, v: NDArray) -> float:
+        """The sum of ``v^2 K_ii`` over the task's rows, each repeated as often as its weight says."""
+        diagonal = self.kernel.diag(self.items)[np.searchsorted(self.rows, task.rows)]
+        return float((v**2 / task.weight) @ diagonal)
+
+    def start(self, task: DankTask, C: float, tol: float) -> NDArray:
+        """Dual solution of the plain support vector machine."""
+        if isinstance(self.kernel, Gaussian):
+            scaled = self.items[np.searchsorted(self.rows, task.rows)] / np.asarray(
+                self.kernel.length_scale
+            )
+            return plain_machine(task, scaled, C, tol, kernel="rbf", gamma=0.5)
+        return plain_machine(task, self.block(task.rows, task.rows), C, tol, kernel="precomputed")
+
+    def solve(
+        self, task: DankTask, start: NDArray, C: float, options: dict[str, Any]
+    ) -> DankSolution:
+        lo, hi = task.bounds(C)
+        return solve_dank(
+            self.of(task),
+            task.target,
+            lo,
+            hi,
+            start=start,
+            epsilon=task.epsilon,
+            weight=task.weight,
+            **options,
+        )
+
+
+def _run(n_jobs: int | None, function: Callable, arguments: list[tuple]) -> list:
+    """Call the function on all arguments: here if there is one only, else through joblib."""
+    if len(arguments) == 1:
+        return [function(*arguments[0])]
+    return Parallel(n_jobs=n_jobs)(delayed(with_settings(function))(*each) for each in arguments)
+
+
+class _Fitted(NamedTuple):
+    """What one task leaves: for every part of the rows the number of the part, the task there and its solution."""
+
+    numbers: NDArray
+    tasks: list[DankTask]
+    solutions: list[DankSolution]
+    penalty: float  # of the centering
+    adaptation: Adaptation
+
+
+def _refuse_indefinite(K: NDArray) -> None:
+    """Raise ValueError when K, or a part of it, has an eigenvalue clearly below zero."""
+    if len(K) > _CHECKED_ROWS:
+        rows = np.linspace(0, len(K) - 1, _CHECKED_ROWS).astype(int)
+        K = K[np.ix_(rows, rows)]
+    largest = float(np.abs(K).sum(axis=1).max())
+    try:
+        cholesky(K + 1e-8 * max(largest, np.finfo(float).tiny) * np.eye(len(K)), lower=True)
+    except LinAlgError:
+        smallest = float(eigvalsh(K, subset_by_index=[0, 0])[0])
+        raise ValueError(
+            f"The base kernel is indefinite: the smallest eigenvalue of its matrix is {smallest:.3g}; repair the "
+            "matrix first with mercerless.spectra.SpectrumTransformer, or use mercerless.KreinSVC or KreinSVR, which "
+            "take indefinite kernels."
+        ) from None
+
+
+class _DANK(KernelPredictor):
+    """What the classifier and the regressor share."""
+
+    def _check_parameters(self) -> None:
+        positive = {"C": self.C, "adaptivity": self.adaptivity, "tol": self.tol}
+        if isinstance(self.adaptivity, CenteringPenalty):
+            positive["penalty"] = positive.pop("adaptivity").penalty
+        for name, value in positive.items():
+            check_number(name, value)
+        check_number("rank_penalty", self.rank_penalty, zero=True)
+        check_number("max_iter", self.max_iter, whole=True)
+        check_number("n_parts", self.n_parts, whole=True)
+        if isinstance(self.search, GradientSearch):
+            check_number("n_restarts", self.search.n_restarts, whole=True, zero=True)
+            check_number("max_iter", self.search.max_iter, whole=True)
+        elif self.search is not None:
+            raise ValueError(
+                f"search must be None or a mercerless.GradientSearch, not {self.search!r}."
+            )
+        check_option("out_of_sample", self.out_of_sample, _OUT_OF_SAMPLE)
+        if self.n_parts > 1 and self.out_of_sample != "inductive":
+            raise ValueError(
+                "n_parts > 1 predicts inductively only; use out_of_sample='inductive'."
+            )
+
+    def _begin(self, X: Any, y: NDArray, weight: NDArray | None) -> tuple[Kernel, Any]:
+        """Check the parameters and the items; from here on the estimator counts as not fitted."""
+        self._check_parameters()
+        self._set_fitted()
+        kernel, items = self._train_items(X, weight)
+        vectors = items.ndim == 2 and not isinstance(kernel, Precomputed)
+        if self.out_of_sample == "hyper" and not vectors:
+            raise ValueError(
+                "out_of_sample='hyper' learns a function of feature vectors; use 'inductive' here."
+            )
+        if self.n_parts > 1 and not vectors:
+            raise ValueError(
+                "n_parts > 1 clusters feature vectors; pass vectors and a kernel on them."
+            )
+        check_consistent_length(items, y)
+        return kernel, items
+
+    def _fit(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[DankTask]) -> dict[str, Any]:
+        """Solve all tasks; returns the fitted attributes."""
+        choice = self._choose(kernel, items, y, tasks)
+        used = np.unique(np.concatenate([task.rows for task in tasks]))
+        with self._progress() as progress:
+            clusters = self._clusters(items[used])
+            grams = self._grams(choice.kernel, items, used, clusters)
+            fitted = [
+                self._solve(
+                    grams, task._replace(epsilon=choice.epsilon), choice.C, penalty, progress
+                )
+                for task, penalty in zip(tasks, choice.penalties)
+            ]
+            self._warn(fitted, choice)
+            attributes = self._attributes(choice.kernel, items, fitted)
+            in_part = [np.isin(attributes["support_"], gram.rows) for gram in grams]
+            attributes |= {
+                "kernel_": choice.kernel,
+                "clusters_": clusters,
+                "support_part_": np.argmax(in_part, axis=0),
+            }
+            if self.out_of_sample == "hyper":
+                attributes["extension_"] = tuple(self._extend(items, f.adaptation) for f in fitted)
+            if choice.tuned is not None:
+                attributes |= {"C_": choice.C, "epsilon_": choice.epsilon, "tuning_": choice.tuned}
+        return attributes
+
+    def _choose(self, kernel: Kernel, items: Any, y: NDArray, tasks: list[DankTask]) -> Choice:
+        """The parameters of the fit: as given, or as the search finds them."""
+        given = self.adaptivity.penalty if isinstance(self.adaptivity, CenteringPenalty) else None
+        if self.search is None:
+            return Choice(kernel, self.C, tasks[0].epsilon, [given] * len(tasks))
+        if given is not None:
+            raise ValueError(
+                "search chooses the centering penalty; give adaptivity a number, from which it starts."
+            )
+        if not isinstance(kernel, Gaussian):
+            raise ValueError(
+                "GradientSearch needs a Gaussian kernel; search other kernels with GridSearchCV."
+            )
+        if any(np.any(task.weight != 1.0) for task in tasks):
+            raise ValueError(
+                "GradientSearch takes no weights; repeat rows instead, or leave search=None."
+            )
+        X, n = np.asarray(items, dtype=float), len(y)
+        remedy = "search on fewer rows and take kernel_, C_ and epsilon_ from there"
+        check_memory(8.0 * _SEARCH_MATRICES * n**2, f"GradientSearch on {n} rows", remedy=remedy)
+        if self.kernel == "gaussian":
+            kernel = Gaussian(np.full(X.shape[1], kernel.length_scale))
+        return choose(
+            kernel,
+            X,
+            y,
+            tasks,
+            self.search,
+            self.adaptivity,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        )
+
+    def _warn(self, fitted: list[_Fitted], choice: Choice) -> None:
+        solutions = [solution for f in fitted for solution in f.solutions]
+        worst = max(solution.gap for solution in solutions)
+        if not worst <= self.tol:
+            warn(
+                f"The relative duality gap is {worst:.1e} after {max(s.n_iter for s in solutions)} outer steps, above "
+                f"tol={self.tol:.1e}; raise max_iter or tol, or scale the features.",
+                ConvergenceWarning,
+            )
+        if choice.losses is not None:
+            warn_if_useless(*choice.losses, type(self).__name__)
+
+    def _extend(self, items: NDArray, adaptation: Adaptation) -> Kernel:
+        """The change F - 1 as a function of two items, learned from its values on the training rows."""
+        learner = HyperRidge(random_state=self.random_state)
+        return learner.fit(items[adaptation.rows], adaptation.matrix() - 1.0).kernel_
+
+    def _clusters(self, items: Any) -> KMeans | None:
+        if self.n_parts > len(items):
+            raise ValueError(f"n_parts={self.n_parts} exceeds the number of rows, {len(items)}.")
+        return None if self.n_parts == 1 else cluster(items, self.n_parts, self.random_state)
+
+    def _grams(
+        self, kernel: Kernel, items: Any, used: NDArray, clusters: KMeans | None
+    ) -> list[_Gram]:
+        """One base kernel per part, so that a worker gets no more than its rows and its share of the memory."""
+        if clusters is None:
+            return [_Gram(kernel, items, used)]
+        share = memory_budget() // max(1, effective_n_jobs(self.n_jobs))
+        return [
+            _Gram(kernel, items, used[clusters.labels_ == part], share)
+            for part in range(self.n_parts)
+        ]
+
+    def _solve(
+        self,
+        grams: list[_Gram],
+        task: DankTask,
+        C: float,
+        penalty: float | None,
+        progress: Progress,
+    ) -> _Fitted:
+        """Plain machine first, then DANK, on all rows or on every part, with one common centering penalty."""
+        tasks = [task.take(np.flatnonzero(np.isin(task.rows, gram.rows))) for gram in grams]
+        numbers = np.array([k for k, piece in enumerate(tasks) if len(piece.rows)])
+        grams, tasks = [grams[k] for k in numbers], [tasks[k] for k in numbers]
+        svm_tol = float(np.clip(10 * self.tol, 1e-6, 1e-3))
+        starts = _run(
+            self.n_jobs,
+            _Gram.start,
+            [(gram, piece, C, svm_tol) for gram, piece in zip(grams, tasks)],
+        )
+        if penalty is None:
+            trace = sum(gram.trace(piece, v) for gram, piece, v in zip(grams, tasks, starts))
+            # Without support vectors every F fits; any positive number will do.
+            penalty = trace / (4 * self.adaptivity) or 1.0
+
+        def report(step: DankStep) -> bool:
+            return progress.step({"stage": "outer step", **step._asdict()})
+
+        options = {
+            "centering_penalty": float(penalty),
+            "rank_penalty": self.rank_penalty,
+            "tol": self.tol,
+        }
+        # Steps are reported from this process only.
+        options |= {"max_iter": self.max_iter, "callback": report if self.n_parts == 1 else None}
+        pieces = [(gram, piece, v, C, options) for gram, piece, v in zip(grams, tasks, starts)]
+        solutions = _run(self.n_jobs, _Gram.solve, pieces)
+        blocks = [
+            AdaptationPart(t.rows, t.rows[s.support], s.factor, s.offset)
+            for t, s in zip(tasks, solutions)
+        ]
+        return _Fitted(
+            numbers, tasks, solutions, float(penalty), Adaptation(task.rows, tuple(blocks))
+        )
+
+    def _attributes(self, kernel: Kernel, items: Any, fitted: list[_Fitted]) -> dict[str, Any]:
+        dual, intercepts = (
+            np.zeros((2, len(fitted), len(items))),
+            np.zeros((len(fitted), self.n_parts)),
+        )
+        for k, f in enumerate(fitted):
+            for number, task, solution in zip(f.numbers, f.tasks, f.solutions):
+                dual[:, k, task.rows] = solution.dual, solution.expansion
+                intercepts[k, number] = solution.intercept
+        support, solutions = (
+            np.flatnonzero(dual[0].any(axis=0)),
+            [s for f in fitted for s in f.solutions],
+        )
+        borrows = self.out_of_sample in ("nearest", "reciprocal")
+        vectors = None if isinstance(kernel, Precomputed) else items
+        return {
+            "_fit_diagonal": kernel.diag(items) if borrows else None,
+            "_fit_items": vectors if borrows else None,
+            "support_": support,
+            "support_vectors_": None if vectors is None else vectors[support],
+            "adaptation_": tuple(f.adaptation for f in fitted),
+            "rank_": max(f.adaptation.rank for f in fitted),
+            "certificate_": max(s.gap for s in solutions),
+            "n_iter_": max(s.n_iter for s in solutions),
+            "n_evaluations_": sum(s.n_evaluations for s in solutions),
+            "history_": tuple(f.solutions[0].history for f in fitted),
+            "centering_penalty_": np.array([f.penalty for f in fitted]),
+            "dual_solution_": dual[0][:, support],
+            "intercept_": intercepts[:, 0] if self.n_parts == 1 else intercepts,
+            "dual_coef_": dual[1][:, support],
+        }
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "dual_coef_")
+
+    def _values(self, X: Any) -> NDArray:
+        """Decision values of all tasks, shape (n_new, n_tasks)."""
+        items = self._test_items(X)
+        if self.out_of_sample == "reciprocal":  # the ranks need the whole batch
+            return self._adapted(items)
+        width = len(self._fit_diagonal) if self.out_of_sample == "nearest" else len(self.support_)
+        decide = self._inductive if self.out_of_sample == "inductive" else self._adapted
+        decide = decide if self.clusters_ is None else self._by_parts
+        blocks = row_blocks(len(items), 24 * max(width, 1), min(2**26, memory_budget() // 2))
+        return np.concatenate([decide(items[block]) for block in blocks])
+
+    def _inductive(self, items: Any) -> NDArray:
+        """New items are like training rows with coefficient zero."""
+        return self._similarity(items, self.support_) @ self.dual_coef_.T + self.intercept_
+
+    def _by_parts(self, items: NDArray) -> NDArray:
+        """Every item is decided by the machine of its own cluster."""
+        labels = self.clusters_.predict(items)
+        values = np.empty((len(items), len(self.intercept_)))
+        for part in np.unique(labels):
+            rows, columns = labels == part, self.support_part_ == part
+            values[rows] = self.intercept_[:, part]
+            if columns.any():
+                K = self.kernel_(items[rows], self.support_vectors_[columns])
+                values[rows] += K @ self.dual_coef_[:, columns].T
+        return values
+
+    def _similarity(self, items: Any, columns: NDArray) -> NDArray:
+        """Base kernel of new items against training rows."""
+        if isinstance(self.kernel_, Precomputed):
+            return items[:, columns]
+        if len(columns) == 0:
+            return np.zeros((len(items), 0))
+        if columns is self.support_:
+            return self.kernel_(items, self.support_vectors_)
+        return self.kernel_(items, self._fit_items[columns])
+
+    def _adapted(self, items: Any) -> NDArray:
+        """New items have rows of F as the hyper family learned it, or those of training rows, their twins."""
+        factor = self._extended if self.out_of_sample == "hyper" else self._borrowed
+        K = self._similarity(items, self.support_)
+        values = np.empty((len(items), len(self.adaptation_)))
+        for k, v in enumerate(self.dual_solution_):
+            values[:, k] = (factor(items, k) * K) @ v + self.intercept_[k]
+        return values
+
+    def _extended(self, items: NDArray, task: int) -> NDArray | float:
+        return (
+            1.0 + self.extension_[task](items, self.support_vectors_) if len(self.support_) else 1.0
+        )
+
+    def _borrowed(self, items: Any, task: int) -> NDArray:
+        new = (
+            np.zeros(len(items))
+            if isinstance(self.kernel_, Precomputed)
+            else self.kernel_.diag(items)
+        )
+        rows = self.adaptation_[task].rows
+        distance = new[:, None] + self._fit_diagonal[rows] - 2 * self._similarity(items, rows)
+        twins = (
+            np.argmin(distance, axis=1)
+            if self.out_of_sample == "nearest"
+            else _reciprocal_twins(distance)
+        )
+        return self.adaptation_[task].matrix(rows[twins], self.support_)
+
+
+def _reciprocal_twins(distance: NDArray) -> NDArray:
+    """Training row with the smallest product of both neighbor ranks, equation (11) of the paper."""
+    among_train = np.argsort(np.argsort(distance, axis=1, kind="stable"), axis=1) + 1.0
+    among_new = np.argsort(np.argsort(distance, axis=0, kind="stable"), axis=0) + 1.0
+    return np.argmin(among_train * among_new, axis=1)
+
+
+class DANKClassifier(ClassifierMixin, _DANK):
+    """Support vector classification with a kernel matrix that adapts to the data.
+
+    Solves, for every pair of classes with labels y in {-1, +1}::
+
+        max_alpha min_F  sum(alpha) - (y alpha)^T (F * K) (y alpha) / 2
+                         + eta * |F - 1|_F^2 + eta * rank_penalty * trace(F)
+        0 <= alpha <= C,  sum(y alpha) = 0,  F positive semi-definite
+
+    to a certified relative duality gap. The larger the centering penalty eta, the nearer to the plain machine. In the
+    sample, the adapted machine is the plain one with an additional ridge on each row that grows with the row's own
+    coefficient; for new points it predicts with the original kernel and re-weighted coefficients.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="gaussian"
+        The base kernel, positive semi-definite: a kernel object, ``"precomputed"``, one of scikit-learn's metric
+        names, or a function of two items. With a Gaussian the full matrix is never formed.
+    C : float, default=1.0
+        Bound on the dual coefficients, as in `sklearn.svm.SVC`.
+    adaptivity : float or CenteringPenalty, default=0.25
+        The mean squared change of F that is aimed at, free of scale; 0.25 is the paper's choice, values near 0 give
+        the plain machine. Tune it like C. It stands for ``eta = sum(alpha^2 K_ii) / (4 adaptivity)`` of the plain
+        machine; a `CenteringPenalty` gives eta itself.
+    rank_penalty : float, default=0.01
+        Weight of the trace of F (the paper's tau); the rank is at most ``1 + 2 adaptivity / rank_penalty``, and
+        from ``2 adaptivity`` on it is 1.
+    out_of_sample : {"inductive", "nearest", "reciprocal", "hyper"}, default="inductive"
+        How F continues to new points. ``"inductive"``: as for a training row with coefficient zero; a prediction
+        depends on nothing but the point. ``"nearest"``: the column of the nearest training row.
+        ``"reciprocal"``: the paper's rule, the training row with the smallest product of neighbor ranks;
+        transductive, a prediction changes with the rest of the batch, for comparison only. ``"hyper"``: F - 1 as
+        a function of two points, learned from its training values by `HyperRidge`; far slower.
+    search : GradientSearch or None, default=None
+        A `GradientSearch` chooses one length scale per feature (one only when the kernel is a `Gaussian` with one), C,
+        and eta: 5-fold cross-validation of plain machines on a coarse grid, then descent along the exact gradient of
+        DANK's validation loss; C is then ignored. ``GradientSearch(1, 25)`` is enough as a rule: beside the descent
+        from the grid, each restart is one from the solution under a wider prior, all but the first from random length
+        scales.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied with ``sample_weight``.
+    n_parts : int, default=1
+        Solve on that many k-means clusters independently, with one common eta and F = 1 between clusters, for data
+        whose working set does not fit in memory. A new point is decided by the machine of its cluster.
+    tol : float, default=1e-4
+        Relative duality gap to reach.
+    max_iter : int, default=50
+        Limit on the outer steps.
+    n_jobs : int or None, default=None
+        Workers for the parts and the grid.
+    random_state : int, RandomState or None, default=None
+        For the clusters, the folds and the restarts.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    adaptation_ : tuple of Adaptation
+        The factored F of every pair of classes (0-1, 0-2, ..., 1-2, ...); one for two classes.
+    rank_ : int
+        Largest rank of F over the pairs.
+    certificate_ : float
+        Largest relative duality gap over the pairs (and parts): bounds how far the objective is from its optimum.
+    support_ : ndarray of shape (n_support,)
+        Training rows with a nonzero dual coefficient in some pair.
+    support_vectors_ : ndarray of shape (n_support, n_features), list or None
+        Those rows; None for a precomputed kernel.
+    dual_coef_ : ndarray of shape (n_pairs, n_support)
+        Coefficients of the inductive decision function: ``k(x, support_vectors_) @ dual_coef_.T + intercept_``.
+    dual_solution_ : ndarray of shape (n_pairs, n_support)
+        The dual solutions ``y alpha`` themselves.
+    intercept_ : ndarray of shape (n_pairs,) or (n_pairs, n_parts)
+        Intercepts.
+    clusters_, support_part_ : KMeans or None, ndarray of shape (n_support,)
+        The clusters of the parts, and the part of every support vector.
+    centering_penalty_ : ndarray of shape (n_pairs,)
+        The eta of every pair.
+    n_iter_, n_evaluations_ : int
+        Largest number of outer steps over the pairs, and products with the kernel matrix or its square, the unit that
+        a gradient method pays per iteration.
+    extension_ : tuple of Kernel
+        With ``out_of_sample="hyper"``, F - 1 as a function for every pair.
+    history_ : tuple of tuples
+        Objective, relative gap on the working set and rank after every outer step, per pair.
+    kernel_ : Kernel
+        The base kernel, tuned if asked.
+    C_, epsilon_, tuning_ : float, float, Tuned
+        With a search, the values that were used, and the course and result of the descent.
+    n_features_in_ : int
+        Number of features.
+
+    See Also
+    --------
+    DANKRegressor : The same for regression.
+    KreinSVC : For base kernels that are not positive semi-definite.
+    sklearn.svm.SVC : The plain machine, reached for ``adaptivity`` near 0.
+
+    Notes
+    -----
+    ``sample_weight`` counts like repeated rows; scaling C per row alone does not in this model. The fit works in
+    double precision. There are no probabilities: calibrate with `sklearn.calibration.CalibratedClassifierCV`. On the
+    sets of the paper, neither the paper's rule nor the inductive one beat a tuned plain machine on average; see the
+    user guide.
+
+    References
+    ----------
+    Liu, Huang, Gong, Yang, Li. Learning data-adaptive non-parametric kernels. JMLR 21 (2020).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from mercerless import DANKClassifier
+    >>> X, y = make_moons(200, noise=0.2, random_state=0)
+    >>> model = DANKClassifier(C=4.0).fit(X, y)
+    >>> model.certificate_ <= 1e-4, model.rank_ <= 51
+    (True, True)
+    >>> round(model.score(X, y), 1)
+    1.0
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        C: float = 1.0,
+        adaptivity: float | CenteringPenalty = 0.25,
+        rank_penalty: float = 0.01,
+        out_of_sample: str = "inductive",
+        search: GradientSearch | None = None,
+        class_weight: dict | str | None = None,
+        n_parts: int = 1,
+        tol: float = 1e-4,
+        max_iter: int = 50,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.C = C
+        self.adaptivity = adaptivity
+        self.rank_penalty = rank_penalty
+        self.out_of_sample = out_of_sample
+        self.search = search
+        self.class_weight = class_weight
+        self.n_parts = n_parts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        weight, classes, labels = check_classes(
+            y, sample_weight, self.class_weight, type(self).__name__
+        )
+        kernel, items = self._begin(X, labels, weight)
+        used = used_rows(weight, len(labels))
+        weight = np.ones(len(labels)) if weight is None else weight
+        present = np.unique(labels[used])
+        tasks = []
+        for pair in combinations(present, 2):
+            rows = used[np.isin(labels[used], pair)]
+            tasks.append(
+                DankTask(
+                    rows, np.where(labels[rows] == pair[1], 1.0, -1.0), weight[rows], 0.0, True
+                )
+            )
+        self._set_fitted(classes_=classes[present], **self._fit(kernel, items, labels, tasks))
+
+    def decision_function(self, X: Any) -> NDArray:
+        """Scores of new items.
+
+        Parameters
+        ----------
+        X : as for `fit`; shape (n, n_train) for a precomputed kernel
+            The items.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            For two classes the value whose sign decides; otherwise the votes of all pairs, ties broken by their
+            summed confidence.
+        """
+        values = self._values(X)
+        return values[:, 0] if len(self.classes_) == 2 else pair_votes(values, len(self.classes_))
+
+    def _predict(self, X: Any) -> NDArray:
+        scores = class_scores(self.decision_function(X))
+        return self.classes_[scores.argmax(axis=1)]
+
+
+class DANKRegressor(RegressorMixin, _DANK):
+    """Support vector regression with a kernel matrix that adapts to the data.
+
+    Solves::
+
+        max_v min_F  y @ v - epsilon * |v|_1 - v^T (F * K) v / 2
+                     + eta * |F - 1|_F^2 + eta * rank_penalty * trace(F)
+        |v_i| <= C,  sum(v) = 0,  F positive semi-definite
+
+    to a certified relative duality gap; see `DANKClassifier` for what F does.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="gaussian"
+        The base kernel, positive semi-definite, see `DANKClassifier`.
+    C : float, default=1.0
+        Bound on the dual coefficients, as in `sklearn.svm.SVR`.
+    epsilon : float, default=0.1
+        Half width of the tube in which errors cost nothing.
+    adaptivity : float or CenteringPenalty, default=0.25
+        The mean squared change of F that is aimed at, free of scale, or eta itself, see `DANKClassifier`.
+    rank_penalty, out_of_sample : object
+        See `DANKClassifier`.
+    search : GradientSearch or None, default=None
+        A `GradientSearch` chooses the length scales, C, eta and epsilon, see `DANKClassifier`.
+    n_parts, tol, max_iter, n_jobs, random_state : object
+        See `DANKClassifier`.
+
+    Attributes
+    ----------
+    certificate_ : float
+        Relative duality gap, the largest over the parts: bounds how far the objective is from its optimum.
+    dual_coef_ : ndarray of shape (1, n_support)
+        Coefficients of the inductive predictor: ``k(x, support_vectors_) @ dual_coef_.T + intercept_``.
+    intercept_ : ndarray of shape (1,) or (1, n_parts)
+        Intercept.
+    adaptation_, rank_, dual_solution_, centering_penalty_, clusters_, support_part_, n_iter_, n_evaluations_ :
+        As of the classifier, which has one per pair of classes where this has one.
+    support_, support_vectors_, history_, kernel_, extension_, C_, epsilon_, tuning_, n_features_in_ :
+        As of the classifier; the extension with ``out_of_sample="hyper"``, the tuned values with a search.
+
+    See Also
+    --------
+    DANKClassifier : The same for classification.
+    KreinSVR : For base kernels that are not positive semi-definite.
+    sklearn.svm.SVR : The plain machine, reached for ``adaptivity`` near 0.
+
+    References
+    ----------
+    Liu, Huang, Gong, Yang, Li. Learning data-adaptive non-parametric kernels. JMLR 21 (2020).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import DANKRegressor
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = DANKRegressor(C=10.0, epsilon=0.05).fit(X, np.sin(X[:, 0]))
+    >>> model.predict([[1.5]]).round(2)
+    array([0.95])
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        adaptivity: float | CenteringPenalty = 0.25,
+        rank_penalty: float = 0.01,
+        out_of_sample: str = "inductive",
+        search: GradientSearch | None = None,
+        n_parts: int = 1,
+        tol: float = 1e-4,
+        max_iter: int = 50,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.C = C
+        self.epsilon = epsilon
+        self.adaptivity = adaptivity
+        self.rank_penalty = rank_penalty
+        self.out_of_sample = out_of_sample
+        self.search = search
+        self.n_parts = n_parts
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        check_number("epsilon", self.epsilon, zero=True)
+        target = column_or_1d(check_targets(y, type(self).__name__), warn=True)
+        weight = check_weight(sample_weight, len(target))
+        kernel, items = self._begin(X, target, weight)
+        used = used_rows(weight, len(target))
+        weight = np.ones(len(target)) if weight is None else weight
+        task = DankTask(used, target[used], weight[used], float(self.epsilon), False)
+        self._set_fitted(**self._fit(kernel, items, target, [task]))
+
+    def _predict(self, X: Any) -> NDArray:
+        return self._values(X)[:, 0]

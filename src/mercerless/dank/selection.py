@@ -1,0 +1,414 @@
+"""DANK's choices: parts of the rows, and parameters by the gradient of the validation loss."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import OptimizeResult, minimize
+from scipy.special import expit
+from sklearn.base import BaseEstimator
+from sklearn.cluster import BisectingKMeans, KMeans
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC, SVR
+
+from mercerless.core.descent import GradientSearch
+from mercerless.core.folds import Split, make_folds
+from mercerless.core.validation import check_random_state
+from mercerless.dank.quartic import Quartic, adjoint, snap, solve_quartic
+from mercerless.dank.solver import DankTask, plain_machine
+from mercerless.kernels import Gaussian
+
+
+class CenteringPenalty(BaseEstimator):
+    """The weight of the distance from DANK's matrix F to the matrix of ones, given as a number.
+
+    For the `adaptivity` of an estimator, in place of a change of F that is aimed at.
+
+    Parameters
+    ----------
+    penalty : float, default=1.0
+        The paper's eta, positive. What it means depends on the scale of the kernel and of C; a large one
+        gives the plain machine.
+
+    See Also
+    --------
+    mercerless.DANKClassifier : Takes it.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from mercerless import CenteringPenalty, DANKClassifier
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> DANKClassifier(adaptivity=CenteringPenalty(3.0)).fit(X, y).centering_penalty_
+    array([3.])
+    """
+
+    def __init__(self, penalty: float = 1.0):
+        self.penalty = penalty
+
+
+class HeldOut(NamedTuple):
+    """One machine: what it is trained and validated on, and where its solution starts."""
+
+    X: NDArray
+    target: NDArray  # labels -1, +1 or numbers
+    X_test: NDArray
+    target_test: NDArray
+    start: NDArray  # a dual point, such as the plain machine's
+    penalty: float  # of the centering, at the start
+
+
+class Tuned(NamedTuple):
+    """Parameters of the smallest penalized validation loss found."""
+
+    kernel: Any
+    C: float
+    penalty_factor: float  # on the machines' own centering penalties
+    epsilon: float
+    losses: tuple[float, ...]  # of every evaluation, over all descents
+    gradient: float  # largest entry at the end: the certificate of stationarity
+
+
+class Choice(NamedTuple):
+    """The parameters of a fit, in the units of the targets."""
+
+    kernel: Any
+    C: float
+    epsilon: float
+    # of the centering, one per task; None where adaptivity decides
+    penalties: Sequence[float | None]
+    tuned: Tuned | None = None
+    # on held-out rows: the machines', and a constant's
+    losses: tuple[NDArray, NDArray] | None = None
+
+
+def cluster(items: NDArray, n_parts: int, random_state: Any) -> KMeans:
+    """k-means from centers that always divide the largest cluster: the largest part decides time and memory."""
+    halves = BisectingKMeans(
+        n_parts, bisecting_strategy="largest_cluster", random_state=check_random_state(random_state)
+    )
+    return KMeans(n_parts, init=halves.fit(items).cluster_centers_, n_init=1, max_iter=1).fit(items)
+
+
+def choose(
+    kernel: Gaussian,
+    X: NDArray,
+    y: NDArray,
+    tasks: Sequence[DankTask],
+    search: GradientSearch,
+    adaptivity: float,
+    *,
+    n_jobs: int | None = None,
+    random_state: Any = None,
+) -> Choice:
+    """Length scales, C, centering penalties and epsilon by the validation gradient, from plain machines on a grid.
+
+    The plain machines share the kernel's ratios of length scales; ``y`` are the classes or numbers of all rows of X.
+    """
+    classify = tasks[0].is_classification
+    used = np.unique(np.concatenate([task.rows for task in tasks]))
+    splits = _splits(X[used], y[used], classify, random_state)
+    size = 1.0 if classify else float(np.std(y[used])) or 1.0
+    if not classify:
+        y = (y - y[used].mean()) / size
+        tasks = [task._replace(target=y[task.rows]) for task in tasks]
+    scales = np.asarray(kernel.length_scale, dtype=float)
+    best = _grid(X[used] / scales, y[used], classify, splits, n_jobs)
+    kernel = Gaussian(scales * np.sqrt(0.5 / best["gamma"]))
+    epsilon = best.get("epsilon", 0.0)
+    tasks = [task._replace(epsilon=epsilon) for task in tasks]
+    groups = [_held_out(kernel, X, task, used, splits, best["C"], adaptivity) for task in tasks]
+    machines = [machine for group in groups for machine in group]
+    tuned = tune_dank(
+        kernel,
+        machines,
+        C=best["C"],
+        epsilon=epsilon,
+        n_samples=len(used),
+        is_classification=classify,
+        search=search,
+        random_state=random_state,
+    )
+    penalties = [
+        tuned.penalty_factor
+        * float(np.mean([m.penalty / len(m.target) for m in group]))
+        * len(task.rows)
+        * size**2
+        for task, group in zip(tasks, groups)
+    ]
+    losses = held_out_losses(tuned, machines, classify)
+    return Choice(tuned.kernel, tuned.C * size, tuned.epsilon * size, penalties, tuned, losses)
+
+
+def _splits(X: NDArray, y: NDArray, classify: bool, random_state: Any) -> list[Split]:
+    """Up to five folds whose training parts have every class."""
+    counts = np.unique(y, return_counts=True)[1] if classify else np.array([len(y)])
+    n_folds = min(5, int(counts.min()))
+    folds = (
+        make_folds(n_folds, X, y, classify=classify, random_state=random_state)
+        if n_folds > 1
+        else []
+    )
+    if not folds or (
+        classify and any(len(np.unique(y[train])) < len(counts) for train, _ in folds)
+    ):
+        raise ValueError(
+            "GradientSearch needs at least two rows of every class, or two rows for regression, that are not copies "
+            "of each other."
+        )
+    return folds
+
+
+def _grid(
+    X: NDArray, y: NDArray, classify: bool, splits: list[Split], n_jobs: int | None
+) -> dict[str, float]:
+    """The best of a coarse grid of plain machines."""
+    grid: dict[str, Any] = {"C": 2.0 ** np.arange(-3, 8, 2), "gamma": 0.5 * 4.0 ** np.arange(-3, 3)}
+    if classify:
+        return GridSearchCV(SVC(), grid, cv=splits, n_jobs=n_jobs).fit(X, y).best_params_
+    grid["epsilon"] = [0.02, 0.1, 0.3]
+    return (
+        GridSearchCV(SVR(), grid, cv=splits, scoring="neg_mean_squared_error", n_jobs=n_jobs)
+        .fit(X, y)
+        .best_params_
+    )
+
+
+def _held_out(
+    kernel: Gaussian,
+    X: NDArray,
+    task: DankTask,
+    used: NDArray,
+    splits: list[Split],
+    C: float,
+    adaptivity: float,
+) -> list[HeldOut]:
+    """A training and a validation set of the task for every split, with the plain machine as start."""
+    machines = []
+    for train, test in splits:
+        known, new = (
+            task.take(np.flatnonzero(np.isin(task.rows, used[side]))) for side in (train, test)
+        )
+        if len(new.rows) == 0:
+            continue
+        seen = X[known.rows]
+        v = plain_machine(
+            known, seen / np.asarray(kernel.length_scale), C, 1e-3, kernel="rbf", gamma=0.5
+        )
+        penalty = float(v @ v) / (4 * adaptivity) or 1.0
+        machines.append(HeldOut(seen, known.target, X[new.rows], new.target, v, penalty))
+    return machines
+
+
+def held_out_losses(
+    tuned: Tuned, machines: Sequence[HeldOut], is_classification: bool
+) -> tuple[NDArray, NDArray]:
+    """Squared errors, or wrong labels, of the tuned machines on their validation sets, and those of a constant."""
+    losses, constant, power = [], [], 1 if is_classification else 2
+    for m in machines:
+        trained = _DankMachine(
+            tuned.kernel,
+            m.X,
+            m.target,
+            tuned.C,
+            tuned.penalty_factor * m.penalty,
+            tuned.epsilon,
+            is_classification,
+        )
+        trained.solve(m.start)
+        values, level = trained.decision(m.X_test), np.full(len(m.X_test), m.target.mean())
+        if is_classification:
+            values, level = np.sign(values), np.sign(level)
+        losses.append(np.abs(values - m.target_test) ** power)
+        constant.append(np.abs(level - m.target_test) ** power)
+    return np.concatenate(losses), np.concatenate(constant)
+
+
+def tune_dank(
+    kernel: Any,
+    machines: Sequence[HeldOut],
+    *,
+    C: float,
+    epsilon: float = 0.0,
+    n_samples: int,
+    is_classification: bool,
+    search: GradientSearch,
+    random_state: Any = None,
+) -> Tuned:
+    """Minimize, over the logarithms of all length scales, C, the centering penalty and epsilon (unless 0)::
+
+        n_samples * (validation loss) + sum(log(1 + (theta - mean(theta))^2 / spread^2)) + (other changes)^2 / 8
+
+    by L-BFGS-B with exact gradients, where ``spread^2 = 1 / (n_features * sqrt(n_samples))``: from the start itself,
+    and ``search.n_restarts`` times from the solution with a wider prior, first from the same start, then from random
+    length scales around it. The best of all is a stationary point at best: the loss is not convex. Iterations of the
+    first descent are limited by ``search.max_iter``, those of the others by half of it each.
+
+    The validation loss is half the logarithm of the mean squared error in regression (with targets of unit size), and
+    in classification the mean logistic loss of ``slope * y * f`` with the slope fitted along. It is averaged over the
+    machines, which have no rank penalty: their solutions are piecewise smooth functions of the parameters.
+    The other terms are the logarithm of a prior: a Cauchy density around the common length scale, which holds most
+    features to it and lets go of the few that pay for it, and broad normal densities for the rest. The spread is such
+    that a feature whose length scale leaves the others by a factor of e pays ``log(n_features) + log(n_samples) / 2``,
+    the price of one more parameter in the extended Bayesian information criterion.
+
+    With the solution's free rows R, ``H v_R`` their Hessian block and r the loss's derivative in the validation
+    scores, one adjoint solve ``H z + beta = (K_TV r)_R, sum(z) = sum(r)`` per machine gives the derivative in every
+    parameter: for the kernel it is that of ``sum(G * K)`` with ``G = r v^T`` on validation-training pairs and
+    ``-(z v^T) - 2 curvature (z v) (v^2)^T * K`` on training pairs. Cost per evaluation and machine: one fit, one
+    Cholesky factorization, two pullbacks. Where no row is free, z is shared by the two rows between which the intercept
+    lies. Where a row is just reaching or leaving a bound or the tube's edge the loss has a kink, and this is the
+    derivative on one side of it, a generalized (Clarke) gradient only; descents end in such kinks often. Repeated rows
+    with a C so small that they hardly bend the problem (``C^2 / penalty`` below 1e-6) leave the solution itself
+    undetermined to about 1e-7, and the derivative with it.
+    """
+    n_theta = len(kernel.theta)
+    # the last is the slope
+    anchor = np.concatenate([kernel.theta, np.log([C, 1.0, epsilon or 1.0, 2.0])])
+    state = [machine.start / C for machine in machines]
+    losses: list[float] = []
+
+    def objective(x: NDArray, spread: float) -> tuple[float, NDArray]:
+        loss, gradient = _mean_loss(x, kernel, machines, state, epsilon, is_classification)
+        losses.append(loss)
+        value, pull = _prior(x[:n_theta], x[n_theta:] - anchor[n_theta:], spread)
+        return loss + value / n_samples, gradient + pull / n_samples
+
+    reach = np.concatenate([np.full(n_theta, 4.0), np.full(4, 5.0)])
+    bounds = np.column_stack([anchor - reach, anchor + reach])
+
+    def descend(start: NDArray, spread: float, steps: int) -> OptimizeResult:
+        options = {"maxiter": steps, "maxfun": steps + steps // 2, "gtol": search.tol}
+        return minimize(
+            objective, start, (spread,), "L-BFGS-B", jac=True, bounds=bounds, options=options
+        )
+
+    # The narrow prior holds a feature back that would pay in the end, so a wide one shows the way first.
+    narrow, wide, half = (
+        n_theta**-0.5 * n_samples**-0.25,
+        n_samples**-0.25,
+        max(search.max_iter // 2, 1),
+    )
+    random = check_random_state(random_state)
+    results = [descend(anchor, narrow, search.max_iter)]
+    for restart in range(search.n_restarts):
+        # one length scale has no spread: the first restart would be the same descent
+        if restart or n_theta > 1:
+            moved = anchor.copy()
+            moved[:n_theta] += random.uniform(-1.0, 1.0, n_theta) if restart else 0.0
+            results.append(descend(descend(moved, wide, half).x, narrow, half))
+    best = min(results, key=lambda result: result.fun)
+    C, factor, tube = np.exp(best.x[n_theta : n_theta + 3])
+    return Tuned(
+        kernel.with_theta(best.x[:n_theta]),
+        float(C),
+        float(factor),
+        float(tube) if epsilon > 0 else 0.0,
+        tuple(losses),
+        float(np.abs(best.jac).max()),
+    )
+
+
+def _mean_loss(
+    x: NDArray,
+    kernel: Any,
+    machines: Sequence[HeldOut],
+    state: list[NDArray],
+    epsilon: float,
+    is_classification: bool,
+) -> tuple[float, NDArray]:
+    """The mean validation loss and its derivative; ``state`` keeps the machines' solutions for the next call."""
+    n_theta = len(x) - 4
+    current = kernel.with_theta(x[:n_theta])
+    C, factor, tube, slope = np.exp(x[n_theta:])
+    tube = tube if epsilon > 0 else 0.0
+    total, gradient = 0.0, np.zeros_like(x)
+    for k, m in enumerate(machines):
+        machine = _DankMachine(
+            current, m.X, m.target, C, factor * m.penalty, tube, is_classification
+        )
+        machine.solve(state[k] * C)
+        state[k] = machine.v / C
+        loss, r, d_slope = _validation_loss(
+            machine.decision(m.X_test), m.target_test, slope, is_classification
+        )
+        total += loss / len(machines)
+        gradient[:-1] += machine.pull(m.X_test, r) / len(machines)
+        gradient[-1] += d_slope / len(machines)
+    if epsilon == 0:
+        gradient[n_theta + 2] = 0.0
+    if not is_classification:
+        gradient[-1] = 0.0
+    return total, gradient
+
+
+def _prior(theta: NDArray, change: NDArray, spread: float) -> tuple[float, NDArray]:
+    """Minus the logarithm of the prior for length scales and for the change of the rest, and its derivative."""
+    deviation = theta - theta.mean()
+    pull = 2 * deviation / (spread**2 + deviation**2)
+    value = np.log1p((deviation / spread) ** 2).sum() + change @ change / 8
+    return float(value), np.concatenate([pull - pull.mean(), change / 4])
+
+
+def _validation_loss(
+    f: NDArray, target: NDArray, slope: float, is_classification: bool
+) -> tuple[float, NDArray, float]:
+    """Loss, its derivative in the scores, and in the logarithm of the slope."""
+    if not is_classification:
+        error = f - target
+        mean = max(float(np.mean(error**2)), np.finfo(float).tiny)
+        return 0.5 * np.log(mean), error / (len(f) * mean), 0.0
+    margin = slope * target * f
+    r = -expit(-margin) / len(f)
+    return float(np.mean(np.logaddexp(0.0, -margin))), r * slope * target, float(r @ margin)
+
+
+class _DankMachine:
+    """One training fold: solve, predict, and pull derivatives back."""
+
+    tol = 1e-10
+
+    def __init__(
+        self,
+        kernel: Any,
+        X: NDArray,
+        target: NDArray,
+        C: float,
+        penalty: float,
+        epsilon: float,
+        is_classification: bool,
+    ):
+        self.kernel, self.X = kernel, X
+        K = kernel(X)
+        limit = np.full(len(target), C)
+        lo, hi = -limit, limit
+        if is_classification:
+            lo, hi = np.minimum(0.0, C * target), np.maximum(0.0, C * target)
+        self.problem = Quartic(K, K**2, 1.0 / (4.0 * penalty), target, lo, hi, epsilon)
+
+    def solve(self, start: NDArray) -> None:
+        solution = solve_quartic(
+            self.problem, snap(start, self.problem.lo, self.problem.hi), tol=self.tol
+        )
+        self.v, self.b = solution.v, solution.intercept
+
+    def decision(self, X: NDArray) -> NDArray:
+        return self.kernel(X, self.X) @ self.v + self.b
+
+    def pull(self, X: NDArray, r: NDArray) -> NDArray:
+        """Derivatives of a loss with score derivatives r: in theta, log C, log penalty, log epsilon."""
+        q, v = self.problem, self.v
+        a = self.kernel(X, self.X).T @ r
+        z, image, sides = adjoint(q, v, a, float(r.sum()))
+        pair = -np.outer(z, v) - 2 * q.curvature * np.outer(z * v, v**2) * q.K
+        theta = self.kernel.pullback(X, self.X, np.outer(r, v)) + self.kernel.pullback(
+            self.X, None, pair
+        )
+        bound = np.where((v == q.lo) | (v == q.hi), v, 0.0)
+        # v on its bounds moves with C, and the free rows and the intercept with them
+        in_C = bound @ (a - image)
+        # d curvature = -curvature d log(penalty)
+        in_penalty = q.curvature * (z @ (v * (q.A @ v**2)))
+        in_epsilon = -q.epsilon * (z @ sides)
+        return np.concatenate([theta, [in_C, in_penalty, in_epsilon]])

@@ -1,0 +1,478 @@
+"""Support vector machines that adapt their kernel matrix (DANK), solved to a certified optimum."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.linalg.blas import dsyr
+from scipy.linalg.lapack import dpstrf
+from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.svm import SVC, SVR
+
+from mercerless.core.memory import row_blocks
+from mercerless.dank.quartic import Quartic, duality_gap, gap_scale, snap, solve_quartic
+
+#: Matrices of the working set's size at the peak: K, its square, K on the support, M, its eigenvectors, a copy.
+WORKING_MATRICES = 6
+
+_DENSE_EIGEN = 150  # below this size a full eigendecomposition is faster than Lanczos iterations
+_ALL_ROWS = 500  # up to this size every row is in the working set
+_MAX_ROUNDS = 20  # of the working set
+
+Gram = Callable[[NDArray, NDArray], NDArray]
+
+
+class DankTask(NamedTuple):
+    """One two-class or regression problem on some training rows."""
+
+    rows: NDArray  # numbers of the training items
+    target: NDArray  # labels -1, +1 or numbers
+    weight: NDArray  # positive multiplicities
+    epsilon: float  # half width of the tube, 0 for classes
+    is_classification: bool
+
+    def take(self, positions: NDArray) -> "DankTask":
+        """The same problem on fewer of its rows, given by their positions among them."""
+        return self._replace(
+            rows=self.rows[positions], target=self.target[positions], weight=self.weight[positions]
+        )
+
+    def bounds(self, C: float) -> tuple[NDArray, NDArray]:
+        """Bounds of the dual coefficients."""
+        limit = C * self.weight
+        if self.is_classification:
+            return np.minimum(self.target * limit, 0.0), np.maximum(self.target * limit, 0.0)
+        return -limit, limit
+
+
+def plain_machine(task: DankTask, data: NDArray, C: float, tol: float, **kernel: Any) -> NDArray:
+    """Dual solution of libsvm's machine, equal for equal rows; zero where all targets are the same."""
+    if np.ptp(task.target) == 0:
+        return np.zeros(len(task.rows))
+    # libsvm's tolerance is absolute, so regression targets are brought to unit size first
+    size = 1.0 if task.is_classification else float(np.ptp(task.target))
+    if task.is_classification:
+        model = SVC(C=C, tol=tol, **kernel).fit(data, task.target, sample_weight=task.weight)
+    else:
+        model = SVR(C=C / size, epsilon=task.epsilon / size, tol=tol, **kernel)
+        model.fit(data, (task.target - task.target.mean()) / size, sample_weight=task.weight)
+    v = np.zeros(len(task.rows))
+    v[model.support_] = size * model.dual_coef_[0]
+    return share_among_equal_rows(np.column_stack([data, task.target]), v, task.weight)
+
+
+def share_among_equal_rows(data: NDArray, v: NDArray, weight: NDArray) -> NDArray:
+    """The dual solution that treats equal rows equally; libsvm's share between them is arbitrary."""
+    groups = np.unique(data, axis=0, return_inverse=True)[1].ravel()
+    if groups.max() + 1 == len(v):
+        return v
+    return weight * (np.bincount(groups, v) / np.bincount(groups, weight))[groups]
+
+
+class DankStep(NamedTuple):
+    """One outer step: what a callback sees and a convergence display draws."""
+
+    objective: float  # less the constant eta * tau * sum(weights)
+    gap: float  # relative, on the working set
+    rank: int  # of the adaptation
+
+
+class DankSolution(NamedTuple):
+    """Solution of the DANK problem and its certificate."""
+
+    dual: NDArray  # v
+    expansion: NDArray  # v * F(., a new point): coefficients of the inductive predictor
+    intercept: float
+    gap: float  # relative, over all rows
+    objective: float
+    support: NDArray  # rows with v != 0
+    factor: NDArray  # (n_support, rank): F on the support is factor @ factor.T
+    offset: NDArray  # (rank,): the same for any point with v = 0
+    history: tuple[DankStep, ...]
+    n_iter: int  # outer steps
+    n_evaluations: int  # products with the kernel matrix or its square
+    n_working: int
+
+
+class _DankProblem(NamedTuple):
+    """The problem restricted to the working set."""
+
+    K: NDArray
+    A: NDArray  # K**2 per unit weight
+    p: NDArray
+    lo: NDArray
+    hi: NDArray
+    weight: NDArray
+    outside: float  # weight of the rows not in the working set
+    centering_penalty: float
+    rank_penalty: float
+    epsilon: float
+
+
+class _Adaptation(NamedTuple):
+    """F = sum_r (values_r - rank_penalty / 2) a_r a_r^T per unit weight, a_r = vectors or, where v = 0, offset."""
+
+    values: NDArray  # kept eigenvalues of M
+    vectors: NDArray  # (n_support, rank)
+    offset: NDArray  # (rank,)
+    dropped: float  # sum of lambda * (rank_penalty - lambda) over the other eigenvalues
+
+
+class _State(NamedTuple):
+    """A point and everything an outer step needs to know there."""
+
+    v: NDArray
+    kv: NDArray  # K v
+    quartic: NDArray  # gradient of the quartic term
+    smooth: NDArray  # (F * K) v
+    adaptation: _Adaptation | None
+    rank: int
+    value: float
+    gap: float
+    scale: float
+
+    def linear(self, share: float) -> NDArray:
+        """What to add to p so that the model with this share of the quartic term has h's gradient here."""
+        return self.kv + share * self.quartic - self.smooth
+
+
+def solve_dank(
+    gram: Gram,
+    p: NDArray,
+    lo: NDArray,
+    hi: NDArray,
+    *,
+    centering_penalty: float,
+    rank_penalty: float,
+    start: NDArray,
+    epsilon: float = 0.0,
+    weight: NDArray | None = None,
+    tol: float = 1e-4,
+    max_iter: int = 50,
+    callback: Callable[[DankStep], bool | None] | None = None,
+) -> DankSolution:
+    """Maximize over v, minimize over F, to a relative duality gap of `tol` on all rows::
+
+        p @ v - epsilon |v|_1 - v @ (F * K) @ v / 2
+            + eta * |F - 1|_F^2 + eta * rank_penalty * trace(F)
+        subject to lo <= v <= hi, sum(v) == 0, F positive semi-definite
+
+    with both norms of F taken over rows repeated ``weight`` times. ``gram(rows, columns)`` gives blocks of the positive
+    semi-definite K (for the working set with ``columns is rows``), ``start`` is the plain machine's dual solution,
+    `max_iter` limits the outer steps per working set, and a true answer of the callback stops them. As in the paper,
+    eta is the centering penalty (> 0) and tau the rank penalty (>= 0): eigenvalues below half of it vanish.
+
+    Eliminating F leaves a concave function of v alone. With ``M = sqrt(w) sqrt(w)^T + D_u K D_u``,
+    ``u = v / (2 sqrt(eta * w))`` and eigenvalues ``lambda``::
+
+        F = sum_r max(lambda_r - tau / 2, 0) u_r u_r^T
+        h(v) = p @ v - epsilon |v|_1 + eta * (n^2 - sum_r max(lambda_r - tau / 2, 0)^2)
+        gradient of the smooth part = p - (F * K) v
+
+    For ``tau = 0`` h is a quartic, see `solve_quartic`. For ``tau > 0`` the quartic less the smooth term of h is
+    convex; an outer step replaces that difference by its tangent and solves the quartic problem that is left,
+    so h grows at every step. Two liberties make this faster: a model with only a share of the quartic term,
+    matched along v, and Anderson's extrapolation of the tangents. Neither is a bound, so their steps are kept
+    only when h grew.
+    All rows with ``v = 0`` act as one row of M, so F needs an ``(n_support + 1)`` matrix only. Rows enter the
+    problem through a working set, and a check of all rows adds those that violate their optimality condition.
+
+    Cost: per outer step a few Cholesky factorizations of the free block and the leading eigenpairs of an
+    ``(n_support + 1)`` matrix. Memory: `WORKING_MATRICES` of m rows and columns for m working rows, not of n.
+    Degenerate cases: ``start = 0`` is optimal for every F and is returned as it is. The problem is concave in v, so a
+    gap near zero certifies a global optimum.
+
+    Differences from Liu, Huang, Gong, Yang, Li, JMLR 21 (2020): Algorithm 1 there needs a plus sign in line 7, its
+    projection is not one, and its Lipschitz constant makes the method stand still; nothing of it is used. The
+    multiplicities are new.
+    """
+    n = len(p)
+    weight = np.ones(n) if weight is None else weight
+    center = (p.max() + p.min()) / 2  # sum(v) = 0, so this only protects p @ v from cancellation
+    p = p - center
+    v = snap(start, lo, hi)
+    penalties = {
+        "centering_penalty": centering_penalty,
+        "rank_penalty": rank_penalty,
+        "epsilon": epsilon,
+    }
+    working = _first_working_set(gram, p, v, lo, hi, epsilon)
+    history: list[DankStep] = []
+    evaluations, n_rounds, local_tol = 1, 0, 1e-2
+    for _ in range(_MAX_ROUNDS):
+        n_rounds += 1
+        problem = _on_working_set(gram, working, p, lo, hi, weight, penalties)
+        local_tol = tol if len(working) == n else max(local_tol, tol / 2)
+        state, used, stopped = _outer_steps(
+            problem, v[working], local_tol, max_iter, history, callback
+        )
+        evaluations += used + 1
+        # the solution on all rows, where the others have v = 0
+        factor, offset = _factor(problem, state)
+        v, expansion = np.zeros((2, n))
+        v[working] = state.v
+        support = np.flatnonzero(v)
+        expansion[support] = v[support] * (factor @ offset)
+        gradient = p.copy()
+        gradient[working] -= state.smooth
+        rest = np.setdiff1d(np.arange(n), working, assume_unique=True)
+        gradient[rest] -= _decision(gram, rest, expansion)
+        gap, b = duality_gap(gradient, v, lo, hi, epsilon)
+        gap /= gap_scale(p, v, epsilon)
+        violators = rest[_largest(_gain(gradient - b, lo, hi, epsilon)[rest], 0.0, len(working))]
+        if gap <= tol or stopped or (len(violators) == 0 and local_tol <= tol):
+            break
+        working = np.union1d(working, violators)
+        local_tol = tol / 2
+        del problem  # before a larger one is made
+    return DankSolution(
+        v,
+        expansion,
+        b + center,
+        gap,
+        state.value,
+        support,
+        factor,
+        offset,
+        tuple(history),
+        len(history) - n_rounds,
+        evaluations,
+        len(working),
+    )
+
+
+def _on_working_set(
+    gram: Gram,
+    working: NDArray,
+    p: NDArray,
+    lo: NDArray,
+    hi: NDArray,
+    weight: NDArray,
+    penalties: dict[str, float],
+) -> _DankProblem:
+    """The problem of the working set."""
+    K = gram(working, working)
+    A = K**2
+    A /= weight[working]
+    A /= weight[working, None]
+    outside = float(weight.sum() - weight[working].sum())
+    return _DankProblem(
+        K, A, p[working], lo[working], hi[working], weight[working], outside, **penalties
+    )
+
+
+def _gain(residual: NDArray, lo: NDArray, hi: NDArray, epsilon: float) -> NDArray:
+    """Derivative of the objective when a row leaves v = 0 in its better direction."""
+    up = np.where(hi > 0, residual - epsilon, -np.inf)
+    down = np.where(lo < 0, -residual - epsilon, -np.inf)
+    return np.maximum(up, down)
+
+
+def _first_working_set(
+    gram: Gram, p: NDArray, v: NDArray, lo: NDArray, hi: NDArray, epsilon: float
+) -> NDArray:
+    """Support vectors of the plain machine and the rows within 5 % of becoming one, nearest first."""
+    if len(p) <= _ALL_ROWS:
+        return np.arange(len(p))
+    gradient = p - _decision(gram, np.arange(len(p)), v)
+    _, b = duality_gap(gradient, v, lo, hi, epsilon)
+    slack = 0.05 * (epsilon if epsilon > 0 else float(np.abs(p).max()))
+    gain = np.where(v != 0, -np.inf, _gain(gradient - b, lo, hi, epsilon))
+    working = np.union1d(np.flatnonzero(v), _largest(gain, -slack, int(np.count_nonzero(v))))
+    # nothing to separate: any rows will do
+    return working if len(working) else np.arange(_ALL_ROWS)
+
+
+def _largest(gain: NDArray, above: float, n_working: int) -> NDArray:
+    """Rows with the largest gains, at most as many as a third of the working set."""
+    rows = np.flatnonzero(gain > above)
+    limit = max(100, n_working // 3)
+    return rows if len(rows) <= limit else rows[np.argpartition(-gain[rows], limit)[:limit]]
+
+
+def _decision(gram: Gram, rows: NDArray, coefficient: NDArray) -> NDArray:
+    """``K[rows] @ coefficient`` in row blocks, without the zero coefficients."""
+    columns = np.flatnonzero(coefficient)
+    values = np.zeros(len(rows))
+    if len(columns):
+        for block in row_blocks(len(rows), 8 * len(columns)):
+            values[block] = gram(rows[block], columns) @ coefficient[columns]
+    return values
+
+
+def _outer_steps(
+    problem: _DankProblem,
+    v: NDArray,
+    tol: float,
+    max_iter: int,
+    history: list[DankStep],
+    callback: Callable | None,
+) -> tuple[_State, int, bool]:
+    """Outer steps on the working set; returns the state, the evaluations used, and whether it was stopped."""
+    state = _evaluate(problem, v, 0)
+    evaluations = 3
+    share = _quartic_share(state)
+    inner_tol = np.inf
+    # linear terms given to the model, and found at its solution
+    memory: list[tuple[NDArray, NDArray]] = []
+    linear = state.linear(share)
+    for _ in range(max_iter):
+        history.append(DankStep(state.value, state.gap, state.rank))
+        if callback is not None and callback(history[-1]):
+            return state, evaluations, True
+        if state.gap <= tol:
+            break
+        # An inner gap near the target would stall the outer loop; the inner solver ends quadratically.
+        inner_tol = max(0.03 * tol, min(1e-2, 0.05 * state.gap, inner_tol))
+        curvature, p = share / (4.0 * problem.centering_penalty), problem.p + linear
+        model = Quartic(problem.K, problem.A, curvature, p, problem.lo, problem.hi, problem.epsilon)
+        inner = solve_quartic(model, state.v, scale=state.scale, tol=inner_tol)
+        new = _evaluate(problem, inner.v, state.rank)
+        evaluations += inner.n_evaluations + 3
+        rounding = 1e-12 * (abs(state.value) + state.scale)
+        if new.value > state.value or (new.gap < state.gap and new.value >= state.value - rounding):
+            memory = [*memory[-4:], (linear, new.linear(share))]
+            state, linear = new, _mix(memory)
+        elif len(memory) > 0:
+            memory, linear = [], state.linear(share)
+        elif share < 1.0:
+            share = 1.0 if share > 0.9 else 0.5 * (1.0 + share)
+            linear = state.linear(share)
+        elif inner_tol > 1e-3 * tol:
+            inner_tol /= 10.0
+        else:
+            break
+    else:
+        history.append(DankStep(state.value, state.gap, state.rank))
+    return state, evaluations, False
+
+
+def _mix(memory: list[tuple[NDArray, NDArray]]) -> NDArray:
+    """Anderson's extrapolation of the fixed-point iteration of linear terms."""
+    given, answers = (np.array(x) for x in zip(*memory))
+    residual = answers - given
+    if len(memory) == 1:
+        return answers[-1]
+    steps = np.diff(residual, axis=0).T
+    weights, *_ = np.linalg.lstsq(steps, residual[-1], rcond=1e-8)
+    return answers[-1] - weights @ np.diff(answers, axis=0)
+
+
+def _quartic_share(state: _State) -> float:
+    """Share of the quartic term that has the gradient of the rank-penalized one along v."""
+    if state.adaptation is None:
+        return 1.0
+    whole = float(state.v @ state.quartic)
+    return (
+        float(np.clip(state.v @ (state.smooth - state.kv) / whole, 0.0, 1.0)) if whole > 0 else 1.0
+    )
+
+
+def _evaluate(problem: _DankProblem, v: NDArray, last_rank: int) -> _State:
+    """Value (less a constant, without cancellation), gradient, adaptation and gap at v."""
+    eta, tau = problem.centering_penalty, problem.rank_penalty
+    kv, q = problem.K @ v, problem.A @ v**2
+    quartic = v * q / (4 * eta)
+    scale = gap_scale(problem.p, v, problem.epsilon)
+    value = float(problem.p @ v) - problem.epsilon * float(np.abs(v).sum()) - float(v @ kv) / 2
+    value -= float(v @ quartic) / 4
+    adaptation, smooth, rank = None, kv + quartic, 1 + int(np.count_nonzero(v))
+    if tau > 0:
+        adaptation = _adapt(problem, v, float(v @ quartic) / (4 * eta), last_rank + 4)
+        rank = len(adaptation.values)
+        smooth = _penalized_gradient(problem, v, adaptation)
+        trace = float((v**2 / problem.weight) @ problem.K.diagonal()) / (4 * eta)
+        value += eta * (tau * trace - rank * tau**2 / 4 - adaptation.dropped)
+    gap, _ = duality_gap(problem.p - smooth, v, problem.lo, problem.hi, problem.epsilon)
+    return _State(v, kv, quartic, smooth, adaptation, rank, value, gap / scale, scale)
+
+
+def _adapt(problem: _DankProblem, v: NDArray, square_norm: float, n_guess: int) -> _Adaptation:
+    """Eigenpairs of M above ``rank_penalty / 2``, from the support side.
+
+    All rows with v = 0 are one row of weight m, so the spectrum of M is that of the ``n_support + 1`` matrix
+    ``e e^T + D_u K D_u`` with ``e = (sqrt(m), sqrt(w))`` and u = 0 in the first place. ``square_norm`` is the
+    squared Frobenius norm of ``D_u K D_u``.
+    """
+    rows = np.flatnonzero(v)
+    root_weight = np.sqrt(problem.weight[rows])
+    unsupported = problem.outside + problem.weight.sum() - problem.weight[rows].sum()
+    e = np.append(np.sqrt(max(unsupported, 0.0)), root_weight)
+    u = v[rows] / root_weight / (2.0 * np.sqrt(problem.centering_penalty))
+    K = problem.K[np.ix_(rows, rows)] if len(rows) < len(v) else problem.K
+    values, vectors = _leading_eigenpairs(K, u, e, problem.rank_penalty / 2, n_guess)
+    along = e @ vectors
+    left = e - vectors @ along  # e outside the kept space
+    x = vectors[1:]
+    gx = u[:, None] * (K @ (u[:, None] * x))
+    inner = x.T @ gx
+    # Sums of lambda and lambda^2 over the dropped ones, written so that the large part e e^T never cancels.
+    norm, ul = float(left @ left), u * left[1:]
+    first = norm + float(u**2 @ K.diagonal()) - float(np.trace(inner))
+    second = (
+        norm**2
+        + 2 * float(ul @ (K @ ul))
+        + square_norm
+        - 2 * float((gx**2).sum())
+        + float((inner**2).sum())
+    )
+    dropped = max(problem.rank_penalty * first - second, 0.0)
+    return _Adaptation(values, x / root_weight[:, None], along / values, dropped)
+
+
+def _leading_eigenpairs(
+    K: NDArray, u: NDArray, e: NDArray, above: float, n_guess: int
+) -> tuple[NDArray, NDArray]:
+    """Eigenpairs of ``e e^T + [[0, 0], [0, D_u K D_u]]`` with eigenvalue > above."""
+    size = len(e)
+
+    def product(x: NDArray) -> NDArray:
+        x = x.ravel()
+        y = e * (e @ x)
+        y[1:] += u * (K @ (u * x[1:]))
+        return y
+
+    count = n_guess
+    while size > _DENSE_EIGEN and count < size // 4:
+        operator = LinearOperator((size, size), matvec=product, dtype=float)
+        first = np.random.default_rng(0).standard_normal(size)
+        values, vectors = eigsh(operator, k=count, which="LA", tol=1e-10, v0=first)
+        if values.min() <= above:
+            return values[values > above], vectors[:, values > above]
+        count *= 2
+    M = np.zeros((size, size))
+    np.multiply(K, u, out=M[1:, 1:])
+    M[1:, 1:] *= u[:, None]
+    # e e^T on one triangle; M.T is in LAPACK's order: no copies
+    M = dsyr(1.0, e, a=M.T, lower=1, overwrite_a=1)
+    values, vectors = eigh(M, lower=True, check_finite=False, overwrite_a=True)
+    return values[values > above], vectors[:, values > above]
+
+
+def _penalized_gradient(problem: _DankProblem, v: NDArray, adaptation: _Adaptation) -> NDArray:
+    """``(F * K) v`` on the working set."""
+    rows = np.flatnonzero(v)
+    everywhere = np.tile(adaptation.offset, (len(v), 1))
+    everywhere[rows] = adaptation.vectors
+    scaled = v[rows, None] * adaptation.vectors * (adaptation.values - problem.rank_penalty / 2)
+    return np.einsum("ir,ir->i", problem.K[:, rows] @ scaled, everywhere)
+
+
+def _factor(problem: _DankProblem, state: _State) -> tuple[NDArray, NDArray]:
+    """F as ``factor @ factor.T`` on the support, and the row of the factor for a point with v = 0."""
+    if state.adaptation is not None:
+        root = np.sqrt(state.adaptation.values - problem.rank_penalty / 2)
+        return state.adaptation.vectors * root, state.adaptation.offset * root
+    rows = np.flatnonzero(state.v)
+    u = state.v[rows] / problem.weight[rows] / (2.0 * np.sqrt(problem.centering_penalty))
+    F = np.ones((len(rows) + 1, len(rows) + 1))
+    for block in row_blocks(len(rows), 8 * len(rows), budget=2**22):
+        F[1:, 1:][block] += u[block, None] * problem.K[np.ix_(rows[block], rows)] * u
+    L, pivots, rank, _ = dpstrf(F.T, tol=1e-12 * F.diagonal().max(), lower=1, overwrite_a=1)
+    for j in range(1, rank):
+        L[:j, j] = 0.0
+    factor = np.empty((len(F), rank))
+    factor[pivots - 1] = L[:, :rank]
+    return factor[1:], factor[0]

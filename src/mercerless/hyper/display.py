@@ -1,0 +1,220 @@
+"""Pictures of learned kernels: the matrix and spectrum beside the target, and values along a line."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mercerless.hyper.selection import encode_target
+from mercerless.inspection.base import NEGATIVE, NEUTRAL, POSITIVE, Display
+
+
+@dataclass(eq=False, repr=False)
+class LearnedKernelDisplay(Display):
+    """A learned kernel beside what it was learned from: both matrices and both spectra.
+
+    Parameters
+    ----------
+    target : ndarray of shape (n, n)
+        The target, NaN where unknown.
+    learned : ndarray of shape (n, n)
+        The learned kernel at the same items.
+    order : ndarray of shape (n,)
+        The order in which items are shown.
+
+    See Also
+    --------
+    KernelLineDisplay : The kernel's values along a line.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercerless import HyperRidge
+    >>> from mercerless.inspection import LearnedKernelDisplay
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = HyperRidge(n_landmarks=50, random_state=0).fit(X[::3], y[::3])
+    >>> display = LearnedKernelDisplay.from_estimator(model, X[1::3], y[1::3])
+    >>> display.learned.shape
+    (50, 50)
+    """
+
+    target: NDArray
+    learned: NDArray
+    order: NDArray
+
+    _layout: ClassVar = {"nrows": 1, "ncols": 3, "figsize": (11, 3.4)}
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: ArrayLike, y: ArrayLike, *, ax: Any = None) -> Self:
+        """Draw a fitted `HyperRidge` or `HyperSVR` at some items.
+
+        Parameters
+        ----------
+        estimator : HyperRidge or HyperSVR
+            The fitted estimator.
+        X : array-like of shape (n, n_features)
+            The items, new ones or those of fit.
+        y : array-like of shape (n,) or (n, n)
+            Labels, values or similarities of the same kind as in fit.
+        ax : sequence of three matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        LearnedKernelDisplay
+            The display.
+        """
+        check_is_fitted(estimator)
+        X = np.asarray(X)
+        target, _, _ = encode_target(
+            y, len(X), estimator.target_kind_, estimator.classes_, estimator.moments_
+        )
+        learned = estimator.kernel_(X)
+        order = (
+            np.argsort(target.values, kind="stable")
+            if target.values.ndim == 1
+            else _by_first_vector(learned)
+        )
+        return cls(target(slice(None), slice(None)), learned, order).plot(ax=ax)
+
+    def _draw(self, left: Any, middle: Any, right: Any) -> None:
+        show = np.ix_(self.order, self.order)
+        size = float(np.nanmax(np.abs(self.target))) or 1.0
+        signed = float(np.nanmin(self.target)) < 0
+        options = {
+            "cmap": "RdBu_r" if signed else "viridis",
+            "vmin": -size if signed else 0.0,
+            "vmax": size,
+        }
+        known = ~np.isnan(self.target)
+        gap = np.where(known, self.learned - self.target, 0.0)
+        error = np.linalg.norm(gap) / max(np.linalg.norm(self.target[known]), np.finfo(float).tiny)
+        for ax, M, title in (
+            (left, self.target, "target"),
+            (middle, self.learned, f"learned, error {error:.2g}"),
+        ):
+            image = ax.imshow(M[show], interpolation="nearest", **options)
+            ax.set(title=title, xticks=[], yticks=[])
+        left.figure.colorbar(image, ax=middle, shrink=0.8)
+        self._draw_spectra(right, known.all())
+
+    def _draw_spectra(self, ax: Any, complete: bool) -> None:
+        """The eigenvalues of the learned kernel, negative ones apart, and those of a target without holes."""
+        values = np.linalg.eigvalsh(self.learned)[::-1]
+        ranks = np.arange(1, len(values) + 1)
+        top = float(np.abs(values).max()) or 1.0
+        negative = values < -1e-10 * top
+        ax.plot(ranks, values, "o", color=POSITIVE, label="learned", ms=4, alpha=0.8)
+        if negative.any():
+            ax.plot(
+                ranks[negative],
+                values[negative],
+                "o",
+                color=NEGATIVE,
+                label="learned, negative",
+                ms=4,
+            )
+        if complete:
+            ax.plot(
+                ranks,
+                np.linalg.eigvalsh(self.target)[::-1],
+                "x",
+                color=NEUTRAL,
+                label="target",
+                ms=4,
+                alpha=0.8,
+            )
+        ax.set_yscale("symlog", linthresh=1e-3 * top)
+        ax.axhline(0, color=NEUTRAL, lw=0.8)
+        ax.set(title="spectra", xlabel="rank", ylabel="eigenvalue")
+        ax.legend(frameon=False)
+
+
+@dataclass(eq=False, repr=False)
+class KernelLineDisplay(Display):
+    """Values ``k(x, start)``, ``k(x, end)`` and ``k(x, x)`` of a kernel as x moves on a line between two points.
+
+    Parameters
+    ----------
+    position : ndarray of shape (n_points,)
+        Position on the line, 0 at the start and 1 at the end.
+    to_start, to_end, to_itself : ndarray of shape (n_points,)
+        The kernel's values.
+
+    See Also
+    --------
+    LearnedKernelDisplay : The whole matrix beside its target.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless.inspection import KernelLineDisplay
+    >>> from mercerless.kernels import Gaussian
+    >>> display = KernelLineDisplay.from_kernel(Gaussian(0.5), np.zeros(2), np.ones(2))
+    >>> display.to_itself.round(2).max()
+    np.float64(1.0)
+    """
+
+    position: NDArray
+    to_start: NDArray
+    to_end: NDArray
+    to_itself: NDArray
+
+    @classmethod
+    def from_kernel(
+        cls,
+        kernel: Any,
+        start: ArrayLike,
+        end: ArrayLike,
+        *,
+        n_points: int = 200,
+        margin: float = 0.25,
+        ax: Any = None,
+    ) -> Self:
+        """Draw a kernel along a line.
+
+        Parameters
+        ----------
+        kernel : Kernel
+            Any kernel on vectors, learned or not.
+        start, end : array-like of shape (n_features,)
+            Two points.
+        n_points : int, default=200
+            Points on the line.
+        margin : float, default=0.25
+            How far the line goes on beyond both points, as a fraction of their distance.
+        ax : matplotlib Axes or None, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        KernelLineDisplay
+            The display.
+        """
+        start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
+        if start.ndim != 1 or start.shape != end.shape:
+            raise ValueError(
+                f"start and end must be vectors of one length, not of shapes {start.shape}, {end.shape}."
+            )
+        position = np.linspace(-margin, 1 + margin, n_points)
+        line = start + position[:, None] * (end - start)
+        values = kernel(line, np.stack([start, end]))
+        return cls(position, values[:, 0], values[:, 1], kernel.diag(line)).plot(ax=ax)
+
+    def _draw(self, ax: Any) -> None:
+        ax.plot(self.position, self.to_start, color=POSITIVE, label="k(x, start)", lw=1.6)
+        ax.plot(self.position, self.to_end, color=NEGATIVE, label="k(x, end)", lw=1.6)
+        ax.plot(self.position, self.to_itself, color=NEUTRAL, label="k(x, x)", lw=1.6, ls="--")
+        ax.axhline(0, color=NEUTRAL, lw=0.6)
+        for x in (0, 1):
+            ax.axvline(x, color=NEUTRAL, lw=0.6, ls=":")
+        ax.set(xlabel="position on the line (start 0, end 1)", ylabel="kernel value")
+        ax.legend(frameon=False)
+
+
+def _by_first_vector(K: NDArray) -> NDArray:
+    """Items by the leading eigenvector, which puts similar ones together."""
+    values, vectors = np.linalg.eigh(K)
+    return np.argsort(vectors[:, np.argmax(np.abs(values))], kind="stable")

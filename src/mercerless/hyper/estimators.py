@@ -1,0 +1,924 @@
+"""Learn a kernel from labels or extend a similarity to new items: estimators in a hyper-RKHS."""
+
+from abc import abstractmethod
+from functools import partial
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    ClassNamePrefixFeaturesOutMixin,
+    RegressorMixin,
+    TransformerMixin,
+    clone,
+)
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_array, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from mercerless.core.blocks import LazyRows, blockwise, check_rows, is_dask, take_rows
+from mercerless.core.estimator import FittedEstimator, Progress
+from mercerless.core.folds import cv_of_rows, some_rows
+from mercerless.core.memory import check_memory
+from mercerless.core.optional import with_callbacks
+from mercerless.core.threads import blas_threads
+from mercerless.core.validation import (
+    align_by_name,
+    check_classes,
+    check_number,
+    check_option,
+    check_random_state,
+    check_targets,
+    validate_data,
+    warn,
+    warn_if_folds_are_useless,
+    warn_if_useless,
+)
+from mercerless.hyper.machine import (
+    KernelStage,
+    KreinStage,
+    LinearStage,
+    Stage,
+    auto_parts,
+    choose_stages,
+    normalized,
+)
+from mercerless.hyper.selection import (
+    PairTarget,
+    Regression,
+    choose_regression,
+    encode_target,
+    learn_kernel,
+)
+from mercerless.kernels.base import own_kernel
+from mercerless.kernels.hyper import TensorHyper
+from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier
+from mercerless.lowrank import Landmarks, as_landmarks
+
+_METHODS = ("uniform", "kmeans", "leverage")
+_EXACT_ITEMS = 100  # up to here all pairs are used as sections
+_EXACT_ITEMS_TENSOR = 2000
+_DEFAULT_LANDMARKS = 500
+_MAX_ITER = 300
+_LARGE = 3000  # items above which stage 2 works on low-rank features
+# both stages are compared on at most this many items: with the machine on the whole matrix, and on features
+_TUNE_ITEMS = 600
+_TUNE_ROWS = 10_000
+
+
+class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEstimator):
+    """What `HyperRidge` and `HyperSVR` share: all but their parameters."""
+
+    hyper_kernel: Any
+    target: str
+    n_landmarks: Any
+    n_parts: int | str
+    cv: Any
+    tol: float
+    n_jobs: int | None
+    random_state: Any
+    _remedy: str  # of a fit that did not converge
+
+    @with_callbacks
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn the kernel.
+
+        Parameters
+        ----------
+        X : array-like or dask.array.Array of shape (n_samples, n_features)
+            The items. Of a Dask array or a memory map only the rows of one part at a time are read.
+        y : array-like of shape (n_samples,) or (n_samples, n_samples)
+            Labels, values, or similarities between the items (NaN where unknown). If X and y have a pandas index of
+            the same unique names in another order, they are matched by name; otherwise, and with a RangeIndex, by
+            position.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        y = align_by_name(X, y)
+        if hasattr(y, "T"):  # the columns of similarities are items as well
+            y = align_by_name(X, y.T).T
+        rows, items = _training_items(self, X)
+        target, classes, moments = encode_target(y, len(rows), self.target)
+        task = _regression(self, len(rows), target.kind)
+        if target.kind == "similarity":  # a matrix of all pairs is in memory, so the items can be
+            items = items[:]
+        random = check_random_state(self.random_state)
+        with self._progress() as progress, blas_threads(len(rows)):
+            report = partial(_report, progress)
+            task, results, against_constant = choose_regression(
+                task, items, target, self.cv, random, report
+            )
+            if against_constant is not None:
+                warn_if_folds_are_useless(against_constant, type(self).__name__)
+            _check_memory(task, items, target)
+            kernel, solution = learn_kernel(task, items, target, random, report)
+            self._warn(solution.certificate)
+            self._set_fitted(
+                kernel_=kernel,
+                hyper_kernel_=task.hyper_kernel,
+                alpha_=task.alpha,
+                cv_results_=results,
+            )
+            self.target_kind_, self.classes_, self.moments_, self.X_fit_ = (
+                target.kind,
+                classes,
+                moments,
+                rows,
+            )
+            self.certificate_, self.n_iter_ = solution.certificate, max(1, solution.n_iter)
+            if task.epsilon is not None:
+                self.C_ = task.loss_weight(len(rows))
+        return self
+
+    def _warn(self, certificate: float) -> None:
+        if not certificate <= 100 * self.tol:
+            warn(
+                f"{type(self).__name__} stopped at a relative residual of {certificate:.1e} (tol={self.tol}); "
+                f"{self._remedy}.",
+                ConvergenceWarning,
+            )
+
+    @blockwise
+    def transform(self, X: ArrayLike) -> NDArray:
+        """The learned kernel between new items and the training items.
+
+        Parameters
+        ----------
+        X : array-like or dask.array.Array of shape (n, n_features)
+            The items.
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n, n_samples)
+            The kernel matrix, lazy for a Dask array.
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        known = self.X_fit_.compute() if is_dask(self.X_fit_) else self.X_fit_
+        return self.kernel_(X, known)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.X_fit_)
+
+    def score(self, X: ArrayLike, y: ArrayLike) -> float:
+        """How well the kernel between the items of X agrees with the target: 1 minus the relative squared error.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The items.
+        y : array-like of shape (n,) or (n, n)
+            Labels, values or similarities of the same kind as in fit; NaN entries are left out.
+
+        Returns
+        -------
+        float
+            ``1 - sum((k(X, X) - target)**2) / sum(target**2)``: 1 is perfect, 0 no better than the zero kernel.
+        """
+        check_is_fitted(self)
+        items = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        target, _, _ = encode_target(y, len(items), self.target_kind_, self.classes_, self.moments_)
+        T = target(slice(None), slice(None))
+        misses = np.where(np.isnan(T), 0.0, self.kernel_(items) - T)
+        return float(1.0 - np.sum(misses**2) / max(np.nansum(T**2), np.finfo(float).tiny))
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.requires_fit = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _report(progress: Progress, info: dict) -> bool:
+    """Tell the callbacks about one candidate or iteration; whether one of them wants to stop."""
+    return progress.step({"stage": "iteration", **info})
+
+
+def _training_items(estimator: BaseEstimator, X: Any) -> tuple[Any, Any]:
+    """The validated rows, and the same as float64 for the solvers: an array, or rows that are read when indexed."""
+    if is_dask(X):
+        items = LazyRows(X)
+        estimator.n_features_in_ = items.shape[1]
+        return items.X, _Float64Rows(items)
+    X = validate_data(estimator, X, dtype=[np.float64, np.float32])
+    return X, X if X.dtype == np.float64 else _Float64Rows(X)
+
+
+class _Float64Rows:
+    """Rows that become float64 when they are read."""
+
+    def __init__(self, rows: Any):
+        self.rows, self.shape = rows, rows.shape
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, index: Any) -> NDArray:
+        return self.rows[index].astype(np.float64, copy=False)
+
+
+class HyperRidge(_HyperLearner):
+    """Learn a kernel from labels, or extend a similarity matrix to new items, by ridge regression in a hyper-RKHS.
+
+    Minimizes ``mean_ij (k(x_i, x_j) - Y_ij)^2 + alpha |k|^2`` over symmetric kernels k of the hyper-RKHS. The target
+    Y is the ideal kernel of labels or values (learning a kernel for classification or regression) or a given matrix
+    of similarities, indefinite or with missing entries (extending it to new items).
+
+    Parameters
+    ----------
+    hyper_kernel : {"auto", "gaussian", "wishart", "tensor"}, HyperKernel or TensorHyper, default="auto"
+        A name lets cross-validation choose its scales; an object is used as it is. "auto" is "tensor" for a similarity
+        matrix and "gaussian" for labels.
+    alpha : float or None, default=None
+        The penalty, relative to hyper-kernels with value 1 for equal items; None: by cross-validation. 0 is allowed
+        for the tensor hyper-kernel, which then keeps all training similarities exactly.
+    target : {"auto", "classes", "product", "gaussian", "similarity"}, default="auto"
+        What y says about pairs: 1 for equal and ``-1/(c-1)`` for different classes; the product of standardized
+        values; a Gaussian of their difference; the values themselves. "auto" tells by the shape and type of y.
+    n_landmarks : int, Landmarks, "auto" or None, default="auto"
+        Number of sections in the expansion (of landmark items for the tensor hyper-kernel); None uses all pairs (all
+        items). "auto" is None up to 100 items (2000 for the tensor) and 500 above. `Landmarks` also says how pairs are
+        chosen: "uniform", "kmeans" (means of clusters of midpoints) or "leverage"; the tensor hyper-kernel takes random
+        items, or with "kmeans" those nearest to cluster means.
+    n_parts : int or "auto", default=1
+        Divide the items and average the parts' kernels. All parts share their centers, so the result is as small as
+        one part's. "auto": parts of about 500 where there are more than 1000 items. Gaussian and Wishart only.
+    solver : {"auto", "direct", "cg"}, default="auto"
+        Normal equations accumulated in blocks, or conjugate gradients without them; by size, and the former too
+        where the latter miss `tol` by far and ten times as much work is enough.
+    nonnegative : bool, default=False
+        Only non-negative coefficients: the learned kernel is positive definite. Gaussian and Wishart only.
+    fit_intercept : bool, default=False
+        Whether a constant is added to the kernel. Helps targets that do not decay with distance. Gaussian and
+        Wishart only; the tensor's trend has one.
+    cv : int, splitter or iterable, default=5
+        Folds of items; a pair belongs to the training set only when both its items do.
+    tol : float, default=1e-5
+        Relative residual at which iterative solvers stop, or after 300 iterations.
+    n_jobs : int or None, default=None
+        Parts fitted at a time, through joblib.
+    random_state : int, RandomState or None, default=None
+        Draws centers, folds and parts.
+
+    Attributes
+    ----------
+    kernel_ : HyperExpansion or TensorExpansion
+        The learned kernel: call it on any items, or give it to any estimator with a ``kernel`` parameter.
+    hyper_kernel_ : HyperKernel or TensorHyper
+        The hyper-kernel used.
+    alpha_ : float
+        The penalty used.
+    cv_results_ : list of dict
+        Hyper-kernel, alpha and relative validation error of every candidate; empty when nothing was searched.
+    target_kind_ : str
+        How y was understood.
+    classes_ : ndarray or None
+        The classes when y held labels.
+    moments_ : tuple of float or None
+        Mean and standard deviation when y held values.
+    certificate_ : float
+        Relative residual of the linear system; the worst part's.
+    n_iter_ : int
+        Iterations, 1 for direct solvers.
+    X_fit_ : ndarray of shape (n_samples, n_features)
+        The training items.
+
+    See Also
+    --------
+    HyperSVR : The same with the epsilon-insensitive loss.
+    HyperClassifier : A learned kernel and a support vector machine in one.
+
+    Notes
+    -----
+    For the tensor hyper-kernel the penalty is ``sum_ij (k - Y)^2 + alpha |k - trend|^2``, without the mean. Rows of X
+    that equal training items are recognized, see `TensorHyper`.
+
+    References
+    ----------
+    .. [1] Liu, Shi, Huang, Yang, Suykens. "Generalization properties of hyper-RKHS and its applications". Journal of
+       Machine Learning Research 22, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import HyperRidge
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(size=(60, 2))
+    >>> S = -np.log1p(np.abs(X[:, None] - X[None]).sum(axis=2))
+    >>> model = HyperRidge(random_state=0).fit(X[:40], S[:40, :40])
+    >>> error = np.linalg.norm(model.transform(X[40:]) - S[40:, :40]) / np.linalg.norm(S[40:, :40])
+    >>> bool(error < 0.1)
+    True
+    >>> model.kernel_.symmetric, model.kernel_.definite
+    (True, False)
+    """
+
+    _remedy = "use a larger alpha, or solver='direct'"
+
+    def __init__(
+        self,
+        hyper_kernel: Any = "auto",
+        *,
+        alpha: float | None = None,
+        target: str = "auto",
+        n_landmarks: int | Landmarks | str | None = "auto",
+        n_parts: int | str = 1,
+        solver: str = "auto",
+        nonnegative: bool = False,
+        fit_intercept: bool = False,
+        cv: Any = 5,
+        tol: float = 1e-5,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.hyper_kernel = hyper_kernel
+        self.alpha = alpha
+        self.target = target
+        self.n_landmarks = n_landmarks
+        self.n_parts = n_parts
+        self.solver = solver
+        self.nonnegative = nonnegative
+        self.fit_intercept = fit_intercept
+        self.cv = cv
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+
+class HyperSVR(_HyperLearner):
+    """Learn a kernel from labels or similarities by support vector regression in a hyper-RKHS.
+
+    Minimizes ``|k|^2 / 2 + C sum_ij max(0, |k(x_i, x_j) + b - Y_ij| - epsilon)`` over kernels k of the hyper-RKHS and
+    constants b; ``k + b`` is the learned kernel.
+
+    Parameters
+    ----------
+    hyper_kernel : {"auto", "gaussian", "wishart"} or HyperKernel, default="auto"
+        A name lets cross-validation choose its scales; an object is used as it is. "auto" is "gaussian".
+    C : float or None, default=None
+        The weight of the loss; None: by cross-validation.
+    epsilon : float, default=0.1
+        Half the width of the tube in which errors are free.
+    target : {"auto", "classes", "product", "gaussian", "similarity"}, default="auto"
+        What y says about pairs, see `HyperRidge`.
+    n_landmarks : int, Landmarks, "auto" or None, default="auto"
+        Number of sections in the expansion, solved by ADMM; None uses all pairs, solved by libsvm. "auto" is None up
+        to 100 items and 500 above. `Landmarks` also says how pairs are chosen, see `HyperRidge`.
+    n_parts : int or "auto", default=1
+        Divide the items and average the parts' kernels, which share their centers; see `HyperRidge`.
+    cv : int, splitter or iterable, default=5
+        Folds of items.
+    tol : float, default=1e-3
+        Relative residuals at which ADMM stops (the objective is then exact to about 1e-4); libsvm's tolerance.
+    max_iter : int, default=2000
+        Most iterations of ADMM.
+    n_jobs : int or None, default=None
+        Parts fitted at a time, through joblib.
+    random_state : int, RandomState or None, default=None
+        Draws centers, folds and parts.
+
+    Attributes
+    ----------
+    alpha_ : float
+        The ridge penalty with which the hyper-kernel was chosen.
+    C_ : float
+        The loss's weight used.
+    certificate_ : float
+        Relative duality gap (libsvm) or the larger relative residual (ADMM).
+    kernel_, hyper_kernel_, cv_results_, target_kind_, classes_, moments_, n_iter_, X_fit_ : object
+        As of `HyperRidge`.
+
+    See Also
+    --------
+    HyperRidge : The same with the squared loss; faster, and with the tensor hyper-kernel.
+
+    Notes
+    -----
+    The hyper-kernel's scales are chosen with the squared loss; C then with this one, as ``1 / (2 alpha n^2)`` for a
+    range of alpha, n the number of items, so that the choice does not depend on n. It is chosen on at most three folds
+    where ``cv`` is a number.
+
+    References
+    ----------
+    .. [1] Liu, Shi, Huang, Yang, Suykens. "Generalization properties of hyper-RKHS and its applications". Journal of
+       Machine Learning Research 22, 2021.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercerless import HyperSVR
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = HyperSVR(n_landmarks=60, random_state=0).fit(X[::5], y[::5])
+    >>> model.score(X[1::5], y[1::5]) > 0.3
+    True
+    """
+
+    _remedy = "increase max_iter, or use a smaller C"
+
+    def __init__(
+        self,
+        hyper_kernel: Any = "auto",
+        *,
+        C: float | None = None,
+        epsilon: float = 0.1,
+        target: str = "auto",
+        n_landmarks: int | Landmarks | str | None = "auto",
+        n_parts: int | str = 1,
+        cv: Any = 5,
+        tol: float = 1e-3,
+        max_iter: int = 2000,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.hyper_kernel = hyper_kernel
+        self.C = C
+        self.epsilon = epsilon
+        self.target = target
+        self.n_landmarks = n_landmarks
+        self.n_parts = n_parts
+        self.cv = cv
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+
+def _regression(learner: HyperRidge | HyperSVR, n_items: int, kind: str) -> Regression:
+    """What the parameters of a learner ask for, checked, with this many items and this kind of target."""
+    name = learner.hyper_kernel
+    if isinstance(name, str) and name == "auto":
+        name = "tensor" if kind == "similarity" and isinstance(learner, HyperRidge) else "gaussian"
+    if not isinstance(name, str):
+        name = own_kernel(name)
+    n_parts = _count_parts(learner, n_items)
+    if _is_tensor(name) and learner.n_parts == "auto":
+        n_parts = 1
+    n_landmarks, method = _count_landmarks(learner, n_items, _is_tensor(name), n_parts)
+    loss: dict[str, Any]
+    if isinstance(learner, HyperSVR):
+        _check_svr(learner)
+        loss = {"C": learner.C, "epsilon": learner.epsilon, "max_iter": learner.max_iter}
+    else:
+        _check_ridge(learner, _is_tensor(name))
+        names = ("alpha", "solver", "nonnegative", "fit_intercept")
+        loss = {"max_iter": _MAX_ITER, **{name: getattr(learner, name) for name in names}}
+    loss |= {"n_landmarks": n_landmarks, "landmark_method": method, "n_parts": n_parts}
+    return Regression(name, tol=learner.tol, n_jobs=learner.n_jobs, **loss)
+
+
+def _is_tensor(hyper_kernel: Any) -> bool:
+    return isinstance(hyper_kernel, TensorHyper) or (
+        isinstance(hyper_kernel, str) and hyper_kernel == "tensor"
+    )
+
+
+def _check_ridge(learner: HyperRidge, tensor: bool) -> None:
+    check_number("alpha", learner.alpha, zero=tensor, none=True)
+    check_option("solver", learner.solver, ("auto", "direct", "cg"))
+    if tensor and (
+        learner.n_parts not in (1, "auto") or learner.nonnegative or learner.fit_intercept
+    ):
+        raise ValueError(
+            "n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart hyper-kernels; set "
+            "hyper_kernel='gaussian' or leave them at their defaults."
+        )
+
+
+def _check_svr(learner: HyperSVR) -> None:
+    check_number("C", learner.C, none=True)
+    check_number("epsilon", learner.epsilon, zero=True)
+    if _is_tensor(learner.hyper_kernel):
+        raise ValueError(
+            "HyperSVR takes the Gaussian and Wishart hyper-kernels; use HyperRidge for the tensor."
+        )
+
+
+def _count_parts(learner: HyperRidge | HyperSVR, n_items: int) -> int:
+    n_parts = learner.n_parts
+    if isinstance(n_parts, str) and n_parts == "auto":
+        return 1 if learner.n_landmarks is None else auto_parts(n_items)
+    if not (isinstance(n_parts, Integral) and 1 <= n_parts <= n_items):
+        raise ValueError(
+            f"n_parts must be an integer between 1 and the {n_items} items, or 'auto', not {n_parts!r}."
+        )
+    if n_parts > 1 and learner.n_landmarks is None:
+        raise ValueError("n_parts > 1 needs centers that the parts share; set n_landmarks.")
+    return int(n_parts)
+
+
+def _count_landmarks(
+    learner: HyperRidge | HyperSVR, n_items: int, tensor: bool, n_parts: int
+) -> tuple[int | None, str]:
+    """How many landmarks, None for all pairs (items), and how they are chosen."""
+    if learner.n_landmarks is None:
+        return None, "uniform"
+    if isinstance(learner.n_landmarks, str) and learner.n_landmarks == "auto":
+        few = n_items <= (_EXACT_ITEMS_TENSOR if tensor else _EXACT_ITEMS) and n_parts == 1
+        return None if few else _DEFAULT_LANDMARKS, "uniform"
+    landmarks = as_landmarks(learner.n_landmarks, _METHODS)
+    return landmarks.number, landmarks.method
+
+
+def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:
+    """Raise MemoryError, before any work, where the kernel cannot be learned within the memory limit."""
+    n, hyper, n_centers = len(X), task.hyper_kernel, task.n_landmarks
+    if isinstance(hyper, TensorHyper):
+        size = 14 + 4.5 * hyper.n_trends(X.shape[1], hyper.knots(X[:]))
+        check_memory(
+            8.0 * n**2 * size,
+            f"The similarities of {n} items",
+            remedy="use fewer items or trend=None",
+        )
+        return
+    n_pairs = n * (n + 1) // 2
+    if n_centers is None and not task.nonnegative:
+        if target.missing:
+            n_pairs = int(np.sum(~np.isnan(target.values[np.triu_indices(n)])))
+        remedy = "set n_landmarks"
+        check_memory(
+            34.0 * n_pairs**2, f"The hyper-kernel matrix of {n_pairs} pairs", remedy=remedy
+        )
+        return
+    n_centers = n_pairs if n_centers is None else n_centers
+    remedy = "use fewer landmarks"
+    check_memory(48.0 * n_centers**2, f"The system of {n_centers} centers", remedy=remedy)
+    if task.epsilon is not None:
+        n = -(-n // task.n_parts)
+        check_memory(84.0 * n**2, f"The pairs of {n} items", remedy="use n_parts")
+
+
+class _TwoStage(FittedEstimator):
+    """A kernel learned from y, then a kernel machine: what the classifier and the regressor share."""
+
+    _targets: tuple[str, ...]  # the kinds of target that stage 1 may have, the default first
+
+    def __init__(
+        self,
+        learner: HyperRidge | HyperSVR | None = None,
+        *,
+        C: float | None = None,
+        machine: str = "auto",
+        max_samples: int | None = 10_000,
+        n_components: int = 500,
+        cv: Any = 5,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.learner = learner
+        self.C = C
+        self.machine = machine
+        self.max_samples = max_samples
+        self.n_components = n_components
+        self.cv = cv
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn the kernel and the machine.
+
+        Parameters
+        ----------
+        X : array-like or dask.array.Array of shape (n_samples, n_features)
+            The items; of a Dask array or a memory map only blocks and samples are read.
+        y : array-like of shape (n_samples,)
+            The labels, or the values. If X and y have a pandas index of the same unique names in another order, they
+            are matched by name; otherwise, and with a RangeIndex, by position.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        y = align_by_name(X, y)
+        with blas_threads(y):
+            self._learn(X, y)
+        return self
+
+    @blockwise
+    def predict(self, X: ArrayLike) -> NDArray:
+        """The class, or the value, of every item.
+
+        Parameters
+        ----------
+        X : array-like or dask.array.Array of shape (n, n_features)
+            The items.
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,)
+            The classes or values.
+        """
+        return self._evaluate("predict", X)
+
+    @abstractmethod
+    def _learn(self, X: ArrayLike, y: ArrayLike) -> None:
+        """Check the targets and fit both stages."""
+
+    def _fit_stages(self, X: Any, y: NDArray, moments: tuple[float, float] | None = None) -> None:
+        """Choose both stages on some rows, learn the kernel on at most max_samples, fit the machine on all."""
+        if is_dask(X) and len(X) <= _LARGE:
+            X = X.compute()
+        cv = list(self.cv) if np.iterable(self.cv) else self.cv
+        stage, learner = self._make_stage(X, moments, cv), self._make_learner(cv, len(X))
+        random = check_random_state(self.random_state)
+        few = some_rows(
+            len(X), _TUNE_ROWS if isinstance(stage, LinearStage) else _TUNE_ITEMS, random
+        )
+        task = _regression(clone(learner).set_params(n_parts=1), len(few), learner.target)
+        folds = [
+            cv_of_rows(one, few, len(X), y, classify=moments is None) for one in (learner.cv, cv)
+        ]
+        task, C, results, choice = choose_stages(
+            stage,
+            task,
+            learner.target,
+            take_rows(X, few),
+            y[few],
+            folds,
+            random,
+            learner.random_state,
+        )
+        if choice is not None:
+            warn_if_useless(choice.losses, choice.constant, type(self).__name__)
+        rows = some_rows(len(X), self.max_samples, random)
+        learner = _finished(learner, task, len(rows), len(X))
+        learner.fit(X if len(rows) == len(X) else take_rows(X, rows), y[rows])
+        diagonal = take_rows(X, rows[:: max(1, len(rows) // _TUNE_ROWS)])
+        stage.fit(normalized(learner.kernel_, diagonal), X, y, C)
+        _warn_machine(stage.certificate)
+        self._set_fitted(
+            learner_=learner, machine_=stage, C_=stage.C, kernel_=stage.kernel, cv_results_=results
+        )
+        self.hyper_kernel_, self.certificate_ = (
+            learner.hyper_kernel_,
+            max(learner.certificate_, stage.certificate),
+        )
+
+    def _make_learner(self, cv: Any, n_items: int) -> HyperRidge | HyperSVR:
+        """A copy of stage 1, or the default one, with the target and the seed that it leaves open."""
+        learner = self.learner
+        if learner is None:  # a machine follows: more digits of the kernel would not change it
+            learner = HyperRidge("gaussian", n_parts="auto", cv=cv, tol=1e-4)
+        if not isinstance(learner, (HyperRidge, HyperSVR)):
+            raise TypeError(
+                f"learner must be HyperRidge(...), HyperSVR(...) or None, not {learner!r}."
+            )
+        learner = clone(learner)
+        if learner.target == "auto":
+            learner.target = self._targets[0]
+        check_option("the learner's target", learner.target, self._targets)
+        if _is_tensor(learner.hyper_kernel):
+            raise ValueError(
+                "labels need the Gaussian or Wishart hyper-kernel; the tensor extends similarities."
+            )
+        if learner.random_state is None:
+            learner.random_state = self.random_state
+        _count_parts(learner, n_items)  # stage 1 would speak after the search
+        return learner
+
+    def _make_stage(self, X: Any, moments: tuple[float, float] | None, cv: Any) -> Stage:
+        """Stage 2, unfitted; refuses what cannot be, before any work."""
+        self._check_parameters()
+        machine, n = self.machine, len(X)
+        if machine == "auto":
+            machine = "svm" if n <= _LARGE else "linear"
+        if machine == "svm" and is_dask(X):
+            raise ValueError(
+                "machine='svm' needs all rows in memory; use machine='linear', or X.compute()."
+            )
+        judge = KernelStage(getattr(self, "epsilon", 0.0), moments)
+        stage: Stage = judge
+        if machine == "linear":
+            size = min(n, 2 * self.n_components)
+            remedy = "use fewer components"
+            check_memory(16.0 * size**2, f"A sample of {size} rows for the features", remedy=remedy)
+            stage = LinearStage(self.n_components, cv, self.random_state, moments)
+        elif machine == "krein":
+            estimator = KreinRidgeClassifier if moments is None else KreinRidge
+            stage = KreinStage(estimator(cv=cv, random_state=self.random_state), judge)
+        else:
+            remedy = "use machine='linear'"
+            check_memory(40.0 * n**2, f"The flipped kernel matrix of {n} items", remedy=remedy)
+        if self.C is not None:
+            stage.grid = np.array([float(self.C)])
+        return stage
+
+    def _check_parameters(self) -> None:
+        check_option("machine", self.machine, ("auto", "svm", "linear", "krein"))
+        check_number("C", self.C, none=True)
+        check_number("max_samples", self.max_samples, whole=True, none=True)
+
+    def _training_data(self, X: Any, y: Any, **checks: Any) -> tuple[Any, NDArray]:
+        """Checked rows, in memory or not, and one target per row."""
+        if not is_dask(X):
+            return validate_data(self, X, y, dtype=[np.float64, np.float32], **checks)
+        X, y = check_rows(X), column_or_1d(np.asarray(y))
+        check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        check_consistent_length(X, y)
+        self.n_features_in_ = X.shape[1]
+        return X, y
+
+    def _evaluate(self, method: str, X: ArrayLike) -> NDArray:
+        check_is_fitted(self)
+        return self.machine_.evaluate(
+            method, validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        )
+
+
+def _finished(learner: HyperRidge | HyperSVR, task: Regression, n_sample: int, n_rows: int) -> Any:
+    """Stage 1 with what was chosen; its parts of all rows become proportionally fewer of a sample."""
+    n_parts = _count_parts(learner, n_sample if learner.n_parts == "auto" else n_rows)
+    if learner.n_parts != "auto":
+        n_parts = -(-n_parts * n_sample // n_rows)
+    learner.set_params(hyper_kernel=task.hyper_kernel, n_parts=n_parts)
+    if isinstance(learner, HyperRidge):
+        return learner.set_params(alpha=task.alpha)
+    return learner.set_params(C=task.loss_weight(n_sample / n_parts))
+
+
+def _warn_machine(certificate: float) -> None:
+    if not certificate <= 1e-6:
+        warn(
+            f"The linear machine stopped at a relative gap of {certificate:.1e}; use a smaller C.",
+            ConvergenceWarning,
+        )
+
+
+class HyperClassifier(ClassifierMixin, _TwoStage):
+    """Learn a kernel from the labels, then classify with it: the paper's two stages in one estimator.
+
+    Stage 1 is `HyperRidge` (or `HyperSVR`) on the ideal kernel of the labels. Stage 2 is a support vector machine with
+    the learned kernel, scaled to a unit mean diagonal and with its negative directions flipped; for many items a linear
+    machine on low-rank features, from sums over blocks of rows. Candidates of stage 1, the plain Gaussian kernel among
+    them, are compared by stage 2 on held-out items.
+
+    Parameters
+    ----------
+    learner : HyperRidge, HyperSVR or None, default=None
+        Stage 1, with all its options. Where its hyper-kernel is a name, its scales and alpha are chosen together with
+        C; the candidates of "gaussian" include ``pair_scale=inf``, the plain Gaussian kernel, which is chosen where
+        learning does not help. Its ``n_parts`` are parts of all rows, proportionally fewer of a sample. None:
+        ``HyperRidge("gaussian", n_parts="auto")``.
+    C : float or None, default=None
+        Stage 2's loss weight; None: by cross-validation with the kernel learned anew in every fold.
+    machine : {"auto", "svm", "linear", "krein"}, default="auto"
+        Stage 2: `SVC`, a linear machine with squared hinge loss on low-rank features, both with the kernel's negative
+        directions flipped, or `KreinRidgeClassifier`. "auto" is "svm" up to 3000 items, then "linear".
+    max_samples : int or None, default=10000
+        Rows that stage 1 learns from at most, drawn at random; None: all. Stage 2 always uses all.
+    n_components : int, default=500
+        Rank of stage 2's low-rank features.
+    cv : int, splitter or iterable, default=5
+        Folds on which both stages are compared, and of the default learner.
+    random_state : int, RandomState or None, default=None
+        The seed, also of a learner that has none.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The classes.
+    kernel_ : Kernel
+        The learned kernel, scaled.
+    hyper_kernel_ : HyperKernel
+        The hyper-kernel used.
+    learner_ : HyperRidge or HyperSVR
+        Stage 1.
+    C_ : float or None
+        Stage 2's loss weight.
+    machine_ : object
+        Stage 2.
+    certificate_ : float
+        The larger of stage 1's certificate and the relative optimality gap of a linear machine.
+    cv_results_ : list of dict
+        Hyper-kernel, alpha and score (right predictions) of the candidates compared with both stages; empty when there
+        was one.
+
+    See Also
+    --------
+    HyperRidge : Stage 1 alone.
+
+    Notes
+    -----
+    On ordinary tables a tuned Gaussian `SVC` is about as accurate, and cheaper; see the benchmarks.
+
+    References
+    ----------
+    .. [1] Liu, Shi, Huang, Yang, Suykens. "Generalization properties of hyper-RKHS and its applications". Journal of
+       Machine Learning Research 22, 2021.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercerless import HyperClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = HyperClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2]) > 0.9
+    True
+    """
+
+    _targets = ("classes",)
+
+    def _learn(self, X: ArrayLike, y: ArrayLike) -> None:
+        X, y = self._training_data(X, y)
+        _, classes, _ = check_classes(y, None, None, type(self).__name__)
+        self._fit_stages(X, y)
+        self.classes_ = classes
+
+    @blockwise
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """Signed distances from the decision boundary, as stage 2 gives them.
+
+        Parameters
+        ----------
+        X : array-like or dask.array.Array of shape (n, n_features)
+            The items.
+
+        Returns
+        -------
+        ndarray or dask.array.Array of shape (n,) or (n, n_classes)
+            The values.
+        """
+        return self._evaluate("decision_function", X)
+
+
+class HyperRegressor(RegressorMixin, _TwoStage):
+    """Learn a kernel from the targets, then regress with it.
+
+    Stage 1 is `HyperRidge` (or `HyperSVR`) on the product of standardized targets or a Gaussian of their differences.
+    Stage 2 is a support vector regression with the learned kernel, scaled to a unit mean diagonal and with its negative
+    directions flipped; for many items ridge regression on low-rank features, from sums over blocks of rows. Candidates
+    of stage 1, the plain Gaussian kernel among them, are compared by stage 2 on held-out items.
+
+    Parameters
+    ----------
+    learner : HyperRidge, HyperSVR or None, default=None
+        Stage 1, see `HyperClassifier`. None: ``HyperRidge("gaussian", n_parts="auto", target="gaussian")``.
+    C : float or None, default=None
+        Stage 2's loss weight; None: by cross-validation with the kernel learned anew in every fold.
+    epsilon : float, default=0.05
+        Half the width of stage 2's tube, in standard deviations of y.
+    machine : {"auto", "svm", "linear", "krein"}, default="auto"
+        Stage 2: `SVR` or ridge regression on low-rank features, both with the kernel's negative directions flipped, or
+        `KreinRidge`. "auto" is "svm" up to 3000 items, then "linear".
+    max_samples, n_components, cv, random_state : object
+        See `HyperClassifier`.
+
+    Attributes
+    ----------
+    kernel_, hyper_kernel_, learner_, C_, machine_, certificate_, cv_results_ : object
+        As of `HyperClassifier`; scores are squared errors times -1.
+
+    See Also
+    --------
+    HyperClassifier : The same for labels.
+
+    References
+    ----------
+    .. [1] Liu, Shi, Huang, Yang, Suykens. "Generalization properties of hyper-RKHS and its applications". Journal of
+       Machine Learning Research 22, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import HyperRegressor
+    >>> X = np.linspace(0, 3, 80).reshape(-1, 1)
+    >>> model = HyperRegressor(random_state=0).fit(X[::2], np.sin(2 * X[::2, 0]))
+    >>> model.score(X[1::2], np.sin(2 * X[1::2, 0])) > 0.95
+    True
+    """
+
+    _targets = ("gaussian", "product")
+
+    def __init__(
+        self,
+        learner: HyperRidge | HyperSVR | None = None,
+        *,
+        C: float | None = None,
+        epsilon: float = 0.05,
+        machine: str = "auto",
+        max_samples: int | None = 10_000,
+        n_components: int = 500,
+        cv: Any = 5,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        super().__init__(
+            learner,
+            C=C,
+            machine=machine,
+            max_samples=max_samples,
+            n_components=n_components,
+            cv=cv,
+            random_state=random_state,
+        )
+        self.epsilon = epsilon
+
+    def _learn(self, X: ArrayLike, y: ArrayLike) -> None:
+        X, y = self._training_data(X, y, y_numeric=True)
+        y = check_targets(y, type(self).__name__)
+        self._fit_stages(X, y, moments=(float(y.mean()), float(y.std()) or 1.0))

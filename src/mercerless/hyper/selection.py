@@ -1,0 +1,738 @@
+"""Stage 1 of the hyper-kernel estimators: targets on pairs, the kernel learned from them, and its parameters."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from itertools import pairwise
+from numbers import Integral
+from operator import add
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from sklearn.cluster import MiniBatchKMeans
+from sklearn.utils.multiclass import type_of_target
+
+from mercerless.core.descent import Report
+from mercerless.core.folds import cv_of_rows, fold_numbers, make_folds
+from mercerless.core.memory import with_settings
+from mercerless.core.svm import tube_machine
+from mercerless.core.validation import check_option, check_square, relative_asymmetry
+from mercerless.hyper.solver import (
+    BlockDesign,
+    Design,
+    HyperSolution,
+    NormalEquations,
+    SeparableDesign,
+    Target,
+    hyper_path,
+    normal_equations,
+    ridge_cg,
+    ridge_exact,
+    ridge_nonnegative,
+    svr_admm,
+    whiten,
+    whitened_path,
+)
+from mercerless.hyper.tensor import (
+    TensorProblem,
+    TensorSolution,
+    item_basis,
+    landmark_basis,
+    tensor_ridge_missing,
+)
+from mercerless.kernels.base import Kernel
+from mercerless.kernels.hyper import (
+    GaussianHyper,
+    HyperKernel,
+    TensorHyper,
+    WishartHyper,
+    pair_index,
+    random_pairs,
+    take_pairs,
+)
+from mercerless.kernels.learned import HyperExpansion, TensorExpansion
+from mercerless.kernels.stationary import Gaussian
+from mercerless.lowrank import select_landmarks
+
+TARGETS = ("auto", "classes", "product", "gaussian", "similarity")
+ALPHAS = np.logspace(-9, 0, 10)
+SVR_ALPHAS = np.logspace(-6, -1, 6)
+TENSOR_ALPHAS = np.array([0.0, 1e-4, 1e-3, 1e-2, 1e-1])
+TENSOR_NOISES = (1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+# parameters are chosen on at most this many items and centers
+SEARCH_ITEMS = 300
+SEARCH_CENTERS = 150
+SEARCH_ITEMS_TENSOR = 500
+SEARCH_ITEMS_SVR = 75
+SEARCH_FEATURES = 30  # trends of single features cost two matrices each
+_KEPT_ITEMS = 1000  # items whose closeness to each other is kept in memory: 8 MB
+# multiplications of the normal equations above which conjugate gradients are used
+_DIRECT_WORK = 2e9
+
+
+@dataclass(frozen=True)
+class PairTarget:
+    """The values that the kernel should take at pairs of items, block by block.
+
+    1 for equal classes and -1/(c-1) for others; the product of standardized values; a Gaussian of their difference; or
+    a matrix of similarities, NaN where unknown.
+    """
+
+    kind: str  # "classes", "product", "gaussian" or "similarity"
+    values: NDArray  # class codes, standardized values, or the matrix
+    n_classes: int = 0
+
+    def __call__(self, rows: Any, columns: Any) -> NDArray:
+        """A block of the target."""
+        if self.kind == "similarity":
+            return self.values[rows][:, columns]
+        left, right = self.values[rows][:, None], self.values[columns]
+        if self.kind == "classes":
+            return np.where(left == right, 1.0, -1.0 / max(1, self.n_classes - 1))
+        return left * right if self.kind == "product" else np.exp(-0.5 * (left - right) ** 2)
+
+    def take(self, index: NDArray) -> "PairTarget":
+        """The target of some of the items."""
+        values = (
+            self.values[np.ix_(index, index)] if self.kind == "similarity" else self.values[index]
+        )
+        return replace(self, values=values)
+
+    @property
+    def missing(self) -> bool:
+        """Whether some entries are unknown."""
+        return self.kind == "similarity" and bool(np.isnan(self.values).any())
+
+
+def encode_target(
+    y: Any,
+    n_items: int,
+    kind: str,
+    classes: NDArray | None = None,
+    moments: tuple[float, float] | None = None,
+) -> tuple[PairTarget, NDArray | None, tuple | None]:
+    """Turn labels, values or a similarity matrix into a `PairTarget`, with the classes or moments that encode it."""
+    if y is None:
+        raise ValueError(
+            "this estimator requires y to be passed, but the target y is None: pass labels, values or a similarity "
+            "matrix."
+        )
+    check_option("target", kind, TARGETS)
+    array = np.asarray(y)
+    if kind == "auto":
+        if array.ndim == 2 and array.shape[1] > 1:
+            kind = "similarity"
+        else:
+            kind = (
+                "product"
+                if type_of_target(array, input_name="y").startswith("continuous")
+                else "classes"
+            )
+    if kind == "similarity":
+        return PairTarget(kind, check_similarity(array, n_items)), None, None
+    if array.ndim != 1 or len(array) != n_items:
+        raise ValueError(
+            f"y has shape {array.shape} but X has {n_items} rows; pass one label or value per row."
+        )
+    if kind == "classes":
+        known = np.unique(array) if classes is None else classes
+        codes = np.searchsorted(known, array)
+        if classes is not None and not np.array_equal(
+            known[np.minimum(codes, len(known) - 1)], array
+        ):
+            raise ValueError(
+                "y has classes that were not seen in fit; score only data of the same classes."
+            )
+        return PairTarget(kind, codes, len(known)), known, None
+    values = array.astype(float)
+    mean, spread = moments or (float(values.mean()), float(values.std()))
+    return PairTarget(kind, (values - mean) / (spread or 1.0)), None, (mean, spread)
+
+
+def check_similarity(S: Any, n_items: int) -> NDArray:
+    """A square, symmetrized matrix of similarities, NaN where unknown in both directions."""
+    S = check_square(S, "y", allow_nan=True).astype(float)
+    if len(S) != n_items:
+        raise ValueError(
+            f"y holds similarities of {len(S)} items but X has {n_items} rows; they must be the same items."
+        )
+    known = ~np.isnan(S)
+    if not known.any():
+        raise ValueError("y has no known similarity; pass at least one entry that is not NaN.")
+    if not known.all():
+        S = np.where(known, S, S.T)
+        known = ~np.isnan(S)
+    if relative_asymmetry(np.where(known, S, 0.0)) > 1e-8:
+        raise ValueError(
+            "y is not symmetric; a learned kernel is: average both directions with (y + y.T) / 2 first."
+        )
+    return (S + S.T) / 2
+
+
+def make_design(hyper: HyperKernel, X: NDArray, centers: NDArray) -> Design:
+    """The map from coefficients to kernel values at pairs of rows of X."""
+    if isinstance(hyper, GaussianHyper):
+        if len(X) <= _KEPT_ITEMS:  # every iteration needs it again
+            decay = hyper.decay(X)
+            return SeparableDesign(
+                lambda rows, columns: decay[rows][:, columns], hyper.features(X, centers)
+            )
+        return SeparableDesign(
+            lambda rows, columns: hyper.decay(X[rows], X[columns]), hyper.features(X, centers)
+        )
+    return BlockDesign(
+        lambda rows, columns: hyper.blocks(X[rows], X[columns], centers), (len(X), len(centers))
+    )
+
+
+def choose_centers(hyper: HyperKernel, X: NDArray, n_centers: int, method: str, random) -> NDArray:
+    """Centers of an expansion: random pairs, means of clusters of midpoints, or pairs by their leverage scores."""
+    n_centers = min(n_centers, len(X) * (len(X) + 1) // 2)
+    if isinstance(hyper, GaussianHyper) and hyper.constant:
+        n_centers = 1  # more would be copies of it
+    if method == "uniform":
+        return hyper.centers_of(random_pairs(X, n_centers, random))
+    if method == "leverage":
+        candidates = random_pairs(X, min(4 * n_centers, 4000), random)
+        return hyper.centers_of(candidates[leverage_sample(hyper(candidates), n_centers, random)])
+    candidates = random_pairs(X, 10 * n_centers, random)
+    middle = candidates.mean(axis=1)
+    n_centers = min(n_centers, len(np.unique(middle, axis=0)))
+    means = MiniBatchKMeans(
+        n_centers, n_init=1, batch_size=max(1024, 2 * n_centers), random_state=random
+    ).fit(middle)
+    if isinstance(hyper, GaussianHyper):
+        return means.cluster_centers_
+    nearest = np.unique(
+        [np.argmin(((middle - c) ** 2).sum(axis=1)) for c in means.cluster_centers_]
+    )
+    return hyper.centers_of(candidates[nearest])
+
+
+def leverage_sample(K: NDArray, size: int, random_state) -> NDArray:
+    """Draw indices with probability proportional to their ridge leverage scores.
+
+    The scores are ``diag(K (K + ridge)^-1)`` with the ridge at the size-th eigenvalue, so that they sum to about
+    ``size``. Cost: one eigendecomposition of K.
+    """
+    n = len(K)
+    if size >= n:
+        return np.arange(n)
+    values, vectors = eigh(K)
+    values = np.maximum(values, 0.0)
+    ridge = max(values[n - size], 1e-12 * values[-1], np.finfo(float).tiny)
+    scores = np.square(vectors) @ (values / (values + ridge))
+    scores = np.maximum(scores, 1e-12 * scores.max())
+    return random_state.choice(n, size, replace=False, p=scores / scores.sum())
+
+
+class Regression(NamedTuple):
+    """How a kernel is learned; a name as the hyper-kernel and None as alpha or C are left to `choose_regression`."""
+
+    hyper_kernel: Any
+    alpha: float | None = None
+    # weight of the epsilon-insensitive loss; None: the one that belongs to alpha
+    C: float | None = None
+    epsilon: float | None = None  # half the width of its tube; None: the squared loss
+    n_landmarks: int | None = None  # sections, or items of the tensor; None: all
+    landmark_method: str = "uniform"
+    n_parts: int = 1
+    solver: str = "auto"
+    nonnegative: bool = False
+    fit_intercept: bool = False
+    tol: float = 1e-5
+    max_iter: int = 300
+    n_jobs: int | None = None
+
+    def loss_weight(self, n_items: float) -> float:
+        """C for a part of so many items: the one given, or that which weighs errors as the squared loss at alpha."""
+        if self.C is not None:
+            return float(self.C)
+        assert self.alpha is not None
+        return float(1.0 / (2.0 * self.alpha * n_items**2))
+
+
+def learn_kernel(
+    task: Regression, X: Any, target: PairTarget, random, report: Report | None = None
+) -> tuple[Kernel, HyperSolution | TensorSolution]:
+    """The kernel that the target teaches, and the solution of the worst part. X need only give rows by index."""
+    hyper, n_centers = task.hyper_kernel, task.n_landmarks
+    if isinstance(hyper, TensorHyper):
+        return _learn_tensor(task, X[:], target, random, report)
+    if n_centers is None and not task.nonnegative:
+        return _learn_all_pairs(task, X[:], target)
+    # non-negative least squares needs the normal equations: the sections of all pairs, as landmarks
+    n_centers = len(X) * (len(X) + 1) // 2 if n_centers is None else n_centers
+    centers = choose_centers(hyper, X, n_centers, task.landmark_method, random)
+    gram = hyper.gram(centers)
+    parts = np.array_split(random.permutation(len(X)), task.n_parts)
+    seeds = random.randint(2**31 - 1, size=len(parts))
+    if len(parts) == 1:
+        solutions = [_solve_part(task, X[:], target, centers, gram, seeds[0], report)]
+    else:  # iterations in other processes are not reported
+        solutions = Parallel(n_jobs=task.n_jobs)(
+            delayed(with_settings(_solve_part))(
+                task, X[part], target.take(part), centers, gram, seed
+            )
+            for part, seed in zip(parts, seeds)
+        )
+    coef = np.mean([s.coef for s in solutions], axis=0)
+    intercept = float(np.mean([s.intercept for s in solutions]))
+    return HyperExpansion(hyper, centers, coef, intercept), max(
+        solutions, key=lambda s: s.certificate
+    )
+
+
+def _learn_all_pairs(
+    task: Regression, X: NDArray, target: PairTarget
+) -> tuple[Kernel, HyperSolution]:
+    hyper, (first, second, weight) = task.hyper_kernel, pair_index(len(X))
+    y = target(slice(None), slice(None))[first, second]
+    first, second, weight, y = (column[~np.isnan(y)] for column in (first, second, weight, y))
+    pairs = take_pairs(X, first, second)
+    if task.epsilon is None:
+        assert task.alpha is not None
+        solution = ridge_exact(hyper(pairs), y, weight, task.alpha, task.fit_intercept)
+    else:
+        C = task.loss_weight(np.sqrt(weight.sum()))
+        solution = HyperSolution(
+            *tube_machine(hyper(pairs), y, C, task.epsilon, weight, tol=task.tol)
+        )
+    coef = solution.coef * hyper.center_scale(pairs)
+    return HyperExpansion(hyper, hyper.centers_of(pairs), coef, solution.intercept), solution
+
+
+def _solve_part(
+    task: Regression,
+    X: NDArray,
+    target: PairTarget,
+    centers: NDArray,
+    gram: NDArray,
+    seed: int,
+    report: Report | None = None,
+) -> HyperSolution:
+    """One part's solution; a module-level function so that any joblib backend can run it."""
+    design, intercept = make_design(task.hyper_kernel, X, centers), task.fit_intercept
+    n, p = design.shape
+    options: dict[str, Any] = {"tol": task.tol, "max_iter": task.max_iter, "callback": report}
+    if task.epsilon is not None:
+        return svr_admm(design, target, gram, task.loss_weight(n), task.epsilon, **options)
+    assert task.alpha is not None
+    if task.nonnegative:
+        return ridge_nonnegative(normal_equations(design, target, intercept), gram, task.alpha)
+    work = float(n) ** 2 * p**2
+    if task.solver == "cg" or (task.solver == "auto" and work > _DIRECT_WORK):
+        random = np.random.RandomState(seed)
+        solution = ridge_cg(
+            design,
+            target,
+            gram,
+            task.alpha,
+            fit_intercept=intercept,
+            random_state=random,
+            **options,
+        )
+        if (
+            task.solver == "cg"
+            or solution.certificate <= 100 * task.tol
+            or work > 10 * _DIRECT_WORK
+        ):
+            return solution
+    whitening = whiten(gram)
+    equations = normal_equations(design, target, intercept, whitening=whitening)
+    return hyper_path(equations, whitening, np.array([task.alpha]))[0]
+
+
+def _learn_tensor(
+    task: Regression, X: NDArray, target: PairTarget, random, report: Report | None
+) -> tuple[Kernel, TensorSolution]:
+    hyper, count, alpha = task.hyper_kernel, task.n_landmarks, task.alpha
+    assert alpha is not None
+    if count is None or count >= len(X):
+        landmarks, basis = X, item_basis(hyper.items(X))
+    else:
+        method = "kmeans" if task.landmark_method == "kmeans" else "uniform"
+        landmarks = X[select_landmarks(Gaussian(hyper.length_scale), X, count, method, random)]
+        basis = landmark_basis(hyper.items(landmarks), hyper.items(X, landmarks))
+    S, trends, noise = target(slice(None), slice(None)), tensor_trends(hyper, X), hyper.item_noise
+    if target.missing:
+        options: dict[str, Any] = {"tol": task.tol, "max_iter": task.max_iter, "callback": report}
+        solution = tensor_ridge_missing(S, basis, trends, noise, max(alpha, 1e-4), **options)
+    else:
+        solution = TensorProblem(S, basis, trends).solve(
+            noise, alpha, with_items=hyper.remember_items
+        )
+    memory = (
+        (X, solution.item_coef, solution.item_values)
+        if hyper.remember_items
+        else (None, None, None)
+    )
+    projection, knots = basis.projection, hyper.knots(X)
+    return TensorExpansion(
+        hyper, landmarks, projection, solution.core, knots, solution.trend_coef, *memory
+    ), solution
+
+
+def hyper_candidates(hyper_kernel: Any, X: NDArray) -> list:
+    """The hyper-kernels to choose from: the given one, or a family scaled to the data."""
+    if isinstance(hyper_kernel, HyperKernel | TensorHyper):
+        hyper_kernel._check(X.shape[1])
+        return [hyper_kernel]
+    spread = spread_of(X)
+    if hyper_kernel == "gaussian":
+        return [
+            GaussianHyper(spread * a, b) for a in (0.25, 0.5, 1.0, 2.0) for b in (0.5, 1.0, 2.0)
+        ]
+    if hyper_kernel == "wishart":
+        # (1 + u/2c)^-(b+3)/2 decays like the Gaussian exp(-u/2s) where c = s (b+3)/2
+        return [
+            WishartHyper(spread * a * float(np.sqrt((b + 3) / 2)), b)
+            for a in (0.25, 0.5, 1.0, 2.0)
+            for b in (1, 4, 16)
+        ]
+    if hyper_kernel == "tensor":
+        scales = (0.25, 0.5, 1.0, 2.0, 4.0)
+        return [
+            TensorHyper(spread * a, trend=trend) for trend in ("distance", None) for a in scales
+        ]
+    raise ValueError(
+        f"hyper_kernel must be 'auto', 'gaussian', 'wishart', 'tensor' or such an object, not {hyper_kernel!r}."
+    )
+
+
+def spread_of(X: Any) -> float:
+    """The root of the total variance of the features, the unit of all length scales that are tried."""
+    rows = X[:: max(1, len(X) // 10_000)]
+    return float(np.sqrt(rows.var(axis=0).sum())) or 1.0
+
+
+class RegressionChoice(NamedTuple):
+    """The task with its hyper-kernel and its penalty, and the relative error of every candidate."""
+
+    task: Regression
+    results: list[dict]
+    # squared errors per fold of what was chosen, relative to a constant's
+    against_constant: NDArray | None = None
+
+
+def choose_regression(
+    task: Regression, X: Any, target: PairTarget, cv: Any, random, report: Report | None = None
+) -> RegressionChoice:
+    """Choose by leaving items out: every pair that touches a left-out item is left out."""
+    candidates = hyper_candidates(task.hyper_kernel, X)
+    if isinstance(candidates[0], TensorHyper):
+        return _search_tensor(
+            task, X, target(slice(None), slice(None)), candidates, cv, random, report
+        )
+    if task.epsilon is None:
+        return _search_ridge(task, X, target, candidates, cv, random, report)
+    # the squared loss ranks hyper-kernels alike, and is far faster
+    squared = task._replace(alpha=None if len(candidates) > 1 else 1e-4, fit_intercept=True)
+    chosen, results, _ = _search_ridge(squared, X, target, candidates, cv, random, report)
+    task = task._replace(hyper_kernel=chosen.hyper_kernel, alpha=chosen.alpha)
+    if task.C is not None or len(X) < 3:
+        return RegressionChoice(task, results)
+    choice = _search_loss_weight(
+        task, X, target, min(cv, 3) if isinstance(cv, Integral) else cv, random
+    )
+    return choice._replace(results=results + choice.results)
+
+
+def _search_ridge(
+    task: Regression,
+    X: Any,
+    target: PairTarget,
+    candidates: list,
+    cv: Any,
+    random,
+    report: Report | None,
+) -> RegressionChoice:
+    """Hyper-kernel and penalty on at most 300 items and 150 centers.
+
+    All folds and penalties share one pass over the pairs per hyper-kernel.
+    """
+    alphas = ALPHAS if task.alpha is None else np.array([task.alpha])
+    if len(candidates) * len(alphas) == 1 or len(X) < 3:
+        middle = candidates[len(candidates) // 2]
+        return RegressionChoice(
+            task._replace(hyper_kernel=middle, alpha=float(alphas[len(alphas) // 2])), []
+        )
+    X, target, folds = _folded_sample(X, target, SEARCH_ITEMS, cv, random)
+    pairs = random_pairs(X, SEARCH_CENTERS, random)
+    T = target(slice(None), slice(None))
+    squares, constant = fold_squares(T, folds) @ [2.0, 1.0], constant_squares(T, folds) @ [2.0, 1.0]
+    results: list[dict] = []
+    by_fold: list[NDArray] = []
+    for hyper in candidates:
+        centers = hyper.centers_of(pairs)
+        gram = hyper.gram(centers)
+        # coefficients that cannot be negative cannot cancel either, so they need no whitening
+        whitening = None if task.nonnegative else whiten(gram)
+        equations = fold_equations(
+            make_design(hyper, X, centers), target, folds, task.fit_intercept, whitening
+        )
+        by_fold += list(ridge_validation(equations, gram, alphas, task.nonnegative))
+        errors = np.sqrt(
+            np.sum(by_fold[-len(alphas) :], axis=1) / max(squares.sum(), np.finfo(float).tiny)
+        )
+        results += [
+            {"hyper_kernel": hyper, "alpha": float(a), "error": float(e)}
+            for a, e in zip(alphas, errors)
+        ]
+        if report is not None and report({"stage": "search", "error": float(errors.min())}):
+            break
+    best = int(np.argmin([row["error"] for row in results]))
+    task = task._replace(hyper_kernel=results[best]["hyper_kernel"], alpha=results[best]["alpha"])
+    return RegressionChoice(task, results, _relative(by_fold[best], constant))
+
+
+def _folded_sample(
+    X: Any, target: PairTarget, most: int, cv: Any, random
+) -> tuple[NDArray, PairTarget, list[slice]]:
+    """Some of the items in an order in which folds are consecutive, their target, and the folds as slices."""
+    index = random.permutation(len(X))[:most]
+    y = target.values if target.values.ndim == 1 else None
+    fold_of = fold_numbers(cv_of_rows(cv, index, len(X), y), X[index], random_state=random)
+    order = index[np.argsort(fold_of, kind="stable")]
+    edges = np.concatenate([[0], np.cumsum(np.bincount(fold_of))])
+    return X[order], target.take(order), [slice(a, b) for a, b in pairwise(edges)]
+
+
+def _best(results: list[dict]) -> dict:
+    return min(results, key=lambda row: row["error"])
+
+
+def _relative(errors: NDArray, constant: NDArray) -> NDArray | None:
+    """Errors per fold relative to those of a constant kernel; None where that makes none."""
+    return errors / constant if np.all(constant > 0) else None
+
+
+def _search_loss_weight(
+    task: Regression, X: Any, target: PairTarget, cv: Any, random
+) -> RegressionChoice:
+    """The loss's weight, as the alpha it belongs to, on at most 75 items and all their pairs."""
+    X, target, folds = _folded_sample(X, target, SEARCH_ITEMS_SVR, cv, random)
+    everything = np.arange(len(X))
+    T = target(everything, everything)
+    errors = np.zeros((len(SVR_ALPHAS), len(folds)))
+    for f, fold in enumerate(folds):
+        held, rest = everything[fold], np.delete(everything, fold)
+        for k, alpha in enumerate(SVR_ALPHAS):
+            kernel, _ = _learn_all_pairs(
+                task._replace(alpha=float(alpha)), X[rest], target.take(rest)
+            )
+            errors[k, f] = float(np.nansum((kernel(X[held], X) - T[held]) ** 2))
+    totals = errors.sum(axis=1) / max(fold_squares(T, folds).sum(), np.finfo(float).tiny)
+    results = []
+    for alpha, error in zip(SVR_ALPHAS.tolist(), np.sqrt(totals).tolist()):
+        C = task._replace(alpha=alpha).loss_weight(len(X))
+        results.append({"hyper_kernel": task.hyper_kernel, "alpha": alpha, "C": C, "error": error})
+    best = int(np.argmin(totals))
+    constant = constant_squares(T, folds).sum(axis=1)
+    return RegressionChoice(
+        task._replace(alpha=SVR_ALPHAS.tolist()[best]), results, _relative(errors[best], constant)
+    )
+
+
+def _search_tensor(
+    task: Regression, X: Any, S: NDArray, candidates: list, cv: Any, random, report: Report | None
+) -> RegressionChoice:
+    """The tensor hyper-kernel, its noise where it has a name, and the penalty, on at most 500 items.
+
+    Scales, noise and trend are compared at ``alpha = 0`` without refits; then the penalty, with refits. Missing
+    entries are first filled by a fit with middling parameters, and never counted as errors.
+    """
+    middle = candidates[2] if len(candidates) > 2 else candidates[0]
+    named = isinstance(task.hyper_kernel, str)
+    if len(X) < 3 or (not named and task.alpha is not None):
+        return RegressionChoice(task._replace(hyper_kernel=middle, alpha=task.alpha or 0.0), [])
+    index = random.permutation(len(X))[:SEARCH_ITEMS_TENSOR]
+    cv, X, S = cv_of_rows(cv, index, len(X)), X[index], S[np.ix_(index, index)]
+    used = ~np.isnan(S)
+    if not used.all():
+        S = _fill(X, S, middle)
+    folds = [fold for _, fold in make_folds(cv, X, random_state=random)]
+    comparison = _TensorComparison(X, S, used, folds, TENSOR_NOISES if named else None, report)
+    results = comparison.compare(candidates)
+    if named and X.shape[1] <= SEARCH_FEATURES:  # trends of single features at the best scales only
+        ranked = sorted(results, key=lambda row: row["error"])
+        scales = list(dict.fromkeys(float(row["hyper_kernel"].length_scale) for row in ranked))[:2]
+        results += comparison.compare(
+            [_changed(middle, length_scale=scale, trend="features") for scale in scales]
+        )
+    hyper = _best(results)["hyper_kernel"]
+    if task.alpha is not None:
+        return RegressionChoice(task._replace(hyper_kernel=hyper), results)
+    penalties, errors = comparison.compare_penalties(hyper)
+    task = task._replace(hyper_kernel=hyper, alpha=_best(penalties)["alpha"])
+    constant = constant_squares(np.where(used, S, np.nan), folds).sum(axis=1)
+    best = int(np.argmin([row["error"] for row in penalties]))
+    return RegressionChoice(
+        task, results + penalties, _relative(errors[best].sum(axis=1), constant)
+    )
+
+
+class _TensorComparison:
+    """Relative errors of tensor hyper-kernels on left-out items, new with known and new with new ones alike."""
+
+    def __init__(
+        self,
+        X: NDArray,
+        S: NDArray,
+        used: NDArray,
+        folds: list[NDArray],
+        noises: Any,
+        report: Report | None,
+    ):
+        self.X, self.S, self.used, self.folds, self.noises, self.report = (
+            X,
+            S,
+            used,
+            folds,
+            noises,
+            report,
+        )
+        self.squares = np.maximum(
+            fold_squares(np.where(used, S, 0.0), folds).sum(axis=0), np.finfo(float).tiny
+        )
+        self.bases: dict[bytes, Any] = {}
+
+    def compare(self, hypers: list[TensorHyper]) -> list[dict]:
+        """Hyper-kernels with all noises, at ``alpha = 0``."""
+        rows: list[dict] = []
+        for hyper in hypers:
+            key = np.asarray(hyper.length_scale, dtype=float).tobytes()
+            if key not in self.bases:
+                self.bases[key] = item_basis(hyper.items(self.X))
+            problem = TensorProblem(self.S, self.bases[key], tensor_trends(hyper, self.X))
+            for noise in (hyper.item_noise,) if self.noises is None else self.noises:
+                errors = problem.leave_out_errors(noise, self.folds, self.used)
+                error = float(np.sqrt(np.mean(errors / self.squares)))
+                rows.append(
+                    {
+                        "hyper_kernel": _changed(hyper, item_noise=noise),
+                        "alpha": 0.0,
+                        "error": error,
+                    }
+                )
+            if self.report is not None and self.report(
+                {"stage": "search", "error": _best(rows)["error"]}
+            ):
+                break
+        return rows
+
+    def compare_penalties(self, hyper: TensorHyper) -> tuple[list[dict], NDArray]:
+        """All penalties, refitting without each fold; also the squared errors of every penalty, fold and kind."""
+        X, S, errors = self.X, self.S, np.zeros((len(TENSOR_ALPHAS), len(self.folds), 2))
+        for f, fold in enumerate(self.folds):
+            rest = np.setdiff1d(np.arange(len(X)), fold)
+            basis = item_basis(hyper.items(X[rest]))
+            problem = TensorProblem(S[np.ix_(rest, rest)], basis, tensor_trends(hyper, X[rest]))
+            knots = hyper.knots(X[rest])
+            r = hyper.items(X[fold], X[rest]) @ basis.projection
+            for k, penalty in enumerate(TENSOR_ALPHAS):
+                solution = problem.solve(hyper.item_noise, penalty)
+                blocks = (r @ solution.item_coef, rest), (r @ solution.core @ r.T, fold)
+                for place, (values, columns) in enumerate(blocks):
+                    if len(solution.trend_coef):
+                        same = fold[:, None] == columns
+                        values = values + hyper.trend_values(
+                            X[fold], X[columns], knots, solution.trend_coef, same
+                        )
+                    block = np.ix_(fold, columns)
+                    errors[k, f, place] = float(
+                        np.sum(np.where(self.used[block], values - S[block], 0.0) ** 2)
+                    )
+        totals = np.sqrt(np.mean(errors.sum(axis=1) / self.squares, axis=1))
+        rows = [
+            {"hyper_kernel": hyper, "alpha": float(a), "error": float(e)}
+            for a, e in zip(TENSOR_ALPHAS, totals)
+        ]
+        return rows, errors
+
+
+def _changed(hyper: TensorHyper, **changes) -> TensorHyper:
+    return TensorHyper(**{**hyper.get_params(deep=False), **changes})
+
+
+def _fill(X: NDArray, S: NDArray, hyper: TensorHyper) -> NDArray:
+    noise = 1e-2
+    basis = item_basis(hyper.items(X))
+    solution = tensor_ridge_missing(
+        S, basis, tensor_trends(hyper, X), noise, 1e-2, tol=1e-3, max_iter=100
+    )
+    assert solution.item_values is not None
+    return np.where(np.isnan(S), solution.item_values, S)
+
+
+def fold_squares(S: NDArray, folds: Sequence[NDArray | slice]) -> NDArray:
+    """Sums of squares over fold x rest and over fold x fold, for every fold; NaN counts as 0."""
+    square = np.nan_to_num(S) ** 2
+    whole, within = (
+        np.array(sums) for sums in zip(*((square[f].sum(), square[f][:, f].sum()) for f in folds))
+    )
+    return np.column_stack([whole - within, within])
+
+
+def constant_squares(S: NDArray, folds: Sequence[NDArray | slice]) -> NDArray:
+    """The squared errors of the mean of all pairs of other items, of the same shape as `fold_squares`."""
+    rows = []
+    for fold in folds:
+        rest = np.delete(np.delete(S, fold, axis=0), fold, axis=1)
+        known = rest[~np.isnan(rest)]
+        rows.append(fold_squares(S - (known.mean() if len(known) else 0.0), [fold])[0])
+    return np.array(rows)
+
+
+def tensor_trends(hyper: TensorHyper, X: NDArray) -> list[NDArray]:
+    """The trend functions between the training items."""
+    return list(hyper.trends(X, X, hyper.knots(X), np.eye(len(X), dtype=bool)))
+
+
+def fold_equations(
+    design: Design,
+    target: Target,
+    folds: list[slice],
+    fit_intercept: bool = False,
+    whitening: NDArray | None = None,
+) -> dict[tuple[int, int], NormalEquations]:
+    """Normal equations of every pair of folds of items, in one pass over all pairs.
+
+    Leaving a fold of items out means leaving out all pairs that touch it; the training equations of every fold are
+    then sums of these, and so are its validation errors.
+    """
+    return {
+        (f, g): normal_equations(
+            design, target, fit_intercept, whitening=whitening, rows=folds[f], columns=folds[g]
+        )
+        for f in range(len(folds))
+        for g in range(f, len(folds))
+    }
+
+
+def ridge_validation(
+    equations: dict[tuple[int, int], NormalEquations],
+    gram: NDArray,
+    alphas: NDArray,
+    nonnegative: bool = False,
+) -> NDArray:
+    """Squared errors on pairs that touch a left-out fold, of shape (n_alphas, n_folds).
+
+    The equations are whitened, unless coefficients must not be negative.
+    """
+    n_folds = 1 + max(g for _, g in equations)
+    errors = np.zeros((len(alphas), n_folds))
+    for fold in range(n_folds):
+        inside = [value for key, value in equations.items() if fold not in key]
+        outside = [value for key, value in equations.items() if fold in key]
+        train, held = (reduce(add, sums) for sums in (inside, outside))
+        if nonnegative:
+            path = [ridge_nonnegative(train, gram, alpha)[:2] for alpha in alphas]
+        else:
+            path = [(u, b) for u, b, _ in whitened_path(train, len(gram), alphas)]
+        for k, (c, b) in enumerate(path):
+            errors[k, fold] = held.error(np.append(c, b) if len(held.rhs) > len(c) else c)
+    return errors

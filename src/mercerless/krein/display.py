@@ -1,0 +1,383 @@
+"""Pictures of Krein models: the validation surface, the secular curve, the parts f+ and f-."""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mercerless.core.validation import check_option
+from mercerless.inspection.base import COLORS, NEGATIVE, NEUTRAL, POSITIVE, Display
+from mercerless.krein.solver import penalty_of
+
+
+@dataclass(eq=False, repr=False)
+class ValidationSurfaceDisplay(Display):
+    """Validation error over the grid of penalties and radii, with the chosen setting marked.
+
+    Parameters
+    ----------
+    alpha : ndarray of shape (n_alphas,)
+        Values of alpha_positive.
+    other : ndarray of shape (n_others,) or None
+        Values of the second parameter; None draws a curve.
+    error : ndarray of shape (n_alphas,) or (n_others, n_alphas)
+        The least validation error over the remaining parameter.
+    chosen : tuple of float
+        The setting that was chosen.
+    other_name : str, default="alpha_negative / alpha_positive"
+        The name of the second parameter.
+
+    See Also
+    --------
+    SecularCurveDisplay : One setting in detail.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import KreinRidge
+    >>> from mercerless.inspection import ValidationSurfaceDisplay
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge().fit(X, np.sin(X[:, 0]))
+    >>> display = ValidationSurfaceDisplay.from_estimator(model)
+    """
+
+    alpha: NDArray
+    other: NDArray | None
+    error: NDArray
+    chosen: tuple[float, float]
+    other_name: str = "alpha_negative / alpha_positive"
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, other: str = "ratio", ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw the grid that a fitted model searched.
+
+        Parameters
+        ----------
+        estimator : KreinRidge or KreinRidgeClassifier
+            Fitted without `GradientSearch`, over more than one candidate.
+        other : {"ratio", "radius"}, default="ratio"
+            The second axis; the error is the least over the third parameter.
+        ax : matplotlib Axes or None, default=None
+            Where to draw.
+        **kwargs : dict
+            For ``Axes.pcolormesh`` or ``Axes.plot``.
+
+        Returns
+        -------
+        ValidationSurfaceDisplay
+            The drawn display.
+        """
+        check_is_fitted(estimator)
+        table = getattr(estimator, "cv_results_", None)
+        if table is None:
+            raise ValueError(
+                "The model searched no grid; leave alpha_positive or alpha_negative at None, or give arrays."
+            )
+        check_option("other", other, ("ratio", "radius"))
+        plus = np.asarray(table["alpha_positive"])
+        if other == "radius":
+            if table["radius"] is None:
+                raise ValueError(
+                    "The model has no radius; fit it with constraint=Sphere() or Ball()."
+                )
+            second, name = np.asarray(table["radius"])[:, 0], "radius"
+        else:
+            second, name = (
+                np.asarray(table["alpha_negative"]) / plus,
+                "alpha_negative / alpha_positive",
+            )
+        alpha, columns = np.unique(np.round(np.log10(plus), 9), return_inverse=True)
+        values, rows = np.unique(np.round(second, 9), return_inverse=True)
+        # arrays as penalties leave ratios without a value
+        error = np.full((len(values), len(alpha)), np.nan)
+        np.fmin.at(error, (rows, columns), table["error"])
+        best = estimator.best_index_
+        single = len(values) == 1
+        display = cls(
+            10**alpha,
+            None if single else values,
+            error[0] if single else error,
+            (plus[best], second[best]),
+            name,
+        )
+        return display.plot(ax=ax, **kwargs)
+
+    def _draw(self, ax: Any, **kwargs: Any) -> None:
+        if self.other is None:
+            ax.plot(self.alpha, self.error, **{"color": POSITIVE, "marker": "."} | kwargs)
+            ax.axvline(self.chosen[0], color=NEGATIVE, label="chosen")
+            ax.set(xscale="log", yscale="log", ylabel="validation error")
+            ax.legend(frameon=False)
+        else:
+            from matplotlib.colors import LogNorm
+            from matplotlib.ticker import FixedLocator, NullFormatter
+
+            rows = np.arange(len(self.other))
+            ratio = np.sqrt(self.alpha[1] / self.alpha[0]) if len(self.alpha) > 1 else 2.0
+            edges = np.r_[self.alpha / ratio, self.alpha[-1] * ratio]
+            mesh = ax.pcolormesh(
+                edges,
+                np.r_[rows - 0.5, rows[-1] + 0.5],
+                self.error,
+                **{"cmap": "viridis", "norm": LogNorm()} | kwargs,
+            )
+            position = np.argmin(np.abs(self.other - self.chosen[1]))
+            ax.plot(
+                self.chosen[0], position, "o", mfc="none", mec="white", ms=12, mew=2, label="chosen"
+            )
+            ax.set_xscale("log")
+            ax.set_ylabel(self.other_name)
+            ax.yaxis.set_major_locator(FixedLocator(rows.tolist()))
+            ax.set_yticklabels([f"{v:.3g}" for v in self.other])
+            ax.yaxis.set_minor_formatter(NullFormatter())
+            ax.figure.colorbar(mesh, ax=ax, label="validation error")
+        ax.set_xlabel("alpha_positive")
+
+
+@dataclass(eq=False, repr=False)
+class SecularCurveDisplay(Display):
+    """The spread of f as a function of the multiplier, and where the solution sits on it.
+
+    The curve is ``sqrt(sum(u^2) / n)`` with ``u = t / (1 + p - multiplier)``: the standard deviation of f on the
+    training rows. Left of the first pole every multiplier is the global minimum for some radius; multiplier 0 is the
+    model without a constraint. Curves beyond the first pole belong to other stationary points.
+
+    Parameters
+    ----------
+    multiplier : ndarray of shape (n_points,)
+        Multipliers.
+    spread : ndarray of shape (n_points,)
+        The standard deviation of f for each.
+    poles : ndarray
+        Poles of the curve within its range.
+    solution : tuple of float
+        Multiplier and spread of the fitted model.
+    radius : float or None, default=None
+        The radius of its constraint.
+
+    See Also
+    --------
+    ValidationSurfaceDisplay : The settings that were compared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import KreinRidge, Sphere
+    >>> from mercerless.inspection import SecularCurveDisplay
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge(alpha_positive=0.1, alpha_negative=0.1, constraint=Sphere(0.8))
+    >>> display = SecularCurveDisplay.from_estimator(model.fit(X, np.sin(X[:, 0])))
+    """
+
+    multiplier: NDArray
+    spread: NDArray
+    poles: NDArray
+    solution: tuple[float, float]
+    radius: float | None = None
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, output: int = 0, n_points: int = 2000, ax: Any = None, **kwargs: Any
+    ) -> Self:
+        """Draw the curve of a fitted model.
+
+        Parameters
+        ----------
+        estimator : KreinRidge or KreinRidgeClassifier
+            A fitted model.
+        output : int, default=0
+            Which output (or class) to draw.
+        n_points : int, default=2000
+            Points of the curve.
+        ax : matplotlib Axes or None, default=None
+            Where to draw.
+        **kwargs : dict
+            For ``Axes.plot``.
+
+        Returns
+        -------
+        SecularCurveDisplay
+            The drawn display.
+        """
+        check_is_fitted(estimator)
+        n = estimator.total_weight_
+        target = np.asarray(estimator.spectral_target_)
+        target = target.reshape(len(target), -1)[:, output]
+        if len(target) == 0:
+            raise ValueError("The centered kernel matrix is zero, so there is no curve to draw.")
+        poles = 1.0 + penalty_of(
+            estimator.eigenvalues_,
+            estimator.alpha_positive_,
+            estimator.alpha_negative_,
+            n,
+            estimator.regularizer,
+        )
+        multiplier = float(np.atleast_1d(estimator.multiplier_)[output])
+        first = poles.min()
+        width = max(first - min(multiplier, 0.0), abs(first), 1e-12)
+        low, high = min(multiplier, 0.0) - 0.5 * width, first + 0.75 * width
+        points = np.unique(
+            np.r_[np.linspace(low, high, n_points), first - width * np.logspace(-6, 0, 300)]
+        )
+        points = points[(points >= low) & ~np.isin(points, poles)]
+        spread = np.sqrt(((target / (poles - points[:, None])) ** 2).sum(axis=1) / n)
+        height = float(np.sqrt(np.sum((target / (poles - multiplier)) ** 2) / n))
+        radius = (
+            None if estimator.radius_ is None else float(np.atleast_1d(estimator.radius_)[output])
+        )
+        display = cls(points, spread, np.unique(poles[poles < high]), (multiplier, height), radius)
+        return display.plot(ax=ax, **kwargs)
+
+    def _draw(self, ax: Any, **kwargs: Any) -> None:
+        first = self.poles.min()
+        left = self.multiplier < first
+        ax.plot(
+            self.multiplier[left],
+            self.spread[left],
+            **{"color": POSITIVE, "label": "global minima"} | kwargs,
+        )
+        if np.any(~left):
+            rest = np.where(left, np.nan, self.spread)
+            ax.plot(self.multiplier, rest, color=NEUTRAL, lw=0.8, label="other stationary points")
+        for i, pole in enumerate(self.poles[:60]):
+            ax.axvline(pole, color=NEUTRAL, lw=0.5, ls=":", label="poles" if i == 0 else None)
+        if self.radius is not None:
+            ax.axhline(
+                self.radius, color="black", lw=0.8, ls="--", label=f"radius {self.radius:.3g}"
+            )
+        ax.plot(*self.solution, "o", color=NEGATIVE, ms=8, label="solution", zorder=5)
+        ax.axvline(0.0, color="black", lw=0.5)
+        low, high = (
+            min(self.spread[left].min(), self.solution[1]),
+            max(self.solution[1], self.radius or 0.0),
+        )
+        ax.set(
+            yscale="log",
+            ylim=(low / 2, 20 * high),
+            xlim=(self.multiplier[0], self.multiplier[-1]),
+            xlabel="multiplier (0: no constraint)",
+            ylabel="standard deviation of f",
+        )
+        ax.legend(frameon=False, fontsize="small")
+
+
+@dataclass(eq=False, repr=False)
+class KreinPartsDisplay(Display):
+    """The parts f+ and f- of a Krein model: along one feature, or against each other.
+
+    Parameters
+    ----------
+    positive, negative : ndarray of shape (n,)
+        The parts at the items shown.
+    intercept : float
+        What is added to their sum.
+    position : ndarray of shape (n,) or None, default=None
+        Positions along one axis; None draws f- against f+.
+    target : ndarray of shape (n,) or None, default=None
+        Targets, for the points' heights or colors.
+
+    See Also
+    --------
+    SecularCurveDisplay : How the solution was found.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import KreinRidge
+    >>> from mercerless.inspection import KreinPartsDisplay
+    >>> from mercerless.kernels import DeltaGauss
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge(DeltaGauss(1.0, 0.3)).fit(X, np.sin(X[:, 0]))
+    >>> display = KreinPartsDisplay.from_estimator(model, X, np.sin(X[:, 0]))
+    """
+
+    positive: NDArray
+    negative: NDArray
+    intercept: float
+    position: NDArray | None = None
+    target: NDArray | None = None
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        feature: int | None = None,
+        output: int = 0,
+        ax: Any = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Draw the parts at the items of X.
+
+        Parameters
+        ----------
+        estimator : KreinRidge or KreinRidgeClassifier
+            A fitted model.
+        X : array-like or sequence
+            Items, as for ``predict``.
+        y : array-like of shape (n,) or None, default=None
+            Their targets.
+        feature : int or None, default=None
+            The column of X to draw along; None takes the only column, or draws f- against f+.
+        output : int, default=0
+            Which output (or class) to draw.
+        ax : matplotlib Axes or None, default=None
+            Where to draw.
+        **kwargs : dict
+            For ``Axes.plot`` or ``Axes.scatter``.
+
+        Returns
+        -------
+        KreinPartsDisplay
+            The drawn display.
+        """
+        positive, negative = (
+            np.asarray(part).reshape(len(part), -1)[:, output]
+            for part in estimator.predict_parts(X)
+        )
+        position = None
+        pairwise = estimator.__sklearn_tags__().input_tags.pairwise
+        if feature is not None:
+            position = np.asarray(X)[:, feature]
+        elif not pairwise and np.ndim(X) == 2 and np.shape(X)[1] == 1:
+            position = np.asarray(X)[:, 0]
+        intercept = float(np.atleast_1d(estimator.intercept_)[output])
+        display = cls(positive, negative, intercept, position, None if y is None else np.asarray(y))
+        return display.plot(ax=ax, **kwargs)
+
+    def _draw(self, ax: Any, **kwargs: Any) -> None:
+        if self.position is not None:
+            order = np.argsort(self.position, kind="stable")
+            x = self.position[order]
+            whole = self.positive + self.negative + self.intercept
+            if self.target is not None and self.target.dtype.kind in "fiu":
+                ax.plot(x, self.target[order], ".", color=NEUTRAL, alpha=0.6, label="y")
+            ax.plot(x, whole[order], color="black", label="f", **kwargs)
+            ax.plot(x, self.positive[order], color=POSITIVE, label="f+", **kwargs)
+            ax.plot(x, self.negative[order], color=NEGATIVE, label="f-", **kwargs)
+            ax.legend(frameon=False)
+            ax.set(xlabel="feature", ylabel="value")
+        elif self.target is not None and self.target.dtype.kind != "f":
+            for value, color in zip(
+                np.unique(self.target), COLORS * (1 + len(np.unique(self.target)) // 6)
+            ):
+                rows = self.target == value
+                options = {"s": 12, "color": color, "label": value} | kwargs
+                ax.scatter(self.positive[rows], self.negative[rows], **options)
+            ax.legend(frameon=False)
+        else:
+            points = ax.scatter(
+                self.positive, self.negative, **{"s": 12, "c": self.target} | kwargs
+            )
+            if self.target is not None:
+                ax.figure.colorbar(points, ax=ax, label="y")
+        if self.position is None:
+            ax.set(xlabel="f+", ylabel="f-")
+            ax.axhline(0, color=NEUTRAL, lw=0.5)
+            ax.axvline(0, color=NEUTRAL, lw=0.5)

@@ -1,0 +1,195 @@
+"""Coordinates of any symmetric similarity or distance: the map into a pseudo-Euclidean space, with signed axes."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from mercerless.core.estimator import KernelTransformer, landmark_rows, matrix_name
+from mercerless.core.memory import check_memory, memory_budget, row_blocks
+from mercerless.core.validation import check_number, check_square, check_symmetric
+from mercerless.kernels import Kernel, Precomputed
+from mercerless.lowrank import Landmarks, as_landmarks
+from mercerless.spectra import as_similarities, check_kind
+
+
+class KreinEmbedding(KernelTransformer):
+    """Coordinates whose signed inner products are the similarities: kernel PCA for indefinite matrices.
+
+    With the eigenvectors V and eigenvalues w of the (centered) similarities, item i gets the coordinates ::
+
+        z_i = V[i] * sqrt(|w|),     (z_i * signs) @ z_j = k(x_i, x_j),     signs = sign(w)
+
+    for the eigenvalues largest in size. Axes of sign +1 are those of kernel PCA and of classical scaling, which know
+    no others; along axes of sign -1 squared distances count negatively. All axes together say everything that the
+    matrix says, so that what needs vectors (clustering, pictures, one-class models, any classifier) works on it.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="gaussian"
+        A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items.
+    n_components : int or None, default=2
+        How many axes, those of the eigenvalues largest in size; None keeps all that are more than rounding.
+    input : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
+        What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities ``-d``. ``"auto"`` asks
+        `mercerless.spectra.matrix_kind`.
+    center : bool, default=True
+        Whether the origin is the mean of the training items, as in kernel PCA; distances need it.
+    n_landmarks : int, `mercerless.lowrank.Landmarks` or None, default=None
+        So many training items make the axes and all others are only compared with them, at m comparisons each; None
+        takes all. Mean and spectrum are then those of the landmarks.
+    random_state : int, RandomState or None, default=None
+        Seed of the landmarks.
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (n_components,)
+        The eigenvalues of the axes, largest in size first, divided by nothing.
+    signs_ : ndarray of shape (n_components,)
+        1, -1, or 0 for an axis on which all coordinates are 0.
+    explained_ : float
+        The sum of the squared eigenvalues of the axes over that of all.
+    projection_ : ndarray of shape (n_landmarks, n_components)
+        From similarities to coordinates.
+    offset_ : ndarray of shape (n_components,)
+        What is taken off them.
+    landmarks_ : ndarray of shape (n_landmarks,)
+        Positions of the items that new ones are compared with, among the training items.
+    input_ : str
+        What the matrix was taken for.
+    kernel_ : Kernel
+        The resolved kernel.
+    X_fit_ : array-like or None
+        The landmarks themselves; None for precomputed input.
+    n_features_in_ : int
+        The number of features, or of training items for precomputed similarities.
+
+    See Also
+    --------
+    SimilarityFeatures : Similarities themselves as features.
+    mercerless.spectra.indefiniteness : How much of the spectrum is negative.
+
+    Notes
+    -----
+    One symmetric eigendecomposition. New items are projected as in kernel PCA, ``(k(x, X) - mean) @ projection``, and
+    training items get the coordinates above. Euclidean methods on all axes see the matrix with its negative
+    eigenvalues' sign changed ("flip"); ``Z[:, embedding.signs_ > 0]`` leaves them out ("clip"). The squared distance
+    that the similarity means is ``((z - u) ** 2 * signs).sum()``, which may be negative.
+
+    References
+    ----------
+    .. [1] L. Goldfarb. A unified approach to pattern recognition. Pattern Recognition 17, 1984.
+    .. [2] E. Pekalska, R. P. W. Duin. The Dissimilarity Representation for Pattern Recognition. World Scientific, 2005.
+    .. [3] V. de Silva, J. B. Tenenbaum. Sparse multidimensional scaling using landmark points. Stanford, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import KreinEmbedding
+    >>> K = np.array([[0.0, 2.0, 1.0], [2.0, 0.0, -1.0], [1.0, -1.0, 1.0]])
+    >>> embedding = KreinEmbedding("precomputed", None, input="similarity", center=False)
+    >>> Z = embedding.fit_transform(K)
+    >>> embedding.signs_
+    array([-1.,  1.,  1.])
+    >>> np.allclose((Z * embedding.signs_) @ Z.T, K)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        n_components: int | None = 2,
+        *,
+        input: str = "auto",
+        center: bool = True,
+        n_landmarks: int | Landmarks | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.kernel = kernel
+        self.n_components = n_components
+        self.input = input
+        self.center = center
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+
+    def _learn(self, X: Any) -> None:
+        wanted = self.n_components
+        check_number("n_components", wanted, whole=True, none=True)
+        kernel, items = self._train_items(X)
+        landmarks, matrix = self._landmark_matrix(kernel, items)
+        matrix = check_symmetric(matrix, matrix_name(kernel))
+        kind = check_kind(matrix, self.input, matrix_name(kernel))
+        axes = pseudo_euclidean_axes(as_similarities(matrix, kind), wanted, self.center)
+        self._set_fitted(
+            **{f"{name}_": value for name, value in axes._asdict().items()},
+            signs_=np.sign(axes.eigenvalues),
+            landmarks_=landmarks,
+            input_=kind,
+            kernel_=kernel,
+            X_fit_=None if isinstance(kernel, Precomputed) else items[landmarks],
+        )
+
+    def _landmark_matrix(self, kernel: Kernel, items: Any) -> tuple[NDArray, NDArray]:
+        """Positions of the landmarks, all items where no number is given, and their matrix."""
+        precomputed = isinstance(kernel, Precomputed)
+        items = check_square(items, "X") if precomputed else items
+        wanted = None if self.n_landmarks is None else as_landmarks(self.n_landmarks)
+        landmarks = landmark_rows(kernel, items, wanted, self.random_state)
+        need = 40.0 * len(landmarks) ** 2
+        check_memory(need, f"The spectrum of {len(landmarks)} items", remedy="use n_landmarks")
+        if precomputed:
+            return landmarks, items if len(landmarks) == len(items) else items[
+                np.ix_(landmarks, landmarks)
+            ]
+        return landmarks, check_square(kernel(items[landmarks]), "the kernel matrix")
+
+    def _transform(self, items: Any) -> NDArray:
+        out = np.empty((len(items), len(self.eigenvalues_)))
+        for rows in row_blocks(
+            len(items), 24.0 * len(self.landmarks_), min(2**27, memory_budget() // 2)
+        ):
+            values = as_similarities(self._compare_with(items[rows], self.landmarks_), self.input_)
+            out[rows] = values @ self.projection_ - self.offset_
+        return out
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.eigenvalues_)
+
+
+class Axes(NamedTuple):
+    """Axes of a pseudo-Euclidean space: coordinates are ``k(x, X) @ projection - offset``."""
+
+    eigenvalues: NDArray
+    projection: NDArray
+    offset: NDArray
+    explained: float
+
+
+def pseudo_euclidean_axes(K: NDArray, n_components: int | None, center: bool) -> Axes:
+    """The axes of the eigenvalues of symmetric similarities that are largest in size.
+
+    With ``J = I - 1/n`` and ``J K J = V diag(w) V^T`` the projection is ``V diag(sign(w) / sqrt|w|)``: as V is
+    orthogonal to the ones for every w that is not 0, a row's own mean drops out. Axes of eigenvalues that are rounding
+    get coordinates 0. Every vector's entry of largest size is positive, so that axes do not depend on the solver.
+    """
+    mean = K.mean(axis=0) if center else np.zeros(len(K))
+    values, vectors = eigh(K - mean - mean[:, None] + mean.mean(), check_finite=False)
+    by_size = np.argsort(-np.abs(values), kind="stable")
+    values, vectors = values[by_size], vectors[:, by_size]
+    real = np.abs(values) > 10.0 * len(K) * np.finfo(float).eps * max(
+        np.abs(values[0]), np.abs(mean).max()
+    )
+    kept = int(max(1, real.sum())) if n_components is None else min(n_components, len(K))
+    total = float(np.sum(values**2))
+    values, vectors = np.where(real, values, 0.0)[:kept], vectors[:, :kept]
+    top = vectors[np.abs(vectors).argmax(axis=0), np.arange(kept)]
+    vectors = vectors * np.where(top < 0.0, -1.0, 1.0)
+    scale = np.divide(
+        np.sign(values), np.sqrt(np.abs(values)), out=np.zeros(kept), where=values != 0.0
+    )
+    projection = vectors * scale
+    return Axes(
+        values, projection, mean @ projection, float(np.sum(values**2)) / total if total else 1.0
+    )

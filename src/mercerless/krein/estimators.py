@@ -1,0 +1,1107 @@
+"""Least squares and support vector machines in reproducing kernel Krein spaces."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import softmax
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from mercerless.core.blocks import blockwise, is_dask
+from mercerless.core.calibration import Calibration, cross_calibrate
+from mercerless.core.conformal import ConformalMixin
+from mercerless.core.descent import GradientSearch
+from mercerless.core.estimator import (
+    KernelPredictor,
+    Progress,
+    class_scores,
+    matrix_name,
+    pair_votes,
+    signed_targets,
+    used_items,
+    used_rows,
+)
+from mercerless.core.folds import OutOfFold, fold_numbers
+from mercerless.core.memory import check_memory, format_bytes, memory_budget, row_blocks
+from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers, explain_targets
+from mercerless.core.svm import Machine, Stabilized, pair_machines, stabilize, tube_machine
+from mercerless.core.validation import (
+    check_classes,
+    check_number,
+    check_option,
+    check_random_state,
+    check_symmetric,
+    check_symmetric_kernel,
+    check_targets,
+    check_weight,
+    leave_one_out_constant,
+    warn,
+    warn_if_folds_are_useless,
+    warn_if_useless,
+)
+from mercerless.kernels import Kernel, Precomputed
+from mercerless.krein.selection import (
+    RATIOS,
+    Ball,
+    Candidates,
+    ExactProblem,
+    Family,
+    KreinRows,
+    LandmarkProblem,
+    Sphere,
+    ValidationObjective,
+    held_out_calibrations,
+    least,
+    make_candidates,
+    squared_errors,
+    tune_by_gradient,
+)
+from mercerless.krein.solver import (
+    REGULARIZERS,
+    KreinSolution,
+    KreinSystem,
+    build_system,
+    part_coef,
+    solve_system,
+)
+from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
+
+_EXACT_ROWS = 4000  # above, "auto" uses landmarks
+_AUTO_LANDMARKS = 1000
+# Peaks as measured, asserted in tests/test_memory.py: bytes for each pair of rows, and each pair of landmarks
+_EXACT_BYTES = 42.0
+_GRADIENT_BYTES = 76.0
+_MACHINE_BYTES = 58.0
+_LANDMARK_BYTES = 270.0
+# what a block of rows may need on the way to its factor, where the budget allows
+_BLOCK_BYTES = 2**28
+_SCORED_ROWS = 4000  # per fold; more do not change a choice or a calibration
+
+
+class _KreinModel(KernelPredictor):
+    """What all Krein models share: coefficients of similarities to the training rows, or to landmarks."""
+
+    landmarks_: NDArray | None = None
+    dual_coef_: NDArray
+
+    predict = blockwise(KernelPredictor.predict)
+
+    def _matrix(self, kernel: Kernel, items: Any) -> NDArray:
+        return check_symmetric(kernel(items), matrix_name(kernel))
+
+    def _evaluate(self, X: Any, *names: str) -> list[NDArray]:
+        """``k(X, basis) @ coef.T`` for the attributes named, in blocks of rows so that no large matrix is kept."""
+        check_is_fitted(self)
+        coefs = [getattr(self, name) for name in names]
+        blocks = [[K @ coef.T for coef in coefs] for K in self._comparisons(X)]
+        return [np.concatenate(pieces) for pieces in zip(*blocks)]
+
+    def _comparisons(self, X: Any) -> Iterator[NDArray]:
+        """``k(X, basis)`` in blocks of rows."""
+        X = self._test_items(X)
+        for rows in row_blocks(
+            len(X), 24.0 * self.dual_coef_.shape[1], min(2**27, memory_budget() // 2)
+        ):
+            yield self._compare_with(X[rows], self.landmarks_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "dual_coef_")
+
+
+class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
+    """What the regressor and the classifier share; how they choose among candidates differs."""
+
+    out_of_fold_: OutOfFold | None
+    _streams = True
+    _ratios = RATIOS
+    _without_out_of_fold = (
+        "leave alpha_positive at None, or give several, so that cross-validation chooses"
+    )
+    _score_bytes = 8.0  # for each candidate and target, of what is kept to choose by
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        alpha_positive: ArrayLike | None = None,
+        alpha_negative: ArrayLike | None = None,
+        regularizer: str = "components",
+        constraint: Sphere | None = None,
+        search: GradientSearch | None = None,
+        cv: Any = 5,
+        fit_intercept: bool = True,
+        n_landmarks: int | str | Landmarks | None = "auto",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.alpha_positive = alpha_positive
+        self.alpha_negative = alpha_negative
+        self.regularizer = regularizer
+        self.constraint = constraint
+        self.search = search
+        self.cv = cv
+        self.fit_intercept = fit_intercept
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+
+    def _checked_family(self) -> Family:
+        """The problem to solve, after all parameters but the penalties were checked."""
+        check_option("regularizer", self.regularizer, REGULARIZERS)
+        if self.constraint is not None and not isinstance(self.constraint, Sphere):
+            raise ValueError(
+                f"constraint must be None, Sphere(radius) or Ball(radius), got {self.constraint!r}."
+            )
+        if self.search is not None and not isinstance(self.search, GradientSearch):
+            raise ValueError(
+                f"search must be None (a grid) or GradientSearch(), got {self.search!r}."
+            )
+        if self.n_landmarks is not None and self.n_landmarks != "auto":
+            as_landmarks(self.n_landmarks)
+            if self.search is not None:
+                raise ValueError(
+                    "GradientSearch needs all rows; use n_landmarks=None, or search=None."
+                )
+        if self.regularizer == "indefinite":
+            warn(
+                "regularizer='indefinite' subtracts the norm of f- from the penalty, so that it rewards complexity on "
+                "the negative spectrum: the solution depends on rounding and cut-offs and often does not "
+                "generalize; use regularizer='components' unless you study this problem.",
+                UserWarning,
+            )
+        constraint = self.constraint and ("ball" if isinstance(self.constraint, Ball) else "sphere")
+        return Family(self.regularizer, constraint, self.fit_intercept)
+
+    def _fit(
+        self,
+        X: Any,
+        Y: NDArray,
+        weight: NDArray | None,
+        labels: NDArray | None = None,
+        **known: Any,
+    ) -> None:
+        """Choose the penalties, solve, and set every fitted attribute at the end."""
+        family = self._checked_family()
+        outputs = Y.reshape(len(Y), -1)
+        candidates = make_candidates(
+            self.alpha_positive,
+            self.alpha_negative,
+            self.constraint,
+            self.regularizer,
+            outputs.shape[1],
+            self._ratios,
+        )
+        kernel, items = self._train_items(X, weight)
+        check_consistent_length(items, Y)
+        rows = self._rows(kernel, items, outputs, weight, labels)
+        need = _EXACT_BYTES * len(rows.Y) ** 2 + self._score_bytes * candidates.size * rows.Y.size
+        landmarks = self._landmarks(rows, need)
+        with self._progress() as progress:
+            if self.search is not None:
+                rows, candidates, known["tuning_"] = self._tune(
+                    self.search, rows, family, candidates, progress
+                )
+            problem = self._problem(rows, landmarks, need, candidates.size)
+            index, chosen = self._choose(problem, rows, family, candidates, labels, progress)
+            system = problem.system()
+            plus, minus, radius = candidates.resolve(system, self.regularizer)
+            if "cv_results_" in chosen:
+                chosen["cv_results_"] |= {
+                    "alpha_positive": plus,
+                    "alpha_negative": minus,
+                    "radius": radius,
+                }
+            used = plus[index], minus[index], None if radius is None else radius[index]
+            solution = solve_system(
+                system, *used, regularizer=self.regularizer, constraint=family.constraint
+            )
+            self._warn(solution)
+            fitted = self._attributes(problem, system, solution, used, Y)
+            self._set_fitted(**fitted, **chosen, **known)
+
+    def _rows(
+        self, kernel: Kernel, items: Any, Y: NDArray, weight: NDArray | None, labels: NDArray | None
+    ) -> KreinRows:
+        used = used_rows(weight, len(Y))
+        folds = fold_numbers(
+            self.cv,
+            items,
+            Y[:, 0] if labels is None else labels,
+            classify=labels is not None,
+            used=used,
+            precomputed=isinstance(kernel, Precomputed),
+            random_state=self.random_state,
+        )
+        weight = weight if weight is None else weight[used]
+        return KreinRows(kernel, used_items(kernel, items, used), used, Y[used], weight, folds)
+
+    def _landmarks(self, rows: KreinRows, need: float) -> Landmarks | None:
+        """How to choose landmarks, None for all rows; "auto" decides by the number of rows and memory, and says so."""
+        n, budget, lazy = len(rows.Y), memory_budget(), is_dask(rows.items)
+        if lazy and (self.n_landmarks is None or self.search is not None):
+            raise ValueError(
+                "The exact solution needs its data in memory; set n_landmarks, or use X.compute()."
+            )
+        if self.n_landmarks is None or self.search is not None:
+            return None
+        if self.n_landmarks != "auto":
+            return as_landmarks(self.n_landmarks)
+        if not lazy and n <= _EXACT_ROWS and need <= budget:
+            return None
+        number = min(_AUTO_LANDMARKS, n, max(1, int(np.sqrt(budget / _LANDMARK_BYTES))))
+        if not lazy:
+            warn(
+                f"{type(self).__name__} uses {number} landmarks for {n} rows: the exact solution is for up to "
+                f"{_EXACT_ROWS} rows and would need {format_bytes(need)}. Set n_landmarks to a number, "
+                "or to None for the exact solution, to choose yourself.",
+                UserWarning,
+            )
+        return Landmarks(number)
+
+    def _problem(
+        self, rows: KreinRows, landmarks: Landmarks | None, need: float, n_candidates: int
+    ):
+        """The problem on all rows or on landmarks, whose folds choose and which is solved in the end."""
+        n, budget = len(rows.Y), memory_budget()
+        if landmarks is None:
+            remedy = "set n_landmarks or use fewer rows"
+            check_memory(need, f"The eigendecomposition of {n} items", None, remedy)
+            return ExactProblem(rows, self._matrix(rows.kernel, rows.items), self.fit_intercept)
+        check_symmetric_kernel(rows.kernel)
+        if isinstance(rows.kernel, Precomputed):
+            check_symmetric(rows.items, "X")
+        m, random = min(landmarks.number, n), check_random_state(self.random_state)
+        remedy = "use fewer landmarks"
+        check_memory(_LANDMARK_BYTES * m**2, f"The solution on {m} landmarks", None, remedy)
+        chosen = select_landmarks(rows.kernel, rows.items, m, landmarks.method, random)
+        scored = int(budget // (32 * n_candidates * rows.Y.shape[1] * rows.n_folds))
+        block = min(_BLOCK_BYTES, budget // 3)
+        return LandmarkProblem(
+            rows, chosen, self.fit_intercept, block, max(1, min(_SCORED_ROWS, scored)), random
+        )
+
+    def _tune(
+        self,
+        search: GradientSearch,
+        rows: KreinRows,
+        family: Family,
+        candidates: Candidates,
+        progress: Progress,
+    ):
+        """Rows with the tuned kernel, the tuned penalties, and the course of the descent."""
+        n = len(rows.Y)
+        check_memory(
+            _GRADIENT_BYTES * n**2,
+            f"The gradient for {n} items",
+            None,
+            "use search=None or fewer rows",
+        )
+        objective = ValidationObjective(rows, family, candidates)
+        with progress.task("gradient") as task:
+            descent = tune_by_gradient(
+                objective, search, check_random_state(self.random_state), task.step
+            )
+        return (
+            rows._replace(kernel=objective.unpack(descent.x)[0]),
+            objective.candidates(descent.x),
+            descent,
+        )
+
+    def _choose(
+        self,
+        problem,
+        rows: KreinRows,
+        family: Family,
+        candidates: Candidates,
+        labels,
+        progress: Progress,
+    ):
+        """The candidate of least mean squared held-out error, and what is known about all."""
+        if (candidates.size == 1 and self.search is None) or rows.n_folds < 2:
+            return 0, {"out_of_fold_": None}
+        predictions: list[NDArray] = []
+        with progress.task("cross-validation") as task:
+            errors = squared_errors(
+                task.each("fold", problem.folds()), candidates, family, predictions
+            )
+        error = errors.mean(axis=0)
+        spread = (
+            errors.std(axis=0, ddof=1) / np.sqrt(len(errors))
+            if len(errors) > 1
+            else np.zeros_like(error)
+        )
+        best = least(error)
+        if np.any(leave_one_out_constant(rows.Y)):
+            warn_if_folds_are_useless(errors[:, best], type(self).__name__)
+        # the end of a gradient search, validated as the winner of a grid is
+        if candidates.size == 1:
+            return 0, {"out_of_fold_": None}
+        places, predicted = problem.chosen(predictions, best, candidates, family)
+        held = OutOfFold(rows.used[places], predicted, rows.Y[places])
+        return best, {
+            "cv_results_": {"error": error, "standard_error": spread},
+            "best_index_": best,
+            "out_of_fold_": held,
+        }
+
+    def _warn(self, solution: KreinSolution) -> None:
+        worst = max(solution.constraint_error, solution.stationarity)
+        if not worst <= 1e-8:
+            warn(
+                f"The secular equation was solved to a relative accuracy of {worst:.1e} only; rescale the kernel or "
+                "use a larger alpha.",
+                ConvergenceWarning,
+            )
+
+    def _attributes(
+        self,
+        problem: ExactProblem | LandmarkProblem,
+        system: KreinSystem,
+        solution: KreinSolution,
+        used: tuple,
+        Y,
+    ) -> dict[str, Any]:
+        rows = problem.rows
+        coefs = [
+            problem.dual(c).T
+            for c in (solution.coef, *(part_coef(system, solution, s) for s in (1, -1)))
+        ]
+        precomputed, landmarks, basis = isinstance(rows.kernel, Precomputed), None, rows.items
+        if isinstance(problem, LandmarkProblem):
+            landmarks, basis = rows.used[problem.landmarks], problem.features.landmarks
+        elif precomputed:
+            coefs = [_spread(coef, rows.used, len(Y)) for coef in coefs]
+        return {
+            "kernel_": rows.kernel,
+            "X_fit_": None if precomputed else basis,
+            "_basis_rows": rows.used if landmarks is None else landmarks,
+            "_train_targets": (rows.Y, rows.weight),
+            "landmarks_": landmarks,
+            **dict(zip(("dual_coef_", "dual_coef_positive_", "dual_coef_negative_"), coefs)),
+            "alpha_positive_": float(used[0]),
+            "alpha_negative_": float(used[1]),
+            "radius_": None if used[2] is None else _shaped(used[2], Y.shape[1:]),
+            **_spectral_attributes(system, solution, Y.shape[1:]),
+        }
+
+    def _explain_blocks(self, X: Any, train: ArrayLike | None = None) -> Iterator[Explained]:
+        """Shares by the targets of the training rows or, with landmarks, by the landmarks' coefficients."""
+        calibration = getattr(self, "calibration_", None)
+        if self.landmarks_ is not None:
+            parts = {"positive": self.dual_coef_positive_, "negative": self.dual_coef_negative_}
+            for K in self._comparisons(X):
+                terms = [Term(name, K, coef) for name, coef in parts.items()]
+                yield explain_centers(terms, np.atleast_1d(self.intercept_), calibration)
+            return
+        if self.radius_ is not None:
+            raise ValueError(
+                "A constraint makes the model nonlinear in the targets; explain needs constraint=None."
+            )
+        Y, weight = self._train_targets
+        used = self._basis_rows if self.X_fit_ is None else slice(None)
+        system = build_system(
+            self._train_again(train), np.eye(len(Y)), weight, intercept=self.fit_intercept
+        )
+        solution = solve_system(
+            system, self.alpha_positive_, self.alpha_negative_, regularizer=self.regularizer
+        )
+        parts = {
+            "positive": part_coef(system, solution, 1),
+            "negative": part_coef(system, solution, -1),
+        }
+        for K in self._comparisons(X):
+            terms = [Term(name, K[:, used] @ coef) for name, coef in parts.items()]
+            terms.append(Term("mean", np.tile(solution.intercept, (len(K), 1))))
+            yield explain_targets(terms, Y, weight, calibration)
+
+    def predict_parts(self, X: Any) -> tuple[NDArray, NDArray]:
+        """The parts f+ and f- at new items, which with `intercept_` add to f.
+
+        Parameters
+        ----------
+        X : array-like or sequence
+            The new items, as for `predict`.
+
+        Returns
+        -------
+        positive, negative : ndarray of shape (n,) or (n, n_outputs)
+            The parts.
+        """
+        parts = self._evaluate(X, "dual_coef_positive_", "dual_coef_negative_")
+        positive, negative = (part.reshape(len(part), *np.shape(self.intercept_)) for part in parts)
+        return positive, negative
+
+
+def _spread(coef: NDArray, used: NDArray, n: int) -> NDArray:
+    """Coefficients for all rows: those without weight keep their column in a precomputed test matrix."""
+    full = np.zeros((len(coef), n), dtype=coef.dtype)
+    full[:, used] = coef
+    return full
+
+
+def _spectral_attributes(
+    system: KreinSystem, solution: KreinSolution, shape: tuple[int, ...]
+) -> dict[str, Any]:
+    """What the solution is in the basis of eigenvectors, and its certificates; single targets have the shape ()."""
+    spectral = solution.spectral
+    return {
+        "intercept_": _shaped(solution.intercept, shape),
+        "eigenvalues_": system.values,
+        "spectral_target_": system.target.reshape(-1, *shape),
+        "total_weight_": system.n,
+        "multiplier_": _shaped(1.0 + spectral.multiplier, shape),
+        "n_iter_": max(1, spectral.n_iter),
+        "certificate_": max(solution.constraint_error, solution.stationarity),
+        "is_minimum_": bool(np.all(spectral.is_minimum)),
+    }
+
+
+def _shaped(values: NDArray, shape: tuple[int, ...]) -> Any:
+    """One value per output: a number where the targets had one axis."""
+    return values if shape else float(values[0])
+
+
+class KreinRidge(RegressorMixin, _KreinLeastSquares):
+    """Least squares with an indefinite kernel: one penalty for each part of the spectrum.
+
+    Minimizes ``mean((y - f)^2) + alpha_positive ||f+||^2 + alpha_negative ||f-||^2`` over functions ``f = f+ + f-`` of
+    the reproducing kernel Krein space, plus an intercept, where ``f+`` and ``f-`` live on the positive and the negative
+    eigenvalues of the centered kernel matrix; optionally with the variance of f fixed or bounded. The solution is the
+    global minimum, from one eigendecomposition. For a positive definite kernel and equal penalties it equals
+    ``KernelRidge(alpha=n * alpha_positive)`` on the centered kernel.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="gaussian"
+        A kernel object, ``"precomputed"``, one of scikit-learn's metric names, or a function of two items.
+    alpha_positive, alpha_negative : float, array-like or None, default=None
+        Penalties of f+ and f-. Arrays are the grid that cross-validation chooses from. None: 17 values of
+        ``n alpha_positive / max|eigenvalue|`` from 1e-7 to 10, and ``alpha_negative / alpha_positive`` of .01, .1, 1,
+        10 and 100. Regularizers with one penalty use `alpha_positive`.
+    regularizer : {"components", "strong", "indefinite", "covariance"}, default="components"
+        The two penalties above; equal ones, the norm of the strong topology, which flips the negative eigenvalues; the
+        indefinite inner product <f, f>, which is unstable and warns; or the empirical covariance, a multiple of
+        mean(f^2).
+    constraint : Sphere, Ball or None, default=None
+        Whether the standard deviation of f on the training rows equals, or is at most, a radius.
+    search : GradientSearch or None, default=None
+        None chooses from the grid, with one eigendecomposition per fold. `GradientSearch` descends the held-out error
+        instead, which tunes the parameters of the kernel as well.
+    cv : int, splitter or iterable, default=5
+        Folds; every row must be held out once.
+    fit_intercept : bool, default=True
+        Whether to center kernel and targets. Without it the constraint is on mean(f^2).
+    n_landmarks : int, Landmarks, None or "auto", default="auto"
+        Landmarks to use instead of all rows, in one pass over blocks of rows; all rows as landmarks give the exact
+        solution. None is exact. "auto" is exact up to 4000 rows if memory allows, else takes up to 1000 and says so.
+    random_state : int, RandomState or None, default=None
+        Folds, landmarks and restarts.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n_outputs, n_basis)
+        Coefficients of the similarities to the training rows, or the landmarks.
+    dual_coef_positive_, dual_coef_negative_ : ndarray of shape (n_outputs, n_basis)
+        The coefficients of f+ and f-, which add to `dual_coef_`.
+    intercept_ : float or ndarray of shape (n_outputs,)
+    alpha_positive_, alpha_negative_, radius_ : float
+        What was used.
+    multiplier_ : float or ndarray of shape (n_outputs,)
+        Lagrange multiplier of the constraint; 0 where it does not bind, negative where it shrinks f.
+    certificate_ : float
+        Largest relative error of the constraint and of stationarity.
+    is_minimum_ : bool
+        Whether the solution is the global minimum (always, but for "indefinite" without a constraint).
+    eigenvalues_ : ndarray of shape (k,)
+        Kept eigenvalues of the centered kernel.
+    spectral_target_ : ndarray of shape (k,) or (k, n_outputs)
+        The centered targets in the basis of their eigenvectors.
+    total_weight_ : float
+        Sum of the weights, the number of rows without.
+    cv_results_ : dict
+        The grid in absolute values, and mean and standard error over folds of the error relative to the
+        variance of the targets.
+    best_index_ : int
+    out_of_fold_ : OutOfFold or None
+        Cross-validation's predictions of the rows it held out (with landmarks at most 4000 of a fold): `rows`,
+        `prediction` and `target`; None where the penalties are given or `GradientSearch` found them.
+    kernel_ : Kernel
+        The kernel that was used, with tuned parameters after `GradientSearch`.
+    tuning_ : Descent
+        After `GradientSearch`: its course and result.
+    landmarks_ : ndarray or None
+        The rows that are landmarks; None for the exact solution.
+    X_fit_ : ndarray or None
+        The training items that new ones are compared with; None for a precomputed matrix.
+
+    See Also
+    --------
+    KreinRidgeClassifier : The classifier.
+    KreinSVR : Support vector regression in a Krein space.
+    SimilarityRegressorCV : The automatic choice among many models of a similarity.
+
+    References
+    ----------
+    D. Oglic and T. Gaertner, "Learning in reproducing kernel Krein spaces", ICML 2018.
+    F. Liu, L. Shi, X. Huang, J. Yang and J. Suykens, "Analysis of regularized least squares in reproducing kernel
+    Krein spaces", Machine Learning, 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import KreinRidge
+    >>> from mercerless.kernels import DeltaGauss
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge(DeltaGauss(1.0, 0.2), random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.score(X, np.sin(X[:, 0])) > 0.99)
+    True
+    """
+
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        Y = check_targets(y, type(self).__name__)
+        self._fit(X, Y, check_weight(sample_weight, len(Y)))
+        if Y.ndim == 1 and self.out_of_fold_ is not None:
+            rows, predicted, target = self.out_of_fold_
+            self.out_of_fold_ = OutOfFold(rows, predicted[:, 0], target[:, 0])
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predict the targets of new items and, where asked, how far they scatter around the predictions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The new items.
+        return_std : bool, default=False
+            Whether to give the standard deviation of a new target as well, noise included: that of the Gaussian process
+            whose posterior mean this is, so only for a kernel without negative eigenvalues that is not precomputed.
+
+        Returns
+        -------
+        y : ndarray of shape (n,) or (n, n_outputs)
+            The predictions.
+        std : ndarray of shape (n,)
+            The standard deviations, only with ``return_std=True``.
+        """
+        predicted = super().predict(X)
+        return (predicted, self._std(X)) if return_std else predicted
+
+    def _std(self, X: Any) -> NDArray:
+        """Standard deviations of new targets; a sentence where there is no process to take them from."""
+        self._check_process()
+        Y, _ = self._train_targets
+        K = self._train_again(None)
+        mean = K.mean(axis=0) if self.fit_intercept else np.zeros(len(K))
+        center = float(mean.mean())
+        noise = len(Y) * self.alpha_positive_
+        factor = cho_factor(K - mean - mean[:, None] + center + noise * np.eye(len(K)), lower=True)
+        residual = Y[:, 0] - (Y[:, 0].mean() if self.fit_intercept else 0.0)
+        variance = noise * float(residual @ cho_solve(factor, residual)) / len(Y)
+        blocks, diagonal, done = [], self.kernel_.diag(self._test_items(X)), 0
+        for rows in self._comparisons(X):
+            shift = rows.mean(axis=1) if self.fit_intercept else np.zeros(len(rows))
+            crossed = rows - shift[:, None] - mean + center
+            alone = diagonal[done : done + len(rows)] - 2.0 * shift + center
+            done += len(rows)
+            explained = np.einsum("ij,ji->i", crossed, cho_solve(factor, crossed.T))
+            blocks.append(
+                1.0 + self.fit_intercept / len(Y) + np.maximum(alone - explained, 0.0) / noise
+            )
+        return np.sqrt(variance * np.concatenate(blocks))
+
+    def _check_process(self) -> None:
+        """Say why there is no standard deviation, where there is none."""
+        check_is_fitted(self)
+        if np.any(self.eigenvalues_ < -1e-8 * np.abs(self.eigenvalues_).max(initial=0.0)):
+            raise ValueError(
+                "The kernel has negative eigenvalues: no Gaussian process has it as covariance, and variances could be "
+                "negative; use predict_interval, which needs no such model."
+            )
+        if isinstance(self.kernel_, Precomputed):
+            raise ValueError(
+                "return_std needs a kernel that can be asked for k(x, x); use predict_interval."
+            )
+        Y, weight = self._train_targets
+        plain = (
+            self.landmarks_ is None and self.radius_ is None and weight is None and Y.shape[1] == 1
+        )
+        if (
+            not plain
+            or self.regularizer not in ("components", "strong")
+            or not self.alpha_positive_ > 0.0
+        ):
+            raise ValueError(
+                "return_std is for one output, all rows, a positive alpha_positive, neither weights nor constraint nor "
+                "another regularizer; use predict_interval."
+            )
+
+    def _predict(self, X: Any) -> NDArray:
+        f = self._evaluate(X, "dual_coef_")[0]
+        return f.reshape(len(f), *np.shape(self.intercept_)) + self.intercept_
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
+    """Classification by least squares with an indefinite kernel, with calibrated probabilities.
+
+    One-vs-rest targets of +-1 for `KreinRidge`'s problem, all classes sharing one eigendecomposition. Scores of the
+    held-out folds choose the penalties and calibrate the scores (Platt's method; with more classes one slope and one
+    bias per class), so that `predict`, `decision_function` and `predict_proba` agree.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="gaussian"
+        A kernel object, ``"precomputed"``, one of scikit-learn's metric names, or a function of two items.
+    alpha_positive, alpha_negative : float, array-like or None, default=None
+        Penalties of f+ and f-, arrays to choose from, or None: for the first the grid of `KreinRidge`, and ten times
+        as much for the second, a light trust in the negative spectrum.
+    regularizer : {"components", "strong", "indefinite", "covariance"}, default="components"
+        See `KreinRidge`.
+    constraint : Sphere, Ball or None, default=None
+        See `KreinRidge`.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply the sample weights.
+    search : GradientSearch or None, default=None
+        None chooses from the grid by the calibrated log-loss. `GradientSearch` tunes the kernel too, by the squared
+        error of the targets.
+    cv : int, splitter or iterable, default=5
+        Folds, stratified; every row must be held out once.
+    n_landmarks : int, Landmarks, None or "auto", default="auto"
+        See `KreinRidge`.
+    random_state : int, RandomState or None, default=None
+        Folds, landmarks and restarts.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    dual_coef_, dual_coef_positive_, dual_coef_negative_, intercept_ : ndarray
+        As for `KreinRidge`; one output for two classes, else one per class.
+    alpha_positive_, alpha_negative_, radius_, multiplier_, certificate_, is_minimum_ : float
+        As for `KreinRidge`.
+    eigenvalues_, spectral_target_, total_weight_, kernel_, X_fit_, landmarks_, best_index_ : object
+        As for `KreinRidge`.
+    calibration_ : Calibration
+        Slope and biases of the held-out scores' softmax, and its mean log-loss.
+    out_of_fold_ : OutOfFold or None
+        Probabilities of the rows that cross-validation held out, as for `KreinRidge`; `target` is the number of the
+        class.
+    cv_results_ : dict
+        The grid and the calibrated log-loss of each candidate.
+
+    See Also
+    --------
+    KreinRidge : The regressor; on targets of your own it is the papers' classifier, whose sign decides.
+    KreinSVC : Support vector classification in a Krein space.
+    SimilarityClassifierCV : The automatic choice among many models of a similarity.
+
+    References
+    ----------
+    D. Oglic and T. Gaertner, "Learning in reproducing kernel Krein spaces", ICML 2018.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercerless import KreinRidgeClassifier
+    >>> from mercerless.kernels import TL1
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = KreinRidgeClassifier(TL1(4.0), random_state=0).fit(X, y)
+    >>> model.predict_proba(X[:1]).round(1)
+    array([[1., 0., 0.]])
+    """
+
+    _ratios = np.array([10.0])
+    _without_out_of_fold = "fit it on more than one item"
+    _score_bytes = 16.0
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        alpha_positive: ArrayLike | None = None,
+        alpha_negative: ArrayLike | None = None,
+        regularizer: str = "components",
+        constraint: Sphere | None = None,
+        class_weight: dict | str | None = None,
+        search: GradientSearch | None = None,
+        cv: Any = 5,
+        n_landmarks: int | str | Landmarks | None = "auto",
+        random_state: Any = None,
+    ):
+        super().__init__(
+            kernel,
+            alpha_positive=alpha_positive,
+            alpha_negative=alpha_negative,
+            regularizer=regularizer,
+            constraint=constraint,
+            search=search,
+            cv=cv,
+            n_landmarks=n_landmarks,
+            random_state=random_state,
+        )
+        self.class_weight = class_weight
+
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        weight, classes, labels = check_classes(
+            y, sample_weight, self.class_weight, type(self).__name__
+        )
+        Y = signed_targets(labels, len(classes))
+        self._fit(X, Y[:, 0] if len(classes) == 2 else Y, weight, labels, classes_=classes)
+
+    def _choose(
+        self,
+        problem,
+        rows: KreinRows,
+        family: Family,
+        candidates: Candidates,
+        labels,
+        progress: Progress,
+    ):
+        """The candidate of least calibrated log-loss on held-out scores."""
+        n_outputs, n_folds = rows.Y.shape[1], rows.n_folds
+        if n_folds < 2:
+            calibration = Calibration(1.0, np.zeros(max(n_outputs, 2)), np.nan, 0.0)
+            return 0, {"calibration_": calibration, "out_of_fold_": None}
+        with progress.task("cross-validation") as task:
+            folds = task.each("fold", problem.row_folds())
+            calibrations, scores, places = held_out_calibrations(
+                folds, candidates, family, labels[rows.used], rows.weight, class_scores
+            )
+        losses = np.array([calibration.loss for calibration in calibrations])
+        best = least(losses)
+        given, (weight,) = labels[rows.used][places], rows.weights(places)
+        proba = cross_calibrate(class_scores(scores[best]), given, weight)
+        constant = given != np.bincount(given, weight).argmax()
+        warn_if_useless(
+            (proba.argmax(axis=1) != given) * 1.0, constant * 1.0, type(self).__name__, weight
+        )
+        held = OutOfFold(rows.used[places], proba, given)
+        chosen: dict[str, Any] = {"calibration_": calibrations[best], "out_of_fold_": held}
+        if candidates.size > 1:
+            chosen |= {"cv_results_": {"error": losses}, "best_index_": best}
+        return best, chosen
+
+    def _logits(self, X: Any) -> NDArray:
+        f = self._evaluate(X, "dual_coef_")[0] + self.intercept_
+        return self.calibration_.logits(class_scores(f))
+
+    @blockwise
+    def decision_function(self, X: Any) -> NDArray:
+        """Scores of new items: the calibrated log-odds.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The new items.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,) for two classes, else (n, n_classes)
+            The scores.
+        """
+        logits = self._logits(X)
+        return logits[:, 1] - logits[:, 0] if len(self.classes_) == 2 else logits
+
+    def _predict(self, X: Any) -> NDArray:
+        logits = self._logits(X)
+        return self.classes_[logits.argmax(axis=1)]
+
+    @blockwise
+    def predict_proba(self, X: Any) -> NDArray:
+        """Probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sequence
+            The new items, as for `decision_function`.
+
+        Returns
+        -------
+        p : ndarray of shape (n, n_classes)
+            The probabilities.
+        """
+        return softmax(self._logits(X), axis=1)
+
+
+class _KreinMachine(_KreinModel):
+    """What the support vector machines share."""
+
+    C: float
+    negative_penalty: float
+    center: bool
+
+    def _check_parameters(self) -> None:
+        check_number("C", self.C)
+        if self.negative_penalty != np.inf:  # which cuts the negative part off
+            check_number("negative_penalty", self.negative_penalty)
+
+    def _stabilized(self, X: Any, weight: NDArray | None, n: int):
+        """The kernel, the items of positive weight, their positions and weights, and their flipped kernel matrix."""
+        kernel, items = self._train_items(X, weight)
+        check_consistent_length(items, np.empty(n))
+        used = used_rows(weight, n)
+        remedy = "use fewer rows, or KreinRidge or KreinRidgeClassifier with n_landmarks"
+        check_memory(_MACHINE_BYTES * n**2, f"The machine of {n} items", None, remedy)
+        items, weight = used_items(kernel, items, used), None if weight is None else weight[used]
+        return kernel, items, used, weight, self._stabilize(self._matrix(kernel, items), weight)
+
+    def _stabilize(self, K: NDArray, weight: NDArray | None) -> Stabilized:
+        return stabilize(K, self.negative_penalty, weight, center=self.center)
+
+    def _store(
+        self, kernel, items, used, machines: list[Machine], stabilized: Stabilized, n: int, **known
+    ) -> None:
+        beta = np.column_stack([machine.coef for machine in machines])
+        coef, intercept = stabilized.original(
+            beta, np.array([machine.intercept for machine in machines])
+        )
+        precomputed = isinstance(kernel, Precomputed)
+        gap = max(machine.gap for machine in machines)
+        # libsvm stops on the gradient of the dual and warns for itself
+        if gap > 1e-6 and getattr(self, "loss", "hinge") == "squared_hinge":
+            warn(
+                f"The relative duality gap is {gap:.1e}; the kernel matrix may be badly scaled, lower C.",
+                ConvergenceWarning,
+            )
+        self._set_fitted(
+            kernel_=kernel,
+            X_fit_=None if precomputed else items,
+            support_=used[np.any(beta != 0, axis=1)],
+            n_iter_=max(1, *(machine.n_iter for machine in machines)),
+            dual_coef_=_spread(coef.T, used, n) if precomputed else coef.T,
+            intercept_=intercept,
+            certificate_=float(gap),
+            n_negative_=stabilized.n_negative,
+            **known,
+        )
+
+    def _scores(self, X: Any) -> NDArray:
+        return self._evaluate(X, "dual_coef_")[0] + self.intercept_
+
+
+class KreinSVC(ClassifierMixin, _KreinMachine):
+    """Support vector classification with an indefinite kernel.
+
+    Trains on the flipped kernel matrix ``|K|`` (stabilization in the Krein space) and predicts with the original
+    kernel: ``f(x) = sum_i coef_i k(x, x_i) + b``. With `negative_penalty` c the machine minimizes
+    ``(||f+||^2 + c ||f-||^2) / 2 + C sum loss(y f)``; c = 1 is the Krein machine, c = inf clips the spectrum.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="gaussian"
+        A kernel object, ``"precomputed"``, one of scikit-learn's metric names, or a function of two items.
+    C : float, default=1.0
+        Inverse strength of the penalty.
+    negative_penalty : float, default=1.0
+        Penalty of f- relative to that of f+.
+    loss : {"hinge", "squared_hinge"}, default="hinge"
+        libsvm's loss, or its square, solved to full accuracy by Newton's method.
+    center : bool, default=False
+        Whether to center the kernel matrix first, which changes ``|K|`` but not K's own machine.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, which multiply the sample weights.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        For more than two classes: one score per class, or one per pair.
+    tol : float, default=1e-3
+        libsvm's tolerance.
+    max_iter : int, default=-1
+        libsvm's limit of iterations; -1 for none.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    dual_coef_ : ndarray of shape (n_pairs, n)
+        Coefficients for the original kernel, dense even though the machine on ``|K|`` is sparse.
+    intercept_ : ndarray of shape (n_pairs,)
+    support_ : ndarray
+        Rows that support the machine on ``|K|``.
+    certificate_ : float
+        Largest relative duality gap.
+    n_negative_ : int
+        Negative eigenvalues of the kernel matrix.
+    kernel_ : Kernel
+        The kernel that was used.
+    X_fit_ : ndarray or None
+        The training items that new ones are compared with; None for a precomputed matrix.
+
+    See Also
+    --------
+    KreinRidgeClassifier : Least squares, faster to tune.
+    sklearn.svm.SVC : The machine for positive definite kernels.
+
+    References
+    ----------
+    G. Loosli, S. Canu and C. S. Ong, "Learning SVM in Krein spaces", IEEE PAMI 38(6), 2016.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from mercerless import KreinSVC
+    >>> from mercerless.kernels import TL1
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bool(KreinSVC(TL1(4.0)).fit(X, y).score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        C: float = 1.0,
+        negative_penalty: float = 1.0,
+        loss: str = "hinge",
+        center: bool = False,
+        class_weight: dict | str | None = None,
+        decision_function_shape: str = "ovr",
+        tol: float = 1e-3,
+        max_iter: int = -1,
+    ):
+        self.kernel = kernel
+        self.C = C
+        self.negative_penalty = negative_penalty
+        self.loss = loss
+        self.center = center
+        self.class_weight = class_weight
+        self.decision_function_shape = decision_function_shape
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        self._check_parameters()
+        check_option("loss", self.loss, ("hinge", "squared_hinge"))
+        check_option("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        weight, classes, labels = check_classes(
+            y, sample_weight, self.class_weight, type(self).__name__
+        )
+        kernel, items, used, weight, stabilized = self._stabilized(X, weight, len(labels))
+        with self._progress(len(classes) * (len(classes) - 1) // 2) as progress:
+            pairs = pair_machines(
+                stabilized.kernel,
+                labels[used],
+                len(classes),
+                self.C,
+                weight,
+                loss=self.loss,
+                tol=self.tol,
+                max_iter=self.max_iter,
+            )
+            machines = list(progress.each("pair", pairs))
+            self._store(kernel, items, used, machines, stabilized, len(labels), classes_=classes)
+
+    @blockwise
+    def decision_function(self, X: Any) -> NDArray:
+        """Scores of new items.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features), (n, n_train) for a precomputed kernel, or a sequence of items
+            The new items.
+
+        Returns
+        -------
+        scores : ndarray of shape (n,) for two classes, else (n, n_classes) or (n, n_pairs)
+            Per class: the votes of the pairs plus a bounded sum of their scores, which breaks ties. Per pair
+            (i, j): positive scores mean class i, as in scikit-learn.
+        """
+        scores = self._scores(X)
+        if len(self.classes_) == 2:
+            return scores[:, 0]
+        return (
+            -scores
+            if self.decision_function_shape == "ovo"
+            else pair_votes(scores, len(self.classes_))
+        )
+
+    def _predict(self, X: Any) -> NDArray:
+        scores = self._scores(X)
+        return self.classes_[pair_votes(scores, len(self.classes_)).argmax(axis=1)]
+
+
+class KreinSVR(RegressorMixin, _KreinMachine):
+    """Support vector regression with an indefinite kernel.
+
+    Minimizes ``(||f+||^2 + negative_penalty ||f-||^2) / 2 + C sum max(0, |y - f| - epsilon)`` by training on the
+    flipped kernel matrix, and predicts with the original kernel.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default="gaussian"
+        A kernel object, ``"precomputed"``, one of scikit-learn's metric names, or a function of two items.
+    C : float, default=1.0
+        Inverse strength of the penalty.
+    epsilon : float, default=0.1
+        Half the width of the tube without loss.
+    negative_penalty, center, tol, max_iter : object
+        See `KreinSVC`.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (1, n)
+        Coefficients for the original kernel.
+    intercept_ : ndarray of shape (1,)
+    support_, certificate_, n_negative_, kernel_, X_fit_ : object
+        As of `KreinSVC`.
+
+    See Also
+    --------
+    KreinRidge : Least squares, faster to tune.
+
+    References
+    ----------
+    G. Loosli, S. Canu and C. S. Ong, "Learning SVM in Krein spaces", IEEE PAMI 38(6), 2016.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import KreinSVR
+    >>> from mercerless.kernels import DeltaGauss
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> bool(KreinSVR(DeltaGauss(1.0, 0.2), C=10).fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        negative_penalty: float = 1.0,
+        center: bool = False,
+        tol: float = 1e-3,
+        max_iter: int = -1,
+    ):
+        self.kernel = kernel
+        self.C = C
+        self.epsilon = epsilon
+        self.negative_penalty = negative_penalty
+        self.center = center
+        self.tol = tol
+        self.max_iter = max_iter
+
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        self._check_parameters()
+        check_number("epsilon", self.epsilon, zero=True)
+        target = column_or_1d(check_targets(y, type(self).__name__), warn=True)
+        weight = check_weight(sample_weight, len(target))
+        with self._progress():
+            kernel, items, used, weight, stabilized = self._stabilized(X, weight, len(target))
+            machine = tube_machine(
+                stabilized.kernel,
+                target[used],
+                self.C,
+                self.epsilon,
+                weight,
+                tol=self.tol,
+                max_iter=self.max_iter,
+            )
+            self._store(kernel, items, used, [machine], stabilized, len(target))
+
+    def _predict(self, X: Any) -> NDArray:
+        return self._scores(X)[:, 0]

@@ -1,0 +1,622 @@
+"""Choosing the penalties of least squares in Krein spaces: one decomposition per fold, then every candidate is cheap.
+
+A `Family` says which problem is solved, `Candidates` for which penalties and radii; `ExactProblem` and
+`LandmarkProblem` give its folds, and `ValidationObjective` the held-out error as a smooth function of everything.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import gen_batches
+
+from mercerless.core.blocks import reduce_rows, take_rows
+from mercerless.core.calibration import Calibration, calibrate_scores
+from mercerless.core.descent import Descent, GradientSearch, Report, minimize_with_restarts
+from mercerless.core.memory import row_blocks
+from mercerless.core.validation import check_symmetric
+from mercerless.kernels import DeltaGauss, Epanechnikov, Gaussian, Kernel, Sigmoid
+from mercerless.krein.solver import (
+    KreinSystem,
+    augmented_rows,
+    build_low_rank_system,
+    build_system,
+    row_factor,
+    spectral_solution,
+    validation_loss,
+)
+from mercerless.lowrank import LandmarkMap, nystroem
+
+# Relative strengths: the penalty of the largest eigenvalue's coordinate, n alpha / max|s|, from strong to weak, so
+# that ties go to the stronger one. The ratios alpha_negative / alpha_positive beyond 100 were seen to fail badly.
+STRENGTHS = np.logspace(1, -7, 17)
+RATIOS = np.array([1.0, 10.0, 0.1, 100.0, 0.01])
+RADII = np.array([1.0, 0.9, 0.8, 0.7, 0.5, 0.25])
+# features of so many bytes are made at a time, while they are in the cache of the processor
+_CACHE_BYTES = 2**22
+
+
+class Sphere(BaseEstimator):
+    """Fix the standard deviation of f on the training rows: a `constraint` of the Krein least-squares models.
+
+    Parameters
+    ----------
+    radius : float, array-like or None, default=None
+        That standard deviation; several are candidates for cross-validation (an array of shape (n_radii, n_outputs)
+        has one per output). None: factors from .25 to 1 of the targets' own.
+
+    See Also
+    --------
+    Ball : Bounds it instead.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import KreinRidge, Sphere
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge(constraint=Sphere(0.5), random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> round(float(model.predict(X).std()), 8)
+    0.5
+    """
+
+    def __init__(self, radius: ArrayLike | None = None):
+        self.radius = radius
+
+
+class Ball(Sphere):
+    """Bound the standard deviation of f on the training rows: a `constraint` of the Krein least-squares models.
+
+    Parameters
+    ----------
+    radius : float, array-like or None, default=None
+        The bound, or several to choose from, as for `Sphere`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import Ball, KreinRidge
+    >>> X = np.linspace(0, 6, 60)[:, None]
+    >>> model = KreinRidge(constraint=Ball(0.5), random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> bool(model.predict(X).std() < 0.5 + 1e-8)
+    True
+    """
+
+
+class Family(NamedTuple):
+    """Which of the problems of `solvers.krein` is solved."""
+
+    regularizer: str
+    constraint: str | None
+    intercept: bool
+
+
+class Candidates(NamedTuple):
+    """Penalties and radii to choose from, one per row; relative ones are made absolute for each decomposition."""
+
+    alpha_positive: NDArray  # (S,) or, if relative, n alpha / max|s|
+    alpha_negative: NDArray  # (S,) or, if relative, the ratio to alpha_positive
+    # (S, 1) or (S, n_outputs) or, if relative, factors of the targets' root mean squares
+    radius: NDArray | None
+    relative: tuple[bool, bool, bool]
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.alpha_positive)
+
+    def take(self, index: int) -> "Candidates":
+        """One of them."""
+        one = slice(index, index + 1)
+        radius = None if self.radius is None else self.radius[one]
+        return Candidates(self.alpha_positive[one], self.alpha_negative[one], radius, self.relative)
+
+    def resolve(
+        self, system: KreinSystem, regularizer: str
+    ) -> tuple[NDArray, NDArray, NDArray | None]:
+        """Absolute (alpha_positive, alpha_negative, radius), radius of shape (S, n_outputs)."""
+        scale = (
+            np.abs(system.values).max(initial=0.0) / system.n
+            if regularizer != "covariance"
+            else 1.0
+        )
+        plus = self.alpha_positive * (scale if self.relative[0] else 1.0)
+        minus = self.alpha_negative * (plus if self.relative[1] else 1.0)
+        if self.radius is None:
+            return plus, minus, None
+        return (
+            plus,
+            minus,
+            self.radius * (system.spread if self.relative[2] else np.ones_like(system.spread)),
+        )
+
+
+def make_candidates(
+    alpha_positive: ArrayLike | None,
+    alpha_negative: ArrayLike | None,
+    constraint: Sphere | None,
+    regularizer: str,
+    n_outputs: int = 1,
+    ratios: NDArray = RATIOS,
+) -> Candidates:
+    """The grid of all that is given, with defaults where it is None; checks what is given."""
+    plus, minus = STRENGTHS, np.ones(1)
+    if alpha_positive is not None:
+        plus = np.sort(_nonnegative(alpha_positive, "alpha_positive"))[::-1]
+    if regularizer == "components":
+        minus = ratios if alpha_negative is None else _nonnegative(alpha_negative, "alpha_negative")
+    elif alpha_negative is not None:
+        _nonnegative(alpha_negative, "alpha_negative")
+    given = None if constraint is None else constraint.radius
+    radii = RADII[:, None] if given is None else _nonnegative(given, "radius", 2)
+    if radii.shape[1] not in (1, n_outputs):
+        raise ValueError(f"radius has {radii.shape[1]} columns, but y has {n_outputs} outputs.")
+    shape = (len(minus), len(plus), 1 if constraint is None else len(radii))
+    i, j, k = (indices.ravel() for indices in np.indices(shape))
+    relative = (
+        alpha_positive is None,
+        alpha_negative is None or regularizer != "components",
+        given is None,
+    )
+    return Candidates(plus[j], minus[i], None if constraint is None else radii[k], relative)
+
+
+def _nonnegative(values: ArrayLike, name: str, ndim: int = 1) -> NDArray:
+    """One nonnegative number or several, as an array of `ndim` axes whose first runs over candidates."""
+    try:
+        array = np.asarray(values, dtype=float)
+    except (TypeError, ValueError):
+        array = np.empty(0)
+    if array.size == 0 or array.ndim > ndim or not np.all(np.isfinite(array)) or np.any(array < 0):
+        raise ValueError(
+            f"{name} must be a nonnegative number, several to choose from, or None, got {values!r}."
+        )
+    return array if array.ndim == ndim else array.reshape(array.size, *[1] * (ndim - 1))
+
+
+class KreinRows(NamedTuple):
+    """The rows that carry weight."""
+
+    kernel: Kernel
+    items: Any
+    used: NDArray  # their positions among all rows
+    Y: NDArray
+    weight: NDArray | None
+    folds: NDArray  # the fold that holds each of them out
+
+    @property
+    def n_folds(self) -> int:
+        """How many folds there are."""
+        return int(self.folds.max()) + 1
+
+    def weights(self, *rows: NDArray) -> list[NDArray | None]:
+        """The weights of each part of the rows."""
+        return [None if self.weight is None else self.weight[some] for some in rows]
+
+
+class KreinFold(NamedTuple):
+    """One split: the decomposed training part, and rows ``basis(x)``, targets and weights of the held-out part."""
+
+    system: KreinSystem
+    basis: NDArray  # (n_held_out, n_basis)
+    target: NDArray  # (n_held_out, n_outputs)
+    weight: NDArray | None
+    # the column of ones, where rows were compressed; see `squared_errors`
+    constant: NDArray | None = None
+
+
+class ExactProblem:
+    """The folds and the whole of a problem on the full kernel matrix: one decomposition each."""
+
+    def __init__(self, rows: KreinRows, K: NDArray, intercept: bool):
+        self.rows, self.K, self.intercept = rows, K, intercept
+
+    def folds(self) -> Iterator[KreinFold]:
+        """The folds, for `squared_errors`."""
+        return (fold for fold, _ in self.row_folds())
+
+    def chosen(
+        self, predictions: list[NDArray], index: int, candidates: Candidates, family: Family
+    ) -> tuple[NDArray, NDArray]:
+        """All rows in the order of the folds, and one candidate's predictions of `squared_errors` for them."""
+        return np.argsort(self.rows.folds, kind="stable"), np.concatenate(
+            [each[:, index] for each in predictions]
+        )
+
+    def row_folds(self) -> Iterator[tuple[KreinFold, NDArray]]:
+        """The folds, and which rows they hold out."""
+        for number in range(self.rows.n_folds):
+            train, test = (
+                np.flatnonzero(self.rows.folds != number),
+                np.flatnonzero(self.rows.folds == number),
+            )
+            weight, held_out_weight = self.rows.weights(train, test)
+            block, Y = self.K[np.ix_(train, train)], self.rows.Y
+            system = build_system(block, Y[train], weight, intercept=self.intercept, overwrite=True)
+            yield KreinFold(system, self.K[np.ix_(test, train)], Y[test], held_out_weight), test
+
+    def system(self) -> KreinSystem:
+        """The problem of all rows."""
+        return build_system(self.K, self.rows.Y, self.rows.weight, intercept=self.intercept)
+
+    def dual(self, coef: NDArray) -> NDArray:
+        """Coefficients of similarities to the rows."""
+        return coef
+
+
+class LandmarkProblem:
+    """The same on landmarks: one pass over blocks of rows, of which only triangular factors are kept."""
+
+    def __init__(
+        self,
+        rows: KreinRows,
+        landmarks: NDArray,
+        intercept: bool,
+        block_bytes: int,
+        scored_rows: int,
+        random: np.random.RandomState,
+    ):
+        self.rows, self.landmarks, self.intercept, self.random = rows, landmarks, intercept, random
+        self.block_bytes, self.scored_rows = block_bytes, scored_rows
+        self.systems: list[KreinSystem] = []  # of the folds, once they were built
+        low_rank = nystroem(rows.kernel, rows.items, landmarks, random_state=random)
+        self.features, self.signs = low_rank.feature_map(rows.kernel, rows.items), low_rank.signs
+        # a block's similarities, its features, and their copy with the targets; the factors need less
+        self.bytes_per_row = 24.0 * (len(landmarks) + rows.Y.shape[1])
+        self.factors = reduce_rows(
+            partial(_fold_factors, self.features, len(self.signs), rows.n_folds),
+            _merge_factors,
+            (rows.items, rows.Y, rows.weight, rows.folds),
+            self.bytes_per_row,
+            block_bytes,
+        )
+
+    def folds(self) -> Iterator[KreinFold]:
+        """Folds from triangular factors alone: training on the others, squared errors on one; no rows are needed."""
+        k = len(self.signs)
+        for i, held_out in enumerate(self.factors):
+            if i == len(self.systems):
+                others = row_factor(
+                    (R for j, R in enumerate(self.factors) if j != i), held_out.shape[1]
+                )
+                self.systems.append(
+                    build_low_rank_system(others, self.signs, intercept=self.intercept)
+                )
+            yield KreinFold(
+                self.systems[i], held_out[:, 1 : 1 + k], held_out[:, 1 + k :], None, held_out[:, 0]
+            )
+
+    def chosen(
+        self, predictions: list[NDArray], index: int, candidates: Candidates, family: Family
+    ) -> tuple[NDArray, NDArray]:
+        """Some rows of every fold, and one candidate's predictions for them."""
+        return held_out_predictions(self.row_folds(), candidates.take(index), family)
+
+    def row_folds(self) -> Iterator[tuple[KreinFold, NDArray]]:
+        """The folds, and which rows they hold out: at most `scored_rows` of each, in blocks."""
+        for i, fold in enumerate(self.folds()):
+            rows = np.flatnonzero(self.rows.folds == i)
+            if len(rows) > self.scored_rows:
+                rows = np.sort(self.random.choice(rows, self.scored_rows, replace=False))
+            for span in row_blocks(len(rows), self.bytes_per_row, self.block_bytes):
+                block = rows[span]
+                basis, (weight,) = (
+                    self.features(take_rows(self.rows.items, block)),
+                    self.rows.weights(block),
+                )
+                yield KreinFold(fold.system, basis, self.rows.Y[block], weight), block
+
+    def system(self) -> KreinSystem:
+        """The problem of all rows."""
+        factor = row_factor(self.factors, self.factors[0].shape[1])
+        return build_low_rank_system(factor, self.signs, intercept=self.intercept)
+
+    def dual(self, coef: NDArray) -> NDArray:
+        """Coefficients of similarities to the landmarks."""
+        return np.tensordot(self.features.weights, coef, axes=(1, 0))
+
+
+def _fold_factors(
+    features: LandmarkMap,
+    n_features: int,
+    n_folds: int,
+    rows: NDArray,
+    Y: NDArray,
+    weight: NDArray | None,
+    fold_of: NDArray,
+) -> list[NDArray]:
+    """The triangular factor of ``[1, features, Y]`` for the rows of every fold in one block of rows."""
+    factors, width = [], 1 + n_features + Y.shape[1]
+    for fold in range(n_folds):
+        mine = np.flatnonzero(fold_of == fold)
+        # LAPACK's order, so that it is factorized in place
+        augmented = np.empty((len(mine), width), order="F")
+        for span in row_blocks(len(mine), 8.0 * width, _CACHE_BYTES):
+            few = mine[span]
+            augmented[span] = augmented_rows(
+                features(rows[few]), Y[few], None if weight is None else weight[few]
+            )
+        factors.append(row_factor([augmented], width, overwrite=True))
+    return factors
+
+
+def _merge_factors(first: list[NDArray], second: list[NDArray]) -> list[NDArray]:
+    """The factors of the rows of two blocks from the factors of each."""
+    return [row_factor(pair, pair[0].shape[1]) for pair in zip(first, second)]
+
+
+def _fold_predictions(
+    fold: KreinFold, candidates: Candidates, family: Family
+) -> Iterator[tuple[slice, NDArray]]:
+    """Held-out predictions of all candidates, in blocks: (their slice, (n_held_out, candidates, n_outputs))."""
+    system = fold.system
+    center = system.center if fold.constant is None else np.outer(fold.constant, system.center)
+    basis = fold.basis - center
+    # then it is cheaper to lift the coefficients
+    few = candidates.size * len(system.offset) <= system.lift.shape[1]
+    basis = basis if few else basis @ system.lift
+    ones = np.ones(len(basis)) if fold.constant is None else fold.constant
+    plus, minus, radius = candidates.resolve(system, family.regularizer)
+    for some in gen_batches(candidates.size, 64):
+        radii = None if radius is None else radius[some]
+        u = spectral_solution(
+            system, plus[some], minus[some], radii, family.regularizer, family.constraint
+        ).coef
+        flat = (u / system.values).reshape(u.shape[0] * u.shape[1], u.shape[2]).T
+        weights = system.lift @ flat if few else flat
+        predicted = (basis @ weights.astype(basis.dtype)).reshape(
+            len(basis), -1, len(system.offset)
+        )
+        yield some, predicted + ones[:, None, None] * system.offset
+
+
+def squared_errors(
+    folds: Iterable[KreinFold],
+    candidates: Candidates,
+    family: Family,
+    predictions: list[NDArray] | None = None,
+) -> NDArray:
+    """Mean squared held-out error of every fold and candidate, shape (n_folds, S), outputs divided by their spread.
+
+    Rows of a low-rank fold may be the triangular factor of its rows ``[1, Phi, Y]``: sums of squares are the same.
+    The predictions (n_held_out, S, n_outputs) of every fold are appended to `predictions`, where that is given.
+    """
+    table = []
+    for fold in folds:
+        spread = np.where(fold.system.spread > 0, fold.system.spread, 1.0) ** 2
+        total = len(fold.target) if fold.weight is None else fold.weight.sum()
+        if fold.constant is not None:
+            total = fold.constant @ fold.constant
+        errors, pieces = np.empty(candidates.size), []
+        for some, predicted in _fold_predictions(fold, candidates, family):
+            if predictions is not None:
+                pieces.append(predicted)
+            square = (predicted - fold.target[:, None, :]) ** 2
+            if fold.weight is not None:
+                square *= fold.weight[:, None, None]
+            errors[some] = (square.sum(axis=0) / spread).mean(axis=1) / total
+        table.append(errors)
+        if predictions is not None:
+            predictions.append(np.concatenate(pieces, axis=1))
+    return np.array(table)
+
+
+def held_out_predictions(
+    folds: Iterable[tuple[KreinFold, NDArray]], candidates: Candidates, family: Family
+) -> tuple[NDArray, NDArray]:
+    """The rows that were held out, and the predictions (n_held_out, n_outputs) of the only candidate for them."""
+    pieces, places = [], []
+    for fold, held_out in folds:
+        pieces += [predicted[:, 0] for _, predicted in _fold_predictions(fold, candidates, family)]
+        places.append(held_out)
+    return np.concatenate(places), np.concatenate(pieces)
+
+
+def held_out_calibrations(
+    folds: Iterable[tuple[KreinFold, NDArray]],
+    candidates: Candidates,
+    family: Family,
+    labels: NDArray,
+    weight: NDArray | None,
+    columns: Callable[[NDArray], NDArray],
+) -> tuple[list[Calibration], NDArray, NDArray]:
+    """The calibration of every candidate's held-out scores, with its log-loss; `columns` makes one per class.
+
+    And these scores (S, n_held_out, n_outputs) with the rows they are of.
+    """
+    pieces, places = [], []
+    for fold, held_out in folds:
+        piece = np.empty((candidates.size, *fold.target.shape))
+        for some, predicted in _fold_predictions(fold, candidates, family):
+            piece[some] = predicted.transpose(1, 0, 2)
+        pieces.append(piece)
+        places.append(held_out)
+    scores, rows = np.concatenate(pieces, axis=1), np.concatenate(places)
+    weight = None if weight is None else weight[rows]
+    return [calibrate_scores(columns(each), labels[rows], weight) for each in scores], scores, rows
+
+
+def least(errors: Sequence[float] | NDArray) -> int:
+    """The first of the smallest errors that are numbers."""
+    return int(np.argmin(np.where(np.isnan(errors), np.inf, errors)))
+
+
+class ValidationObjective:
+    """Logarithm of the mean squared error over folds and its gradient, as a function of one vector.
+
+    The logarithm makes the first step of the descent independent of the units of the targets. The vector holds the
+    kernel's theta, then the logarithms of those of alpha_positive, alpha_negative and radius / std(y) not given.
+    """
+
+    def __init__(self, rows: KreinRows, family: Family, candidates: Candidates):
+        self.rows, self.family, self.given = rows, family, candidates
+        values = (candidates.alpha_positive, candidates.alpha_negative, candidates.radius)
+        for name, each, relative in zip(candidates._fields, values, candidates.relative):
+            if each is not None and not relative and len(np.unique(each, axis=0)) > 1:
+                raise ValueError(
+                    f"GradientSearch takes one number or None as {name}; several are for search=None."
+                )
+        center = np.average(rows.Y, axis=0, weights=rows.weight)
+        self.std = np.sqrt(np.average((rows.Y - center) ** 2, axis=0, weights=rows.weight))
+        K = self._matrix(rows.kernel)
+        self.K = None if len(rows.kernel.theta) else K
+        self.scale = float(np.abs(K).max()) or 1.0
+        is_there = (True, family.regularizer == "components", family.constraint is not None)
+        names = zip(("positive", "negative", "radius"), is_there, candidates.relative)
+        self.free = [name for name, there, relative in names if there and relative]
+
+    def _matrix(self, kernel: Kernel) -> NDArray:
+        return check_symmetric(kernel(self.rows.items), "the kernel matrix")
+
+    def bounds(self) -> NDArray:
+        """A box around the kernel's usual parameters, and the ranges of the others."""
+        alphas = np.log(np.multiply((1e-10, 1e4), self.scale))
+        limits = {"positive": alphas, "negative": alphas, "radius": np.log((1e-3, 10.0))}
+        middle = initial_theta(self.rows.kernel, self.rows.items, np.random.RandomState(0))
+        reach = np.maximum(5.0, np.abs(middle))
+        low, high = self.rows.kernel.bounds.T
+        box = np.column_stack([np.maximum(low, middle - reach), np.minimum(high, middle + reach)])
+        return np.vstack([box, *(limits[name] for name in self.free)])
+
+    def start(self, random: np.random.RandomState) -> NDArray:
+        """A random start after Oglic and Gaertner (2018), appendix E.1, on scales that do not depend on units."""
+        theta = initial_theta(self.rows.kernel, self.rows.items, random)
+        n, y = len(self.rows.Y), self.rows.Y[:, 0]
+        width = np.ptp(y) or 1.0
+        square = ((y - y.mean()) / width) ** 2
+        low, high = (
+            max(1e-4, square.mean() - 2.5 * square.std()),
+            square.mean() + 2.5 * square.std(),
+        )
+        draws = {
+            "positive": self.scale * random.choice(np.logspace(-1, 2, 5)) / n,
+            "negative": self.scale * random.choice(np.logspace(-1, 2, 5)) / n,
+            "radius": np.sqrt((high - low) * random.uniform() + low) * width / (self.std[0] or 1.0),
+        }
+        return np.r_[theta, [np.log(draws[name]) for name in self.free]]
+
+    def unpack(self, x: NDArray) -> tuple[Kernel, float, float, NDArray | None]:
+        """The kernel, both penalties and the radius of a vector."""
+        cut = len(self.rows.kernel.theta)
+        values = dict(zip(self.free, np.exp(x[cut:])))
+        plus = values.get("positive", self.given.alpha_positive[0])
+        minus = values.get(
+            "negative", plus if self.given.relative[1] else self.given.alpha_negative[0]
+        )
+        radius = None
+        if self.given.radius is not None:
+            radius = values["radius"] * self.std if "radius" in values else self.given.radius[0]
+        kernel = self.rows.kernel.with_theta(x[:cut]) if cut else self.rows.kernel
+        return kernel, float(plus), float(minus), radius
+
+    def candidates(self, x: NDArray) -> Candidates:
+        """The penalties and the radius of a vector as the only candidates."""
+        _, plus, minus, radius = self.unpack(x)
+        radii = None if radius is None else np.atleast_2d(radius)
+        return Candidates(np.array([plus]), np.array([minus]), radii, (False, False, False))
+
+    def __call__(self, x: NDArray) -> tuple[float, NDArray]:
+        kernel, plus, minus, radius = self.unpack(x)
+        K = self._matrix(kernel) if self.K is None else self.K
+        G = np.zeros_like(K) if self.K is None else None
+        loss, gradient = 0.0, dict.fromkeys(("positive", "negative", "radius"), 0.0)
+        for number in range(self.rows.n_folds):
+            loss += self._add_fold(number, K, plus, minus, radius, gradient, G)
+        theta = np.zeros(0) if G is None else kernel.pullback(self.rows.items, None, G)
+        full = np.r_[theta, [gradient[name] for name in self.free]]
+        if not (np.isfinite(loss) and np.all(np.isfinite(full))):
+            return 1e3, np.zeros_like(x)
+        loss = max(loss, np.finfo(float).tiny)
+        return float(np.log(loss)), full / loss
+
+    def _add_fold(
+        self, number, K, plus, minus, radius, gradient: dict[str, float], G: NDArray | None
+    ) -> float:
+        """One fold's share of the error; adds to the gradient in the logarithms, and to the cotangent G of K."""
+        rows, family, n_folds = self.rows, self.family, self.rows.n_folds
+        train, test = np.flatnonzero(rows.folds != number), np.flatnonzero(rows.folds == number)
+        train = train if len(train) else test
+        weight, held_out_weight = rows.weights(train, test)
+        of_fold = validation_loss(
+            K[np.ix_(train, train)],
+            rows.Y[train],
+            K[np.ix_(test, train)],
+            rows.Y[test],
+            plus,
+            minus,
+            radius,
+            sample_weight=weight,
+            weight_val=held_out_weight,
+            regularizer=family.regularizer,
+            constraint=family.constraint,
+            intercept=family.intercept,
+            kernel_gradient=G is not None,
+        )
+        gradient["positive"] += of_fold.alpha_positive * plus / n_folds
+        gradient["negative"] += of_fold.alpha_negative * minus / n_folds
+        if radius is not None:
+            gradient["radius"] += float(np.sum(of_fold.radius * radius)) / n_folds
+        if G is not None and of_fold.train is not None and of_fold.validation is not None:
+            G[np.ix_(train, train)] += of_fold.train / n_folds
+            G[np.ix_(test, train)] += of_fold.validation / n_folds
+        return of_fold.loss / n_folds
+
+
+def tune_by_gradient(
+    objective: ValidationObjective,
+    search: GradientSearch,
+    random: np.random.RandomState,
+    report: Report | None = None,
+) -> Descent:
+    """Descend the mean held-out error in the kernel's parameters, penalties and radius; values are errors again."""
+    starts = [objective.start(random) for _ in range(max(1, search.n_restarts))]
+    if len(starts[0]) == 0:
+        raise ValueError(
+            "GradientSearch has nothing to tune: the kernel has no parameters and all penalties are given; use "
+            "search=None."
+        )
+    descent = minimize_with_restarts(
+        objective,
+        starts,
+        objective.bounds(),
+        max_iter=search.max_iter,
+        tol=search.tol,
+        callback=report,
+    )
+    return descent._replace(value=float(np.exp(descent.value)), values=np.exp(descent.values))
+
+
+def initial_theta(kernel: Kernel, X: Any, random: np.random.RandomState) -> NDArray:
+    """Random kernel parameters: per kind of kernel where the paper gives a rule, else near the given ones."""
+    theta = kernel.theta
+    if len(theta) == 0:
+        return theta
+    c = 0.4 * (1.0 + random.uniform(size=len(theta)))
+    if isinstance(kernel, (Gaussian, DeltaGauss)) and np.ndim(kernel.length_scale) == 0:
+        rows = X[random.permutation(len(X))[:500]]
+        squared = ((rows[:, None, :] - rows[None, :, :]) ** 2).sum(axis=2)[
+            np.triu_indices(len(rows), 1)
+        ]
+        scale = np.sqrt((np.median(squared) if len(squared) else 1.0) or 1.0) / np.sqrt(c[0])
+        if isinstance(kernel, DeltaGauss):
+            shift = random.uniform(-0.95, 0.95)
+            return np.log([(1 - shift) * scale, (1 + shift) * scale])
+        return np.array([np.log(scale)])
+    if isinstance(kernel, Gaussian):
+        return np.log(
+            np.sqrt(X.shape[1]) * c * np.where(np.ptp(X, axis=0) > 0, np.ptp(X, axis=0), 1.0)
+        )
+    if isinstance(kernel, (Sigmoid, Epanechnikov)):
+        size = (
+            np.abs(X).max(axis=0)
+            if np.ndim(kernel.length_scale)
+            else np.linalg.norm(X, axis=1).max()
+        )
+        size = np.atleast_1d(np.where(size > 0, size, 1.0))
+        m = len(size)
+        size = size * np.sqrt(X.shape[1] if m > 1 else 1)
+        power = 1.0 if isinstance(kernel, Epanechnikov) else 0.5
+        return np.r_[np.log(size / c[:m] ** power), theta[m:]]
+    return theta + random.uniform(-1.0, 1.0, size=len(theta))

@@ -1,0 +1,265 @@
+"""What a local model is: rows, settings, expansions, fitted forms, and the coefficients of given bandwidths."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from mercerless.core.scaling import FeatureScaling
+from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
+from mercerless.lab.solver import (
+    Moments,
+    interpolation,
+    moments,
+    noise_variances,
+    solve_coefficients,
+)
+from mercerless.table.members.wide_solver import single_exponential
+
+FORMS: dict[str, Any] = {
+    "gaussian": LocalGaussian,
+    "laplace": LocalLaplace,
+    "exponential": LocalExponential,
+}
+OBJECTIVES = ("evidence", "least_squares", "interpolation")
+# sums a function of X, Y and weight over blocks of all rows, or a limit of them
+Total = Callable[..., Moments]
+
+
+class Settings(NamedTuple):
+    """What a fit may do."""
+
+    objective: str = "evidence"
+    n_support: int = 100  # the initial number when growing
+    selection: str = "kmeans"
+    ridge: float | None = None  # None learns it (with the evidence) or takes 1e-5
+    max_iter: int = 150  # of the local stage
+    growth: float | None = None  # the squared error above which training rows become support points
+    max_support: int = 1000  # where growth stops
+    seed: int = 0
+    linear: bool = True  # whether the features enter linearly as well
+
+    @property
+    def learns_ridge(self) -> bool:
+        return self.objective == "evidence" and self.ridge is None
+
+    def fixed(self, X: NDArray) -> NDArray:
+        """The columns beside those of the kernel, for which interpolation has no room."""
+        return (
+            np.zeros((len(X), 0))
+            if self.objective == "interpolation"
+            else fixed_columns(X, self.linear)
+        )
+
+
+_DEFAULTS = Settings()
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Scaled rows in memory, standardized targets, and weights of mean one."""
+
+    X: NDArray
+    Y: NDArray
+    weight: NDArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.X)
+
+    def take(self, rows: Any) -> "Rows":
+        """Some of the rows."""
+        return Rows(self.X[rows], self.Y[rows], None if self.weight is None else self.weight[rows])
+
+    def joined(self, other: "Rows | None") -> "Rows":
+        """With those of another."""
+        if other is None:
+            return self
+        weight = None
+        if self.weight is not None and other.weight is not None:
+            weight = np.concatenate([self.weight, other.weight])
+        return Rows(np.vstack([self.X, other.X]), np.vstack([self.Y, other.Y]), weight)
+
+
+class Projected(NamedTuple):
+    """A kernel of linearly mapped rows."""
+
+    kernel: Any
+    projection: NDArray | None = None  # (d, r)
+
+    @property
+    def plain(self) -> Any:
+        """The kernel itself where nothing is mapped."""
+        return self.kernel if self.projection is None else self
+
+    def __call__(self, X: NDArray, S: NDArray) -> NDArray:
+        """``kernel(X A, S A)``, where mapped in float64; the exponential of rows in single precision is so as well."""
+        single = X.dtype == S.dtype == np.float32
+        if self.projection is not None:
+            X, S = X @ self.projection, S @ self.projection
+        if (
+            single
+            and isinstance(self.kernel, LocalExponential)
+            and np.ndim(self.kernel.bandwidths) < 2
+        ):
+            return single_exponential(X / self.kernel.bandwidths, S / self.kernel.bandwidths)
+        return self.kernel(X, S)
+
+
+class Expansion(NamedTuple):
+    """One weighted sum of kernels, in scaled units."""
+
+    form: str
+    support: NDArray  # (m,), the rows that are centers
+    log_bandwidths: NDArray  # (m, d), or shared: (d,) or ()
+    log_ridge: float
+    # of the linear kernel where all rows are centers; None for local models
+    linear_weight: float | None = None
+    coef: NDArray = np.zeros((0, 0))  # (m, n_outputs)
+    # (1 + d, n_outputs): the intercept and the coefficients of the features
+    linear: NDArray = np.zeros((0, 0))
+    weight: float = 1.0  # in the average
+    projection: NDArray | None = None  # (d, r), a linear map of the features that the kernel sees
+    # of the descent that learned it, see `State`; 0 for grids and closed forms
+    certificate: float = 0.0
+
+    @property
+    def kernel(self) -> Any:
+        widths = np.exp(self.log_bandwidths)
+        return Projected(
+            FORMS[self.form](widths if np.ndim(widths) else float(widths)), self.projection
+        ).plain
+
+    def predict(self, X: NDArray, source: NDArray) -> NDArray:
+        """Predictions for X; `source` has the rows that `support` counts."""
+        return (
+            self.kernel(X, source[self.support]) @ self.coef + self.linear[0] + X @ self.linear[1:]
+        )
+
+
+class Extra(NamedTuple):
+    """What else competes: its out-of-fold predictions, and how it is fitted to all rows."""
+
+    predictions: NDArray  # (n_validation, n_outputs)
+    # of `total` as in `with_coefficients`; gives an expansion, or any form
+    finish: Callable[..., Any]
+
+
+class LocalForm(NamedTuple):
+    """One kernel form of a fitted LAB model; the model predicts the sum of ``weight * form(X)``.
+
+    Attributes
+    ----------
+    name : str
+        "gaussian", "laplace" or "exponential".
+    kernel : Kernel
+        The kernel with its bandwidths, which act on scaled features.
+    support : ndarray of shape (n_support,)
+        The training rows that are support points.
+    support_vectors, centers : ndarray of shape (n_support, n_features)
+        These rows, as they were given and scaled; the kernel is evaluated in the precision of the centers.
+    dual_coef : ndarray of shape (n_functions, n_support)
+        The coefficients.
+    coef : ndarray of shape (n_functions, n_features)
+        The coefficients of the scaled features themselves.
+    intercept : ndarray of shape (n_functions,)
+        The constants.
+    alpha : float
+        The ridge.
+    weight : float
+        The weight in the average; all sum to one.
+    scaling : callable
+        Scales features.
+    projection : ndarray of shape (n_features, n_directions) or None
+        A linear map of the scaled features, of which the kernel is a function; None for the features themselves.
+    """
+
+    name: str
+    kernel: Any
+    support: NDArray
+    support_vectors: NDArray
+    centers: NDArray
+    dual_coef: NDArray
+    coef: NDArray
+    intercept: NDArray
+    alpha: float
+    weight: float
+    scaling: FeatureScaling
+    projection: NDArray | None = None
+
+    @property
+    def bandwidths(self) -> NDArray:
+        """The bandwidths of every support point, (n_support, n_features); of mapped features along each alone."""
+        if self.projection is None:
+            return np.broadcast_to(self.kernel.bandwidths, self.centers.shape)
+        return np.broadcast_to(
+            self.kernel.bandwidths / np.linalg.norm(self.projection, axis=1), self.centers.shape
+        )
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers in the nonlinear part."""
+        mapped = 0 if self.projection is None else self.projection.size
+        return self.centers.size + np.size(self.kernel.bandwidths) + self.dual_coef.size + mapped
+
+    def __call__(self, X: NDArray) -> NDArray:
+        """``kernel(Z A, centers A) @ dual_coef.T + intercept + Z @ coef.T`` with Z the scaled X, A the projection."""
+        Z = self.scaling(X, self.centers.dtype)
+        K = Projected(self.kernel, self.projection)(Z, self.centers)
+        return K @ self.dual_coef.T + self.intercept + Z @ self.coef.T
+
+    def in_units(self, center: NDArray, scale: NDArray) -> "LocalForm":
+        """The form for targets that were standardized by these."""
+        dual_coef, coef = self.dual_coef * scale[:, None], self.coef * scale[:, None]
+        return self._replace(
+            dual_coef=dual_coef, coef=coef, intercept=self.intercept * scale + center
+        )
+
+
+def fixed_columns(X: NDArray, linear: bool = True) -> NDArray:
+    """Ones and, where `linear`, the features divided by ``sqrt(d)``: the linear part of a local model, in float64."""
+    ones = np.ones((len(X), 1))
+    return np.hstack([ones, X / np.sqrt(X.shape[1])]) if linear else ones
+
+
+def ridge_factor(model: Expansion, rows: Rows) -> Any:
+    """The factorization of the matrix of a kernel ridge model with all rows as centers, in double precision.
+
+    A matrix that rounding has made indefinite is shifted until it is not.
+    """
+    X, shift = np.asarray(rows.X, dtype=np.float64), 0.0
+    K = model.kernel(X, X)
+    A = (K + K.T) / 2 + model.linear_weight * (X @ X.T / X.shape[1] + 1)
+    A[np.diag_indices(len(A))] += np.exp(model.log_ridge) * noise_variances(rows.weight, len(rows))
+    while True:
+        try:
+            return cho_factor(A + shift * np.eye(len(A)), lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            shift = max(100 * shift, 1e-12 * float(np.trace(A)) / len(A))
+
+
+def with_coefficients(
+    model: Expansion, rows: Rows, settings: Settings = _DEFAULTS, total: Total | None = None
+) -> Expansion:
+    """Solve for the coefficients; with `total` from all rows, of which these are a part."""
+    (n, d), m = rows.X.shape, len(model.support)
+    if model.linear_weight is not None:
+        coef = cho_solve(ridge_factor(model, rows), rows.Y, check_finite=False)
+        linear = model.linear_weight * np.vstack([coef.sum(axis=0), rows.X.T @ coef / d])
+        return model._replace(coef=coef, linear=linear)
+    kernel, S, ridge = model.kernel, rows.X[model.support], float(np.exp(model.log_ridge))
+    linear = np.zeros((1 + d, rows.Y.shape[1]))
+    if settings.objective == "interpolation":
+        coef = interpolation(
+            kernel(rows.X, S), np.zeros((n, 0)), rows.Y, ridge, support=model.support
+        ).coef
+        return model._replace(coef=coef, linear=linear)
+    function = partial(moments, kernel=kernel, S=S, fixed=settings.fixed)
+    sums = function(rows.X, rows.Y, rows.weight) if total is None else total(function)
+    coef = solve_coefficients(sums, ridge)
+    linear[: len(coef) - m] = coef[m:]
+    linear[1:] /= np.sqrt(d)
+    return model._replace(coef=coef[:m], linear=linear)

@@ -1,0 +1,363 @@
+"""Learning the bandwidths of one form: shared by all centers first, then one vector per center."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.core.averaging import combine
+from mercerless.core.choice import cross_chosen
+from mercerless.core.descent import Report
+from mercerless.core.folds import Split, some_rows
+from mercerless.lab.model import FORMS, Expansion, Rows, Settings, fixed_columns, with_coefficients
+from mercerless.lab.solver import (
+    Evaluation,
+    LocalRegression,
+    State,
+    descend,
+    evidence,
+    initial_state,
+    interpolation,
+    least_squares,
+)
+from mercerless.lab.support import grow, select_support
+
+CHECKPOINTS = (0, 5, 10, 20, 40, 80, 150)
+_SHARED_ITERATIONS = 60
+_SHARED_ROWS = 2000  # enough for one bandwidth per feature
+_RIDGES = np.logspace(-7, 0.5, 16)
+# of the error, that the eightieth iteration must reach from the fortieth for more of them
+_STALLED = 0.998
+_RACE_START = 20  # no descent is given up before so many iterations
+
+
+def silent(info: dict) -> bool:
+    return False
+
+
+class Candidate(NamedTuple):
+    """An expansion, not yet with coefficients, and its out-of-fold predictions."""
+
+    expansion: Expansion | None  # None where it is still to be learned from all rows
+    predictions: NDArray  # (n_validation, n_outputs)
+    loss: NDArray  # the objective after every iteration
+    certificate: float = 0.0  # of the point that the descent ended at, or that validation chose
+    curve: Sequence[tuple[int, float]] = ()  # iterations and validation errors
+    n_iter: int = 0  # that validation chose
+    # predictions of the first fold's validation rows, by iteration
+    checkpoints: Mapping[int, NDArray] = {}
+
+
+def start_widths(form: str, n_features: int) -> NDArray:
+    """A grid of shared bandwidths; distances grow with d for the Laplace form and with sqrt(d) for the others."""
+    return (n_features if form == "laplace" else np.sqrt(n_features)) * 2.0 ** np.arange(-4, 6)
+
+
+def objective_function(name: str, support: NDArray) -> Callable[..., Evaluation]:
+    """The objective by its name; interpolation needs the rows of the centers."""
+    if name == "interpolation":
+        return partial(interpolation, support=support)
+    return {"evidence": evidence, "least_squares": least_squares}[name]
+
+
+class _Checkpoint(NamedTuple):
+    """A state on the way of a descent, and how well it does on validation rows."""
+
+    state: State
+    error: float
+    predictions: NDArray
+
+
+@dataclass
+class Watch:
+    """Follows a descent: reports every iteration, judges some on validation rows, and says when going on is no use.
+
+    `checkpoints` are the iterations that are judged, the end always is; `limit` says how many are enough. `rival` has
+    the predictions of another form for the validation rows, by iteration: a descent that they leave no weight ends.
+    """
+
+    report: Report = silent
+    validation: Rows | None = None
+    checkpoints: Sequence[int] = ()
+    limit: int | None = None
+    rival: Mapping[int, NDArray] = field(default_factory=dict)
+    kept: list[_Checkpoint] = field(default_factory=list)
+
+    def start(self, problem: LocalRegression, state: State) -> bool:
+        """Judge the start; True ends the descent before it begins."""
+        return 0 in self.checkpoints and self._judge(problem, state)
+
+    def after(self, stage: str, problem: LocalRegression, state: State) -> bool:
+        """What happens after an iteration; True ends the descent."""
+        stop = state.iteration in self.checkpoints and self._judge(problem, state)
+        return (
+            self.report({"stage": stage, "iteration": state.iteration, "value": state.value})
+            or stop
+        )
+
+    def end(self, problem: LocalRegression, state: State) -> None:
+        """Judge the end, unless that was a checkpoint."""
+        if not self.kept or self.kept[-1].state.iteration != state.iteration:
+            self._judge(problem, state)
+
+    def _judge(self, problem: LocalRegression, state: State) -> bool:
+        """Keep the state and its error; True after two checkpoints above 1.02 times the best, a stall, or a defeat."""
+        if self.validation is None:
+            return False
+        P, Y = problem.predict(state, self.validation.X), self.validation.Y
+        w = np.ones(len(Y)) if self.validation.weight is None else self.validation.weight
+        error = float(np.sum((P - Y) ** 2 * w[:, None]) / np.sum(w))
+        self.kept.append(_Checkpoint(state, error, P))
+        if self.limit is not None and len(self.kept) >= self.limit:
+            return True
+        if state.iteration < _RACE_START:
+            return False
+        best = min(checkpoint.error for checkpoint in self.kept)
+        worse = min(checkpoint.error for checkpoint in self.kept[-2:]) > 1.02 * best
+        stalled = (
+            state.iteration >= 4 * _RACE_START
+            and len(self.kept) > 1
+            and error > _STALLED * self.kept[-2].error
+        )
+        return (
+            worse
+            or stalled
+            or (
+                state.iteration in self.rival
+                and combine([self.rival[state.iteration], P], Y, w)[1] == 0
+            )
+        )
+
+
+@dataclass(frozen=True)
+class LocalLearner:
+    """Learns the bandwidths of one form on given rows."""
+
+    form: str
+    settings: Settings
+    report: Report = silent
+    # the log bandwidths of the shared stages so far
+    shared: list[NDArray] = field(default_factory=list)
+
+    def problem(self, rows: Rows, support: NDArray, S: NDArray | None = None) -> LocalRegression:
+        """What the local stage minimizes; S are the centers where they are not among the rows."""
+        objective, S = (
+            objective_function(self.settings.objective, support),
+            rows.X[support] if S is None else S,
+        )
+        return LocalRegression(
+            FORMS[self.form], objective, rows.X, S, rows.Y, self.settings.fixed, rows.weight
+        )
+
+    def learn_shared(
+        self, rows: Rows, support: NDArray, max_iter: int = _SHARED_ITERATIONS
+    ) -> State:
+        """One bandwidth per feature, shared by all centers: the start of the local stage.
+
+        At most 2000 rows, or 4 per center, decide: these are few numbers. The descent ends when five iterations
+        together gain less than 0.025 % of the error, or a quarter of a unit of log evidence.
+        """
+        S, limit, d = rows.X[support], max(_SHARED_ROWS, 4 * len(support)), rows.X.shape[1]
+        if len(rows) > limit:
+            rows = rows.take(some_rows(len(rows), limit, self.settings.seed))
+        fixed = partial(fixed_columns, linear=self.settings.linear)
+        problem = LocalRegression(FORMS[self.form], evidence, rows.X, S, rows.Y, fixed, rows.weight)
+        first = rows.take(slice(_SHARED_ROWS))
+        few = replace(problem, X=first.X, Y=first.Y, weight=first.weight)
+        _, log_width, log_ridge = initial_state(few, start_widths(self.form, d), _RIDGES)
+        return descend(
+            problem,
+            np.full(d, log_width),
+            log_ridge,
+            pull=1e-3 / d,
+            max_iter=max_iter,
+            tol=max(5e-5, 0.1 / len(rows)),
+            watch=partial(Watch(self.report).after, f"{self.form}: shared bandwidths", problem),
+        ).end
+
+    def learn(
+        self, rows: Rows, support: NDArray, watch: Watch | None = None
+    ) -> tuple[Expansion, NDArray, float]:
+        """Shared bandwidths first, then one vector per center, then, where asked, more centers.
+
+        Returns the expansion without coefficients, the objective after every iteration, and the certificate.
+        """
+        settings, watch, losses = self.settings, watch or Watch(self.report), []
+        shared = self.learn_shared(rows, support)
+        self.shared.append(shared.log_bandwidths)
+        state = self._tiled(shared, len(support))
+        problem = self.problem(rows, support)
+        if watch.start(problem, state):
+            return (
+                Expansion(self.form, support, state.log_bandwidths, state.log_ridge),
+                np.zeros(0),
+                1.0,
+            )
+        while True:
+            path = descend(
+                problem,
+                state.log_bandwidths,
+                state.log_ridge,
+                anchor=shared.log_bandwidths,
+                pull=1 / (9 * len(rows)),
+                learn_ridge=settings.learns_ridge,
+                max_iter=settings.max_iter
+                if settings.growth is None
+                else max(5, settings.max_iter // 5),
+                watch=partial(watch.after, f"{self.form}: local bandwidths", problem),
+            )
+            state = path.end
+            losses.append(path.values)
+            new = grow(problem, state, support, settings)
+            if len(new) == 0:
+                break
+            widths = np.vstack(
+                [state.log_bandwidths, np.tile(shared.log_bandwidths, (len(new), 1))]
+            )
+            state, support = state._replace(log_bandwidths=widths), np.concatenate([support, new])
+            problem = self.problem(rows, support)
+        loss = np.concatenate(losses)
+        watch.end(problem, state._replace(iteration=len(loss) - 1))
+        return (
+            Expansion(self.form, support, state.log_bandwidths, state.log_ridge),
+            loss,
+            state.certificate,
+        )
+
+    def _tiled(self, shared: State, m: int) -> State:
+        """The start of the local stage."""
+        ridge = 1e-5 if self.settings.ridge is None else self.settings.ridge
+        log_ridge = shared.log_ridge if self.settings.learns_ridge else float(np.log(ridge))
+        return State(0, shared.value, np.tile(shared.log_bandwidths, (m, 1)), log_ridge)
+
+    def validate(
+        self,
+        rows: Rows,
+        folds: Sequence[Split],
+        supports: Sequence[NDArray],
+        rival: Candidate | None = None,
+    ) -> Candidate:
+        """A model whose number of iterations is chosen on validation rows; one hold-out keeps its bandwidths.
+
+        The predictions of a fold are those after the iterations that the other folds choose.
+        """
+        # growth has its own rule when to stop
+        steps = CHECKPOINTS if self.settings.growth is None else ()
+        watches: list[Watch] = []
+        for (train, valid), support in zip(folds, supports):
+            watch = Watch(self.report, rows.take(valid), steps)
+            if watches:
+                watch.limit = len(watches[0].kept)
+            elif rival is not None:
+                watch.rival = rival.checkpoints
+            _, loss, _ = self.learn(rows.take(train), support, watch)
+            watches.append(watch)
+        sizes = [float(len(valid)) for _, valid in folds]
+        # the checkpoints that all folds have
+        columns = list(zip(*(watch.kept for watch in watches)))
+        errors = [float(np.average([c.error for c in column], weights=sizes)) for column in columns]
+        best, first = int(np.argmin(errors)), watches[0].kept
+        curve = [(checkpoint.state.iteration, error) for checkpoint, error in zip(first, errors)]
+        expansion, state = None, first[best].state
+        if len(folds) == 1 and self.settings.growth is None:
+            expansion = Expansion(
+                self.form, folds[0][0][supports[0]], state.log_bandwidths, state.log_ridge
+            )
+        settings = [np.concatenate([c.predictions for c in column]) for column in columns]
+        predictions = cross_chosen(settings, [_losses(p, rows, folds) for p in settings], folds)
+        by_iteration = {checkpoint.state.iteration: checkpoint.predictions for checkpoint in first}
+        return Candidate(
+            expansion, predictions, loss, state.certificate, curve, state.iteration, by_iteration
+        )
+
+    def learn_again(self, candidate: Candidate, rows: Rows) -> Candidate:
+        """Learn the bandwidths from all rows, with the number of iterations that the folds chose."""
+        if candidate.expansion is not None:
+            return candidate
+        settings = self.settings
+        support = select_support(
+            rows.X, rows.Y, settings.n_support, settings.selection, settings.seed
+        )
+        if settings.growth is None and candidate.n_iter == 0:
+            state = self._tiled(self.learn_shared(rows, support), len(support))
+            expansion = Expansion(self.form, support, state.log_bandwidths, state.log_ridge)
+            return candidate._replace(
+                expansion=expansion, loss=np.zeros(0), certificate=state.certificate
+            )
+        if settings.growth is None:
+            settings = settings._replace(max_iter=candidate.n_iter)
+        expansion, loss, certificate = replace(self, settings=settings).learn(rows, support)
+        return candidate._replace(expansion=expansion, loss=loss, certificate=certificate)
+
+    def refine(
+        self, candidate: Candidate, rows: Rows, blocks: Iterable[Callable[[], Rows]], held: NDArray
+    ) -> Candidate:
+        """Continue the descent on further blocks, with a point of the validation curve after each.
+
+        One whose result is worse on the held-out rows is undone.
+        """
+        model, curve, held_out = candidate.expansion, list(candidate.curve), rows.take(held)
+        assert model is not None
+        best = min([error for _, error in curve], default=np.inf)
+        certificate = candidate.certificate
+        for block in blocks:
+            further = block()
+            problem = self.problem(further, model.support, rows.X[model.support])
+            end = descend(
+                problem,
+                model.log_bandwidths,
+                model.log_ridge,
+                pull=1 / (9 * len(further)),
+                learn_ridge=self.settings.learns_ridge,
+                max_iter=min(20, self.settings.max_iter),
+                watch=partial(Watch(self.report).after, f"{self.form}: further rows", problem),
+            ).end
+            residual = problem.predict(end, held_out.X) - held_out.Y
+            error = float(np.mean(np.sum(residual**2, axis=1)))
+            curve.append((curve[-1][0] + 20, error))
+            if error < best:
+                best = error
+                certificate = end.certificate
+                model = model._replace(log_bandwidths=end.log_bandwidths, log_ridge=end.log_ridge)
+        return candidate._replace(expansion=model, curve=curve, certificate=certificate)
+
+
+def _losses(predictions: NDArray, rows: Rows, folds: Sequence[Split]) -> NDArray:
+    """Squared errors of the held-out rows, weighted as in the mean of a fold."""
+    held = [rows.take(valid) for _, valid in folds]
+    errors = np.sum((predictions - np.concatenate([part.Y for part in held])) ** 2, axis=1)
+    if rows.weight is None:
+        return errors
+    return errors * np.concatenate([part.weight / np.mean(part.weight) for part in held])
+
+
+def feature_scales(X: NDArray, Y: NDArray) -> NDArray:
+    """Log bandwidths (d,) of the features for standardized targets: large where a feature does not matter at all.
+
+    Those of the shared stage, without a linear part, so that what matters linearly counts too.
+    """
+    settings = Settings(n_support=min(100, max(1, len(X) // 4)), linear=False)
+    support = select_support(X, Y, settings.n_support, settings.selection, settings.seed)
+    return LocalLearner("gaussian", settings).learn_shared(Rows(X, Y), support).log_bandwidths
+
+
+def held_out_error(form: str, rows: Rows, settings: Settings) -> float:
+    """The squared error of a small model with shared bandwidths on a third of the rows, learned from the others."""
+    settings = settings._replace(objective="evidence")
+    order = np.random.RandomState(settings.seed).permutation(len(rows))
+    held, train = rows.take(order[: len(rows) // 3]), rows.take(order[len(rows) // 3 :])
+    support = _random_support(train, settings)
+    end = LocalLearner(form, settings).learn_shared(train, support, max_iter=30)
+    model = with_coefficients(
+        Expansion(form, support, end.log_bandwidths, end.log_ridge), train, settings
+    )
+    return float(np.mean(np.sum((model.predict(held.X, train.X) - held.Y) ** 2, axis=1)))
+
+
+def _random_support(rows: Rows, settings: Settings) -> NDArray:
+    return select_support(
+        rows.X, rows.Y, min(settings.n_support, 100, len(rows)), "random", settings.seed
+    )

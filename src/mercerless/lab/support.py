@@ -1,0 +1,131 @@
+"""The support of a local model: how many rows, which ones, and which more of them."""
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.cluster import KMeans, MiniBatchKMeans
+
+from mercerless.core.folds import Split
+from mercerless.lab.model import Rows, Settings
+from mercerless.lab.solver import LocalRegression, State
+
+SELECTIONS = ("kmeans", "y", "random", "extreme")
+_MAX_SUPPORT = 200
+
+
+class Support(BaseEstimator):
+    """How the support of a local model is chosen, and whether it grows, the dynamic strategy of the LAB paper.
+
+    Parameters
+    ----------
+    n_support : int, float or "auto", default="auto"
+        The number, as in `LABRegressor`; where the support grows, the number at the start.
+    selection : {"kmeans", "y", "random", "extreme"}, default="kmeans"
+        The rows nearest to k-means centers, evenly spaced in the order of the target (the paper's choice), at random,
+        or (a bad example, for reproduction) the rows with the largest targets.
+    max_error : float or None, default=None
+        Rows with a larger squared error, in units of the standardized target, become support points, in every round at
+        most a tenth of the number at the start. None means no growth.
+    max_support : int or None, default=None
+        Growth ends at so many support points; None means all rows.
+
+    See Also
+    --------
+    LABRegressor : Takes it as `n_support`.
+
+    Examples
+    --------
+    >>> from mercerless import LABRegressor, Support
+    >>> from mercerless.datasets import make_lab_function
+    >>> X, y = make_lab_function(200, function="f1", random_state=0)
+    >>> support = Support(20, selection="y", max_error=0.5)
+    >>> paper = LABRegressor(support, kernel="gaussian", objective="interpolation", max_iter=50, random_state=0)
+    >>> bool(paper.fit(X, y).max_error_ <= 0.5)
+    True
+    """
+
+    def __init__(
+        self,
+        n_support: int | float | str = "auto",
+        *,
+        selection: str = "kmeans",
+        max_error: float | None = None,
+        max_support: int | None = None,
+    ) -> None:
+        self.n_support = n_support
+        self.selection = selection
+        self.max_error = max_error
+        self.max_support = max_support
+
+
+def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: int) -> NDArray:
+    """Choose distinct rows as centers.
+
+    "kmeans": the rows nearest to k-means centers; "y": evenly spaced in the order of the (first) target, the paper's
+    choice; "random"; "extreme": the rows with the largest targets, the paper's bad example.
+    """
+    n = len(X)
+    if n_support >= n:
+        return np.arange(n)
+    random = np.random.RandomState(seed)
+    if method == "random":
+        return random.permutation(n)[:n_support]
+    if method in ("y", "extreme"):
+        order = np.argsort(Y[:, 0], kind="stable")
+        places = np.round(np.linspace(0, n - 1, n_support)).astype(int)
+        return order[n - n_support :] if method == "extreme" else order[places]
+    # k-means on at most 20,000 rows; every center takes its nearest row that is still free
+    rows = np.sort(random.permutation(n)[:20_000])
+    Z = X[rows]
+    if (
+        len(np.unique(Z[: 4 * n_support], axis=0)) < n_support
+        and len(np.unique(Z, axis=0)) < n_support
+    ):
+        return random.permutation(n)[:n_support]
+    if len(Z) > 4000:
+        means = MiniBatchKMeans(
+            n_support, n_init=1, max_iter=20, batch_size=4096, random_state=random
+        )
+    else:
+        means = KMeans(n_support, n_init=1, max_iter=30, random_state=random)
+    distances = means.fit(Z).transform(Z)
+    free = np.ones(len(Z), dtype=bool)
+    chosen = np.empty(n_support, dtype=int)
+    for j in range(n_support):
+        i = int(np.argmin(np.where(free, distances[:, j], np.inf)))
+        free[i], chosen[j] = False, i
+    return rows[chosen]
+
+
+def fold_supports(rows: Rows, folds: Sequence[Split], settings: Settings) -> list[NDArray]:
+    """The support of every fold, numbered by its training rows, with as many rows per support point as in the whole."""
+    supports = []
+    for train, _ in folds:
+        share = 1.0 if len(folds) == 1 else len(train) / len(rows)
+        size = min(max(1, round(share * settings.n_support)), len(train))
+        supports.append(
+            select_support(rows.X[train], rows.Y[train], size, settings.selection, settings.seed)
+        )
+    return supports
+
+
+def grow(problem: LocalRegression, state: State, support: NDArray, settings: Settings) -> NDArray:
+    """Rows with the largest squared errors for the support (the paper's dynamic strategy), at most a tenth more."""
+    if settings.growth is None:
+        return support[:0]
+    errors = np.sum((problem.predict(state, problem.X) - problem.Y) ** 2, axis=1)
+    errors[support] = 0.0
+    room = settings.max_support - len(support)
+    n_new = min(max(1, settings.n_support // 10), room, int(np.sum(errors > settings.growth)))
+    return np.argsort(-errors, kind="stable")[: max(0, n_new)]
+
+
+def support_size(n_support: Any, n: int) -> int:
+    """Support points for n rows: a whole number, a fraction, or "auto"."""
+    if n_support == "auto":
+        return max(1, min(_MAX_SUPPORT, n // 4))
+    return int(n_support) if isinstance(n_support, Integral) else max(1, round(n_support * n))

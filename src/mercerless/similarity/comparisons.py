@@ -1,0 +1,292 @@
+"""Comparisons of items with landmarks: computed, or read from a given rectangle whose landmarks are looked for."""
+
+import re
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mercerless.core.blocks import is_dask, map_rows, take_rows
+from mercerless.core.estimator import same_value
+from mercerless.core.memory import check_memory, memory_budget
+from mercerless.core.validation import check_real, check_symmetric, is_rounding, relative_asymmetry
+from mercerless.kernels import Kernel, MatrixFunction, PairFunction
+from mercerless.kernels.items import is_symmetric, takes_objects
+from mercerless.lowrank import Landmarks, select_landmarks
+from mercerless.similarity.landmarks import LandmarkRows, n_judged, pursue_landmarks
+from mercerless.similarity.stack import Block
+from mercerless.spectra import as_similarities, check_kind
+
+METHODS = ("uniform", "kmeans", "pursuit")
+_CANDIDATES = 2  # comparisons per landmark that the pursuit starts from
+
+
+class Compared(NamedTuple):
+    """Items compared with landmarks."""
+
+    data: LandmarkRows
+    kind: str
+    constant: float | None  # the items' own similarity where it is the same for all
+    columns: NDArray  # of what was given or compared: those that are landmarks
+
+
+def compare_items(
+    kernel: Kernel,
+    compare: Callable[[Any, Any], NDArray],
+    items: Any,
+    wanted: Landmarks | NDArray,
+    kind: str,
+    Y: NDArray,
+    weight: NDArray,
+    random: np.random.RandomState,
+    candidates: NDArray | None = None,
+) -> Compared:
+    """Compare items with some of them, by a kernel or function; nothing else is ever compared.
+
+    `compare` gives both directions' mean where that is wanted; the pursuit starts from `candidates`, or twice as many
+    items as landmarks at random. Where landmarks' own similarities differ, each item is compared with itself too.
+    """
+    n = len(items)
+    final = min(wanted.number, n) if isinstance(wanted, Landmarks) else len(wanted)
+    pursued = isinstance(wanted, Landmarks) and wanted.method == "pursuit"
+    rows = _candidates(kernel, items, wanted, final, random) if candidates is None else candidates
+    others = take_rows(items, rows)
+    W = compare(others, others) if is_dask(items) else None
+    streams = W is not None or (
+        16.0 * n * len(rows) > memory_budget() / 2 and not takes_objects(kernel)
+    )
+    if streams:
+        W = compare(others, others) if W is None else W
+        X: Any = items
+        step: Callable | None = partial(_against, compare, others)
+    else:
+        check_memory(
+            16.0 * n * len(rows),
+            f"{n} items compared with {len(rows)} landmarks",
+            remedy="use fewer",
+        )
+        X, step = _compare_all(kernel, compare, items, others, rows), None
+        W = X[rows]
+    W = check_symmetric(_without_noise(kernel, items, rows, W), "the kernel matrix")
+    kind = check_kind(W, kind, "the kernel matrix")
+    diagonal = as_similarities(np.diagonal(W), kind) if kind != "distance" else np.zeros(len(W))
+    constant = same_value(diagonal)
+    each = None if constant is not None else as_similarities(_diagonal_of(kernel, items), kind)
+    data = LandmarkRows(X, each, partial(read_block, None, step, kind, diagonal, constant), rows)
+    compared = Compared(data, kind, constant, np.arange(len(rows)))
+    return _pursue(compared, final, Y, weight) if pursued else compared
+
+
+def _without_noise(kernel: Kernel, items: Any, rows: NDArray, W: NDArray) -> NDArray:
+    """The landmarks' own comparisons; of a function that is noisy, which is told, the mean of both directions."""
+    asked = isinstance(kernel, (PairFunction, MatrixFunction)) and kernel.symmetric is None
+    if not asked or is_rounding(relative_asymmetry(W), W.dtype):
+        return W
+    i, j = (ends[:100] for ends in np.triu_indices(len(W), 1))
+    noisy = is_symmetric(kernel, items, np.column_stack([rows[i], rows[j]]), W[i, j], W[j, i])
+    return (W + W.T) / 2.0 if noisy else W
+
+
+def _candidates(
+    kernel: Kernel,
+    items: Any,
+    wanted: Landmarks | NDArray,
+    final: int,
+    random: np.random.RandomState,
+) -> NDArray:
+    """Rows of the items to compare with: those told, or chosen; more than the `final` number for the pursuit."""
+    if not isinstance(wanted, Landmarks):
+        return wanted
+    if wanted.method == "pursuit":
+        return select_landmarks(
+            kernel, items, min(len(items), _CANDIDATES * final), "uniform", random
+        )
+    return select_landmarks(kernel, items, final, wanted.method, random)
+
+
+def _compare_all(
+    kernel: Kernel, compare: Callable, items: Any, others: Any, rows: NDArray
+) -> NDArray:
+    """All comparisons; where a function fails, the second item is told by its number among all, not among landmarks."""
+    try:
+        return compare(items, others)
+    except ValueError as error:
+        pair = re.search(r"for items (\d+) and (\d+)", str(error))
+        if pair is None or compare is not kernel:
+            raise
+        raise ValueError(
+            str(error).replace(pair[0], f"for items {pair[1]} and {rows[int(pair[2])]}")
+        ) from error
+
+
+def _against(compare: Callable[[Any, Any], NDArray], landmarks: Any, rows: Any) -> NDArray:
+    return compare(rows, landmarks)
+
+
+def _diagonal_of(kernel: Kernel, items: Any) -> NDArray:
+    """Own similarities of all items."""
+    if is_dask(items):
+        return np.asarray(map_rows(kernel.diag, items, 16.0 * items.shape[1]).compute())
+    return kernel.diag(items)
+
+
+def read_block(
+    columns: NDArray | None,
+    compare: Callable[[Any], NDArray] | None,
+    kind: str,
+    column_diagonal: NDArray,
+    constant: float | None,
+    X: Any,
+    diagonal: NDArray | None,
+) -> Block:
+    """Rows of comparisons, or of items to be compared, as similarities."""
+    C = X if compare is None else compare(X)
+    C = C if columns is None else C[:, columns]
+    if diagonal is None and constant is not None:
+        diagonal = np.full(len(C), constant)
+    return Block(as_new_similarities(C, kind), diagonal, column_diagonal)
+
+
+def as_new_similarities(matrix: NDArray, kind: str) -> NDArray:
+    """Rows of items as similarities; distances must not be negative."""
+    if kind == "distance" and matrix.min() < -1e-3 * abs(float(matrix.mean())):
+        raise ValueError(f"Distances must not be negative, but the smallest is {matrix.min():.3g}.")
+    return as_similarities(matrix, kind)
+
+
+def read_comparisons(
+    C: Any,
+    wanted: Landmarks | NDArray,
+    kind: str,
+    Y: NDArray,
+    weight: NDArray,
+    random: np.random.RandomState,
+) -> Compared:
+    """Comparisons that are given: every column is a landmark, a training item or not.
+
+    The landmarks' rows are told as positions, or looked for (see `find_rows`). A smaller number keeps some columns.
+    """
+    n, width = C.shape
+    if isinstance(wanted, Landmarks):
+        kind, rows = find_rows(C, kind)
+    else:
+        kind, rows = _told_rows(C, kind, wanted)
+    known = np.flatnonzero(rows >= 0)
+    diagonal, constant = np.zeros(width), 0.0 if kind == "distance" else None
+    each = None
+    if kind != "distance" and len(known):
+        diagonal[known] = as_similarities(
+            np.array([take_rows(C, rows[[j]])[0, j] for j in known]), kind
+        )
+        constant = same_value(diagonal[known])
+        diagonal[rows < 0] = 0.0 if constant is None else constant
+        if constant is None and width == n and np.array_equal(rows, np.arange(n)):
+            each = diagonal
+    data = LandmarkRows(C, each, partial(read_block, None, None, kind, diagonal, constant), rows)
+    compared = Compared(data, kind, constant, np.arange(width))
+    if not isinstance(wanted, Landmarks) or wanted.number >= width:
+        return compared
+    if wanted.method == "pursuit":
+        return _pursue(compared, wanted.number, Y, weight)
+    return _keep(compared, np.sort(random.permutation(width)[: wanted.number]))
+
+
+def _told_rows(C: Any, kind: str, rows: NDArray) -> tuple[str, NDArray]:
+    """The kind of comparisons whose landmarks are told, where the rows told bear this out."""
+    if len(rows) != C.shape[1]:
+        raise ValueError(
+            f"n_landmarks names {len(rows)} landmarks but X has {C.shape[1]} columns; every column is the comparison "
+            "with one landmark."
+        )
+    W = take_rows(C, rows)
+    if not is_rounding(relative_asymmetry(W), W.dtype):
+        i, j = np.unravel_index(np.argmax(np.abs(W - W.T)), W.shape)
+        raise ValueError(
+            f"The columns of X do not match n_landmarks: row {rows[i]} has {W[i, j]:.6g} in column {j}, but row "
+            f"{rows[j]}, the landmark of that column, has {W[j, i]:.6g} in column {i}."
+        )
+    return check_kind(W, kind), rows
+
+
+def find_rows(C: Any, kind: str = "auto") -> tuple[str, NDArray]:
+    """The kind of comparisons, and the rows of items that the columns are comparisons with; -1 where there is none.
+
+    A landmark's row is nearest to its own column (distance 0, or the greatest similarity), and the landmarks' own part
+    is symmetric; that cannot come about by chance. Where it does not tell, the kind must be said.
+    """
+    if C.shape[0] == C.shape[1]:
+        K = check_real(C.compute() if is_dask(C) else C)
+        if is_rounding(relative_asymmetry(K), K.dtype):
+            return check_kind(K, kind), np.arange(len(K))
+    for guess in ("distance", "similarity") if kind == "auto" else (kind,):
+        nearest = np.asarray((C.argmax if guess == "similarity" else C.argmin)(axis=0))
+        rows = _consistent(take_rows(C, nearest), nearest, guess)
+        known = np.flatnonzero(rows >= 0)
+        if kind != "auto":
+            return kind, rows
+        if len(known) > 3:
+            return check_kind(take_rows(C, rows[known])[:, known], "auto"), rows
+    raise ValueError(
+        f"Whether X of shape {C.shape} holds similarities or distances is not told by comparisons with landmarks that "
+        "are not among its rows; say which with input='similarity', 'distance' or 'dissimilarity'."
+    )
+
+
+def _consistent(W: NDArray, rows: NDArray, kind: str) -> NDArray:
+    """Rows of landmarks without those that contradict the others; all are -1 where contradictions are left."""
+    size = float(np.abs(W).max()) or 1.0
+    rows = np.where(np.diagonal(W) > 1e-8 * size, -1, rows) if kind == "distance" else rows.copy()
+    later = np.ones(len(rows), dtype=bool)
+    later[np.unique(rows, return_index=True)[1]] = False
+    rows[later] = -1  # no row is two landmarks, unless they are copies
+    wrong = np.abs(W - W.T) > (1e-5 if W.dtype == np.float32 else 1e-8) * size
+    if kind == "distance":  # zeros between different items are those of truncated similarities
+        wrong |= (W <= 1e-8 * size) & ~np.eye(len(W), dtype=bool)
+    known = rows >= 0
+    known &= wrong[:, known].sum(axis=1) * 2 <= known.sum()
+    rows[~known] = -1
+    if wrong[np.ix_(known, known)].any():
+        rows[:] = -1
+    return rows
+
+
+def _keep(compared: Compared, columns: NDArray) -> Compared:
+    """Some of the landmarks only."""
+    data = compared.data
+    _, compare, kind, diagonal, constant = data.block.args  # type: ignore[attr-defined]
+    block = partial(read_block, columns, compare, kind, diagonal[columns], constant)
+    return Compared(
+        LandmarkRows(data.X, data.diagonal, block, data.landmarks[columns]), kind, constant, columns
+    )
+
+
+def _pursue(compared: Compared, number: int, Y: NDArray, weight: NDArray) -> Compared:
+    """The landmarks that say most about the targets, see `pursue_landmarks`, in some rows of many."""
+    n = len(Y)
+    rows = np.unique(np.linspace(0, n - 1, n_judged(n, Y.shape[1])).astype(int))
+    chosen = pursue_landmarks(compared.data.take(rows), Y[rows], weight[rows], number)
+    return _keep(compared, np.sort(chosen))
+
+
+def among(used: NDArray, rows: NDArray) -> NDArray:
+    """Positions among all items of rows among those that carry weight, -1 where they are others."""
+    return np.where(rows >= 0, used[rows], -1)
+
+
+def check_positions(positions: ArrayLike, n: int) -> NDArray:
+    """Distinct row numbers."""
+    rows = np.asarray(positions)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
+        raise ValueError(
+            "n_landmarks as a list must hold the landmarks' row numbers among the training items."
+        )
+    if rows.min() < 0 or rows.max() >= n:
+        raise ValueError(
+            f"n_landmarks names row {rows.max() if rows.max() >= n else rows.min()} of {n} items."
+        )
+    if len(np.unique(rows)) < len(rows):
+        row = np.flatnonzero(np.bincount(rows) > 1)[0]
+        raise ValueError(f"n_landmarks names row {row} twice; landmarks must be different items.")
+    return rows

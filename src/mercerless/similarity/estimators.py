@@ -1,0 +1,1014 @@
+"""Learners for any similarity or distance: the automatic stack, similarities as features, and a sparse machine."""
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, clone, is_classifier
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_consistent_length
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import check_is_fitted
+
+from mercerless.core.blocks import is_dask, take_rows
+from mercerless.core.estimator import (
+    KernelPredictor,
+    KernelTransformer,
+    check_diagonal,
+    class_scores,
+    encode_classes,
+    encode_numbers,
+    landmark_rows,
+    matrix_name,
+    recognized,
+    same_value,
+    used_items,
+    used_rows,
+)
+from mercerless.core.folds import OutOfFold
+from mercerless.core.memory import check_memory, format_bytes, memory_budget
+from mercerless.core.optional import with_callbacks
+from mercerless.core.threads import blas_threads
+from mercerless.core.validation import (
+    align_by_name,
+    align_columns,
+    check_labels,
+    check_number,
+    check_option,
+    check_random_state,
+    check_real,
+    check_square,
+    check_symmetric,
+    check_targets,
+    check_weight,
+    relative_asymmetry,
+    warn,
+)
+from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed
+from mercerless.lowrank import Landmarks, as_landmarks
+from mercerless.similarity.base import (
+    KernelStack,
+    RowProfiles,
+    StackClassifier,
+    StackRegressor,
+    row_profiles,
+)
+from mercerless.similarity.comparisons import (
+    METHODS,
+    Compared,
+    among,
+    as_new_similarities,
+    check_positions,
+    compare_items,
+    read_comparisons,
+)
+from mercerless.similarity.explaining import StackReasonsMixin
+from mercerless.similarity.landmarks import fit_landmark_stack, landmark_need
+from mercerless.similarity.several import Several, fit_several, named_kernels, new_items_of
+from mercerless.similarity.solver import SparseMachine, sparse_machine
+from mercerless.similarity.stack import Block, Stack, fit_stack, important_items, without_blocks
+from mercerless.spectra import KINDS, as_similarities, check_kind, square_similarities, symmetrize
+
+_AUTO_LANDMARKS = 400
+_ALL_ITEMS = 5000  # above, "auto" compares with landmarks only
+# that all calls of a function may take, else "auto" compares with landmarks only
+_ALL_SECONDS = 600.0
+
+
+class _SimilarityStack(StackReasonsMixin, KernelStack):
+    """What the classifier and the regressor share: similarities in, a stack, new rows."""
+
+    one_way_: "OneWay | None"
+    _told = ("weights", "weights_without_diag", "family_scores", "negative_spectrum", "certificate")
+    _remedy = "set n_landmarks or use fewer rows"
+    _matrices = (1, 7)
+    # a matrix for every view of the similarities, and their sorted copies for neighbors
+    _row_bytes = 80.0
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        input: str = "auto",
+        n_landmarks: int | str | Landmarks | ArrayLike | None = "auto",
+        symmetrize: bool = False,
+        cv: Any = 5,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        super().__init__(kernel, input=input, cv=cv, n_jobs=n_jobs, random_state=random_state)
+        self.n_landmarks = n_landmarks
+        self.symmetrize = symmetrize
+
+    def _check_parameters(self) -> None:
+        for kind in self.input.values() if isinstance(self.input, dict) else [self.input]:
+            check_option("input", kind, ("auto", *KINDS))
+        super()._check_parameters()
+
+    def _train_matrix(
+        self, kernel: Kernel, items: Any, weight: NDArray | None, n: int
+    ) -> tuple[NDArray, dict[str, Any]]:
+        if isinstance(kernel, Precomputed) and items.shape[0] != items.shape[1]:
+            raise ValueError(
+                f"X must be square (one row and one column per training item), not of shape {items.shape}; set "
+                "n_landmarks if its columns are comparisons with landmarks only."
+            )
+        if isinstance(kernel, (PairFunction, MatrixFunction)):
+            kernel = kernel.checked(items[used_rows(weight, n)])
+        return super()._train_matrix(kernel, items, weight, n)
+
+    def _similarities(self, matrix: NDArray, name: str) -> tuple[NDArray, dict[str, Any], bool]:
+        """Symmetric float64 similarities, attributes, and whether the matrix was directed."""
+        directed = self.symmetrize and relative_asymmetry(matrix) > (
+            1e-5 if matrix.dtype == np.float32 else 1e-8
+        )
+        matrix = symmetrize(matrix) if directed else check_symmetric(matrix, name)
+        kind = check_kind(matrix, self.input, name)
+        K = square_similarities(matrix, kind)
+        return K, {"input_": kind, "diagonal_": same_value(np.diagonal(K))}, directed
+
+    def _fit(
+        self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable
+    ) -> dict[str, Any]:
+        """All attributes; `encode` gives the targets of the items that carry weight, and attributes of theirs."""
+        self._check_parameters()
+        weight = check_weight(sample_weight, len(y))
+        kernels = named_kernels(self.kernel, X)
+        if kernels is None:
+            return self._fit_one(X, y, weight, encode)[0]
+        self._forget_columns()
+        with self._progress() as progress:
+            fit_one = partial(self._fit_similarity, y=y, weight=weight, encode=encode)
+            several, attributes, judged = fit_several(self, kernels, X, y, weight, encode, fit_one)
+            progress.step({"stage": "weights"})
+        attributes["out_of_fold_"] = OutOfFold(judged, several.mixture.out_of_fold, y[judged])
+        mixture = several.mixture
+        told = {
+            "weights_": mixture.weights,
+            "similarity_scores_": mixture.scores,
+            "certificate_": mixture.residual,
+        }
+        return attributes | told | {"similarities_": several.models, "stack_": several}
+
+    def _fit_similarity(
+        self,
+        options: dict[str, Any],
+        X: Any,
+        block_of: NDArray,
+        y: NDArray,
+        weight: NDArray | None,
+        encode: Callable,
+    ) -> tuple[Self, Block, NDArray | None]:
+        """A model of one of several similarities, its comparisons, and the landmarks' rows."""
+        # parameters as they are: a clone would copy matrices and functions
+        model = type(self)(**self.get_params(deep=False) | options)
+        model._is_one_of_several = True
+        model._block_of = block_of
+        fitted, block, rows = model._fit_alone(X, y, weight, encode)
+        model._block_of = None
+        return fitted, block(), rows
+
+    @with_callbacks  # ends what tells of the progress, which no file can hold
+    def _fit_alone(
+        self,
+        X: Any,
+        y: NDArray,
+        weight: NDArray | None,
+        encode: Callable,
+        candidates: NDArray | None = None,
+    ) -> tuple[Self, Callable[[], Block], NDArray | None]:
+        """This model fitted for one similarity, what gives its comparisons, and the landmarks' rows."""
+        attributes, block, rows = self._fit_one(X, y, weight, encode, candidates)
+        return self._finish(attributes), block, rows
+
+    def _fit_one(
+        self,
+        X: Any,
+        y: NDArray,
+        weight: NDArray | None,
+        encode: Callable,
+        candidates: NDArray | None = None,
+    ) -> tuple[dict[str, Any], Callable[[], Block], NDArray | None]:
+        """All attributes for one similarity, what gives its comparisons, and the landmarks' rows."""
+        kernel, items = self._train_items(X, weight, try_pairs=False)
+        check_consistent_length(items, y)
+        if self.n_landmarks is None or isinstance(self.n_landmarks, str):
+            kernel = recognized(kernel, self.kernel, items)
+        wanted = self._wanted_landmarks(kernel, items, len(used_rows(weight, len(y))))
+        if wanted is not None:
+            return self._fit_landmarks(kernel, items, y, weight, wanted, encode, candidates)
+        given, attributes = self._train_matrix(kernel, items, weight, len(y))
+        K, kind, directed = self._similarities(given, matrix_name(kernel))
+        training = self._training(K, y, weight, encode, precomputed=True)
+        fit = training.on_folds(fit_stack, is_classifier(self))
+        one_way = (
+            _fit_one_way(fit, K, given, **kind)
+            if directed and isinstance(kernel, Precomputed)
+            else None
+        )
+        told = self._fit_stack(partial(fit, K), training)
+        attributes |= (
+            kind | told | {"landmarks_": None, "one_way_": one_way, "_basis_rows": training.used}
+        )
+        diagonal = np.diagonal(K)
+        return attributes, partial(Block, K, diagonal, diagonal), None
+
+    @property
+    def _streams(self) -> bool:  # type: ignore[override]
+        return self.n_landmarks is not None
+
+    def _wanted_landmarks(self, kernel: Kernel, items: Any, n: int) -> Landmarks | NDArray | None:
+        """How many landmarks and how chosen, their positions, or None for all items; "auto" says when it uses them."""
+        if self.n_landmarks is None:
+            return None
+        if not isinstance(self.n_landmarks, str):
+            if isinstance(self.n_landmarks, (list, tuple, np.ndarray)):
+                return check_positions(self.n_landmarks, len(items))
+            return as_landmarks(self.n_landmarks, METHODS)
+        if self.n_landmarks != "auto":
+            raise ValueError(
+                f"n_landmarks must be a number, Landmarks, 'auto' or None, got {self.n_landmarks!r}."
+            )
+        reason = self._too_much(kernel, items, n)
+        if reason is None:
+            return None
+        number = _auto_landmarks(n)
+        warn(
+            f"{type(self).__name__} compares the {n} items with {number} landmarks only: {reason}. Set n_landmarks to "
+            "a number to choose it yourself, or to None for all comparisons.",
+            UserWarning,
+        )
+        return Landmarks(number)
+
+    def _too_much(self, kernel: Kernel, items: Any, n: int) -> str | None:
+        """Why comparing all items with each other is too much, in words; None where it is not."""
+        directed = isinstance(kernel, Precomputed) and (
+            self.symmetrize or items.shape[0] != items.shape[1]
+        )
+        if directed:
+            return None
+        if is_dask(items):
+            return "they are not in memory"
+        if n > _ALL_ITEMS:
+            return f"the stack on all comparisons is for up to {_ALL_ITEMS} items"
+        need, budget = self._full_need(n), memory_budget()
+        if need > budget >= landmark_need(n, _auto_landmarks(n)):
+            return f"all comparisons would need {format_bytes(need)} of memory and the budget is {format_bytes(budget)}"
+        if isinstance(kernel, (PairFunction, MatrixFunction)) and n > 2 * _AUTO_LANDMARKS:
+            start = time.perf_counter()
+            kernel(items[:3], items[-3:])
+            seconds = (time.perf_counter() - start) / 9 * n**2 / 2
+            if seconds > _ALL_SECONDS:
+                return f"all comparisons would take about {seconds / 60:.0f} minutes"
+        return None
+
+    def _fit_landmarks(
+        self,
+        kernel: Kernel,
+        items: Any,
+        y: NDArray,
+        weight: NDArray | None,
+        wanted: Any,
+        encode: Callable,
+        candidates: NDArray | None,
+    ) -> tuple[dict[str, Any], Callable[[], Block], NDArray]:
+        """All attributes of a stack on comparisons with landmarks."""
+        random = check_random_state(self.random_state)
+        training = self._training(items, y, weight, encode, precomputed=False)
+        used, Y, weight = training.used, training.Y, training.weight
+        items = items if len(used) == len(y) else items[used]
+        if isinstance(wanted, np.ndarray):
+            wanted = _used_positions(wanted, used)
+        if isinstance(kernel, Precomputed):
+            compared = self._given_comparisons(items, wanted, Y, weight, random)
+        else:
+            kernel, compared = self._compared(kernel, items, wanted, Y, weight, random, candidates)
+        data, n_folds = compared.data, int(training.fold_of.max()) + 1
+        need = landmark_need(len(Y), len(data.landmarks), n_folds)
+        check_memory(
+            need, f"The sums of {n_folds} folds", remedy="use fewer folds (cv) or fewer landmarks"
+        )
+        fit = partial(
+            fit_landmark_stack,
+            data,
+            Y,
+            weight,
+            training.fold_of,
+            is_classifier(self),
+            random,
+            training.block_of,
+        )
+        with blas_threads(len(data.landmarks)):
+            told = self._fit_stack(fit, training)
+        attributes = _compared_with(compared, kernel, items, used) | told
+        attributes["landmark_curve_"] = told["stack_"].curve
+        return attributes, partial(data.block, data.X, data.diagonal), data.landmarks
+
+    def _compared(
+        self,
+        kernel: Kernel,
+        items: Any,
+        wanted: Any,
+        Y: NDArray,
+        weight: NDArray,
+        random: Any,
+        candidates: Any,
+    ) -> tuple[Kernel, Compared]:
+        """Comparisons with landmarks and what compared; a function that fails on two items may be one of two lists."""
+        state = random.get_state()
+        compare = partial(_averaged, kernel) if self.symmetrize else kernel
+        try:
+            return kernel, compare_items(
+                kernel, compare, items, wanted, self.input, Y, weight, random, candidates
+            )
+        except ValueError:
+            candidate = recognized(kernel, self.kernel, items)
+            if type(candidate) is type(kernel):
+                raise
+        random.set_state(state)
+        return self._compared(candidate, items, wanted, Y, weight, random, candidates)
+
+    def _given_comparisons(
+        self, C: Any, wanted: Any, Y: NDArray, weight: NDArray, random: np.random.RandomState
+    ) -> Compared:
+        """Precomputed comparisons with landmarks, the columns."""
+        if self.symmetrize:
+            raise ValueError(
+                "symmetrize=True with n_landmarks is for kernels and functions, which can be asked for both "
+                "directions; average X with mercerless.spectra.symmetrize first."
+            )
+        return read_comparisons(C, wanted, self.input, Y, weight, random)
+
+    def _check_reverse(self, reverse: ArrayLike | None, shape: tuple[int, ...]) -> NDArray | None:
+        if reverse is not None and not (self.symmetrize and isinstance(self.kernel_, Precomputed)):
+            raise ValueError(
+                "reverse is for kernel='precomputed' with symmetrize=True; otherwise it is not needed."
+            )
+        return super()._check_reverse(reverse, shape)
+
+    def _predict(
+        self, X: Any, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> NDArray:
+        check_is_fitted(self)
+        if not isinstance(self.stack_, Several):
+            return super()._predict(X, diag, reverse)
+        if reverse is not None:
+            raise ValueError("reverse is for one precomputed similarity with symmetrize=True.")
+        return self.stack_(self._named_blocks(X, diag))
+
+    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Block:
+        return Block(self._new_similarities(items, back), diagonal, self.stack_.members.diagonal)
+
+    def _judge(self, new: Block) -> NDArray:
+        return self.stack_(new.similarities, new.row_diagonal)
+
+    def _new_block(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None = None) -> Block:
+        """Comparisons of new items, all at once."""
+        items, size = self._test_rows(X), len(self.stack_.members.diagonal)
+        back = self._check_reverse(reverse, np.shape(items))
+        diagonal = None if diag is None else check_diagonal(diag, len(items))
+        check_memory(
+            16.0 * len(items) * size,
+            f"{len(items)} items compared with {size}",
+            remedy="give fewer at once",
+        )
+        return self._compare(items, back, self._diagonal(items, diagonal))
+
+    def _named_blocks(self, X: Any, diag: Any) -> dict[str, Block]:
+        """Comparisons of new items by every one of several similarities, whose models are of this class."""
+        new = new_items_of(X, diag, self.similarities_)
+        return {
+            name: type(self)._new_block(model, *new[name])
+            for name, model in self.similarities_.items()
+        }
+
+    def _test_rows(self, X: Any) -> Any:
+        """New items; of comparisons with all columns of the training rows those with landmarks."""
+        if self.landmarks_ is None or not isinstance(self.kernel_, Precomputed):
+            return self._test_items(X)
+        labels = self._column_labels
+        if labels is not None:
+            X = align_columns(X, [labels[column] for column in self.landmarks_])
+        rows, m = check_real(X), len(self.landmarks_)
+        if rows.shape[1] == m:
+            self._check_labels(X, self.landmarks_)
+            return rows
+        if rows.shape[1] == self.n_features_in_:
+            self._check_labels(X)
+            return rows[:, self.landmarks_]
+        every = (
+            f", or the {self.n_features_in_} of the training rows"
+            if self.n_features_in_ != m
+            else ""
+        )
+        raise ValueError(
+            f"X has {rows.shape[1]} columns but the model compares with {m} landmarks; give one column for each of "
+            f"them, in the order of landmarks_{every}."
+        )
+
+    def _new_similarities(self, items: Any, reverse: NDArray | None) -> NDArray:
+        """Similarities of new items to the training items."""
+        if isinstance(self.kernel_, Precomputed):
+            matrix = (
+                self.kernel_(items) if reverse is None else (self.kernel_(items) + reverse) / 2.0
+            )
+        else:
+            both = self.symmetrize and (self.landmarks_ is not None or not self.kernel_.symmetric)
+            compare = partial(_averaged, self.kernel_) if both else self.kernel_
+            matrix = compare(items, self.X_fit_)
+        return as_new_similarities(matrix[:, self.used_], self.input_)
+
+    def _held_out(  # type: ignore[override]
+        self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
+    ) -> OutOfFold:
+        check_is_fitted(self)
+        return (
+            self.out_of_fold_
+            if isinstance(self.stack_, Several)
+            else super()._held_out(diag, reverse)
+        )
+
+    def sparsify(
+        self, n_landmarks: int, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Any:
+        """A model that compares new items with few of the training items only, those that matter.
+
+        A pursuit (see `mercerless.lowrank.Landmarks`) among all items of a precomputed matrix, else among four times as
+        many as are kept, those with the largest coefficients, and the stack on the comparisons with them.
+
+        Parameters
+        ----------
+        n_landmarks : int
+            How many items to keep.
+        X, y, sample_weight : array-like
+            What this model was fitted on, matched by name as in `fit`.
+
+        Returns
+        -------
+        SimilarityClassifierCV or SimilarityRegressorCV
+            A new model; its `landmarks_` are the items that were kept.
+        """
+        check_is_fitted(self)
+        if isinstance(self.stack_, Several) or self.landmarks_ is not None:
+            raise ValueError(
+                "sparsify is for a model of one similarity that was fitted on all comparisons."
+            )
+        classify = is_classifier(self)
+        y = align_by_name(X, y)
+        sample_weight = align_by_name(X, sample_weight)
+        y = (
+            check_labels(y, type(self).__name__)
+            if classify
+            else check_targets(y, type(self).__name__)
+        )
+        model = clone(self).set_params(
+            n_landmarks=as_landmarks(Landmarks(n_landmarks, "pursuit"), METHODS)
+        )
+        candidates = None
+        if not isinstance(self.kernel_, Precomputed):
+            candidates = important_items(
+                self.stack_, min(4 * n_landmarks, len(self.stack_.members.diagonal))
+            )
+        encode = encode_classes if classify else encode_numbers
+        return model._fit_alone(X, y, check_weight(sample_weight, len(y)), encode, candidates)[0]
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        # columns of comparisons with landmarks are not the rows' items: cross-validation splits rows only
+        few = self.n_landmarks is not None and not isinstance(self.n_landmarks, str)
+        tags.input_tags.pairwise = tags.input_tags.pairwise and not few
+        return tags
+
+
+def _auto_landmarks(n: int) -> int:
+    return min(_AUTO_LANDMARKS, max(1, n // 3))
+
+
+def _averaged(kernel: Kernel, X: Any, Y: Any) -> NDArray:
+    """The mean of both directions."""
+    return (kernel(X, Y) + kernel(Y, X).T) / 2.0
+
+
+def _used_positions(positions: NDArray, used: NDArray) -> NDArray:
+    """Positions among the items that carry weight."""
+    if not np.all(np.isin(positions, used)):
+        row = positions[~np.isin(positions, used)][0]
+        raise ValueError(
+            f"n_landmarks names row {row}, which has the weight 0; landmarks must carry weight."
+        )
+    return np.searchsorted(used, positions)
+
+
+def _compared_with(compared: Compared, kernel: Kernel, items: Any, used: NDArray) -> dict[str, Any]:
+    """The attributes that tell which landmarks items are compared with."""
+    precomputed, rows = isinstance(kernel, Precomputed), compared.data.landmarks
+    return {
+        "kernel_": kernel,
+        "X_fit_": None if precomputed else take_rows(items, rows),
+        "landmarks_": compared.columns if precomputed else used[rows],
+        "_basis_rows": among(used, rows),
+        "used_": slice(None),
+        "input_": compared.kind,
+        "diagonal_": compared.constant,
+        "one_way_": None,
+    }
+
+
+class OneWay(NamedTuple):
+    """A stack for rows of one direction, on their distances to the training rows if there are profiles of these."""
+
+    stack: Stack
+    kind: str
+    constant: float | None  # the rows' own similarity
+    profiles: RowProfiles | None
+
+    def __call__(self, rows: NDArray) -> NDArray:
+        """Predictions for new rows."""
+        K = (
+            as_new_similarities(rows, self.kind)
+            if self.profiles is None
+            else self.profiles.similarities(rows)
+        )
+        return self.stack(K, None if self.constant is None else np.full(len(K), self.constant))
+
+
+def _fit_one_way(
+    fit: Callable, K: NDArray, given: NDArray, input_: str, diagonal_: float | None
+) -> OneWay:
+    """For new items whose other direction is not given: the better of two stacks whose held-out rows have one only.
+
+    The first learns from the average of both directions, the second from the distances between standardized rows.
+    """
+    profiles = row_profiles(given)
+    averaged, profiled = fit(K, rows=as_similarities(given, input_)), fit(profiles.similarities())
+    loss = "log_loss" if "log_loss" in averaged.average.family_scores["stack"] else "mse"
+    first, second = (stack.average.family_scores["stack"][loss] for stack in (averaged, profiled))
+    if first <= second:
+        return OneWay(without_blocks(averaged), input_, diagonal_, None)
+    return OneWay(without_blocks(profiled), input_, 0.0, profiles)
+
+
+class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
+    """The automatic classifier for any similarity or distance: a stack of calibrated learners.
+
+    No single remedy for an indefinite matrix wins everywhere, and picking one by cross-validation often picks
+    wrongly. This estimator fits eight families, calibrates each out of fold, and predicts the average ::
+
+        p(c | x) = sum_m weights[m] * softmax(slope[m] * score[m](x) + bias[m])[c],   weights >= 0, sum 1
+
+    with the weights that minimize the out-of-fold Brier score, raised to a power (an average of calibrated learners is
+    underconfident) that minimizes the out-of-fold log-loss. The families are
+
+    - ``"clip"``, ``"flip"``, ``"square"``: ridge regression with the centered similarities' negative eigenvalues
+      cut off, with their sign changed, or with all of them squared;
+    - ``"neighbors"``: votes of the nearest training items;
+    - ``"features"``: ridge regression on the standardized distances to the training items;
+    - ``"gaussian"``: ridge regression on ``exp(-factor * distance**2)`` of the training items;
+    - ``"profiles"``: kernel ridge regression with a Gaussian of the rows of standardized distances, which is positive
+      definite whatever the distances are: two items are alike if their distances to all others are;
+    - ``"class_distances"``: the mean distance to the nearest items of every class, or its logarithm;
+    - ``"logistic_similarities"``, ``"logistic_distances"``, for at most 200 items: logistic regression on the centered
+      similarities or on the standardized distances, stopped early.
+
+    Parameters
+    ----------
+    kernel : Kernel, str, callable, or list or dict of these, default="gaussian"
+        A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items (strings,
+        series, graphs) that returns a similarity or a distance. A list or dict of several compares the same items in
+        several ways: one stack for each and one for the sum of their squared distances, each divided by its median, are
+        averaged in turn. Several matrices are given as a list or dict X with ``"precomputed"``, and items that are
+        described differently for each similarity as a dict X.
+    input : {"auto", "similarity", "distance", "dissimilarity"}, or dict of these, default="auto"
+        What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities (which may be negative or
+        differ from 0 on the diagonal) ``-d``. ``"auto"`` asks `mercerless.spectra.matrix_kind`. A dict is for several
+        similarities that have names.
+    n_landmarks : int, Landmarks, array-like of int, None or "auto", default="auto"
+        Compare every item with this many landmarks only, in training and prediction. A number draws them at random;
+        ``Landmarks(number, "pursuit")`` compares with twice as many and keeps those that say most about the targets;
+        an array holds their row numbers. None compares all items. ``"auto"`` does so up to 5000 items, if memory and
+        (for a function of two items) ten minutes suffice, and else takes 400 landmarks and says so.
+
+        Precomputed X then has one column per landmark, for new items too. The landmarks need not be training items: the
+        rows of those that are, which more families can use, are found by themselves where a landmark is the nearest
+        to itself, or told by an array. A number below that of the columns keeps some of these.
+    symmetrize : bool, default=False
+        Whether to average the two directions of an asymmetric matrix; otherwise it is refused. For precomputed rows of
+        new items pass the other direction as ``reverse`` to `predict`; without it they are judged, with a warning, by
+        a second stack that knows one direction only.
+    cv : int, cross-validation splitter or iterable of splits, default=5
+        Folds for scores, calibration and weights; a number is reduced to the number of items, and classes may be
+        smaller than it. Every item must be tested exactly once.
+    n_jobs : int or None, default=None
+        Folds fitted at the same time, by `joblib`. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of the folds.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    members_ : tuple of Setting
+        The learners with a weight above 0: family, parameter (penalty or number of neighbors) and width.
+    weights_ : ndarray of shape (n_members,)
+        Their weights, of sum 1.
+    weights_without_diag_ : ndarray of shape (n_members,)
+        The weights when a new item's own similarity is not known: 0 for all but the first four families.
+    family_scores_ : dict of str to dict
+        For every family the out-of-fold ``"accuracy"`` and ``"log_loss"`` of its setting of least log-loss, and the
+        sum of its ``"weight"``. The key ``"stack"`` holds the average itself. All are cross-fitted, see `out_of_fold_`.
+    negative_spectrum_ : NegativeSpectrum
+        Whether the negative eigenvalues help: ``z``, ``verdict`` and ``sentence``.
+    out_of_fold_ : OutOfFold
+        The average's probabilities for the training items of positive weight (with landmarks for some of many);
+        `rows`, `prediction` and `target` (the number of the class). No item was used for its own learners, and
+        settings, calibration, weights and temperature were chosen again on other items, in five parts (or `cv`) that
+        are dealt without a look at the classes. If `cv` is a splitter or an iterable, its folds are these parts.
+    calibration_ : Calibration
+        Slopes and biases of the members.
+    temperatures_ : tuple of float
+        The powers of the averaged probabilities, for `weights_` and for `weights_without_diag_`.
+    input_ : str
+        What the matrix was taken for.
+    diagonal_ : float or None
+        The training items' own similarity if it is the same for all, else None.
+    certificate_ : float
+        The largest relative violation of the optimality conditions of calibration and weights.
+    kernel_ : Kernel
+        The resolved kernel.
+    X_fit_ : array-like or None
+        The training items, or those that are landmarks; None for precomputed input.
+    stack_ : Stack
+        The fitted learners.
+    landmarks_ : ndarray of shape (n_landmarks,) or None
+        Positions of the landmarks among the training items, or among the columns of precomputed X; None where all
+        items were compared.
+    landmark_curve_ : dict of int to float
+        Only with landmarks: the out-of-fold log-loss (of a small stack, on at most 2000 items) with a quarter, half,
+        and all of them. If it still falls, more landmarks would help.
+    similarities_ : dict of str to SimilarityClassifierCV
+        Only with several similarities: the fitted model of each, by its name or number. They hold the attributes that
+        describe one stack, such as `members_` and `family_scores_`.
+    similarity_scores_ : dict of str to dict
+        Only with several similarities: the out-of-fold ``"accuracy"`` and ``"log_loss"`` of each stack, of that on
+        the ``"sum"`` and of the average, ``"stack"``, and their ``"weight"``.
+    used_ : ndarray or slice
+        Which training items have a weight above 0.
+    one_way_ : tuple or None
+        For a precomputed directed matrix: the stack for new items whose other direction is not given, on the average
+        of both directions or on the distances between standardized rows, whichever was better on held-out rows of one
+        direction.
+    n_features_in_ : int
+        The number of features, or of training items for precomputed similarities.
+
+    See Also
+    --------
+    SimilarityRegressorCV : The same for numbers.
+    KreinRidgeClassifier : One member with two penalties, faster.
+    SimilarityFeatures : Similarities as features for any model.
+
+    Notes
+    -----
+    One eigendecomposition, three products of matrices and 16 Cholesky factorizations per fold. With m landmarks one
+    pass over the rows, ``O(n m^2)``, memory that does not grow with n but for X, and three further families:
+    ``"similarity_profiles"`` (profiles of similarities), ``"profile_neighbors"`` (neighbors by profiles) and
+    ``"embedding"`` (Gaussians in the positive axes of the landmarks' spectrum); X may be a memory map or a Dask array.
+    Distances come from
+    similarities as ``k(x, x) + k(z, z) - 2 k(x, z)``, cut at 0. A new item's ``k(x, x)`` comes from the kernel; for
+    precomputed rows it is taken from the training diagonal if that is constant, else it must be passed as ``diag`` to
+    `predict`, or the four families that need it are left out, with weights chosen for that case.
+
+    ``sample_weight`` enters every ridge regression and the calibration as repetition of items would; neighbors' votes
+    are weighted. Items of weight 0 are left out. Cross-validation splits items, not repetitions.
+
+    References
+    ----------
+    .. [1] Y. Chen, E. K. Garcia, M. R. Gupta, A. Rahimi, L. Cazzanti. Similarity-based classification: concepts and
+       algorithms. Journal of Machine Learning Research 10, 2009.
+    .. [2] L. Breiman. Stacked regressions. Machine Learning 24, 1996.
+
+    Examples
+    --------
+    >>> from mercerless import SimilarityClassifierCV
+    >>> from mercerless.datasets import load_digit_shapes
+    >>> shapes = load_digit_shapes(200)
+    >>> D, y = shapes.D, shapes.target
+    >>> model = SimilarityClassifierCV(kernel="precomputed", random_state=0).fit(D[:150, :150], y[:150])
+    >>> model.input_
+    'distance'
+    >>> model.score(D[150:, :150], y[150:]) > 0.8
+    True
+    """
+
+    def _finish(self, attributes: dict[str, Any]) -> Self:
+        if not isinstance(attributes["stack_"], Several):
+            average = attributes["stack_"].average
+            attributes |= {
+                "calibration_": average.calibration,
+                "temperatures_": average.temperatures,
+            }
+        return super()._finish(attributes)
+
+
+class SimilarityRegressorCV(StackRegressor, _SimilarityStack):
+    """The automatic regressor for any similarity or distance: a stack of learners.
+
+    The same families as `SimilarityClassifierCV` but ``"class_distances"`` and the logistic ones, without calibration
+    ::
+
+        f(x) = mean + sum_m weights[m] * (score[m](x) - mean),   weights >= 0
+
+    with the weights that minimize the out-of-fold squared error (they need not sum to 1). Where some targets lie more
+    than three interquartile ranges beyond the quartiles, everything is also fitted on targets cut there, and the given
+    ones are used only if that is better out of fold by 1.5 standard errors: one or two rows cannot decide.
+
+    Parameters
+    ----------
+    kernel, input, n_landmarks, symmetrize, cv, n_jobs, random_state : object
+        As for `SimilarityClassifierCV`.
+
+    Attributes
+    ----------
+    members_, weights_, weights_without_diag_, negative_spectrum_, stack_, one_way_
+        As for `SimilarityClassifierCV`.
+    kernel_, X_fit_, input_, diagonal_, used_, landmarks_, n_features_in_
+        As for `SimilarityClassifierCV`.
+    landmark_curve_, similarities_, similarity_scores_
+        As for `SimilarityClassifierCV`, only with landmarks or several similarities; squared errors relative to the
+        variance in place of the log-loss.
+    family_scores_ : dict of str to dict
+        For every family the out-of-fold ``"r2"`` and ``"mse"`` (relative to the variance of each target) of its best
+        setting, and the sum of its ``"weight"``. The key ``"stack"`` holds the average itself. All are cross-fitted.
+    out_of_fold_ : OutOfFold
+        The average's predictions for the training items of positive weight, with learners, settings and weights from
+        other folds; `rows`, `prediction` and `target`.
+    mean_, scale_ : ndarray of shape (n_targets,)
+        Mean and standard deviation of the targets.
+    n_fenced_ : int
+        How many training targets were cut because they are extreme; 0 where the given ones were used.
+    certificate_ : float
+        The relative violation of the optimality conditions of the weights.
+
+    See Also
+    --------
+    SimilarityClassifierCV : The same for labels, with the details.
+    KreinRidge : One member with two penalties, faster.
+
+    References
+    ----------
+    .. [1] L. Breiman. Stacked regressions. Machine Learning 24, 1996.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercerless import SimilarityRegressorCV
+    >>> x = np.linspace(0, 3, 60)[:, None]
+    >>> model = SimilarityRegressorCV(random_state=0).fit(x[::2], np.sin(x[::2, 0]))
+    >>> model.score(x[1::2], np.sin(x[1::2, 0])) > 0.99
+    True
+    """
+
+
+class SimilarityFeatures(KernelTransformer):
+    """Similarities to the training items, or to some of them, as features for any model.
+
+    Item x becomes the vector of ``k(x, z)`` over the landmarks z. Nothing is asked of the similarity: it may be
+    indefinite, asymmetric, or a distance. Follow it with a scaler and a linear model.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="gaussian"
+        A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items.
+    n_landmarks : int, float, `mercerless.lowrank.Landmarks` or None, default=None
+        How many training items to compare with, and how they are chosen: a number, a fraction of them in (0, 1) or
+        ``Landmarks(number, method)``, or None for all. A number above that of the training items means all.
+    random_state : int, RandomState or None, default=None
+        Seed of the landmarks.
+
+    Attributes
+    ----------
+    landmarks_ : ndarray of shape (n_landmarks,)
+        Positions of the landmarks among the training items, ascending.
+    kernel_ : Kernel
+        The resolved kernel.
+    X_fit_ : array-like or None
+        The landmarks themselves; None for precomputed input.
+    n_features_in_ : int
+        The number of features, or of training items for precomputed similarities.
+
+    See Also
+    --------
+    SimilaritySVC : A linear machine on these features that chooses few of them.
+    SimilarityClassifierCV : The automatic choice.
+
+    References
+    ----------
+    .. [1] E. Pekalska, R. P. W. Duin. Dissimilarity representations allow for building good classifiers. Pattern
+       Recognition Letters 23, 2002.
+    .. [2] Y. Chen, E. K. Garcia, M. R. Gupta, A. Rahimi, L. Cazzanti. Similarity-based classification: concepts and
+       algorithms. Journal of Machine Learning Research 10, 2009.
+
+    Examples
+    --------
+    >>> from mercerless import SimilarityFeatures
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from sklearn.pipeline import make_pipeline
+    >>> words = ["cat", "cart", "coat", "dog", "dig", "doge"]
+    >>> shared = lambda a, b: len(set(a) & set(b))
+    >>> model = make_pipeline(SimilarityFeatures(kernel=shared), LogisticRegression())
+    >>> model.fit(words, [0, 0, 0, 1, 1, 1]).predict(["cast", "dug"])
+    array([0, 1])
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        n_landmarks: int | float | Landmarks | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ):
+        self.kernel = kernel
+        self.n_landmarks = n_landmarks
+        self.random_state = random_state
+
+    def _learn(self, X: Any) -> None:
+        kernel, items = self._train_items(X)
+        precomputed = isinstance(kernel, Precomputed)
+        items = check_square(items, "X") if precomputed else items
+        landmarks = landmark_rows(
+            kernel, items, _some_landmarks(self.n_landmarks, len(items)), self.random_state
+        )
+        self._set_fitted(
+            X_fit_=None if precomputed else items[landmarks], kernel_=kernel, landmarks_=landmarks
+        )
+
+    def _transform(self, items: Any) -> NDArray:
+        check_memory(16.0 * len(items) * len(self.landmarks_), "Similarities as features")
+        return self._compare_with(items, self.landmarks_)
+
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.landmarks_)
+
+
+def _some_landmarks(wanted: Any, n: int) -> Landmarks | None:
+    """How many of n items and how to choose them: None means all, a fraction below 1 that part."""
+    if isinstance(wanted, float | np.floating) and 0.0 < wanted < 1.0:
+        return Landmarks(max(1, round(wanted * n)))
+    return None if wanted is None else as_landmarks(wanted)
+
+
+class SimilaritySVC(ClassifierMixin, KernelPredictor):
+    """Support vector machine on similarities as features, with the 1-norm of the coefficients as penalty.
+
+    ``min_{a, b} sum_j |a_j| + C / mean|k(z, z)| * sum_i max(0, 1 - y_i (sum_j k(x_i, z_j) a_j + b))``
+
+    A linear program: convex and solved exactly for any similarity, indefinite or asymmetric, without changing it. Few
+    training items keep a coefficient, and only those are needed for prediction. Several classes: one against the rest.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable, default="gaussian"
+        A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items.
+    C : float, default=1.0
+        The price of a margin violation for similarities whose mean own similarity ``|k(x, x)|`` is one; the larger, the
+        more coefficients. Multiplying all similarities by a number changes nothing.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C per class.
+    n_jobs : int or None, default=None
+        Workers for the classes.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The class labels.
+    kernel_ : Kernel
+        The kernel that was used.
+    support_ : ndarray of shape (n_support,)
+        Positions of the training items with a coefficient that is not 0, for any class.
+    dual_coef_ : ndarray of shape (n_problems, n_support)
+        Their coefficients; one row for two classes, else one per class.
+    intercept_ : ndarray of shape (n_problems,)
+        Intercepts.
+    X_fit_ : array-like or None
+        The items of `support_`; None for precomputed input.
+    certificate_ : float
+        The largest relative duality gap of the linear programs.
+    n_features_in_ : int
+        The number of features, or of training items for precomputed similarities.
+
+    See Also
+    --------
+    KreinSVC : Keeps the geometry of the positive and the negative part.
+    SimilarityFeatures : The features, for other models.
+
+    References
+    ----------
+    .. [1] I. Alabdulmohsin, X. Gao, X. Zhang. Support vector machines with indefinite kernels. ACML 2014.
+
+    Examples
+    --------
+    >>> from mercerless import SimilaritySVC
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = SimilaritySVC(kernel="sigmoid").fit(X[::2], y[::2])
+    >>> len(model.support_) < 75
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        C: float = 1.0,
+        class_weight: dict | str | None = None,
+        n_jobs: int | None = None,
+    ):
+        self.kernel = kernel
+        self.C = C
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+
+    def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:
+        check_number("C", self.C)
+        y = check_labels(y, type(self).__name__)
+        weight = check_weight(sample_weight, len(y))
+        kernel, items = self._train_items(X, weight)
+        check_consistent_length(items, y)
+        used, precomputed = used_rows(weight, len(y)), isinstance(kernel, Precomputed)
+        items = used_items(kernel, items, used)
+        labels, weight = y[used], np.ones(len(used)) if weight is None else weight[used]
+        K = self._matrix(kernel, items, len(np.unique(labels)))
+        unit = np.abs(np.diagonal(K)).mean() or np.abs(K).mean() or 1.0
+        price = self.C / unit * weight * compute_sample_weight(self.class_weight, labels)
+        with self._progress(0):
+            machines = _one_against_rest(K, labels, price, self.n_jobs)
+        coef = np.array([machine.coef for machine in machines])
+        kept = np.flatnonzero(np.any(coef != 0.0, axis=0))
+        gap = max(machine.gap for machine in machines)
+        if not gap <= 1e-5:
+            message = (
+                f"The linear program stopped at a relative duality gap of {gap:.1e}; rescale C."
+            )
+            warn(message, ConvergenceWarning)
+        intercept = np.array([machine.intercept for machine in machines])
+        attributes = {
+            "kernel_": kernel,
+            "X_fit_": None if precomputed else items[kept],
+            "classes_": np.unique(labels),
+        }
+        self._set_fitted(
+            **attributes,
+            support_=used[kept],
+            dual_coef_=coef[:, kept],
+            intercept_=intercept,
+            certificate_=gap,
+        )
+
+    def _matrix(self, kernel: Kernel, items: Any, n_classes: int) -> NDArray:
+        """The matrix of the training items, where it fits."""
+        need = 150.0 * min(effective_n_jobs(self.n_jobs), n_classes) * len(items) ** 2
+        remedy = "use fewer rows, or SimilarityFeatures with a linear machine"
+        check_memory(need, f"The linear program of {len(items)} items", remedy=remedy)
+        return check_square(kernel(items), matrix_name(kernel)).astype(np.float64)
+
+    def decision_function(self, X: Any) -> NDArray:
+        """The value whose sign decides between two classes, or one value per class.
+
+        Parameters
+        ----------
+        X : array-like or sequence of items
+            New items; for precomputed input their similarities to all training items.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            The decision values.
+        """
+        check_is_fitted(self)
+        items = self._test_items(X)
+        if len(self.support_) == 0:
+            values = np.tile(self.intercept_, (len(items), 1))
+        else:
+            values = self._compare_with(items, self.support_) @ self.dual_coef_.T + self.intercept_
+        return values if len(self.classes_) > 2 else values[:, 0]
+
+    def _predict(self, X: Any) -> NDArray:
+        values = self.decision_function(X)
+        if len(self.classes_) == 1:
+            return np.repeat(self.classes_, len(values))
+        return self.classes_[class_scores(values).argmax(axis=1)]
+
+
+def _one_against_rest(
+    K: NDArray, y: NDArray, price: NDArray, n_jobs: int | None
+) -> list[SparseMachine]:
+    """One machine for at most two classes, else one per class."""
+    classes = np.unique(y)
+    positive = classes[-1:] if len(classes) <= 2 else classes
+    return Parallel(n_jobs=n_jobs)(
+        delayed(sparse_machine)(K, np.where(y == label, 1.0, -1.0), price) for label in positive
+    )

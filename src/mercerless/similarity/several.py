@@ -1,0 +1,343 @@
+"""Several similarities of the same items: a stack for each, one for their normalized sum, and weights over these."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from mercerless.core.averaging import Mixture, mix
+from mercerless.core.estimator import is_precomputed, used_rows, used_weights
+from mercerless.core.folds import Split, blind_folds, fold_numbers, splits_of
+from mercerless.core.validation import (
+    align_matrix,
+    check_random_state,
+    check_real,
+    leave_one_out_constant,
+    warn_if_useless,
+)
+from mercerless.lowrank import Landmarks, as_landmarks
+from mercerless.similarity.comparisons import among, check_positions, find_rows, read_block
+from mercerless.similarity.landmarks import LandmarkRows, LandmarkStack, fit_landmark_stack
+from mercerless.similarity.stack import Block, Stack, fit_stack, median_square, without_blocks
+
+SUM = "sum"
+
+
+class Several(NamedTuple):
+    """Fitted stacks of several similarities."""
+
+    models: dict[str, Any]  # an estimator of one similarity each
+    units: dict[str, float]  # their median squared distances
+    total: Stack | LandmarkStack  # on the sum
+    mixture: Mixture
+
+    def __call__(self, blocks: dict[str, Block]) -> NDArray:
+        """Probabilities or standardized numbers of new items, from their comparisons by every similarity."""
+        total = self.summed(blocks)
+        predictions = [self.models[name].stack_(*block[:2]) for name, block in blocks.items()]
+        return self.mixture(np.stack([*predictions, self.total(*total[:2])]))
+
+    def summed(self, blocks: dict[str, Block]) -> Block:
+        """Comparisons by the sum of squared distances."""
+        total = None
+        for name, block in blocks.items():
+            if block.row_diagonal is None:
+                raise ValueError(
+                    f"The new items' own similarities k(x, x) of similarity {name!r} are needed and differ in the "
+                    "training items; pass them as diag, a dict or list as X."
+                )
+            squares = block.squares() / self.units[name]
+            if total is not None and total.shape != squares.shape:
+                raise ValueError(
+                    f"The similarities disagree in size: {name!r} has {len(squares)} new items, those before "
+                    f"{len(total)}."
+                )
+            total = squares if total is None else total + squares
+        assert total is not None
+        return block_of_squares(total)
+
+
+def block_of_squares(squares: NDArray) -> Block:
+    """Comparisons that have these squared distances."""
+    return Block(-0.5 * squares, np.zeros(len(squares)), np.zeros(squares.shape[1]))
+
+
+def named_kernels(kernel: Any, X: Any) -> dict[str, Any] | None:
+    """Kernels by name where there are several; None for one. Matrices may be given as a list or dict X."""
+    if isinstance(kernel, dict):
+        kernels = {str(name): one for name, one in kernel.items()}
+    elif isinstance(kernel, (list, tuple)):
+        kernels = {str(i): one for i, one in enumerate(kernel)}
+    elif is_precomputed(kernel) and isinstance(X, dict):
+        kernels = {str(name): kernel for name in X}
+    elif is_precomputed(kernel) and _are_matrices(X):
+        kernels = {str(i): kernel for i in range(len(X))}
+    else:
+        return None
+    if not kernels or SUM in kernels:
+        raise ValueError(f"kernel must name at least one similarity, and none of them {SUM!r}.")
+    return kernels
+
+
+def _are_matrices(X: Any) -> bool:
+    """Whether X is a list of matrices, and not a matrix."""
+    return (
+        isinstance(X, (list, tuple)) and len(X) > 0 and all(np.ndim(matrix) == 2 for matrix in X)
+    ) or (isinstance(X, np.ndarray) and X.ndim == 3)
+
+
+def items_of(X: Any, names: dict[str, Any]) -> dict[str, Any]:
+    """What each similarity compares: its own entry of a dict, its own matrix of a list, or all the same items."""
+    kernels = list(names)
+    if isinstance(X, dict):
+        given = {str(name): items for name, items in X.items()}
+        missing = [name for name in kernels if name not in given]
+        if missing:
+            known = ", ".join(map(repr, given)) or "nothing"
+            raise ValueError(
+                f"Similarity {missing[0]!r} is missing from X, which has {known}; give all that were fitted."
+            )
+        return {name: given[name] for name in kernels}
+    one = next(iter(names.values()))
+    if _are_matrices(X) and is_precomputed(getattr(one, "kernel", one)):
+        if len(X) != len(kernels):
+            raise ValueError(
+                f"X has {len(X)} matrices but there are {len(kernels)} similarities; give one for each."
+            )
+        return dict(zip(kernels, X))
+    if (
+        X is not None
+        and sum(is_precomputed(getattr(one, "kernel", one)) for one in names.values()) > 1
+    ):
+        raise ValueError(
+            f"X is one matrix but there are {len(kernels)} similarities; give a list or dict of them."
+        )
+    return {name: X for name in kernels}
+
+
+def new_items_of(X: Any, diag: Any, models: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """New items and their own similarities, by the name of the similarity."""
+    given, diagonals = items_of(X, models), _diagonals_of(diag, models)
+    _check_labels(given)
+    return {name: (given[name], diagonals[name]) for name in models}
+
+
+def _diagonals_of(diag: Any, names: Any) -> dict[str, Any]:
+    """Own similarities by name."""
+    if diag is None or (np.ndim(diag) == 0 and not isinstance(diag, dict)):
+        return dict.fromkeys(names, diag)
+    if isinstance(diag, dict):
+        return {name: diag.get(name) for name in names}
+    if len(diag) != len(names):
+        raise ValueError(
+            f"diag has {len(diag)} entries but there are {len(names)} similarities; give a dict or None."
+        )
+    return dict(zip(names, diag))
+
+
+def fit_several(
+    estimator: Any,
+    kernels: dict[str, Any],
+    X: Any,
+    y: NDArray,
+    weight: NDArray | None,
+    encode: Callable,
+    fit_one: Callable[[dict[str, Any], Any, NDArray], tuple[Any, Block, NDArray | None]],
+) -> tuple[Several, dict[str, Any], NDArray]:
+    """Fit a stack for each similarity, one for their sum, and the weights over these, on the same folds.
+
+    `fit_one` gives the model of one similarity from parameters, items and blocks, its comparisons and the landmarks'
+    rows.
+    Also attributes of the targets, and the items with out-of-fold predictions.
+    """
+    given = items_of(X, kernels)
+    for name, kernel in kernels.items():
+        if is_precomputed(kernel):
+            given[name] = align_matrix(given[name], may_cut=estimator.n_landmarks is None)
+    _check_sizes(given, len(y))
+    if estimator.symmetrize and any(map(is_precomputed, kernels.values())):
+        raise ValueError(
+            "Average the matrices with mercerless.spectra.symmetrize first; several take no symmetrize=True."
+        )
+    seed = check_random_state(estimator.random_state).randint(2**31 - 1)
+    used, classify = used_rows(weight, len(y)), is_classifier(estimator)
+    fold_of, block_of, folds = _same_folds(estimator, kernels, given, y, used, seed)
+    landmarks = _same_landmarks(estimator, kernels, given, used, seed)
+    options = {"cv": folds, "random_state": seed, "n_landmarks": landmarks}
+    special = {
+        name: {"kernel": kernel, "input": _of(estimator.input, name)}
+        for name, kernel in kernels.items()
+    }
+    fitted = {
+        name: _fit_named(fit_one, name, options | special[name], given[name], block_of)
+        for name in kernels
+    }
+    squares = np.sum([one.squares for one in fitted.values()], axis=0)
+    weight = used_weights(weight, used)
+    Y, encoding = encode(y[used], weight)
+    rows = next(iter(fitted.values())).rows
+    total = _fit_sum(squares, rows, Y, weight, fold_of, block_of, classify, seed)
+    models = {name: one.model for name, one in fitted.items()}
+    judged = getattr(total, "judged", np.arange(len(used)))
+    stacks = [*(model.stack_ for model in models.values()), total]
+    blocks = splits_of(block_of[judged])
+    mixture = _mix(stacks, [*models, SUM], Y[judged], weight[judged], blocks, estimator)
+    for model in models.values():
+        model.stack_ = without_blocks(model.stack_)
+    units = {name: one.unit for name, one in fitted.items()}
+    several = Several(models, units, without_blocks(total), mixture)
+    return (
+        several,
+        encoding | {"_basis_rows": used if rows is None else among(used, rows)},
+        used[judged],
+    )
+
+
+def _mix(
+    stacks: list, names: list[str], Y: NDArray, weight: NDArray, blocks: list[Split], estimator: Any
+) -> Mixture:
+    """The weights over the stacks, after a warning where their average is worse than a constant."""
+    classify = is_classifier(estimator)
+    by_block = None
+    if len(blocks) > 1:
+        by_block = np.stack([stack.average.by_block for stack in stacks])
+    mixture = mix(
+        np.stack([stack.average.out_of_fold for stack in stacks]),
+        Y,
+        weight,
+        names,
+        classify,
+        blocks,
+        by_block,
+    )
+    losses = ((mixture.out_of_fold * (2.0 if classify else 1.0) - float(classify) - Y) ** 2).sum(
+        axis=1
+    )
+    warn_if_useless(losses, leave_one_out_constant(Y, weight), type(estimator).__name__, weight)
+    return mixture
+
+
+def _same_folds(
+    estimator: Any,
+    kernels: dict[str, Any],
+    given: dict[str, Any],
+    y: NDArray,
+    used: NDArray,
+    seed: int,
+) -> tuple[NDArray, NDArray, list[tuple[NDArray, NDArray]]]:
+    """Fold and block of every item that carries weight, from the first similarity, and the splits of all items."""
+    first = next(iter(kernels))
+    matrix, classify = is_precomputed(kernels[first]), is_classifier(estimator)
+    items = np.asarray(given[first]) if matrix else given[first]
+    fold_of = fold_numbers(
+        estimator.cv, items, y, classify=classify, precomputed=matrix, used=used, random_state=seed
+    )
+    block_of = blind_folds(
+        estimator.cv, fold_of, items, classify=classify, precomputed=matrix, used=used
+    )
+    inner = np.full(len(y), -1)
+    inner[used] = fold_of
+    numbers = np.unique(fold_of)
+    splits = [
+        (np.flatnonzero((inner >= 0) & (inner != k)), np.flatnonzero(inner == k)) for k in numbers
+    ]
+    return fold_of, block_of, splits
+
+
+class _FittedSimilarity(NamedTuple):
+    """One of several similarities, fitted."""
+
+    model: Any
+    unit: float  # its median squared distance
+    squares: NDArray  # squared distances in that unit
+    rows: NDArray | None  # of the landmarks
+
+
+def _fit_named(
+    fit_one: Callable, name: str, options: dict[str, Any], X: Any, block_of: NDArray
+) -> _FittedSimilarity:
+    """The model of one similarity, with its name in what it refuses."""
+    try:
+        model, block, rows = fit_one(options, X, block_of)
+    except (ValueError, TypeError) as error:
+        raise type(error)(f"Similarity {name!r}: {error}") from error
+    squares = block.squares()
+    unit = median_square(squares, squares > 0.0)
+    return _FittedSimilarity(model, unit, squares / unit, rows)
+
+
+def _of(value: Any, name: str) -> Any:
+    """The value for one similarity, of a dict or for all."""
+    return value.get(name, "auto") if isinstance(value, dict) else value
+
+
+def _check_sizes(given: dict[str, Any], n: int) -> None:
+    for name, items in given.items():
+        size = items.shape[0] if hasattr(items, "shape") else len(items)
+        if size != n:
+            raise ValueError(
+                f"The similarities disagree in size: {name!r} has {size} items but y has {n} labels."
+            )
+    _check_labels(given)
+
+
+def _check_labels(given: dict[str, Any]) -> None:
+    """Refuse tables whose rows have labels in another order: they are read by position."""
+    known: tuple[str, NDArray] | None = None
+    for name, items in given.items():
+        # no labels, or none given
+        if not hasattr(items, "iloc") or type(items.index).__name__ == "RangeIndex":
+            continue
+        labels = np.asarray(items.index)
+        known = known or (name, labels)
+        for i, (one, other) in enumerate(zip(known[1], labels)):
+            if one != other:
+                raise ValueError(
+                    f"The similarities disagree in labels: row {i} is {one!r} in {known[0]!r} and {other!r} in "
+                    f"{name!r}; bring their rows and columns into the same order."
+                )
+
+
+def _same_landmarks(
+    estimator: Any, kernels: dict[str, Any], given: dict[str, Any], used: NDArray, seed: int
+) -> NDArray | None:
+    """Landmarks that all similarities share, as positions; of comparisons with landmarks only they are looked for."""
+    wanted, n = estimator.n_landmarks, len(next(iter(given.values())))
+    if wanted is None or isinstance(wanted, str):
+        return None
+    if isinstance(wanted, (list, tuple, np.ndarray)):
+        return check_positions(wanted, n)
+    landmarks: Landmarks = as_landmarks(wanted, ("uniform",))
+    for name, part in given.items():
+        if is_precomputed(kernels[name]) and np.shape(part)[1] == landmarks.number < n:
+            rows = find_rows(check_real(part), _of(estimator.input, name))[1]
+            if rows.min() < 0:
+                raise ValueError(
+                    f"Similarity {name!r}: not all columns are found among the rows; name them in n_landmarks."
+                )
+            return rows
+    return np.sort(used[np.random.RandomState(seed).permutation(len(used))[: landmarks.number]])
+
+
+def _fit_sum(
+    squares: NDArray,
+    rows: NDArray | None,
+    Y: NDArray,
+    weight: NDArray,
+    fold_of: NDArray,
+    block_of: NDArray,
+    classify: bool,
+    seed: int,
+) -> Stack | LandmarkStack:
+    """The stack on the sum of squared distances, to all items or to landmarks at these rows."""
+    K, _, diagonal = block_of_squares(squares)
+    if rows is None:
+        splits = splits_of(fold_of) if len(Y) > 1 else []
+        return fit_stack(K, Y, weight, splits, classify, blocks=splits_of(block_of))
+    block = partial(read_block, None, None, "similarity", diagonal, 0.0)
+    return fit_landmark_stack(
+        LandmarkRows(K, None, block, rows), Y, weight, fold_of, classify, seed, block_of
+    )

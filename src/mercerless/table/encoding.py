@@ -1,0 +1,456 @@
+"""Tables as they are: columns of words and missing values as numbers that a kernel can compare."""
+
+from collections.abc import Sequence
+from datetime import date
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.preprocessing import OrdinalEncoder
+
+from mercerless.core.folds import assign_folds, find_copies, join_groups
+from mercerless.core.scaling import standard_scaling
+from mercerless.core.validation import check_real, holds_words, is_number_type
+from mercerless.lab.model import Rows, Settings
+from mercerless.lab.selection import held_out_error
+
+MISSING, UNKNOWN = -2, -1  # codes of a missing category and of one that was not seen
+CHOICES = ("indicators", "targets")
+_MOST_INDICATORS = 30  # of one column; one with more categories always has target statistics
+_FEWEST_ROWS = 5  # of a category, or of missing values, that has a column of its own
+_PRIOR_ROWS = 10.0  # a target statistic is pulled to the mean of all by so many rows
+_FOLDS = 5  # of the target statistics of training rows
+_MEDIAN_ROWS = 20_000
+# the rows on which an encoding is chosen, and what a further one must gain
+_CHOICE_ROWS, _GAIN = 3000, 0.97
+
+
+class Columns(NamedTuple):
+    """The columns of a table: which are categories, and their codes.
+
+    Attributes
+    ----------
+    categories : ndarray of int
+        The columns that are categories.
+    encoder : OrdinalEncoder or None
+        Their codes.
+    of_frame : bool
+        Whether they are columns of a data frame.
+    """
+
+    categories: NDArray
+    encoder: Any = None
+    of_frame: bool = False
+
+    def numbers(self, X: Any) -> NDArray:
+        """All columns as numbers, those of categories as codes; NaN where a number is missing."""
+        if is_frame(X):
+            table = np.stack(
+                [_column(X.iloc[:, j], j in self.categories) for j in range(X.shape[1])], axis=1
+            )
+        else:
+            table = X if self.encoder is None else np.array(X, dtype=np.float64)
+        if self.encoder is not None:
+            table[:, self.categories] = self.encoder.transform(_words(X, self.categories))
+        return check_real(table, allow_nan=True)
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a data frame with columns."""
+    return hasattr(X, "iloc") and X.ndim == 2 and X.shape[1] > 0
+
+
+def holds_more_than_numbers(X: Any) -> bool:
+    """Whether X is a data frame with a column of words, categories, dates or other objects."""
+    return is_frame(X) and not all(map(is_number_type, X.dtypes))
+
+
+def read_columns(X: Any, categorical_features: Any) -> Columns:
+    """Which columns are categories: by their type in a data frame, or as given by numbers, names or a mask."""
+    chosen = _chosen(X, categorical_features)
+    if len(chosen) == 0:
+        return Columns(chosen)
+    encoder = OrdinalEncoder(
+        handle_unknown="use_encoded_value",
+        unknown_value=UNKNOWN,
+        encoded_missing_value=MISSING,
+        dtype=np.float64,
+    )
+    return Columns(chosen, encoder.fit(_words(X, chosen)), is_frame(X))
+
+
+def _chosen(X: Any, wanted: Any) -> NDArray:
+    if wanted is None:
+        return np.zeros(0, dtype=int)
+    if isinstance(wanted, str) and wanted == "from_dtype":
+        kinds = list(X.dtypes) if is_frame(X) else []
+        return np.array(
+            [j for j, kind in enumerate(kinds) if _is_category(kind, X.iloc[:, j])], dtype=int
+        )
+    if isinstance(wanted, str) or not np.iterable(wanted):
+        raise ValueError(
+            f"categorical_features={wanted!r} is not known; use 'from_dtype', None, or a list of columns or a mask."
+        )
+    d, chosen = X.shape[1], np.asarray(list(wanted))
+    if chosen.dtype == bool and len(chosen) == d:
+        return np.flatnonzero(chosen)
+    if chosen.size and chosen.dtype.kind in "UO":
+        names = list(map(str, getattr(X, "columns", ())))
+        strange = [name for name in chosen if name not in names]
+        if strange:
+            raise ValueError(
+                f"categorical_features names {str(strange[0])!r}, which is no column of X."
+            )
+        chosen = np.array([names.index(name) for name in chosen])
+    if chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= d):
+        raise ValueError(
+            f"categorical_features={wanted!r} must be columns of X, which has {d}, or a mask of so many."
+        )
+    return np.unique(chosen.astype(int))
+
+
+def _is_category(kind: Any, column: Any) -> bool:
+    """Words are categories; so is the category type, unless its values have an order, which is a number."""
+    if hasattr(kind, "categories"):
+        return not kind.ordered
+    return holds_words(column)
+
+
+def _words(X: Any, columns: NDArray) -> NDArray:
+    """Columns of categories: numbers of an array as they are, objects of a data frame as words or None."""
+    if not is_frame(X):
+        return np.asarray(X)[:, columns]
+    out = np.empty((len(X), len(columns)), dtype=object)
+    for place, j in enumerate(columns):
+        missing = X.iloc[:, j].isna()
+        out[:, place] = [None if gap else _word(value) for value, gap in zip(X.iloc[:, j], missing)]
+    return out
+
+
+def _word(value: Any) -> str:
+    """1 and 1.0 are the same category: a gap makes a column of whole numbers one of floats."""
+    return (
+        str(int(value))
+        if isinstance(value, (float, np.floating)) and value == int(value)
+        else str(value)
+    )
+
+
+def _column(column: Any, category: bool) -> NDArray:
+    """A column of a data frame as numbers; dates are days, ordered categories their places."""
+    if category:
+        return np.zeros(len(column))
+    kind = column.dtype
+    if hasattr(kind, "categories"):
+        codes = np.asarray(column.cat.codes, dtype=np.float64)
+        return np.where(codes < 0, np.nan, codes)
+    if getattr(kind, "kind", "") in "mM":
+        return _days(
+            np.asarray(column, dtype="datetime64[us]" if kind.kind == "M" else "timedelta64[us]")
+        )
+    try:
+        return column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except (TypeError, ValueError):
+        values = [None if gap else value for value, gap in zip(column, column.isna())]
+    if all(value is None or isinstance(value, date) for value in values):
+        return _days(np.array(values, dtype="datetime64[us]"))
+    raise ValueError(
+        f"Column {column.name!r} of X has type {kind}, which is neither numbers nor dates; convert it, or name it in "
+        "categorical_features."
+    )
+
+
+def _days(times: NDArray) -> NDArray:
+    """Dates or durations as numbers of days."""
+    return np.where(np.isnat(times), np.nan, times.astype(np.int64) / 86_400e6)
+
+
+class Category(NamedTuple):
+    """A column of categories as numbers: a 0/1 column for some of them, and the mean targets of all."""
+
+    column: int
+    indicators: NDArray  # the codes that have a column
+    codes: NDArray  # that have a target statistic
+    means: NDArray  # (n_codes + 1, n_statistics): of every code, and of none of them
+
+    def __call__(self, values: NDArray) -> NDArray:
+        place = np.searchsorted(self.codes, values)
+        place = np.where(np.isin(values, self.codes), place, len(self.codes))
+        return np.hstack(
+            [(values[:, None] == self.indicators).astype(np.float64), self.means[place]]
+        )
+
+
+class Encoding(NamedTuple):
+    """A table of numbers, codes and gaps as numbers without gaps; called with rows.
+
+    Attributes
+    ----------
+    columns : Columns
+        What the columns of the table are.
+    numbers : ndarray of int
+        The columns of numbers; one that was missing throughout has no say.
+    fill : ndarray
+        What a missing number is taken for: the median.
+    marks : ndarray of int
+        The columns of numbers with a 0/1 column that marks missing ones.
+    mark_of : ndarray of int
+        For every column of numbers the place of its mark among these, -1 where it has none.
+    categories : list of Category
+        The other columns.
+    names : list of str
+        The names of what comes out.
+    """
+
+    columns: Columns
+    numbers: NDArray
+    fill: NDArray
+    marks: NDArray
+    mark_of: NDArray
+    categories: list[Category]
+    names: list[str]
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether every column is a number and none is marked or left out."""
+        return not (self.categories or len(self.marks) or self.columns.encoder) and len(
+            self.numbers
+        ) == len(self.fill)
+
+    def gaps(self, X: NDArray) -> NDArray:
+        """Which values of encoded rows were missing, of the columns that have marks."""
+        return X[:, len(self.numbers) : len(self.numbers) + len(self.marks)] > 0
+
+    def __call__(self, X: Any) -> NDArray:
+        """The numbers of a table as it was given to fit."""
+        return self.encode(self.columns.numbers(X))
+
+    def encode(self, table: NDArray, training: "Sequence[NDArray] | None" = None) -> NDArray:
+        """The numbers of a table of numbers and codes; `training` has the target statistics of training rows."""
+        if self.is_plain and not np.isnan(table.sum()):
+            return table
+        gaps = np.isnan(table)
+        filled = np.where(gaps, self.fill, table)
+        blocks = [filled[:, self.numbers], gaps[:, self.marks].astype(table.dtype)]
+        for i, category in enumerate(self.categories):
+            block = category(table[:, category.column])
+            if training is not None:
+                block[:, len(category.indicators) :] = training[i]
+            blocks.append(block)
+        return np.hstack(blocks)
+
+
+class TreeColumns(NamedTuple):
+    """What trees see of scaled rows: gaps where they are marked, and one column of codes for a category's indicators.
+
+    Scaled around its mean, a 0/1 column is positive where it was 1.
+    """
+
+    mark_of: NDArray  # for every column of numbers the column of its mark, -1 for none
+    # the first column of every category, and the first that is not its own
+    blocks: list[tuple[int, int]]
+    folded: list[bool]  # whether these are several indicators
+
+    @property
+    def categories(self) -> list[int]:
+        """The columns of codes."""
+        widths = [
+            1 if folded else end - start for (start, end), folded in zip(self.blocks, self.folded)
+        ]
+        starts = len(self.mark_of) + np.cumsum([0, *widths])
+        return [int(start) for start, folded in zip(starts, self.folded) if folded]
+
+    def __call__(self, Z: NDArray) -> NDArray:
+        k = len(self.mark_of)
+        marked = np.flatnonzero(self.mark_of >= 0)
+        if not (len(marked) or any(self.folded)):
+            return Z
+        numbers = Z[:, :k].copy()
+        numbers[:, marked] = np.where(Z[:, self.mark_of[marked]] > 0, np.nan, numbers[:, marked])
+        columns = [numbers]
+        for (start, end), folded in zip(self.blocks, self.folded):
+            block = Z[:, start:end]
+            codes = np.where((block > 0).any(axis=1), block.argmax(axis=1), end - start)[:, None]
+            columns.append(codes.astype(Z.dtype) if folded else block)
+        return np.hstack(columns)
+
+
+PLAIN = TreeColumns(np.zeros(0, dtype=int), [], [])
+
+
+def tree_columns(encoding: Encoding) -> TreeColumns:
+    """How trees see the rows of an encoding."""
+    k = len(encoding.numbers)
+    widths = [
+        len(category.indicators) + category.means.shape[1] for category in encoding.categories
+    ]
+    ends = k + len(encoding.marks) + np.cumsum([0, *widths])
+    blocks = [(int(start), int(end)) for start, end in pairwise(ends)]
+    mark_of = np.where(encoding.mark_of < 0, -1, k + encoding.mark_of)
+    return TreeColumns(
+        mark_of, blocks, [len(category.indicators) > 1 for category in encoding.categories]
+    )
+
+
+def fit_encoding(
+    table: NDArray,
+    columns: Columns,
+    Y: NDArray,
+    weight: NDArray | None,
+    choice: str,
+    names: Sequence[str],
+) -> Encoding:
+    """How to encode a table of numbers and codes: as indicators or target statistics, see `CHOICES`.
+
+    A column with more than 30 categories always has target statistics: the means of the standardized targets of its
+    rows, pulled to that of all by ten rows.
+    """
+    d = table.shape[1]
+    numbers = np.setdiff1d(np.arange(d), columns.categories)
+    gaps = _gaps(table, numbers)
+    if len(numbers) and gaps.shape[1]:
+        known = ~gaps.all(axis=0)
+        numbers, gaps = numbers[known], gaps[:, known]
+    if len(numbers) + len(columns.categories) == 0:
+        raise ValueError("Every value of X is missing; there is nothing to learn from.")
+    fill = np.zeros(d)
+    sample = table[:_MEDIAN_ROWS] if gaps.shape[1] == 0 else table
+    fill[numbers] = np.nanmedian(sample[:, numbers], axis=0)
+    places, mark_of = numbers[:0], np.full(len(numbers), -1)
+    if gaps.shape[1]:  # columns that are missing together have one mark
+        _, first, pattern = np.unique(gaps, axis=1, return_index=True, return_inverse=True)
+        firsts = first[pattern.ravel()]
+        places = np.unique(firsts[gaps.sum(axis=0) >= _FEWEST_ROWS])
+        mark_of = np.where(np.isin(firsts, places), np.searchsorted(places, firsts), -1)
+    marks = numbers[places]
+    categories = [_fit_category(table[:, j], int(j), Y, weight, choice) for j in columns.categories]
+    names = _names(names, numbers, marks, categories, columns)
+    return Encoding(columns, numbers, fill, marks, mark_of, categories, names)
+
+
+def _gaps(table: NDArray, numbers: NDArray) -> NDArray:
+    """Where numbers are missing; no columns where none are."""
+    return (
+        np.isnan(table[:, numbers])
+        if np.isnan(table.sum())
+        else np.zeros((len(table), 0), dtype=bool)
+    )
+
+
+def _fit_category(
+    values: NDArray, column: int, Y: NDArray, weight: NDArray | None, choice: str
+) -> Category:
+    codes, counts = np.unique(values, return_counts=True)
+    indicators = codes[counts >= min(_FEWEST_ROWS, counts.max())]
+    if (choice == "targets" and len(codes) > 2) or len(codes) > _MOST_INDICATORS:
+        return Category(column, indicators[:0], codes, _means(values, codes, Y, weight))
+    if len(codes) == 2:
+        indicators = codes[1:]
+    return Category(column, indicators, codes[:0], np.zeros((1, 0)))
+
+
+def _means(values: NDArray, codes: NDArray, Y: NDArray, weight: NDArray | None) -> NDArray:
+    """The mean targets of the rows of every code, pulled to the mean of all; the last line is that mean."""
+    w = np.ones(len(Y)) if weight is None else weight * (len(Y) / weight.sum())
+    mean = w @ Y / w.sum()
+    place = np.searchsorted(codes, values)
+    totals = np.bincount(place, weights=w, minlength=len(codes))
+    sums = np.stack(
+        [np.bincount(place, weights=w * y, minlength=len(codes)) for y in (Y - mean).T], axis=1
+    )
+    return np.vstack([mean + sums / (totals + _PRIOR_ROWS)[:, None], mean])
+
+
+def training_statistics(
+    encoding: Encoding,
+    table: NDArray,
+    Y: NDArray,
+    weight: NDArray | None,
+    together: NDArray,
+    seed: int,
+) -> list[NDArray]:
+    """The target statistics of training rows, each from the other folds, so that no row sees its own target.
+
+    Rows with the same number in `together` are in one fold.
+    """
+    fold = assign_folds(_FOLDS, len(Y), together=together, random_state=seed)
+    out = []
+    for category in encoding.categories:
+        values, statistics = table[:, category.column], np.zeros((len(Y), category.means.shape[1]))
+        for k in np.unique(fold) if statistics.shape[1] else ():
+            others, here = fold != k, fold == k
+            if not others.any():
+                statistics[here] = category.means[-1]
+                continue
+            codes = np.unique(values[others])
+            means = _means(
+                values[others], codes, Y[others], None if weight is None else weight[others]
+            )
+            statistics[here] = category._replace(indicators=codes[:0], codes=codes, means=means)(
+                values[here]
+            )
+        out.append(statistics)
+    return out
+
+
+def _names(
+    given: Sequence[str],
+    numbers: NDArray,
+    marks: NDArray,
+    categories: Sequence[Category],
+    columns: Columns,
+) -> list[str]:
+    names = [given[j] for j in numbers] + [f"{given[j]} is missing" for j in marks]
+    for place, category in enumerate(categories):
+        words = columns.encoder.categories_[place]
+        for code in category.indicators:
+            names.append(
+                f"{given[category.column]} is {'missing' if code == MISSING else words[int(code)]}"
+            )
+        q = category.means.shape[1]
+        names += [
+            f"{given[category.column]}, mean target" + (f" {k + 1}" if q > 1 else "")
+            for k in range(q)
+        ]
+    return names
+
+
+def encode_table(
+    table: NDArray,
+    columns: Columns,
+    Y: NDArray,
+    weight: NDArray | None,
+    groups: NDArray | None,
+    names: Sequence[str],
+    random: np.random.RandomState,
+) -> tuple[Encoding, NDArray]:
+    """The encoding with the smaller held-out error, and the training rows by it.
+
+    Target statistics take the place of indicators where a small model gains more than three percent by them.
+    """
+    if columns.encoder is None:
+        encoding = fit_encoding(table, columns, Y, weight, CHOICES[0], names)
+        return encoding, encoding.encode(table)
+    seed, copies = random.randint(2**31 - 1), find_copies(table)
+    together = copies if groups is None else join_groups(groups, copies)
+    few = np.sort(
+        np.random.RandomState(seed).permutation(np.unique(copies, return_index=True)[1])[
+            :_CHOICE_ROWS
+        ]
+    )
+    best: tuple[float, Any, Any] = (np.inf, None, None)
+    for choice in CHOICES:
+        encoding = fit_encoding(table, columns, Y, weight, choice, names)
+        Z = encoding.encode(table, training_statistics(encoding, table, Y, weight, together, seed))
+        if best[1] is not None and encoding.names == best[1].names:
+            break
+        rows = Rows(
+            standard_scaling(Z)(Z[few]),
+            Y[few],
+            None if weight is None else weight[few] / weight[few].mean(),
+        )
+        error = held_out_error("gaussian", rows, Settings(seed=seed))
+        if error < _GAIN * best[0] or best[1] is None:
+            best = (error, encoding, Z)
+    return best[1], best[2]

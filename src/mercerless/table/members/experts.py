@@ -1,0 +1,230 @@
+"""Experts on parts of many rows: kernel machines on a part and its neighbors, which together see all rows."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import MiniBatchKMeans
+
+from mercerless.core.folds import Split, some_rows
+from mercerless.core.memory import row_blocks
+from mercerless.core.scaling import BLOCK_BYTES
+from mercerless.lab.model import Expansion, Extra, Rows, Total, with_coefficients
+from mercerless.lab.solver import leave_one_out, noise_variances
+from mercerless.table.members.wide_solver import single_exponential
+
+_FEWEST_ROWS = 5000  # with fewer a wide machine has most of them as centers
+# rows of a part, rows around it, and the largest part in parts
+_PART_ROWS, _NEIGHBORS, _LARGEST = 1000, 500, 1.6
+_ANCHORS, _AROUND = 6, 600  # neighborhoods on which width and ridge are chosen, and their rows
+_RIDGES = np.logspace(-6, 1, 15)
+_LINEAR_WEIGHT = 0.3  # of a linear kernel and a constant beside the exponential kernel
+_WIDEST = 6  # doublings of the median distance
+
+
+class Experts(NamedTuple):
+    """Kernel machines on parts of the rows, together one member of a fitted LAB model.
+
+    Attributes
+    ----------
+    name : str
+        "experts on parts".
+    bandwidths : ndarray of shape (n_features,)
+        The kernel is ``exp(-|(x - z) / bandwidths|)``.
+    alpha : float
+        The ridge.
+    part_centers : ndarray of shape (n_parts, n_features)
+        A row belongs to the part with the nearest one, in units of the bandwidths.
+    vectors : ndarray of shape (n_rows, n_features)
+        The scaled training rows.
+    members : list of ndarray
+        The rows of every part and its neighbors.
+    dual_coef : list of ndarray of shape (n_members, n_functions)
+        Their coefficients.
+    linear : ndarray of shape (n_parts, 1 + n_features, n_functions)
+        Constants, and coefficients of the scaled features.
+    center, scale : ndarray of shape (n_functions,)
+        The units of the predictions.
+    weight : float
+        The weight in the average.
+    scaling : callable
+        Scales features.
+    """
+
+    name: str
+    bandwidths: NDArray
+    alpha: float
+    part_centers: NDArray
+    vectors: NDArray
+    members: list
+    dual_coef: list
+    linear: NDArray
+    center: NDArray
+    scale: NDArray
+    weight: float
+    scaling: Any
+
+    def __call__(self, X: NDArray) -> NDArray:
+        """One column per function."""
+        Z = X if self.scaling is None else self.scaling(X, self.vectors.dtype)
+        parts = _nearest(Z / self.bandwidths, self.part_centers / self.bandwidths)
+        out, order = np.empty((len(Z), len(self.center))), np.argsort(parts, kind="stable")
+        for some in (
+            np.split(order, np.flatnonzero(np.diff(parts[order])) + 1) if len(order) else []
+        ):
+            p = parts[some[0]]
+            S = self.vectors[self.members[p]] / self.bandwidths
+            for rows in row_blocks(len(some), 24.0 * len(S), BLOCK_BYTES):
+                A = Z[some[rows]]
+                K = single_exponential(A / self.bandwidths, S)
+                out[some[rows]] = K @ self.dual_coef[p] + self.linear[p, 0] + A @ self.linear[p, 1:]
+        return out * self.scale + self.center
+
+    def in_units(self, center: NDArray, scale: NDArray) -> "Experts":
+        """For targets that were standardized by these."""
+        return self._replace(center=center, scale=scale)
+
+
+class ExpertMetric(NamedTuple):
+    """The bandwidths and the ridge of the experts, and their mean squared leave-one-out error."""
+
+    error: float
+    bandwidths: NDArray
+    ridge: float
+
+
+def expert_candidate(
+    rows: Rows, fold: Split, scales: Sequence[NDArray], seed: int, further: Rows | None = None
+) -> Extra | None:
+    """Experts on the training rows of a fold and `further` rows; None for few rows.
+
+    `scales` are log bandwidths of the features that other forms have learned. As they are, half as strong and not at
+    all, they compete by the leave-one-out error of neighborhoods, which also chooses the width and the ridge.
+    """
+    train, valid = fold
+    known = rows.take(train).joined(further)
+    if len(known) < _FEWEST_ROWS:
+        return None
+    plain = np.zeros(rows.X.shape[1])
+    metrics = [plain, *(share * (scale - scale.mean()) for scale in scales for share in (0.5, 1.0))]
+    metric = min(
+        (choose_width(known, scale, seed) for scale in metrics), key=lambda metric: metric.error
+    )
+    experts = fit_experts(
+        known, metric, part_centers(known.X / metric.bandwidths, seed) * metric.bandwidths
+    )
+    return Extra(
+        experts(rows.X[valid]), partial(_refit, experts, metric, known.joined(rows.take(valid)))
+    )
+
+
+def _refit(experts: Experts, metric: ExpertMetric, rows: Rows, total: Total | None) -> Experts:
+    """On all rows, the held-out ones too."""
+    return fit_experts(rows, metric, experts.part_centers)
+
+
+def choose_width(rows: Rows, scale: NDArray, seed: int) -> ExpertMetric:
+    """Double or halve the width as long as the leave-one-out error of some neighborhoods falls."""
+    Z = rows.X * np.exp(-scale).astype(rows.X.dtype)
+    places = [_around(Z, Z[i], _AROUND) for i in some_rows(len(Z), _ANCHORS, seed)]
+    random = np.random.RandomState(seed)
+    steps = [np.linalg.norm(Z[i] - Z[random.permutation(i)], axis=1) for i in places]
+    unit = float(np.median(np.concatenate(steps))) or 1.0
+    errors: dict[int, NDArray] = {}
+
+    def error(k: int) -> float:
+        if k not in errors:
+            errors[k] = np.mean(
+                [_errors(rows.take(i), Z[i] / (unit * 2.0**k)) for i in places], axis=0
+            )
+        return float(errors[k].min())
+
+    best = 1
+    for step in (1, -1):
+        while abs(best + step) <= _WIDEST and error(best + step) < error(best):
+            best += step
+    return ExpertMetric(
+        error(best), unit * 2.0**best * np.exp(scale), float(_RIDGES[errors[best].argmin()])
+    )
+
+
+def _errors(rows: Rows, Z: NDArray) -> NDArray:
+    """Mean squared leave-one-out errors of one neighborhood for all ridges."""
+    root = np.sqrt(1 / noise_variances(rows.weight, len(rows)))
+    K = single_exponential(Z, Z) + _LINEAR_WEIGHT * (rows.X @ rows.X.T / rows.X.shape[1] + 1.0)
+    K = (K + K.T).astype(np.float64) / 2 * root[:, None] * root
+    return leave_one_out(K, root[:, None] * rows.Y, _RIDGES) / np.sum(root**2)
+
+
+def part_centers(Z: NDArray, seed: int) -> NDArray:
+    """The centers of k-means clusters; what is too large is clustered again."""
+    centers = _clusters(Z, max(1, round(len(Z) / _PART_ROWS)), seed)
+    for _ in range(5):
+        parts = _nearest(Z, centers)
+        sizes = np.bincount(parts, minlength=len(centers))
+        large = np.flatnonzero(sizes > _LARGEST * _PART_ROWS)
+        kept = centers[(sizes > 0) & (sizes <= _LARGEST * _PART_ROWS)]
+        if not len(large):
+            return kept
+        split = [_clusters(Z[parts == p], -(-sizes[p] // _PART_ROWS), seed) for p in large]
+        centers = np.vstack([kept, *split])
+    return centers[np.unique(_nearest(Z, centers))]
+
+
+def _clusters(Z: NDArray, number: int, seed: int) -> NDArray:
+    return (
+        MiniBatchKMeans(number, n_init=1, batch_size=4096, max_iter=20, random_state=seed)
+        .fit(Z)
+        .cluster_centers_
+    )
+
+
+def fit_experts(rows: Rows, metric: ExpertMetric, centers: NDArray) -> Experts:
+    """A machine for the rows that are nearest to each center, and for some around them."""
+    Z, C = rows.X / metric.bandwidths.astype(rows.X.dtype), centers / metric.bandwidths
+    parts, log_bandwidths = _nearest(Z, C), np.log(metric.bandwidths)
+    members, dual_coef, linear = [], [], []
+    for p, center in enumerate(C):
+        size = min(int(np.sum(parts == p)), int(2 * _LARGEST * _PART_ROWS)) + _NEIGHBORS
+        some = _around(Z, center, size, first=parts == p)
+        model = Expansion(
+            "exponential",
+            np.arange(len(some)),
+            log_bandwidths,
+            np.log(metric.ridge),
+            _LINEAR_WEIGHT,
+        )
+        model = with_coefficients(model, rows.take(some))
+        members.append(some)
+        dual_coef.append(model.coef)
+        linear.append(model.linear)
+    q = rows.Y.shape[1]
+    units = (np.zeros(q), np.ones(q), 1.0, None)
+    fitted = (
+        metric.bandwidths,
+        metric.ridge,
+        centers,
+        rows.X,
+        members,
+        dual_coef,
+        np.stack(linear),
+    )
+    return Experts("experts on parts", *fitted, *units)
+
+
+def _around(Z: NDArray, center: NDArray, size: int, first: NDArray | None = None) -> NDArray:
+    """The rows nearest to a center, those marked as `first` before all others."""
+    distances = np.einsum("ij,ij->i", Z, Z) - 2 * (Z @ center)
+    if first is not None:
+        distances[first] -= 2 * np.ptp(distances) + 1
+    return np.argpartition(distances, size - 1)[:size] if size < len(Z) else np.arange(len(Z))
+
+
+def _nearest(Z: NDArray, centers: NDArray) -> NDArray:
+    """The number of the nearest center of every row."""
+    out, half = np.empty(len(Z), dtype=np.intp), np.einsum("ij,ij->i", centers, centers) / 2
+    for rows in row_blocks(len(Z), 24.0 * len(centers), BLOCK_BYTES):
+        out[rows] = np.argmin(half - Z[rows] @ centers.T, axis=1)
+    return out

@@ -1,0 +1,153 @@
+"""Kernel ridge regression with all rows as centers, which competes with the local models of small tables."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from scipy.optimize import minimize
+
+from mercerless.core.descent import Report
+from mercerless.core.folds import Split, some_rows
+from mercerless.lab.model import FORMS, Expansion, Extra, Rows, with_coefficients
+from mercerless.lab.selection import silent, start_widths
+from mercerless.lab.solver import (
+    RIDGE_BOUNDS,
+    SHARED_BOUNDS,
+    leave_one_out,
+    noise_variances,
+    projected_norm,
+    relative_norm,
+    shared_evidence,
+)
+
+# on which kernel ridge regression on all rows is tuned, and from where it starts
+_RIDGE_ROWS, _START_ROWS = 300, 200
+_TINY = 1e-300
+
+
+def all_rows_candidates(
+    form: str, rows: Rows, folds: Sequence[Split], report: Report = silent
+) -> list[Extra]:
+    """Kernel ridge regression with all rows as centers, tuned in two ways.
+
+    One bandwidth and ridge by exact leave-one-out; and one bandwidth per feature, a linear kernel and the ridge by
+    `shared_evidence`. Both are chosen on at most 300 rows, which carry over, again for every fold: the targets of
+    held-out rows do not enter their predictions at all.
+    """
+    rows = replace(rows, X=np.asarray(rows.X, dtype=float))
+    plain, learned = [], []
+    for train, valid in folds:
+        known = rows.take(train)
+        plain.append(one_bandwidth(form, known).predict(rows.X[valid], known.X))
+        learned.append(bandwidth_per_feature(form, known).predict(rows.X[valid], known.X))
+    return [
+        Extra(np.concatenate(plain), lambda total: one_bandwidth(form, rows)),
+        Extra(np.concatenate(learned), lambda total: bandwidth_per_feature(form, rows, report)),
+    ]
+
+
+def one_bandwidth(form: str, rows: Rows) -> Expansion:
+    """Kernel ridge regression with the bandwidth and the ridge of the smallest leave-one-out error."""
+    log_width, log_ridge = _ridge_grid(form, _few(rows))
+    model = Expansion(form, np.arange(len(rows)), log_width, log_ridge, linear_weight=0.0)
+    return with_coefficients(model, rows)
+
+
+def bandwidth_per_feature(form: str, rows: Rows, report: Report = silent) -> Expansion:
+    """Kernel ridge regression with bandwidths, a linear kernel and a ridge of the largest evidence."""
+    start = _ridge_grid(form, _few(rows, _START_ROWS), linear=True)
+    return with_coefficients(_ridge_descent(form, rows, start, report), rows)
+
+
+def _few(rows: Rows, most: int = _RIDGE_ROWS) -> Rows:
+    """The rows on which kernel ridge regression on all of them is tuned."""
+    return rows.take(some_rows(len(rows), most, 0))
+
+
+def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, float]:
+    """Log bandwidth and log ridge with the smallest leave-one-out error, or `shared_evidence` with a linear kernel.
+
+    Every second bandwidth of the grid, then the neighbors of the best.
+    """
+    X, n, ridges, widths = (
+        rows.X,
+        len(rows),
+        np.logspace(-6, 1, 15),
+        start_widths(form, rows.X.shape[1]),
+    )
+    root = np.sqrt(1 / noise_variances(rows.weight, n))
+    Z = root[:, None] * rows.Y
+
+    def tuned(width: float) -> tuple[float, float, float]:
+        K = FORMS[form](float(width))(X, X)
+        K = ((K + K.T) / 2 + (X @ X.T / X.shape[1] + 1 if linear else 0.0)) * root[:, None] * root
+        if linear:
+            e, V = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+            shifted, q = np.maximum(e, 0)[:, None] + ridges, V.T @ Z
+            values = (
+                np.log(np.sum(q * q, axis=1) @ (1 / shifted) / n + _TINY)
+                + np.sum(np.log(shifted), axis=0) / n
+            )
+        else:
+            values = leave_one_out(K, Z, ridges)
+        k = int(np.argmin(values))
+        return float(values[k]), float(np.log(width)), float(np.log(ridges[k]))
+
+    trials = {k: tuned(widths[k]) for k in range(0, len(widths), 2)}
+    best = min(trials, key=lambda k: trials[k])
+    trials |= {k: tuned(widths[k]) for k in (best - 1, best + 1) if 0 <= k < len(widths)}
+    _, log_width, log_ridge = min(trials.values())
+    return np.asarray(log_width), log_ridge
+
+
+def _ridge_descent(
+    form: str, rows: Rows, start: tuple[NDArray, float], report: Report = silent
+) -> Expansion:
+    """Minimize the evidence in the shared log bandwidths, the log weight of the linear kernel and the log ridge."""
+    some, d = _few(rows), rows.X.shape[1]
+    X = some.X
+    L = X @ X.T / d + 1
+    # a Gaussian prior of unit variance on the differences of the log bandwidths
+    pull = 1.0 / len(some)
+    values: list[float] = []
+
+    def value(z: NDArray) -> tuple[float, NDArray]:
+        k = FORMS[form](np.exp(z[:d]))
+        K = k(X, X)
+        linear = np.exp(z[d])
+        try:
+            at = shared_evidence((K + K.T) / 2 + linear * L, some.Y, np.exp(z[d + 1]), some.weight)
+        except np.linalg.LinAlgError:
+            return np.inf, np.zeros_like(z)
+        spread = z[:d] - z[:d].mean()
+        gradient = np.append(
+            k.pullback(X, X, at.kernel_gradient, K) + 2 * pull * spread,
+            [linear * np.sum(at.kernel_gradient * L), at.ridge_gradient],
+        )
+        return at.value + pull * (spread @ spread), gradient
+
+    def after(intermediate_result: Any) -> None:
+        values.append(float(intermediate_result.fun))
+        stop = report({"stage": f"{form}: all rows", "iteration": len(values), "value": values[-1]})
+        if stop or (len(values) > 5 and values[-6] - values[-1] < 5e-4):
+            raise StopIteration
+
+    box = np.array([SHARED_BOUNDS] * d + [(-12.0, 6.0), (np.log(1e-8), RIDGE_BOUNDS[1])])
+    z0 = np.clip(np.append(np.full(d, start[0]), [0.0, start[1]]), *box.T)
+    options = {"maxiter": 20}
+    result = minimize(
+        value, z0, jac=True, method="L-BFGS-B", callback=after, options=options, bounds=box
+    )
+    z = result.x
+    norms = [projected_norm(point, value(point)[1], box) for point in (z0, z)]
+    return Expansion(
+        form,
+        np.arange(len(rows)),
+        z[:d],
+        float(z[d + 1]),
+        float(np.exp(z[d])),
+        certificate=relative_norm(norms),
+    )
