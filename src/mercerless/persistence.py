@@ -33,13 +33,18 @@ TRUSTED = frozenset(
 MODULES = tuple(
     f"mercerless.{name}"
     for name in (
+        "asymmetric",
         "comparison.columns",
-        "estimators",
+        "core",
+        "dank",
+        "hyper",
         "kernels",
+        "krein",
+        "lab",
         "lowrank",
-        "selection",
-        "solvers",
+        "similarity",
         "spectra",
+        "table",
     )
 )
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from sklearn.base import BaseEstimator
 from sklearn.ensemble import VotingClassifier, VotingRegressor
 
+import mercerless
 from mercerless.comparison.learners import Learner
 from mercerless.comparison.problem import Problem
 
@@ -98,5 +99,6 @@ def public_module(cls: type) -> str:
     if names[0] == "mercerless":
         if names[1] == "comparison":
             return cls.__module__
-        return "mercerless" if names[1] == "estimators" else ".".join(names[:2])
+        is_public = cls.__name__ in mercerless.__all__
+        return "mercerless" if is_public else ".".join(names[:2])
     return ".".join(name for name in names if not name.startswith("_"))
