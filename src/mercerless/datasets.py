@@ -82,7 +82,8 @@ def load_digit_shapes(n_samples: int = 400, *, threshold: float = 8.0) -> Bunch:
         target=digits.target[:n_samples],
         images=images,
         DESCR=(
-            f"{n_samples} handwritten digits of scikit-learn as point sets, with modified Hausdorff distances D "
+            f"{n_samples} handwritten digits of scikit-learn as point sets, with modified "
+            "Hausdorff distances D "
             "and the similarities K they give by double centering."
         ),
     )
@@ -276,7 +277,8 @@ def make_balls3d(
                 break
         else:
             raise ValueError(
-                f"{n_samples} balls of radii {radii} do not fit into the unit cube; use fewer or smaller ones."
+                f"{n_samples} balls of radii {radii} do not fit into the unit cube; use fewer or "
+                "smaller ones."
             )
         centers[ball] = center
         placed.append(ball)
@@ -398,7 +400,8 @@ def load(name: str, *, data_home: str | os.PathLike | None = None, download: boo
     elif info.openml_id:
         looked.append(f"OpenML set {info.openml_id} (download=False)")
     raise FileNotFoundError(
-        f"The data set {name!r} was not found; looked at: {'; '.join(looked)}. Set MERCERLESS_DATA to a folder "
+        f"The data set {name!r} was not found; looked at: {'; '.join(looked)}. Set MERCERLESS_DATA "
+        "to a folder "
         f"that has {name}.npz (from: {info.source})."
     )
 
@@ -428,7 +431,8 @@ def _read(path: Path, info: DatasetInfo | None) -> Bunch:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if digest != info.sha256:
             raise ValueError(
-                f"{str(path)!r} is not the data set {info.name!r} of this version: its sha256 is {digest[:12]}..., "
+                f"{str(path)!r} is not the data set {info.name!r} of this version: its sha256 is "
+                f"{digest[:12]}..., "
                 f"not {info.sha256[:12]}...; replace or rename the file."
             )
     renamed = {
@@ -451,7 +455,8 @@ def _convert_openml(fetched: Bunch, info: DatasetInfo) -> Bunch:
     name = fetched.details["name"]
     if name.lower() != info.openml_name.lower():
         raise ValueError(
-            f"OpenML set {info.openml_id} is {name!r}, not {info.openml_name!r} as expected for {info.name!r}."
+            f"OpenML set {info.openml_id} is {name!r}, not {info.openml_name!r} as expected for "
+            f"{info.name!r}."
         )
     complete = ~np.isnan(fetched.data.astype(float)).any(axis=1)
     X = fetched.data[complete].astype(float)
@@ -465,7 +470,8 @@ def _convert_openml(fetched: Bunch, info: DatasetInfo) -> Bunch:
         info.positive_class and abs(y.sum()) == len(y)
     ):
         raise ValueError(
-            f"OpenML set {info.openml_id} has shape {X.shape} or labels that {info.name!r} does not have; it was "
+            f"OpenML set {info.openml_id} has shape {X.shape} or labels that {info.name!r} does "
+            "not have; it was "
             "changed there."
         )
     split = Bunch(data_test=X[n_train:], target_test=y[n_train:]) if rest else Bunch()

@@ -107,7 +107,8 @@ class LandmarkMap(NamedTuple):
         ndarray or dask.array.Array of shape (n, n_columns)
             The features; lazy for a Dask array.
         """
-        n_columns, budget = self.weights.shape[1], min(2**27, memory_budget())
+        n_columns = self.weights.shape[1]
+        budget = min(2**27, memory_budget())
         if is_dask(X):
             return map_rows(
                 self.__call__, X, self.bytes_per_row, n_columns=n_columns, budget=budget
@@ -221,7 +222,8 @@ def as_landmarks(n_landmarks: Any, methods: tuple[str, ...] = _SELECTIONS) -> La
         or landmarks.number < 1
     ):
         raise ValueError(
-            f"n_landmarks must be a positive whole number or Landmarks(number), got {n_landmarks!r}."
+            "n_landmarks must be a positive whole number or Landmarks(number), got "
+            f"{n_landmarks!r}."
         )
     check_option("method", landmarks.method, methods)
     return landmarks
@@ -293,7 +295,8 @@ def _nearest_to_means(X: NDArray, n_landmarks: int, random: np.random.RandomStat
         n_landmarks, random_state=random, n_init=1, batch_size=max(1024, 4 * n_landmarks)
     ).fit(X)
     centers = model.cluster_centers_
-    best, row = np.full(n_landmarks, np.inf), np.zeros(n_landmarks, dtype=int)
+    best = np.full(n_landmarks, np.inf)
+    row = np.zeros(n_landmarks, dtype=int)
     for rows in row_blocks(len(X), 16.0 * n_landmarks):
         distances = np.maximum(
             (X[rows] ** 2).sum(1)[:, None] - 2 * X[rows] @ centers.T + (centers**2).sum(1), 0
@@ -301,7 +304,8 @@ def _nearest_to_means(X: NDArray, n_landmarks: int, random: np.random.RandomStat
         nearest = distances.argmin(axis=0)
         value = distances[nearest, np.arange(n_landmarks)]
         better = value < best
-        best[better], row[better] = value[better], rows.start + nearest[better]
+        best[better] = value[better]
+        row[better] = rows.start + nearest[better]
     return np.unique(row)
 
 
@@ -360,8 +364,10 @@ def pivoted_cholesky(
     check_memory(8.0 * n * (rank + min(rank, 64)), f"A factor of {n} rows and {rank} columns")
     random = check_random_state(random_state)
     left = np.asarray(kernel.diag(X), dtype=np.float64).copy()
-    total, floor = left.sum(), 1e-8 * np.abs(left).max(initial=0.0)
-    factor, pivots = np.empty((n, rank)), np.empty(0, dtype=int)
+    total = left.sum()
+    floor = 1e-8 * np.abs(left).max(initial=0.0)
+    factor = np.empty((n, rank))
+    pivots = np.empty(0, dtype=int)
     _check_nonnegative(left, floor)
     while len(pivots) < rank and left.sum() > rtol * total:
         r = len(pivots)
@@ -420,7 +426,8 @@ def _check_nonnegative(diagonal: NDArray, floor: float) -> None:
     if diagonal.min(initial=0.0) < -floor:
         raise ValueError(
             "The kernel is not positive semi-definite (a diagonal entry became "
-            f"{diagonal.min():.3g}); use mercerless.lowrank.nystroem, which takes indefinite kernels."
+            f"{diagonal.min():.3g}); use mercerless.lowrank.nystroem, which takes indefinite "
+            "kernels."
         )
 
 
@@ -477,8 +484,10 @@ def nystroem(
     >>> bool(nystroem(kernel, X, np.arange(0, 50, 4), random_state=0).error < 0.01)
     True
     """
-    X, landmarks = _indexable(kernel, X), np.asarray(landmarks)
-    n, m = len(X), len(landmarks)
+    X = _indexable(kernel, X)
+    landmarks = np.asarray(landmarks)
+    n = len(X)
+    m = len(landmarks)
     if oversampling < 1:
         raise ValueError(f"oversampling={oversampling} must be at least 1.")
     size = min(n, int(np.ceil(oversampling * m)))
@@ -498,7 +507,8 @@ def nystroem(
     columns = _entries(kernel, X, sample, landmarks)
     Q, R, order = qr(columns, mode="economic", pivoting=True, check_finite=False)
     core = Q.T @ _entries(kernel, X, sample, sample) @ Q
-    truth, new = _entries(kernel, X, spare, spare), _entries(kernel, X, spare, landmarks[order])
+    truth = _entries(kernel, X, spare, spare)
+    new = _entries(kernel, X, spare, landmarks[order])
     size_of_truth = _norm_of_all(truth, n)
     if size_of_truth == 0:
         return LowRank(landmarks, np.zeros((m, 0)), np.zeros(0), 0.0)

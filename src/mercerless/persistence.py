@@ -87,8 +87,10 @@ def save(model: Any, path: str | os.PathLike) -> None:
             ) from None
         if nameless:
             raise ValueError(
-                f"This {type(model).__name__} holds the function {nameless[0].__qualname__!r}, which cannot be found "
-                "by its name when the model is loaded; define it with def at the top of a module that can be imported."
+                f"This {type(model).__name__} holds the function {nameless[0].__qualname__!r}, "
+                "which cannot be found "
+                "by its name when the model is loaded; define it with def at the top of a module "
+                "that can be imported."
             )
 
 
@@ -153,7 +155,8 @@ def load(path: str | os.PathLike, trusted: str | Sequence[str] = ()) -> Any:
     strange = sorted(name for name in wanted if name not in trusted and not _is_trusted(name))
     if strange:
         raise ValueError(
-            f"{str(path)!r} asks for {strange[0]!r}, which no mercerless model needs; nothing of it was loaded. If "
+            f"{str(path)!r} asks for {strange[0]!r}, which no mercerless model needs; nothing of "
+            "it was loaded. If "
             f"that is a function or class of your own, pass trusted={strange}."
         )
     try:

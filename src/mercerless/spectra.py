@@ -176,7 +176,8 @@ def indefiniteness(K: ArrayLike, eigenvalues: ArrayLike | None = None) -> Indefi
         )
         unit = _rounding_unit(K)
         epsilon = np.finfo(K.dtype).eps
-    n, scale = len(values), float(np.abs(values).max())
+    n = len(values)
+    scale = float(np.abs(values).max())
     # Independent rounding errors of size unit make a random symmetric matrix, whose norm is close to
     # 2 sqrt(n) times their standard deviation unit / sqrt(12); doubled to be on the safe side.
     noise = max(n * epsilon * scale, 4 * np.sqrt(n / 12) * unit)
@@ -359,14 +360,17 @@ def matrix_kind(K: ArrayLike) -> MatrixKind:
     )
     size = float(np.abs(sample).max()) or 1.0
     sample = (sample + sample.T) / (2 * size)
-    diagonal, tol = np.diagonal(sample), float(np.sqrt(np.finfo(K.dtype).eps))
+    diagonal = np.diagonal(sample)
+    tol = float(np.sqrt(np.finfo(K.dtype).eps))
     gap = (diagonal[:, None] + diagonal) / 2 - sample
-    above, below = int((gap > tol).sum()), int((gap < -tol).sum())
+    above = int((gap > tol).sum())
+    below = int((gap < -tol).sum())
     if above + below == 0:
         return MatrixKind(
             "similarity", "all entries are equal, as a matrix of similarities may have it", False
         )
-    share, rows = above / (above + below), _row_agreement(sample)
+    share = above / (above + below)
+    rows = _row_agreement(sample)
     if directed and 0.1 < share < 0.9:
         return MatrixKind(
             "similarity", "the directions differ and the diagonal has both signs", rows > 10
@@ -461,11 +465,13 @@ def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "i
     if kind == "distance" and not _are_distances(K):
         if K.min() < -_CLOSE * abs(float(K.mean())):
             raise ValueError(
-                f"{name} holds distances, but the smallest is {K.min():.3g}; they must not be negative. Pass "
+                f"{name} holds distances, but the smallest is {K.min():.3g}; they must not be "
+                "negative. Pass "
                 f"{option}='dissimilarity' if these are small for like items all the same."
             )
         raise ValueError(
-            f"{name} holds distances, but the diagonal is not 0; set it to 0, or pass {option}='dissimilarity' if it "
+            f"{name} holds distances, but the diagonal is not 0; set it to 0, or pass "
+            f"{option}='dissimilarity' if it "
             f"is meant, or {option}='similarity' if these are similarities."
         )
     return kind
@@ -529,7 +535,8 @@ def symmetrize(K: ArrayLike, reverse: ArrayLike | None = None, how: str = "mean"
     other = K.T if reverse is None else check_real(reverse, "reverse").T
     if other.shape != K.shape:
         raise ValueError(
-            f"reverse has shape {other.shape[::-1]} but K.T has shape {K.shape[::-1]}; they must agree."
+            f"reverse has shape {other.shape[::-1]} but K.T has shape {K.shape[::-1]}; they must "
+            "agree."
         )
     return _SYMMETRIZERS[how](K, other)
 
@@ -646,7 +653,8 @@ class SpectrumTransformer(_PairwiseTransformer):
         check_option("mode", self.mode, ("clip", "flip", "square", "shift"))
         K = self._check_train(X)
         spectrum = self._decompose(K)
-        s, V = spectrum.values, spectrum.vectors
+        s = spectrum.values
+        V = spectrum.vectors
         self.eigenvalues_ = s
         self.shift_ = 0.0
         self.map_ = None
@@ -808,7 +816,8 @@ class DissimilarityKernel(_PairwiseTransformer):
             return D  # nothing is asked of the sign
         if D.min() < -_CLOSE * abs(float(D.mean())):
             raise ValueError(
-                f"Negative values in data passed to {type(self).__name__}: distances cannot be below 0 "
+                f"Negative values in data passed to {type(self).__name__}: distances cannot be "
+                "below 0 "
                 f"(smallest is {D.min():.3g}); pass distances, or use the similarities as they are."
             )
         D = np.maximum(D, 0.0)

@@ -83,7 +83,9 @@ def krein_exponent(
     >>> round(krein_exponent(1.0, 0.1, 0.8, growth=0.6), 3)
     0.4
     """
-    beta, s, gamma = approximation, capacity, decay
+    beta = approximation
+    s = capacity
+    gamma = decay
     _check_parameters(beta, s, gamma)
     limit = 1 / s - (gamma + s * gamma - 1) * (2 + s)
     condition = f"0 <= epsilon < 1/s - (gamma + s gamma - 1)(2 + s) = {limit:.4g}, got {epsilon}"
@@ -139,7 +141,9 @@ def hyper_svr_exponent(
     >>> round(hyper_svr_exponent(1.0, 1e-9, 1.0), 6)
     0.5
     """
-    r, s, a = approximation, capacity, decay
+    r = approximation
+    s = capacity
+    a = decay
     _check_parameters(r, s, a)
     _require(p > 0 and q > 1, f"p > 0 and q > 1, got {p} and {q}")
     theta = min(2 / q, 1.0 if np.isinf(p) else p / (p + 1))
@@ -179,7 +183,9 @@ def hyper_ridge_exponent(
     >>> round(hyper_ridge_exponent(1.0, 1e-9, 0.5), 6)
     0.5
     """
-    r, s, a = approximation, capacity, decay
+    r = approximation
+    s = capacity
+    a = decay
     _check_parameters(r, s, a)
     limit = (1 + s) / (s * (2 + s))
     _require(a < limit, f"decay < (1 + s) / (s (2 + s)) = {limit:.4g}, got {a}")
@@ -274,9 +280,11 @@ def best_decay(exponent: Callable[[float], float]) -> tuple[float, float]:
     best = int(np.argmin(values))
     if not np.isfinite(values[best]):
         raise ValueError(
-            "no decay in (0, 1] meets the theorem's conditions; lower the capacity or raise the growth."
+            "no decay in (0, 1] meets the theorem's conditions; lower the capacity or raise the "
+            "growth."
         )
-    low, high = grid[max(best - 1, 0)], grid[min(best + 1, 999)]
+    low = grid[max(best - 1, 0)]
+    high = grid[min(best + 1, 999)]
     finer = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-9})
     if np.isfinite(finer.fun) and finer.fun < values[best]:
         return float(finer.x), float(-finer.fun)

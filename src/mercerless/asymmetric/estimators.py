@@ -114,7 +114,8 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
                 f"The linear systems were solved to a relative residual of {certificate:.1e} only; "
             )
             warn(message + "use a larger alpha.", ConvergenceWarning)
-        losses, constant = np.sum(choice.residuals**2, axis=1), leave_one_out_constant(Y, weight)
+        losses = np.sum(choice.residuals**2, axis=1)
+        constant = leave_one_out_constant(Y, weight)
         warn_if_useless(losses, constant, type(self).__name__, weight)
         return choice
 
@@ -160,7 +161,8 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         check_is_fitted(self)
         left, right, intercept = *np.split(self.dual_coef_.T, 2), self.intercept_
         if self._lacks_reverse(reverse):
-            left, intercept = self.one_way_[0].T, self.one_way_[1]
+            left = self.one_way_[0].T
+            intercept = self.one_way_[1]
         blocks = []
         for to, back in self._directions(X, reverse):
             values = intercept if to is None else to @ left + intercept
@@ -174,14 +176,18 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         items = self._test_items(X)
         precomputed = isinstance(self.kernel_, Precomputed)
         other = None if reverse is None else self._reverse_rows(reverse, items.shape)
-        use_left, use_right = self.side_ != "right", self.side_ != "left"
+        use_left = self.side_ != "right"
+        use_right = self.side_ != "left"
         if self._lacks_reverse(reverse):
-            use_left, use_right = True, False
+            use_left = True
+            use_right = False
             self._warn_one_way()
         for rows in row_blocks(
             len(items), 12.0 * self.dual_coef_.shape[1], min(2**27, memory_budget() // 2)
         ):
-            block, to, back = items[rows], None, None
+            block = items[rows]
+            to = None
+            back = None
             if use_left:
                 to = affinities(
                     block if precomputed else self.kernel_(block, self.X_fit_), self.decay_
@@ -229,8 +235,10 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
 
     def _warn_one_way(self) -> None:
         message = (
-            f"The {self.side_} regressor needs the similarities of the training items to the new ones, which are not "
-            "given: the left regressor is used instead. Pass them as reverse (one row per new item), or fit with "
+            f"The {self.side_} regressor needs the similarities of the training items to the new "
+            "ones, which are not "
+            "given: the left regressor is used instead. Pass them as reverse (one row per new "
+            "item), or fit with "
             "side='left'."
         )
         warn(message, UserWarning)
@@ -426,7 +434,8 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         )
         attributes = self._fit(X, Y, weight)
         used = used_rows(weight, len(Y))
-        labels, weight = labels[used], None if weight is None else weight[used]
+        labels = labels[used]
+        weight = None if weight is None else weight[used]
         left_out = [
             class_scores(attributes["out_of_fold_"].prediction),
             class_scores(attributes["one_way_"][2]),

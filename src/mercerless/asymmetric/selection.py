@@ -53,7 +53,8 @@ def best_shares(solution: AsymmetricRidgeSolution, weight: NDArray | None = None
 
     ``w = <r, r - l> / |r - l|^2`` for the residuals l and r, cut to [0, 1]; a half where both agree.
     """
-    left, right = solution.loo_left, solution.loo_right
+    left = solution.loo_left
+    right = solution.loo_right
     if not (np.all(np.isfinite(left)) and np.all(np.isfinite(right))):
         return np.array([0.5, 0.5])
     weight = np.ones(len(left)) if weight is None else weight
@@ -87,7 +88,8 @@ def choose_asymmetric_ridge(
     """
     best: tuple[float, AsymmetricRidgeSolution, str, NDArray] | None = None
     one_way: tuple[float, AsymmetricRidgeSolution] | None = None
-    errors, failure = {}, None
+    errors = {}
+    failure = None
     for alpha in alphas:
         try:
             solution = asymmetric_ridge(K, Y, alpha, weight, fit_intercept)

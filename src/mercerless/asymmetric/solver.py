@@ -45,14 +45,17 @@ def asymmetric_ridge(
     """
     n = len(K)
     size = n + 1 if fit_intercept else n
-    A, right_side = np.zeros((size, size)), np.zeros((size, Y.shape[1]))
-    A[:n, :n], right_side[:n] = K, Y
+    A = np.zeros((size, size))
+    right_side = np.zeros((size, Y.shape[1]))
+    A[:n, :n] = K
+    right_side[:n] = Y
     A[np.arange(n), np.arange(n)] += alpha if weight is None else alpha / weight
     border = float(np.abs(A).max()) or 1.0
     A[n:, :n] = A[:n, n:] = border
     factor = factorize(
         A,
-        f"K + alpha I is singular to working precision for alpha={alpha:g}; use another alpha, or None to choose one.",
+        f"K + alpha I is singular to working precision for alpha={alpha:g}; use another alpha, or "
+        "None to choose one.",
     )
     left = lu_solve(factor, right_side, check_finite=False)
     right = lu_solve(factor, right_side, trans=1, check_finite=False)
@@ -81,7 +84,8 @@ def two_sided_path(
     n, q = Y.shape
     weight = np.ones(n) if weight is None else weight / weight.mean()
     norm = largest_singular_value(K) or 1.0
-    coef, intercept = np.zeros((n, len(penalties), q)), np.tile(weight @ Y / n, (len(penalties), 1))
+    coef = np.zeros((n, len(penalties), q))
+    intercept = np.tile(weight @ Y / n, (len(penalties), 1))
     right_side = np.vstack([Y, np.zeros((1, q))])
     for position, penalty in enumerate(penalties):
         A = np.zeros((n + 1, n + 1))
@@ -93,7 +97,8 @@ def two_sided_path(
             solution = lu_solve(factorize(A, "singular"), right_side, check_finite=False)
         except np.linalg.LinAlgError:
             continue
-        coef[:, position], intercept[position] = solution[:n], border * solution[n]
+        coef[:, position] = solution[:n]
+        intercept[position] = border * solution[n]
     return coef, intercept
 
 
@@ -103,10 +108,12 @@ def largest_singular_value(K: NDArray, center: bool = True) -> float:
         K = K - K.mean(axis=0)
         K -= K.mean(axis=1, keepdims=True)
     sizes = np.linalg.norm(K, axis=1)
-    v, norm = K[sizes.argmax()], float(sizes.max(initial=0.0))
+    v = K[sizes.argmax()]
+    norm = float(sizes.max(initial=0.0))
     for _ in range(20):
         if norm == 0.0 or not np.any(v):
             break
         u = K @ (v / np.linalg.norm(v))
-        norm, v = float(np.linalg.norm(u)), K.T @ u
+        norm = float(np.linalg.norm(u))
+        v = K.T @ u
     return norm

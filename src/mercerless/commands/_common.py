@@ -137,7 +137,8 @@ def check_output(path: str, suffix: str) -> Path:
         )
     if not os.access(output.absolute().parent, os.W_OK):
         raise PermissionError(
-            f"The folder {str(output.absolute().parent)!r} cannot be written to; give another place."
+            f"The folder {str(output.absolute().parent)!r} cannot be written to; give another "
+            "place."
         )
     if output.is_dir():
         raise IsADirectoryError(f"{path!r} is a folder; give the name of a file.")
@@ -210,7 +211,8 @@ def backend(address: str | None) -> Iterator[None]:
     except (CancelledError, KilledWorker) as error:
         reason = str(error).strip().splitlines()[-1]
         raise ConnectionError(
-            f"The Dask cluster at {address!r} gave up: {reason} What is finished is kept: run the same command with "
+            f"The Dask cluster at {address!r} gave up: {reason} What is finished is kept: run the "
+            "same command with "
             "--resume, with or without --dask."
         ) from None
 

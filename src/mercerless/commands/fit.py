@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
         if comparison.interrupted:
             raise KeyboardInterrupt
         print(f"\n{comparison}\n")
-        learner, estimator = comparison.learner(), comparison.estimator()
+        learner = comparison.learner()
+        estimator = comparison.estimator()
     else:
         learner = select_learners(problem, (args.learner,))[0][0]
         estimator = learner.build(

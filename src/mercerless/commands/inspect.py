@@ -85,9 +85,11 @@ def run(args: argparse.Namespace) -> None:
         write_page(matrix, output)
         return
     try:
-        report, picture = draw(matrix, output), str(output)
+        report = draw(matrix, output)
+        picture = str(output)
     except ImportError as error:
-        report, picture = indefiniteness(similarities(matrix)), f"none: {error}"
+        report = indefiniteness(similarities(matrix))
+        picture = f"none: {error}"
     print("\n".join(describe(matrix, report)))
     print(f"picture          {picture}")
 
@@ -112,7 +114,10 @@ def read(args: argparse.Namespace) -> Matrix:
     """Return the matrix to inspect, checked, and what it is."""
     if args.file is None:
         shapes = load_digit_shapes()
-        values, name, labels, ids = shapes.D, "digit shapes", shapes.target, None
+        values = shapes.D
+        name = "digit shapes"
+        labels = shapes.target
+        ids = None
     else:
         values, name, labels, ids = read_matrix(args.file, args.array)
     values = check_square(values, "The matrix", allow_nan=True)
@@ -205,7 +210,8 @@ def describe(matrix: Matrix, report: Indefiniteness) -> list[str]:
         power = "-D**2/2" if matrix.kind == "distance" else "-D/2"
         lines.insert(
             2,
-            f"analyzed as      similarities {power}, centered (mercerless.spectra.DissimilarityKernel)",
+            f"analyzed as      similarities {power}, centered "
+            "(mercerless.spectra.DissimilarityKernel)",
         )
     return lines
 
@@ -244,7 +250,8 @@ def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> tuple[str, st
         model = f'{"SVC" if classify else "SVR"}(kernel="precomputed")'
         if matrix.kind != "similarity":
             model = f"make_pipeline(mercerless.spectra.{conversion(matrix.kind)}, {model})"
-        suggestion, reason = f"scikit-learn's {model}", "any kernel machine is sound on this matrix"
+        suggestion = f"scikit-learn's {model}"
+        reason = "any kernel machine is sound on this matrix"
     else:
         name = "SimilarityClassifierCV" if classify else "SimilarityRegressorCV"
         suggestion = f'mercerless.{name}(kernel="precomputed", input="{matrix.kind}")'

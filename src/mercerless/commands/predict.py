@@ -152,7 +152,8 @@ def innermost(estimator: Any, rows: Any) -> tuple[Any, Any]:
         if hasattr(estimator, "best_estimator_"):
             estimator = estimator.best_estimator_
         elif isinstance(estimator, Pipeline):
-            rows, estimator = estimator[:-1].transform(rows), estimator[-1]
+            rows = estimator[:-1].transform(rows)
+            estimator = estimator[-1]
         else:
             return estimator, rows
 
@@ -211,7 +212,8 @@ def load_model(path: str) -> tuple[Any, dict[str, Any]]:
     """Return the estimator of a file from 'mercerless fit' and what it says about the items it takes."""
     model = persistence.load(path)
     try:
-        estimator, description = model["estimator"], json.loads(model["description"])
+        estimator = model["estimator"]
+        description = json.loads(model["description"])
         if not (is_sound(description) and callable(estimator.predict)):
             raise ValueError
     except (TypeError, KeyError, ValueError, AttributeError, RecursionError):
@@ -242,14 +244,16 @@ def check_consent(similarity: str | None, given: str | None) -> None:
     if similarity is not None and similarity not in STRING_SIMILARITIES and similarity != given:
         name = similarity if similarity.isprintable() else repr(similarity)
         raise ValueError(
-            f"The model compares items with a function; if you know it and trust it, add --similarity {name}."
+            "The model compares items with a function; if you know it and trust it, add "
+            f"--similarity {name}."
         )
 
 
 def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Sequence[str] | None]:
     """Return new items in the form the model takes, and their names; what cannot be matched is refused."""
     file = files.existing_file(path)
-    what, width = files.name_of(file), description["n_columns"]
+    what = files.name_of(file)
+    width = description["n_columns"]
     if description["items"] is not None:
         items, ids = read_items(file, description["roles"])
         rows = item_similarities(items, description["items"], description["similarity"])
@@ -260,7 +264,8 @@ def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Seq
                 f"{what} holds sequences, but the model was fitted on a {description['kind']}."
             )
         if isinstance(content, dict):
-            rows, ids = files.as_real(content[files.find_matrix(content, path, array)], what), None
+            rows = files.as_real(content[files.find_matrix(content, path, array)], what)
+            ids = None
         else:
             ids = content.ids
             if description["kind"] == "table" and description["roles"] is not None:
@@ -270,7 +275,8 @@ def read_rows(path: str, array: str | None, description: dict) -> tuple[Any, Seq
             )
         if description["prepared"]:
             raise ValueError(
-                f"{what} has no names of columns; give a table with {', '.join(description['roles'])}."
+                f"{what} has no names of columns; give a table with "
+                f"{', '.join(description['roles'])}."
             )
         rows = check_real(rows, what)
     if rows.shape[1] != width:
@@ -319,7 +325,8 @@ def read_train(path: str | None, array: str | None, description: dict) -> NDArra
             matrix = matrix[[ids.index(name) for name in trained]]
         if len(matrix) != matrix.shape[1]:
             raise ValueError(
-                f"{path!r} has {len(matrix)} rows but the model was fitted on {matrix.shape[1]} items; give the file "
+                f"{path!r} has {len(matrix)} rows but the model was fitted on {matrix.shape[1]} "
+                "items; give the file "
                 "that it was fitted on."
             )
     is_directed = description["takes"] in ("given", "directed", "both")
@@ -334,8 +341,10 @@ def matrix_rows(table: tables.CellTable, ids: Sequence[str] | None) -> NDArray:
         gone = [name for name in ids if name not in table.frame.columns]
         if gone:
             raise ValueError(
-                f"{table.what} has no column for the training item {gone[0]!r} ({len(gone)} of {len(ids)} are "
-                "missing); name the columns like the training items, or leave their names out to take them in order."
+                f"{table.what} has no column for the training item {gone[0]!r} ({len(gone)} of "
+                f"{len(ids)} are "
+                "missing); name the columns like the training items, or leave their names out to "
+                "take them in order."
             )
         table = replace(table, frame=table.frame[list(ids)])
     tables.check_numbers(table)
@@ -368,7 +377,8 @@ def table_rows(table: tables.CellTable, description: dict) -> Any:
     if gaps.any():
         row, column = np.argwhere(gaps)[0]
         raise ValueError(
-            f"{table.at(row, rows.columns[column])} is missing, which no training row was; fill it in."
+            f"{table.at(row, rows.columns[column])} is missing, which no training row was; fill it "
+            "in."
         )
     return rows.to_numpy(np.float64)
 

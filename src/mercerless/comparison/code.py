@@ -12,7 +12,8 @@ from mercerless.comparison.problem import Problem
 
 def code_for(problem: Problem, learner: Learner, estimator: BaseEstimator) -> str:
     """Return a program that loads the data, in the form that `learner` takes, fits `estimator` and predicts."""
-    loading, preparation = problem.loading, []
+    loading = problem.loading
+    preparation = []
     if problem.items is not None and "read_problem(" not in loading:
         similarity = problem.similarity
         name = similarity.__name__ if callable(similarity) else repr(similarity)

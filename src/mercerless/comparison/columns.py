@@ -103,7 +103,8 @@ def date_role(texts: "Series") -> tuple[str, str]:
         example = texts.iloc[int((first != others[0]).to_numpy().argmax())]
         return (
             "",
-            f"its dates, such as {example}, may begin with the day or the month; write them as 2020-12-31",
+            f"its dates, such as {example}, may begin with the day or the month; write them as "
+            "2020-12-31",
         )
     return f"date {next(iter(read))}", ""
 
@@ -114,7 +115,8 @@ def find_columns(frame: "DataFrame") -> PreparedTable:
     Numbers are kept, missing ones imputed by the median beside a column that marks them; words become 0/1 columns and
     dates numbers. Columns that are empty, constant, or different in every row are left out.
     """
-    roles, left_out = {}, {}
+    roles = {}
+    left_out = {}
     for name, column in frame.items():
         role, reason = _role(str(name), column)
         if reason:
@@ -150,7 +152,8 @@ def _role(name: str, column: "Series") -> tuple[str, str]:
     if distinct > len(column) / 2 and (distinct > MAX_CATEGORIES or distinct == len(present) > 10):
         return (
             "",
-            f"it is text ({distinct} different in {len(column)} rows), which --kind strings would compare",
+            f"it is text ({distinct} different in {len(column)} rows), which --kind strings would "
+            "compare",
         )
     return "category", ""
 

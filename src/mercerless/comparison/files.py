@@ -29,7 +29,9 @@ TABLE_SUFFIXES = (".parquet", ".feather")
 ARRAY_SUFFIXES = (".npy", ".npz", ".mat")
 SUFFIXES = (".npy", ".npz", *TEXT_SUFFIXES, ".xlsx", *TABLE_SUFFIXES, *FASTA_SUFFIXES, ".mat")
 # types of elements
-_MAT_NUMBERS, _MAT_MATRIX, _MAT_COMPRESSED = (*range(1, 8), 9, 12, 13, 16, 17, 18), 14, 15
+_MAT_NUMBERS = (*range(1, 8), 9, 12, 13, 16, 17, 18)
+_MAT_MATRIX = 14
+_MAT_COMPRESSED = 15
 COMPRESSIONS = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zip": None}
 
 #: Names under which a file of several arrays is searched for its matrix and its labels, first match wins.
@@ -163,7 +165,8 @@ def load_arrays(file: BinaryIO, suffix: str, path: Path) -> dict[str, NDArray]:
         raise
     except Exception:  # a damaged file can fail anywhere in the readers
         raise ValueError(
-            f"{str(path)!r} is not a readable {suffix} file of plain numbers or text: it is damaged or "
+            f"{str(path)!r} is not a readable {suffix} file of plain numbers or text: it is "
+            "damaged or "
             "holds pickled Python objects, which are never loaded."
         ) from None
     if not arrays:
@@ -272,7 +275,8 @@ def _dense(arrays: dict[str, NDArray], path: Path) -> dict[str, NDArray]:
     if not {"format", "shape", "data"} <= set(arrays):
         return arrays
     try:
-        form, shape = arrays["format"].item(), tuple(int(n) for n in arrays["shape"])
+        form = arrays["format"].item()
+        shape = tuple(int(n) for n in arrays["shape"])
         form = form.decode() if isinstance(form, bytes) else form
         check_memory(8.0 * shape[0] * shape[1], f"Reading {str(path)!r}", remedy=LESS)
         if form == "coo":
@@ -346,7 +350,8 @@ def as_real(array: NDArray, what: str) -> NDArray:
     if array.dtype.kind not in "biuf":
         kind = {"c": "complex numbers", "O": "Python objects", "U": "text", "S": "text"}
         raise ValueError(
-            f"{what} holds {kind.get(array.dtype.kind, str(array.dtype))}; save a matrix of real numbers."
+            f"{what} holds {kind.get(array.dtype.kind, str(array.dtype))}; save a matrix of real "
+            "numbers."
         )
     if array.ndim != 2:
         raise ValueError(

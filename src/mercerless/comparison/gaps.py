@@ -63,13 +63,15 @@ def _check_share(unknown: NDArray) -> None:
     share = float(unknown.mean())
     if share > MAX_SHARE:
         raise ValueError(
-            f"{100 * share:.0f} % of the matrix is missing, more than the {100 * MAX_SHARE:.0f} % that can be "
+            f"{100 * share:.0f} % of the matrix is missing, more than the {100 * MAX_SHARE:.0f} % "
+            "that can be "
             "completed; leave out the items with most gaps, or fill them in."
         )
     alone = (unknown | unknown.T | np.eye(len(unknown), dtype=bool)).all(axis=1)
     if alone.any():
         raise ValueError(
-            f"Item {int(alone.argmax()) + 1} of the matrix is compared with no other item; leave it out, or fill it in."
+            f"Item {int(alone.argmax()) + 1} of the matrix is compared with no other item; leave "
+            "it out, or fill it in."
         )
 
 

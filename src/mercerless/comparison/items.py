@@ -38,7 +38,8 @@ MAX_POINTS = 320
 _LISTED = 8
 _MOST_CLASSES = 12  # of a confusion matrix
 # rows and columns for which the scales of a table's columns are learned
-_FEWEST_FOR_SCALES, _MOST_FEATURES = 40, 200
+_FEWEST_FOR_SCALES = 40
+_MOST_FEATURES = 200
 # of the ten nearest, that a map by learned scales may keep less than one by the columns as they are
 _LESS_KEPT = 0.1
 _COLORS = 5
@@ -111,7 +112,9 @@ def render_items(comparison: "Comparison") -> str:
         odd_section = _odd_section(problem, listed, told)
         return _map_section(problem, held, marked) + _scatter_section(held) + odd_section
     suspects = comparison.suspects
-    listed, told, marked = [], "", []
+    listed = []
+    told = ""
+    marked = []
     if suspects is not None and len(suspects.items):
         marked = [int(item) for item in suspects.items[:_LISTED]]
         listed = [
@@ -132,9 +135,12 @@ def render_items(comparison: "Comparison") -> str:
 def answer(comparison: "Comparison") -> str:
     """What to use and how good it will be, in one sentence."""
     best = comparison.table[0]
-    score, low, high = best["score"], best["low"], best["high"]
+    score = best["score"]
+    low = best["low"]
+    high = best["high"]
     if is_share(comparison.metric) or comparison.metric == "r2":  # no model is better than perfect
-        low, high = max(low, 0.0) if is_share(comparison.metric) else low, min(high, 1.0)
+        low = max(low, 0.0) if is_share(comparison.metric) else low
+        high = min(high, 1.0)
     score, low, high = (format_score(comparison.metric, value) for value in (score, low, high))
     expected = f"{metric_words(comparison.metric)} of {score} (95 % interval {low} to {high})"
     return f"Use {best['title']}: on new items like these expect {expected}."
@@ -142,7 +148,8 @@ def answer(comparison: "Comparison") -> str:
 
 def render_card(comparison: "Comparison") -> str:
     """The model card: what the recommended model is, what it learned from, how good it is and where it ends."""
-    problem, best = comparison.problem, comparison.table[0]
+    problem = comparison.problem
+    best = comparison.table[0]
     how = f"{len(comparison.splits)} splits of {N_FOLDS}-fold cross-validation, the search inside every training part"
     facts = [
         ("model", best["title"]),
@@ -245,10 +252,8 @@ def learned_distances(problem: Problem, rows: NDArray) -> NDArray | None:
 
 def _map_section(problem: Problem, held: Predicted | None, marked: Sequence[int] | None) -> str:
     rows = some_items(len(problem.y), marked or ())
-    drawn, learned = (
-        draw_map(distances_of(problem.X, problem.kind, rows, problem.preprocessor)),
-        False,
-    )
+    drawn = draw_map(distances_of(problem.X, problem.kind, rows, problem.preprocessor))
+    learned = False
     if problem.kind == "table" and (D := learned_distances(problem, rows)) is not None:
         by_scales = draw_map(D)
         learned = by_scales.kept > drawn.kept - _LESS_KEPT
@@ -274,7 +279,8 @@ def map_svg(
     learned: bool = False,
 ) -> str:
     """The map as a figure: shapes and colors of classes, or shades of numbers; wrong and suspect items are ringed."""
-    low, high = drawn.points.min(axis=0), drawn.points.max(axis=0)
+    low = drawn.points.min(axis=0)
+    high = drawn.points.max(axis=0)
     spread = float(np.max(high - low)) or 1.0
     places = 16.0 + (_SIZE - 32.0) * (drawn.points - (low + high) / 2.0 + spread / 2.0) / spread
     height = float(np.ptp(places[:, 1])) + 32.0
@@ -285,7 +291,8 @@ def map_svg(
         if y is None or classify
         else np.argsort(np.argsort(y[rows], kind="stable")) / max(1, len(rows) - 1)
     )
-    marks, wrong = [], False
+    marks = []
+    wrong = False
     for place, item in enumerate(rows.tolist()):
         x, top = places[place]
         code = int(np.searchsorted(classes, y[item])) if len(classes) and y is not None else 0
@@ -350,7 +357,8 @@ def _map_caption(
     )
     rings += " Thick rings: listed below as odd." if marked else ""
     return (
-        f"{some}Items that are alike are near each other: the map keeps {kept} of the ten nearest of everyone; {how}. "
+        f"{some}Items that are alike are near each other: the map keeps {kept} of the ten nearest "
+        f"of everyone; {how}. "
         f"Point at an item for its name.{scales}{rings}"
     )
 
@@ -389,11 +397,14 @@ def _confusion_section(held: Predicted, problem: Problem) -> str:
         )
         body += f"<tr><th scope=row>{escape(str(label))}</th>{cells}<td>{shares[i]:.0f} %</td></tr>"
     return (
-        f"<section><h2>What is taken for what</h2>\n{words}\n<div class=scroll tabindex=0 role=region "
+        f"<section><h2>What is taken for what</h2>\n{words}\n<div class=scroll tabindex=0 "
+        "role=region "
         'aria-label="Confusion matrix"><table class=confusion><thead><tr>'
-        f"<th scope=col>given &darr; predicted &rarr;</th>{head}<th scope=col>right</th></tr></thead>"
+        f"<th scope=col>given &darr; predicted &rarr;</th>{head}<th "
+        "scope=col>right</th></tr></thead>"
         f"<tbody>{body}</tbody></table></div>\n"
-        "<p class=soft>The recommended learner on items it had not seen; rows are the given classes.</p></section>"
+        "<p class=soft>The recommended learner on items it had not seen; rows are the given "
+        "classes.</p></section>"
     )
 
 
@@ -420,14 +431,18 @@ def hard_classes(counts: NDArray, classes: NDArray) -> str:
 
 def _scatter_section(held: Predicted) -> str:
     kept = np.linspace(0, len(held.rows) - 1, min(len(held.rows), 600)).round().astype(int)
-    truth, guess = held.target[kept].astype(float), held.predicted[kept].astype(float)
-    low, high = float(min(truth.min(), guess.min())), float(max(truth.max(), guess.max()))
-    unit, left = (_SIZE - 60.0) / ((high - low) or 1.0), 48.0
+    truth = held.target[kept].astype(float)
+    guess = held.predicted[kept].astype(float)
+    low = float(min(truth.min(), guess.min()))
+    high = float(max(truth.max(), guess.max()))
+    unit = (_SIZE - 60.0) / ((high - low) or 1.0)
+    left = 48.0
     dots = "".join(
         f'<circle cx="{left + (t - low) * unit:.1f}" cy="{_SIZE - 36 - (g - low) * unit:.1f}" r="3"/>'
         for t, g in zip(truth, guess)
     )
-    bottom, right = _SIZE - 36.0, left + (high - low) * unit
+    bottom = _SIZE - 36.0
+    right = left + (high - low) * unit
     texts = (
         f'<text x="{left}" y="{_SIZE - 18}">{low:.4g}</text>'
         f'<text x="{right:.0f}" y="{_SIZE - 18}" text-anchor=end>{high:.4g}</text>'
@@ -439,11 +454,13 @@ def _scatter_section(held: Predicted) -> str:
     half, most = np.quantile(errors, [0.5, 0.9])
     return (
         "<section><h2>Predicted and given</h2>\n"
-        f"<p>Half of the predictions are within {half:.3g} of the given number, nine of ten within {most:.3g}.</p>\n"
+        f"<p>Half of the predictions are within {half:.3g} of the given number, nine of ten within "
+        f"{most:.3g}.</p>\n"
         f'<figure class=map><svg viewBox="0 0 {_SIZE} {_SIZE}" role="img" aria-label="Predicted against given numbers">'
         f'<path d="M{left} {bottom}L{right:.1f} {bottom - (right - left):.1f}" stroke="var(--soft)" fill="none" '
         f'stroke-dasharray="4 4"/><g fill="var(--c0)" fill-opacity=".6">{dots}</g>{texts}</svg>'
-        "<figcaption>The recommended learner on items it had not seen; upwards what it predicted. On the dashed line "
+        "<figcaption>The recommended learner on items it had not seen; upwards what it predicted. "
+        "On the dashed line "
         "both are equal.</figcaption></figure></section>"
     )
 
@@ -499,13 +516,15 @@ def copy_sentences(copies: NDArray, labels: NDArray, names: Sequence[str]) -> li
 def odd_sentences(X: Any, kind: str, names: Sequence[str], preprocessor: Any = None) -> list[str]:
     """Items far from all others, and pairs that break symmetry or the triangle most, in words."""
     rows = some_items(len(X), ())
-    D, lines = distances_of(X, kind, rows, preprocessor), []
+    D = distances_of(X, kind, rows, preprocessor)
+    lines = []
     far = far_items(D)
     if len(far):
         shown = ", ".join(str(names[rows[i]]) for i in far[:5])
         plural = "s are" if len(far) > 1 else " is"
         lines.append(
-            f"{len(far)} item{plural} far from all others: {shown}{' and more' if len(far) > 5 else ''}."
+            f"{len(far)} item{plural} far from all others: "
+            f"{shown}{' and more' if len(far) > 5 else ''}."
         )
     if kind == "table":
         return lines
@@ -514,7 +533,8 @@ def odd_sentences(X: Any, kind: str, names: Sequence[str], preprocessor: Any = N
         lines.append(f"The two directions differ most for {_pairs(pairs, rows, names)}.")
     if kind == "distance" and (pairs := worst_triangles(D, 3)):
         lines.append(
-            f"The triangle inequality is broken most by {_pairs(pairs, rows, names)}: they are farther apart than a "
+            f"The triangle inequality is broken most by {_pairs(pairs, rows, names)}: they are "
+            "farther apart than a "
             "way through the item named last."
         )
     return lines
@@ -522,7 +542,8 @@ def odd_sentences(X: Any, kind: str, names: Sequence[str], preprocessor: Any = N
 
 def _pairs(pairs: Sequence[OddPair], rows: NDArray, names: Sequence[str]) -> str:
     return "; ".join(
-        f"{names[rows[pair.first]]} and {names[rows[pair.second]]} (by {_percent(pair.amount, 1)} of the largest entry"
+        f"{names[rows[pair.first]]} and {names[rows[pair.second]]} (by {_percent(pair.amount, 1)} "
+        "of the largest entry"
         + ("" if pair.through is None else f", through {names[rows[pair.through]]}")
         + ")"
         for pair in pairs

@@ -61,7 +61,8 @@ STEPS = (0.01, 0.1, 1.0, 10.0, 100.0)
 #: forms for many, and searches run on one part of the items.
 LARGE = 2000
 #: Landmarks, and items in a part, of the learners' forms for many items.
-LANDMARKS, PART_ITEMS = 500, 1000
+LANDMARKS = 500
+PART_ITEMS = 1000
 #: Items that such a search trains on; twice as many test it.
 SEARCH_ITEMS = 1500
 #: The spectrum is that of at most this many items: it is computed before anything is run.
@@ -311,10 +312,8 @@ def _vector_machine(terms: Terms) -> GridSearchCV:
     """Exact also for many items: machines on parts, or landmarks, of 16,000 do no better than one of 4000 that takes as
     long."""
     machine = terms.choose(SVC(), SVR(epsilon=float(_round(0.03 * terms.unit)), max_iter=1_000_000))
-    strengths, widths = (
-        np.array([0.1, 1.0, 10.0, 100.0, 1000.0]),
-        np.array([0.03, 0.1, 0.3, 1.0, 3.0]),
-    )
+    strengths = np.array([0.1, 1.0, 10.0, 100.0, 1000.0])
+    widths = np.array([0.03, 0.1, 0.3, 1.0, 3.0])
     grid = {
         "C": _listed(terms.unit * strengths),
         "gamma": _listed(widths / terms.problem.n_features),
@@ -378,7 +377,8 @@ def _krein_ridge(terms: Terms) -> BaseEstimator:
 def _krein_machine(terms: Terms) -> GridSearchCV:
     unit = terms.unit / terms.scale("flip")
     if terms.problem.is_classification:
-        machine, powers = KreinSVC("precomputed", max_iter=100_000), np.logspace(-1, 2, 4)
+        machine = KreinSVC("precomputed", max_iter=100_000)
+        powers = np.logspace(-1, 2, 4)
     else:
         machine = KreinSVR(
             "precomputed", epsilon=float(_round(0.05 * terms.unit)), max_iter=100_000

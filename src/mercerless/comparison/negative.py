@@ -13,7 +13,9 @@ from mercerless.similarity.stack import SPECTRAL_PENALTIES, Setting, out_of_fold
 from mercerless.spectra import Indefiniteness, decompose
 
 _FOLDS = 5
-_ITEMS, _SHUFFLED_ITEMS = 1000, 250  # at most, for flip against clip and for the shuffles
+# at most, for flip against clip and for the shuffles
+_ITEMS = 1000
+_SHUFFLED_ITEMS = 250
 
 
 class NegativePart(NamedTuple):
@@ -83,7 +85,8 @@ def _count_as_good(
     """How many copies of the negative part that were shuffled among the items predict as well as it does."""
     s, V, _ = decompose(K)
     negative = (V * np.minimum(s, 0.0)) @ V.T
-    loss, as_good = _out_of_fold(K, targets, folds, ("flip",))[0].mean(), 0
+    loss = _out_of_fold(K, targets, folds, ("flip",))[0].mean()
+    as_good = 0
     for _ in range(n_permutations):
         order = rng.permutation(len(K))
         shuffled = K - negative + negative[np.ix_(order, order)]
@@ -139,7 +142,8 @@ def negative_sentences(spectrum: Indefiniteness, judged: NegativePart | None) ->
         second = f"By squared error, {counted} (p = {judged.p_value:.3g})."
     elif judged.p_value <= 0.05:
         second = (
-            f"It is related to the labels, for by squared error only {counted} (p = {judged.p_value:.3g}): another "
+            f"It is related to the labels, for by squared error only {counted} (p = "
+            f"{judged.p_value:.3g}): another "
             "question than whether it tells anything that the positive part does not."
         )
     else:

@@ -325,7 +325,8 @@ def _columns_by_name(frame: Any, names: Iterable[str], what: str) -> Any:
     missing = next((name for name in names if name not in places), None)
     if missing is not None:
         raise ValueError(
-            f"{what} has no column {missing!r}, which X has; give it the same columns, in any order."
+            f"{what} has no column {missing!r}, which X has; give it the same columns, in any "
+            "order."
         )
     chosen = frame.iloc[:, [places[name] for name in names]]
     return chosen.set_axis(list(names), axis=1)
@@ -383,7 +384,8 @@ def _with_test(problem: Problem, X_test: Any, y_test: Any) -> Problem:
         X_test = check_real(X_test, "X_test")
         if X_test.shape[1] != problem.X.shape[1]:
             raise ValueError(
-                f"X_test has {X_test.shape[1]} columns, X has {problem.X.shape[1]}; they must agree."
+                f"X_test has {X_test.shape[1]} columns, X has {problem.X.shape[1]}; they must "
+                "agree."
             )
     elif not hasattr(X_test, "columns"):
         raise ValueError("X has columns of words or gaps; pass X_test with the same columns.")
@@ -411,7 +413,8 @@ def _check_test_classes(y: NDArray, y_test: NDArray) -> None:
     strange = np.setdiff1d(y_test, y)
     if len(strange):
         raise ValueError(
-            f"The given test set has the class {strange[0]!s}, which no training item has; remove its items or do "
+            f"The given test set has the class {strange[0]!s}, which no training item has; remove "
+            "its items or do "
             "without the given test set (--no-split)."
         )
 
@@ -421,7 +424,8 @@ def _check_range(values: NDArray, what: str) -> None:
     largest = float(np.abs(values).max())
     if largest > 1e100 or 0 < largest < 1e-100:
         raise ValueError(
-            f"{what} have a largest size of {largest:.3g}, too extreme to compute with; rescale them."
+            f"{what} have a largest size of {largest:.3g}, too extreme to compute with; rescale "
+            "them."
         )
 
 
@@ -452,7 +456,8 @@ def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tu
         raise ValueError(f"The labels have shape {y.shape}; {ONE_BY_ONE}.")
     if len(y) != n_items:
         raise ValueError(
-            f"There are {len(y)} labels for {n_items} items; there must be one per item, in their order."
+            f"There are {len(y)} labels for {n_items} items; there must be one per item, in their "
+            "order."
         )
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         raise ValueError(
@@ -464,7 +469,8 @@ def _check_target(y, n_items: int, task: str | None, guesses: list[Guess]) -> tu
     if task == "regression":
         if y.dtype.kind not in "biuf":
             raise ValueError(
-                "Regression needs numbers as targets, not text; say task='classification' for classes."
+                "Regression needs numbers as targets, not text; say task='classification' for "
+                "classes."
             )
         if n_items < 25:
             raise ValueError(f"There are {n_items} items; comparing learners needs at least 25.")
@@ -515,7 +521,8 @@ def find_function(name: str) -> Callable:
     module, colon, function = name.partition(":")
     if not colon:
         raise ValueError(
-            f"The similarity {name!r} is not known; use {', '.join(STRING_SIMILARITIES)}, or module:function."
+            f"The similarity {name!r} is not known; use {', '.join(STRING_SIMILARITIES)}, or "
+            "module:function."
         )
     sys.path.insert(0, os.getcwd())
     try:
@@ -528,7 +535,8 @@ def find_function(name: str) -> Callable:
 
 def _split_rows(problem: Problem, test: NDArray) -> Problem:
     """Keep the rows where `test` is False for training, the others as the given test set."""
-    train, test = np.flatnonzero(~test), np.flatnonzero(test)
+    train = np.flatnonzero(~test)
+    test = np.flatnonzero(test)
     X_test = problem.X[np.ix_(test, train)] if problem.is_matrix else take(problem.X, test)
     y, _ = _check_target(problem.y[train], len(train), problem.task, [])
     return replace(select(problem, train), y=y, X_test=X_test, y_test=problem.y[test])

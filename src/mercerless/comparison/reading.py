@@ -382,13 +382,16 @@ class _Source:
             raise ValueError(
                 f"{self.what} has no labels; give them with --labels FILE, one per item."
             )
-        column, why = names[-1], "the last column"
+        column = names[-1]
+        why = "the last column"
         if (
             len(names) == 2
             and _is_text(table.text(names[1]))
             and not _is_text(table.text(names[0]))
         ):
-            column, why = names[0], "the column that repeats"  # label first, then the string
+            # label first, then the string
+            column = names[0]
+            why = "the column that repeats"
         self.guess("labels", f"column {column!r}", why, "labels")
         return column
 
@@ -411,7 +414,8 @@ class _Source:
         )
         if len(texts) > 1:
             raise ValueError(
-                f"{self.what} has several columns of text, {listed(texts)}; leave out all but the one to compare with "
+                f"{self.what} has several columns of text, {listed(texts)}; leave out all but the "
+                "one to compare with "
                 "--drop."
             )
         return texts[0]
@@ -486,7 +490,8 @@ class _Source:
         for row, ((a, b), value) in enumerate(zip(pairs, values)):
             if not np.isnan(X[place[a], place[b]]) and X[place[a], place[b]] != value:
                 raise ValueError(
-                    f"{table.at(row, name)}: the pair {a}, {b} comes twice with different numbers; keep one."
+                    f"{table.at(row, name)}: the pair {a}, {b} comes twice with different numbers; "
+                    "keep one."
                 )
             X[place[a], place[b]] = value
             unknown[place[a], place[b]] = unknown[place[b], place[a]] = np.isnan(value)
@@ -517,22 +522,23 @@ class _Source:
         """Tell similarities from distances by the column's name or by the items' numbers with themselves."""
         named = name.lower()
         if named.startswith("dis") or named == "d":
-            kind, why = "distance", f"the column is named {name!r}"
+            kind = "distance"
+            why = f"the column is named {name!r}"
         elif named.startswith(("sim", "score", "weight", "kernel", "identity", "corr")):
-            kind, why = "similarity", f"the column is named {name!r}"
+            kind = "similarity"
+            why = f"the column is named {name!r}"
         else:
             selves = [
                 value for (a, b), value in zip(pairs, values) if a == b and not np.isnan(value)
             ]
             if not selves:
                 raise ValueError(
-                    f"{self.what} is a list of pairs, but are its numbers similarities or distances? Say --kind "
+                    f"{self.what} is a list of pairs, but are its numbers similarities or "
+                    "distances? Say --kind "
                     "similarity or --kind distance."
                 )
-            kind, why = (
-                ("distance" if max(selves) <= np.nanmin(values) else "similarity"),
-                "of the items with themselves",
-            )
+            kind = "distance" if max(selves) <= np.nanmin(values) else "similarity"
+            why = "of the items with themselves"
         self.guess("kind", kind, why, "kind")
         return kind
 

@@ -92,8 +92,10 @@ class Store:
         except OSError as error:
             self.folder = None
             warnings.warn(
-                f"What is finished is kept in memory only, so that --resume will not work: {error.strerror} "
-                f"({str(folder.parent)!r}; the environment variable SCIKIT_LEARN_DATA names another place).",
+                "What is finished is kept in memory only, so that --resume will not work: "
+                f"{error.strerror} "
+                f"({str(folder.parent)!r}; the environment variable SCIKIT_LEARN_DATA names "
+                "another place).",
                 stacklevel=2,
             )
             return

@@ -121,7 +121,8 @@ def render_matrix(
     sections = [
         f"<header><h1>{escape(name)}</h1>\n<p class=soft>{escape(facts[0])}</p></header>",
         f'<section class=verdict aria-label="What it is"><dl>{listed}</dl></section>',
-        f"<section><h2>The items</h2>\n{map_svg(drawn, y, names, rows, classify, None, ())}</section>",
+        "<section><h2>The "
+        f"items</h2>\n{map_svg(drawn, y, names, rows, classify, None, ())}</section>",
         f"<section><h2>Worth a look</h2>\n{words}</section>" if odd else "",
         f"<section><h2>The eigenvalues</h2>\n<figure class=map>{_spectrum_svg(eigenvalues)}"
         "<figcaption>Heights are square roots of sizes.</figcaption></figure></section>",
@@ -204,7 +205,8 @@ def _folds(comparison: "Comparison") -> str:
 
 def _recommended(comparison: "Comparison") -> str:
     return (
-        "<section><h2>Use this</h2>\n<p>The recommended learner with the search it was scored with. One click selects "
+        "<section><h2>Use this</h2>\n<p>The recommended learner with the search it was scored "
+        "with. One click selects "
         f"the code.</p>\n<pre tabindex=0><code>{escape(comparison.code())}</code></pre></section>"
     )
 
@@ -220,7 +222,8 @@ def _not_compared(comparison: "Comparison") -> str:
         for name, reason in rows
     )
     listed += "".join(
-        f"<dt>{escape(title)}</dt><dd>scored, but its solver stopped before it converged in some fits</dd>"
+        f"<dt>{escape(title)}</dt><dd>scored, but its solver stopped before it converged in some "
+        "fits</dd>"
         for title in unsettled
     )
     return f"<section><h2>Left out, or with a caveat</h2><dl>{listed}</dl></section>"
@@ -254,7 +257,8 @@ def _data(comparison: "Comparison") -> str:
         )
     listed = "".join(f"<dt>{escape(what)}</dt><dd>{escape(value)}</dd>" for what, value in facts)
     guesses = "".join(
-        f"<li><strong>{escape(guess.what)}:</strong> {escape(guess.value)}, because {escape(guess.why)} "
+        f"<li><strong>{escape(guess.what)}:</strong> {escape(guess.value)}, because "
+        f"{escape(guess.why)} "
         f"<span class=soft>(override with <code>--{escape(guess.option)}</code>)</span></li>"
         for guess in problem.guesses
     )
@@ -268,21 +272,28 @@ def _reproduce(comparison: "Comparison", command: str) -> str:
         "<section><h2>Repeat it</h2>\n<p>The same splits and seeds, and so the same scores:</p>\n"
         f"<pre tabindex=0><code>{escape(command)}</code></pre>\n"
         f"<p class=soft>Seed {comparison.random_state}; {escape(versions)}.</p>\n"
-        f"<h3>How the differences are judged</h3>\n<p class=soft>{_method(comparison)} All pairs of learners are "
-        "judged together by the studentized range (Tukey), so that without any real difference one is claimed in at "
-        "most 5 % of such reports. “Not distinguishable” does not mean equal: more items would tell.</p></section>"
+        f"<h3>How the differences are judged</h3>\n<p class=soft>{_method(comparison)} All pairs "
+        "of learners are "
+        "judged together by the studentized range (Tukey), so that without any real difference one "
+        "is claimed in at "
+        "most 5 % of such reports. “Not distinguishable” does not mean equal: more items would "
+        "tell.</p></section>"
     )
 
 
 def _method(comparison: "Comparison") -> str:
     if comparison.metric not in OF_ITEMS:
         return (
-            "The variance of a difference is that between the splits, corrected for overlapping training sets (Nadeau "
-            f"and Bengio 2003): {escape(metric_words(comparison.metric))} is no mean over items, which would tell more."
+            "The variance of a difference is that between the splits, corrected for overlapping "
+            "training sets (Nadeau "
+            f"and Bengio 2003): {escape(metric_words(comparison.metric))} is no mean over items, "
+            "which would tell more."
         )
     return (
-        "The variance of a difference has two parts: of the items, from out-of-fold predictions, corrected for "
-        "overlapping training sets (Nadeau and Bengio 2003), and of the training, what splits differ by beyond what "
+        "The variance of a difference has two parts: of the items, from out-of-fold predictions, "
+        "corrected for "
+        "overlapping training sets (Nadeau and Bengio 2003), and of the training, what splits "
+        "differ by beyond what "
         "their items explain."
     )
 
@@ -312,8 +323,10 @@ def _plot(comparison: "Comparison") -> str:
     )
     return (
         f"<section><h2>{title}, and the difference to the recommended</h2>\n"
-        f"<p>Dots are mean differences in {escape(unit)}; bars are intervals that hold for all learners together. A "
-        "bar that reaches the dashed line (filled dot): not distinguishable from the recommended one.</p>\n"
+        f"<p>Dots are mean differences in {escape(unit)}; bars are intervals that hold for all "
+        "learners together. A "
+        "bar that reaches the dashed line (filled dot): not distinguishable from the recommended "
+        "one.</p>\n"
         f'<figure class=plot aria-label="Scores and differences of all learners, also in the table below">'
         f'<div class=lines>{lines}</div><div class="row ticks-row" style="border:0"><div></div>'
         f'<div class="ticks axis" aria-hidden=true>{ticks}</div><div></div></div></figure></section>'
@@ -345,7 +358,8 @@ def _line(comparison: "Comparison", row: dict[str, Any], low: float, high: float
     return (
         f'<div class="row {state}"><div class=name>{escape(row["title"])}'
         f"<small>{_caption(row)}</small></div><div class=track aria-hidden=true>{marks}</div>"
-        f"<div class=value>{_score(comparison, row['score'])}<small>{'recommended' if best else interval}</small>"
+        "<div "
+        f"class=value>{_score(comparison, row['score'])}<small>{'recommended' if best else interval}</small>"
         "</div></div>"
     )
 
@@ -361,7 +375,8 @@ def _axis(intervals: list[tuple[float, float]]) -> tuple[float, float, float]:
     lows = np.sort([low for low, _ in intervals])
     middle = float(np.median(lows))
     inside = [low for low in lows if low >= 2.5 * middle] or [middle]
-    low, high = min(inside[0], -1e-6), max(max(high for _, high in intervals), -0.04 * inside[0])
+    low = min(inside[0], -1e-6)
+    high = max(max(high for _, high in intervals), -0.04 * inside[0])
     low, high = low - 0.04 * (high - low), high + 0.04 * (high - low)
     return low, high, _round_step(low, high)
 
@@ -413,10 +428,13 @@ def _table(comparison: "Comparison") -> str:
     header += "".join(f"<th scope=col class=extra>{escape(name)}</th>" for name in extra)
     body = "".join(_table_row(comparison, row, others, has_test) for row in rows)
     return (
-        "<section><h2>All numbers</h2>\n<p class=soft>Means over the splits, with 95 % intervals of the single score; "
-        "“fit” includes the search; “1000 items” is the time to predict them; “size” is that of the saved model.</p>\n"
+        "<section><h2>All numbers</h2>\n<p class=soft>Means over the splits, with 95 % intervals "
+        "of the single score; "
+        "“fit” includes the search; “1000 items” is the time to predict them; “size” is that of "
+        "the saved model.</p>\n"
         '<div class=scroll tabindex=0 role=region aria-label="Table of all scores"><table><thead><tr>'
-        f"<th scope=col>learner</th>{header}</tr></thead><tbody>{body}</tbody></table></div></section>"
+        "<th "
+        f"scope=col>learner</th>{header}</tr></thead><tbody>{body}</tbody></table></div></section>"
     )
 
 
@@ -456,13 +474,15 @@ def _table_row(
 
 
 def _spectrum(comparison: "Comparison", spectrum: MatrixSpectrum) -> str:
-    measures, values = spectrum.indefiniteness, spectrum.eigenvalues[::-1]
+    measures = spectrum.indefiniteness
+    values = spectrum.eigenvalues[::-1]
     n_items = len(comparison.problem.y)
     sampled = (
         "" if spectrum.n_items == n_items else f"Of {spectrum.n_items:,} of the {n_items:,} items: "
     )
     facts = sampled + (
-        f"{measures.n_positive} positive, {measures.n_negative} negative and {measures.n_zero} zero eigenvalues; the "
+        f"{measures.n_positive} positive, {measures.n_negative} negative and {measures.n_zero} "
+        "zero eigenvalues; the "
         f"negative ones are {100 * measures.negative_mass:.1f} % of the sum of sizes."
     )
     words = "".join(
@@ -471,7 +491,8 @@ def _spectrum(comparison: "Comparison", spectrum: MatrixSpectrum) -> str:
     )
     if comparison.negative is not None:
         words += (
-            f"<p class=soft>The learners above are ranked by {escape(metric_words(comparison.metric))}, which may "
+            "<p class=soft>The learners above are ranked by "
+            f"{escape(metric_words(comparison.metric))}, which may "
             "order the clipped and the flipped spectrum otherwise.</p>"
         )
     kind = {
@@ -490,9 +511,11 @@ def _spectrum_svg(values: NDArray) -> str:
     heights = np.sign(values) * np.sqrt(np.abs(values))
     if len(heights) > 400:
         heights = heights[np.linspace(0, len(heights) - 1, 400).round().astype(int)]
-    top, bottom = max(heights.max(), 0.0), min(heights.min(), 0.0)
+    top = max(heights.max(), 0.0)
+    bottom = min(heights.min(), 0.0)
     ends = [f"{values[0]:.3g}", _minus(f"{values[-1]:.3g}")]
-    width, height = 480, 260
+    width = 480
+    height = 260
     # room for the longest label
     left = 14 + 7 * max(len(end.replace("&minus;", "-")) for end in ends)
     unit = (height - 24) / max(top - bottom, 1e-300)
@@ -500,9 +523,11 @@ def _spectrum_svg(values: NDArray) -> str:
     step = (width - left - 6) / len(heights)
     bars: dict[str, list[str]] = {"positive": [], "negative": []}
     for i, value in enumerate(heights):
-        x, y = left + i * step, zero - max(value, 0) * unit
+        x = left + i * step
+        y = zero - max(value, 0) * unit
         bars["positive" if value >= 0 else "negative"].append(
-            f"M{x:.1f} {y:.1f}h{max(0.5, 0.85 * step):.2f}v{abs(value) * unit:.1f}h-{max(0.5, 0.85 * step):.2f}z"
+            f"M{x:.1f} "
+            f"{y:.1f}h{max(0.5, 0.85 * step):.2f}v{abs(value) * unit:.1f}h-{max(0.5, 0.85 * step):.2f}z"
         )
     paths = "".join(
         f'<path d="{"".join(path)}" fill="var(--{sign})"/>' for sign, path in bars.items() if path
@@ -531,7 +556,8 @@ def _matrix_svg(comparison: "Comparison") -> str:
     order = np.argsort(y, kind="stable")
     if problem.is_classification:
         order = likeness_order(as_similarities(X[np.ix_(kept, kept)], problem.kind), y)
-    drawn, y = problem.X[np.ix_(kept[order], kept[order])], y[order]
+    drawn = problem.X[np.ix_(kept[order], kept[order])]
+    y = y[order]
     off = drawn[~np.eye(len(drawn), dtype=bool)]
     low, high = np.percentile(off, [1, 99])
     shades = np.clip((drawn - low) / (high - low if high > low else 1.0), 0, 1)
@@ -606,9 +632,11 @@ def _curves(comparison: "Comparison") -> str:
     if len(comparison.curve_folds) < N_FOLDS:
         over = f"{_capital(metric_words(comparison.metric))} on the first split alone (the table has means of all)"
     return (
-        f"<section><h2>What more data would bring</h2>\n<figure>{_curves_svg(comparison, curves, colored)}"
+        "<section><h2>What more data would "
+        f"bring</h2>\n<figure>{_curves_svg(comparison, curves, colored)}"
         f"<ul class=legend>{legend}</ul>"
-        f"<figcaption>{escape(over)} by the number of training items{rest}.</figcaption></figure></section>"
+        f"<figcaption>{escape(over)} by the number of training "
+        f"items{rest}.</figcaption></figure></section>"
     )
 
 
@@ -623,9 +651,14 @@ def _curves_svg(
 ) -> str:
     sizes = sorted({size for points in curves.values() for size, _ in points})
     shown = [score for name in colored for _, score in curves[name]]
-    low, high = min(shown), max(shown)
+    low = min(shown)
+    high = max(shown)
     low, high = low - 0.06 * (high - low) - 1e-9, high + 0.06 * (high - low) + 1e-9
-    width, height, left, base = 720, 300, 86, 268  # room for large labels on narrow screens
+    # room for large labels on narrow screens
+    width = 720
+    height = 300
+    left = 86
+    base = 268
 
     def place(size: float, score: float) -> str:
         x = left + (width - left - 14) * np.log(size / sizes[0]) / np.log(sizes[-1] / sizes[0])
@@ -639,7 +672,8 @@ def _curves_svg(
         lines.append(
             f'<path d="M{"L".join(place(*point) for point in curves[name])}" fill="none" {look}/>'
         )
-    step, rules = _round_step(low, high), ""
+    step = _round_step(low, high)
+    rules = ""
     for score in step * np.arange(np.ceil(low / step), np.floor(high / step) + 1):
         y = place(sizes[0], score).split()[1]
         rules += f'<path d="M{left} {y}H{width - 14}" stroke="var(--line)" stroke-width=".6"/>'

@@ -194,7 +194,8 @@ def compare_problem(
     run = Run(
         terms, scored, seconds, repeats, n_jobs, curves, store, progress, parts, started=started
     ).go()
-    records, reasons = list(run.store.records.values()), {**run.reasons(), **mute}
+    records = list(run.store.records.values())
+    reasons = {**run.reasons(), **mute}
     told = run.negative, reasons, run.failed, run.interrupted, seconds, run.elapsed
     comparison = Comparison(terms, chosen, records, *told)
     comparison.check_comparable()
@@ -222,7 +223,8 @@ def _without_probabilities(learners: list[Learner], terms: Terms) -> dict[str, s
     if len(mute) == len(learners):
         do = "does" if len(mute) == 1 else "do"
         raise ValueError(
-            f"metric={terms.scoring!r} scores probabilities, which {listed(mute)} {do} not give; use another metric, "
+            f"metric={terms.scoring!r} scores probabilities, which {listed(mute)} {do} not give; "
+            "use another metric, "
             "or other learners."
         )
     return dict.fromkeys(mute, f"it gives no probabilities, which {terms.scoring} scores")
@@ -400,7 +402,8 @@ class Comparison:
         if self.interrupted:
             raise KeyboardInterrupt
         raise ValueError(
-            f"The budget of {duration(self.budget or 0)} is too short for a single learner; give more, or fewer items."
+            f"The budget of {duration(self.budget or 0)} is too short for a single learner; give "
+            "more, or fewer items."
         )
 
     @cached_property
@@ -446,7 +449,8 @@ class Comparison:
             ):
                 return ranked[sound[0]]
             return ranked[top]
-        compared, vote = self._compared(ranked), ranked.index(VOTE)
+        compared = self._compared(ranked)
+        vote = ranked.index(VOTE)
         wins = all(compared.better(top, i) for i in range(len(ranked)) if i not in (top, vote))
         behind = compared.difference[top, vote] > 2.0 * compared.standard_error[top, vote]
         return ranked[top] if wins or behind else VOTE
@@ -467,7 +471,8 @@ class Comparison:
 
     def _split(self, names: list[str], repeat: int, fold: int) -> ScoredSplit:
         """What the learners did on one split."""
-        test, problem = self.rows_of_splits[repeat, fold], self.problem
+        test = self.rows_of_splits[repeat, fold]
+        problem = self.problem
         records = [self.results[name][repeat, fold] for name in names]
         added = np.column_stack(
             [contributions(self.metric, record.target, record.predicted) for record in records]
@@ -515,10 +520,8 @@ class Comparison:
         return [self._row(i, name) for i, name in enumerate(self.names)]
 
     def _row(self, i: int, name: str) -> dict[str, Any]:
-        differences, records = (
-            self.differences,
-            [self.results[name][split] for split in self.splits],
-        )
+        differences = self.differences
+        records = [self.results[name][split] for split in self.splits]
         low, high = differences.interval(i, 0)
         learner = self.learner(name)
         row = {
@@ -673,7 +676,8 @@ class Comparison:
     def python_command(self) -> str:
         """The call that repeats this comparison exactly."""
         yours = {learner.name: learner for learner in self.learners if learner.family == "yours"}
-        wanted, unsaid = [], []
+        wanted = []
+        unsaid = []
         for text in self.specification:
             name = text.partition("@")[0]
             if name not in yours:
@@ -685,9 +689,10 @@ class Comparison:
                 estimator = name.replace(" ", "_")
             wanted.append(f"({text!r}, {estimator})")
         return (
-            f"mercerless.compare(X, y, kind={self.problem.kind!r}, task={self.problem.task!r}, metric={self.metric!r}, "
-            f"learners=[{', '.join(wanted)}], repeats={max(1, self.n_repeats)}, random_state={self.random_state})"
-            + "".join(unsaid)
+            f"mercerless.compare(X, y, kind={self.problem.kind!r}, task={self.problem.task!r}, "
+            f"metric={self.metric!r}, "
+            f"learners=[{', '.join(wanted)}], repeats={max(1, self.n_repeats)}, "
+            f"random_state={self.random_state})" + "".join(unsaid)
         )
 
     @property
@@ -754,7 +759,8 @@ class Comparison:
         """One line: what was compared, what is recommended."""
         state = "interrupted, " if self.interrupted else ""
         return (
-            f"<Comparison of {len(self.names)} learners on {self.problem.name!r}: {state}recommended "
+            f"<Comparison of {len(self.names)} learners on {self.problem.name!r}: "
+            f"{state}recommended "
             f"{self.recommended!r}, {len(self.ties)} not distinguishable from it>"
         )
 

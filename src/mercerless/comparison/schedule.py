@@ -270,7 +270,8 @@ class Run:
                 yield JUDGE
             step = self._first_score()
             if step is None and not judged:
-                step, judged = JUDGE, True
+                step = JUDGE
+                judged = True
             if step is None and not self.running:
                 break
             yield step

@@ -31,7 +31,8 @@ N_FOLDS = 5
 #: Parts of a training set, for the first, cheap scores and for the learning curves.
 PARTS = (1 / 1024, 1 / 256, 1 / 64, 1 / 16, 0.125, 0.25, 0.5)
 #: The smallest training set that a part may leave; of very small parts, the smallest that tells the cost of larger.
-SMALLEST, SMALLEST_PILOT = 40, 500
+SMALLEST = 40
+SMALLEST_PILOT = 500
 #: At most this many items of a split are tested: more would not narrow an interval by anything that matters.
 MAX_TEST = 5000
 
@@ -223,7 +224,8 @@ def told_scores(
     told = _Told(np.unique(problem.y)) if problem.is_classification else _ToldNumbers()
     labels = np.unique(problem.y) if problem.is_classification else None
     if labels is not None:
-        target, predicted = labels[target], labels[predicted]
+        target = labels[target]
+        predicted = labels[predicted]
     try:
         return {**scores, metric: float(get_scorer(metric)(told, predicted, target))}
     except (AttributeError, ValueError):  # it ranks, or needs probabilities

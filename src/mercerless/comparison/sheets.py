@@ -70,7 +70,8 @@ def _check_bounds(n_rows: int, n_cells: int, what: str) -> None:
     for count, most, things in ((n_rows, MOST_ROWS, "rows"), (n_cells, MOST_CELLS, "cells")):
         if count > most:
             raise _TooLargeError(
-                f"{what} has more than {most:,} {things}, empty ones among them; delete those, or save the sheet as "
+                f"{what} has more than {most:,} {things}, empty ones among them; delete those, or "
+                "save the sheet as "
                 ".csv or .parquet."
             )
 
@@ -79,7 +80,8 @@ def _rows(sheet: Any, what: str) -> list[list[Any]]:
     """Return the rows of a sheet up to the last one with a value, all of one length."""
     sheet.reset_dimensions()  # what the file says about its size need not be true
     rows: list[list[Any]] = []
-    n_filled, width = 0, 0
+    n_filled = 0
+    width = 0
     for place, values in enumerate(sheet.iter_rows(values_only=True), start=1):
         row = [_cell(value) for value in values]
         while row and row[-1] == "":

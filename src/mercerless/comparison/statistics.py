@@ -63,7 +63,8 @@ class Differences(NamedTuple):
 
     def interval(self, i: int, j: int) -> tuple[float, float]:
         """The simultaneous interval of learner i minus learner j."""
-        center, width = self.difference[i, j], self.critical * self.standard_error[i, j]
+        center = self.difference[i, j]
+        width = self.critical * self.standard_error[i, j]
         return float(center - width), float(center + width)
 
     def better(self, i: int, j: int) -> bool:
@@ -147,7 +148,8 @@ def _item_covariance(splits: Sequence[ScoredSplit]) -> tuple[NDArray, int]:
     )[1]
     # of one repeat, averaged over the repeats that have the unit
     sums = _sums(units, rows) / tested_in[:, None]
-    n_units, n_learners = len(sums), rows.shape[1] - 1
+    n_units = len(sums)
+    n_learners = rows.shape[1] - 1
     if n_units < 2:
         return np.full((n_learners, n_learners), np.inf), n_units
     covariance = np.cov(sums[:, :-1], rowvar=False).reshape(n_learners, n_learners)
@@ -175,10 +177,12 @@ def _of_one_disagreement(variance: NDArray, n_units: int) -> NDArray:
 def _training_variance(splits: Sequence[ScoredSplit], scores: NDArray) -> NDArray:
     """Variances between the splits of a repeat beyond what the choice of their test items explains."""
     repeats = np.array([split.repeat for split in splits])
-    between, df = np.zeros((scores.shape[1],) * 2), 0
+    between = np.zeros((scores.shape[1],) * 2)
+    df = 0
     for repeat in np.unique(repeats):
         centered = scores[repeats == repeat] - scores[repeats == repeat].mean(axis=0)
-        between, df = between + centered.T @ centered, df + len(centered) - 1
+        between = between + centered.T @ centered
+        df = df + len(centered) - 1
     if df == 0:
         return between
     explained = _of_pairs(np.mean([_split_covariance(split) for split in splits], axis=0))

@@ -198,7 +198,8 @@ def _read_frame(file: BinaryIO, suffix: str, path: Path) -> CellTable:
                     else type(nested).__name__
                 )
                 raise ValueError(
-                    f"{str(path)!r}: column {str(name)!r} has cells of type {kind}; there must be one number or word "
+                    f"{str(path)!r}: column {str(name)!r} has cells of type {kind}; there must be "
+                    "one number or word "
                     "in a cell."
                 )
     if isinstance(frame.index, pd.MultiIndex):
@@ -256,14 +257,16 @@ SPACES = r"\s+"
 
 def parse_table(text: str, path: Path) -> CellTable:
     """Parse a table: pandas takes the lines apart, here it is found out what the first line and column are."""
-    pd, what = pandas(), name_of(path)
+    pd = pandas()
+    what = name_of(path)
     lines, rows = _numbered_rows(text)
     if not rows:
         raise ValueError(f"{what} has no rows.")
     separator, decimal = _dialect(rows[:100])
     lengths = [_count(row, separator) for row in rows]
     if any(row.count('"') % 2 for row in rows):  # a quoted cell goes over several lines
-        lines, lengths = [], [max(lengths)]
+        lines = []
+        lengths = [max(lengths)]
     width = max(lengths)
     check_memory(
         16.0 * width * len(rows),
@@ -276,7 +279,8 @@ def parse_table(text: str, path: Path) -> CellTable:
         [str(cell).strip() for cell in row]
         for row in read(header=None, nrows=200, **as_text).to_numpy()
     ]
-    first, others = _without_shift(head[0], head[1:], lengths, width), head[1:]
+    first = _without_shift(head[0], head[1:], lengths, width)
+    others = head[1:]
     named = _is_header(first, others, len(rows))
     if named and len(rows) == 1:
         raise ValueError(f"{what} has a header but no rows.")
@@ -295,7 +299,8 @@ def parse_table(text: str, path: Path) -> CellTable:
     }
     frame = read(header=start, **typed).apply(_plain)
     if named:
-        lines, lengths = lines[1:], lengths[1:] or [width]
+        lines = lines[1:]
+        lengths = lengths[1:] or [width]
     names = first if named else [f"column {i + 1}" for i in range(width)]
     names = [name or ("" if i == 0 else f"column {i + 1}") for i, name in enumerate(names)]
     frame.columns = _unique_names(names, path)
@@ -385,7 +390,8 @@ def _without_count(numbered: list[tuple[int, str]]) -> list[tuple[int, str]]:
 
 def _dialect(rows: list[str]) -> tuple[str, str]:
     """Return what separates cells, and the decimal mark."""
-    quoted, rows = rows, [re.sub(r'"[^"]*"', "q", row) for row in rows]
+    quoted = rows
+    rows = [re.sub(r'"[^"]*"', "q", row) for row in rows]
     with_comma = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
     cells = rows[-1].split()
     if not set("\t;|") & set(rows[-1]) and sum(map(bool, map(with_comma.fullmatch, cells))) > 1:
@@ -431,7 +437,8 @@ def _is_header(first: list[str], others: list[list[str]], n_rows: int) -> bool:
         for i, cell in enumerate(first)
         if cell not in MISSING and not is_number(cell.replace(",", ""))
     ]
-    numbers, rest = [cell for cell in first if is_number(cell)], first[1:]
+    numbers = [cell for cell in first if is_number(cell)]
+    rest = first[1:]
     below = [[row[i] for row in others] for i in range(len(first))]
     if not numbers:
         only_words = not any(is_number(cell) for row in others for cell in row)
@@ -468,7 +475,8 @@ def _is_key(column: "Series") -> bool:
 
 def _names_rows(frame: "DataFrame", named: bool) -> bool:
     """Tell whether the first column says what the rows are called."""
-    name, first = str(frame.columns[0]), frame.iloc[:, 0]
+    name = str(frame.columns[0])
+    first = frame.iloc[:, 0]
     if frame.shape[1] < 2 or not _is_key(first):
         return False
     if named and name.lower() in ID_NAMES:
@@ -504,7 +512,8 @@ def as_matrix(
     Columns are put into the order of the rows by their names; `gaps` allows entries of a square matrix to be missing.
     """
     check_numbers(table)
-    values, ids = table.frame.to_numpy(np.float64), table.ids
+    values = table.frame.to_numpy(np.float64)
+    ids = table.ids
     if 1 in values.shape and values.size > 2 and (n_items or 0) != values.shape[0]:
         return from_condensed(values.ravel(), table.what, n_items), None
     if np.isnan(values).any():
@@ -517,7 +526,8 @@ def as_matrix(
             name = table.frame.columns[column]
             cell = table.text(name)[row]
             raise ValueError(
-                f"{table.at(row, name)} is missing ({cell!r}); fill in or remove missing values first."
+                f"{table.at(row, name)} is missing ({cell!r}); fill in or remove missing values "
+                "first."
             )
         if whole is not None:
             return whole, ids if ids is None or len(ids) == len(whole) else None
@@ -530,8 +540,10 @@ def as_matrix(
 
 
 UNEVEN = (
-    "this is neither a table nor a triangle: give every line the same number of cells (numbers with thousands "
-    "separators must be quoted or, better, written without them). Series of unequal length are compared in Python: "
+    "this is neither a table nor a triangle: give every line the same number of cells (numbers "
+    "with thousands "
+    "separators must be quoted or, better, written without them). Series of unequal length are "
+    "compared in Python: "
     "mercerless.compare(series, y, kernel=function)."
 )
 
@@ -561,7 +573,8 @@ def from_condensed(vector: NDArray, what: str, n_items: int | None = None) -> ND
     n = round((1 + np.sqrt(1 + 8 * len(vector))) / 2)
     if n * (n - 1) // 2 != len(vector) or n_items not in (None, n):
         raise ValueError(
-            f"{what} is 1-dimensional with {len(vector)} numbers, which is neither a matrix nor the distances of all "
+            f"{what} is 1-dimensional with {len(vector)} numbers, which is neither a matrix nor "
+            "the distances of all "
             f"pairs of {n if n_items is None else n_items} items; save a square matrix."
         )
     return squareform(np.asarray(vector, dtype=np.float64), checks=False)
@@ -574,21 +587,25 @@ def _from_triangle(values: NDArray, n_items: int | None) -> NDArray | None:
         return None
     filled = ~np.isnan(values)
     whole = np.ones((n_rows, n_columns), dtype=bool)
-    size, strict = n_rows, True
+    size = n_rows
+    strict = True
     if n_rows == n_columns and (filled == np.tril(whole)).all():
-        lower, strict = values, n_items == n_rows + 1
+        lower = values
+        strict = n_items == n_rows + 1
         size = n_rows + strict
     elif n_columns in (n_rows, n_rows - 1) and (filled == np.tril(whole, -1)).all():
         lower = values[1:, : n_rows - 1]
     elif (
         n_rows == n_columns and (filled == np.tril(whole)[::-1]).all()
     ):  # an upper triangle whose rows begin at the left
-        lower, strict = np.full_like(values, np.nan), n_items == n_rows + 1
+        lower = np.full_like(values, np.nan)
+        strict = n_items == n_rows + 1
         size = n_rows + strict
         for i in range(n_rows):
             lower[i:, i] = values[i, : n_rows - i]
     elif n_rows == n_columns and (filled == np.triu(whole)).all():
-        lower, strict = values.T, False
+        lower = values.T
+        strict = False
     elif n_rows == n_columns and (filled == np.triu(whole, 1)).all():
         lower = values.T[1:, : n_rows - 1]
     else:
@@ -640,7 +657,8 @@ def read_labels(
         name = next(iter(arrays)) if len(arrays) == 1 else find_labels(arrays)
         if name is None:
             raise ValueError(
-                f"{str(path)!r} has no array named {' or '.join(LABEL_NAMES)}; it has {', '.join(arrays)}."
+                f"{str(path)!r} has no array named {' or '.join(LABEL_NAMES)}; it has "
+                f"{', '.join(arrays)}."
             )
         return label_values(arrays[name], repr(str(path)))
     header, cells = _label_cells(path)
@@ -707,7 +725,8 @@ def _label_cells(path: Path) -> tuple[list[str] | None, list[list[str]]]:
     columns = [table.text(name) for name in table.frame.columns]
     header = list(table.frame.columns)
     if table.ids is not None:
-        columns, header = [list(table.ids), *columns], ["", *header]
+        columns = [list(table.ids), *columns]
+        header = ["", *header]
     return header if table.named else None, [list(row) for row in zip(*columns)]
 
 
@@ -719,6 +738,7 @@ def _label_column(header: list[str] | None, columns: list[int], path: Path) -> i
     if len(named) == 1:
         return named[0]
     raise ValueError(
-        f"{name_of(path)} has {len(columns)} columns that may be labels; keep the items' names and one column, or name "
+        f"{name_of(path)} has {len(columns)} columns that may be labels; keep the items' names and "
+        "one column, or name "
         f"it {LABEL_NAMES[0]!r}."
     )

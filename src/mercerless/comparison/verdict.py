@@ -45,19 +45,18 @@ def verdict_of(comparison: "Comparison") -> list[str]:
 
 def _missing(comparison: "Comparison") -> list[str]:
     """Say what was not run, what failed, and what was trained on less than the others."""
-    left_out, failed, total, sentences = (
-        comparison.left_out,
-        comparison.failed,
-        len(comparison.learners),
-        [],
-    )
+    left_out = comparison.left_out
+    failed = comparison.failed
+    total = len(comparison.learners)
+    sentences = []
     if left_out:
         names = _and(_titles(comparison, left_out))
         sentences.append(
             f"{len(left_out)} of {total} learners {_were(left_out)} not run to the end: {names}."
         )
     if failed:
-        names, have = _and(_titles(comparison, failed)), "has" if len(failed) == 1 else "have"
+        names = _and(_titles(comparison, failed))
+        have = "has" if len(failed) == 1 else "have"
         sentences.append(f"{len(failed)} of {total} learners {have} failed: {names}.")
     small = {
         row["title"]: row["n_train"]
@@ -68,7 +67,8 @@ def _missing(comparison: "Comparison") -> list[str]:
         full = int(len(comparison.problem.y) * (1 - 1 / N_FOLDS))
         names = _and([f"{title} ({size:,})" for title, size in small.items()])
         sentences.append(
-            f"{len(small)} of {total} learners {_were(small)} trained on less than the {full:,} items of a "
+            f"{len(small)} of {total} learners {_were(small)} trained on less than the {full:,} "
+            "items of a "
             f"training set: {names}. With all items they may do better."
         )
     return sentences
@@ -76,7 +76,8 @@ def _missing(comparison: "Comparison") -> list[str]:
 
 def _without_winner(comparison: "Comparison", first: str, best: dict[str, Any]) -> list[str]:
     """Say that there is no winner, and what to use."""
-    names, table = comparison.names, comparison.table
+    names = comparison.names
+    table = comparison.table
     position = names.index(best["learner"])
     tied = [
         name
@@ -87,12 +88,16 @@ def _without_winner(comparison: "Comparison", first: str, best: dict[str, Any]) 
     sentences = [f"{first}, but there is no winner: {listed} not distinguishable from it."]
     if comparison.recommended == VOTE:
         sentences.append(
-            f"Recommended is the vote of the three best, {_and(_titles(comparison, comparison.members))}: "
-            f"{format_score(comparison.metric, table[0]['score'])}, with members chosen by other splits than the one "
-            "that scores them. Which of several such learners comes first is chance, and its own score is too good."
+            "Recommended is the vote of the three best, "
+            f"{_and(_titles(comparison, comparison.members))}: "
+            f"{format_score(comparison.metric, table[0]['score'])}, with members chosen by other "
+            "splits than the one "
+            "that scores them. Which of several such learners comes first is chance, and its own "
+            "score is too good."
         )
     rows = [row for row in table if row["learner"] in {best["learner"], *tied} - {"dummy"}]
-    fastest, chosen = min(rows, key=lambda row: row["fit_time"], default=best), table[0]
+    fastest = min(rows, key=lambda row: row["fit_time"], default=best)
+    chosen = table[0]
     if fastest is not chosen and fastest["fit_time"] < chosen["fit_time"] / 2:
         ratio = chosen["fit_time"] / fastest["fit_time"]
         sentences.append(f"Among these, {fastest['title']} is {ratio:.0f} times faster to fit.")
@@ -101,7 +106,8 @@ def _without_winner(comparison: "Comparison", first: str, best: dict[str, Any]) 
 
 def text_of(comparison: "Comparison") -> str:
     """The short table and the verdict as text."""
-    metric, has_test = comparison.metric, comparison.problem.y_test is not None
+    metric = comparison.metric
+    has_test = comparison.problem.y_test is not None
     rows = [
         [
             "learner",

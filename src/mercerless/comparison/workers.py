@@ -70,7 +70,8 @@ class Here:
 
     def wait(self, timeout: float = float("inf")) -> list[Finished]:
         """Return what is finished."""
-        finished, self.finished = self.finished, []
+        finished = self.finished
+        self.finished = []
         return finished
 
     def stop(self) -> list[Finished]:
@@ -102,7 +103,8 @@ class _Slot:
 
     def start(self, job: Job, limit: float) -> None:
         self.begun = time.perf_counter()
-        self.job, self.limit = job, limit
+        self.job = job
+        self.limit = limit
         self.results.unlink(missing_ok=True)
         self.future = self.executor.submit(
             with_settings(_call), job.function, job.arguments, self.results
@@ -113,7 +115,8 @@ class _Slot:
 
     def take(self, end: str) -> Finished:
         """Give back the job with all results that are complete."""
-        job, self.job = self.job, None
+        job = self.job
+        self.job = None
         assert job is not None
         return Finished(job, _read_results(self.results), end)
 
@@ -170,7 +173,8 @@ class Processes:
         ]
 
     def _collect(self) -> list[Finished]:
-        finished, now = [], time.perf_counter()
+        finished = []
+        now = time.perf_counter()
         for i, slot in enumerate(self.slots):
             if slot.job is None:
                 if slot.future.done() and slot.future.exception() is not None:

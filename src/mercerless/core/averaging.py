@@ -154,7 +154,8 @@ def mix(
     def weigh(values: NDArray, rows: Any) -> tuple[Weights, float | None, NDArray]:
         """Weights and temperature from some rows, and the average of all."""
         units = Units(np.zeros(1), np.ones(1)) if classify else Units.of(Y[rows], weight[rows])
-        values, goal = units.enter(values), units.enter(target)
+        values = units.enter(values)
+        goal = units.enter(target)
         solution = stack_weights(values[:, rows], goal[rows], weight[rows], 0.1, classify)
         pooled = _pool(solution.weights, values, 1.0 if classify else None)
         if not classify:

@@ -87,7 +87,8 @@ def reduce_rows(
 
     chunk = dask.delayed(_fold, pure=True)
     # one node each in the graph, so that landmarks travel once and not with every chunk
-    function, combine = dask.delayed(function, pure=False), dask.delayed(combine, pure=False)
+    function = dask.delayed(function, pure=False)
+    combine = dask.delayed(combine, pure=False)
     sums = [
         chunk(function, combine, bytes_per_row, budget, *blocks)
         for blocks in _delayed_blocks(arrays)

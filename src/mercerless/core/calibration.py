@@ -11,7 +11,8 @@ from mercerless.core.folds import assign_folds
 
 _SLOPE_PRECISION = 0.05
 _BIAS_PRECISION = 0.5
-_MAX_ITER, _TOL = 100, 1e-9
+_MAX_ITER = 100
+_TOL = 1e-9
 
 
 class Calibration(NamedTuple):
@@ -69,7 +70,8 @@ def cross_calibrate(
         fold_of = assign_folds(5, len(labels), random_state=0)
     proba = np.empty(scores.shape)
     for fold in np.unique(fold_of):
-        train, test = fold_of != fold, fold_of == fold
+        train = fold_of != fold
+        test = fold_of == fold
         train = train if train.any() else test
         calibration = calibrate_scores(
             scores[train], labels[train], None if weight is None else weight[train]
@@ -127,8 +129,11 @@ def _descend(
         if not active.any():
             break
         if not active.all():
-            left, inputs, value = left[active], inputs[active], value[active]
-            gradient, hessian = gradient[active], hessian[active]
+            left = left[active]
+            inputs = inputs[active]
+            value = value[active]
+            gradient = gradient[active]
+            hessian = hessian[active]
         direction = np.linalg.solve(hessian, -gradient[:, :, None])[:, :, 0]
         step = np.ones(len(left))
         for _ in range(40):
@@ -139,10 +144,12 @@ def _descend(
             if better.all():
                 break
             step[~better] /= 2.0
-        left, value = left[better], trial_value[better]
+        left = left[better]
+        value = trial_value[better]
         theta[left] = trial[better]
         if not better.all():
-            inputs, proba = inputs[better], proba[better]
+            inputs = inputs[better]
+            proba = proba[better]
     return theta
 
 
@@ -161,7 +168,8 @@ def fit_temperature(proba: NDArray, onehot: NDArray, weight: NDArray, pull: floa
             + 2.0 * pull * (b - 1.0)
         )
 
-    low, high = 0.05, 1.0
+    low = 0.05
+    high = 1.0
     if derivative(low) >= 0.0:
         return low
     while derivative(high) < 0.0:

@@ -121,7 +121,8 @@ class ConformalMixin:
         ndarray of bool of shape (n_samples, n_classes)
             Which classes are in the set, in the order of ``classes_``.
         """
-        coverage, held = check_coverage(coverage), self._held_out(**new)
+        coverage = check_coverage(coverage)
+        held = self._held_out(**new)
         if len(self.classes_) < 2:
             raise ValueError(
                 "The training items have one class only, so that there is nothing to be unsure of."
@@ -172,7 +173,8 @@ class ConformalMixin:
         held = getattr(self, "out_of_fold_", None)
         if held is None:
             raise ValueError(
-                f"This {type(self).__name__} made no out-of-fold predictions, which tell how sure it is; "
+                f"This {type(self).__name__} made no out-of-fold predictions, which tell how sure "
+                "it is; "
                 f"{self._without_out_of_fold}."
             )
         return held

@@ -34,8 +34,10 @@ class MergedRows(NamedTuple):
         """Targets and weights of all n rows that say the same: a copy after the first has no weight."""
         if len(self.first) == n:
             return self.Y, weight
-        Y, w = np.zeros((n, self.Y.shape[1])), np.zeros(n)
-        Y[self.first], w[self.first] = self.Y, weight
+        Y = np.zeros((n, self.Y.shape[1]))
+        w = np.zeros(n)
+        Y[self.first] = self.Y
+        w[self.first] = weight
         return Y, w
 
 

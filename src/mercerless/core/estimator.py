@@ -64,7 +64,8 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
         self, X: Any, columns: NDArray | None = None, name: str = "X", may_differ: bool = False
     ) -> None:
         """Refuse a data frame with the columns of fit in another order, or, unless they `may_differ`, other columns."""
-        known, given = self._column_labels, labels_of(X)
+        known = self._column_labels
+        given = labels_of(X)
         if known is not None and given is not None:
             known = known if columns is None else [known[i] for i in columns]
             unlabeled = list(map(str, range(len(known))))
@@ -128,7 +129,8 @@ class KernelEstimator(FittedEstimator):
             X = check_rows(X)
             if not self._streams:
                 raise TypeError(
-                    f"{type(self).__name__} needs its data in memory; call X.compute() first, or use an estimator with "
+                    f"{type(self).__name__} needs its data in memory; call X.compute() first, or "
+                    "use an estimator with "
                     "landmarks, such as KreinRidge."
                 )
             self.n_features_in_ = X.shape[1]
@@ -311,7 +313,8 @@ class Progress:
     """Tells the callbacks of an estimator what a fit does, step by step."""
 
     def __init__(self, estimator: BaseEstimator, context: Any):
-        self.estimator, self.context = estimator, context
+        self.estimator = estimator
+        self.context = context
 
     @contextmanager
     def task(self, name: str) -> Iterator["Progress"]:
@@ -352,7 +355,8 @@ def _check_order(
         return
     i = next(i for i, (one, other) in enumerate(zip(first, second)) if one != other)
     raise ValueError(
-        f"{what}: at position {i} is {first[i]!r} and not {second[i]!r}; bring them into the same order."
+        f"{what}: at position {i} is {first[i]!r} and not {second[i]!r}; bring them into the same "
+        "order."
     )
 
 

@@ -126,7 +126,8 @@ def assign_folds(
     # whole sets first, the largest before the others: each to the fold with the least of its classes
     large = order[sizes[order] > 1]
     large = large[np.argsort(-sizes[large], kind="stable")]
-    members, ends = np.argsort(sets, kind="stable"), np.cumsum(sizes)
+    members = np.argsort(sets, kind="stable")
+    ends = np.cumsum(sizes)
     for number in large:
         mine = members[ends[number] - sizes[number] : ends[number]]
         of_class = np.bincount(classes[mine], minlength=len(totals))
@@ -280,15 +281,18 @@ def hold_out(
     sets = (
         np.arange(len(copies)) if together is None else np.unique(together, return_inverse=True)[1]
     )
-    sizes, first = np.bincount(sets), np.unique(sets, return_index=True)[1]
+    sizes = np.bincount(sets)
+    first = np.unique(sets, return_index=True)[1]
     order = check_random_state(random_state).permutation(len(sizes))
     if classify:
         order = order[np.argsort(np.asarray(y)[first[order]], kind="stable")]
-    held, owed = np.zeros(len(sizes), dtype=bool), 0.0
+    held = np.zeros(len(sizes), dtype=bool)
+    owed = 0.0
     for number in order:
         owed += fraction * sizes[number]
         if owed >= sizes[number] / 2:
-            held[number], owed = True, owed - sizes[number]
+            held[number] = True
+            owed = owed - sizes[number]
     if len(sizes) > 1 and (held.all() or not held.any()):
         held[order[0]] = not held[order[0]]
     return np.flatnonzero(~held[sets]), np.flatnonzero(held[sets])

@@ -141,7 +141,8 @@ def memory_budget(memory_limit: int | float | str | None = None) -> int:
         memory_limit = float(match.group(1)) * _UNITS[match.group(2)]
     if not memory_limit > 0:
         raise ValueError(
-            f"memory_limit={memory_limit!r} must be positive; write for example '2GB', or None for half of "
+            f"memory_limit={memory_limit!r} must be positive; write for example '2GB', or None for "
+            "half of "
             "what is free."
         )
     return int(memory_limit)
@@ -166,7 +167,8 @@ def check_memory(
     budget = memory_budget(memory_limit)
     if n_bytes > budget:
         raise MemoryError(
-            f"{what} needs {format_bytes(n_bytes)} but the budget is {format_bytes(budget)} (half of what is free, "
+            f"{what} needs {format_bytes(n_bytes)} but the budget is {format_bytes(budget)} (half "
+            "of what is free, "
             f"unless mercerless.config_context(memory_limit=...) says otherwise); {remedy}."
         )
 

@@ -81,7 +81,8 @@ class Reasons(NamedTuple):
         else:
             odds = f"log-odds {score:+.2f}, of which {base:+.2f} without any item"
             head = f"{self.label[index]} rather than {self.rival[index]} ({odds})"
-        lines, k = [head], self.items.shape[1] // 2
+        lines = [head]
+        k = self.items.shape[1] // 2
         words = ("for", "against") if self.label is not None else ("up", "down")
         for place in np.flatnonzero(self.items[index] >= 0).tolist():
             share = self.shares[index, place]
@@ -118,7 +119,8 @@ def pick(shares: NDArray, k: int) -> tuple[NDArray, NDArray, NDArray]:
     items = np.hstack([order[:, :k], order[:, ::-1][:, :k]])
     chosen = np.take_along_axis(shares, items, axis=1)
     wrong = np.hstack([chosen[:, :k] <= 0.0, chosen[:, k:] >= 0.0])
-    items, chosen = np.where(wrong, -1, items), np.where(wrong, 0.0, chosen)
+    items = np.where(wrong, -1, items)
+    chosen = np.where(wrong, 0.0, chosen)
     return items, chosen, shares.sum(axis=1) - chosen.sum(axis=1)
 
 
@@ -170,13 +172,16 @@ def contrast(f: NDArray, calibration: Calibration | None) -> Contrast:
         )
     logits = calibration.logits(np.hstack([-f, f]) / 2.0 if q == 1 else f)
     order = np.argsort(-logits, axis=1, kind="stable")
-    label, rival, rows = order[:, 0], order[:, 1], np.arange(m)
+    label = order[:, 0]
+    rival = order[:, 1]
+    rows = np.arange(m)
     constant = calibration.bias[label] - calibration.bias[rival]
     mix = np.zeros((m, q))
     if q == 1:
         mix[:, 0] = calibration.slope * np.where(label == 1, 1.0, -1.0)
     else:
-        mix[rows, label], mix[rows, rival] = calibration.slope, -calibration.slope
+        mix[rows, label] = calibration.slope
+        mix[rows, rival] = -calibration.slope
     return Contrast(mix, constant, label, rival)
 
 
@@ -184,10 +189,8 @@ def explain_targets(
     terms: Sequence[Term], Y: NDArray, weight: NDArray | None, calibration: Calibration | None
 ) -> Explained:
     """Shares of a model ``sum over terms of matrix @ Y``, linear in the targets (n, n_outputs)."""
-    mean, total = (
-        np.average(Y, axis=0, weights=weight),
-        np.sum([term.matrix for term in terms], axis=0),
-    )
+    mean = np.average(Y, axis=0, weights=weight)
+    total = np.sum([term.matrix for term in terms], axis=0)
     f = total @ Y
     mix, constant, label, rival = contrast(f, calibration)
     effect = mix @ (Y - mean).T
@@ -207,7 +210,8 @@ def explain_centers(
     base = constant + np.sum(mix * np.broadcast_to(intercept, f.shape), axis=1)
     families: dict[str, NDArray] = {}
     for term in terms:
-        coef, mean = mix @ term.coef, term.matrix.mean(axis=1)
+        coef = mix @ term.coef
+        mean = term.matrix.mean(axis=1)
         families[term.name] = families.get(term.name, 0.0) + (term.matrix - mean[:, None]) * coef
         base = base + mean * coef.sum(axis=1)
     return Explained(families, np.sum(mix * f, axis=1) + constant, base, label, rival)
@@ -242,7 +246,8 @@ class ReasonsMixin:
         """
         check_is_fitted(self)
         check_number("k", k, whole=True)
-        picked, blocks = [], []
+        picked = []
+        blocks = []
         for block in self._explain_blocks(X, **new):
             picked.append(pick(np.sum(list(block.families.values()), axis=0), int(k)))
             blocks.append(
@@ -303,7 +308,8 @@ def train_again(model: Any, rows: NDArray, train: ArrayLike | None) -> NDArray:
         return model.kernel_(model.X_fit_)
     if train is None:
         raise ValueError(
-            "A model of a precomputed matrix does not keep it; pass the matrix it was fitted on as train."
+            "A model of a precomputed matrix does not keep it; pass the matrix it was fitted on as "
+            "train."
         )
     labels = column_labels(model)
     if labels is not None and hasattr(train, "iloc"):

@@ -160,11 +160,14 @@ def worst_triangles(D: NDArray, k: int = 5) -> list[OddPair]:
 
     ``D_ij - min_l (D_il + D_lj)`` relative to the largest distance, for symmetric distances: O(n^3).
     """
-    n, largest = len(D), float(D.max(initial=0.0)) or 1.0
-    excess, through = np.zeros((n, n)), np.zeros((n, n), dtype=int)
+    n = len(D)
+    largest = float(D.max(initial=0.0)) or 1.0
+    excess = np.zeros((n, n))
+    through = np.zeros((n, n), dtype=int)
     for i in range(n):
         ways = D[i][:, None] + D  # by the third item and the last
-        ways[i], ways[np.arange(n), np.arange(n)] = np.inf, np.inf
+        ways[i] = np.inf
+        ways[np.arange(n), np.arange(n)] = np.inf
         through[i] = ways.argmin(axis=0)
         excess[i] = D[i] - ways[through[i], np.arange(n)]
     excess = np.triu(excess, 1)

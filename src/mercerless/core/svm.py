@@ -48,7 +48,8 @@ def stabilize(
     Kt, mean, root, total = center_kernel(K, weight, center)
     s, V = eigh(Kt, driver="evd", check_finite=False, overwrite_a=True)
     keep = kept(s, 1e-12, np.abs(K).max() * total)
-    s, V = s[keep], V[:, keep]
+    s = s[keep]
+    V = V[:, keep]
     factor = np.where(s > 0, 1.0, -1.0 / negative_penalty).astype(s.dtype)
     left, right = (V, V) if root is None else (V * root[:, None], V / root[:, None])
     matrix = (right * (factor * s)) @ right.T
@@ -124,16 +125,17 @@ def hinge_machines(
     flip = 1.0 if len(present) == 2 else -1.0
     machines = []
     for i, j in combinations(range(n_classes), 2):
-        beta, b, gap, n_iter = np.zeros(len(K)), 1.0 if j in present else -1.0, 0.0, 0
+        beta = np.zeros(len(K))
+        b = 1.0 if j in present else -1.0
+        gap = 0.0
+        n_iter = 0
         if (i, j) in numbers:
             for one, other in ((i, j), (j, i)):  # libsvm keeps one row of coefficients per rival
                 mine = labels[model.support_] == one
                 rival = int(np.searchsorted(present, other)) - (other > one)
                 beta[model.support_[mine]] = flip * model.dual_coef_[rival, mine] / unit
-            b, n_iter = (
-                flip * float(model.intercept_[numbers[i, j]]),
-                int(model.n_iter_[numbers[i, j]]),
-            )
+            b = flip * float(model.intercept_[numbers[i, j]])
+            n_iter = int(model.n_iter_[numbers[i, j]])
             rows = np.flatnonzero((labels == i) | (labels == j))
             sign = np.where(labels[rows] == j, 1.0, -1.0)
             gap = _hinge_gap(K[np.ix_(rows, rows)], sign, beta[rows], b, C * w[rows])
@@ -149,7 +151,8 @@ def _unit(K: NDArray) -> float:
 def _hinge_gap(K: NDArray, sign: NDArray, beta: NDArray, b: float, cost: NDArray) -> float:
     """The relative duality gap of a machine with hinge loss."""
     Kb = K @ beta
-    norm, loss = beta @ Kb, np.maximum(0.0, 1.0 - sign * (Kb + b))
+    norm = beta @ Kb
+    loss = np.maximum(0.0, 1.0 - sign * (Kb + b))
     return _relative(norm / 2 + cost @ loss, np.abs(beta).sum() - norm / 2)
 
 
@@ -172,11 +175,10 @@ def tube_machine(
     beta[model.support_] = model.dual_coef_[0] / unit
     b = float(model.intercept_[0])
     Kb = K @ beta
-    norm, loss = float(beta @ Kb), np.maximum(0.0, np.abs(y - Kb - b) - epsilon)
-    primal, dual = (
-        norm / 2 + C * float(w @ loss),
-        y @ beta - epsilon * np.abs(beta).sum() - norm / 2,
-    )
+    norm = float(beta @ Kb)
+    loss = np.maximum(0.0, np.abs(y - Kb - b) - epsilon)
+    primal = norm / 2 + C * float(w @ loss)
+    dual = y @ beta - epsilon * np.abs(beta).sum() - norm / 2
     return Machine(beta, b, _relative(primal, dual), int(np.sum(model.n_iter_)))
 
 
@@ -195,8 +197,12 @@ def squared_hinge_machine(
     used = cost > 0
     if np.all(sign[used] == sign[used][0]):
         return Machine(np.zeros(len(K)), float(sign[used][0]), 0.0, 0)
-    beta, Kb, b = np.zeros(len(K)), np.zeros(len(K)), 0.0
-    active, step, done = used, 0, False
+    beta = np.zeros(len(K))
+    Kb = np.zeros(len(K))
+    b = 0.0
+    active = used
+    step = 0
+    done = False
     while not done and step < max_iter:
         step += 1
         A = np.flatnonzero(active)
@@ -208,15 +214,15 @@ def squared_hinge_machine(
         change[A] += solution[:-1]
         along = K @ change
         t = _newton_length(change, Kb, along, b, solution[-1] - b, sign, cost)
-        beta, Kb, b = beta + t * change, Kb + t * along, b + t * (solution[-1] - b)
+        beta = beta + t * change
+        Kb = Kb + t * along
+        b = b + t * (solution[-1] - b)
         inside = used & (sign * (Kb + b) < 1.0)
         done = t == 1.0 and np.array_equal(inside, active)
         active = inside if inside.any() else used  # none: f separates with margin, only on the way
     loss = np.maximum(0.0, 1.0 - sign * (Kb + b))
-    primal, dual = (
-        (beta @ Kb + cost @ loss**2) / 2,
-        _squared_hinge_dual(K, sign, cost * sign * loss, cost / 2),
-    )
+    primal = (beta @ Kb + cost @ loss**2) / 2
+    dual = _squared_hinge_dual(K, sign, cost * sign * loss, cost / 2)
     return Machine(beta, float(b), _relative(primal, dual), step)
 
 
@@ -224,7 +230,8 @@ def _newton_length(
     change: NDArray, Kb: NDArray, along: NDArray, b: float, db: float, sign: NDArray, cost: NDArray
 ) -> float:
     """The length in (0, 1] of the step that minimizes the convex objective along it, 1 where it still falls there."""
-    f, df = Kb + b, along + db
+    f = Kb + b
+    df = along + db
 
     def slope(t: float) -> float:
         return float(

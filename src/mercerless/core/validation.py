@@ -21,7 +21,8 @@ from mercerless.core.optional import import_optional
 #: Whose frames lie between a line of the user and ours.
 INNER_PACKAGES = ("mercerless", "sklearn", "contextlib", "joblib")
 #: Asymmetry, relative to the largest entry, that is taken for rounding; in float32, the second.
-SYMMETRY_RTOL, _SYMMETRY_RTOL_32 = 1e-8, 1e-5
+SYMMETRY_RTOL = 1e-8
+_SYMMETRY_RTOL_32 = 1e-5
 # items that a model copies, so that changing them in place later does not change the model
 _CHANGEABLE = (np.ndarray, list, dict, set, bytearray)
 
@@ -39,7 +40,8 @@ def refuse_unreadable(A: Any, name: str = "X") -> None:
         )
     if np.ma.is_masked(A):
         raise ValueError(
-            f"{name} has masked entries, and what is beneath the mask would count; pass {name}.filled(np.nan) where "
+            f"{name} has masked entries, and what is beneath the mask would count; pass "
+            f"{name}.filled(np.nan) where "
             "gaps are allowed, or leave these rows out."
         )
 
@@ -109,7 +111,8 @@ def align_matrix(X: Any, may_cut: bool = True, name: str = "X") -> Any:
 
     If it `may_cut`, columns of further items are left out. Of labels that number positions nothing is inferred.
     """
-    rows, columns = labels_of(X, "index"), labels_of(X)
+    rows = labels_of(X, "index")
+    columns = labels_of(X)
     if rows is None or columns is None or rows == columns:
         return X
     _check_unique_columns(X, name)
@@ -131,7 +134,8 @@ def _check_unique_columns(X: Any, name: str = "X") -> None:
 
 def _refuse_repeated(label: str, number: int, name: str) -> None:
     raise ValueError(
-        f"{name} has {number} columns of the name {label!r}; give each a name of its own, or pass {name}.to_numpy() to "
+        f"{name} has {number} columns of the name {label!r}; give each a name of its own, or pass "
+        f"{name}.to_numpy() to "
         "go by position."
     )
 
@@ -166,8 +170,10 @@ def _warn_of_distances(estimator: Any, X: Any) -> None:
     if not takes_matrices(estimator):
         remedy = "use SimilarityClassifierCV or SimilarityRegressorCV with kernel='precomputed'"
     warn(
-        f"X looks like the distances of {len(X)} items (symmetric, nonnegative, zeros on the diagonal) but "
-        f"{type(estimator).__name__} reads it as a table of features; {remedy} if these are distances."
+        f"X looks like the distances of {len(X)} items (symmetric, nonnegative, zeros on the "
+        "diagonal) but "
+        f"{type(estimator).__name__} reads it as a table of features; {remedy} if these are "
+        "distances."
     )
 
 
@@ -199,7 +205,8 @@ def align_by_name(X: Any, values: Any) -> Any:
     object
         The values, of the same type.
     """
-    rows, given = _row_names(X), _index_of(values)
+    rows = _row_names(X)
+    given = _index_of(values)
     if rows is None or given is None or len(rows) != len(given) or not given.is_unique:
         return values
     positions = np.asarray(given.get_indexer(rows))
@@ -249,7 +256,8 @@ def check_matrix(X: Any, name: str = "X") -> None:
     if missing.any():
         row, column = np.argwhere(missing)[0]
         raise ValueError(
-            f"{name} has {missing.sum()} comparisons that are NaN or infinite, the first in row {row}, column "
+            f"{name} has {missing.sum()} comparisons that are NaN or infinite, the first in row "
+            f"{row}, column "
             f"{column}; compare these items again, or leave out their rows and columns."
         )
 
@@ -261,8 +269,10 @@ def check_not_condensed(X: Any, name: str = "X") -> None:
     n_items = int(np.ceil(np.sqrt(2 * len(X))))
     if len(X) > 1 and n_items * (n_items - 1) // 2 == len(X):
         raise ValueError(
-            f"{name} has one dimension, like the distances of {n_items} items that pdist gives; pass "
-            f"scipy.spatial.distance.squareform({name}) with kernel='precomputed', or {name}.reshape(-1, 1) if it is "
+            f"{name} has one dimension, like the distances of {n_items} items that pdist gives; "
+            "pass "
+            f"scipy.spatial.distance.squareform({name}) with kernel='precomputed', or "
+            f"{name}.reshape(-1, 1) if it is "
             "one feature."
         )
 
@@ -294,16 +304,19 @@ def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDA
             array = array.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"{name} has dtype {array.dtype} and cannot be read as numbers ({error}); pass a numeric array."
+                f"{name} has dtype {array.dtype} and cannot be read as numbers ({error}); pass a "
+                "numeric array."
             ) from None
     if array.ndim != 2:
         raise ValueError(
-            f"{name} must be two-dimensional, not {array.ndim}-dimensional; use {name}.reshape(1, -1) for one row "
+            f"{name} must be two-dimensional, not {array.ndim}-dimensional; use {name}.reshape(1, "
+            "-1) for one row "
             f"or {name}.reshape(-1, 1) for one column."
         )
     if array.size == 0:
         raise ValueError(
-            f"{name} has shape {array.shape} and so no entries; pass at least one row and one column."
+            f"{name} has shape {array.shape} and so no entries; pass at least one row and one "
+            "column."
         )
     if array.dtype not in (np.float32, np.float64):
         array = array.astype(np.float64)
@@ -311,7 +324,8 @@ def check_real(A: ArrayLike, name: str = "X", *, allow_nan: bool = False) -> NDA
     with np.errstate(over="ignore", invalid="ignore"):
         suspicious = not np.isfinite(array.sum())
     if suspicious:
-        missing, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
+        missing = int(np.isnan(array).sum())
+        infinite = int(np.isinf(array).sum())
         if infinite or (missing and not allow_nan):
             raise ValueError(
                 f"{name} has {missing} NaN and {infinite} infinite entries out of {array.size}; "
@@ -381,7 +395,8 @@ def check_square(K: ArrayLike, name: str = "K", *, allow_nan: bool = False) -> N
     K = check_real(K, name, allow_nan=allow_nan)
     if K.shape[0] != K.shape[1]:
         raise ValueError(
-            f"{name} must be square (one row and one column per training item), not of shape {K.shape}; "
+            f"{name} must be square (one row and one column per training item), not of shape "
+            f"{K.shape}; "
             "pass the similarities of all training items to each other."
         )
     return K
@@ -401,7 +416,8 @@ def relative_asymmetry(K: NDArray) -> float:
 
 _AVERAGE = (
     "average them with symmetrize=True where the estimator has it, else with "
-    "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2, symmetric=True), or keep them apart with "
+    "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2, symmetric=True), or keep them apart "
+    "with "
     "mercerless.DirectedClassifierCV or DirectedRegressorCV."
 )
 
@@ -422,8 +438,10 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
                 f"{name} is not symmetric: the directions differ by {amount:.2g} of it; {_AVERAGE}"
             )
         raise ValueError(
-            f"{name} is not symmetric: max|{name} - {name}.T| is {amount:.2g} of max|{name}|; average both directions "
-            f"with mercerless.spectra.symmetrize({name}), or keep them apart with mercerless.DirectedClassifierCV or "
+            f"{name} is not symmetric: max|{name} - {name}.T| is {amount:.2g} of max|{name}|; "
+            "average both directions "
+            f"with mercerless.spectra.symmetrize({name}), or keep them apart with "
+            "mercerless.DirectedClassifierCV or "
             "DirectedRegressorCV."
         )
     return K if amount == 0.0 else (K + K.T) / 2
@@ -441,7 +459,8 @@ def check_number(
     ):
         return
     kind = "whole " if whole else "finite " if number and not np.isfinite(value) else ""
-    sign, otherwise = "nonnegative" if zero else "positive", ", or None" if none else ""
+    sign = "nonnegative" if zero else "positive"
+    otherwise = ", or None" if none else ""
     raise ValueError(f"{name}={value!r} must be a {sign} {kind}number{otherwise}.")
 
 
@@ -451,7 +470,8 @@ def check_option(name: str, value: Any, options: Iterable[str | None]) -> None:
     if not ((value is None or isinstance(value, str)) and value in known):
         *others, last = map(repr, known)
         raise ValueError(
-            f"{name}={value!r} is not known; use {', '.join(others) + ' or ' if others else ''}{last}."
+            f"{name}={value!r} is not known; use "
+            f"{', '.join(others) + ' or ' if others else ''}{last}."
         )
 
 
@@ -474,7 +494,8 @@ def check_size(values: NDArray, name: str) -> None:
     size = max(float(values.max()), -float(values.min()))
     if not (size == 0.0 or 1e-75 < size < 1e75):
         raise ValueError(
-            f"{name} has entries of size {size:.0e}; divide them, and those of new items, by {size:.0e}."
+            f"{name} has entries of size {size:.0e}; divide them, and those of new items, by "
+            f"{size:.0e}."
         )
 
 
@@ -510,7 +531,8 @@ def check_weight(sample_weight: Any, n: int) -> NDArray | None:
         )
     if not np.all(np.isfinite(weight)):
         raise ValueError(
-            "sample_weight has values that are not finite; give every row a finite weight of at least 0."
+            "sample_weight has values that are not finite; give every row a finite weight of at "
+            "least 0."
         )
     if weight.min() < 0:
         raise ValueError(
@@ -534,7 +556,8 @@ def check_classes(
     present = np.unique(labels if weight is None else labels[weight > 0])
     if len(present) < 2:
         raise ValueError(
-            f"y has one class only, {classes[present[0]]!r} (rows of weight zero do not count); a classifier needs at "
+            f"y has one class only, {classes[present[0]]!r} (rows of weight zero do not count); a "
+            "classifier needs at "
             "least two."
         )
     return weight, classes, labels
@@ -542,12 +565,14 @@ def check_classes(
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line of the user's code that called us, whatever frames of ours and scikit-learn lie between."""
-    frame, level = sys._getframe(1), 2
+    frame = sys._getframe(1)
+    level = 2
     while (
         frame.f_back is not None
         and frame.f_globals.get("__name__", "").partition(".")[0] in INNER_PACKAGES
     ):
-        frame, level = frame.f_back, level + 1
+        frame = frame.f_back
+        level = level + 1
     warnings.warn(message, category, stacklevel=level)
 
 
@@ -593,8 +618,10 @@ def warn_if_folds_are_useless(errors: NDArray, name: str) -> None:
 
 def _warn_useless(name: str, error: float) -> None:
     warn(
-        f"{name} is worse than a constant on held-out training rows: its mean loss is {error:.3g} times as large. "
-        "Check that similarities are not taken for distances or the other way round, and that rows and labels are in "
+        f"{name} is worse than a constant on held-out training rows: its mean loss is {error:.3g} "
+        "times as large. "
+        "Check that similarities are not taken for distances or the other way round, and that rows "
+        "and labels are in "
         "the same order.",
         UselessModelWarning,
     )

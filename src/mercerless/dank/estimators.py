@@ -91,10 +91,8 @@ class Adaptation:
         columns = rows if columns is None else np.asarray(columns)
         F = np.ones((len(rows), len(columns)))
         for part in self.parts:
-            i, j = (
-                np.flatnonzero(np.isin(rows, part.rows)),
-                np.flatnonzero(np.isin(columns, part.rows)),
-            )
+            i = np.flatnonzero(np.isin(rows, part.rows))
+            j = np.flatnonzero(np.isin(columns, part.rows))
             F[np.ix_(i, j)] = part.factor_rows(rows[i]) @ part.factor_rows(columns[j]).T
         return F
 
@@ -117,7 +115,9 @@ class _Gram:
     """
 
     def __init__(self, kernel: Kernel, items: Any, rows: NDArray, budget: int | None = None):
-        self.kernel, self.rows, self.budget = kernel, rows, budget
+        self.kernel = kernel
+        self.rows = rows
+        self.budget = budget
         items = used_items(kernel, items, rows)
         self.items = np.asarray(items, dtype=float) if isinstance(kernel, Gaussian) else items
 
@@ -216,8 +216,10 @@ def _refuse_indefinite(K: NDArray) -> None:
     except LinAlgError:
         smallest = float(eigvalsh(K, subset_by_index=[0, 0])[0])
         raise ValueError(
-            f"The base kernel is indefinite: the smallest eigenvalue of its matrix is {smallest:.3g}; repair the "
-            "matrix first with mercerless.spectra.SpectrumTransformer, or use mercerless.KreinSVC or KreinSVR, which "
+            "The base kernel is indefinite: the smallest eigenvalue of its matrix is "
+            f"{smallest:.3g}; repair the "
+            "matrix first with mercerless.spectra.SpectrumTransformer, or use mercerless.KreinSVC "
+            "or KreinSVR, which "
             "take indefinite kernels."
         ) from None
 
@@ -298,7 +300,8 @@ class _DANK(KernelPredictor):
             return Choice(kernel, self.C, tasks[0].epsilon, [given] * len(tasks))
         if given is not None:
             raise ValueError(
-                "search chooses the centering penalty; give adaptivity a number, from which it starts."
+                "search chooses the centering penalty; give adaptivity a number, from which it "
+                "starts."
             )
         if not isinstance(kernel, Gaussian):
             raise ValueError(
@@ -308,7 +311,8 @@ class _DANK(KernelPredictor):
             raise ValueError(
                 "GradientSearch takes no weights; repeat rows instead, or leave search=None."
             )
-        X, n = np.asarray(items, dtype=float), len(y)
+        X = np.asarray(items, dtype=float)
+        n = len(y)
         remedy = "search on fewer rows and take kernel_, C_ and epsilon_ from there"
         check_memory(8.0 * _SEARCH_MATRICES * n**2, f"GradientSearch on {n} rows", remedy=remedy)
         if self.kernel == "gaussian":
@@ -329,7 +333,8 @@ class _DANK(KernelPredictor):
         worst = max(solution.gap for solution in solutions)
         if not worst <= self.tol:
             warn(
-                f"The relative duality gap is {worst:.1e} after {max(s.n_iter for s in solutions)} outer steps, above "
+                f"The relative duality gap is {worst:.1e} after {max(s.n_iter for s in solutions)} "
+                "outer steps, above "
                 f"tol={self.tol:.1e}; raise max_iter or tol, or scale the features.",
                 ConvergenceWarning,
             )
@@ -369,7 +374,8 @@ class _DANK(KernelPredictor):
         """Plain machine first, then DANK, on all rows or on every part, with one common centering penalty."""
         tasks = [task.take(np.flatnonzero(np.isin(task.rows, gram.rows))) for gram in grams]
         numbers = np.array([k for k, piece in enumerate(tasks) if len(piece.rows)])
-        grams, tasks = [grams[k] for k in numbers], [tasks[k] for k in numbers]
+        grams = [grams[k] for k in numbers]
+        tasks = [tasks[k] for k in numbers]
         svm_tol = float(np.clip(10 * self.tol, 1e-6, 1e-3))
         starts = _run(
             self.n_jobs,
@@ -402,18 +408,14 @@ class _DANK(KernelPredictor):
         )
 
     def _attributes(self, kernel: Kernel, items: Any, fitted: list[_Fitted]) -> dict[str, Any]:
-        dual, intercepts = (
-            np.zeros((2, len(fitted), len(items))),
-            np.zeros((len(fitted), self.n_parts)),
-        )
+        dual = np.zeros((2, len(fitted), len(items)))
+        intercepts = np.zeros((len(fitted), self.n_parts))
         for k, f in enumerate(fitted):
             for number, task, solution in zip(f.numbers, f.tasks, f.solutions):
                 dual[:, k, task.rows] = solution.dual, solution.expansion
                 intercepts[k, number] = solution.intercept
-        support, solutions = (
-            np.flatnonzero(dual[0].any(axis=0)),
-            [s for f in fitted for s in f.solutions],
-        )
+        support = np.flatnonzero(dual[0].any(axis=0))
+        solutions = [s for f in fitted for s in f.solutions]
         borrows = self.out_of_sample in ("nearest", "reciprocal")
         vectors = None if isinstance(kernel, Precomputed) else items
         return {
@@ -456,7 +458,8 @@ class _DANK(KernelPredictor):
         labels = self.clusters_.predict(items)
         values = np.empty((len(items), len(self.intercept_)))
         for part in np.unique(labels):
-            rows, columns = labels == part, self.support_part_ == part
+            rows = labels == part
+            columns = self.support_part_ == part
             values[rows] = self.intercept_[:, part]
             if columns.any():
                 K = self.kernel_(items[rows], self.support_vectors_[columns])

@@ -62,14 +62,16 @@ def project(z: NDArray, lo: NDArray, hi: NDArray) -> NDArray:
         return np.clip(z - nu, lo, hi)
 
     breaks = np.sort(np.concatenate([z - hi, z, z - lo]))  # z: where an entry is exactly zero
-    left, right = 0, len(breaks) - 1
+    left = 0
+    right = len(breaks) - 1
     while right - left > 1:
         middle = (left + right) // 2
         if candidate(breaks[middle]).sum() >= 0:
             left = middle
         else:
             right = middle
-    above, below = candidate(breaks[left]).sum(), candidate(breaks[right]).sum()
+    above = candidate(breaks[left]).sum()
+    below = candidate(breaks[right]).sum()
     fraction = above / (above - below) if above > below else 0.0
     v = candidate(breaks[left] + fraction * (breaks[right] - breaks[left]))
     for _ in range(3):
@@ -130,7 +132,8 @@ def _gradient(problem: Quartic, point: _Point) -> NDArray:
 
 def _hessian_product(problem: Quartic, point: _Point, d: NDArray) -> NDArray:
     """Product of ``-Hessian = K + curvature * (diag(q) + 2 D_v A D_v)`` with ``d``."""
-    v, q = point.v, point.q
+    v = point.v
+    q = point.q
     return problem.K @ d + problem.curvature * (q * d + 2 * v * (problem.A @ (v * d)))
 
 
@@ -187,10 +190,12 @@ def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray
     is the gradient less the intercept: ``sum(d)`` vanishes but for rounding, which times the intercept would drown the
     derivative of the last steps.
     """
-    c, v = problem.curvature, point.v
+    c = problem.curvature
+    v = point.v
     d = target - v
     kd = problem.K @ d
-    a1, a2 = problem.A @ (v * d), problem.A @ d**2
+    a1 = problem.A @ (v * d)
+    a2 = problem.A @ d**2
     coefficients = np.array(
         [
             -c * (d**2 @ a2),
@@ -205,7 +210,8 @@ def _advance(problem: Quartic, point: _Point, target: NDArray, residual: NDArray
         return float(np.polyval(coefficients, t)) + float(pull @ d)
 
     if slope(1.0) >= 0:
-        t, moved = 1.0, target
+        t = 1.0
+        moved = target
     elif slope(0.0) <= 0:
         return point
     else:
@@ -221,7 +227,10 @@ def _active_set_target(
 
     Returns None when the sets do not settle (a cycle, no free variable, or too many rounds), and the number of rounds.
     """
-    lo, hi, epsilon, v = problem.lo, problem.hi, problem.epsilon, point.v
+    lo = problem.lo
+    hi = problem.hi
+    epsilon = problem.epsilon
+    v = point.v
     h = _hessian_diagonal(problem, point)
     d = np.zeros_like(v)
     residual = gradient - b
@@ -258,7 +267,10 @@ class _Barrier:
     """Slacks and multipliers of one interior point, for lower and upper bounds, and Newton's direction from there."""
 
     def __init__(self, signs: NDArray, epsilon: float, slack: NDArray, z: NDArray):
-        self.signs, self.epsilon, self.slack, self.z = signs, epsilon, slack, z
+        self.signs = signs
+        self.epsilon = epsilon
+        self.slack = slack
+        self.z = z
         self.theta = (z / slack).sum(0)
         # the barrier adds 1 / give to the Hessian's diagonal in v
         self.give = (1 / self.theta).sum(0)
@@ -279,10 +291,8 @@ def _split(problem: Quartic, v: NDArray) -> tuple[NDArray, NDArray, NDArray, NDA
     """Signs, bounds and values of the parts of v: with a tube ``v = x_1 - x_2``, each a smooth box problem."""
     if problem.epsilon == 0:
         return np.ones((1, 1)), problem.lo[None], problem.hi[None], v[None]
-    high, x = (
-        np.stack([problem.hi, -problem.lo]),
-        np.stack([np.maximum(v, 0.0), np.maximum(-v, 0.0)]),
-    )
+    high = np.stack([problem.hi, -problem.lo])
+    x = np.stack([np.maximum(v, 0.0), np.maximum(-v, 0.0)])
     return np.array([[1.0], [-1.0]]), np.zeros_like(high), high, x
 
 
@@ -293,7 +303,9 @@ def _interior_point(problem: Quartic, v: NDArray, tol: float) -> tuple[NDArray, 
     With a tube the variable is split, see `_split`. The answer is moved onto the bounds whose multipliers dominate
     their slacks, unless that is much worse.
     """
-    lo, hi, epsilon = problem.lo, problem.hi, problem.epsilon
+    lo = problem.lo
+    hi = problem.hi
+    epsilon = problem.epsilon
     signs, low, high, x = _split(problem, v)
     width = high - low
     # Stay near v, also where the box is far wider than the solution.
@@ -406,7 +418,9 @@ def solve_quartic(
     Cost: one Cholesky factorization of the free block per active set round, O(n^2) otherwise; memory ``3 n^2`` numbers
     with ``K`` and ``A``. The certificate is the relative duality gap: the problem is concave, the maximum global.
     """
-    lo, hi, epsilon = problem.lo, problem.hi, problem.epsilon
+    lo = problem.lo
+    hi = problem.hi
+    epsilon = problem.epsilon
     point = _point(problem, start)
     point = _advance(problem, point, np.zeros_like(start), _gradient(problem, point))
 
@@ -419,7 +433,8 @@ def solve_quartic(
             b,
         )
 
-    best, used = (np.inf, 0.0, point.v), 7
+    best = (np.inf, 0.0, point.v)
+    used = 7
     tried = 0
     for step in range(max_steps + 1):
         gradient, gap, b = certify(point)
@@ -468,7 +483,9 @@ def adjoint(problem: Quartic, v: NDArray, a: NDArray, total: float) -> Adjoint:
     derivative of the piece on which these rows stay where they are.
     """
     point = _point(problem, v)
-    z, sides, beta = np.zeros_like(v), np.sign(v), 0.0
+    z = np.zeros_like(v)
+    sides = np.sign(v)
+    beta = 0.0
     kink = v == 0 if problem.epsilon > 0 else np.zeros(len(v), dtype=bool)
     free = np.flatnonzero((v > problem.lo) & (v < problem.hi) & ~kink)
     if len(free):

@@ -154,7 +154,8 @@ def _splits(X: NDArray, y: NDArray, classify: bool, random_state: Any) -> list[S
         classify and any(len(np.unique(y[train])) < len(counts) for train, _ in folds)
     ):
         raise ValueError(
-            "GradientSearch needs at least two rows of every class, or two rows for regression, that are not copies "
+            "GradientSearch needs at least two rows of every class, or two rows for regression, "
+            "that are not copies "
             "of each other."
         )
     return folds
@@ -205,7 +206,9 @@ def held_out_losses(
     tuned: Tuned, machines: Sequence[HeldOut], is_classification: bool
 ) -> tuple[NDArray, NDArray]:
     """Squared errors, or wrong labels, of the tuned machines on their validation sets, and those of a constant."""
-    losses, constant, power = [], [], 1 if is_classification else 2
+    losses = []
+    constant = []
+    power = 1 if is_classification else 2
     for m in machines:
         trained = _DankMachine(
             tuned.kernel,
@@ -217,9 +220,11 @@ def held_out_losses(
             is_classification,
         )
         trained.solve(m.start)
-        values, level = trained.decision(m.X_test), np.full(len(m.X_test), m.target.mean())
+        values = trained.decision(m.X_test)
+        level = np.full(len(m.X_test), m.target.mean())
         if is_classification:
-            values, level = np.sign(values), np.sign(level)
+            values = np.sign(values)
+            level = np.sign(level)
         losses.append(np.abs(values - m.target_test) ** power)
         constant.append(np.abs(level - m.target_test) ** power)
     return np.concatenate(losses), np.concatenate(constant)
@@ -285,11 +290,9 @@ def tune_dank(
         )
 
     # The narrow prior holds a feature back that would pay in the end, so a wide one shows the way first.
-    narrow, wide, half = (
-        n_theta**-0.5 * n_samples**-0.25,
-        n_samples**-0.25,
-        max(search.max_iter // 2, 1),
-    )
+    narrow = n_theta**-0.5 * n_samples**-0.25
+    wide = n_samples**-0.25
+    half = max(search.max_iter // 2, 1)
     random = check_random_state(random_state)
     results = [descend(anchor, narrow, search.max_iter)]
     for restart in range(search.n_restarts):
@@ -323,7 +326,8 @@ def _mean_loss(
     current = kernel.with_theta(x[:n_theta])
     C, factor, tube, slope = np.exp(x[n_theta:])
     tube = tube if epsilon > 0 else 0.0
-    total, gradient = 0.0, np.zeros_like(x)
+    total = 0.0
+    gradient = np.zeros_like(x)
     for k, m in enumerate(machines):
         machine = _DankMachine(
             current, m.X, m.target, C, factor * m.penalty, tube, is_classification
@@ -379,26 +383,31 @@ class _DankMachine:
         epsilon: float,
         is_classification: bool,
     ):
-        self.kernel, self.X = kernel, X
+        self.kernel = kernel
+        self.X = X
         K = kernel(X)
         limit = np.full(len(target), C)
-        lo, hi = -limit, limit
+        lo = -limit
+        hi = limit
         if is_classification:
-            lo, hi = np.minimum(0.0, C * target), np.maximum(0.0, C * target)
+            lo = np.minimum(0.0, C * target)
+            hi = np.maximum(0.0, C * target)
         self.problem = Quartic(K, K**2, 1.0 / (4.0 * penalty), target, lo, hi, epsilon)
 
     def solve(self, start: NDArray) -> None:
         solution = solve_quartic(
             self.problem, snap(start, self.problem.lo, self.problem.hi), tol=self.tol
         )
-        self.v, self.b = solution.v, solution.intercept
+        self.v = solution.v
+        self.b = solution.intercept
 
     def decision(self, X: NDArray) -> NDArray:
         return self.kernel(X, self.X) @ self.v + self.b
 
     def pull(self, X: NDArray, r: NDArray) -> NDArray:
         """Derivatives of a loss with score derivatives r: in theta, log C, log penalty, log epsilon."""
-        q, v = self.problem, self.v
+        q = self.problem
+        v = self.v
         a = self.kernel(X, self.X).T @ r
         z, image, sides = adjoint(q, v, a, float(r.sum()))
         pair = -np.outer(z, v) - 2 * q.curvature * np.outer(z * v, v**2) * q.K

@@ -200,7 +200,9 @@ def solve_dank(
     }
     working = _first_working_set(gram, p, v, lo, hi, epsilon)
     history: list[DankStep] = []
-    evaluations, n_rounds, local_tol = 1, 0, 1e-2
+    evaluations = 1
+    n_rounds = 0
+    local_tol = 1e-2
     for _ in range(_MAX_ROUNDS):
         n_rounds += 1
         problem = _on_working_set(gram, working, p, lo, hi, weight, penalties)
@@ -326,7 +328,8 @@ def _outer_steps(
             break
         # An inner gap near the target would stall the outer loop; the inner solver ends quadratically.
         inner_tol = max(0.03 * tol, min(1e-2, 0.05 * state.gap, inner_tol))
-        curvature, p = share / (4.0 * problem.centering_penalty), problem.p + linear
+        curvature = share / (4.0 * problem.centering_penalty)
+        p = problem.p + linear
         model = Quartic(problem.K, problem.A, curvature, p, problem.lo, problem.hi, problem.epsilon)
         inner = solve_quartic(model, state.v, scale=state.scale, tol=inner_tol)
         new = _evaluate(problem, inner.v, state.rank)
@@ -334,9 +337,11 @@ def _outer_steps(
         rounding = 1e-12 * (abs(state.value) + state.scale)
         if new.value > state.value or (new.gap < state.gap and new.value >= state.value - rounding):
             memory = [*memory[-4:], (linear, new.linear(share))]
-            state, linear = new, _mix(memory)
+            state = new
+            linear = _mix(memory)
         elif len(memory) > 0:
-            memory, linear = [], state.linear(share)
+            memory = []
+            linear = state.linear(share)
         elif share < 1.0:
             share = 1.0 if share > 0.9 else 0.5 * (1.0 + share)
             linear = state.linear(share)
@@ -372,13 +377,17 @@ def _quartic_share(state: _State) -> float:
 
 def _evaluate(problem: _DankProblem, v: NDArray, last_rank: int) -> _State:
     """Value (less a constant, without cancellation), gradient, adaptation and gap at v."""
-    eta, tau = problem.centering_penalty, problem.rank_penalty
-    kv, q = problem.K @ v, problem.A @ v**2
+    eta = problem.centering_penalty
+    tau = problem.rank_penalty
+    kv = problem.K @ v
+    q = problem.A @ v**2
     quartic = v * q / (4 * eta)
     scale = gap_scale(problem.p, v, problem.epsilon)
     value = float(problem.p @ v) - problem.epsilon * float(np.abs(v).sum()) - float(v @ kv) / 2
     value -= float(v @ quartic) / 4
-    adaptation, smooth, rank = None, kv + quartic, 1 + int(np.count_nonzero(v))
+    adaptation = None
+    smooth = kv + quartic
+    rank = 1 + int(np.count_nonzero(v))
     if tau > 0:
         adaptation = _adapt(problem, v, float(v @ quartic) / (4 * eta), last_rank + 4)
         rank = len(adaptation.values)
@@ -409,7 +418,8 @@ def _adapt(problem: _DankProblem, v: NDArray, square_norm: float, n_guess: int) 
     gx = u[:, None] * (K @ (u[:, None] * x))
     inner = x.T @ gx
     # Sums of lambda and lambda^2 over the dropped ones, written so that the large part e e^T never cancels.
-    norm, ul = float(left @ left), u * left[1:]
+    norm = float(left @ left)
+    ul = u * left[1:]
     first = norm + float(u**2 @ K.diagonal()) - float(np.trace(inner))
     second = (
         norm**2

@@ -193,10 +193,12 @@ class KernelLineDisplay(Display):
         KernelLineDisplay
             The display.
         """
-        start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
+        start = np.asarray(start, dtype=float)
+        end = np.asarray(end, dtype=float)
         if start.ndim != 1 or start.shape != end.shape:
             raise ValueError(
-                f"start and end must be vectors of one length, not of shapes {start.shape}, {end.shape}."
+                f"start and end must be vectors of one length, not of shapes {start.shape}, "
+                f"{end.shape}."
             )
         position = np.linspace(-margin, 1 + margin, n_points)
         line = start + position[:, None] * (end - start)

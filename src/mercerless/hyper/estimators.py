@@ -125,13 +125,12 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
                 alpha_=task.alpha,
                 cv_results_=results,
             )
-            self.target_kind_, self.classes_, self.moments_, self.X_fit_ = (
-                target.kind,
-                classes,
-                moments,
-                rows,
-            )
-            self.certificate_, self.n_iter_ = solution.certificate, max(1, solution.n_iter)
+            self.target_kind_ = target.kind
+            self.classes_ = classes
+            self.moments_ = moments
+            self.X_fit_ = rows
+            self.certificate_ = solution.certificate
+            self.n_iter_ = max(1, solution.n_iter)
             if task.epsilon is not None:
                 self.C_ = task.loss_weight(len(rows))
         return self
@@ -139,7 +138,8 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
     def _warn(self, certificate: float) -> None:
         if not certificate <= 100 * self.tol:
             warn(
-                f"{type(self).__name__} stopped at a relative residual of {certificate:.1e} (tol={self.tol}); "
+                f"{type(self).__name__} stopped at a relative residual of {certificate:.1e} "
+                f"(tol={self.tol}); "
                 f"{self._remedy}.",
                 ConvergenceWarning,
             )
@@ -216,7 +216,8 @@ class _Float64Rows:
     """Rows that become float64 when they are read."""
 
     def __init__(self, rows: Any):
-        self.rows, self.shape = rows, rows.shape
+        self.rows = rows
+        self.shape = rows.shape
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -487,7 +488,8 @@ def _check_ridge(learner: HyperRidge, tensor: bool) -> None:
         learner.n_parts not in (1, "auto") or learner.nonnegative or learner.fit_intercept
     ):
         raise ValueError(
-            "n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart hyper-kernels; set "
+            "n_parts, nonnegative and fit_intercept belong to the Gaussian and Wishart "
+            "hyper-kernels; set "
             "hyper_kernel='gaussian' or leave them at their defaults."
         )
 
@@ -507,7 +509,8 @@ def _count_parts(learner: HyperRidge | HyperSVR, n_items: int) -> int:
         return 1 if learner.n_landmarks is None else auto_parts(n_items)
     if not (isinstance(n_parts, Integral) and 1 <= n_parts <= n_items):
         raise ValueError(
-            f"n_parts must be an integer between 1 and the {n_items} items, or 'auto', not {n_parts!r}."
+            f"n_parts must be an integer between 1 and the {n_items} items, or 'auto', not "
+            f"{n_parts!r}."
         )
     if n_parts > 1 and learner.n_landmarks is None:
         raise ValueError("n_parts > 1 needs centers that the parts share; set n_landmarks.")
@@ -529,7 +532,9 @@ def _count_landmarks(
 
 def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:
     """Raise MemoryError, before any work, where the kernel cannot be learned within the memory limit."""
-    n, hyper, n_centers = len(X), task.hyper_kernel, task.n_landmarks
+    n = len(X)
+    hyper = task.hyper_kernel
+    n_centers = task.n_landmarks
     if isinstance(hyper, TensorHyper):
         size = 14 + 4.5 * hyper.n_trends(X.shape[1], hyper.knots(X[:]))
         check_memory(
@@ -625,7 +630,8 @@ class _TwoStage(FittedEstimator):
         if is_dask(X) and len(X) <= _LARGE:
             X = X.compute()
         cv = list(self.cv) if np.iterable(self.cv) else self.cv
-        stage, learner = self._make_stage(X, moments, cv), self._make_learner(cv, len(X))
+        stage = self._make_stage(X, moments, cv)
+        learner = self._make_learner(cv, len(X))
         random = check_random_state(self.random_state)
         few = some_rows(
             len(X), _TUNE_ROWS if isinstance(stage, LinearStage) else _TUNE_ITEMS, random
@@ -655,10 +661,8 @@ class _TwoStage(FittedEstimator):
         self._set_fitted(
             learner_=learner, machine_=stage, C_=stage.C, kernel_=stage.kernel, cv_results_=results
         )
-        self.hyper_kernel_, self.certificate_ = (
-            learner.hyper_kernel_,
-            max(learner.certificate_, stage.certificate),
-        )
+        self.hyper_kernel_ = learner.hyper_kernel_
+        self.certificate_ = max(learner.certificate_, stage.certificate)
 
     def _make_learner(self, cv: Any, n_items: int) -> HyperRidge | HyperSVR:
         """A copy of stage 1, or the default one, with the target and the seed that it leaves open."""
@@ -685,7 +689,8 @@ class _TwoStage(FittedEstimator):
     def _make_stage(self, X: Any, moments: tuple[float, float] | None, cv: Any) -> Stage:
         """Stage 2, unfitted; refuses what cannot be, before any work."""
         self._check_parameters()
-        machine, n = self.machine, len(X)
+        machine = self.machine
+        n = len(X)
         if machine == "auto":
             machine = "svm" if n <= _LARGE else "linear"
         if machine == "svm" and is_dask(X):
@@ -718,7 +723,8 @@ class _TwoStage(FittedEstimator):
         """Checked rows, in memory or not, and one target per row."""
         if not is_dask(X):
             return validate_data(self, X, y, dtype=[np.float64, np.float32], **checks)
-        X, y = check_rows(X), column_or_1d(np.asarray(y))
+        X = check_rows(X)
+        y = column_or_1d(np.asarray(y))
         check_array(y, ensure_2d=False, dtype=None, input_name="y")
         check_consistent_length(X, y)
         self.n_features_in_ = X.shape[1]

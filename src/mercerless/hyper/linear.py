@@ -48,7 +48,8 @@ def hinge_sums(Z: NDArray, signs: NDArray, old: NDArray, new: NDArray) -> list[H
         change = sign * (after[:, k] - before[:, k])
         loss = np.array([np.square(np.maximum(slack - t * change, 0.0)).sum() for t in _STEPS])
         active = np.flatnonzero(slack - change > 0)
-        root, sign = root[active], sign[active]
+        root = root[active]
+        sign = sign[active]
         A = Z[active]
         A *= root[:, None]
         gram = np.empty((Z.shape[1] + 1,) * 2)
@@ -80,8 +81,10 @@ def squared_hinge(
     """
     C = np.asarray(C, dtype=float)
     old = np.zeros((n_features + 1, len(C))) if start is None else start.copy()
-    new, done = old.copy(), np.zeros(len(C), dtype=bool)
-    value, gap = np.full(len(C), np.inf), np.full(len(C), np.inf)
+    new = old.copy()
+    done = np.zeros(len(C), dtype=bool)
+    value = np.full(len(C), np.inf)
+    gap = np.full(len(C), np.inf)
     iteration = 0
     while not done.all() and iteration < max_iter:
         iteration += 1
@@ -100,7 +103,8 @@ def squared_hinge(
                 done[k] = not values[best] < value[k] and gap[k] < 1e-12
                 new[:, k] = old[:, k] if done[k] else moved
                 continue
-            value[k], old[:, k] = values[0], new[:, k]
+            value[k] = values[0]
+            old[:, k] = new[:, k]
             step, gap[k] = _newton_step(sums[k], new[:, k], C[k], value[k])
             done[k] = gap[k] <= tol
             new[:, k] = old[:, k] + (0.0 if done[k] else step)
@@ -147,7 +151,8 @@ def ridge_choice(moments: NDArray, C: NDArray) -> RidgeChoice:
     Needs the folds' moments only: one eigendecomposition per fold gives the whole path. Certificate: relative residual
     of the normal equations. Global optimum. With one fold, or one C, nothing is compared and the middle C is taken.
     """
-    whole, errors = moments.sum(axis=0), np.zeros(len(C))
+    whole = moments.sum(axis=0)
+    errors = np.zeros(len(C))
     filled = [fold for fold in moments if fold[-2, -2] > 0]
     best = len(C) // 2
     if len(filled) > 1 and len(C) > 1:
@@ -169,7 +174,8 @@ def ridge_choice(moments: NDArray, C: NDArray) -> RidgeChoice:
 def ridge_path_of_moments(moments: NDArray, C: NDArray) -> NDArray:
     """The ridge regressions of `ridge_choice` for all values of C, from one eigendecomposition."""
     n = moments[-2, -2]
-    mean, target = moments[-2, :-2] / n, moments[-2, -1] / n
+    mean = moments[-2, :-2] / n
+    target = moments[-2, -1] / n
     values, vectors = eigh(moments[:-2, :-2] - n * np.outer(mean, mean))
     projected = vectors.T @ (moments[:-2, -1] - n * target * mean)
     w = vectors @ (projected[:, None] / (np.maximum(values, 0.0)[:, None] + 1.0 / np.asarray(C)))

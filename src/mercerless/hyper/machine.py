@@ -62,7 +62,8 @@ class Stage:
 
     def fit(self, kernel: Kernel, X: Any, y: NDArray, C: float | None) -> "Stage":
         """Fit the machine; None as C where it chooses that itself."""
-        self.kernel, self.C = kernel, C
+        self.kernel = kernel
+        self.C = C
         self._fit(X, self._standard(y))
         return self
 
@@ -123,7 +124,9 @@ class KernelStage(Stage):
     """
 
     def __init__(self, epsilon: float = 0.0, moments: tuple[float, float] | None = None):
-        self.epsilon, self.moments, self.refines = epsilon, moments, moments is not None
+        self.epsilon = epsilon
+        self.moments = moments
+        self.refines = moments is not None
         self.grid = np.logspace(-2, 3, 6) if moments is None else np.logspace(-1, 4, 6)
 
     def _fit(self, X: NDArray, y: NDArray) -> None:
@@ -195,12 +198,10 @@ class LinearStage(Stage):
         random_state: Any,
         moments: tuple[float, float] | None = None,
     ):
-        self.n_components, self.cv, self.random_state, self.moments = (
-            n_components,
-            cv,
-            random_state,
-            moments,
-        )
+        self.n_components = n_components
+        self.cv = cv
+        self.random_state = random_state
+        self.moments = moments
         self.grid = np.logspace(-1, 3, 5) if moments is None else np.logspace(-3, 6, 10)
 
     def _fit(self, X: Any, y: NDArray) -> None:
@@ -225,7 +226,8 @@ class LinearStage(Stage):
             )
         else:
             solution, self.C = self._ridge(X, y, rows, over_rows, random)
-        self.certificate, self.intercept = solution.certificate, solution.intercept
+        self.certificate = solution.certificate
+        self.intercept = solution.intercept
         self.decision = features._replace(weights=features.weights @ solution.coef)
 
     def _ridge(
@@ -255,14 +257,16 @@ class LinearStage(Stage):
         features = self._features(
             kernel, X, min(self.n_components, 400), check_random_state(self.random_state)
         )
-        F, F_new = features(X), features(Z)
+        F = features(X)
+        F_new = features(Z)
         if self.moments is not None:
             path = ridge_path_of_moments(
                 moment_sums(F, y, np.zeros(len(y), dtype=int), 1)[0], self.grid
             )
             return F_new @ path[:-1] + path[-1]
         classes, signs = _signs(y)
-        columns, start = [], None
+        columns = []
+        start = None
         for C in self.grid:
             run = partial(hinge_sums, F, signs)
             solution = squared_hinge(
@@ -327,12 +331,10 @@ class KreinStage(Stage):
     """A Krein estimator with the learned kernel, which chooses its own penalties; `judge` compares candidates."""
 
     def __init__(self, estimator: BaseEstimator, judge: KernelStage):
-        self.estimator, self.judge, self.grid, self.moments = (
-            estimator,
-            judge,
-            judge.grid,
-            judge.moments,
-        )
+        self.estimator = estimator
+        self.judge = judge
+        self.grid = judge.grid
+        self.moments = judge.moments
 
     def _values(self, kernel: Kernel, X: NDArray, y: NDArray, Z: NDArray) -> NDArray:
         self.judge.grid = self.grid
@@ -404,13 +406,15 @@ def _walk_down(losses_of: Callable[[int], NDArray], start: int, n: int) -> tuple
 
     Machines with large weights are slow, and the cheaper machine is seldom wrong by more than one step.
     """
-    best, losses = start, losses_of(start)
+    best = start
+    losses = losses_of(start)
     for step in (-1, 1):
         while 0 <= best + step < n:
             other = losses_of(best + step)
             if other.sum() >= losses.sum():
                 break
-            best, losses = best + step, other
+            best = best + step
+            losses = other
         if best != start:
             break
     return best, losses
@@ -445,7 +449,8 @@ def choose_stages(
     ``kind`` is that of the `PairTarget`; ``folds`` are the ``cv`` of stage 1 and of both; ``random_state`` draws the
     centers of every kernel that is compared. A regression on features gets None as its loss weight: it will choose.
     """
-    items, target = X.astype(float, copy=False), encode_target(y, len(X), kind)[0]
+    items = X.astype(float, copy=False)
+    target = encode_target(y, len(X), kind)[0]
     chosen, results, _ = choose_regression(task, items, target, folds[0], random)
     candidates, n_base = _candidates(task, chosen, results, X)
     if len(X) < _FEWEST or len(candidates) * len(stage.grid) == 1:
@@ -490,7 +495,8 @@ def _candidates(
     for row in sorted(rows, key=lambda row: row["error"]):
         one = chosen._replace(hyper_kernel=row["hyper_kernel"], alpha=row["alpha"])
         by_scale.setdefault(_scale_of(one.hyper_kernel), one)
-    learned, base = list(by_scale.values())[:4], []
+    learned = list(by_scale.values())[:4]
+    base = []
     if task.alpha is None:
         learned += [
             one._replace(alpha=_SMOOTH)

@@ -89,7 +89,8 @@ class PairTarget:
         """A block of the target."""
         if self.kind == "similarity":
             return self.values[rows][:, columns]
-        left, right = self.values[rows][:, None], self.values[columns]
+        left = self.values[rows][:, None]
+        right = self.values[columns]
         if self.kind == "classes":
             return np.where(left == right, 1.0, -1.0 / max(1, self.n_classes - 1))
         return left * right if self.kind == "product" else np.exp(-0.5 * (left - right) ** 2)
@@ -117,7 +118,8 @@ def encode_target(
     """Turn labels, values or a similarity matrix into a `PairTarget`, with the classes or moments that encode it."""
     if y is None:
         raise ValueError(
-            "this estimator requires y to be passed, but the target y is None: pass labels, values or a similarity "
+            "this estimator requires y to be passed, but the target y is None: pass labels, values "
+            "or a similarity "
             "matrix."
         )
     check_option("target", kind, TARGETS)
@@ -157,7 +159,8 @@ def check_similarity(S: Any, n_items: int) -> NDArray:
     S = check_square(S, "y", allow_nan=True).astype(float)
     if len(S) != n_items:
         raise ValueError(
-            f"y holds similarities of {len(S)} items but X has {n_items} rows; they must be the same items."
+            f"y holds similarities of {len(S)} items but X has {n_items} rows; they must be the "
+            "same items."
         )
     known = ~np.isnan(S)
     if not known.any():
@@ -167,7 +170,8 @@ def check_similarity(S: Any, n_items: int) -> NDArray:
         known = ~np.isnan(S)
     if relative_asymmetry(np.where(known, S, 0.0)) > 1e-8:
         raise ValueError(
-            "y is not symmetric; a learned kernel is: average both directions with (y + y.T) / 2 first."
+            "y is not symmetric; a learned kernel is: average both directions with (y + y.T) / 2 "
+            "first."
         )
     return (S + S.T) / 2
 
@@ -259,7 +263,8 @@ def learn_kernel(
     task: Regression, X: Any, target: PairTarget, random, report: Report | None = None
 ) -> tuple[Kernel, HyperSolution | TensorSolution]:
     """The kernel that the target teaches, and the solution of the worst part. X need only give rows by index."""
-    hyper, n_centers = task.hyper_kernel, task.n_landmarks
+    hyper = task.hyper_kernel
+    n_centers = task.n_landmarks
     if isinstance(hyper, TensorHyper):
         return _learn_tensor(task, X[:], target, random, report)
     if n_centers is None and not task.nonnegative:
@@ -315,7 +320,8 @@ def _solve_part(
     report: Report | None = None,
 ) -> HyperSolution:
     """One part's solution; a module-level function so that any joblib backend can run it."""
-    design, intercept = make_design(task.hyper_kernel, X, centers), task.fit_intercept
+    design = make_design(task.hyper_kernel, X, centers)
+    intercept = task.fit_intercept
     n, p = design.shape
     options: dict[str, Any] = {"tol": task.tol, "max_iter": task.max_iter, "callback": report}
     if task.epsilon is not None:
@@ -349,15 +355,20 @@ def _solve_part(
 def _learn_tensor(
     task: Regression, X: NDArray, target: PairTarget, random, report: Report | None
 ) -> tuple[Kernel, TensorSolution]:
-    hyper, count, alpha = task.hyper_kernel, task.n_landmarks, task.alpha
+    hyper = task.hyper_kernel
+    count = task.n_landmarks
+    alpha = task.alpha
     assert alpha is not None
     if count is None or count >= len(X):
-        landmarks, basis = X, item_basis(hyper.items(X))
+        landmarks = X
+        basis = item_basis(hyper.items(X))
     else:
         method = "kmeans" if task.landmark_method == "kmeans" else "uniform"
         landmarks = X[select_landmarks(Gaussian(hyper.length_scale), X, count, method, random)]
         basis = landmark_basis(hyper.items(landmarks), hyper.items(X, landmarks))
-    S, trends, noise = target(slice(None), slice(None)), tensor_trends(hyper, X), hyper.item_noise
+    S = target(slice(None), slice(None))
+    trends = tensor_trends(hyper, X)
+    noise = hyper.item_noise
     if target.missing:
         options: dict[str, Any] = {"tol": task.tol, "max_iter": task.max_iter, "callback": report}
         solution = tensor_ridge_missing(S, basis, trends, noise, max(alpha, 1e-4), **options)
@@ -370,7 +381,8 @@ def _learn_tensor(
         if hyper.remember_items
         else (None, None, None)
     )
-    projection, knots = basis.projection, hyper.knots(X)
+    projection = basis.projection
+    knots = hyper.knots(X)
     return TensorExpansion(
         hyper, landmarks, projection, solution.core, knots, solution.trend_coef, *memory
     ), solution
@@ -399,7 +411,8 @@ def hyper_candidates(hyper_kernel: Any, X: NDArray) -> list:
             TensorHyper(spread * a, trend=trend) for trend in ("distance", None) for a in scales
         ]
     raise ValueError(
-        f"hyper_kernel must be 'auto', 'gaussian', 'wishart', 'tensor' or such an object, not {hyper_kernel!r}."
+        "hyper_kernel must be 'auto', 'gaussian', 'wishart', 'tensor' or such an object, not "
+        f"{hyper_kernel!r}."
     )
 
 
@@ -463,7 +476,8 @@ def _search_ridge(
     X, target, folds = _folded_sample(X, target, SEARCH_ITEMS, cv, random)
     pairs = random_pairs(X, SEARCH_CENTERS, random)
     T = target(slice(None), slice(None))
-    squares, constant = fold_squares(T, folds) @ [2.0, 1.0], constant_squares(T, folds) @ [2.0, 1.0]
+    squares = fold_squares(T, folds) @ [2.0, 1.0]
+    constant = constant_squares(T, folds) @ [2.0, 1.0]
     results: list[dict] = []
     by_fold: list[NDArray] = []
     for hyper in candidates:
@@ -519,7 +533,8 @@ def _search_loss_weight(
     T = target(everything, everything)
     errors = np.zeros((len(SVR_ALPHAS), len(folds)))
     for f, fold in enumerate(folds):
-        held, rest = everything[fold], np.delete(everything, fold)
+        held = everything[fold]
+        rest = np.delete(everything, fold)
         for k, alpha in enumerate(SVR_ALPHAS):
             kernel, _ = _learn_all_pairs(
                 task._replace(alpha=float(alpha)), X[rest], target.take(rest)
@@ -550,7 +565,9 @@ def _search_tensor(
     if len(X) < 3 or (not named and task.alpha is not None):
         return RegressionChoice(task._replace(hyper_kernel=middle, alpha=task.alpha or 0.0), [])
     index = random.permutation(len(X))[:SEARCH_ITEMS_TENSOR]
-    cv, X, S = cv_of_rows(cv, index, len(X)), X[index], S[np.ix_(index, index)]
+    cv = cv_of_rows(cv, index, len(X))
+    X = X[index]
+    S = S[np.ix_(index, index)]
     used = ~np.isnan(S)
     if not used.all():
         S = _fill(X, S, middle)
@@ -587,14 +604,12 @@ class _TensorComparison:
         noises: Any,
         report: Report | None,
     ):
-        self.X, self.S, self.used, self.folds, self.noises, self.report = (
-            X,
-            S,
-            used,
-            folds,
-            noises,
-            report,
-        )
+        self.X = X
+        self.S = S
+        self.used = used
+        self.folds = folds
+        self.noises = noises
+        self.report = report
         self.squares = np.maximum(
             fold_squares(np.where(used, S, 0.0), folds).sum(axis=0), np.finfo(float).tiny
         )
@@ -626,7 +641,9 @@ class _TensorComparison:
 
     def compare_penalties(self, hyper: TensorHyper) -> tuple[list[dict], NDArray]:
         """All penalties, refitting without each fold; also the squared errors of every penalty, fold and kind."""
-        X, S, errors = self.X, self.S, np.zeros((len(TENSOR_ALPHAS), len(self.folds), 2))
+        X = self.X
+        S = self.S
+        errors = np.zeros((len(TENSOR_ALPHAS), len(self.folds), 2))
         for f, fold in enumerate(self.folds):
             rest = np.setdiff1d(np.arange(len(X)), fold)
             basis = item_basis(hyper.items(X[rest]))

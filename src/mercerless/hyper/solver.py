@@ -64,7 +64,9 @@ class SeparableDesign(NamedTuple):
 
         Where freed memory goes back to the system at once, as in Dask's workers, new arrays would cost a third more.
         """
-        left, right, decay = self.features[rows], self.features[columns], self.decay(rows, columns)
+        left = self.features[rows]
+        right = self.features[columns]
+        decay = self.decay(rows, columns)
         scaled = np.multiply(left, coef, out=_buffer(work, "scaled", left.shape))
         values = np.matmul(scaled, right.T, out=_buffer(work, "values", (len(left), len(right))))
         values *= decay
@@ -77,7 +79,8 @@ class SeparableDesign(NamedTuple):
 
     def matrix(self, rows: slice, columns: slice) -> NDArray:
         """The design matrix of a block, one row per ordered pair."""
-        left, right = self.features[rows], self.features[columns]
+        left = self.features[rows]
+        right = self.features[columns]
         values = left[:, None, :] * right[None, :, :]
         values *= self.decay(rows, columns)[:, :, None]
         return values.reshape(-1, self.features.shape[1])
@@ -143,7 +146,8 @@ class NormalEquations(NamedTuple):
     n_pairs: float  # ordered pairs that were used
 
     def __add__(self, other: "NormalEquations") -> "NormalEquations":  # type: ignore[override]
-        gram, rhs = self.gram + other.gram, self.rhs + other.rhs
+        gram = self.gram + other.gram
+        rhs = self.rhs + other.rhs
         return NormalEquations(gram, rhs, self.square + other.square, self.n_pairs + other.n_pairs)
 
     def error(self, coef: NDArray) -> float:
@@ -215,7 +219,8 @@ def normal_equations(
             B = np.column_stack([B, np.ones(len(B))])
         used = ~np.isnan(y)
         if not used.all():
-            B, y = B[used], y[used]
+            B = B[used]
+            y = y[used]
         total += NormalEquations(
             weight * (B.T @ B), weight * (B.T @ y), weight * float(y @ y), weight * len(y)
         )
@@ -226,7 +231,8 @@ def _blocks(
     n: int, rows: slice | None, columns: slice | None, bytes_per_pair: int, budget: int
 ) -> Iterator[tuple[slice, slice, float]]:
     """Blocks covering rows x columns once, or, when both are one run, its upper triangle with weights 2."""
-    rows, columns = rows or slice(0, n), columns or slice(0, n)
+    rows = rows or slice(0, n)
+    columns = columns or slice(0, n)
     same = (rows.start, rows.stop) == (columns.start, columns.stop)
     side = max(1, int(np.sqrt(budget / max(1, bytes_per_pair))))
     for a in range(rows.start, rows.stop, side):
@@ -263,13 +269,12 @@ def whitened_path(
     equations: NormalEquations, p: int, alphas: NDArray
 ) -> Iterator[tuple[NDArray, float, float]]:
     intercept = len(equations.gram) > p
-    A, r = equations.gram[:p, :p], equations.rhs[:p]
+    A = equations.gram[:p, :p]
+    r = equations.rhs[:p]
     if intercept:  # eliminate the constant: exact centering of all columns
-        column, number, mean = (
-            equations.gram[:p, p],
-            max(equations.gram[p, p], 1e-300),
-            equations.rhs[p],
-        )
+        column = equations.gram[:p, p]
+        number = max(equations.gram[p, p], 1e-300)
+        mean = equations.rhs[p]
         A = A - np.outer(column, column) / number
         r = r - column * (mean / number)
     values, vectors = eigh((A + A.T) / 2)
@@ -290,7 +295,8 @@ def ridge_nonnegative(equations: NormalEquations, gram: NDArray, alpha: float) -
     optimality conditions, relative. Global optimum; exactly zero when no section correlates with the target, as for
     a target without positive values.
     """
-    p, q = len(gram), len(equations.gram)
+    p = len(gram)
+    q = len(equations.gram)
     H = equations.gram.copy()
     H[:p, :p] += alpha * equations.n_pairs * gram
     L = whiten(H)
@@ -361,12 +367,14 @@ def conjugate_gradients(
 
     scipy's iteration, stopped by that norm: every residual goes to the preconditioner before the next step.
     """
-    x, norms = np.zeros_like(rhs), []
+    x = np.zeros_like(rhs)
+    norms = []
 
     def measured(r: NDArray) -> NDArray:
         z = precondition(r)
         norms.append(float(np.sqrt(max(0.0, float(r @ z)))))
-        residual, n_iter = norms[-1] / max(norms[0], np.finfo(float).tiny), len(norms) - 1
+        residual = norms[-1] / max(norms[0], np.finfo(float).tiny)
+        n_iter = len(norms) - 1
         asked = (
             n_iter > 0
             and callback is not None
@@ -398,7 +406,8 @@ def conjugate_gradients(
 
 def _right_hand_side(design: Design, target: Target, fit_intercept: bool) -> tuple[NDArray, float]:
     n, p = design.shape
-    rhs, count = np.zeros(p + fit_intercept), 0.0
+    rhs = np.zeros(p + fit_intercept)
+    count = 0.0
     for left, right, weight in _blocks(n, None, None, design.bytes_per_pair, 2**22):
         y = target(left, right)
         used = ~np.isnan(y)
@@ -457,14 +466,19 @@ def svr_admm(
     # the residual at the kink of the loss is epsilon + C / rho: start with it of the order of y itself
     rho = C / max(float(np.abs(y).max(initial=0.0)), epsilon, 1e-12)
     factor = _factor(penalty + rho * equations.gram)
-    z, u = np.zeros((n, n)), np.zeros((n, n))  # z = y - B c, u the scaled multiplier
-    c, worst, iteration = np.zeros(p + 1), np.inf, 0
+    # z = y - B c, u the scaled multiplier
+    z = np.zeros((n, n))
+    u = np.zeros((n, n))
+    c = np.zeros(p + 1)
+    worst = np.inf
+    iteration = 0
     while worst > tol and iteration < max_iter:
         iteration += 1
         c = cho_solve(factor, rho * _adjoint(design, L, np.where(used, y - z - u, 0.0)))
         fit = np.where(used, _apply(design, L, c), 0.0)
         fit = _RELAX * fit + (1.0 - _RELAX) * (y - z)
-        previous, v = z, y - fit - u
+        previous = z
+        v = y - fit - u
         shrunk = np.maximum(np.abs(v) - C / rho, np.minimum(np.abs(v), epsilon))
         z = np.sign(v) * shrunk
         primal = y - fit - z
@@ -477,7 +491,8 @@ def svr_admm(
             + np.linalg.norm(penalty @ c)
             + np.finfo(float).tiny
         )
-        first, second = float(np.linalg.norm(primal)) / size, float(dual / scale)
+        first = float(np.linalg.norm(primal)) / size
+        second = float(dual / scale)
         worst = max(first, second)
         if callback is not None and callback({"iteration": iteration, "residual": worst}):
             break
@@ -522,5 +537,6 @@ def _factor(system: NDArray, jitter: float = _JITTER):
         except LinAlgError:
             continue
     raise ValueError(
-        "the hyper-kernel matrix is not positive semi-definite; check the hyper-kernel's parameters."
+        "the hyper-kernel matrix is not positive semi-definite; check the hyper-kernel's "
+        "parameters."
     )

@@ -50,7 +50,8 @@ def landmark_basis(G_landmarks: NDArray, G_items: NDArray) -> ItemBasis:
     features = solve_triangular(L, G_items.T, lower=True).T
     values, P = eigh(features.T @ features)
     kept = values > 1e-12 * max(float(values[-1]), np.finfo(float).tiny)
-    values, P = values[kept], P[:, kept]
+    values = values[kept]
+    P = P[:, kept]
     root = np.sqrt(values)
     projection = solve_triangular(L.T, P) * root
     return ItemBasis(values, features @ (P / root), projection)
@@ -74,7 +75,9 @@ class TensorProblem:
     """
 
     def __init__(self, S: NDArray, basis: ItemBasis, trends: list[NDArray]):
-        self.S, self.basis, self.trends = S, basis, trends
+        self.S = S
+        self.basis = basis
+        self.trends = trends
         U = basis.vectors
         half = [U.T @ M for M in (S, *trends)]
         self.transformed = [_Transformed(h @ U, h) for h in half]
@@ -117,7 +120,8 @@ class TensorProblem:
             )
             products += 2.0 * (self._rows - by_row) @ mixed
             products += outside * (self._whole - 2.0 * self._rows.sum(axis=2) + plain)
-        A, b = products[1:, 1:], products[1:, 0]
+        A = products[1:, 1:]
+        b = products[1:, 0]
         scale = 1.0 / np.sqrt(np.maximum(np.diagonal(A), np.finfo(float).tiny))
         system = A * scale[:, None] * scale + _TREND_RIDGE * np.eye(q)
         u = lstsq(system, b * scale, cond=1e-14)[0]
@@ -129,7 +133,8 @@ class TensorProblem:
     def solve(self, noise: float, alpha: float, *, with_items: bool = True) -> TensorSolution:
         """The kernel for one pair of penalties; without items, what is known of training items alone is left out."""
         beta, certificate = self.solve_trend(noise, alpha)
-        U, sigma = self.basis.vectors, self.basis.values + noise
+        U = self.basis.vectors
+        sigma = self.basis.values + noise
         inside, mixed, outside = self.weights(noise, alpha)
         half = self.transformed[0].half - sum(
             (b * t.half for b, t in zip(beta, self.transformed[1:])), 0.0
@@ -138,7 +143,8 @@ class TensorProblem:
         core = inside * inner
         if not with_items:
             return TensorSolution(beta, core, None, None, certificate)
-        trend, scratch = np.zeros_like(self.S), np.empty_like(self.S)
+        trend = np.zeros_like(self.S)
+        scratch = np.empty_like(self.S)
         for b, F in zip(beta, self.trends):
             trend += np.multiply(F, b, out=scratch)
         residual = np.subtract(self.S, trend, out=scratch)
@@ -161,7 +167,8 @@ class TensorProblem:
         ``R = Q_BB^-1 (Q S)_B`` on B x rest, and ``R_B + R_B^T - Q_BB^-1 (Q S Q)_BB Q_BB^-1`` on B x B. The trend
         is kept at its coefficients from all items (close to refitting it). Needs a complete basis.
         """
-        U, sigma = self.basis.vectors, self.basis.values + noise
+        U = self.basis.vectors
+        sigma = self.basis.values + noise
         sigma = np.maximum(sigma, 1e-13 * sigma.max())
         beta, _ = self.solve_trend(noise, 0.0)
         R = self.S - sum((b * F for b, F in zip(beta, self.trends)), np.zeros_like(self.S))
@@ -205,7 +212,8 @@ def tensor_ridge_missing(
         raise ValueError(
             "the similarity matrix has no known entry; pass at least one that is not NaN."
         )
-    U, sigma = basis.vectors, basis.values + noise
+    U = basis.vectors
+    sigma = basis.values + noise
     D = np.sqrt(np.multiply.outer(sigma, sigma))
     flat = np.stack([F.ravel() for F in trends]) if trends else np.zeros((0, S.size))
     norms = np.sqrt(np.maximum(np.mean(flat**2, axis=1, keepdims=True), np.finfo(float).tiny))

@@ -7,7 +7,9 @@ import numpy as np
 from mercerless.core.optional import import_optional
 
 #: Okabe-Ito blue, vermilion and a neutral gray: apart for every common kind of color vision.
-POSITIVE, NEGATIVE, NEUTRAL = "#0072B2", "#D55E00", "#7F7F7F"
+POSITIVE = "#0072B2"
+NEGATIVE = "#D55E00"
+NEUTRAL = "#7F7F7F"
 COLORS = (POSITIVE, NEGATIVE, "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 
 

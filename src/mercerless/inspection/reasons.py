@@ -92,7 +92,8 @@ class ReasonsDisplay(Display):
         """
         if not hasattr(estimator, "explain"):
             raise ValueError(
-                f"{type(estimator).__name__} has no explain; its predictions are no sums over items."
+                f"{type(estimator).__name__} has no explain; its predictions are no sums over "
+                "items."
             )
         return cls.from_predictions(
             estimator.explain(X, k, **new), index=index, item_names=item_names, ax=ax
@@ -127,7 +128,8 @@ class ReasonsDisplay(Display):
         """
         if not -len(reasons.score) <= index < len(reasons.score):
             raise ValueError(
-                f"index={index} is not one of the {len(reasons.score)} predictions that were explained."
+                f"index={index} is not one of the {len(reasons.score)} predictions that were "
+                "explained."
             )
         items = np.flatnonzero(reasons.items[index] >= 0)
         # from the strongest for the prediction to the strongest against it

@@ -116,7 +116,8 @@ class SpectrumDisplay(Display):
 
     def _draw(self, ax: Any, scale: str = "symlog") -> None:
         check_option("scale", scale, ("symlog", "linear"))
-        values, what = self.eigenvalues, self.report
+        values = self.eigenvalues
+        what = self.report
         start = 0
         for count, color, label in (
             (what.n_positive, POSITIVE, "positive"),

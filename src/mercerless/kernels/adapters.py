@@ -44,7 +44,8 @@ class Precomputed(Kernel):
         K = check_real(X, "K")
         if K.shape[0] != K.shape[1]:
             raise ValueError(
-                f"The diagonal k(x, x) of new rows is not in a precomputed matrix of shape {K.shape}; "
+                "The diagonal k(x, x) of new rows is not in a precomputed matrix of shape "
+                f"{K.shape}; "
                 "pass it separately."
             )
         return np.diagonal(K).copy()
@@ -307,7 +308,8 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
             sorted(["precomputed", "gaussian", *PAIRWISE_KERNEL_FUNCTIONS, *STRING_SIMILARITIES])
         )
         raise ValueError(
-            f"kernel={kernel!r} is not known; use one of {names}, a kernel object, or a function of two items."
+            f"kernel={kernel!r} is not known; use one of {names}, a kernel object, or a function "
+            "of two items."
         )
     if isinstance(kernel, type):
         raise TypeError(
@@ -317,11 +319,13 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
         return PairFunction(kernel) if X is None else recognize(kernel, X)
     if _are_matrices(kernel):
         raise TypeError(
-            "kernel holds matrices, which are data: pass kernel='precomputed' and the matrix as X, or several of them "
+            "kernel holds matrices, which are data: pass kernel='precomputed' and the matrix as X, "
+            "or several of them "
             "to SimilarityClassifierCV or SimilarityRegressorCV, fit([D1, D2], y)."
         )
     raise TypeError(
-        f"kernel must be a kernel object, a name, or a function of two items, not {type(kernel).__name__}."
+        "kernel must be a kernel object, a name, or a function of two items, not "
+        f"{type(kernel).__name__}."
     )
 
 

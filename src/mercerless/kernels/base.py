@@ -174,7 +174,8 @@ class Kernel(BaseEstimator):
             value = np.asarray(getattr(self, parameter.name), dtype=float)
             if value.ndim and value.shape != (n_features,):
                 raise ValueError(
-                    f"{type(self).__name__} has {value.size} values of {parameter.name} but X has {n_features} "
+                    f"{type(self).__name__} has {value.size} values of {parameter.name} but X has "
+                    f"{n_features} "
                     "features; give one value or one per feature."
                 )
             if not np.all(np.isfinite(value)) or (
@@ -222,7 +223,8 @@ class Kernel(BaseEstimator):
         values: dict[str, Any] = {}
         for p in self.parameters:
             old = np.asarray(getattr(self, p.name), dtype=float)
-            new, theta = theta[: old.size], theta[old.size :]
+            new = theta[: old.size]
+            theta = theta[old.size :]
             new = np.exp(new) if p.scale == "log" else new.copy()
             values[p.name] = new if old.ndim else float(new[0])
         return clone(self).set_params(**values)
@@ -501,7 +503,8 @@ def over_row_blocks(
 def check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, bool]:
     if Y is not None and np.ndim(X) == np.ndim(Y) == 1:
         raise ValueError(
-            "A kernel takes tables of rows, not two single rows. What calls kernels row by row, such as scikit-learn's "
+            "A kernel takes tables of rows, not two single rows. What calls kernels row by row, "
+            "such as scikit-learn's "
             "KernelRidge, takes kernel=mercerless.kernels.Covariance(kernel)."
         )
     A = check_real(X, "X")
@@ -513,7 +516,8 @@ def check_pair(X: ArrayLike, Y: ArrayLike | None) -> tuple[NDArray, NDArray, boo
             f"X has {A.shape[1]} features but Y has {B.shape[1]}; both need the same columns."
         )
     if A.dtype != B.dtype:
-        A, B = A.astype(np.float64), B.astype(np.float64)
+        A = A.astype(np.float64)
+        B = B.astype(np.float64)
     return A, B, False
 
 

@@ -190,7 +190,8 @@ class SphericalPolynomial(_InnerProduct):
         norms = np.linalg.norm(X, axis=1, keepdims=True)
         if not np.all(norms > 0):
             raise ValueError(
-                "SphericalPolynomial scales every row to length 1, but X has a row of zeros; remove it."
+                "SphericalPolynomial scales every row to length 1, but X has a row of zeros; "
+                "remove it."
             )
         return X / norms
 

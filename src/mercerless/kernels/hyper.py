@@ -81,7 +81,8 @@ class HyperKernel(BaseEstimator):
         others = pairs if others is None else _check_pairs(others, "others")
         if pairs.shape[2] != others.shape[2]:
             raise ValueError(
-                f"pairs have {pairs.shape[2]} features but others have {others.shape[2]}; both need the same columns."
+                f"pairs have {pairs.shape[2]} features but others have {others.shape[2]}; both "
+                "need the same columns."
             )
         self._check(pairs.shape[2])
         values = self._sections(pairs[:, 0], pairs[:, 1], self.centers_of(others))
@@ -121,7 +122,8 @@ def _check_pairs(pairs: ArrayLike, name: str) -> NDArray:
     pairs = np.asarray(pairs)
     if pairs.ndim != 3 or pairs.shape[1] != 2:
         raise ValueError(
-            f"{name} must have shape (n_pairs, 2, n_features), not {pairs.shape}; stack the two items of each pair "
+            f"{name} must have shape (n_pairs, 2, n_features), not {pairs.shape}; stack the two "
+            "items of each pair "
             "with numpy.stack([A, B], axis=1)."
         )
     flat = check_real(pairs.reshape(len(pairs), -1), name)
@@ -134,7 +136,8 @@ def _positive(value, name: str, n_features: int | None = None) -> NDArray:
         value.ndim == 1 and n_features is not None and value.shape != (n_features,)
     ):
         raise ValueError(
-            f"{name} has shape {value.shape} but there are {n_features} features; give one number or one per feature."
+            f"{name} has shape {value.shape} but there are {n_features} features; give one number "
+            "or one per feature."
         )
     if not (np.all(np.isfinite(value)) and np.all(value > 0)):
         raise ValueError(f"{name} must be positive and finite, not {value}.")
@@ -315,8 +318,10 @@ class WishartHyper(HyperKernel):
         exponent = float(self.degrees) + 3.0
         if not ((exponent > 0 and exponent.is_integer()) or exponent > n_features - 1):
             raise ValueError(
-                f"the Wishart hyper-kernel with degrees={self.degrees} is not positive semi-definite for "
-                f"{n_features} features; use an integer above -3 or a number above {n_features - 4}."
+                f"the Wishart hyper-kernel with degrees={self.degrees} is not positive "
+                "semi-definite for "
+                f"{n_features} features; use an integer above -3 or a number above "
+                f"{n_features - 4}."
             )
 
     def _whiten(self, X: NDArray) -> NDArray:
@@ -340,10 +345,14 @@ class WishartHyper(HyperKernel):
     ) -> tuple[NDArray, NDArray, NDArray, NDArray]:
         """|x - m|^2 and (x - m).d for every center with midpoint m and difference d, |d|^2, and whitened X."""
         whitened = self._whiten(np.vstack([X, centers[:, 0], centers[:, 1]]))
-        n, p = len(X), len(centers)
+        n = len(X)
+        p = len(centers)
         origin = whitened[n:].mean(axis=0)
-        X, c, d = whitened[:n] - origin, whitened[n : n + p] - origin, whitened[n + p :] - origin
-        middle, difference = (c + d) / 2, c - d
+        X = whitened[:n] - origin
+        c = whitened[n : n + p] - origin
+        d = whitened[n + p :] - origin
+        middle = (c + d) / 2
+        difference = c - d
         along = X @ difference.T - np.einsum("ij,ij->i", middle, difference)
         return euclidean_distances(X, middle, squared=True), along, _square(difference), X
 

@@ -219,7 +219,8 @@ class _OfItems(Kernel):
         drawn = np.unique(places[_DRAWS.integers(len(places), size=n_asked)])
         i, j = np.unravel_index(drawn, known.shape)
         asked = rows[i], columns[j], np.column_stack([numbers[0][i], numbers[1][j]])
-        before, now = known[i, j], self._compare(*asked)
+        before = known[i, j]
+        now = self._compare(*asked)
         rounding = SYMMETRY_RTOL * np.abs([before, now]).max()
         if _agree(before, now, rounding):
             return False
@@ -262,8 +263,10 @@ def is_symmetric(
         return False
     k = int(np.argmax(np.abs(again - there[:30])))
     warn(
-        f"The kernel function is noisy: for items {pairs[k, 0]} and {pairs[k, 1]} it returned {there[k]:.6g} and "
-        f"then {again[k]:.6g}. Every pair is compared once, for both directions; symmetrize=True, where the "
+        f"The kernel function is noisy: for items {pairs[k, 0]} and {pairs[k, 1]} it returned "
+        f"{there[k]:.6g} and "
+        f"then {again[k]:.6g}. Every pair is compared once, for both directions; symmetrize=True, "
+        "where the "
         "estimator has it, averages two comparisons."
     )
     return True
@@ -323,11 +326,9 @@ class PairFunction(_OfItems):
     def _fill(
         self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any
     ) -> None:
-        n_jobs, meter, size = (
-            effective_n_jobs(self.n_jobs),
-            Meter(int(todo.sum()), self.progress),
-            1,
-        )
+        n_jobs = effective_n_jobs(self.n_jobs)
+        meter = Meter(int(todo.sum()), self.progress)
+        size = 1
         for i in np.flatnonzero(todo.any(axis=1)):
             wanted = np.flatnonzero(todo[i])
             while len(wanted):
@@ -339,7 +340,8 @@ class PairFunction(_OfItems):
                     return self._fill_in_parallel(
                         K, todo & np.isnan(K), rows, columns, numbers, n_jobs, meter
                     )
-                start, some = perf_counter(), wanted[:size]
+                start = perf_counter()
+                some = wanted[:size]
                 values, error = _call_row(self.function, rows[i], [columns[j] for j in some])
                 K[i, some[: len(values)]] = np.where(np.isfinite(values), values, np.nan)
                 if error is not None:
@@ -382,7 +384,8 @@ class PairFunction(_OfItems):
                 for tile, (_, error) in zip(batch, results):
                     if error is not None:
                         message, a, b = error
-                        i, j = numbers[0][tile[0][a, 0]], numbers[1][tile[1][0, b]]
+                        i = numbers[0][tile[0][a, 0]]
+                        j = numbers[1][tile[1][0, b]]
                         raise ValueError(f"The kernel function {message} for items {i} and {j}.")
                     meter.advance(int(todo[tile].sum()))
 
@@ -415,7 +418,8 @@ def _number(value: Any) -> float:
         if np.size(value) == 1:
             return float(np.reshape(value, ()))
         raise TypeError(
-            f"it returned an array of shape {np.shape(value)}: say MatrixFunction if it takes two lists"
+            f"it returned an array of shape {np.shape(value)}: say MatrixFunction if it takes two "
+            "lists"
         )
     return float(value)
 
@@ -453,7 +457,8 @@ def _check_finite(values: Any, i: int, columns: Any) -> None:
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise ValueError(
-            f"The kernel function returned {values[bad[0]]} for items {i} and {columns[bad[0]]}; it must return finite "
+            f"The kernel function returned {values[bad[0]]} for items {i} and {columns[bad[0]]}; "
+            "it must return finite "
             "numbers."
         )
 
@@ -504,8 +509,10 @@ class MatrixFunction(_OfItems):
             again = self._block(items, items)
             if _agree(together, again, SYMMETRY_RTOL * np.abs(together).max()):
                 raise ValueError(
-                    f"The kernel function of two lists gives items 0 and {len(items) - 1} the value "
-                    f"{together[0, -1]:.6g} among {len(items)} items and {alone[0, 0]:.6g} alone; a value must depend "
+                    f"The kernel function of two lists gives items 0 and {len(items) - 1} the "
+                    "value "
+                    f"{together[0, -1]:.6g} among {len(items)} items and {alone[0, 0]:.6g} alone; "
+                    "a value must depend "
                     "on its two items only."
                 )
 
@@ -522,10 +529,12 @@ class MatrixFunction(_OfItems):
     def _fill(
         self, K: NDArray, todo: NDArray, rows: NDArray, columns: NDArray, numbers: Any
     ) -> None:
-        meter, size = Meter(int(todo.sum()), self.progress), 4
+        meter = Meter(int(todo.sum()), self.progress)
+        size = 4
         left = np.flatnonzero(todo.any(axis=1))
         while len(left):
-            start, block = perf_counter(), left[:size]
+            start = perf_counter()
+            block = left[:size]
             wanted = np.flatnonzero(todo[block].any(axis=0))
             where = np.ix_(block, wanted)
             values = self._block(
@@ -555,13 +564,16 @@ class MatrixFunction(_OfItems):
             raise
         except Exception as error:
             raise ValueError(
-                f"The kernel function raised {type(error).__name__} ({error}) for the lists of items {numbers[0]} to "
+                f"The kernel function raised {type(error).__name__} ({error}) for the lists of "
+                f"items {numbers[0]} to "
                 f"{numbers[-1]} and {others[0]} to {others[-1]}."
             ) from error
         if values.shape != (len(rows), len(columns)):
             raise ValueError(
-                f"The kernel function returned shape {values.shape} for lists of {len(rows)} and {len(columns)} items; "
-                "it must return a row for every item of the first and a column for every item of the second."
+                f"The kernel function returned shape {values.shape} for lists of {len(rows)} and "
+                f"{len(columns)} items; "
+                "it must return a row for every item of the first and a column for every item of "
+                "the second."
             )
         if not np.all(np.isfinite(values)):
             a, b = np.argwhere(~np.isfinite(values))[0]
@@ -608,9 +620,11 @@ class Strings(MatrixFunction):
         """Refuse what rapidfuzz would compare all the same: nothing, bytes, lists."""
         strange = [i for i, item in enumerate(items) if not isinstance(item, str)]
         if strange:
-            i, kind = numbers[strange[0]], type(items[strange[0]]).__name__
+            i = numbers[strange[0]]
+            kind = type(items[strange[0]]).__name__
             raise ValueError(
-                f"{self.similarity!r} compares strings, but item {i} is of type {kind}; pass a list or one column of a "
+                f"{self.similarity!r} compares strings, but item {i} is of type {kind}; pass a "
+                "list or one column of a "
                 "table, without missing ones."
             )
 
@@ -667,7 +681,9 @@ class Meter:
     """Counts comparisons and tells how long the rest will take."""
 
     def __init__(self, total: int, tell: bool):
-        self.total, self.tell, self.done = total, tell, 0
+        self.total = total
+        self.tell = tell
+        self.done = 0
         self.start = self.told = perf_counter()
 
     def advance(self, count: int) -> None:

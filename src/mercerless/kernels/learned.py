@@ -233,8 +233,10 @@ class TensorExpansion(_LearnedKernel):
         left = self._coordinates(X)
         values = (left @ self.core) @ right.T
         if known is not None and self.item_coef is not None:
-            x, y = known[0][rows], known[1]
-            old_x, old_y = np.flatnonzero(x >= 0), np.flatnonzero(y >= 0)
+            x = known[0][rows]
+            y = known[1]
+            old_x = np.flatnonzero(x >= 0)
+            old_y = np.flatnonzero(y >= 0)
             values[:, old_y] = left @ self.item_coef[:, y[old_y]]
             values[old_x] = (right @ self.item_coef[:, x[old_x]]).T
         if len(self.trend_coef):

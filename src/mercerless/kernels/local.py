@@ -82,7 +82,8 @@ class _Local(Kernel):
         theta = np.asarray(theta, dtype=float)
         if theta.shape != (int(np.prod(shape)),):
             raise ValueError(
-                f"theta has shape {theta.shape} but this kernel has {int(np.prod(shape))} bandwidths."
+                f"theta has shape {theta.shape} but this kernel has {int(np.prod(shape))} "
+                "bandwidths."
             )
         widths = np.exp(theta).reshape(shape)
         return type(self)(widths if shape else float(widths))
@@ -97,11 +98,13 @@ class _Local(Kernel):
                 f"X has {X.shape[1]} features but Y has {Y.shape[1]}; both need the same columns."
             )
         if X.dtype != Y.dtype:
-            X, Y = X.astype(np.float64), Y.astype(np.float64)
+            X = X.astype(np.float64)
+            Y = Y.astype(np.float64)
         widths = np.asarray(self.bandwidths, dtype=X.dtype)
         if widths.shape not in ((), (X.shape[1],), Y.shape):
             raise ValueError(
-                f"{type(self).__name__} has bandwidths of shape {widths.shape} but the centers have shape {Y.shape}; "
+                f"{type(self).__name__} has bandwidths of shape {widths.shape} but the centers "
+                f"have shape {Y.shape}; "
                 "give one bandwidth, one per feature, or one row of them per center."
             )
         if not (np.all(np.isfinite(widths)) and np.all(widths > 0)):

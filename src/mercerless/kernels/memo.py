@@ -128,7 +128,8 @@ class PairStore:
             grown = min(capacity, max(size + len(new) - len(free), size + size // 2))
             values = np.full((grown, grown), np.nan)
             values[:size, :size] = self.values
-            self.values, free = values, [*free, *range(size, grown)]
+            self.values = values
+            free = [*free, *range(size, grown)]
         while len(free) < len(new):
             key, place = self.places.popitem(last=False)
             self.items.pop(key, None)

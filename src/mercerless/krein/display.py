@@ -75,7 +75,8 @@ class ValidationSurfaceDisplay(Display):
         table = getattr(estimator, "cv_results_", None)
         if table is None:
             raise ValueError(
-                "The model searched no grid; leave alpha_positive or alpha_negative at None, or give arrays."
+                "The model searched no grid; leave alpha_positive or alpha_negative at None, or "
+                "give arrays."
             )
         check_option("other", other, ("ratio", "radius"))
         plus = np.asarray(table["alpha_positive"])
@@ -84,12 +85,11 @@ class ValidationSurfaceDisplay(Display):
                 raise ValueError(
                     "The model has no radius; fit it with constraint=Sphere() or Ball()."
                 )
-            second, name = np.asarray(table["radius"])[:, 0], "radius"
+            second = np.asarray(table["radius"])[:, 0]
+            name = "radius"
         else:
-            second, name = (
-                np.asarray(table["alpha_negative"]) / plus,
-                "alpha_negative / alpha_positive",
-            )
+            second = np.asarray(table["alpha_negative"]) / plus
+            name = "alpha_negative / alpha_positive"
         alpha, columns = np.unique(np.round(np.log10(plus), 9), return_inverse=True)
         values, rows = np.unique(np.round(second, 9), return_inverse=True)
         # arrays as penalties leave ratios without a value
@@ -219,7 +219,8 @@ class SecularCurveDisplay(Display):
         multiplier = float(np.atleast_1d(estimator.multiplier_)[output])
         first = poles.min()
         width = max(first - min(multiplier, 0.0), abs(first), 1e-12)
-        low, high = min(multiplier, 0.0) - 0.5 * width, first + 0.75 * width
+        low = min(multiplier, 0.0) - 0.5 * width
+        high = first + 0.75 * width
         points = np.unique(
             np.r_[np.linspace(low, high, n_points), first - width * np.logspace(-6, 0, 300)]
         )
@@ -251,10 +252,8 @@ class SecularCurveDisplay(Display):
             )
         ax.plot(*self.solution, "o", color=NEGATIVE, ms=8, label="solution", zorder=5)
         ax.axvline(0.0, color="black", lw=0.5)
-        low, high = (
-            min(self.spread[left].min(), self.solution[1]),
-            max(self.solution[1], self.radius or 0.0),
-        )
+        low = min(self.spread[left].min(), self.solution[1])
+        high = max(self.solution[1], self.radius or 0.0)
         ax.set(
             yscale="log",
             ylim=(low / 2, 20 * high),

@@ -177,13 +177,15 @@ def pseudo_euclidean_axes(K: NDArray, n_components: int | None, center: bool) ->
     mean = K.mean(axis=0) if center else np.zeros(len(K))
     values, vectors = eigh(K - mean - mean[:, None] + mean.mean(), check_finite=False)
     by_size = np.argsort(-np.abs(values), kind="stable")
-    values, vectors = values[by_size], vectors[:, by_size]
+    values = values[by_size]
+    vectors = vectors[:, by_size]
     real = np.abs(values) > 10.0 * len(K) * np.finfo(float).eps * max(
         np.abs(values[0]), np.abs(mean).max()
     )
     kept = int(max(1, real.sum())) if n_components is None else min(n_components, len(K))
     total = float(np.sum(values**2))
-    values, vectors = np.where(real, values, 0.0)[:kept], vectors[:, :kept]
+    values = np.where(real, values, 0.0)[:kept]
+    vectors = vectors[:, :kept]
     top = vectors[np.abs(vectors).argmax(axis=0), np.arange(kept)]
     vectors = vectors * np.where(top < 0.0, -1.0, 1.0)
     scale = np.divide(

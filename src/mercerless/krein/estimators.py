@@ -168,8 +168,10 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
                 )
         if self.regularizer == "indefinite":
             warn(
-                "regularizer='indefinite' subtracts the norm of f- from the penalty, so that it rewards complexity on "
-                "the negative spectrum: the solution depends on rounding and cut-offs and often does not "
+                "regularizer='indefinite' subtracts the norm of f- from the penalty, so that it "
+                "rewards complexity on "
+                "the negative spectrum: the solution depends on rounding and cut-offs and often "
+                "does not "
                 "generalize; use regularizer='components' unless you study this problem.",
                 UserWarning,
             )
@@ -241,7 +243,9 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
 
     def _landmarks(self, rows: KreinRows, need: float) -> Landmarks | None:
         """How to choose landmarks, None for all rows; "auto" decides by the number of rows and memory, and says so."""
-        n, budget, lazy = len(rows.Y), memory_budget(), is_dask(rows.items)
+        n = len(rows.Y)
+        budget = memory_budget()
+        lazy = is_dask(rows.items)
         if lazy and (self.n_landmarks is None or self.search is not None):
             raise ValueError(
                 "The exact solution needs its data in memory; set n_landmarks, or use X.compute()."
@@ -255,8 +259,10 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         number = min(_AUTO_LANDMARKS, n, max(1, int(np.sqrt(budget / _LANDMARK_BYTES))))
         if not lazy:
             warn(
-                f"{type(self).__name__} uses {number} landmarks for {n} rows: the exact solution is for up to "
-                f"{_EXACT_ROWS} rows and would need {format_bytes(need)}. Set n_landmarks to a number, "
+                f"{type(self).__name__} uses {number} landmarks for {n} rows: the exact solution "
+                "is for up to "
+                f"{_EXACT_ROWS} rows and would need {format_bytes(need)}. Set n_landmarks to a "
+                "number, "
                 "or to None for the exact solution, to choose yourself.",
                 UserWarning,
             )
@@ -266,7 +272,8 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         self, rows: KreinRows, landmarks: Landmarks | None, need: float, n_candidates: int
     ):
         """The problem on all rows or on landmarks, whose folds choose and which is solved in the end."""
-        n, budget = len(rows.Y), memory_budget()
+        n = len(rows.Y)
+        budget = memory_budget()
         if landmarks is None:
             remedy = "set n_landmarks or use fewer rows"
             check_memory(need, f"The eigendecomposition of {n} items", None, remedy)
@@ -274,7 +281,8 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         check_symmetric_kernel(rows.kernel)
         if isinstance(rows.kernel, Precomputed):
             check_symmetric(rows.items, "X")
-        m, random = min(landmarks.number, n), check_random_state(self.random_state)
+        m = min(landmarks.number, n)
+        random = check_random_state(self.random_state)
         remedy = "use fewer landmarks"
         check_memory(_LANDMARK_BYTES * m**2, f"The solution on {m} landmarks", None, remedy)
         chosen = select_landmarks(rows.kernel, rows.items, m, landmarks.method, random)
@@ -352,7 +360,8 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         worst = max(solution.constraint_error, solution.stationarity)
         if not worst <= 1e-8:
             warn(
-                f"The secular equation was solved to a relative accuracy of {worst:.1e} only; rescale the kernel or "
+                f"The secular equation was solved to a relative accuracy of {worst:.1e} only; "
+                "rescale the kernel or "
                 "use a larger alpha.",
                 ConvergenceWarning,
             )
@@ -370,9 +379,12 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             problem.dual(c).T
             for c in (solution.coef, *(part_coef(system, solution, s) for s in (1, -1)))
         ]
-        precomputed, landmarks, basis = isinstance(rows.kernel, Precomputed), None, rows.items
+        precomputed = isinstance(rows.kernel, Precomputed)
+        landmarks = None
+        basis = rows.items
         if isinstance(problem, LandmarkProblem):
-            landmarks, basis = rows.used[problem.landmarks], problem.features.landmarks
+            landmarks = rows.used[problem.landmarks]
+            basis = problem.features.landmarks
         elif precomputed:
             coefs = [_spread(coef, rows.used, len(Y)) for coef in coefs]
         return {
@@ -399,7 +411,8 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             return
         if self.radius_ is not None:
             raise ValueError(
-                "A constraint makes the model nonlinear in the targets; explain needs constraint=None."
+                "A constraint makes the model nonlinear in the targets; explain needs "
+                "constraint=None."
             )
         Y, weight = self._train_targets
         used = self._basis_rows if self.X_fit_ is None else slice(None)
@@ -600,7 +613,9 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         factor = cho_factor(K - mean - mean[:, None] + center + noise * np.eye(len(K)), lower=True)
         residual = Y[:, 0] - (Y[:, 0].mean() if self.fit_intercept else 0.0)
         variance = noise * float(residual @ cho_solve(factor, residual)) / len(Y)
-        blocks, diagonal, done = [], self.kernel_.diag(self._test_items(X)), 0
+        blocks = []
+        diagonal = self.kernel_.diag(self._test_items(X))
+        done = 0
         for rows in self._comparisons(X):
             shift = rows.mean(axis=1) if self.fit_intercept else np.zeros(len(rows))
             crossed = rows - shift[:, None] - mean + center
@@ -617,7 +632,8 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         check_is_fitted(self)
         if np.any(self.eigenvalues_ < -1e-8 * np.abs(self.eigenvalues_).max(initial=0.0)):
             raise ValueError(
-                "The kernel has negative eigenvalues: no Gaussian process has it as covariance, and variances could be "
+                "The kernel has negative eigenvalues: no Gaussian process has it as covariance, "
+                "and variances could be "
                 "negative; use predict_interval, which needs no such model."
             )
         if isinstance(self.kernel_, Precomputed):
@@ -634,7 +650,8 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
             or not self.alpha_positive_ > 0.0
         ):
             raise ValueError(
-                "return_std is for one output, all rows, a positive alpha_positive, neither weights nor constraint nor "
+                "return_std is for one output, all rows, a positive alpha_positive, neither "
+                "weights nor constraint nor "
                 "another regularizer; use predict_interval."
             )
 
@@ -764,7 +781,8 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         progress: Progress,
     ):
         """The candidate of least calibrated log-loss on held-out scores."""
-        n_outputs, n_folds = rows.Y.shape[1], rows.n_folds
+        n_outputs = rows.Y.shape[1]
+        n_folds = rows.n_folds
         if n_folds < 2:
             calibration = Calibration(1.0, np.zeros(max(n_outputs, 2)), np.nan, 0.0)
             return 0, {"calibration_": calibration, "out_of_fold_": None}
@@ -848,7 +866,8 @@ class _KreinMachine(_KreinModel):
         used = used_rows(weight, n)
         remedy = "use fewer rows, or KreinRidge or KreinRidgeClassifier with n_landmarks"
         check_memory(_MACHINE_BYTES * n**2, f"The machine of {n} items", None, remedy)
-        items, weight = used_items(kernel, items, used), None if weight is None else weight[used]
+        items = used_items(kernel, items, used)
+        weight = None if weight is None else weight[used]
         return kernel, items, used, weight, self._stabilize(self._matrix(kernel, items), weight)
 
     def _stabilize(self, K: NDArray, weight: NDArray | None) -> Stabilized:
@@ -866,7 +885,8 @@ class _KreinMachine(_KreinModel):
         # libsvm stops on the gradient of the dual and warns for itself
         if gap > 1e-6 and getattr(self, "loss", "hinge") == "squared_hinge":
             warn(
-                f"The relative duality gap is {gap:.1e}; the kernel matrix may be badly scaled, lower C.",
+                f"The relative duality gap is {gap:.1e}; the kernel matrix may be badly scaled, "
+                "lower C.",
                 ConvergenceWarning,
             )
         self._set_fitted(

@@ -142,7 +142,8 @@ def make_candidates(
     ratios: NDArray = RATIOS,
 ) -> Candidates:
     """The grid of all that is given, with defaults where it is None; checks what is given."""
-    plus, minus = STRENGTHS, np.ones(1)
+    plus = STRENGTHS
+    minus = np.ones(1)
     if alpha_positive is not None:
         plus = np.sort(_nonnegative(alpha_positive, "alpha_positive"))[::-1]
     if regularizer == "components":
@@ -211,7 +212,9 @@ class ExactProblem:
     """The folds and the whole of a problem on the full kernel matrix: one decomposition each."""
 
     def __init__(self, rows: KreinRows, K: NDArray, intercept: bool):
-        self.rows, self.K, self.intercept = rows, K, intercept
+        self.rows = rows
+        self.K = K
+        self.intercept = intercept
 
     def folds(self) -> Iterator[KreinFold]:
         """The folds, for `squared_errors`."""
@@ -228,12 +231,11 @@ class ExactProblem:
     def row_folds(self) -> Iterator[tuple[KreinFold, NDArray]]:
         """The folds, and which rows they hold out."""
         for number in range(self.rows.n_folds):
-            train, test = (
-                np.flatnonzero(self.rows.folds != number),
-                np.flatnonzero(self.rows.folds == number),
-            )
+            train = np.flatnonzero(self.rows.folds != number)
+            test = np.flatnonzero(self.rows.folds == number)
             weight, held_out_weight = self.rows.weights(train, test)
-            block, Y = self.K[np.ix_(train, train)], self.rows.Y
+            block = self.K[np.ix_(train, train)]
+            Y = self.rows.Y
             system = build_system(block, Y[train], weight, intercept=self.intercept, overwrite=True)
             yield KreinFold(system, self.K[np.ix_(test, train)], Y[test], held_out_weight), test
 
@@ -258,11 +260,16 @@ class LandmarkProblem:
         scored_rows: int,
         random: np.random.RandomState,
     ):
-        self.rows, self.landmarks, self.intercept, self.random = rows, landmarks, intercept, random
-        self.block_bytes, self.scored_rows = block_bytes, scored_rows
+        self.rows = rows
+        self.landmarks = landmarks
+        self.intercept = intercept
+        self.random = random
+        self.block_bytes = block_bytes
+        self.scored_rows = scored_rows
         self.systems: list[KreinSystem] = []  # of the folds, once they were built
         low_rank = nystroem(rows.kernel, rows.items, landmarks, random_state=random)
-        self.features, self.signs = low_rank.feature_map(rows.kernel, rows.items), low_rank.signs
+        self.features = low_rank.feature_map(rows.kernel, rows.items)
+        self.signs = low_rank.signs
         # a block's similarities, its features, and their copy with the targets; the factors need less
         self.bytes_per_row = 24.0 * (len(landmarks) + rows.Y.shape[1])
         self.factors = reduce_rows(
@@ -328,7 +335,8 @@ def _fold_factors(
     fold_of: NDArray,
 ) -> list[NDArray]:
     """The triangular factor of ``[1, features, Y]`` for the rows of every fold in one block of rows."""
-    factors, width = [], 1 + n_features + Y.shape[1]
+    factors = []
+    width = 1 + n_features + Y.shape[1]
     for fold in range(n_folds):
         mine = np.flatnonzero(fold_of == fold)
         # LAPACK's order, so that it is factorized in place
@@ -389,7 +397,8 @@ def squared_errors(
         total = len(fold.target) if fold.weight is None else fold.weight.sum()
         if fold.constant is not None:
             total = fold.constant @ fold.constant
-        errors, pieces = np.empty(candidates.size), []
+        errors = np.empty(candidates.size)
+        pieces = []
         for some, predicted in _fold_predictions(fold, candidates, family):
             if predictions is not None:
                 pieces.append(predicted)
@@ -407,7 +416,8 @@ def held_out_predictions(
     folds: Iterable[tuple[KreinFold, NDArray]], candidates: Candidates, family: Family
 ) -> tuple[NDArray, NDArray]:
     """The rows that were held out, and the predictions (n_held_out, n_outputs) of the only candidate for them."""
-    pieces, places = [], []
+    pieces = []
+    places = []
     for fold, held_out in folds:
         pieces += [predicted[:, 0] for _, predicted in _fold_predictions(fold, candidates, family)]
         places.append(held_out)
@@ -426,14 +436,16 @@ def held_out_calibrations(
 
     And these scores (S, n_held_out, n_outputs) with the rows they are of.
     """
-    pieces, places = [], []
+    pieces = []
+    places = []
     for fold, held_out in folds:
         piece = np.empty((candidates.size, *fold.target.shape))
         for some, predicted in _fold_predictions(fold, candidates, family):
             piece[some] = predicted.transpose(1, 0, 2)
         pieces.append(piece)
         places.append(held_out)
-    scores, rows = np.concatenate(pieces, axis=1), np.concatenate(places)
+    scores = np.concatenate(pieces, axis=1)
+    rows = np.concatenate(places)
     weight = None if weight is None else weight[rows]
     return [calibrate_scores(columns(each), labels[rows], weight) for each in scores], scores, rows
 
@@ -451,12 +463,15 @@ class ValidationObjective:
     """
 
     def __init__(self, rows: KreinRows, family: Family, candidates: Candidates):
-        self.rows, self.family, self.given = rows, family, candidates
+        self.rows = rows
+        self.family = family
+        self.given = candidates
         values = (candidates.alpha_positive, candidates.alpha_negative, candidates.radius)
         for name, each, relative in zip(candidates._fields, values, candidates.relative):
             if each is not None and not relative and len(np.unique(each, axis=0)) > 1:
                 raise ValueError(
-                    f"GradientSearch takes one number or None as {name}; several are for search=None."
+                    f"GradientSearch takes one number or None as {name}; several are for "
+                    "search=None."
                 )
         center = np.average(rows.Y, axis=0, weights=rows.weight)
         self.std = np.sqrt(np.average((rows.Y - center) ** 2, axis=0, weights=rows.weight))
@@ -483,13 +498,12 @@ class ValidationObjective:
     def start(self, random: np.random.RandomState) -> NDArray:
         """A random start after Oglic and Gaertner (2018), appendix E.1, on scales that do not depend on units."""
         theta = initial_theta(self.rows.kernel, self.rows.items, random)
-        n, y = len(self.rows.Y), self.rows.Y[:, 0]
+        n = len(self.rows.Y)
+        y = self.rows.Y[:, 0]
         width = np.ptp(y) or 1.0
         square = ((y - y.mean()) / width) ** 2
-        low, high = (
-            max(1e-4, square.mean() - 2.5 * square.std()),
-            square.mean() + 2.5 * square.std(),
-        )
+        low = max(1e-4, square.mean() - 2.5 * square.std())
+        high = square.mean() + 2.5 * square.std()
         draws = {
             "positive": self.scale * random.choice(np.logspace(-1, 2, 5)) / n,
             "negative": self.scale * random.choice(np.logspace(-1, 2, 5)) / n,
@@ -521,7 +535,8 @@ class ValidationObjective:
         kernel, plus, minus, radius = self.unpack(x)
         K = self._matrix(kernel) if self.K is None else self.K
         G = np.zeros_like(K) if self.K is None else None
-        loss, gradient = 0.0, dict.fromkeys(("positive", "negative", "radius"), 0.0)
+        loss = 0.0
+        gradient = dict.fromkeys(("positive", "negative", "radius"), 0.0)
         for number in range(self.rows.n_folds):
             loss += self._add_fold(number, K, plus, minus, radius, gradient, G)
         theta = np.zeros(0) if G is None else kernel.pullback(self.rows.items, None, G)
@@ -535,8 +550,11 @@ class ValidationObjective:
         self, number, K, plus, minus, radius, gradient: dict[str, float], G: NDArray | None
     ) -> float:
         """One fold's share of the error; adds to the gradient in the logarithms, and to the cotangent G of K."""
-        rows, family, n_folds = self.rows, self.family, self.rows.n_folds
-        train, test = np.flatnonzero(rows.folds != number), np.flatnonzero(rows.folds == number)
+        rows = self.rows
+        family = self.family
+        n_folds = self.rows.n_folds
+        train = np.flatnonzero(rows.folds != number)
+        test = np.flatnonzero(rows.folds == number)
         train = train if len(train) else test
         weight, held_out_weight = rows.weights(train, test)
         of_fold = validation_loss(
@@ -574,7 +592,8 @@ def tune_by_gradient(
     starts = [objective.start(random) for _ in range(max(1, search.n_restarts))]
     if len(starts[0]) == 0:
         raise ValueError(
-            "GradientSearch has nothing to tune: the kernel has no parameters and all penalties are given; use "
+            "GradientSearch has nothing to tune: the kernel has no parameters and all penalties "
+            "are given; use "
             "search=None."
         )
     descent = minimize_with_restarts(

@@ -75,11 +75,13 @@ def minimize_on_sphere(
     if constraint not in CONSTRAINTS:
         raise ValueError(f"constraint must be one of {CONSTRAINTS}, got {constraint!r}.")
     p, t = np.broadcast_arrays(np.asarray(penalty, dtype=float), np.asarray(target, dtype=float))
-    shape, k = p.shape[:-1], p.shape[-1]
+    shape = p.shape[:-1]
+    k = p.shape[-1]
     R = np.broadcast_to(
         np.inf if radius is None else np.asarray(radius, dtype=float), shape
     ).ravel()
-    p, t = p.reshape(len(R), k), t.reshape(len(R), k)
+    p = p.reshape(len(R), k)
+    t = t.reshape(len(R), k)
     if constraint is not None and not np.all(R >= 0):
         raise ValueError("radius must be nonnegative.")
     if k == 0 or constraint is None:
@@ -94,7 +96,9 @@ def minimize_on_sphere(
     slack = 1.0 + p
     with np.errstate(divide="ignore", invalid="ignore"):
         coef = np.where(t == 0.0, 0.0, t / slack)
-    multiplier, hard, n_iter = np.full(len(p), -1.0), np.zeros(len(p), dtype=bool), 0
+    multiplier = np.full(len(p), -1.0)
+    hard = np.zeros(len(p), dtype=bool)
+    n_iter = 0
     for block in _blocks(np.flatnonzero(active), k):
         coef[block], slack[block], multiplier[block], hard[block], steps = _secular(
             p[block], t[block], R[block]
@@ -141,7 +145,8 @@ def _secular(p: NDArray, t: NDArray, R: NDArray):
     delta = np.maximum(delta, np.linalg.norm(np.where(lowest, t, 0.0), axis=1))
     inverse, u, norm = _on_curve(delta, gap, t)
     hard = (delta == 0.0) & (norm <= 1.0)
-    steps, rows = 0, np.flatnonzero(~hard & ~zero)
+    steps = 0
+    rows = np.flatnonzero(~hard & ~zero)
     curve = (inverse[rows], u[rows], norm[rows], gap[rows], t[rows])
     while len(rows) and steps < 60:
         inverse_, u_, norm_, gap_, t_ = curve
@@ -150,7 +155,10 @@ def _secular(p: NDArray, t: NDArray, R: NDArray):
         new = delta[rows] + norm_**2 / cubic * (norm_ - 1.0)
         going = new > delta[rows]
         if not going.all():
-            rows, new, gap_, t_ = rows[going], new[going], gap_[going], t_[going]
+            rows = rows[going]
+            new = new[going]
+            gap_ = gap_[going]
+            t_ = t_[going]
         if not len(rows):
             break
         delta[rows] = new
@@ -169,7 +177,9 @@ def _secular(p: NDArray, t: NDArray, R: NDArray):
         u[rows, first] = np.sqrt(np.maximum(1.0 - norm[rows] ** 2, 0.0))
     u *= R[:, None]
     if zero.any():
-        u[zero], slack[zero], delta[zero] = 0.0, np.inf, np.inf
+        u[zero] = 0.0
+        slack[zero] = np.inf
+        delta[zero] = np.inf
     return u, slack, smallest - delta, hard, steps
 
 
@@ -200,7 +210,8 @@ def sphere_pullback(
     ``q = (g - kappa u) / slack``: dL/dt = q, dL/dp = -q u, dL/dR = kappa R. In the hard case the solution is not
     differentiable and the cotangents are those of the coordinates with positive slack.
     """
-    u, g = solution.coef, np.asarray(cotangent, dtype=float)
+    u = solution.coef
+    g = np.asarray(cotangent, dtype=float)
     with np.errstate(divide="ignore"):
         inverse = np.where(solution.slack == 0.0, 0.0, 1.0 / solution.slack)
     curvature = np.sum(u * u * inverse, axis=-1)
@@ -222,7 +233,8 @@ def penalty_of(
     regularizer: str = "components",
 ) -> NDArray:
     """Diagonal penalties p, shape (..., k), for alphas of shape (...); the table at the top of this module."""
-    plus, minus = np.asarray(alpha_positive, dtype=float), np.asarray(alpha_negative, dtype=float)
+    plus = np.asarray(alpha_positive, dtype=float)
+    minus = np.asarray(alpha_negative, dtype=float)
     if regularizer == "components":
         return n * np.where(values > 0, plus[..., None], minus[..., None]) / np.abs(values)
     if regularizer in ("strong", "indefinite"):
@@ -265,7 +277,8 @@ def build_system(
     centered, mean, root, total = center_kernel(K, sample_weight, intercept, overwrite)
     values, vectors = eigh(centered, driver="evd", overwrite_a=True, check_finite=False)
     keep = kept(values, rtol, size * total)
-    values, vectors = values[keep].astype(float), vectors[:, keep]
+    values = values[keep].astype(float)
+    vectors = vectors[:, keep]
     offset, Yt = center_target(Y, root, intercept)
     lift = _uncenter(vectors, root, total, intercept)
     spread = np.sqrt(np.einsum("ij,ij->j", Yt, Yt) / total)
@@ -393,17 +406,22 @@ def build_low_rank_system(
     does) and ``R J R' = Z diag(s) Z'``, J the signature, the eigenpairs of the approximate kernel are (s, Q Z), the
     targets' coordinates ``t = Z' Q'Y``, and the features' coefficients ``J R' Z (u / s)``.
     """
-    k, J = len(signature), np.asarray(signature, dtype=float)
+    k = len(signature)
+    J = np.asarray(signature, dtype=float)
     n = float(factor[:, 0] @ factor[:, 0])
     T = factor if intercept else qr(factor[:, 1:], mode="r", check_finite=False)[0]
     n_outputs = factor.shape[1] - 1 - k
-    center, offset = np.zeros(k), np.zeros(n_outputs)
+    center = np.zeros(k)
+    offset = np.zeros(n_outputs)
     if intercept:
         means = T[0, 1:] / T[0, 0]
-        center, offset, T = means[:k], means[k:], T[1:, 1:]
+        center = means[:k]
+        offset = means[k:]
+        T = T[1:, 1:]
     missing = max(0, k - len(T))  # fewer rows than features
     T = np.pad(T, ((0, missing), (0, 0)))
-    R, projected = T[:k, :k], T[:k, k:]
+    R = T[:k, :k]
+    projected = T[:k, k:]
     values, Z = eigh((R * J) @ R.T, driver="evd", check_finite=False)
     keep = kept(values, 1e-12, float(np.linalg.norm(factor[:, 1 : 1 + k])) ** 2)
     lift = J[:, None] * (R.T @ Z[:, keep])
@@ -505,7 +523,8 @@ def _eigen_cotangent(
     yh,
 ) -> NDArray:
     """The cotangent of Kt in its eigenbasis; the multiplier differs between outputs, so do the divided differences."""
-    s, outside = values[keep].astype(float), np.flatnonzero(~keep)
+    s = values[keep].astype(float)
+    outside = np.flatnonzero(~keep)
     drop = (
         slice(outside[0], outside[-1] + 1) if len(outside) else slice(np.sum(s < 0), np.sum(s < 0))
     )
@@ -566,7 +585,8 @@ def _spectral_cotangent(s, drop, h, mu, nu, kappa, th, yh):
     From 1/h = nu - mu s: (h_i - h_j)/(s_i - s_j) = h_i h_j (mu - (nu_i - nu_j)/(s_i - s_j)), nu constant per sign.
     """
     Lh = mu * np.outer(h, h)
-    left, right = slice(0, drop.start), slice(drop.stop, len(s))
+    left = slice(0, drop.start)
+    right = slice(drop.stop, len(s))
     if left.stop > 0 and right.start < len(s):
         cross = (nu[left, None] - nu[None, right]) / (s[left, None] - s[None, right])
         Lh[left, right] -= np.outer(h[left], h[right]) * cross

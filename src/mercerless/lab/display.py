@@ -87,7 +87,8 @@ class BandwidthDisplay(Display):
                 f"form={form} does not exist: the model has {len(forms)} kernel form(s)."
             )
         shown = forms[form]
-        widths, scores = shown.bandwidths, sum_of_forms(estimator.forms_, shown.support_vectors)
+        widths = shown.bandwidths
+        scores = sum_of_forms(estimator.forms_, shown.support_vectors)
         names = list(estimator.encoding_.names if feature_names is None else feature_names)
         if len(names) != widths.shape[1]:
             raise ValueError(
@@ -248,7 +249,8 @@ class LocalFitDisplay(Display):
             raise ValueError(
                 f"This picture needs one feature; the model has {estimator.n_features_in_}."
             )
-        X, y = np.asarray(X, dtype=float).ravel(), np.asarray(y, dtype=float).ravel()
+        X = np.asarray(X, dtype=float).ravel()
+        y = np.asarray(y, dtype=float).ravel()
         grid = np.linspace(X.min(), X.max(), 600)
         centers = estimator.support_vectors_.ravel()
         # from scaled units back to units of X by the local slope of the scaling

@@ -133,7 +133,8 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         check_number("alpha", self.alpha, none=True)
         if self.validation_fraction is not None and not 0 < self.validation_fraction < 1:
             raise ValueError(
-                f"validation_fraction={self.validation_fraction!r} must lie between 0 and 1, or be None."
+                f"validation_fraction={self.validation_fraction!r} must lie between 0 and 1, or be "
+                "None."
             )
         check_number("max_iter", self.max_iter, whole=True, none=True)
         check_number("max_rows", self.max_rows, whole=True, none=True)
@@ -165,7 +166,8 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
             columns = read_columns(X, self.categorical_features)
             rows = columns.numbers(X)
         else:
-            rows, columns = check_rows(X), read_columns(X, None)
+            rows = check_rows(X)
+            columns = read_columns(X, None)
             self.n_features_in_ = rows.shape[1]
         y = check(None if y is None else np.asarray(y), type(self).__name__)
         check_consistent_length(rows, y)
@@ -213,10 +215,8 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         plan = Plan(settings, self.kernel, rows, more, all_rows, self.validation_fraction, d)
         if not self._has_defaults:
             return plan
-        n_centers, n_boosting = (
-            center_count(len(rows), memory_budget()),
-            boosting_rows(n, d, memory_budget()),
-        )
+        n_centers = center_count(len(rows), memory_budget())
+        n_boosting = boosting_rows(n, d, memory_budget())
         return plan._replace(all_members=True, n_centers=n_centers, n_boosting=n_boosting)
 
     def _learn(
@@ -246,7 +246,8 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
             n_iter += 1
             return progress.step(info)
 
-        classes, extra = None if labels is None else labels[table.merged.first], None
+        classes = None if labels is None else labels[table.merged.first]
+        extra = None
         if plan.all_members:
             extra = partial(
                 extra_candidates, numbers=plan.rows, labels=classes, n_centers=plan.n_centers
@@ -260,10 +261,8 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
     ) -> None:
         """Judge the average on the rows held out."""
         if len(solution.held):
-            truth, weight = (
-                table.merged.Y[solution.held],
-                table.merged.weights(solution.copy_correlation),
-            )
+            truth = table.merged.Y[solution.held]
+            weight = table.merged.weights(solution.copy_correlation)
             weight = None if weight is None else weight[solution.held]
             predictions = solution.blend.predictions
             # scores of any scale: what counts are their probabilities
@@ -293,7 +292,8 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
         wanted = self._support.max_error
         if wanted is not None and self.max_error_ > wanted:
             warn(
-                f"Growth ended at {self.n_support_} support points with a squared error of {self.max_error_:.3g}, more "
+                f"Growth ended at {self.n_support_} support points with a squared error of "
+                f"{self.max_error_:.3g}, more "
                 f"than max_error={wanted}; raise max_support or max_error.",
                 ConvergenceWarning,
             )
@@ -325,30 +325,26 @@ class _LAB(ConformalMixin, ReasonsMixin, FittedEstimator):
 
     def _explain_blocks(self, X: ArrayLike) -> Iterator[Explained]:
         """Shares of the support points, form by form; linear parts, trees and experts belong to the base."""
-        rows, items, calibration = (
-            self._new_rows(X),
-            self._explained_items(),
-            getattr(self, "calibration_", None),
-        )
+        rows = self._new_rows(X)
+        items = self._explained_items()
+        calibration = getattr(self, "calibration_", None)
         if not len(items):
             raise ValueError(
-                "Validation preferred boosted trees or experts on parts alone, which have no support points."
+                "Validation preferred boosted trees or experts on parts alone, which have no "
+                "support points."
             )
         for some in row_blocks(
             len(rows), 24.0 * len(kernel_forms(self.forms_)) * len(items), BLOCK_BYTES
         ):
-            base, relevance = (
-                sum_of_forms(self.forms_, rows[some]),
-                np.zeros((len(rows[some]), rows.shape[1])),
-            )
+            base = sum_of_forms(self.forms_, rows[some])
+            relevance = np.zeros((len(rows[some]), rows.shape[1]))
             terms = []
             for form, K in _kernels(self.forms_, rows[some]):
-                places, matrix = (
-                    np.searchsorted(items, form.support),
-                    np.zeros((len(K), len(items))),
-                )
+                places = np.searchsorted(items, form.support)
+                matrix = np.zeros((len(K), len(items)))
                 coef = np.zeros((len(self.dual_coef_), len(items)))
-                matrix[:, places], coef[:, places] = K, form.weight * form.dual_coef
+                matrix[:, places] = K
+                coef[:, places] = form.weight * form.dual_coef
                 terms.append(Term(form.name, matrix, coef))
                 base -= matrix @ coef.T
                 relevance += (
@@ -652,7 +648,9 @@ class LABRegressor(MultiOutputMixin, RegressorMixin, _LAB):
     @blockwise
     def _std(self, X: ArrayLike) -> NDArray:
         """Standard deviations of new targets."""
-        rows, scores, posterior = self._new_rows(X), self._scores(X), posterior_of(self.forms_)
+        rows = self._new_rows(X)
+        scores = self._scores(X)
+        posterior = posterior_of(self.forms_)
         std = np.empty(scores.shape)
         for some in row_blocks(len(rows), 24.0 * (rows.shape[1] + 1000), BLOCK_BYTES):
             for output, spread in enumerate(self.spread_):
@@ -944,11 +942,13 @@ def _check_support(n_support: Any, n: int) -> None:
     fraction = not isinstance(n_support, Integral) and 0 < number <= 1
     if not (whole or fraction or n_support == "auto"):
         raise ValueError(
-            f"n_support={n_support!r} must be a positive whole number, a fraction of the rows, 'auto', or a Support."
+            f"n_support={n_support!r} must be a positive whole number, a fraction of the rows, "
+            "'auto', or a Support."
         )
     if whole and number > n:
         raise ValueError(
-            f"n_support={n_support} is more than the {n} training rows; use fewer, a fraction such as 0.25, or 'auto'."
+            f"n_support={n_support} is more than the {n} training rows; use fewer, a fraction such "
+            "as 0.25, or 'auto'."
         )
 
 
@@ -992,7 +992,8 @@ def _fit_spreads(forms: list, X: Any, used: NDArray, held: OutOfFold | None) -> 
     if held is None:
         return None
     few = np.linspace(0, len(held.rows) - 1, min(len(held.rows), 5000)).round().astype(int)
-    rows, posterior = take_rows(X, np.searchsorted(used, held.rows[few])), posterior_of(forms)
+    rows = take_rows(X, np.searchsorted(used, held.rows[few]))
+    posterior = posterior_of(forms)
     predictions, targets = (values[few].reshape(len(few), -1) for values in held[1:])
     return [
         fit_spread(target - prediction, signs_of(posterior, rows, prediction, seen=True))
@@ -1009,7 +1010,8 @@ def _calibrate(
     Y: NDArray,
 ) -> Calibration:
     """Slope and bias from out-of-fold scores; copies with the same label count as one row with their weight."""
-    copies, weight = table.copies, np.ones(len(labels)) if weight is None else weight
+    copies = table.copies
+    weight = np.ones(len(labels)) if weight is None else weight
     # no validation: the targets themselves, with the slope's prior keeping it modest
     if len(held) == 0:
         copies = held = np.arange(len(labels))

@@ -99,7 +99,8 @@ class Projected(NamedTuple):
         """``kernel(X A, S A)``, where mapped in float64; the exponential of rows in single precision is so as well."""
         single = X.dtype == S.dtype == np.float32
         if self.projection is not None:
-            X, S = X @ self.projection, S @ self.projection
+            X = X @ self.projection
+            S = S @ self.projection
         if (
             single
             and isinstance(self.kernel, LocalExponential)
@@ -213,7 +214,8 @@ class LocalForm(NamedTuple):
 
     def in_units(self, center: NDArray, scale: NDArray) -> "LocalForm":
         """The form for targets that were standardized by these."""
-        dual_coef, coef = self.dual_coef * scale[:, None], self.coef * scale[:, None]
+        dual_coef = self.dual_coef * scale[:, None]
+        coef = self.coef * scale[:, None]
         return self._replace(
             dual_coef=dual_coef, coef=coef, intercept=self.intercept * scale + center
         )
@@ -230,7 +232,8 @@ def ridge_factor(model: Expansion, rows: Rows) -> Any:
 
     A matrix that rounding has made indefinite is shifted until it is not.
     """
-    X, shift = np.asarray(rows.X, dtype=np.float64), 0.0
+    X = np.asarray(rows.X, dtype=np.float64)
+    shift = 0.0
     K = model.kernel(X, X)
     A = (K + K.T) / 2 + model.linear_weight * (X @ X.T / X.shape[1] + 1)
     A[np.diag_indices(len(A))] += np.exp(model.log_ridge) * noise_variances(rows.weight, len(rows))
@@ -250,7 +253,9 @@ def with_coefficients(
         coef = cho_solve(ridge_factor(model, rows), rows.Y, check_finite=False)
         linear = model.linear_weight * np.vstack([coef.sum(axis=0), rows.X.T @ coef / d])
         return model._replace(coef=coef, linear=linear)
-    kernel, S, ridge = model.kernel, rows.X[model.support], float(np.exp(model.log_ridge))
+    kernel = model.kernel
+    S = rows.X[model.support]
+    ridge = float(np.exp(model.log_ridge))
     linear = np.zeros((1 + d, rows.Y.shape[1]))
     if settings.objective == "interpolation":
         coef = interpolation(

@@ -107,7 +107,8 @@ class Watch:
         """Keep the state and its error; True after two checkpoints above 1.02 times the best, a stall, or a defeat."""
         if self.validation is None:
             return False
-        P, Y = problem.predict(state, self.validation.X), self.validation.Y
+        P = problem.predict(state, self.validation.X)
+        Y = self.validation.Y
         w = np.ones(len(Y)) if self.validation.weight is None else self.validation.weight
         error = float(np.sum((P - Y) ** 2 * w[:, None]) / np.sum(w))
         self.kept.append(_Checkpoint(state, error, P))
@@ -144,10 +145,8 @@ class LocalLearner:
 
     def problem(self, rows: Rows, support: NDArray, S: NDArray | None = None) -> LocalRegression:
         """What the local stage minimizes; S are the centers where they are not among the rows."""
-        objective, S = (
-            objective_function(self.settings.objective, support),
-            rows.X[support] if S is None else S,
-        )
+        objective = objective_function(self.settings.objective, support)
+        S = rows.X[support] if S is None else S
         return LocalRegression(
             FORMS[self.form], objective, rows.X, S, rows.Y, self.settings.fixed, rows.weight
         )
@@ -160,7 +159,9 @@ class LocalLearner:
         At most 2000 rows, or 4 per center, decide: these are few numbers. The descent ends when five iterations
         together gain less than 0.025 % of the error, or a quarter of a unit of log evidence.
         """
-        S, limit, d = rows.X[support], max(_SHARED_ROWS, 4 * len(support)), rows.X.shape[1]
+        S = rows.X[support]
+        limit = max(_SHARED_ROWS, 4 * len(support))
+        d = rows.X.shape[1]
         if len(rows) > limit:
             rows = rows.take(some_rows(len(rows), limit, self.settings.seed))
         fixed = partial(fixed_columns, linear=self.settings.linear)
@@ -185,7 +186,9 @@ class LocalLearner:
 
         Returns the expansion without coefficients, the objective after every iteration, and the certificate.
         """
-        settings, watch, losses = self.settings, watch or Watch(self.report), []
+        settings = self.settings
+        watch = watch or Watch(self.report)
+        losses = []
         shared = self.learn_shared(rows, support)
         self.shared.append(shared.log_bandwidths)
         state = self._tiled(shared, len(support))
@@ -217,7 +220,8 @@ class LocalLearner:
             widths = np.vstack(
                 [state.log_bandwidths, np.tile(shared.log_bandwidths, (len(new), 1))]
             )
-            state, support = state._replace(log_bandwidths=widths), np.concatenate([support, new])
+            state = state._replace(log_bandwidths=widths)
+            support = np.concatenate([support, new])
             problem = self.problem(rows, support)
         loss = np.concatenate(losses)
         watch.end(problem, state._replace(iteration=len(loss) - 1))
@@ -259,9 +263,11 @@ class LocalLearner:
         # the checkpoints that all folds have
         columns = list(zip(*(watch.kept for watch in watches)))
         errors = [float(np.average([c.error for c in column], weights=sizes)) for column in columns]
-        best, first = int(np.argmin(errors)), watches[0].kept
+        best = int(np.argmin(errors))
+        first = watches[0].kept
         curve = [(checkpoint.state.iteration, error) for checkpoint, error in zip(first, errors)]
-        expansion, state = None, first[best].state
+        expansion = None
+        state = first[best].state
         if len(folds) == 1 and self.settings.growth is None:
             expansion = Expansion(
                 self.form, folds[0][0][supports[0]], state.log_bandwidths, state.log_ridge
@@ -299,7 +305,9 @@ class LocalLearner:
 
         One whose result is worse on the held-out rows is undone.
         """
-        model, curve, held_out = candidate.expansion, list(candidate.curve), rows.take(held)
+        model = candidate.expansion
+        curve = list(candidate.curve)
+        held_out = rows.take(held)
         assert model is not None
         best = min([error for _, error in curve], default=np.inf)
         certificate = candidate.certificate
@@ -348,7 +356,8 @@ def held_out_error(form: str, rows: Rows, settings: Settings) -> float:
     """The squared error of a small model with shared bandwidths on a third of the rows, learned from the others."""
     settings = settings._replace(objective="evidence")
     order = np.random.RandomState(settings.seed).permutation(len(rows))
-    held, train = rows.take(order[: len(rows) // 3]), rows.take(order[len(rows) // 3 :])
+    held = rows.take(order[: len(rows) // 3])
+    train = rows.take(order[len(rows) // 3 :])
     support = _random_support(train, settings)
     end = LocalLearner(form, settings).learn_shared(train, support, max_iter=30)
     model = with_coefficients(

@@ -95,7 +95,8 @@ def gram(Phi: NDArray, Y: NDArray) -> tuple[NDArray, NDArray]:
     """``Phi.T @ Phi`` and ``Phi.T @ Y``, accumulated in float64 whatever the dtype of Phi."""
     if Phi.dtype == np.float64:
         return Phi.T @ Phi, Phi.T @ Y
-    A, B = np.zeros((Phi.shape[1],) * 2), np.zeros((Phi.shape[1], Y.shape[1]))
+    A = np.zeros((Phi.shape[1],) * 2)
+    B = np.zeros((Phi.shape[1], Y.shape[1]))
     for rows in row_blocks(len(Phi), 8 * Phi.shape[1], _CAST_BYTES):
         block = Phi[rows].astype(np.float64)
         A += block.T @ block
@@ -116,7 +117,8 @@ def evidence(
     The derivatives are exact. Cost ``O(n p^2)``.
     """
     Phi, Y, N = _weighted(K, F, Y, weight)
-    p, m = Phi.shape[1], K.shape[1]
+    p = Phi.shape[1]
+    m = K.shape[1]
     A, B = gram(Phi, Y)
     A[np.diag_indices(p)] += ridge * N
     factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
@@ -173,7 +175,8 @@ def interpolation(
     """
     if F.shape[1]:
         raise ValueError(
-            "The interpolation objective has one equation per support point, no room for fixed columns."
+            "The interpolation objective has one equation per support point, no room for fixed "
+            "columns."
         )
     K = K.astype(np.float64, copy=False)
     rest = np.ones(len(K), dtype=bool)
@@ -223,7 +226,8 @@ def leave_one_out(K: NDArray, Y: NDArray, ridges: NDArray) -> NDArray:
     ``(A^-1 Y)_i / (A^-1)_ii``. One eigendecomposition of K, which is overwritten, serves all ridges.
     """
     e, V = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
-    shifted, q = np.maximum(e, 0)[:, None] + ridges, V.T @ Y
+    shifted = np.maximum(e, 0)[:, None] + ridges
+    q = V.T @ Y
     diagonals = (V * V) @ (1 / shifted)
     residuals = (V @ (q / s[:, None]) / g[:, None] for s, g in zip(shifted.T, diagonals.T))
     return np.array([np.sum(residual**2) for residual in residuals])
@@ -242,7 +246,8 @@ def initial_state(
     One eigendecomposition per width serves all ridges. A width at which centers see no row but their own is not taken
     while another is there: the evidence can be smallest there (the linear part alone), but it has no slope.
     """
-    X, n = problem.X, len(problem.X)
+    X = problem.X
+    n = len(problem.X)
     total = np.sum(np.square(_weighted(X, problem.F, problem.Y, problem.weight)[1]))
     best = (True, np.inf, np.log(widths[0]), np.log(ridges[0]))
     for width in widths:
@@ -339,7 +344,11 @@ class _Pulled:
         pull: float,
         box: NDArray,
     ):
-        self.problem, self.shape, self.base, self.pull, self.box = problem, shape, base, pull, box
+        self.problem = problem
+        self.shape = shape
+        self.base = base
+        self.pull = pull
+        self.box = box
         self.norms: list[float] = []  # of the projected gradient, one per evaluation
 
     def __call__(self, z: NDArray) -> tuple[float, NDArray]:
@@ -390,8 +399,10 @@ def moments(
     if weight is not None:
         # of both factors, so that the product is that of a matrix with itself
         root = np.sqrt(weight)[:, None]
-        Phi, Y = Phi * root.astype(dtype), Y * root
-    gram, target = Phi.T @ Phi, Phi.T @ Y.astype(dtype)
+        Phi = Phi * root.astype(dtype)
+        Y = Y * root
+    gram = Phi.T @ Phi
+    target = Phi.T @ Y.astype(dtype)
     total = float(len(X)) if weight is None else float(np.sum(weight))
     return Moments(
         gram.astype(np.float64, copy=False), target.astype(np.float64, copy=False), total
@@ -412,9 +423,11 @@ def _weighted(
     K: NDArray, F: NDArray, Y: NDArray, weight: NDArray | None
 ) -> tuple[NDArray, NDArray, int]:
     """``[K, F]`` in column order and the targets, both times the roots of the weights, and the number of rows."""
-    p, m = K.shape[1] + F.shape[1], K.shape[1]
+    p = K.shape[1] + F.shape[1]
+    m = K.shape[1]
     columns = np.empty((p, len(K)), dtype=K.dtype)
-    columns[:m], columns[m:] = K.T, F.T
+    columns[:m] = K.T
+    columns[m:] = F.T
     if weight is not None:
         root = np.sqrt(weight)
         columns *= root.astype(K.dtype)

@@ -97,7 +97,8 @@ def select_support(X: NDArray, Y: NDArray, n_support: int, method: str, seed: in
     chosen = np.empty(n_support, dtype=int)
     for j in range(n_support):
         i = int(np.argmin(np.where(free, distances[:, j], np.inf)))
-        free[i], chosen[j] = False, i
+        free[i] = False
+        chosen[j] = i
     return rows[chosen]
 
 

@@ -78,7 +78,8 @@ class RowProfiles(NamedTuple):
 
 def row_profiles(rows: NDArray) -> RowProfiles:
     """Rows with every column standardized; constant columns do not count."""
-    mean, scale = rows.mean(axis=0), rows.std(axis=0)
+    mean = rows.mean(axis=0)
+    scale = rows.std(axis=0)
     scale = np.where(scale > 1e-13 * np.abs(mean), scale, np.inf)
     return RowProfiles(mean, scale, (rows - mean) / scale)
 
@@ -148,7 +149,8 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         self, kernel: Kernel, items: Any, weight: NDArray | None, n: int
     ) -> tuple[NDArray, dict[str, Any]]:
         """The square matrix of the items that carry weight, and the attributes that say what they are."""
-        precomputed, used = isinstance(kernel, Precomputed), used_rows(weight, n)
+        precomputed = isinstance(kernel, Precomputed)
+        used = used_rows(weight, n)
         items = used_items(kernel, items, used)
         check_memory(
             self._full_need(len(items)), f"The stack on {len(items)} items", remedy=self._remedy
@@ -193,7 +195,8 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
             stack = fit(run=partial(run_tasks, progress, self.n_jobs))
         if not self._is_one_of_several:
             stack = without_blocks(stack)
-        average, judged = stack.average, getattr(stack, "judged", slice(None))
+        average = stack.average
+        judged = getattr(stack, "judged", slice(None))
         self._warn(average, training.Y[judged], training.weight[judged])
         told = {f"{name}_": getattr(average, name) for name in self._told}
         held = OutOfFold(training.used[judged], average.out_of_fold, training.given[judged])
@@ -232,10 +235,8 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         items = self._test_rows(X)
         back = self._check_reverse(reverse, np.shape(items))
         given = None if diag is None else check_diagonal(diag, len(items))
-        n_bytes, budget = (
-            row_bytes * len(self.stack_.members.diagonal),
-            min(2**28, memory_budget() // 2),
-        )
+        n_bytes = row_bytes * len(self.stack_.members.diagonal)
+        budget = min(2**28, memory_budget() // 2)
         for rows in row_blocks(len(items), n_bytes, budget):
             diagonal = self._diagonal(items[rows], None if given is None else given[rows])
             yield items[rows], None if back is None else back[rows], diagonal
@@ -257,8 +258,10 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         if reverse is None:
             if self.one_way_ is not None:
                 warn(
-                    "The training matrix is directed but only one direction of the new rows is given: they are judged "
-                    "by a stack fitted on that direction alone. Pass the similarities of the training items to the new "
+                    "The training matrix is directed but only one direction of the new rows is "
+                    "given: they are judged "
+                    "by a stack fitted on that direction alone. Pass the similarities of the "
+                    "training items to the new "
                     "ones as reverse (one row per new item) to use both."
                 )
             return None

@@ -67,7 +67,8 @@ def compare_items(
             f"{n} items compared with {len(rows)} landmarks",
             remedy="use fewer",
         )
-        X, step = _compare_all(kernel, compare, items, others, rows), None
+        X = _compare_all(kernel, compare, items, others, rows)
+        step = None
         W = X[rows]
     W = check_symmetric(_without_noise(kernel, items, rows, W), "the kernel matrix")
     kind = check_kind(W, kind, "the kernel matrix")
@@ -174,7 +175,8 @@ def read_comparisons(
     else:
         kind, rows = _told_rows(C, kind, wanted)
     known = np.flatnonzero(rows >= 0)
-    diagonal, constant = np.zeros(width), 0.0 if kind == "distance" else None
+    diagonal = np.zeros(width)
+    constant = 0.0 if kind == "distance" else None
     each = None
     if kind != "distance" and len(known):
         diagonal[known] = as_similarities(
@@ -197,14 +199,16 @@ def _told_rows(C: Any, kind: str, rows: NDArray) -> tuple[str, NDArray]:
     """The kind of comparisons whose landmarks are told, where the rows told bear this out."""
     if len(rows) != C.shape[1]:
         raise ValueError(
-            f"n_landmarks names {len(rows)} landmarks but X has {C.shape[1]} columns; every column is the comparison "
+            f"n_landmarks names {len(rows)} landmarks but X has {C.shape[1]} columns; every column "
+            "is the comparison "
             "with one landmark."
         )
     W = take_rows(C, rows)
     if not is_rounding(relative_asymmetry(W), W.dtype):
         i, j = np.unravel_index(np.argmax(np.abs(W - W.T)), W.shape)
         raise ValueError(
-            f"The columns of X do not match n_landmarks: row {rows[i]} has {W[i, j]:.6g} in column {j}, but row "
+            f"The columns of X do not match n_landmarks: row {rows[i]} has {W[i, j]:.6g} in column "
+            f"{j}, but row "
             f"{rows[j]}, the landmark of that column, has {W[j, i]:.6g} in column {i}."
         )
     return check_kind(W, kind), rows
@@ -229,7 +233,8 @@ def find_rows(C: Any, kind: str = "auto") -> tuple[str, NDArray]:
         if len(known) > 3:
             return check_kind(take_rows(C, rows[known])[:, known], "auto"), rows
     raise ValueError(
-        f"Whether X of shape {C.shape} holds similarities or distances is not told by comparisons with landmarks that "
+        f"Whether X of shape {C.shape} holds similarities or distances is not told by comparisons "
+        "with landmarks that "
         "are not among its rows; say which with input='similarity', 'distance' or 'dissimilarity'."
     )
 

@@ -73,8 +73,10 @@ class _Directed(KernelStack):
         check_consistent_length(items, y)
         V, attributes = self._train_matrix(kernel, items, weight, len(y))
         V = V.astype(np.float64)
-        kind, asymmetry = check_kind(V, self.input, matrix_name(kernel)), relative_asymmetry(V)
-        K, rows = square_similarities(symmetrize(V), kind), DirectedRows(V, V.T, decay_of(V, kind))
+        kind = check_kind(V, self.input, matrix_name(kernel))
+        asymmetry = relative_asymmetry(V)
+        K = square_similarities(symmetrize(V), kind)
+        rows = DirectedRows(V, V.T, decay_of(V, kind))
         training = self._training(K, y, weight, encode, precomputed=True)
         fit = training.on_folds(fit_directed_stack, is_classifier(self))
         told = self._fit_stack(partial(fit, K, rows), training)
@@ -118,7 +120,8 @@ class _Directed(KernelStack):
         train: ArrayLike | None = None,
     ) -> Iterator[Explained]:
         self._check_explainable(reverse)
-        V, diagonal = self._train_again(train).astype(np.float64), self.stack_.members.diagonal
+        V = self._train_again(train).astype(np.float64)
+        diagonal = self.stack_.members.diagonal
         known = Block(square_similarities(symmetrize(V), self.input_), diagonal, diagonal)
         for items, back, new_diagonal in self._new_blocks(
             X, diag, reverse, 80.0 * len(self.members_)

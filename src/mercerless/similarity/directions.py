@@ -125,7 +125,8 @@ def fit_directed_members(
     sides. A column carries its item's weight, so that weights equal repetition.
     """
     weight = weight / weight.mean()
-    values, like = rows.values(), rows.affinities()
+    values = rows.values()
+    like = rows.affinities()
     columns = np.tile(weight, values.shape[1] // len(weight))
     mean = weight @ values / len(values)
     spread = np.sqrt(weight @ (values - mean) ** 2 / len(values))
@@ -142,7 +143,8 @@ def fit_directed_members(
         _directions(like.values(), columns),
     )
     products = _products(members, rows)
-    unit, views = median_square(products.squares), []
+    unit = median_square(products.squares)
+    views = []
     for (kind, width), group in groupby(
         enumerate(settings), key=lambda pair: (pair[1].family, pair[1].width)
     ):
@@ -193,11 +195,13 @@ def _products(members: DirectedMembers, rows: DirectedRows) -> _Products:
 
 def directed_scores(members: DirectedMembers, rows: DirectedRows) -> NDArray:
     """Every learner's scores (n_settings, m, q) for new rows."""
-    m, n_outputs = len(rows.out), members.targets.shape[1]
+    m = len(rows.out)
+    n_outputs = members.targets.shape[1]
     scores = np.zeros((len(members.settings), m, n_outputs))
     if not members.settings:
         return scores
-    sides, products = dict(zip(SIDES, rows.affinities())), _products(members, rows)
+    sides = dict(zip(SIDES, rows.affinities()))
+    products = _products(members, rows)
     for view in members.views:
         features = (
             sides[view.kind] if view.kind in SIDES else products.kernel(view.kind, view.factor)
@@ -293,7 +297,8 @@ def _simpler(
     same. The families' own figures stay those of all. For the out-of-fold predictions of a block the averages that
     were chosen without it decide, on the other blocks.
     """
-    without_rows, with_rows = plain[0], both[0]
+    without_rows = plain[0]
+    with_rows = both[0]
     classify = with_rows.calibration is not None
     out_of_fold = without_rows.out_of_fold.copy()
     without_diag = without_rows.out_of_fold_without_diag.copy()
@@ -334,6 +339,7 @@ def _fit_both(
 ) -> tuple[Members, DirectedMembers]:
     """The kept members on all items, first those on K, which come first in every order."""
     diagonal = np.diagonal(K).copy()
-    first, second = [s for s in kept if s in plain], [s for s in kept if s not in plain]
+    first = [s for s in kept if s in plain]
+    second = [s for s in kept if s not in plain]
     members = fit_members(Block(K, diagonal, diagonal), Y, first, weight)
     return members, fit_directed_members(rows, Y, second, weight)

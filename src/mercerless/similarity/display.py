@@ -69,7 +69,8 @@ class StackDisplay(Display):
         )
         if scores is None:
             raise ValueError(
-                f"{type(estimator).__name__} is no stack; pass a SimilarityClassifierCV or SimilarityRegressorCV."
+                f"{type(estimator).__name__} is no stack; pass a SimilarityClassifierCV or "
+                "SimilarityRegressorCV."
             )
         loss = "log_loss" if "log_loss" in scores["stack"] else "mse"
         sentence = str(getattr(estimator, "negative_spectrum_", "What each similarity is worth."))

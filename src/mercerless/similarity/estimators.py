@@ -114,7 +114,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
     ) -> tuple[NDArray, dict[str, Any]]:
         if isinstance(kernel, Precomputed) and items.shape[0] != items.shape[1]:
             raise ValueError(
-                f"X must be square (one row and one column per training item), not of shape {items.shape}; set "
+                "X must be square (one row and one column per training item), not of shape "
+                f"{items.shape}; set "
                 "n_landmarks if its columns are comparisons with landmarks only."
             )
         if isinstance(kernel, (PairFunction, MatrixFunction)):
@@ -231,14 +232,16 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             return as_landmarks(self.n_landmarks, METHODS)
         if self.n_landmarks != "auto":
             raise ValueError(
-                f"n_landmarks must be a number, Landmarks, 'auto' or None, got {self.n_landmarks!r}."
+                "n_landmarks must be a number, Landmarks, 'auto' or None, got "
+                f"{self.n_landmarks!r}."
             )
         reason = self._too_much(kernel, items, n)
         if reason is None:
             return None
         number = _auto_landmarks(n)
         warn(
-            f"{type(self).__name__} compares the {n} items with {number} landmarks only: {reason}. Set n_landmarks to "
+            f"{type(self).__name__} compares the {n} items with {number} landmarks only: {reason}. "
+            "Set n_landmarks to "
             "a number to choose it yourself, or to None for all comparisons.",
             UserWarning,
         )
@@ -255,7 +258,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             return "they are not in memory"
         if n > _ALL_ITEMS:
             return f"the stack on all comparisons is for up to {_ALL_ITEMS} items"
-        need, budget = self._full_need(n), memory_budget()
+        need = self._full_need(n)
+        budget = memory_budget()
         if need > budget >= landmark_need(n, _auto_landmarks(n)):
             return f"all comparisons would need {format_bytes(need)} of memory and the budget is {format_bytes(budget)}"
         if isinstance(kernel, (PairFunction, MatrixFunction)) and n > 2 * _AUTO_LANDMARKS:
@@ -279,7 +283,9 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         """All attributes of a stack on comparisons with landmarks."""
         random = check_random_state(self.random_state)
         training = self._training(items, y, weight, encode, precomputed=False)
-        used, Y, weight = training.used, training.Y, training.weight
+        used = training.used
+        Y = training.Y
+        weight = training.weight
         items = items if len(used) == len(y) else items[used]
         if isinstance(wanted, np.ndarray):
             wanted = _used_positions(wanted, used)
@@ -287,7 +293,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             compared = self._given_comparisons(items, wanted, Y, weight, random)
         else:
             kernel, compared = self._compared(kernel, items, wanted, Y, weight, random, candidates)
-        data, n_folds = compared.data, int(training.fold_of.max()) + 1
+        data = compared.data
+        n_folds = int(training.fold_of.max()) + 1
         need = landmark_need(len(Y), len(data.landmarks), n_folds)
         check_memory(
             need, f"The sums of {n_folds} folds", remedy="use fewer folds (cv) or fewer landmarks"
@@ -338,7 +345,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         """Precomputed comparisons with landmarks, the columns."""
         if self.symmetrize:
             raise ValueError(
-                "symmetrize=True with n_landmarks is for kernels and functions, which can be asked for both "
+                "symmetrize=True with n_landmarks is for kernels and functions, which can be asked "
+                "for both "
                 "directions; average X with mercerless.spectra.symmetrize first."
             )
         return read_comparisons(C, wanted, self.input, Y, weight, random)
@@ -346,7 +354,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
     def _check_reverse(self, reverse: ArrayLike | None, shape: tuple[int, ...]) -> NDArray | None:
         if reverse is not None and not (self.symmetrize and isinstance(self.kernel_, Precomputed)):
             raise ValueError(
-                "reverse is for kernel='precomputed' with symmetrize=True; otherwise it is not needed."
+                "reverse is for kernel='precomputed' with symmetrize=True; otherwise it is not "
+                "needed."
             )
         return super()._check_reverse(reverse, shape)
 
@@ -368,7 +377,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
     def _new_block(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None = None) -> Block:
         """Comparisons of new items, all at once."""
-        items, size = self._test_rows(X), len(self.stack_.members.diagonal)
+        items = self._test_rows(X)
+        size = len(self.stack_.members.diagonal)
         back = self._check_reverse(reverse, np.shape(items))
         diagonal = None if diag is None else check_diagonal(diag, len(items))
         check_memory(
@@ -393,7 +403,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         labels = self._column_labels
         if labels is not None:
             X = align_columns(X, [labels[column] for column in self.landmarks_])
-        rows, m = check_real(X), len(self.landmarks_)
+        rows = check_real(X)
+        m = len(self.landmarks_)
         if rows.shape[1] == m:
             self._check_labels(X, self.landmarks_)
             return rows
@@ -406,7 +417,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             else ""
         )
         raise ValueError(
-            f"X has {rows.shape[1]} columns but the model compares with {m} landmarks; give one column for each of "
+            f"X has {rows.shape[1]} columns but the model compares with {m} landmarks; give one "
+            "column for each of "
             f"them, in the order of landmarks_{every}."
         )
 
@@ -505,7 +517,8 @@ def _used_positions(positions: NDArray, used: NDArray) -> NDArray:
 
 def _compared_with(compared: Compared, kernel: Kernel, items: Any, used: NDArray) -> dict[str, Any]:
     """The attributes that tell which landmarks items are compared with."""
-    precomputed, rows = isinstance(kernel, Precomputed), compared.data.landmarks
+    precomputed = isinstance(kernel, Precomputed)
+    rows = compared.data.landmarks
     return {
         "kernel_": kernel,
         "X_fit_": None if precomputed else take_rows(items, rows),
@@ -544,7 +557,8 @@ def _fit_one_way(
     The first learns from the average of both directions, the second from the distances between standardized rows.
     """
     profiles = row_profiles(given)
-    averaged, profiled = fit(K, rows=as_similarities(given, input_)), fit(profiles.similarities())
+    averaged = fit(K, rows=as_similarities(given, input_))
+    profiled = fit(profiles.similarities())
     loss = "log_loss" if "log_loss" in averaged.average.family_scores["stack"] else "mse"
     first, second = (stack.average.family_scores["stack"][loss] for stack in (averaged, profiled))
     if first <= second:
@@ -938,9 +952,11 @@ class SimilaritySVC(ClassifierMixin, KernelPredictor):
         weight = check_weight(sample_weight, len(y))
         kernel, items = self._train_items(X, weight)
         check_consistent_length(items, y)
-        used, precomputed = used_rows(weight, len(y)), isinstance(kernel, Precomputed)
+        used = used_rows(weight, len(y))
+        precomputed = isinstance(kernel, Precomputed)
         items = used_items(kernel, items, used)
-        labels, weight = y[used], np.ones(len(used)) if weight is None else weight[used]
+        labels = y[used]
+        weight = np.ones(len(used)) if weight is None else weight[used]
         K = self._matrix(kernel, items, len(np.unique(labels)))
         unit = np.abs(np.diagonal(K)).mean() or np.abs(K).mean() or 1.0
         price = self.C / unit * weight * compute_sample_weight(self.class_weight, labels)

@@ -46,7 +46,8 @@ class StackReasonsMixin(ReasonsMixin):
         else:
             blocks = [self._new_block(X, diag, reverse)]
             stacks = {"": (self.stack_, _split(self, self._basis_rows, train, items))}
-        names, wide = list(stacks), sum(len(stack.average.settings) for stack, _ in stacks.values())
+        names = list(stacks)
+        wide = sum(len(stack.average.settings) for stack, _ in stacks.values())
         per_row = 40.0 * len(items) * wide
         for rows in row_blocks(
             len(blocks[0].similarities), per_row, min(2**28, memory_budget() // 2)
@@ -112,7 +113,8 @@ def _split_stacks(
     several: Several, rows: NDArray, train: Any, items: NDArray
 ) -> dict[str, tuple[Any, Callable[[Block], SplitScores]]]:
     """The stacks of several similarities and of their sum, and what splits their scores."""
-    models, given = several.models, items_of(train, several.models)
+    models = several.models
+    given = items_of(train, several.models)
     splits = {name: _split(model, rows, given[name], items) for name, model in models.items()}
     if isinstance(several.total, LandmarkStack):
         points = _points(next(iter(models.values())), several.total)

@@ -343,7 +343,8 @@ def _sum_rows(
     comparisons = block(X, diagonal)
     folds = [np.flatnonzero(fold_of == k) for k in range(n_folds)]
     root = np.sqrt(weight)[:, None]
-    targets, sums = Y * root, []
+    targets = Y * root
+    sums = []
     for kind, views in groupby(groups, key=itemgetter(0)):
         base = frame.base(comparisons, kind)
         for _, width in views:
@@ -373,14 +374,17 @@ def solve_views(
     kept = np.ones(len(sums.weight), dtype=bool)
     if left is not None:
         kept[left] = False
-    n, views = float(sums.weight[kept].sum()), []
+    n = float(sums.weight[kept].sum())
+    views = []
     mean = sums.target[kept].sum(axis=0)[columns] / n
     for (kind, width), positions in _groups(settings).items():
         first, second, cross = (
             sums_of[kept].sum(axis=0) for sums_of in sums.views[layout.index((kind, width))]
         )
-        center, cross = first / n, cross[:, columns] - np.outer(first, mean)
-        gram, chosen = second - np.outer(first, center), [settings[i] for i in positions]
+        center = first / n
+        cross = cross[:, columns] - np.outer(first, mean)
+        gram = second - np.outer(first, center)
+        chosen = [settings[i] for i in positions]
         if kind == "similarity":
             assert frame.spectrum is not None
             coef = landmark_path(gram, cross, frame.spectrum.values, chosen)
@@ -424,7 +428,8 @@ def _score_votes(
     members: LandmarkMembers, block: Block, bases: dict[str, NDArray], scores: NDArray
 ) -> None:
     """Fill in the scores of neighbors and of distances to classes."""
-    near, points = members.landmarks, members.points
+    near = members.landmarks
+    points = members.points
     families = {setting.family for setting in members.settings}
     distances = votes = profile_votes = None
     if "neighbors" in families and len(near.columns):
@@ -526,7 +531,8 @@ def fit_landmark_stack(
     ``O(n (m^2 + r^2))`` per view with m landmarks and r points, and a Cholesky factorization per view, penalty and
     fold.
     """
-    random, n = check_random_state(random_state), len(Y)
+    random = check_random_state(random_state)
+    n = len(Y)
     fenced = None if classify else fence(Y, weight)
     targets = Y if fenced is None else np.hstack([Y, fenced])
     size = n_judged(n, targets.shape[1])
@@ -547,9 +553,11 @@ def fit_landmark_stack(
     average, chosen = weigh_members(
         scores, settings, Y[judged], cut, weight[judged], blocks, classify, PULL
     )
-    columns, n_fenced = slice(0, Y.shape[1]), 0
+    columns = slice(0, Y.shape[1])
+    n_fenced = 0
     if fenced is not None and chosen is cut:
-        columns, n_fenced = slice(Y.shape[1], None), int(np.sum(fenced != Y))
+        columns = slice(Y.shape[1], None)
+        n_fenced = int(np.sum(fenced != Y))
     (members,) = run("members", partial(summed.members, columns=columns), [average.settings])
     curve = landmark_curve(sample, Y[judged], weight[judged], fold_of[judged], classify, random)
     return LandmarkStack(average, members, judged, curve, n_fenced)
@@ -589,14 +597,14 @@ def landmark_curve(
     Of a small stack (features, and Gaussians at 300 rows) on at most 2000 rows, so that it costs little.
     """
     rows = np.sort(random.permutation(len(Y))[:2000])
-    points, order = (
-        np.sort(random.permutation(len(rows))[:300]),
-        random.permutation(sample.similarities.shape[1]),
-    )
+    points = np.sort(random.permutation(len(rows))[:300])
+    order = random.permutation(sample.similarities.shape[1])
     every = landmark_settings(classify, sample.row_diagonal is not None, labeled=False)
     settings = [s for s in every if s.width in (0.0, 0.3, 1.0) and s.family != "profile_neighbors"]
-    few, curve = sample.take(rows), {}
-    Y, weight = Y[rows], weight[rows]
+    few = sample.take(rows)
+    curve = {}
+    Y = Y[rows]
+    weight = weight[rows]
     fold_of = np.unique(fold_of[rows], return_inverse=True)[1]
     for size in sorted({max(1, len(order) // 4), max(1, len(order) // 2), len(order)}):
         columns = np.sort(order[:size])
@@ -642,7 +650,8 @@ def _sum(
     settings: Sequence[Setting],
 ) -> _Summed:
     """All sums, in one pass over the rows."""
-    layout, n_folds = tuple(_groups(settings)), int(fold_of.max()) + 1
+    layout = tuple(_groups(settings))
+    n_folds = int(fold_of.max()) + 1
     widths = [
         len(frame.span(*view).columns) if view[0] in frame.points else len(landmarks)
         for view in layout
@@ -675,8 +684,12 @@ def pursue_landmarks(block: Block, Y: NDArray, weight: NDArray, number: int) -> 
     A = block.similarities if block.row_diagonal is None else block.distances()
     A = _standardize(A, weight)(A) * np.sqrt(weight)[:, None]
     residual = np.sqrt(weight)[:, None] * (Y - weight @ Y / weight.sum())
-    gram, cross, left = A.T @ A, A.T @ residual, float((residual**2).sum())
-    start, free, chosen = np.diagonal(gram).copy(), np.ones(len(gram), dtype=bool), []
+    gram = A.T @ A
+    cross = A.T @ residual
+    left = float((residual**2).sum())
+    start = np.diagonal(gram).copy()
+    free = np.ones(len(gram), dtype=bool)
+    chosen = []
     noise = 1.0 + 2.0 * np.log(len(gram)) / Y.shape[1]
     for k in range(min(number, len(gram), len(Y) - 1)):
         sizes = np.diagonal(gram)

@@ -191,7 +191,9 @@ def _vote_weights(
     members: LandmarkMembers, new: Block
 ) -> dict[int, tuple[NDArray, NDArray, NDArray]]:
     """By member that votes: weights of the voters (m, v), what they weigh (v, q), and which columns they are."""
-    weights, near, points = {}, members.landmarks, members.points
+    weights = {}
+    near = members.landmarks
+    points = members.points
     for position, setting in enumerate(members.settings):
         voters = points if setting.family == "profile_neighbors" else near
         if not len(voters.columns) or (new.row_diagonal is None and setting.family != "neighbors"):
@@ -203,7 +205,8 @@ def _vote_weights(
             ranks = members.diagonal - 2.0 * new.similarities
             if setting.family == "profile_neighbors":
                 ranks = members.frame.base(new, "profiles")
-            count, eye = int(setting.parameter), np.eye(len(voters.columns))
+            count = int(setting.parameter)
+            eye = np.eye(len(voters.columns))
             matrix = neighbor_means(ranks[:, voters.columns], eye, [count], voters.weight)[count]
             mean = np.average(voters.targets, axis=0, weights=voters.weight)
             weights[position] = (matrix, voters.targets - mean, voters.columns)
@@ -215,12 +218,11 @@ def _placed(
 ) -> tuple[NDArray, NDArray]:
     """Weights and what they weigh in the columns of the items; centers that are no training rows are left out."""
     known = centers >= 0
-    places, wide, of_items = (
-        np.searchsorted(items, centers[known]),
-        np.zeros((len(matrix), len(items))),
-        np.zeros((len(items), effects.shape[1])),
-    )
-    wide[:, places], of_items[places] = matrix[:, known], effects[known]
+    places = np.searchsorted(items, centers[known])
+    wide = np.zeros((len(matrix), len(items)))
+    of_items = np.zeros((len(items), effects.shape[1]))
+    wide[:, places] = matrix[:, known]
+    of_items[places] = effects[known]
     return wide, of_items
 
 
@@ -255,7 +257,8 @@ def _path(
     """Integrated derivatives (n_members, m, q) of the log-odds in the scores, their end and their start (m,)."""
     calibration = average.calibration
     assert calibration is not None
-    temperature, rows = average.temperatures[0 if known else 1], np.arange(totals.shape[1])
+    temperature = average.temperatures[0 if known else 1]
+    rows = np.arange(totals.shape[1])
     slope = np.asarray(calibration.slope)[:, None, None]
 
     def proba(t: float) -> tuple[NDArray, NDArray]:

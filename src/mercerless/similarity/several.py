@@ -46,13 +46,15 @@ class Several(NamedTuple):
         for name, block in blocks.items():
             if block.row_diagonal is None:
                 raise ValueError(
-                    f"The new items' own similarities k(x, x) of similarity {name!r} are needed and differ in the "
+                    f"The new items' own similarities k(x, x) of similarity {name!r} are needed "
+                    "and differ in the "
                     "training items; pass them as diag, a dict or list as X."
                 )
             squares = block.squares() / self.units[name]
             if total is not None and total.shape != squares.shape:
                 raise ValueError(
-                    f"The similarities disagree in size: {name!r} has {len(squares)} new items, those before "
+                    f"The similarities disagree in size: {name!r} has {len(squares)} new items, "
+                    "those before "
                     f"{len(total)}."
                 )
             total = squares if total is None else total + squares
@@ -98,14 +100,16 @@ def items_of(X: Any, names: dict[str, Any]) -> dict[str, Any]:
         if missing:
             known = ", ".join(map(repr, given)) or "nothing"
             raise ValueError(
-                f"Similarity {missing[0]!r} is missing from X, which has {known}; give all that were fitted."
+                f"Similarity {missing[0]!r} is missing from X, which has {known}; give all that "
+                "were fitted."
             )
         return {name: given[name] for name in kernels}
     one = next(iter(names.values()))
     if _are_matrices(X) and is_precomputed(getattr(one, "kernel", one)):
         if len(X) != len(kernels):
             raise ValueError(
-                f"X has {len(X)} matrices but there are {len(kernels)} similarities; give one for each."
+                f"X has {len(X)} matrices but there are {len(kernels)} similarities; give one for "
+                "each."
             )
         return dict(zip(kernels, X))
     if (
@@ -113,14 +117,16 @@ def items_of(X: Any, names: dict[str, Any]) -> dict[str, Any]:
         and sum(is_precomputed(getattr(one, "kernel", one)) for one in names.values()) > 1
     ):
         raise ValueError(
-            f"X is one matrix but there are {len(kernels)} similarities; give a list or dict of them."
+            f"X is one matrix but there are {len(kernels)} similarities; give a list or dict of "
+            "them."
         )
     return {name: X for name in kernels}
 
 
 def new_items_of(X: Any, diag: Any, models: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
     """New items and their own similarities, by the name of the similarity."""
-    given, diagonals = items_of(X, models), _diagonals_of(diag, models)
+    given = items_of(X, models)
+    diagonals = _diagonals_of(diag, models)
     _check_labels(given)
     return {name: (given[name], diagonals[name]) for name in models}
 
@@ -133,7 +139,8 @@ def _diagonals_of(diag: Any, names: Any) -> dict[str, Any]:
         return {name: diag.get(name) for name in names}
     if len(diag) != len(names):
         raise ValueError(
-            f"diag has {len(diag)} entries but there are {len(names)} similarities; give a dict or None."
+            f"diag has {len(diag)} entries but there are {len(names)} similarities; give a dict or "
+            "None."
         )
     return dict(zip(names, diag))
 
@@ -160,10 +167,12 @@ def fit_several(
     _check_sizes(given, len(y))
     if estimator.symmetrize and any(map(is_precomputed, kernels.values())):
         raise ValueError(
-            "Average the matrices with mercerless.spectra.symmetrize first; several take no symmetrize=True."
+            "Average the matrices with mercerless.spectra.symmetrize first; several take no "
+            "symmetrize=True."
         )
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
-    used, classify = used_rows(weight, len(y)), is_classifier(estimator)
+    used = used_rows(weight, len(y))
+    classify = is_classifier(estimator)
     fold_of, block_of, folds = _same_folds(estimator, kernels, given, y, used, seed)
     landmarks = _same_landmarks(estimator, kernels, given, used, seed)
     options = {"cv": folds, "random_state": seed, "n_landmarks": landmarks}
@@ -230,7 +239,8 @@ def _same_folds(
 ) -> tuple[NDArray, NDArray, list[tuple[NDArray, NDArray]]]:
     """Fold and block of every item that carries weight, from the first similarity, and the splits of all items."""
     first = next(iter(kernels))
-    matrix, classify = is_precomputed(kernels[first]), is_classifier(estimator)
+    matrix = is_precomputed(kernels[first])
+    classify = is_classifier(estimator)
     items = np.asarray(given[first]) if matrix else given[first]
     fold_of = fold_numbers(
         estimator.cv, items, y, classify=classify, precomputed=matrix, used=used, random_state=seed
@@ -279,7 +289,8 @@ def _check_sizes(given: dict[str, Any], n: int) -> None:
         size = items.shape[0] if hasattr(items, "shape") else len(items)
         if size != n:
             raise ValueError(
-                f"The similarities disagree in size: {name!r} has {size} items but y has {n} labels."
+                f"The similarities disagree in size: {name!r} has {size} items but y has {n} "
+                "labels."
             )
     _check_labels(given)
 
@@ -296,7 +307,8 @@ def _check_labels(given: dict[str, Any]) -> None:
         for i, (one, other) in enumerate(zip(known[1], labels)):
             if one != other:
                 raise ValueError(
-                    f"The similarities disagree in labels: row {i} is {one!r} in {known[0]!r} and {other!r} in "
+                    f"The similarities disagree in labels: row {i} is {one!r} in {known[0]!r} and "
+                    f"{other!r} in "
                     f"{name!r}; bring their rows and columns into the same order."
                 )
 
@@ -305,7 +317,8 @@ def _same_landmarks(
     estimator: Any, kernels: dict[str, Any], given: dict[str, Any], used: NDArray, seed: int
 ) -> NDArray | None:
     """Landmarks that all similarities share, as positions; of comparisons with landmarks only they are looked for."""
-    wanted, n = estimator.n_landmarks, len(next(iter(given.values())))
+    wanted = estimator.n_landmarks
+    n = len(next(iter(given.values())))
     if wanted is None or isinstance(wanted, str):
         return None
     if isinstance(wanted, (list, tuple, np.ndarray)):
@@ -316,7 +329,8 @@ def _same_landmarks(
             rows = find_rows(check_real(part), _of(estimator.input, name))[1]
             if rows.min() < 0:
                 raise ValueError(
-                    f"Similarity {name!r}: not all columns are found among the rows; name them in n_landmarks."
+                    f"Similarity {name!r}: not all columns are found among the rows; name them in "
+                    "n_landmarks."
                 )
             return rows
     return np.sort(used[np.random.RandomState(seed).permutation(len(used))[: landmarks.number]])

@@ -50,7 +50,8 @@ def sparse_machine(K: NDArray, signs: NDArray, C: NDArray | float) -> SparseMach
     result = linprog(costs, A_ub=-constraints, b_ub=-np.ones(n), bounds=bounds, method="highs-ds")
     if result.x is None:
         return SparseMachine(np.zeros(p), 0.0, float(C.sum()), np.inf)
-    coef, intercept = result.x[:p] - result.x[p : 2 * p], float(result.x[2 * p])
+    coef = result.x[:p] - result.x[p : 2 * p]
+    intercept = float(result.x[2 * p])
     # values of the scaled problem: |a| + sum prices * hinge
     primal = np.abs(coef).sum() + prices @ np.maximum(0.0, 1.0 - signed @ coef - signs * intercept)
     dual = np.clip(-result.ineqlin.marginals * unit, 0.0, prices)
@@ -75,7 +76,8 @@ def spectral_path(
     # eigh reads one triangle only, so the last bits of asymmetry do not matter
     values, vectors = eigh(centered, driver="evd", overwrite_a=True, check_finite=False)
     kept = np.abs(values) > 1e-8 * np.abs(values).max()
-    values, vectors = values[kept], vectors[:, kept]
+    values = values[kept]
+    vectors = vectors[:, kept]
     mean = (root**2 * Y).mean(axis=0)
     target = vectors.T @ (root * (Y - mean))
     coef = root[:, :, None] * np.tensordot(vectors, _filtered(values, target, settings), 1)
@@ -131,7 +133,8 @@ def logistic_path(
         proba = design @ ahead
         np.exp(proba - proba.max(axis=1, keepdims=True), out=proba)
         proba /= proba.sum(axis=1, keepdims=True)
-        old, theta = theta, ahead - back @ (proba - onehot)
+        old = theta
+        theta = ahead - back @ (proba - onehot)
         if step + 1 in steps:
             points.append(theta)
     path = np.stack(points, axis=1)
@@ -159,7 +162,8 @@ def landmark_path(
     R = np.sqrt(sizes[kept])[:, None] * axes[:, kept].T
     spectrum, vectors = eigh((R / values) @ R.T, driver="evd", check_finite=False)
     kept_too = np.abs(spectrum) > 1e-8 * np.abs(spectrum).max(initial=0.0)
-    spectrum, vectors = spectrum[kept_too], vectors[:, kept_too]
+    spectrum = spectrum[kept_too]
+    vectors = vectors[:, kept_too]
     target = vectors.T @ ((axes[:, kept].T @ cross) / np.sqrt(sizes[kept])[:, None])
     return np.tensordot((R / values).T @ vectors, _filtered(spectrum, target, settings), 1)
 
@@ -208,7 +212,8 @@ def feature_path(
         slopes, level = logistic_path(features, root, Y, penalties)
     else:
         dual = ridge_path(features @ features.T, root * (Y - mean), penalties)
-        slopes, level = np.tensordot(features.T, dual, 1), mean
+        slopes = np.tensordot(features.T, dual, 1)
+        level = mean
     coef = (inverse[:, None] * root)[:, :, None] * slopes
     return coef, level - np.tensordot(column_mean, coef, 1)
 
@@ -229,7 +234,8 @@ def kernel_path(
 
 def ridge_path(A: NDArray, target: NDArray, penalties: Sequence[float]) -> NDArray:
     """``(A + penalty |A|_F I)^-1 target`` for every penalty, of shape (n, n_penalties, q); A is overwritten."""
-    norm, diagonal = np.linalg.norm(A) or 1.0, np.diagonal(A).copy()
+    norm = np.linalg.norm(A) or 1.0
+    diagonal = np.diagonal(A).copy()
     solutions = np.empty((len(A), len(penalties), target.shape[1]))
     if not len(A):
         return solutions
@@ -272,10 +278,8 @@ def neighbor_means(
     means: dict[int, NDArray] = {}
     for count, size in sizes.items():
         last = ranked[:, size - 1 : size]
-        nearer, tied = (
-            (distances < last - tol).astype(float),
-            (np.abs(distances - last) <= tol).astype(float),
-        )
+        nearer = (distances < last - tol).astype(float)
+        tied = (np.abs(distances - last) <= tol).astype(float)
         share = (size - nearer.sum(axis=1)) / tied.sum(axis=1)
         sums = nearer @ weighted + share[:, None] * (tied @ weighted)
         means[count] = sums[:, :-1] / sums[:, -1:]

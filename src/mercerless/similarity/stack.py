@@ -251,7 +251,8 @@ def fit_members(
         )
         scale = median_square(base) if kind == "profiles" else unit
         for _, width in widths:
-            positions, factor = groups[kind, width], width / scale
+            positions = groups[kind, width]
+            factor = width / scale
             chosen = [settings[i] for i in positions]
             coef, intercept = _fit_view(kind, _features(base, factor), Y, chosen, weight)
             views.append(View(kind, factor, np.array(positions), coef, intercept))
@@ -277,7 +278,8 @@ def _fit_view(
 
 def _fit_profiles(block: Block, weight: NDArray) -> Profiles:
     """Standardize the columns of distances; a column carries its item's weight, so that weights equal repetition."""
-    D, weight = block.distances(), weight / weight.mean()
+    D = block.distances()
+    weight = weight / weight.mean()
     mean = weight @ D / len(D)
     spread = np.sqrt(weight @ (D - mean) ** 2 / len(D))
     constant = spread <= 1e-13 * np.abs(mean)
@@ -310,7 +312,8 @@ def _features(base: NDArray, factor: float) -> NDArray:
 
 def member_scores(members: Members, block: Block) -> NDArray:
     """Every learner's scores (n_settings, m, q) for new rows; 0 from what needs their unknown own similarities."""
-    m, n_outputs = len(block.similarities), members.targets.shape[1]
+    m = len(block.similarities)
+    n_outputs = members.targets.shape[1]
     scores = np.zeros((len(members.settings), m, n_outputs))
     for rows in row_blocks(m, 40.0 * block.similarities.shape[1]):
         some = block.take(rows)
@@ -475,7 +478,8 @@ def average_classes(
     onehot = (Y > 0.0).astype(float)
     calibration = calibrate(scores, onehot, weight)
     proba = calibration(scores)
-    losses, hits = log_loss(proba, onehot), proba.argmax(axis=2) == onehot.argmax(axis=1)
+    losses = log_loss(proba, onehot)
+    hits = proba.argmax(axis=2) == onehot.argmax(axis=1)
     figures = {"accuracy": hits @ weight / weight.sum(), "log_loss": losses @ weight / weight.sum()}
     chosen = select_settings(settings, figures["log_loss"])
     best = _best_settings(settings, figures["log_loss"])
@@ -486,7 +490,8 @@ def average_classes(
         for weights in (average.weights, average.weights_without_diag)
     ]
     first, second = (fit_temperature(p, onehot, weight) for p in averaged)
-    out_of_fold, without_diag = sharpen(averaged[0], first), sharpen(averaged[1], second)
+    out_of_fold = sharpen(averaged[0], first)
+    without_diag = sharpen(averaged[1], second)
     hits = out_of_fold.argmax(axis=1) == onehot.argmax(axis=1)
     average.family_scores["stack"] |= {
         "accuracy": float(hits @ weight / weight.sum()),

@@ -15,7 +15,9 @@ from mercerless.core.validation import check_real, holds_words, is_number_type
 from mercerless.lab.model import Rows, Settings
 from mercerless.lab.selection import held_out_error
 
-MISSING, UNKNOWN = -2, -1  # codes of a missing category and of one that was not seen
+# codes of a missing category and of one that was not seen
+MISSING = -2
+UNKNOWN = -1
 CHOICES = ("indicators", "targets")
 _MOST_INDICATORS = 30  # of one column; one with more categories always has target statistics
 _FEWEST_ROWS = 5  # of a category, or of missing values, that has a column of its own
@@ -23,7 +25,8 @@ _PRIOR_ROWS = 10.0  # a target statistic is pulled to the mean of all by so many
 _FOLDS = 5  # of the target statistics of training rows
 _MEDIAN_ROWS = 20_000
 # the rows on which an encoding is chosen, and what a further one must gain
-_CHOICE_ROWS, _GAIN = 3000, 0.97
+_CHOICE_ROWS = 3000
+_GAIN = 0.97
 
 
 class Columns(NamedTuple):
@@ -90,9 +93,11 @@ def _chosen(X: Any, wanted: Any) -> NDArray:
         )
     if isinstance(wanted, str) or not np.iterable(wanted):
         raise ValueError(
-            f"categorical_features={wanted!r} is not known; use 'from_dtype', None, or a list of columns or a mask."
+            f"categorical_features={wanted!r} is not known; use 'from_dtype', None, or a list of "
+            "columns or a mask."
         )
-    d, chosen = X.shape[1], np.asarray(list(wanted))
+    d = X.shape[1]
+    chosen = np.asarray(list(wanted))
     if chosen.dtype == bool and len(chosen) == d:
         return np.flatnonzero(chosen)
     if chosen.size and chosen.dtype.kind in "UO":
@@ -105,7 +110,8 @@ def _chosen(X: Any, wanted: Any) -> NDArray:
         chosen = np.array([names.index(name) for name in chosen])
     if chosen.size and (chosen.dtype.kind not in "iu" or chosen.min() < 0 or chosen.max() >= d):
         raise ValueError(
-            f"categorical_features={wanted!r} must be columns of X, which has {d}, or a mask of so many."
+            f"categorical_features={wanted!r} must be columns of X, which has {d}, or a mask of so "
+            "many."
         )
     return np.unique(chosen.astype(int))
 
@@ -156,7 +162,8 @@ def _column(column: Any, category: bool) -> NDArray:
     if all(value is None or isinstance(value, date) for value in values):
         return _days(np.array(values, dtype="datetime64[us]"))
     raise ValueError(
-        f"Column {column.name!r} of X has type {kind}, which is neither numbers nor dates; convert it, or name it in "
+        f"Column {column.name!r} of X has type {kind}, which is neither numbers nor dates; convert "
+        "it, or name it in "
         "categorical_features."
     )
 
@@ -311,13 +318,15 @@ def fit_encoding(
     gaps = _gaps(table, numbers)
     if len(numbers) and gaps.shape[1]:
         known = ~gaps.all(axis=0)
-        numbers, gaps = numbers[known], gaps[:, known]
+        numbers = numbers[known]
+        gaps = gaps[:, known]
     if len(numbers) + len(columns.categories) == 0:
         raise ValueError("Every value of X is missing; there is nothing to learn from.")
     fill = np.zeros(d)
     sample = table[:_MEDIAN_ROWS] if gaps.shape[1] == 0 else table
     fill[numbers] = np.nanmedian(sample[:, numbers], axis=0)
-    places, mark_of = numbers[:0], np.full(len(numbers), -1)
+    places = numbers[:0]
+    mark_of = np.full(len(numbers), -1)
     if gaps.shape[1]:  # columns that are missing together have one mark
         _, first, pattern = np.unique(gaps, axis=1, return_index=True, return_inverse=True)
         firsts = first[pattern.ravel()]
@@ -377,9 +386,11 @@ def training_statistics(
     fold = assign_folds(_FOLDS, len(Y), together=together, random_state=seed)
     out = []
     for category in encoding.categories:
-        values, statistics = table[:, category.column], np.zeros((len(Y), category.means.shape[1]))
+        values = table[:, category.column]
+        statistics = np.zeros((len(Y), category.means.shape[1]))
         for k in np.unique(fold) if statistics.shape[1] else ():
-            others, here = fold != k, fold == k
+            others = fold != k
+            here = fold == k
             if not others.any():
                 statistics[here] = category.means[-1]
                 continue
@@ -432,7 +443,8 @@ def encode_table(
     if columns.encoder is None:
         encoding = fit_encoding(table, columns, Y, weight, CHOICES[0], names)
         return encoding, encoding.encode(table)
-    seed, copies = random.randint(2**31 - 1), find_copies(table)
+    seed = random.randint(2**31 - 1)
+    copies = find_copies(table)
     together = copies if groups is None else join_groups(groups, copies)
     few = np.sort(
         np.random.RandomState(seed).permutation(np.unique(copies, return_index=True)[1])[

@@ -30,10 +30,14 @@ from mercerless.table.members.ridge import all_rows_candidates
 from mercerless.table.plan import Plan, ScaledTable, Table
 
 # cross-validated; more are held out in part
-_FOLDED_ROWS, _FOLDED_CLASSES, _FOLDED_RARE = 1300, 2500, 5000
+_FOLDED_ROWS = 1300
+_FOLDED_CLASSES = 2500
+_FOLDED_RARE = 5000
 _FEWEST_RARE = 100  # held-out rows outside of the largest class
 # rows and hold-outs that choose a scaling, and its gain
-_SCALING_ROWS, _SCALING_DRAWS, _SCALING_GAIN = 3000, 3, 0.98
+_SCALING_ROWS = 3000
+_SCALING_DRAWS = 3
+_SCALING_GAIN = 0.98
 _SCALING_RACE = 1.15  # times the smallest error, above which a scaling is given up
 
 
@@ -119,7 +123,8 @@ def _candidates(
 ) -> dict[str, Any]:
     """Everything that is tried, by name; forms after the first race against it."""
     candidates: dict[str, Any] = {}
-    rival, supports = None, fold_supports(rows, folds, settings)
+    rival = None
+    supports = fold_supports(rows, folds, settings)
     for form, learner in learners.items():
         if folds:
             rival = learner.validate(
@@ -214,7 +219,8 @@ def fit_lab(
     scaled = replace(scaled, weight=table.merged.weights(correlation))
     rows = replace(rows, weight=scaled.weights(plan.rows))
     folds = _split(table, plan, rows, labels, random)
-    more, rest = plan.more, np.setdiff1d(np.arange(table.shape[0]), plan.rows)
+    more = plan.more
+    rest = np.setdiff1d(np.arange(table.shape[0]), plan.rows)
     # further rows must not know the held-out groups
     if table.groups is not None and len(folds) == 1:
         held = table.groups[plan.rows[folds[0][1]]]
@@ -262,11 +268,14 @@ def _fitted_form(table: Table, plan: Plan, rows: Rows, scaling: FeatureScaling, 
     if not isinstance(e, Expansion):
         return e._replace(scaling=scaling)
     support = table.merged.first[plan.rows[e.support]]
-    vectors, centers = take_rows(table.X, support).astype(np.float64), rows.X[e.support]
+    vectors = take_rows(table.X, support).astype(np.float64)
+    centers = rows.X[e.support]
     # the others are seen as they were learned, of large tables in single precision
     if e.linear_weight is not None:
         centers = centers.astype(np.float64)
-    coef, intercept, alpha = e.linear[1:].T, e.linear[0], float(np.exp(e.log_ridge))
+    coef = e.linear[1:].T
+    intercept = e.linear[0]
+    alpha = float(np.exp(e.log_ridge))
     kernel = e._replace(projection=None).kernel
     return LocalForm(
         e.form,
@@ -291,7 +300,8 @@ def _split(
 
     Three folds are for up to 1300 rows, 2500 of classes, 5000 where few held-out rows would be of the smaller classes.
     """
-    n, numbers = len(rows), plan.rows
+    n = len(rows)
+    numbers = plan.rows
     if plan.validation_fraction is None or n < 5:
         return []
     classes = None if labels is None else labels[table.merged.first[numbers]]
@@ -312,7 +322,8 @@ def _split(
 
 def choose_scaling(table: Table, plan: Plan) -> FeatureScaling:
     """Standardized features; where they have tails, a scaling that lowers the held-out error of small models enough."""
-    settings, merged = plan.settings, table.merged
+    settings = plan.settings
+    merged = table.merged
     numbers = plan.rows[some_rows(len(plan.rows), _SCALING_ROWS, settings.seed)]
     sample = take_rows(table.X, merged.first[numbers])
     scalings = possible_scalings(table.X, sample)

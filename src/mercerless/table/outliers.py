@@ -13,11 +13,13 @@ SMALL_ROWS = 3000  # on which small models look for outliers
 _CENTERS = 100
 FOLDS = 3
 # so many robust standard deviations, in so many rows, make a search worthwhile
-_FAR, _FEWEST = 6.0, 3
+_FAR = 6.0
+_FEWEST = 3
 _CUT = 4.0  # residuals up to so many standard deviations have weight one
 _SURE = 1.5  # standard errors by which the held-out error must fall
 # standard deviations of gross errors, and how many times larger than all others they are
-_GROSS, _GAP = 10.0, 2.5
+_GROSS = 10.0
+_GAP = 2.5
 _FEWEST_GAPS = 5  # rows that miss the same value, whose residuals are compared
 _LONE_GAP = 10.0  # how many times larger targets are, from the median, where they are fewer
 
@@ -53,7 +55,8 @@ def outlier_weights(
     )
     fold = assign_folds(FOLDS, len(few), together=together[few], random_state=seed)
     plain = out_of_fold(rows, rows.weight, fold, seed)
-    residual, missing = plain - rows.Y, gaps[few]
+    residual = plain - rows.Y
+    missing = gaps[few]
     if np.sum(_deviations(residual, missing) > _FAR) < _FEWEST and not alone[few].any():
         return None
     guess = _weights(residual, missing)

@@ -24,9 +24,11 @@ _BANDWIDTHS_PER_ROW = 8  # many features mean many bandwidths, which need more r
 # rows x support points x features above which "auto" leaves out the form without matrix products
 _LAPLACE_WORK = 2e8
 _MORE_BLOCKS = 3
-_WIDE_CENTERS, _FEWEST_CENTERS = 3000, 500
+_WIDE_CENTERS = 3000
+_FEWEST_CENTERS = 500
 # at most so many rows; bytes per value: in single and double precision, bins
-_TREE_ROWS, _TREE_BYTES = 200_000, 20.0
+_TREE_ROWS = 200_000
+_TREE_BYTES = 20.0
 _WIDE_BYTES = 100.0  # times the square of the centers: about a dozen matrices at once
 # with fewer, equal rows are the nature of the data (see `folds`) and are not merged
 _FEWEST_DISTINCT = 10
@@ -143,7 +145,8 @@ class Plan(NamedTuple):
 
     def n_bytes(self, n: int, n_outputs: int) -> float:
         """What a fit on n rows needs besides the data; measured, and asserted in the tests."""
-        m, d = self.max_support, self.n_features
+        m = self.max_support
+        d = self.n_features
         learning = (
             len(self.rows) * (4.5 * self.dtype.itemsize * (m + d) + 32 * n_outputs) + 400.0 * m * d
         )

@@ -63,11 +63,10 @@ def fit_spread(errors: NDArray, signs: NDArray) -> Spread:
     fold = np.random.RandomState(0).permutation(len(errors)) % _FOLDS
     gains = np.empty(len(errors))
     for k in range(_FOLDS):
-        train, test = fold != k, fold == k
-        level, varying = (
-            np.log(squares[train].mean()),
-            2.0 * np.log(_vary(squares[train], signs[train])(signs[test])),
-        )
+        train = fold != k
+        test = fold == k
+        level = np.log(squares[train].mean())
+        varying = 2.0 * np.log(_vary(squares[train], signs[train])(signs[test]))
         loss = [log + squares[test] * np.exp(-log) for log in (level, varying)]
         gains[test] = 0.5 * (loss[0] - loss[1])
     if not gains.mean() > gains.std() / np.sqrt(len(gains)):
@@ -77,12 +76,15 @@ def fit_spread(errors: NDArray, signs: NDArray) -> Spread:
 
 def _vary(squares: NDArray, signs: NDArray) -> Spread:
     """Coefficients of the signs: a regression of squared errors, whose deviations are as large as they are."""
-    center, scale, unit = signs.mean(axis=0), signs.std(axis=0), float(squares.mean())
+    center = signs.mean(axis=0)
+    scale = signs.std(axis=0)
+    unit = float(squares.mean())
     scale = np.where(scale > 0.0, scale, 1.0)
     model = GammaRegressor(alpha=2.0 * _PENALTY / len(squares), solver="newton-cholesky")
     relative = np.maximum(squares / unit, 1e-12)
     model.fit((signs - center) / scale, relative)
-    low, high = signs.min(axis=0), signs.max(axis=0)
+    low = signs.min(axis=0)
+    high = signs.max(axis=0)
     return Spread(float(model.intercept_ + np.log(unit)), model.coef_, center, scale, low, high)
 
 
@@ -120,7 +122,8 @@ def posterior_of(forms: Sequence[Any]) -> Posterior | None:
     widths = np.asarray(form.kernel.bandwidths)
     widths = np.exp(np.log(widths).mean(axis=0)) if widths.ndim == 2 else widths
     kernel = Projected(type(form.kernel)(widths if widths.ndim else float(widths)), form.projection)
-    K, ridge = kernel(centers, centers), float(np.clip(form.alpha, *_RIDGES))
+    K = kernel(centers, centers)
+    ridge = float(np.clip(form.alpha, *_RIDGES))
     inverse = np.linalg.inv((K + K.T) / 2.0 + ridge * np.eye(len(K)))
     return Posterior(form.scaling, kernel, centers, inverse, ridge)
 

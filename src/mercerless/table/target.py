@@ -16,14 +16,17 @@ from mercerless.table.fit import LABSolution
 from mercerless.table.outliers import FOLDS, SMALL_ROWS, out_of_fold
 from mercerless.table.plan import Table
 
-_SKEWED, _TAILED = 1.0, 3.0  # the skewness and the excess kurtosis from which transforms compete
+# the skewness and the excess kurtosis from which transforms compete
+_SKEWED = 1.0
+_TAILED = 3.0
 # below, the inverse of a bounded transform goes to infinity, or it is the logarithm
 _SMALLEST_POWER = 0.2
 # times the squared error of small models without a transform, above which one is given up
 _HOPELESS = 1.1
 _FEWEST = 100  # rows
 _MARGIN = 0.1  # of the range of the transformed targets, beyond which nothing is predicted
-_KNOTS, _ERRORS = 2001, 200
+_KNOTS = 2001
+_ERRORS = 200
 
 
 def target_units(Y: NDArray, weight: NDArray | None) -> FeatureScaling:
@@ -84,7 +87,8 @@ class Transformed(NamedTuple):
 
     def back(self, errors: NDArray, weight: NDArray | None = None) -> TargetTransform:
         """The mean of ``inverse(z + e)`` over the errors e of predictions: without it their mean would be biased."""
-        low, high = self.z.min(), self.z.max()
+        low = self.z.min()
+        high = self.z.max()
         margin = _MARGIN * (high - low)
         knots = np.linspace(low - margin, high + margin, _KNOTS)
         order = np.argsort(errors)
@@ -101,13 +105,15 @@ def possible_transforms(y: NDArray) -> list[Transformed]:
     side = float(np.mean(standard**3))
     if not (abs(side) > _SKEWED or np.mean(standard**4) > 3.0 + _TAILED):
         return []
-    middle, width = float(np.median(y)), float(iqr(y)) or float(y.std())
+    middle = float(np.median(y))
+    width = float(iqr(y)) or float(y.std())
     sign = 1.0 if side > 0 else -1.0
     shift = 0.0 if (sign * y).min() > 0 else width / 2 - float((sign * y).min())
     unit = float(np.median(sign * y + shift))
     u = (sign * y + shift) / unit
     power = float(np.clip(boxcox_normmax(u, method="mle"), _SMALLEST_POWER, 1.0))
-    scores, order = ndtri((rankdata(y) - 0.5) / len(y)), np.argsort(y)
+    scores = ndtri((rankdata(y) - 0.5) / len(y))
+    order = np.argsort(y)
 
     def power_back(z: NDArray) -> NDArray:
         return sign * (unit * inv_boxcox(np.maximum(sign * z, -1.0 / power), power) - shift)
@@ -136,10 +142,8 @@ def choose_transform(
         return None
     few = some_rows(len(X), SMALL_ROWS, seed)
     used = None if weight is None else weight[few] / weight[few].mean()
-    scaled, fold = (
-        robust_scaling(X[few])(X[few]),
-        assign_folds(FOLDS, len(few), together=together[few], random_state=seed),
-    )
+    scaled = robust_scaling(X[few])(X[few])
+    fold = assign_folds(FOLDS, len(few), together=together[few], random_state=seed)
     errors = [
         _squared_error(scaled, y, few, candidate, used, fold, seed)
         for candidate in (None, *candidates)
@@ -234,7 +238,8 @@ def join_transformed(
     """
     if not np.array_equal(plain.held, other.held):  # a generator that others draw from as well
         return plain
-    held, units = plain.held, transformed.units
+    held = plain.held
+    units = transformed.units
     place = np.full(table.shape[0], -1)
     place[held] = np.arange(len(held))
     rows = np.flatnonzero(place[table.copies] >= 0)
@@ -254,7 +259,8 @@ def join_transformed(
         others = ~np.isin(place_of_error, part)
         through[part, 0] = way_back(others)(predictions[part])
     pair = [plain.blend.predictions, through]
-    truth, of_rows = table.merged.Y[held], np.bincount(table.copies, weights=weight)[held]
+    truth = table.merged.Y[held]
+    of_rows = np.bincount(table.copies, weights=weight)[held]
 
     def weigh(rows: Any) -> NDArray:
         return combine([p[rows] for p in pair], truth[rows], of_rows[rows])

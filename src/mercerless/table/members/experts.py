@@ -17,8 +17,12 @@ from mercerless.table.members.wide_solver import single_exponential
 
 _FEWEST_ROWS = 5000  # with fewer a wide machine has most of them as centers
 # rows of a part, rows around it, and the largest part in parts
-_PART_ROWS, _NEIGHBORS, _LARGEST = 1000, 500, 1.6
-_ANCHORS, _AROUND = 6, 600  # neighborhoods on which width and ridge are chosen, and their rows
+_PART_ROWS = 1000
+_NEIGHBORS = 500
+_LARGEST = 1.6
+# neighborhoods on which width and ridge are chosen, and their rows
+_ANCHORS = 6
+_AROUND = 600
 _RIDGES = np.logspace(-6, 1, 15)
 _LINEAR_WEIGHT = 0.3  # of a linear kernel and a constant beside the exponential kernel
 _WIDEST = 6  # doublings of the median distance
@@ -70,7 +74,8 @@ class Experts(NamedTuple):
         """One column per function."""
         Z = X if self.scaling is None else self.scaling(X, self.vectors.dtype)
         parts = _nearest(Z / self.bandwidths, self.part_centers / self.bandwidths)
-        out, order = np.empty((len(Z), len(self.center))), np.argsort(parts, kind="stable")
+        out = np.empty((len(Z), len(self.center)))
+        order = np.argsort(parts, kind="stable")
         for some in (
             np.split(order, np.flatnonzero(np.diff(parts[order])) + 1) if len(order) else []
         ):
@@ -183,9 +188,13 @@ def _clusters(Z: NDArray, number: int, seed: int) -> NDArray:
 
 def fit_experts(rows: Rows, metric: ExpertMetric, centers: NDArray) -> Experts:
     """A machine for the rows that are nearest to each center, and for some around them."""
-    Z, C = rows.X / metric.bandwidths.astype(rows.X.dtype), centers / metric.bandwidths
-    parts, log_bandwidths = _nearest(Z, C), np.log(metric.bandwidths)
-    members, dual_coef, linear = [], [], []
+    Z = rows.X / metric.bandwidths.astype(rows.X.dtype)
+    C = centers / metric.bandwidths
+    parts = _nearest(Z, C)
+    log_bandwidths = np.log(metric.bandwidths)
+    members = []
+    dual_coef = []
+    linear = []
     for p, center in enumerate(C):
         size = min(int(np.sum(parts == p)), int(2 * _LARGEST * _PART_ROWS)) + _NEIGHBORS
         some = _around(Z, center, size, first=parts == p)
@@ -224,7 +233,8 @@ def _around(Z: NDArray, center: NDArray, size: int, first: NDArray | None = None
 
 def _nearest(Z: NDArray, centers: NDArray) -> NDArray:
     """The number of the nearest center of every row."""
-    out, half = np.empty(len(Z), dtype=np.intp), np.einsum("ij,ij->i", centers, centers) / 2
+    out = np.empty(len(Z), dtype=np.intp)
+    half = np.einsum("ij,ij->i", centers, centers) / 2
     for rows in row_blocks(len(Z), 24.0 * len(centers), BLOCK_BYTES):
         out[rows] = np.argmin(half - Z[rows] @ centers.T, axis=1)
     return out

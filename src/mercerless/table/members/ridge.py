@@ -24,7 +24,8 @@ from mercerless.lab.solver import (
 )
 
 # on which kernel ridge regression on all rows is tuned, and from where it starts
-_RIDGE_ROWS, _START_ROWS = 300, 200
+_RIDGE_ROWS = 300
+_START_ROWS = 200
 _TINY = 1e-300
 
 
@@ -38,7 +39,8 @@ def all_rows_candidates(
     held-out rows do not enter their predictions at all.
     """
     rows = replace(rows, X=np.asarray(rows.X, dtype=float))
-    plain, learned = [], []
+    plain = []
+    learned = []
     for train, valid in folds:
         known = rows.take(train)
         plain.append(one_bandwidth(form, known).predict(rows.X[valid], known.X))
@@ -72,12 +74,10 @@ def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, f
 
     Every second bandwidth of the grid, then the neighbors of the best.
     """
-    X, n, ridges, widths = (
-        rows.X,
-        len(rows),
-        np.logspace(-6, 1, 15),
-        start_widths(form, rows.X.shape[1]),
-    )
+    X = rows.X
+    n = len(rows)
+    ridges = np.logspace(-6, 1, 15)
+    widths = start_widths(form, rows.X.shape[1])
     root = np.sqrt(1 / noise_variances(rows.weight, n))
     Z = root[:, None] * rows.Y
 
@@ -86,7 +86,8 @@ def _ridge_grid(form: str, rows: Rows, linear: bool = False) -> tuple[NDArray, f
         K = ((K + K.T) / 2 + (X @ X.T / X.shape[1] + 1 if linear else 0.0)) * root[:, None] * root
         if linear:
             e, V = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
-            shifted, q = np.maximum(e, 0)[:, None] + ridges, V.T @ Z
+            shifted = np.maximum(e, 0)[:, None] + ridges
+            q = V.T @ Z
             values = (
                 np.log(np.sum(q * q, axis=1) @ (1 / shifted) / n + _TINY)
                 + np.sum(np.log(shifted), axis=0) / n
@@ -107,7 +108,8 @@ def _ridge_descent(
     form: str, rows: Rows, start: tuple[NDArray, float], report: Report = silent
 ) -> Expansion:
     """Minimize the evidence in the shared log bandwidths, the log weight of the linear kernel and the log ridge."""
-    some, d = _few(rows), rows.X.shape[1]
+    some = _few(rows)
+    d = rows.X.shape[1]
     X = some.X
     L = X @ X.T / d + 1
     # a Gaussian prior of unit variance on the differences of the log bandwidths

@@ -31,22 +31,29 @@ from mercerless.table.members.wide_solver import (
 )
 
 _FEWEST_TREES = 100
-_TRIAL_CENTERS, _TRIAL_ROWS, _TRIAL_HELD = 1000, 3000, 2000  # on which bandwidth and map are chosen
+# on which bandwidth and map are chosen
+_TRIAL_CENTERS = 1000
+_TRIAL_ROWS = 3000
+_TRIAL_HELD = 2000
 _SLOPE_ROWS = 1500
 _RIDGES = np.array([1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0])
 _ROUNDS = 2
 _LOGISTIC_FACTORS = (1.0, 0.3, 0.1, 0.03)  # of the ridge of least squares
 # twice the centers, from so many on, must lower the loss to this share
-_LEAST_CENTERS, _WORTH = 600, 0.99
+_LEAST_CENTERS = 600
+_WORTH = 0.99
 _ROWS_PER_CENTER = 40  # that determine the coefficients
 _SINGLE_RIDGE = 0.03  # from which sums of products in single precision are enough
 _LAPLACE_WORK = 2e9  # rows x centers x features
 _MANY_FEATURES = 50  # of which evidence learns the bandwidths badly
 _BOOSTING = {"learning_rate": 0.1, "l2_regularization": 1.0, "early_stopping": False}
 # rows x classes x iterations at most, and times the features
-_BOOSTING_WORK, _BOOSTING_CELLS = 4e7, 1e9
+_BOOSTING_WORK = 4e7
+_BOOSTING_CELLS = 1e9
 _BOOSTING_STEP = 50
-_LARGE_TREES, _MANY_ROWS = 127, 10_000  # leaves of larger trees, which compete from so many rows on
+# leaves of larger trees, which compete from so many rows on
+_LARGE_TREES = 127
+_MANY_ROWS = 10_000
 # steps as good as the last one in which trees would not reach the best of the others
 _HOPELESS = 4.0
 _USELESS = 1.5  # times the loss of the best of the others, at which further folds do not matter
@@ -161,12 +168,11 @@ class WideLearner:
 
     def trial(self, wide: Wide, ridges: NDArray = _RIDGES) -> _Trial:
         """The best ridge on few rows and centers."""
-        train, valid = self._few(self.train, _TRIAL_ROWS), self._few(self.valid, _TRIAL_HELD)
-        rows, S, judge = (
-            self.rows.take(train),
-            self.rows.X[train[:_TRIAL_CENTERS]],
-            self.judge(valid),
-        )
+        train = self._few(self.train, _TRIAL_ROWS)
+        valid = self._few(self.valid, _TRIAL_HELD)
+        rows = self.rows.take(train)
+        S = self.rows.X[train[:_TRIAL_CENTERS]]
+        judge = self.judge(valid)
         coefs = solve_wide(self.sums(rows, wide, S), self.penalty(wide, S), ridges)
         losses = [judge(p) for p in self.predict(self.rows.X[valid], wide, S, coefs)]
         best = int(np.argmin(losses))
@@ -181,7 +187,8 @@ class WideLearner:
                 other = self.trial(best.wide.wider(factor), _near(best.ridge))
                 if other.loss >= best.loss:
                     break
-                best, moved = other, True
+                best = other
+                moved = True
             if moved:
                 break
         return best
@@ -200,7 +207,9 @@ class WideLearner:
         S = self.rows.X[self._few(self.train, _TRIAL_CENTERS)].astype(np.float64)
         A = np.eye(X.shape[1]) if trial.wide.projection is None else trial.wide.projection
         A = A * np.exp(-trial.wide.log_bandwidths)
-        Z, C, m = X @ A, S @ A, len(S)
+        Z = X @ A
+        C = S @ A
+        m = len(S)
         K = Projected(FORMS["exponential"](1.0))(Z, C)
         gradients = slopes(Z, C, K, trial.coef[:m]) @ A.T
         if self.linear:
@@ -232,12 +241,15 @@ class WideLearner:
 
     def _machine(self, best: _Trial, support: NDArray, like: _Machine | None = None) -> _Machine:
         """With given centers: three ridges about the chosen one, of least squares or log-loss; or `like` another."""
-        wide, S, judge = best.wide, self.rows.X[support], self.judge(self.valid)
+        wide = best.wide
+        S = self.rows.X[support]
+        judge = self.judge(self.valid)
         ridges = best.ridge * np.array([0.3, 1.0, 3.0])
         if like is not None:  # with more centers perhaps a smaller one
             ridges = np.exp(like.model.log_ridge) * np.array([1.0, 0.3])
         dtype = np.float32 if ridges.min() >= _SINGLE_RIDGE else np.float64
-        sums, P = self.sums(self.rows.take(self.train), wide, S, dtype), self.penalty(wide, S)
+        sums = self.sums(self.rows.take(self.train), wide, S, dtype)
+        P = self.penalty(wide, S)
         model = Expansion(
             wide.form, support, wide.log_bandwidths, 0.0, None, projection=wide.projection
         )
@@ -262,11 +274,10 @@ class WideLearner:
 
     def finish(self, machine: _Machine, total: Total | None) -> Expansion:
         """The machine on all rows, the held-out ones too."""
-        model, sums = machine.model, machine.sums
-        wide, S = (
-            Wide(model.form, model.log_bandwidths, model.projection),
-            self.rows.X[model.support],
-        )
+        model = machine.model
+        sums = machine.sums
+        wide = Wide(model.form, model.log_bandwidths, model.projection)
+        S = self.rows.X[model.support]
         if total is None or machine.logistic:
             sums = sums.merge(self.sums(self.rows.take(self.valid), wide, S))
         return self._finish(machine._replace(sums=sums), total)
@@ -275,10 +286,8 @@ class WideLearner:
         """A machine of the same kernel and ridge on all training rows, of which the other had n."""
         size = -(-len(machine.model.support) * len(self.train) // n)
         model = machine.model._replace(support=self._few(self.train, size))
-        wide, S = (
-            Wide(model.form, model.log_bandwidths, model.projection),
-            self.rows.X[model.support],
-        )
+        wide = Wide(model.form, model.log_bandwidths, model.projection)
+        S = self.rows.X[model.support]
         machine = machine._replace(
             model=model, sums=self.sums(self.rows, wide, S), P=self.penalty(wide, S)
         )
@@ -286,7 +295,8 @@ class WideLearner:
 
     def _columns(self, numbers: NDArray, model: Expansion) -> NDArray:
         """The columns of some rows, in single precision."""
-        X, S = self.rows.X[numbers], self.rows.X[model.support]
+        X = self.rows.X[numbers]
+        S = self.rows.X[model.support]
         out = np.empty(
             (len(X), len(S) + fixed_columns(S[:1], self.linear).shape[1]), dtype=np.float32
         )
@@ -305,13 +315,13 @@ class WideLearner:
     ) -> _Machine:
         """Coefficients of least log-loss instead of squared error, from a large ridge to smaller ones."""
         assert self.labels is not None
-        q, best = self.rows.Y.shape[1], None
-        Phi, valid, judge = (
-            self._columns(self.train, model),
-            self._columns(self.valid, model),
-            self.judge(self.valid),
-        )
-        labels, weight = self.labels[self.train], self.rows.take(self.train).weight
+        q = self.rows.Y.shape[1]
+        best = None
+        Phi = self._columns(self.train, model)
+        valid = self._columns(self.valid, model)
+        judge = self.judge(self.valid)
+        labels = self.labels[self.train]
+        weight = self.rows.take(self.train).weight
         for ridge in ridges:
             coef = solve_logistic(Phi, labels, weight, P, float(ridge), sums.gram, q, coef).coef
             predictions = valid @ coef
@@ -326,14 +336,14 @@ class WideLearner:
 
     def _finish(self, machine: _Machine, total: Total | None) -> Expansion:
         """The coefficients; for the log-loss the rows on which bandwidths are learned are enough."""
-        model, ridge = machine.model, float(np.exp(machine.model.log_ridge))
+        model = machine.model
+        ridge = float(np.exp(machine.model.log_ridge))
         if machine.logistic:
             assert self.labels is not None
-            Phi, start = (
-                self._columns(np.arange(len(self.rows)), model),
-                machine.coef if machine.coef.size else None,
-            )
-            weight, q = self.rows.weight, self.rows.Y.shape[1]
+            Phi = self._columns(np.arange(len(self.rows)), model)
+            start = machine.coef if machine.coef.size else None
+            weight = self.rows.weight
+            q = self.rows.Y.shape[1]
             solution = solve_logistic(
                 Phi, self.labels, weight, machine.P, ridge, machine.sums.gram, q, start
             )
@@ -352,7 +362,8 @@ class WideLearner:
         return self._with(model, solve_wide(sums, machine.P, [ridge])[0])
 
     def _with(self, model: Expansion, coef: NDArray) -> Expansion:
-        m, d = len(model.support), self.rows.X.shape[1]
+        m = len(model.support)
+        d = self.rows.X.shape[1]
         linear = np.zeros((1 + d, coef.shape[1]))
         linear[: len(coef) - m] = coef[m:]
         linear[1:] /= np.sqrt(d)
@@ -375,7 +386,8 @@ def wide_candidates(
     `shared` has the log bandwidths of the local forms in every fold. For many features a Gaussian with one bandwidth
     competes as well. Factor, ridge and centers of the first fold serve all, and its kernel is fitted to all rows.
     """
-    n, d = len(learners[0].train), learners[0].rows.X.shape[1]
+    n = len(learners[0].train)
+    d = learners[0].rows.X.shape[1]
     starts = shared.get("laplace", next(iter(shared.values())))
     kernels_of: dict[str, list[Wide]] = {}
     if "laplace" in shared and n * min(n, everything.n_centers) * d <= _LAPLACE_WORK:
@@ -524,12 +536,14 @@ def boost(
 ) -> list:
     """Boosted trees with so many iterations, continued where models are given; `categories` are columns of codes."""
     rows, labels = given
-    X, empty = rows.X, np.isnan(rows.X).all(axis=0)
+    X = rows.X
+    empty = np.isnan(rows.X).all(axis=0)
     if empty.any():  # in these rows, not in all: of no use, but an error of the models
         X = np.where(empty, 0.0, X)
     kind = HistGradientBoostingRegressor if labels is None else HistGradientBoostingClassifier
     targets = rows.Y.T if labels is None else [labels]
-    leaf, leaves = (20 if len(rows) >= 2000 else 10), leaves or (31 if len(rows) >= 1000 else 12)
+    leaf = 20 if len(rows) >= 2000 else 10
+    leaves = leaves or (31 if len(rows) >= 1000 else 12)
     options: dict[str, Any] = {
         **_BOOSTING,
         "min_samples_leaf": leaf,
@@ -573,7 +587,9 @@ def tree_candidate(
     With `further` rows to learn from the trees are not fitted again; far behind the predictions of `rivals` boosting
     ends early, and where many rows ask for more iterations larger trees compete. `columns` makes what trees see.
     """
-    q, every, given = rows.Y.shape[1], Labeled(rows, labels).seen_by(columns), further
+    q = rows.Y.shape[1]
+    every = Labeled(rows, labels).seen_by(columns)
+    given = further
     further = None if further is None else further.seen_by(columns)
     grow = partial(boost, seed=seed, categories=columns.categories, leaves=leaves)
     most = _most_iterations(rows, further, q)
@@ -581,22 +597,23 @@ def tree_candidate(
         labels is not None and any(len(np.unique(labels[train])) < 2 for train, _ in folds)
     ):
         return None
-    n_iter, stages = 0, []
+    n_iter = 0
+    stages = []
     models: list[Any] = []
     for number, (train, valid) in enumerate(folds):
-        known, held = every.take(train).joined(further), every.take(valid)
+        known = every.take(train).joined(further)
+        held = every.take(valid)
         models = [] if number == 0 else grow(known, n_iter)
-        goal, loss = (
-            min(
-                [held.judge(p[: len(valid)]) for p in rivals] if number == 0 else [], default=np.inf
-            ),
-            np.inf,
+        goal = min(
+            [held.judge(p[: len(valid)]) for p in rivals] if number == 0 else [], default=np.inf
         )
+        loss = np.inf
         while number == 0 and n_iter < most:
             n_iter = min(most, n_iter + _BOOSTING_STEP)
             models = grow(known, n_iter, models=models or None)
             losses = [held.loss(p) for p in _stages(models, held.rows.X, q)]
-            before, loss = loss, min(losses)
+            before = loss
+            loss = min(losses)
             if np.argmin(losses) < 0.7 * len(losses) or loss - goal > _HOPELESS * (before - loss):
                 break
         if number == 0 and len(folds) > 1 and loss > _USELESS * goal:
@@ -667,7 +684,8 @@ def pool_weights(
 
 def _pool(logs: NDArray, labels: NDArray, weight: NDArray) -> NDArray:
     """The factors of `pool_weights` for logarithms of probabilities (n_members, n, n_classes)."""
-    C, rows = len(logs), np.arange(len(labels))
+    C = len(logs)
+    rows = np.arange(len(labels))
 
     def value(a: NDArray) -> tuple[float, NDArray]:
         logits = np.tensordot(a, logs, axes=1)

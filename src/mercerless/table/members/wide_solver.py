@@ -74,11 +74,14 @@ def slope_map(gradients: NDArray) -> NDArray:
 def single_exponential(Z: NDArray, C: NDArray) -> NDArray:
     """``exp(-|z_i - c_j|)`` in single precision, from squared distances in double: exact to 1e-7 also near a center."""
     shift = C.mean(axis=0, dtype=np.float64)
-    Z, C = Z - shift, C - shift
-    squares, twice = np.einsum("jk,jk->j", C, C), np.ascontiguousarray(-2 * C.T)
+    Z = Z - shift
+    C = C - shift
+    squares = np.einsum("jk,jk->j", C, C)
+    twice = np.ascontiguousarray(-2 * C.T)
     out = np.empty((len(Z), len(C)), dtype=np.float32)
     for rows in row_blocks(len(Z), 8 * len(C), _CAST_BYTES):
-        D, block = Z[rows] @ twice, out[rows]
+        D = Z[rows] @ twice
+        block = out[rows]
         D += squares
         D += np.einsum("ik,ik->i", Z[rows], Z[rows])[:, None]
         block[...] = np.maximum(D, 0, out=D)
@@ -111,7 +114,8 @@ def solve_logistic(
     ``U = T^T C`` with ``T T^T = s gram + ridge P``, gram = ``Phi^T Phi`` and s the largest curvature of the loss:
     in U the problem is well conditioned. One Cholesky factorization, and two products with Phi per iteration.
     """
-    p, K = Phi.shape[1], n_functions
+    p = Phi.shape[1]
+    K = n_functions
     w = np.ones(len(Phi)) if weight is None else weight
     T = _factor(gram, 0.25 if K == 1 else 0.5, P, ridge, 1e-9 * max(np.trace(gram) / p, 1.0))
     PT = partial(solve_triangular, T, lower=True, trans="T", check_finite=False)
