@@ -50,7 +50,7 @@ FLOORS = {
     "landmarks": 1,
     "directions": 1,
     "reasons": 1,
-    "members": 1,
+    "members": 1, "choice": 1,
     "encoding": 1,
     "target": 1,
     "outliers": 1,

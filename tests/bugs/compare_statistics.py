@@ -138,8 +138,8 @@ BUGS = [
     ),
     Bug(
         "race-told-by-number",
-        "target, predicted = labels[target], labels[predicted]",
-        "target, predicted = labels[target], labels[target]",
+        "target = labels[target]\n        predicted = labels[predicted]",
+        "target = labels[target]\n        predicted = target",
         RACE + "told_predictions",
     ),
     Bug(

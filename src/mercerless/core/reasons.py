@@ -293,7 +293,7 @@ class ReasonsMixin:
         return known[items]
 
 
-def train_again(model: Any, rows: NDArray, train: ArrayLike | None) -> NDArray:
+def train_again(model: Any, rows: NDArray, train: Any) -> NDArray:
     """The square matrix of the items that a model was fitted on, at these rows of a precomputed one."""
     check_memory(
         40.0 * len(rows) ** 2,

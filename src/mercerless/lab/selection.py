@@ -339,7 +339,8 @@ def _losses(predictions: NDArray, rows: Rows, folds: Sequence[Split]) -> NDArray
     errors = np.sum((predictions - np.concatenate([part.Y for part in held])) ** 2, axis=1)
     if rows.weight is None:
         return errors
-    return errors * np.concatenate([part.weight / np.mean(part.weight) for part in held])
+    weights = [rows.weight[valid] for _, valid in folds]
+    return errors * np.concatenate([weight / np.mean(weight) for weight in weights])
 
 
 def feature_scales(X: NDArray, Y: NDArray) -> NDArray:
