@@ -56,10 +56,10 @@ def test_every_learner_comes_back_from_a_file_and_predicts_the_same(which, tmp_p
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what is tested here is the file
             model.fit(X, problem.y)
-        persistence.save(model, path)
-        np.testing.assert_array_equal(
-            persistence.load(path).predict(X), model.predict(X), err_msg=learner.name
-        )
+            expected = model.predict(X)
+            persistence.save(model, path)
+            predicted = persistence.load(path).predict(X)
+        np.testing.assert_array_equal(predicted, expected, err_msg=learner.name)
 
 
 def test_boosted_trees_on_categories_come_back_and_a_partial_is_as_good_as_its_function(tmp_path):
