@@ -112,7 +112,7 @@ def test_json_holds_everything_but_the_data(result, tmp_path):
     result.save(tmp_path / "result.json")
     content = json.loads((tmp_path / "result.json").read_text())
     assert content["recommended"] == result.recommended and len(content["table"]) == 3
-    assert content["negative"]["verdict"] in ("informative", "noise", "undecided")
+    assert content["negative"]["verdict"] in ("useful", "harmful", "undecided")
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["result.json"]
 
 
@@ -723,7 +723,7 @@ def test_information_in_the_negative_part_is_found():
     K = -0.5 * D**2
     K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
     judged = judge_negative_part((K + K.T) / 2, y, True, n_permutations=19)
-    assert judged.verdict == "informative" and judged.p_value == pytest.approx(0.05)
+    assert judged.verdict == "useful" and judged.p_value == pytest.approx(0.05)
 
 
 def test_noise_in_the_negative_part_is_found():
@@ -732,7 +732,7 @@ def test_noise_in_the_negative_part_is_found():
     judged = judge_negative_part(
         X @ X.T + 0.5 * (noise + noise.T), X[:, 0], False, n_permutations=19
     )
-    assert judged.verdict == "noise" and judged.p_value > 0.2
+    assert judged.verdict == "harmful" and judged.p_value > 0.2
 
 
 def judged(z, p_value, verdict):
@@ -748,8 +748,8 @@ def test_words_on_the_negative_part_do_not_contradict_each_other():
     assert "another question than whether" in second and "0 of 39" in second
     first, second = negative_sentences(indefinite, judged(0.0, 0.5, "undecided"))
     assert "do equally well" in first and "It cannot be told from noise" in second
-    first, second = negative_sentences(indefinite, judged(-3.0, 0.025, "noise"))
-    assert "does harm" in first and "noise" not in second
+    first, second = negative_sentences(indefinite, judged(-3.0, 0.025, "harmful"))
+    assert "is harmful" in first and "noise" not in second
 
 
 def test_nothing_shared_stays_behind():

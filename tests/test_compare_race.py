@@ -99,7 +99,7 @@ def test_a_difference_is_claimed_from_its_critical_value_on():
 
 
 @pytest.mark.parametrize(
-    "z, verdict", [(2.1, "informative"), (1.9, "undecided"), (-1.9, "undecided"), (-2.1, "noise")]
+    "z, verdict", [(2.1, "useful"), (1.9, "undecided"), (-1.9, "undecided"), (-2.1, "harmful")]
 )
 def test_the_negative_part_is_judged_from_two_standard_errors_on(z, verdict):
     assert negative.verdict_on(z) == verdict

@@ -1,4 +1,7 @@
-"""Is the negative part of a similarity matrix information or noise? Asked of held-out labels, not of its size."""
+"""Is the negative part of a similarity matrix useful or harmful? Asked of held-out labels, not of its size.
+
+The words are those of `negative_spectrum_.verdict`: useful, harmful, undecided, absent.
+"""
 
 from typing import NamedTuple
 
@@ -32,7 +35,7 @@ class NegativePart(NamedTuple):
     p_value: float  # how often it helps as much when its items are shuffled, by squared error
     n_permutations: int
     n_items: int
-    verdict: str  # "informative" or "noise" where z is beyond 2, else "undecided"
+    verdict: str  # "useful" or "harmful" if z is beyond 2, else "undecided"
     loss: str = "log-loss"  # what z is measured in
 
 
@@ -76,7 +79,7 @@ def verdict_on(z: float) -> str:
     """What a difference of z standard errors in favor of the negative part says about it."""
     if abs(z) <= 2:
         return "undecided"
-    return "informative" if z > 0 else "noise"
+    return "useful" if z > 0 else "harmful"
 
 
 def _count_as_good(
@@ -116,9 +119,12 @@ def _out_of_fold(
 
 
 def negative_sentences(spectrum: Indefiniteness, judged: NegativePart | None) -> list[str]:
-    """Say whether the negative part of the spectrum is information or noise."""
+    """Say whether the negative part of the spectrum is useful, harmful, undecided or absent."""
     if spectrum.is_psd:
-        return ["The similarities are positive semi-definite: any kernel machine is sound on them."]
+        return [
+            "The negative part of the spectrum is absent: the similarities are positive "
+            "semi-definite, and any kernel machine is sound on them."
+        ]
     if judged is None:
         return [
             "The similarities are indefinite; the run ended before the negative part was judged."
@@ -132,13 +138,13 @@ def negative_sentences(spectrum: Indefiniteness, judged: NegativePart | None) ->
             "on held-out labels"
         )
     first = {
-        "informative": f"The negative part of the spectrum holds information: {amount}.",
-        "noise": f"The negative part of the spectrum does harm with these labels: {amount}.",
+        "useful": f"The negative part of the spectrum is useful: {amount}.",
+        "harmful": f"The negative part of the spectrum is harmful with these labels: {amount}.",
         "undecided": f"Whether the negative part of the spectrum helps is undecided: {amount}, too little to tell.",
     }[judged.verdict]
     as_good = round(judged.p_value * (judged.n_permutations + 1)) - 1
     counted = f"{as_good} of {judged.n_permutations} copies of it that were shuffled among the items predicted as well"
-    if judged.verdict == "informative":
+    if judged.verdict == "useful":
         second = f"By squared error, {counted} (p = {judged.p_value:.3g})."
     elif judged.p_value <= 0.05:
         second = (

@@ -8,6 +8,7 @@ from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.linalg import eigh
 from scipy.spatial.distance import squareform
 from sklearn.manifold import TSNE
+from threadpoolctl import threadpool_limits
 
 from mercerless.spectra import implied_distances
 
@@ -41,7 +42,9 @@ def draw_map(D: NDArray) -> Map:
         start = start + 1e-6 * np.random.RandomState(0).normal(size=start.shape)
         perplexity = min(30.0, (len(D) - 1) / 3.0)
         tsne = TSNE(metric="precomputed", init=start, perplexity=perplexity, random_state=0)
-        maps["neighborhoods"] = tsne.fit_transform(np.maximum(D, 0.0)).astype(float)
+        # on a busy machine the threads of t-SNE wait for each other at every one of its steps
+        with threadpool_limits(limits=1):
+            maps["neighborhoods"] = tsne.fit_transform(np.maximum(D, 0.0)).astype(float)
     preserved = {name: kept_neighbors(D, points) for name, points in maps.items()}
     best = max(
         preserved, key=lambda name: (round(preserved[name], 2), name == "principal directions")
