@@ -9,7 +9,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
 from mercerless import KreinRidge, KreinRidgeClassifier, Sphere
-from mercerless.inspection import KreinPartsDisplay, SecularCurveDisplay, ValidationSurfaceDisplay
+from mercerless.inspection import KreinPartsDisplay, ValidationSurfaceDisplay
 from mercerless.kernels import DeltaGauss
 from mercerless.krein.selection import RATIOS
 
@@ -73,25 +73,7 @@ def test_surface_refuses_models_without_a_grid():
         ValidationSurfaceDisplay.from_estimator(KreinRidge().fit(X, y), other="radius")
 
 
-@pytest.mark.parametrize("constraint", [None, Sphere(0.9)])
-def test_secular_curve_passes_through_the_solution(constraint):
-    X, y = data()
-    given = {"alpha_positive": 0.01, "alpha_negative": 0.05}
-    model = KreinRidge(DeltaGauss(1.0, 0.3), **given, constraint=constraint)
-    display = SecularCurveDisplay.from_estimator(model.fit(X, y))
-    assert_allclose(display.solution[1], model.predict(X).std(), rtol=1e-8)
-    left = display.multiplier < display.poles.min()
-    assert np.all(np.diff(display.spread[left]) > 0)
-    assert_allclose(
-        np.interp(display.solution[0], display.multiplier, display.spread),
-        display.solution[1],
-        rtol=1e-3,
-    )
-    if constraint:
-        assert_allclose(display.solution[1], 0.9, rtol=1e-8)
-
-
-def test_each_output_has_its_own_curve_and_parts():
+def test_each_output_has_its_own_parts():
     X, y = data()
     targets = np.column_stack([y, 5.0 + 3.0 * np.cos(2.0 * X[:, 0])])
     given = {"alpha_positive": 0.01, "alpha_negative": 0.05}
@@ -99,9 +81,6 @@ def test_each_output_has_its_own_curve_and_parts():
     model.fit(X, targets)
     predicted = model.predict(X)
     for output in (0, 1):
-        curve = SecularCurveDisplay.from_estimator(model, output=output)
-        assert_allclose(curve.solution, (model.multiplier_[output], predicted[:, output].std()))
-        assert_allclose(curve.radius, [0.9, 2.0][output])
         parts = KreinPartsDisplay.from_estimator(model, X, output=output)
         whole = parts.positive + parts.negative + parts.intercept
         assert_allclose(whole, predicted[:, output], atol=1e-10)

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mercerless.datasets import make_lab_function
-from mercerless.lab.display import BandwidthDisplay, DescentDisplay, LocalFitDisplay
+from mercerless.lab.display import BandwidthDisplay
 from mercerless.lab.estimators import LABClassifier, LABRegressor
 
 
@@ -54,25 +54,3 @@ def test_bandwidths_of_a_classifier():
     y = np.digitize(X[:, 0], [-0.5, 0.5])
     model = LABClassifier(8, kernel="laplace", max_iter=5, random_state=0).fit(X, y)
     assert BandwidthDisplay.from_estimator(model).relevance.shape == (8, 3)
-
-
-def test_descent(model):
-    display = DescentDisplay.from_estimator(model)
-    left, right = display.axes_
-    assert_allclose(left.lines[0].get_ydata(), model.loss_curve_)
-    assert_allclose(right.lines[0].get_ydata(), model.validation_curve_["gaussian"][:, 1])
-    iterations, errors = model.validation_curve_["gaussian"].T
-    assert_allclose(right.lines[1].get_xydata(), [[iterations[errors.argmin()], errors.min()]])
-    _, axes = plt.subplots(1, 2)
-    assert DescentDisplay.from_estimator(model, ax=axes).axes_[0] is axes[0]
-
-
-def test_local_fit(model):
-    x = np.linspace(-2, 2, 120)[:, None]
-    y = np.sin(2 * x[:, 0] ** 3)
-    fitted = LABRegressor(12, kernel="gaussian", random_state=0).fit(x, y)
-    display = LocalFitDisplay.from_estimator(fitted, x, y)
-    assert_allclose(display.widths, fitted.bandwidths_[:, 0] * x.std(), rtol=1e-4)
-    assert_allclose(display.axes_[0].lines[1].get_ydata(), fitted.predict(display.grid[:, None]))
-    with pytest.raises(ValueError, match="needs one feature; the model has 6"):
-        LocalFitDisplay.from_estimator(model, x, y)

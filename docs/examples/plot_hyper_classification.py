@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from mercerless import HyperRidge
-from mercerless.inspection import KernelLineDisplay, LearnedKernelDisplay
+from mercerless.inspection import LearnedKernelDisplay
 
 X, y = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
@@ -35,9 +35,14 @@ plt.show()
 # %%
 # Between two wines of different classes the kernel changes sign where the classes meet.
 first, last = train[y_train == 0].mean(axis=0), train[y_train == 2].mean(axis=0)
-KernelLineDisplay.from_kernel(kernel, first, last).ax_.set_title(
-    "The kernel between two classes changes its sign"
-)
+position = np.linspace(-0.25, 1.25, 200)
+line = first + position[:, None] * (last - first)
+plt.figure()
+plt.plot(position, kernel(line, np.stack([first, last])), label=["k(x, first)", "k(x, last)"])
+plt.axhline(0, color="gray", lw=0.6)
+plt.xlabel("position on the line from the first to the last class")
+plt.title("The kernel between two classes changes its sign")
+plt.legend()
 plt.show()
 
 # %%

@@ -13,7 +13,6 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 
 from mercerless import LABRegressor
-from mercerless.inspection import DescentDisplay, LocalFitDisplay
 
 random = np.random.default_rng(0)
 x = np.sort(random.uniform(-2, 2, 300))
@@ -24,7 +23,13 @@ X = x[:, None]
 # %%
 # Thirty support points, no tuning:
 model = LABRegressor(n_support=30, kernel="gaussian", random_state=0).fit(X, y)
-LocalFitDisplay.from_estimator(model, X, y)
+figure, (top, bottom) = plt.subplots(
+    2, 1, sharex=True, layout="constrained", height_ratios=[3, 1.2]
+)
+top.plot(x, y, ".", color="gray")
+top.plot(x, model.predict(X))
+bottom.semilogy(model.support_vectors_, model.bandwidths_, "o")
+bottom.set(xlabel="x", ylabel="bandwidth (scaled)")
 print(
     f"{model.n_support_} support points, {model.n_parameters_} numbers, R2 on the signal {model.score(X, signal):.4f}"
 )
@@ -37,5 +42,10 @@ print(f"300 support points, R2 on the signal {ridge.score(X, signal):.4f}")
 
 # %%
 # The bandwidths are learned by minimizing the evidence; validation says when to stop:
-DescentDisplay.from_estimator(model)
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+left.plot(model.loss_curve_)
+left.set(xlabel="iteration", title="Objective")
+iterations, errors = model.validation_curve_["gaussian"].T
+right.semilogy(iterations, errors, "o-")
+right.set(xlabel="iteration", title="Validation error")
 plt.show()

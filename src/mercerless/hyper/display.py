@@ -1,4 +1,4 @@
-"""Pictures of learned kernels: the matrix and spectrum beside the target, and values along a line."""
+"""Pictures of learned kernels: the matrix and spectrum beside the target."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -26,7 +26,7 @@ class LearnedKernelDisplay(Display):
 
     See Also
     --------
-    KernelLineDisplay : The kernel's values along a line.
+    SpectrumDisplay : The spectrum of any kernel matrix.
 
     Examples
     --------
@@ -129,90 +129,6 @@ class LearnedKernelDisplay(Display):
         ax.set_yscale("symlog", linthresh=1e-3 * top)
         ax.axhline(0, color=NEUTRAL, lw=0.8)
         ax.set(title="spectra", xlabel="rank", ylabel="eigenvalue")
-        ax.legend(frameon=False)
-
-
-@dataclass(eq=False, repr=False)
-class KernelLineDisplay(Display):
-    """Values ``k(x, start)``, ``k(x, end)`` and ``k(x, x)`` of a kernel as x moves on a line between two points.
-
-    Parameters
-    ----------
-    position : ndarray of shape (n_points,)
-        Position on the line, 0 at the start and 1 at the end.
-    to_start, to_end, to_itself : ndarray of shape (n_points,)
-        The kernel's values.
-
-    See Also
-    --------
-    LearnedKernelDisplay : The whole matrix beside its target.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercerless.inspection import KernelLineDisplay
-    >>> from mercerless.kernels import Gaussian
-    >>> display = KernelLineDisplay.from_kernel(Gaussian(0.5), np.zeros(2), np.ones(2))
-    >>> display.to_itself.round(2).max()
-    np.float64(1.0)
-    """
-
-    position: NDArray
-    to_start: NDArray
-    to_end: NDArray
-    to_itself: NDArray
-
-    @classmethod
-    def from_kernel(
-        cls,
-        kernel: Any,
-        start: ArrayLike,
-        end: ArrayLike,
-        *,
-        n_points: int = 200,
-        margin: float = 0.25,
-        ax: Any = None,
-    ) -> Self:
-        """Draw a kernel along a line.
-
-        Parameters
-        ----------
-        kernel : Kernel
-            Any kernel on vectors, learned or not.
-        start, end : array-like of shape (n_features,)
-            Two points.
-        n_points : int, default=200
-            Points on the line.
-        margin : float, default=0.25
-            How far the line goes on beyond both points, as a fraction of their distance.
-        ax : matplotlib Axes or None, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        KernelLineDisplay
-            The display.
-        """
-        start = np.asarray(start, dtype=float)
-        end = np.asarray(end, dtype=float)
-        if start.ndim != 1 or start.shape != end.shape:
-            raise ValueError(
-                f"start and end must be vectors of one length, not of shapes {start.shape}, "
-                f"{end.shape}."
-            )
-        position = np.linspace(-margin, 1 + margin, n_points)
-        line = start + position[:, None] * (end - start)
-        values = kernel(line, np.stack([start, end]))
-        return cls(position, values[:, 0], values[:, 1], kernel.diag(line)).plot(ax=ax)
-
-    def _draw(self, ax: Any) -> None:
-        ax.plot(self.position, self.to_start, color=POSITIVE, label="k(x, start)", lw=1.6)
-        ax.plot(self.position, self.to_end, color=NEGATIVE, label="k(x, end)", lw=1.6)
-        ax.plot(self.position, self.to_itself, color=NEUTRAL, label="k(x, x)", lw=1.6, ls="--")
-        ax.axhline(0, color=NEUTRAL, lw=0.6)
-        for x in (0, 1):
-            ax.axvline(x, color=NEUTRAL, lw=0.6, ls=":")
-        ax.set(xlabel="position on the line (start 0, end 1)", ylabel="kernel value")
         ax.legend(frameon=False)
 
 

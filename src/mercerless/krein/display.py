@@ -1,4 +1,4 @@
-"""Pictures of Krein models: the validation surface, the secular curve, the parts f+ and f-."""
+"""Pictures of Krein models: the validation surface and the parts f+ and f-."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercerless.core.validation import check_option
 from mercerless.inspection.base import COLORS, NEGATIVE, NEUTRAL, POSITIVE, Display
-from mercerless.krein.solver import penalty_of
 
 
 @dataclass(eq=False, repr=False)
@@ -31,7 +30,7 @@ class ValidationSurfaceDisplay(Display):
 
     See Also
     --------
-    SecularCurveDisplay : One setting in detail.
+    KreinPartsDisplay : What the chosen setting predicts.
 
     Examples
     --------
@@ -139,132 +138,6 @@ class ValidationSurfaceDisplay(Display):
 
 
 @dataclass(eq=False, repr=False)
-class SecularCurveDisplay(Display):
-    """The spread of f as a function of the multiplier, and where the solution sits on it.
-
-    The curve is ``sqrt(sum(u^2) / n)`` with ``u = t / (1 + p - multiplier)``: the standard deviation of f on the
-    training rows. Left of the first pole every multiplier is the global minimum for some radius; multiplier 0 is the
-    model without a constraint. Curves beyond the first pole belong to other stationary points.
-
-    Parameters
-    ----------
-    multiplier : ndarray of shape (n_points,)
-        Multipliers.
-    spread : ndarray of shape (n_points,)
-        The standard deviation of f for each.
-    poles : ndarray
-        Poles of the curve within its range.
-    solution : tuple of float
-        Multiplier and spread of the fitted model.
-    radius : float or None, default=None
-        The radius of its constraint.
-
-    See Also
-    --------
-    ValidationSurfaceDisplay : The settings that were compared.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercerless import KreinRidge, Sphere
-    >>> from mercerless.inspection import SecularCurveDisplay
-    >>> X = np.linspace(0, 6, 60)[:, None]
-    >>> model = KreinRidge(alpha_positive=0.1, alpha_negative=0.1, constraint=Sphere(0.8))
-    >>> display = SecularCurveDisplay.from_estimator(model.fit(X, np.sin(X[:, 0])))
-    """
-
-    multiplier: NDArray
-    spread: NDArray
-    poles: NDArray
-    solution: tuple[float, float]
-    radius: float | None = None
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, *, output: int = 0, n_points: int = 2000, ax: Any = None, **kwargs: Any
-    ) -> Self:
-        """Draw the curve of a fitted model.
-
-        Parameters
-        ----------
-        estimator : KreinRidge or KreinRidgeClassifier
-            A fitted model.
-        output : int, default=0
-            Which output (or class) to draw.
-        n_points : int, default=2000
-            Points of the curve.
-        ax : matplotlib Axes or None, default=None
-            Where to draw.
-        **kwargs : dict
-            For ``Axes.plot``.
-
-        Returns
-        -------
-        SecularCurveDisplay
-            The drawn display.
-        """
-        check_is_fitted(estimator)
-        n = estimator.total_weight_
-        target = np.asarray(estimator.spectral_target_)
-        target = target.reshape(len(target), -1)[:, output]
-        if len(target) == 0:
-            raise ValueError("The centered kernel matrix is zero, so there is no curve to draw.")
-        poles = 1.0 + penalty_of(
-            estimator.eigenvalues_,
-            estimator.alpha_positive_,
-            estimator.alpha_negative_,
-            n,
-            estimator.regularizer,
-        )
-        multiplier = float(np.atleast_1d(estimator.multiplier_)[output])
-        first = poles.min()
-        width = max(first - min(multiplier, 0.0), abs(first), 1e-12)
-        low = min(multiplier, 0.0) - 0.5 * width
-        high = first + 0.75 * width
-        points = np.unique(
-            np.r_[np.linspace(low, high, n_points), first - width * np.logspace(-6, 0, 300)]
-        )
-        points = points[(points >= low) & ~np.isin(points, poles)]
-        spread = np.sqrt(((target / (poles - points[:, None])) ** 2).sum(axis=1) / n)
-        height = float(np.sqrt(np.sum((target / (poles - multiplier)) ** 2) / n))
-        radius = (
-            None if estimator.radius_ is None else float(np.atleast_1d(estimator.radius_)[output])
-        )
-        display = cls(points, spread, np.unique(poles[poles < high]), (multiplier, height), radius)
-        return display.plot(ax=ax, **kwargs)
-
-    def _draw(self, ax: Any, **kwargs: Any) -> None:
-        first = self.poles.min()
-        left = self.multiplier < first
-        ax.plot(
-            self.multiplier[left],
-            self.spread[left],
-            **{"color": POSITIVE, "label": "global minima"} | kwargs,
-        )
-        if np.any(~left):
-            rest = np.where(left, np.nan, self.spread)
-            ax.plot(self.multiplier, rest, color=NEUTRAL, lw=0.8, label="other stationary points")
-        for i, pole in enumerate(self.poles[:60]):
-            ax.axvline(pole, color=NEUTRAL, lw=0.5, ls=":", label="poles" if i == 0 else None)
-        if self.radius is not None:
-            ax.axhline(
-                self.radius, color="black", lw=0.8, ls="--", label=f"radius {self.radius:.3g}"
-            )
-        ax.plot(*self.solution, "o", color=NEGATIVE, ms=8, label="solution", zorder=5)
-        ax.axvline(0.0, color="black", lw=0.5)
-        low = min(self.spread[left].min(), self.solution[1])
-        high = max(self.solution[1], self.radius or 0.0)
-        ax.set(
-            yscale="log",
-            ylim=(low / 2, 20 * high),
-            xlim=(self.multiplier[0], self.multiplier[-1]),
-            xlabel="multiplier (0: no constraint)",
-            ylabel="standard deviation of f",
-        )
-        ax.legend(frameon=False, fontsize="small")
-
-
-@dataclass(eq=False, repr=False)
 class KreinPartsDisplay(Display):
     """The parts f+ and f- of a Krein model: along one feature, or against each other.
 
@@ -281,7 +154,7 @@ class KreinPartsDisplay(Display):
 
     See Also
     --------
-    SecularCurveDisplay : How the solution was found.
+    ValidationSurfaceDisplay : The settings that were compared.
 
     Examples
     --------
