@@ -2,8 +2,9 @@
 An SVM that adapts its kernel matrix: boundary, adaptation, convergence
 =======================================================================
 
-DANK multiplies the kernel matrix entry by entry with a matrix F that is learned together with the machine. Here is what
-it learns on the two-dimensional set of the paper's first figure, how it is found, and what it does to the boundary.
+DANK multiplies the kernel matrix entry by entry with a matrix F that is learned together with the machine. This
+example uses the two-dimensional set of the paper's first figure and shows F, how fast the solver finds it, and how it
+moves the boundary.
 """
 
 # %%
@@ -24,8 +25,8 @@ X, y = make_clowns(400, random_state=0)
 # The boundary beside the plain machine's
 # ---------------------------------------
 # Dashed: the plain machine. With the paper's strength of adaptation (left) the inductive boundary moves little. A
-# larger ``adaptivity`` (right) acts like an additional ridge on the rows with large coefficients, the outliers: what
-# they enforced disappears.
+# larger ``adaptivity`` (right) acts like an additional ridge on the rows with large coefficients, the outliers: their
+# effect on the boundary disappears.
 figure, axes = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained", sharey=True)
 plain = SVC(C=100.0, gamma=2.0).fit(X, y)
 for ax, adaptivity in zip(axes, (0.25, 25.0)):
@@ -51,8 +52,8 @@ plt.matshow(change, cmap="RdBu_r", vmin=-abs(change).max(), vmax=abs(change).max
 plt.colorbar(label="F - 1")
 
 # %%
-# How it was found
-# ----------------
+# Convergence
+# -----------
 # A few outer steps reach a certified relative duality gap of 1e-4. The paper's accelerated gradient method needs
 # thousands.
 plt.figure()

@@ -2,8 +2,8 @@
 Learn a kernel from labels
 ==========================
 
-Which items are alike? The labels know: items of one class are, others are not. ``HyperRidge`` learns a kernel whose
-matrix comes near that ideal, as a function of the features, and any kernel machine can use it on new items.
+Labels define an ideal similarity: items of one class are similar, others are not. ``HyperRidge`` learns a kernel of
+the features whose matrix is close to that ideal. Any kernel machine can use it on new items.
 """
 
 # %%
@@ -28,7 +28,7 @@ kernel = stage1.kernel_
 print(stage1.hyper_kernel_, f"positive definite: {kernel.definite}")
 
 # %%
-# On wines that it never saw, the kernel is a blurred version of the ideal one, and it has negative eigenvalues:
+# On new wines, the kernel is a blurred version of the ideal one, and it has negative eigenvalues:
 LearnedKernelDisplay.from_estimator(stage1, test, y_test)
 plt.show()
 
@@ -46,7 +46,7 @@ plt.legend()
 plt.show()
 
 # %%
-# A kernel object goes wherever scikit-learn takes a callable kernel:
+# Scikit-learn's machines accept the kernel object:
 size = np.mean(np.abs(kernel.diag(train)))
 machine = SVC(kernel=kernel * (1 / size), C=1.0).fit(train, y_train)
 print(f"learned kernel and SVC: {machine.score(test, y_test):.3f}")
@@ -54,8 +54,8 @@ print(f"learned kernel and SVC: {machine.score(test, y_test):.3f}")
 # %%
 # Both stages in one estimator
 # ----------------------------
-# ``HyperClassifier`` also chooses C, with the kernel learned anew in every fold, so that no held-out label shapes the
-# kernel it is judged with. A tuned Gaussian machine is a strong rival on ordinary tables: always look at both.
+# ``HyperClassifier`` also chooses C. It learns the kernel again in every fold, so no held-out label influences the
+# kernel that it is scored with. On ordinary tables a tuned Gaussian machine is strong competition: always try both.
 from sklearn.model_selection import GridSearchCV
 
 from mercerless import HyperClassifier

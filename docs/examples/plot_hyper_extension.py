@@ -2,9 +2,9 @@
 Similarities for new items
 ==========================
 
-A matrix of similarities tells about the items in it and about no others. Here, random words are compared by their edit
-distance; for new words we only want to use their letter counts, not run the comparison again. ``HyperRidge`` learns the
-similarity as a function of two items' features and gives a kernel that can be called on anything.
+A matrix of similarities covers the items in it and no others. Here, random words are compared by their edit distance;
+for new words we want to use only their letter counts and not run the comparison again. ``HyperRidge`` learns the
+similarity as a function of the features of two items and returns a kernel that can be called on any items.
 """
 
 # %%
@@ -57,7 +57,7 @@ train, test = np.arange(80), np.arange(80, 120)
 # %%
 # Learn from 80 words, with a third of their similarities unknown
 # ----------------------------------------------------------------
-# Entries marked NaN are simply not used. All parameters are chosen by leaving out words, never single pairs.
+# Entries that are NaN are ignored. Cross-validation leaves out words, never single pairs.
 from mercerless import HyperRidge
 from mercerless.inspection import LearnedKernelDisplay
 
@@ -68,15 +68,15 @@ model = HyperRidge(random_state=0).fit(X[train], known)
 print(model.hyper_kernel_)
 
 # %%
-# The kernel on 40 words that it never saw, beside the truth:
+# The kernel on 40 new words, beside the truth:
 display = LearnedKernelDisplay.from_estimator(model, X[test], S[np.ix_(test, test)])
 plt.show()
 
 # %%
-# Against the usual ways
-# ----------------------
-# Copying the row of the nearest known word, or ridge regression of the rows, need the complete matrix and say nothing
-# about two new words. Tuned ridge is as good where it applies.
+# Compared with the usual methods
+# -------------------------------
+# Copying the row of the nearest known word and ridge regression of the rows need the complete matrix, and cannot
+# compare two new words. Where it applies, tuned ridge is as good.
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsRegressor

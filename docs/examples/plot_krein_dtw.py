@@ -3,14 +3,14 @@ Time series by dynamic time warping
 ===================================
 
 Dynamic time warping compares series by the cheapest way to stretch one onto the other. It is the standard distance for
-series that run at different speeds, and it is no metric: similarities made from it are indefinite. This example
-learns from them with two penalties, one for each part of the spectrum, and looks at what each part does.
+series that run at different speeds. It is not a metric, and similarities made from it are indefinite. This example
+learns from them with two penalties, one for each part of the spectrum, and shows the effect of each part.
 """
 
 # %%
 # Three kinds of events
 # ---------------------
-# Cylinder, bell and funnel: an event that is level, rises or falls, at a random place and of random length, in noise.
+# Cylinder, bell and funnel: an event that is level, rises or falls, at a random time and with random length, in noise.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -69,8 +69,8 @@ SpectrumDisplay.from_matrix(K, name="Warping similarities")
 # %%
 # What the negative part is worth
 # -------------------------------
-# Few labels: a fifth of the series to learn, the rest to test. The negative part is trusted as much as the positive
-# one, a tenth as much (the default), or cut off.
+# With few labels: a fifth of the series for training, the rest for testing. The negative part counts as much as the
+# positive one, a tenth as much (the default), or not at all.
 from sklearn.model_selection import ShuffleSplit, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
@@ -91,9 +91,9 @@ print(f"nearest series     : {cross_val_score(nearest, D, y, cv=folds).mean():.3
 # %%
 # Penalties, and the parts of one class
 # -------------------------------------
-# Every square below is one setting of a regression on "bell or not"; all of them together cost little more than one
-# eigendecomposition per fold. On the right the two parts of its scores: the classes separate mostly along the positive
-# part.
+# Every square below is one setting of a regression on "bell or not"; all together cost little more than one
+# eigendecomposition per fold. On the right are the two parts of its scores: the classes separate mostly along the
+# positive part.
 from mercerless import KreinRidge
 from mercerless.inspection import KreinPartsDisplay, ValidationSurfaceDisplay
 

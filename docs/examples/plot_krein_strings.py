@@ -2,9 +2,9 @@
 Which language is this word? Learning from edit distances
 =========================================================
 
-Strings have no features, but they have distances: the number of letters to insert, delete or replace. Similarities made
-from them are not positive definite, so support vector machines and kernel ridge regression have no guarantee on
-them. Krein models take them as they are.
+Strings have no features, but they have distances: the number of letters to insert, delete or replace. Similarities
+made from them are not positive definite, so support vector machines and kernel ridge regression have no guarantee on
+them. Krein models accept them unchanged.
 """
 
 # %%
@@ -45,7 +45,7 @@ print(len(X), "words;", f"similarity of water and wasser: {similarity('water', '
 # %%
 # How indefinite?
 # ---------------
-# A part of the eigenvalues is negative: no arrangement of points has these similarities as inner products.
+# Some eigenvalues are negative: no points have these similarities as inner products.
 from mercerless.inspection import SpectrumDisplay
 from mercerless.kernels import PairFunction
 
@@ -55,7 +55,7 @@ SpectrumDisplay.from_matrix(K, name="Edit similarities")
 # %%
 # Learning from strings
 # ---------------------
-# The function itself is the kernel; the strings are the items. Everything else is chosen on held-out folds.
+# The function is the kernel, the strings are the items. Held-out folds choose everything else.
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 
 from mercerless import KreinRidgeClassifier, KreinSVC
@@ -68,8 +68,8 @@ print(
 )
 
 # %%
-# The same folds for the usual ways: the nearest word, and a support vector machine on the matrix as it is or with the
-# negative eigenvalues cut off.
+# The usual methods on the same folds: the nearest word, and a support vector machine on the unchanged matrix or with
+# the negative eigenvalues clipped.
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC

@@ -2,9 +2,8 @@
 How indefinite are shape distances, and does it matter?
 =======================================================
 
-Handwritten digits compared by their shape have distances that no arrangement of points in space can have: the
-similarities are indefinite. This example looks at the matrix, at its spectrum, and at what happens when the negative
-part is thrown away.
+Distances between the shapes of handwritten digits cannot be distances between points in space: the similarities are
+indefinite. This example shows the matrix, its spectrum, and the effect of discarding the negative part.
 """
 
 # %%
@@ -29,7 +28,7 @@ figure.suptitle("Two shapes of every digit")
 # %%
 # The matrix and its spectrum
 # ---------------------------
-# Rows are ordered by class, and inside a class by cluster: dark blocks on the diagonal are digits written alike.
+# Rows are ordered by class, and inside a class by cluster: dark blocks on the diagonal are similar digits.
 from mercerless.inspection import KernelMatrixDisplay, SpectrumDisplay
 
 figure, (left, right) = plt.subplots(
@@ -39,9 +38,9 @@ SpectrumDisplay.from_matrix(shapes.K, name="Digit shapes", ax=left)
 KernelMatrixDisplay.from_matrix(shapes.D, shapes.target, name="Distances", ax=right)
 
 # %%
-# Keep it or throw it away?
-# -------------------------
-# A third of the spectrum is negative. ``clip`` throws it away, ``flip`` and ``square`` keep it, ``shift`` changes only
+# Keep the negative part or discard it?
+# -------------------------------------
+# A third of the spectrum is negative. ``clip`` discards it, ``flip`` and ``square`` keep it, ``shift`` changes only
 # the self-similarities. In the pipeline every fold transforms its training items, and new items the same way.
 from sklearn.model_selection import RepeatedStratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
@@ -82,5 +81,5 @@ for name in ("flip", "square", "shift"):
     print(f"{name:>6} - clip: {difference.mean():+.3f} +- {error:.3f}")
 
 # %%
-# Shifting hurts. Clip, flip and square cannot be told apart on these 400 items, although nearly a third of the spectrum
-# is negative: negative mass does not tell what the negative part is worth. Only held-out data does.
+# Shifting hurts. Clip, flip and square cannot be distinguished on these 400 items, although nearly a third of the
+# spectrum is negative: negative mass does not show how much the negative part helps. Only held-out data do.
