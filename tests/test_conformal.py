@@ -325,7 +325,7 @@ def test_coefficients_of_the_deviations_are_optimal():
 
 def test_posterior_of_a_form_is_that_of_the_gaussian_process():
     X, y, _ = scattered(60)
-    model = LABRegressor(kernel="gaussian", random_state=0, max_iter=2).fit(X[:40], y[:40])
+    model = LABRegressor(random_state=0, max_iter=2).fit(X[:40], y[:40])
     posterior = posterior_of(model.forms_)
     Z, new = posterior.scaling(X[:40]), posterior.scaling(X[40:])
     assert len(posterior.centers) == 40

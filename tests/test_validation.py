@@ -20,9 +20,9 @@ from mercerless import (
     LABRegressor,
     SimilarityRegressorCV,
     UselessModelWarning,
-    _memory,
     config_context,
 )
+from mercerless.core import memory as _memory
 from mercerless.core import validation as v
 from mercerless.core.validation import (
     leave_one_out_constant,
