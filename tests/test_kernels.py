@@ -30,7 +30,6 @@ from mercerless.kernels import (
     Constant,
     Covariance,
     DeltaGauss,
-    Difference,
     Epanechnikov,
     Exponential,
     Gaussian,
@@ -42,13 +41,11 @@ from mercerless.kernels import (
     PairFunction,
     Polynomial,
     Precomputed,
-    Product,
-    Scale,
     Sigmoid,
     SphericalPolynomial,
-    Sum,
     as_kernel,
 )
+from mercerless.kernels.base import Difference, Product, Scale, Sum
 
 SCALES = np.array([0.8, 1.5, 2.5])
 

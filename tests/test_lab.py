@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 from mercerless import Support, UselessModelWarning, config_context
 from mercerless.core.copies import merge_copies
 from mercerless.core.scaling import robust_scaling, standard_scaling
-from mercerless.datasets import load, make_lab_function
+from mercerless.datasets import make_lab_function
 from mercerless.lab.estimators import LABClassifier, LABRegressor
 from mercerless.lab.model import LocalForm
 from mercerless.table import fit as lab
@@ -585,10 +585,10 @@ def test_grid_search_and_clone(waves):
 @pytest.mark.slow
 @pytest.mark.parametrize("name, n_support, least", [("yacht", 73, 0.997), ("airfoil", 300, 0.94)])
 def test_published_sets(data_folder, name, n_support, least):
-    data = load(name)
+    data = np.load(data_folder / f"{name}.npz")
     scores = []
     for seed in range(2):
-        A, T, b, z = train_test_split(data.data, data.target, test_size=0.2, random_state=seed)
+        A, T, b, z = train_test_split(data["X"], data["y"], test_size=0.2, random_state=seed)
         model = LABRegressor(n_support, kernel="gaussian", max_iter=80, random_state=0)
         scores.append(model.fit(A, b).score(T, z))
     assert np.mean(scores) >= least

@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from mercerless import config_context
-from mercerless.datasets import load, load_digit_shapes, make_balls3d
+from mercerless.datasets import load_digit_shapes, make_balls3d
 from mercerless.kernels import TL1, Gaussian, PairFunction
 from mercerless.lowrank import Landmarks
 from mercerless.similarity.estimators import (
@@ -614,18 +614,16 @@ def test_a_few_extreme_targets_do_not_spoil_the_others():
 
 
 def test_local_sets(data_folder):
-    protein = load("protein")
+    protein = np.load(data_folder / "protein.npz")
     folds = KFold(5, shuffle=True, random_state=0)
-    scores = cross_val_score(automatic(), protein.D, protein.target, cv=folds)
+    scores = cross_val_score(automatic(), protein["D"], protein["y"], cv=folds)
     assert scores.mean() > 0.97
-    coil = load("coilyork_half")
+    coil = np.load(data_folder / "coilyork_half.npz")
     with pytest.raises(ValueError, match="not symmetric"):
-        automatic().fit(coil.D, coil.target)
+        automatic().fit(coil["D"], coil["y"])
     with pytest.warns(UserWarning, match="only one direction"):
-        assert (
-            automatic(symmetrize=True).fit(coil.D, coil.target).score(coil.D_test, coil.target_test)
-            > 0.7
-        )
+        model = automatic(symmetrize=True).fit(coil["D"], coil["y"])
+        assert model.score(coil["D_test"], coil["y_test"]) > 0.7
 
 
 # ---- similarities as features, and the sparse machine -----------------------------------------------------------

@@ -15,10 +15,10 @@ import time
 from pathlib import Path
 
 import numpy as np
+from paper_sets import load
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 
 from mercerless import compare
-from mercerless.datasets import load
 
 RESULTS = Path(__file__).parent / "results" / "compare_fresh.csv"
 

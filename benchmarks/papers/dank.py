@@ -29,6 +29,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from dank_rivals import AlignedFeatures, BayesianMKL, LogDetMachine
 from generators import make_step, make_surface
+from paper_sets import load
 from scipy.stats import t as student
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
@@ -40,7 +41,7 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC, SVR
 
 from mercerless import CenteringPenalty, DANKClassifier, DANKRegressor, GradientSearch
-from mercerless.datasets import load, make_clowns
+from mercerless.datasets import make_clowns
 from mercerless.kernels import Gaussian
 
 matplotlib.use("agg")

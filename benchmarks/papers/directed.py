@@ -15,13 +15,13 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from paper_sets import load
 from sklearn.datasets import load_digits, load_wine
 from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from mercerless import AsymmetricRidgeClassifier, DirectedClassifierCV, SimilarityClassifierCV
-from mercerless.datasets import load
 
 LEARNERS = {
     "asymmetric_ridge": lambda kind, seed: AsymmetricRidgeClassifier("precomputed", input=kind),

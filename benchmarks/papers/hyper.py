@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from hyper_rivals import AlignmentClassifier, BilinearExtension, IndefiniteMKL, NearestExtension
+from paper_sets import load
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_wine, make_friedman1
 from sklearn.decomposition import PCA
@@ -39,7 +40,6 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC
 
 from mercerless import DANKClassifier, HyperClassifier, HyperRegressor, HyperRidge, HyperSVR
-from mercerless.datasets import load
 from mercerless.kernels import Gaussian, GaussianHyper
 
 HERE = Path(__file__).parent

@@ -24,6 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from generators import make_krein_matrix
+from paper_sets import load
 from rates import PENALTIES, eigenvalue_growth, fit_rate, learning_curve, penalized_errors
 from scipy.linalg import eigvalsh
 from sklearn.exceptions import ConvergenceWarning
@@ -32,7 +33,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, StandardScaler
 
 from mercerless import Ball, GradientSearch, KreinRidge, KreinRidgeClassifier, Sphere
-from mercerless.datasets import load
 from mercerless.kernels import (
     TL1,
     DeltaGauss,

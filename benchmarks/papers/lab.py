@@ -20,6 +20,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from paper_sets import load
 from scipy.linalg import cho_factor, cho_solve, eigh, lu_factor, lu_solve
 from scipy.stats import friedmanchisquare, rankdata
 from scipy.stats import t as student
@@ -38,7 +39,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR
 
 from mercerless import LABClassifier, LABRegressor, Support
-from mercerless.datasets import load, make_lab_function
+from mercerless.datasets import make_lab_function
 from mercerless.kernels import LocalGaussian
 
 HERE = Path(__file__).parent

@@ -34,6 +34,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from paper_sets import load
 from scipy.stats import rankdata, wilcoxon
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
@@ -47,7 +48,6 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 
 from mercerless import LABClassifier, LABRegressor
-from mercerless.datasets import load
 
 BANDS = (1000, 5000, 20_000, 50_000)
 VARIANTS = ("clean", "repeated", "shuffled", "rescaled", "outliers", "missing")

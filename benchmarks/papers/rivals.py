@@ -20,6 +20,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
+from paper_sets import load
 from scipy.linalg import cholesky, eigh, solve, solve_triangular
 from scipy.sparse.linalg import LinearOperator, cg
 from sklearn.exceptions import ConvergenceWarning
@@ -28,7 +29,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.neural_network import MLPRegressor
 from sklearn.preprocessing import StandardScaler
 
-from mercerless.datasets import load
 from mercerless.kernels import TL1, Gaussian
 
 RESULTS = Path(__file__).parent / "results" / "rivals.csv"

@@ -28,13 +28,13 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from paper_sets import load
 from sklearn.base import is_classifier
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 import mercerless
-from mercerless.datasets import load
 
 RESULTS = Path(__file__).parent / "results"
 COVERAGE = 0.9

@@ -20,6 +20,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from paper_sets import load
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.exceptions import ConvergenceWarning
@@ -31,7 +32,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, SVR
 
 from mercerless import SimilarityClassifierCV, SimilarityFeatures, SimilarityRegressorCV
-from mercerless.datasets import load, load_digit_shapes, make_balls3d
+from mercerless.datasets import load_digit_shapes, make_balls3d
 from mercerless.kernels import TL1, Gaussian, Sigmoid
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer, symmetrize
 

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from paper_sets import load
 from similarity import _curves, _dtw, _edit_distances
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
@@ -22,7 +23,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
 from mercerless import SimilarityClassifierCV
-from mercerless.datasets import load, load_digit_shapes
+from mercerless.datasets import load_digit_shapes
 from mercerless.kernels import TL1, Gaussian, Sigmoid
 from mercerless.lowrank import Landmarks
 

@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from paper_sets import load
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
@@ -26,7 +27,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 from mercerless import SimilarityClassifierCV
-from mercerless.datasets import load
 from mercerless.kernels import TL1
 
 

@@ -41,7 +41,8 @@ def covtype(n_train=None):
     from sklearn.model_selection import train_test_split
     from sklearn.preprocessing import StandardScaler
 
-    from mercerless.datasets import load
+    sys.path.append(str(Path(__file__).resolve().parents[1] / "papers"))
+    from paper_sets import load
 
     data = load("covtype")
     X = data.data.astype(np.float32)

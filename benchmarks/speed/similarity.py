@@ -25,6 +25,7 @@ Processor times of one run; writes results/similarity.csv, or similarity_search.
 import argparse
 import csv
 import importlib.util
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -38,7 +39,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
 from mercerless import SimilarityClassifierCV
-from mercerless.datasets import load
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -238,6 +238,9 @@ def main():
     if arguments.generated:
         K, y, K_test, y_test = _generated(arguments.generated)
     else:
+        sys.path.append(str(Path(__file__).resolve().parents[1] / "papers"))
+        from paper_sets import load
+
         amp = load("amp_edit")
         K, y, K_test, y_test = amp.K, amp.target, amp.K_test, amp.target_test
     start = time.process_time()

@@ -28,6 +28,7 @@ figure, (top, bottom) = plt.subplots(
 )
 top.plot(x, y, ".", color="gray")
 top.plot(x, model.predict(X))
+top.set_title("The fit, and the bandwidth of every support point")
 bottom.semilogy(model.support_vectors_, model.bandwidths_, "o")
 bottom.set(xlabel="x", ylabel="bandwidth (scaled)")
 print(

@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.krein.selection import Ball, Sphere
     from mercerless.lab.estimators import LABClassifier, LABRegressor
     from mercerless.lab.support import Support
+    from mercerless.lowrank import Landmarks
     from mercerless.similarity.directed import DirectedClassifierCV, DirectedRegressorCV
     from mercerless.similarity.estimators import (
         SimilarityClassifierCV,
@@ -64,6 +65,7 @@ __all__ = [
     "KreinSVR",
     "LABClassifier",
     "LABRegressor",
+    "Landmarks",
     "SimilarityClassifierCV",
     "SimilarityFeatures",
     "SimilarityRegressorCV",
@@ -100,6 +102,7 @@ _HOMES = {
     "core.descent": "GradientSearch",
     "krein.selection": "Ball Sphere",
     "lab.support": "Support",
+    "lowrank": "Landmarks",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -372,7 +372,6 @@ BUGS = [
         f"{LOCAL} -k 'gradient or pullback or LocalGaussian'",
     ),
     # data sets
-    Bug("items-checksum", "if digest != info.sha256:", "if not digest:", f"{DATASETS} -k damaged"),
     Bug(
         "items-one-sided-distances",
         "return np.maximum(one_sided, one_sided.T)",
@@ -384,11 +383,5 @@ BUGS = [
         "return y + np.sqrt(noise) * y.std()",
         "return y + noise * y.std()",
         f"{DATASETS} -k noise",
-    ),
-    Bug(
-        "items-missing-rows-of-openml",
-        "labels = fetched.target[complete]",
-        "labels = fetched.target[: complete.sum()]",
-        f"{DATASETS} -k openml",
     ),
 ]

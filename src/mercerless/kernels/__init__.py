@@ -7,11 +7,10 @@ from mercerless.kernels.adapters import (
     Precomputed,
     as_kernel,
 )
-from mercerless.kernels.base import Constant, Difference, Kernel, Parameter, Product, Scale, Sum
+from mercerless.kernels.base import Constant, Kernel, Parameter
 from mercerless.kernels.dot_product import Polynomial, Sigmoid, SphericalPolynomial
 from mercerless.kernels.hyper import GaussianHyper, TensorHyper, WishartHyper
 from mercerless.kernels.items import MatrixFunction, PairFunction, Strings
-from mercerless.kernels.learned import HyperExpansion, TensorExpansion
 from mercerless.kernels.local import LocalExponential, LocalGaussian, LocalLaplace
 from mercerless.kernels.stationary import (
     TL1,
@@ -28,13 +27,11 @@ __all__ = [
     "Constant",
     "Covariance",
     "DeltaGauss",
-    "Difference",
     "Epanechnikov",
     "Exponential",
     "Gaussian",
     "GaussianHyper",
     "GaussianProcessKernel",
-    "HyperExpansion",
     "Kernel",
     "Laplace",
     "LocalExponential",
@@ -47,13 +44,9 @@ __all__ = [
     "Parameter",
     "Polynomial",
     "Precomputed",
-    "Product",
-    "Scale",
     "Sigmoid",
     "SphericalPolynomial",
     "Strings",
-    "Sum",
-    "TensorExpansion",
     "TensorHyper",
     "WishartHyper",
     "as_kernel",
