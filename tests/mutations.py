@@ -1,8 +1,8 @@
 """Plant bugs one at a time in a copy of the source, and see whether the tests named beside each notice.
 
 Run as ``python tests/mutations.py [--only NAME ...] [--jobs 2] [--list]``; the tree itself is never touched. A bug is a
-piece of text that occurs once in the source, wherever its module lives; one that is not found, or found twice, is an
-error: adapt it to the new source.
+piece of text that occurs once in src or benchmarks/papers, wherever its module lives; one that is not found, or found
+twice, is an error: adapt it to the new source.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import sklearn.utils.estimator_checks  # noqa: F401
 from bugs import Bug, all_bugs
 
 ROOT = Path(__file__).resolve().parent.parent
+FOLDERS = ("src", "benchmarks/papers")  # where bugs are planted
 
 
 def pattern(text: str) -> re.Pattern:
@@ -41,10 +42,10 @@ def pattern(text: str) -> re.Pattern:
     return re.compile(r"\s*".join(parts))
 
 
-def find(old: str, source: Path) -> tuple[Path, str, re.Match]:
+def find(old: str, root: Path) -> tuple[Path, str, re.Match]:
     """The one module that holds the text, its content, and the place."""
     found = []
-    for path in sorted(source.rglob("*.py")):
+    for path in sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         found += [(path, text, place) for place in pattern(old).finditer(text)]
     if len(found) != 1:
@@ -54,12 +55,14 @@ def find(old: str, source: Path) -> tuple[Path, str, re.Match]:
     return found[0]
 
 
-def run(source: str, tests: str, output: str) -> None:
-    """Run the tests on this source in a process of its own; its exit status is pytest's."""
+def run(root: str, tests: str, output: str) -> None:
+    """Run the tests on the source below this folder in a process of its own; its exit status is pytest's."""
     descriptor = os.open(output, os.O_WRONLY | os.O_CREAT)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)
+    source = str(Path(root) / "src")
     sys.path.insert(0, source)
+    os.environ["MERCERLESS_PAPERS"] = str(Path(root) / "benchmarks" / "papers")
     file, _, words = tests.partition(" -k ")
     options = [
         "-q",
@@ -83,12 +86,12 @@ def run(source: str, tests: str, output: str) -> None:
     os._exit(int(status) if used else 99)
 
 
-def passes(source: Path, tests: str) -> bool:
-    """Whether the tests pass with this source; anything but passing and failing tests is an error."""
+def passes(root: Path, tests: str) -> bool:
+    """Whether the tests pass with the source below this folder; anything but passing and failing tests is an error."""
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "output.txt"
         process = multiprocessing.get_context("fork").Process(
-            target=run, args=(str(source), tests, str(output))
+            target=run, args=(str(root), tests, str(output))
         )
         process.start()
         process.join()
@@ -102,12 +105,14 @@ def plant(bug: Bug) -> bool:
     """Whether the bug is caught."""
     started = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder) / "src"
-        shutil.copytree(ROOT / "src", source, ignore=shutil.ignore_patterns("__pycache__"))
-        path, text, place = find(bug.old, source)
+        root = Path(folder)
+        for name in FOLDERS:
+            ignored = shutil.ignore_patterns("__pycache__", "results")
+            shutil.copytree(ROOT / name, root / name, ignore=ignored)
+        path, text, place = find(bug.old, root)
         path.write_text(text[: place.start()] + bug.new + text[place.end() :], encoding="utf-8")
-        caught = not passes(source, bug.tests)
-        where, took = path.relative_to(source / "mercerless"), time.perf_counter() - started
+        caught = not passes(root, bug.tests)
+        where, took = path.relative_to(root), time.perf_counter() - started
     print(
         f"{'caught  ' if caught else 'SURVIVED'} {bug.name:28} {where} ({took:.0f} s)", flush=True
     )
@@ -129,7 +134,7 @@ def main() -> int:
         bug for bug in all_bugs() if not options.only or bug.name.startswith(tuple(options.only))
     ]
     for bug in bugs:
-        path, _, _ = find(bug.old, ROOT / "src")
+        path, _, _ = find(bug.old, ROOT)
         if options.list:
             print(f"{bug.name:28} {path.relative_to(ROOT)}")
     if options.list:
@@ -138,7 +143,7 @@ def main() -> int:
         tests = sorted({bug.tests for bug in bugs})
         failing = [
             name
-            for name, good in zip(tests, pool.map(lambda name: passes(ROOT / "src", name), tests))
+            for name, good in zip(tests, pool.map(lambda name: passes(ROOT, name), tests))
             if not good
         ]
         if failing:

@@ -5,7 +5,7 @@ from bugs import Bug
 FUNCTIONS, ITEMS, KERNELS = "test_functions.py", "test_items.py", "test_kernels.py"
 MEMORY, BLOCKS, WRITING = "test_memory.py", "test_blocks.py", "test_writing.py"
 PERSISTENCE, DATASETS, LEARNED = "test_persistence.py", "test_datasets.py", "test_learned.py"
-LOCAL = "test_lab_kernels.py"
+LOCAL, SETS = "test_lab_kernels.py", "test_paper_sets.py"
 
 BUGS = [
     # what tells items and functions apart
@@ -372,6 +372,13 @@ BUGS = [
         f"{LOCAL} -k 'gradient or pullback or LocalGaussian'",
     ),
     # data sets
+    Bug("items-checksum", "if digest != info.sha256:", "if not digest:", f"{SETS} -k damaged"),
+    Bug(
+        "items-missing-rows-of-openml",
+        "labels = fetched.target[complete]",
+        "labels = fetched.target[: complete.sum()]",
+        f"{SETS} -k openml",
+    ),
     Bug(
         "items-one-sided-distances",
         "return np.maximum(one_sided, one_sided.T)",

@@ -230,14 +230,14 @@ BUGS = [
     ),
     Bug(
         "lab2-ring-at-the-end",
-        "best = int(np.argmin(curve[:, 1]))",
-        "best = len(curve) - 1 - int(np.argmin(curve[:, 1]))",
-        f"{DISPLAY} -k descent",
+        "best = errors.argmin()\n        right.plot(",
+        "best = len(errors) - 1 - errors.argmin()\n        right.plot(",
+        "test_pictures.py -k descent",
     ),
     Bug(
         "lab2-widths-in-scaled-units",
-        "estimator.bandwidths_.ravel() / np.abs(slope.ravel())",
-        "estimator.bandwidths_.ravel() * np.abs(slope.ravel())",
-        f"{DISPLAY} -k local_fit",
+        "model.bandwidths_.ravel() / np.abs(slope)",
+        "model.bandwidths_.ravel() * np.abs(slope)",
+        "test_pictures.py -k one_dimension",
     ),
 ]

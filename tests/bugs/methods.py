@@ -293,7 +293,7 @@ BUGS = [
         "methods-secular-output",
         "target.reshape(len(target), -1)[:, output]",
         "target.reshape(len(target), -1)[:, 0]",
-        f"{DISPLAYS} -k each_output",
+        "test_pictures.py -k each_output",
     ),
     Bug(
         "methods-parts-output",
@@ -303,9 +303,9 @@ BUGS = [
     ),
     Bug(
         "methods-adaptation-order",
-        'rows = rows[np.argsort(target, kind="stable")]',
+        'rows = rows[np.argsort(y[rows], kind="stable")]',
         "rows = np.sort(rows)",
-        "test_dank.py -k display",
+        "test_pictures.py -k adaptation",
     ),
     Bug(
         "methods-theory-norm",
@@ -333,9 +333,9 @@ BUGS = [
     ),
     Bug(
         "methods-line-ends",
-        "cls(position, values[:, 0], values[:, 1], kernel.diag(line))",
-        "cls(position, values[:, 1], values[:, 0], kernel.diag(line))",
-        "test_hyper_estimators.py -k display",
+        "to_start, to_end = kernel(line, np.stack([start, end])).T",
+        "to_end, to_start = kernel(line, np.stack([start, end])).T",
+        "test_pictures.py -k line",
     ),
     Bug(
         "methods-hyper-stage-units",
