@@ -85,7 +85,7 @@ def main():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(3000, 3))
     y = np.sin(2 * X[:, 0]) + X[:, 1]
-    model = KreinRidge(TL1(3.0), n_landmarks=30, random_state=0)
+    model = KreinRidge(TL1(3.0), landmarks=30, random_state=0)
     expected = model.fit(X, y).predict(X[:50])
     with Client(address, timeout=60) as client:
         client.wait_for_workers(2, timeout=120)

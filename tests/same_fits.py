@@ -83,7 +83,7 @@ def krein_fits(m, k, d):
     )
     yield (
         "krein ridge, landmarks",
-        numbers(m.KreinRidge(k.TL1(3.0), n_landmarks=30, random_state=0), d.y),
+        numbers(m.KreinRidge(k.TL1(3.0), landmarks=30, random_state=0), d.y),
     )
     yield (
         "krein classifier",
@@ -102,56 +102,60 @@ def stack_fits(m, k, d):
     yield (
         "similarity classifier",
         scores(
-            m.SimilarityClassifierCV(random_state=0, **pre),
-            d.three,
-            d.K,
-            d.L,
-            method="predict_proba",
+            m.SimilarityClassifier(random_state=0, **pre), d.three, d.K, d.L, method="predict_proba"
         ),
     )
     yield (
         "similarity classifier, distances",
         scores(
-            m.SimilarityClassifierCV(random_state=0, **pre), d.two, d.D, d.E, method="predict_proba"
+            m.SimilarityClassifier(random_state=0, **pre), d.two, d.D, d.E, method="predict_proba"
         ),
     )
     yield (
         "similarity classifier, words",
         lambda: (
-            m.SimilarityClassifierCV(shared, cv=3, random_state=0)
+            m.SimilarityClassifier(shared, cv=3, random_state=0)
             .fit(d.words, d.first)
             .predict_proba(d.words[:9])
         ),
     )
     yield (
         "similarity regressor",
-        numbers(m.SimilarityRegressorCV(random_state=0, **pre), d.y, d.K, d.L),
+        numbers(m.SimilarityRegressor(random_state=0, **pre), d.y, d.K, d.L),
     )
     yield (
         "similarity features",
-        lambda: m.SimilarityFeatures(k.TL1(3.0), n_landmarks=9, random_state=0).fit_transform(X),
+        lambda: m.SimilarityFeatures(k.TL1(3.0), landmarks=9, random_state=0).fit_transform(X),
     )
     yield "similarity svc", scores(m.SimilaritySVC(**pre), d.two, d.K, d.L)
     yield (
         "similarity regressor, landmarks",
         numbers(
-            m.SimilarityRegressorCV(k.TL1(3.0), n_landmarks=20, random_state=0),
+            m.SimilarityRegressor(k.TL1(3.0), landmarks=20, random_state=0),
             d.y,
             sample_weight=d.weight,
         ),
     )
     yield (
         "similarity regressor, several",
-        numbers(m.SimilarityRegressorCV([k.TL1(3.0), "gaussian"], random_state=0), d.y),
+        numbers(m.SimilarityRegressor([k.TL1(3.0), "gaussian"], random_state=0), d.y),
     )
-    yield "directed classifier", scores(m.DirectedClassifierCV(k.TL1(3.0), random_state=0), d.three)
+    yield (
+        "directed classifier",
+        scores(m.SimilarityClassifier(k.TL1(3.0), direction="both", random_state=0), d.three),
+    )
     yield (
         "directed regressor, one way",
-        numbers(m.DirectedRegressorCV(random_state=0, **pre), d.y, d.directed, d.to_new),
+        numbers(
+            m.SimilarityRegressor(direction="both", random_state=0, **pre),
+            d.y,
+            d.directed,
+            d.to_new,
+        ),
     )
     yield (
         "krein embedding",
-        lambda: m.KreinEmbedding(k.TL1(3.0), 3, n_landmarks=30, random_state=0).fit(X).transform(Z),
+        lambda: m.KreinEmbedding(k.TL1(3.0), 3, landmarks=30, random_state=0).fit(X).transform(Z),
     )
 
 
@@ -161,7 +165,7 @@ def other_fits(m, k, d):
     yield (
         "asymmetric ridge",
         numbers(
-            m.AsymmetricRidge(side="left", input="similarity", **pre), d.y, d.directed, d.to_new
+            m.AsymmetricRidge(side="left", kind="similarity", **pre), d.y, d.directed, d.to_new
         ),
     )
     yield (

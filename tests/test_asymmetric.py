@@ -233,24 +233,24 @@ def test_directed_distances_are_converted():
     D, labels = directed_distances()
     cv = StratifiedKFold(5, shuffle=True, random_state=0)
     found = AsymmetricRidgeClassifier(kernel="precomputed", side="left")
-    as_similarities = clone(found).set_params(input="similarity")
+    as_similarities = clone(found).set_params(kind="similarity")
     accuracy = cross_val_score(found, D, labels, cv=cv).mean()
     assert accuracy > 0.75
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UselessModelWarning)
         assert cross_val_score(as_similarities, D, labels, cv=cv).mean() < accuracy - 0.02
     model = found.fit(D, labels)
-    assert model.input_ == "distance"
-    told = clone(found).set_params(input="similarity").fit(np.exp(-D / model.decay_[1]), labels)
+    assert model.kind_ == "distance"
+    told = clone(found).set_params(kind="similarity").fit(np.exp(-D / model.decay_[1]), labels)
     assert_allclose(
         told.predict_proba(np.exp(-D / model.decay_[1])), model.predict_proba(D), rtol=1e-8
     )
-    soft = AsymmetricRidgeClassifier(kernel="precomputed", side="left", input="dissimilarity").fit(
+    soft = AsymmetricRidgeClassifier(kernel="precomputed", side="left", kind="dissimilarity").fit(
         D - 3.0, labels
     )
     assert np.mean(soft.predict(D - 3.0) == labels) > 0.9
     with pytest.raises(ValueError, match="must not be negative"):
-        AsymmetricRidgeClassifier(kernel="precomputed", input="distance").fit(D - 3.0, labels)
+        AsymmetricRidgeClassifier(kernel="precomputed", kind="distance").fit(D - 3.0, labels)
 
 
 def test_precomputed_directed_matrices_can_be_cross_validated():
@@ -297,9 +297,9 @@ def test_a_useless_model_says_so():
     K = rng.normal(size=(80, 80))
     labels = rng.integers(0, 2, 80).astype(float)
     with pytest.warns(UselessModelWarning, match="worse than a constant"):
-        AsymmetricRidge(kernel="precomputed", input="similarity", alpha=0.01).fit(K, labels)
+        AsymmetricRidge(kernel="precomputed", kind="similarity", alpha=0.01).fit(K, labels)
     y = rng.normal(size=80)  # nothing to learn is no reason to warn
-    AsymmetricRidge(kernel="precomputed", input="similarity").fit(rng.normal(size=(80, 80)), y)
+    AsymmetricRidge(kernel="precomputed", kind="similarity").fit(rng.normal(size=(80, 80)), y)
 
 
 def test_largest_singular_value():
@@ -312,7 +312,7 @@ def test_largest_singular_value():
 
 
 @pytest.mark.parametrize("parameters, message", [
-    ({"input": "closeness"}, "input='closeness' is not known; use 'auto'"),
+    ({"kind": "closeness"}, "kind='closeness' is not known; use 'auto'"),
     ({"side": "up"}, "side='up' is not known"),
     ({"alpha": -1.0}, "alpha=-1.0 must be a nonnegative"),
     ({"alpha": "big"}, "alpha='big' must be"),

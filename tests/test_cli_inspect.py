@@ -5,12 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from mercerless import (
-    AsymmetricRidgeClassifier,
-    DirectedClassifierCV,
-    SimilarityClassifierCV,
-    UselessModelWarning,
-)
+from mercerless import AsymmetricRidgeClassifier, SimilarityClassifier, UselessModelWarning
 from mercerless.cli import main
 from mercerless.commands.inspect import is_classes
 from mercerless.comparison.problem import make_problem
@@ -48,7 +43,7 @@ def test_without_a_file_it_inspects_the_digit_shapes(folder, capsys):
     assert report["negative mass"].startswith("30.")
     assert (
         report["use next"]
-        == 'mercerless.SimilarityClassifierCV(kernel="precomputed", input="distance")'
+        == 'mercerless.SimilarityClassifier(kernel="precomputed", kind="distance")'
     )
     assert report["picture"] == "mercerless-inspect.png"
     assert [path.name for path in folder.iterdir()] == ["mercerless-inspect.png"]
@@ -104,7 +99,7 @@ def test_asymmetry_is_named_and_measured(gram, capsys):
     assert "symmetrize" in report["use next"]
     np.save("K.npy", np.triu(gram))
     assert main(["inspect", "K.npy"]) == 0
-    assert "Directed" in lines(capsys)["use next"]
+    assert 'direction="both"' in lines(capsys)["use next"]
 
 
 def test_asymmetry_of_rounding_in_float32_is_none(gram, capsys):
@@ -128,7 +123,7 @@ def test_labels_from_a_file_and_from_the_npz(gram, folder, capsys):
     assert main(["inspect", "K.npz", "--array", "K_train"]) == 0
     report = lines(capsys)
     assert report["head"] == "K_train of K.npz: 30 x 30 similarity matrix, numeric target"
-    assert "SimilarityRegressorCV" in report["use next"]
+    assert "SimilarityRegressor" in report["use next"]
 
 
 def test_a_matrix_with_gaps_is_completed_as_compare_does_and_said(gram, capsys):
@@ -296,10 +291,12 @@ def test_one_rule_for_the_kind(capsys):
         labels = np.arange(40) % 2
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UselessModelWarning)
-            assert SimilarityClassifierCV("precomputed").fit(matrix, labels).input_ == kind
-            assert AsymmetricRidgeClassifier("precomputed").fit(matrix, labels).input_ == kind
+            assert SimilarityClassifier("precomputed").fit(matrix, labels).kind_ == kind
+            assert AsymmetricRidgeClassifier("precomputed").fit(matrix, labels).kind_ == kind
             assert (
-                DirectedClassifierCV("precomputed", random_state=0).fit(matrix, labels).input_
+                SimilarityClassifier("precomputed", direction="both", random_state=0)
+                .fit(matrix, labels)
+                .kind_
                 == kind
             )
     np.save("matrix.npy", filled)

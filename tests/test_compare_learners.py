@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import log_loss
 from sklearn.pipeline import Pipeline
 
-from mercerless import DirectedClassifierCV, DirectedRegressorCV, LABClassifier, LABRegressor
+from mercerless import LABClassifier, LABRegressor, SimilarityClassifier, SimilarityRegressor
 from mercerless.comparison import learners
 from mercerless.comparison.code import code_for
 from mercerless.comparison.learners import Terms, matrix_for, select_learners
@@ -127,8 +127,8 @@ def test_the_directed_stack_is_run_with_both_directions(task):
     record = run_task(terms, learner, Task("directed", 0, 1, 1.0))
     assert record.error is None
     train, test = make_split(problem, 0, 1, 0)
-    stack = DirectedClassifierCV if task == "classification" else DirectedRegressorCV
-    model = stack("precomputed", input="similarity", random_state=0)
+    stack = SimilarityClassifier if task == "classification" else SimilarityRegressor
+    model = stack("precomputed", kind="similarity", direction="both", random_state=0)
     model.fit(K[np.ix_(train, train)], target[train])
     out, back = K[np.ix_(test, train)], K[np.ix_(train, test)].T
     np.testing.assert_allclose(model.predict(out, reverse=back), record.predicted, rtol=1e-9)

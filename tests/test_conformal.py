@@ -10,8 +10,8 @@ from mercerless import (
     KreinRidge,
     KreinRidgeClassifier,
     LABRegressor,
-    SimilarityClassifierCV,
-    SimilarityRegressorCV,
+    SimilarityClassifier,
+    SimilarityRegressor,
 )
 from mercerless.core.calibration import calibrate_scores, cross_calibrate
 from mercerless.core.conformal import conformal_rank, interval_radius, set_thresholds
@@ -117,13 +117,13 @@ def test_several_outputs_each_have_an_interval():
 def test_landmarks_and_weights_keep_out_of_fold_predictions():
     X, y, labels = data(90)
     weight = np.repeat([1.0, 0.0], [80, 10])
-    for model, target in ((KreinRidge(n_landmarks=20, random_state=0), y), (AsymmetricRidge(), y)):
+    for model, target in ((KreinRidge(landmarks=20, random_state=0), y), (AsymmetricRidge(), y)):
         held = model.fit(X, target, sample_weight=weight).out_of_fold_
         assert_array_equal(np.sort(held.rows), np.arange(80))
         assert_allclose(held.target, y[held.rows])
         assert np.mean((held.prediction - held.target) ** 2) < np.var(y)
     held = (
-        KreinRidgeClassifier(n_landmarks=20, random_state=0)
+        KreinRidgeClassifier(landmarks=20, random_state=0)
         .fit(X, labels, sample_weight=weight)
         .out_of_fold_
     )
@@ -150,7 +150,7 @@ def test_new_items_without_their_other_direction_are_covered_by_that_model():
     rng = np.random.RandomState(0)
     X, y, _ = data(160)
     K = np.tanh(X @ rng.normal(size=(2, 2)) @ X.T) + np.exp(-((X[:, None] - X) ** 2).sum(2))
-    model = AsymmetricRidge(kernel="precomputed", side="right", input="similarity").fit(
+    model = AsymmetricRidge(kernel="precomputed", side="right", kind="similarity").fit(
         K[:100, :100], y[:100]
     )
     with pytest.warns(UserWarning, match="left regressor"):
@@ -178,8 +178,8 @@ def test_rows_without_their_own_similarity_are_covered_by_the_stack_for_such():
     y = (np.linalg.norm(X, axis=1) > 2.0).astype(int)
     K = X @ X.T
     train, new = slice(0, 60), slice(60, 90)
-    options = {"kernel": "precomputed", "input": "similarity", "random_state": 0}
-    classifier = SimilarityClassifierCV(**options).fit(K[train, train], y[train])
+    options = {"kernel": "precomputed", "kind": "similarity", "random_state": 0}
+    classifier = SimilarityClassifier(**options).fit(K[train, train], y[train])
     assert classifier.diagonal_ is None
     average = classifier.stack_.average
     own = np.diagonal(K)[new]
@@ -194,9 +194,7 @@ def test_rows_without_their_own_similarity_are_covered_by_the_stack_for_such():
         assert_array_equal(found, sets)
         thresholds.append(threshold[0])
     assert thresholds[0] > thresholds[1] + 0.01
-    regressor = SimilarityRegressorCV(**options).fit(
-        K[train, train], np.sqrt(np.diagonal(K)[train])
-    )
+    regressor = SimilarityRegressor(**options).fit(K[train, train], np.sqrt(np.diagonal(K)[train]))
     with_own, without = (
         np.ptp(regressor.predict_interval(K[new, train], 0.9, **given), axis=1)
         for given in ({"diag": own}, {})
@@ -262,7 +260,7 @@ def test_no_standard_deviation_without_a_process():
             Gaussian(1.0)(X), return_std=True
         )
     with pytest.raises(ValueError, match="one output"):
-        KreinRidge(n_landmarks=9, random_state=0).fit(X, y).predict(X, return_std=True)
+        KreinRidge(landmarks=9, random_state=0).fit(X, y).predict(X, return_std=True)
 
 
 def scattered(n, seed=0):

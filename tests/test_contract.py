@@ -97,9 +97,14 @@ class TestConstructor:
 
     def test_says_the_same_things_the_same_way(self, cls):
         parameters = inspect.signature(cls).parameters
-        assert not {"memory_limit", "landmark_method", "landmarks", "verbose", "probability"} & set(
-            parameters
-        )
+        assert not {
+            "memory_limit",
+            "landmark_method",
+            "n_landmarks",
+            "input",
+            "verbose",
+            "probability",
+        } & set(parameters)
         if "random_state" in parameters:
             assert parameters["random_state"].default is None
         if "cv" in parameters:
@@ -225,12 +230,14 @@ def different_fits(cls):
         frame = pd.DataFrame(matrix, index=range(3, 43), columns=range(3, 43))
         fits += [({"kernel": "precomputed"}, frame)]
         fits += [({"kernel": similarity_of_rows}, [tuple(row) for row in X[:40]])]
-        if "symmetrize" in inspect.signature(cls).parameters:
-            directed = {"kernel": "precomputed", "symmetrize": True, "input": "similarity"}
-            fits += [(directed, matrix + np.tri(40, k=-1))]
+        if "direction" in inspect.signature(cls).parameters:
+            directed = {"kernel": "precomputed", "kind": "similarity"}
+            for direction in ("mean", "both"):
+                fits += [(directed | {"direction": direction}, matrix + np.tri(40, k=-1))]
+            fits += [({"kernel": "gaussian", "direction": "both"}, X[:40])]
             fits += [({"kernel": {"one": "gaussian", "two": "linear"}}, X[:40])]
-        if "n_landmarks" in inspect.signature(cls).parameters:
-            fits += [({"n_landmarks": 12}, X[:40])]
+        if "landmarks" in inspect.signature(cls).parameters:
+            fits += [({"landmarks": 12}, X[:40])]
     return fits
 
 
@@ -318,8 +325,8 @@ class TestFitted:
         model = fitted(cls)
         held = getattr(model, "out_of_fold_", None)
         assert (held is not None) == cls.__name__.startswith(
-            ("LAB", "Asymmetric", "KreinRidge")
-        ) or "CV" in cls.__name__
+            ("LAB", "Asymmetric", "KreinRidge", "SimilarityClassifier", "SimilarityRegressor")
+        )
         if held is None:
             return
         y = target_of(model)

@@ -11,8 +11,8 @@ from mercerless import (
     HyperRidge,
     KreinRidge,
     KreinRidgeClassifier,
-    SimilarityClassifierCV,
-    SimilarityRegressorCV,
+    SimilarityClassifier,
+    SimilarityRegressor,
 )
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.scoring import outer_folds
@@ -56,9 +56,9 @@ def test_krein_classifier_stays_modest():
     assert models[1].score(X[TEST], LABELS[TEST]) > models[0].score(X[TEST], LABELS[TEST]) - 0.05
 
 
-@pytest.mark.parametrize("learner", [SimilarityClassifierCV, SimilarityRegressorCV])
+@pytest.mark.parametrize("learner", [SimilarityClassifier, SimilarityRegressor])
 def test_similarity(learner):
-    y, scores = (LABELS if learner is SimilarityClassifierCV else Y), []
+    y, scores = (LABELS if learner is SimilarityClassifier else Y), []
     for rows in (ONCE, THRICE):
         train, test = matrices(rows)
         scores.append(
@@ -84,7 +84,7 @@ def test_hyper_errors_are_honest():
     """Noisy similarities: copies on both sides would have been learned by heart."""
     errors = []
     for rows in (ONCE[:30], np.tile(ONCE[:30], 3)):
-        model = HyperRidge(n_landmarks=60, random_state=0).fit(X[rows], LABELS[rows])
+        model = HyperRidge(landmarks=60, random_state=0).fit(X[rows], LABELS[rows])
         errors.append(min(row["error"] for row in model.cv_results_))
     assert errors[1] > 0.8 * errors[0]
 

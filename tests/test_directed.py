@@ -8,12 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
-from mercerless import (
-    AsymmetricRidgeClassifier,
-    DirectedClassifierCV,
-    DirectedRegressorCV,
-    SimilarityClassifierCV,
-)
+from mercerless import AsymmetricRidgeClassifier, SimilarityClassifier, SimilarityRegressor
 from mercerless.asymmetric.selection import decay_of
 from mercerless.asymmetric.solver import asymmetric_ridge, largest_singular_value, two_sided_path
 from mercerless.core.folds import splits_of
@@ -155,11 +150,11 @@ def test_weights_equal_repeated_items(both):
 def test_what_only_the_direction_says_is_learned():
     A, y = citations()
     train, out, back = halves(A, 90)
-    model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(
-        train, y[:90]
-    )
-    mean = SimilarityClassifierCV(
-        "precomputed", input="similarity", symmetrize=True, random_state=0
+    model = SimilarityClassifier(
+        "precomputed", direction="both", kind="similarity", random_state=0
+    ).fit(train, y[:90])
+    mean = SimilarityClassifier(
+        "precomputed", kind="similarity", direction="mean", random_state=0
     ).fit(train, y[:90])
     hits, averaged = (np.mean(m.predict(out, reverse=back) == y[90:]) for m in (model, mean))
     assert hits > 0.85 and hits >= averaged
@@ -178,7 +173,7 @@ def test_transposing_and_swapping_changes_nothing_and_neither_does_scale(make):
     K, y = make()
     kind = "similarity" if make is citations else "distance"
     train, out, back = halves(K, 70)
-    model = DirectedClassifierCV("precomputed", input=kind, random_state=0)
+    model = SimilarityClassifier("precomputed", direction="both", kind=kind, random_state=0)
     expected = clone(model).fit(train, y[:70]).predict_proba(out, reverse=back)
     swapped = clone(model).fit(train.T, y[:70]).predict_proba(back, reverse=out)
     # all is the same but for the order of members in the average and the iterations for the norm
@@ -220,13 +215,13 @@ def test_a_function_is_called_in_both_directions_and_agrees_with_the_matrix():
         return K[a, b]
 
     items = list(range(90))
-    by_function = DirectedClassifierCV(cites, input="similarity", random_state=0).fit(
-        items[:70], y[:70]
-    )
+    by_function = SimilarityClassifier(
+        cites, direction="both", kind="similarity", random_state=0
+    ).fit(items[:70], y[:70])
     train, out, back = halves(K, 70)
-    by_matrix = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(
-        train, y[:70]
-    )
+    by_matrix = SimilarityClassifier(
+        "precomputed", direction="both", kind="similarity", random_state=0
+    ).fit(train, y[:70])
     assert_allclose(
         by_function.predict_proba(items[70:]),
         by_matrix.predict_proba(out, reverse=back),
@@ -240,7 +235,9 @@ def test_one_direction_is_a_warned_fallback(make):
     K, y = make()
     train, out, back = halves(K, 70)
     kind = "similarity" if make is citations else "distance"
-    model = DirectedClassifierCV("precomputed", input=kind, random_state=0).fit(train, y[:70])
+    model = SimilarityClassifier("precomputed", direction="both", kind=kind, random_state=0).fit(
+        train, y[:70]
+    )
     with pytest.warns(UserWarning, match="only one direction of the new rows is given"):
         alone = model.predict(out)
     assert np.mean(alone == y[70:]) > 0.55
@@ -257,7 +254,9 @@ def test_a_symmetric_matrix_needs_no_other_direction():
     X = rng.normal(size=(80, 2))
     y = (X[:, 0] > 0).astype(int)
     D = np.linalg.norm(X[:, None] - X, axis=2)
-    model = DirectedClassifierCV("precomputed", random_state=0).fit(D[:60, :60], y[:60])
+    model = SimilarityClassifier("precomputed", direction="both", random_state=0).fit(
+        D[:60, :60], y[:60]
+    )
     assert model.one_way_ is None
     proba = model.predict_proba(D[60:, :60])
     assert_allclose(proba, model.predict_proba(D[60:, :60], reverse=D[60:, :60]), atol=1e-12)
@@ -272,14 +271,14 @@ def test_numbers_are_predicted_from_both_directions():
     )
     y = np.sin(2 * x) + 0.05 * rng.normal(size=100)
     train, out, back = halves(K, 70)
-    model = DirectedRegressorCV("precomputed", input="similarity", random_state=0).fit(
-        train, y[:70]
-    )
+    model = SimilarityRegressor(
+        "precomputed", direction="both", kind="similarity", random_state=0
+    ).fit(train, y[:70])
     error = np.mean((model.predict(out, reverse=back) - y[70:]) ** 2) / np.var(y[70:])
     assert error < 0.1
-    two = DirectedRegressorCV("precomputed", input="similarity", random_state=0).fit(
-        train, np.c_[y[:70], -y[:70]]
-    )
+    two = SimilarityRegressor(
+        "precomputed", direction="both", kind="similarity", random_state=0
+    ).fit(train, np.c_[y[:70], -y[:70]])
     assert two.predict(out, reverse=back).shape == (30, 2)
     assert_allclose(
         two.out_of_fold_.prediction[:, 0], -two.out_of_fold_.prediction[:, 1], atol=1e-8
@@ -294,11 +293,13 @@ def test_at_least_as_good_as_the_stack_on_the_mean_and_the_ridge():
             K, y = make(seed=seed)
             train, out, back = halves(K, 60)
             models = {
-                "both": DirectedClassifierCV("precomputed", input=kind, random_state=0),
-                "mean": SimilarityClassifierCV(
-                    "precomputed", input=kind, symmetrize=True, random_state=0
+                "both": SimilarityClassifier(
+                    "precomputed", direction="both", kind=kind, random_state=0
                 ),
-                "ridge": AsymmetricRidgeClassifier("precomputed", input=kind),
+                "mean": SimilarityClassifier(
+                    "precomputed", kind=kind, direction="mean", random_state=0
+                ),
+                "ridge": AsymmetricRidgeClassifier("precomputed", kind=kind),
             }
             for name, model in models.items():
                 hits = model.fit(train, y[:60]).predict(out, reverse=back) == y[60:]
@@ -309,9 +310,9 @@ def test_at_least_as_good_as_the_stack_on_the_mean_and_the_ridge():
 
 def test_a_matrix_of_rank_one_has_rows_of_one_direction_only():
     x = np.linspace(0.1, 3.0, 30)
-    model = DirectedRegressorCV("precomputed", input="similarity", random_state=0).fit(
-        np.outer(x, x), x
-    )
+    model = SimilarityRegressor(
+        "precomputed", direction="both", kind="similarity", random_state=0
+    ).fit(np.outer(x, x), x)
     assert_allclose(model.predict(np.outer([0.5, 2.0], x)), [0.5, 2.0], atol=0.05)
 
 
@@ -323,27 +324,29 @@ def test_affinities_of_distances_decay_with_the_median():
 
 @pytest.mark.parametrize(
     "parameters, text",
-    [({"cv": 1}, "cv=1 must be at least 2 folds"), ({"input": "x"}, "input='x' is not known")],
+    [({"cv": 1}, "cv=1 must be at least 2 folds"), ({"kind": "x"}, "kind='x' is not known")],
 )
 def test_bad_parameters_are_one_sentence(parameters, text):
     K, y = citations(30)
     with pytest.raises(ValueError, match=text):
-        DirectedClassifierCV("precomputed", **parameters).fit(K, y)
+        SimilarityClassifier("precomputed", direction="both", **parameters).fit(K, y)
 
 
 def test_bad_directions_are_one_sentence():
     K, y = citations(60)
     train, out, back = halves(K, 45)
-    model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(
-        train, y[:45]
-    )
+    model = SimilarityClassifier(
+        "precomputed", direction="both", kind="similarity", random_state=0
+    ).fit(train, y[:45])
     with pytest.raises(
         ValueError,
         match=r"reverse has shape \(45, 15\) but X \(15, 45\); give one row per new item",
     ):
         model.predict(out, reverse=back.T)
-    by_function = DirectedClassifierCV(lambda a, b: K[a, b], input="similarity", random_state=0)
-    with pytest.raises(ValueError, match="reverse is for a precomputed matrix"):
+    by_function = SimilarityClassifier(
+        lambda a, b: K[a, b], direction="both", kind="similarity", random_state=0
+    )
+    with pytest.raises(ValueError, match="reverse is for kernel='precomputed'"):
         by_function.fit(list(range(45)), y[:45]).predict([50], reverse=back[:1])
 
 
@@ -355,9 +358,9 @@ def test_reasons_of_a_precomputed_directed_matrix_add_up(diagonal):
     K = rng.uniform(size=(60, 60)) + 0.6 * ((y[:, None] + 1) % 3 == y)
     np.fill_diagonal(K, rng.uniform(1.5, 3.0, size=60) if diagonal is None else diagonal + 1.0)
     train, new, back = K[:48, :48], K[48:, :48], K[:48, 48:].T
-    model = DirectedClassifierCV("precomputed", input="similarity", random_state=0).fit(
-        train, y[:48]
-    )
+    model = SimilarityClassifier(
+        "precomputed", direction="both", kind="similarity", random_state=0
+    ).fit(train, y[:48])
     reasons = model.explain(new, 3, reverse=back, train=train)
     np.testing.assert_allclose(
         reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-9

@@ -25,7 +25,7 @@ from mercerless import (
     KreinRidge,
     KreinRidgeClassifier,
     KreinSVR,
-    SimilarityClassifierCV,
+    SimilarityClassifier,
     SimilaritySVC,
 )
 from mercerless.comparison.learners import Terms
@@ -174,7 +174,7 @@ def problem():
 
 class TestKreinOnDask:
     def model(self, kind):
-        return kind(TL1(5.0), n_landmarks=60, random_state=0)
+        return kind(TL1(5.0), landmarks=60, random_state=0)
 
     def test_regression_equals_in_memory(self, client, problem):
         X, y = problem
@@ -203,7 +203,7 @@ class TestKreinOnDask:
     def test_exact_solver_asks_for_memory(self, problem):
         X, y = problem
         with pytest.raises(ValueError, match="in memory"):
-            KreinRidge(n_landmarks=None).fit(da.from_array(X), y)
+            KreinRidge(landmarks=None).fit(da.from_array(X), y)
         with pytest.raises(TypeError, match="needs its data in memory"):
             KreinSVR().fit(da.from_array(X), y)
 
@@ -222,7 +222,7 @@ def classes(n=240):
 
 THROUGH_JOBLIB = {
     "hyper parts": (
-        HyperRidge(GaussianHyper(1.0), alpha=1e-3, n_parts=4, n_landmarks=20, target="classes", random_state=0),
+        HyperRidge(GaussianHyper(1.0), alpha=1e-3, n_parts=4, landmarks=20, target="classes", random_state=0),
         lambda model: model.kernel_(classes(20)[0]),
     ),
     "dank parts": (
@@ -234,7 +234,7 @@ THROUGH_JOBLIB = {
         lambda model: model.cv_results_["mean_test_score"],
     ),
     "folds of the stack": (
-        SimilarityClassifierCV(TL1(4.0), cv=3, random_state=0),
+        SimilarityClassifier(TL1(4.0), cv=3, random_state=0),
         lambda model: model.predict_proba(classes(40)[0]),
     ),
     "classes of the sparse machine": (
@@ -315,7 +315,7 @@ def slow(block):
 client = distributed.Client(sys.argv[1], timeout=60)
 client.wait_for_workers(1, timeout=60)
 X = da.from_array(np.random.default_rng(0).normal(size=(40_000, 3)), chunks=(100, 3)).map_blocks(slow)
-model = KreinRidge(TL1(3.0), n_landmarks=20, random_state=0)
+model = KreinRidge(TL1(3.0), landmarks=20, random_state=0)
 print("ready", flush=True)
 try:
     model.fit(X, np.zeros(len(X)))

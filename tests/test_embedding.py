@@ -29,7 +29,7 @@ def centered(K):
 @pytest.mark.parametrize("center", [True, False])
 def test_signed_inner_products_are_the_similarities(center, scale):
     K = indefinite() * scale
-    model = KreinEmbedding("precomputed", None, input="similarity", center=center)
+    model = KreinEmbedding("precomputed", None, kind="similarity", center=center)
     Z = model.fit_transform(K)
     assert_allclose((Z * model.signs_) @ Z.T, centered(K) if center else K, atol=1e-10 * scale)
     assert set(model.signs_) == {-1.0, 1.0} and model.explained_ == pytest.approx(1.0)
@@ -40,7 +40,7 @@ def test_signed_inner_products_are_the_similarities(center, scale):
 
 def test_few_axes_are_the_best_approximation_of_their_rank():
     K = centered(indefinite())
-    model = KreinEmbedding("precomputed", 5, input="similarity").fit(K)
+    model = KreinEmbedding("precomputed", 5, kind="similarity").fit(K)
     Z = model.transform(K)
     left = np.linalg.norm(K - (Z * model.signs_) @ Z.T)
     values = np.sort(np.abs(np.linalg.eigvalsh(K)))[::-1]
@@ -63,7 +63,7 @@ def test_euclidean_distances_give_classical_scaling_also_for_new_items():
     X = np.random.default_rng(0).normal(size=(40, 3))
     D = squareform(pdist(X))
     model = KreinEmbedding("precomputed", None).fit(D[:30, :30])
-    assert model.input_ == "distance" and len(model.signs_) == 3
+    assert model.kind_ == "distance" and len(model.signs_) == 3
     Z = model.transform(D[:, :30])
     assert_allclose(squareform(pdist(Z)), D, atol=1e-9)
     assert_allclose(Z[:30].mean(axis=0), 0.0, atol=1e-10)
@@ -89,12 +89,12 @@ def test_training_rows_given_again_keep_their_place_and_order_does_not_matter():
     assert_allclose(precomputed.transform(TL1(0.7)(X)), Z, atol=1e-10)
 
 
-@pytest.mark.parametrize("n_landmarks", [40, 100, Landmarks(40, "uniform")])
-def test_all_items_as_landmarks_are_exact(n_landmarks):
+@pytest.mark.parametrize("landmarks", [40, 100, Landmarks(40, "uniform")])
+def test_all_items_as_landmarks_are_exact(landmarks):
     X = np.random.default_rng(0).uniform(size=(40, 3))
     exact = KreinEmbedding(TL1(0.7), 6).fit_transform(X)
     assert_allclose(
-        KreinEmbedding(TL1(0.7), 6, n_landmarks=n_landmarks).fit_transform(X), exact, atol=1e-12
+        KreinEmbedding(TL1(0.7), 6, landmarks=landmarks).fit_transform(X), exact, atol=1e-12
     )
 
 
@@ -106,14 +106,14 @@ def test_landmarks_are_all_that_items_are_compared_with():
         seen.append((a.tobytes(), b.tobytes()))
         return float(np.abs(a - b).sum())
 
-    model = KreinEmbedding(distance, None, n_landmarks=20, random_state=0).fit(X)
+    model = KreinEmbedding(distance, None, landmarks=20, random_state=0).fit(X)
     assert len(seen) < 20**2 + 200  # one of them was asked whether it is symmetric
     Z = model.transform(X)
     D = squareform(pdist(X, "cityblock"))
     landmarks = model.landmarks_
     squares = [[((z - u) ** 2 * model.signs_).sum() for u in Z[landmarks]] for z in Z[landmarks]]
     assert_allclose(squares, D[np.ix_(landmarks, landmarks)] ** 2, atol=1e-8)
-    given = KreinEmbedding("precomputed", None, n_landmarks=20, random_state=0).fit(D)
+    given = KreinEmbedding("precomputed", None, landmarks=20, random_state=0).fit(D)
     assert_array_equal(given.landmarks_, landmarks)
     assert_allclose(given.transform(D), Z, atol=1e-8)
 
@@ -150,11 +150,11 @@ def test_clusters_of_shapes_are_found_in_the_embedding():
     [
         ({"n_components": 0}, np.eye(3), "n_components=0 must be a positive whole number, or None"),
         ({"n_components": 1.5}, np.eye(3), "n_components=1.5 must be a positive whole number"),
-        ({"input": "x"}, np.eye(3), "input='x' is not known; use 'auto', 'similarity'"),
-        ({"input": "distance"}, np.eye(3), "diagonal is not 0"),
+        ({"kind": "x"}, np.eye(3), "kind='x' is not known; use 'auto', 'similarity'"),
+        ({"kind": "distance"}, np.eye(3), "diagonal is not 0"),
         ({}, [[0.0, 1.0], [2.0, 0.0]], "X is not symmetric"),
         ({}, np.ones((2, 3)), "X must be square"),
-        ({"n_landmarks": 0}, np.eye(3), "n_landmarks must be a positive whole number"),
+        ({"landmarks": 0}, np.eye(3), "landmarks must be a positive whole number"),
     ],
 )
 def test_bad_input_is_one_sentence(parameters, X, text):

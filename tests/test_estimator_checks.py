@@ -18,7 +18,11 @@ from mercerless.kernels import Gaussian
 from mercerless.kernels.hyper import GaussianHyper
 from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
 from mercerless.lab.estimators import LABClassifier, LABRegressor
-from mercerless.similarity.estimators import SimilarityFeatures
+from mercerless.similarity.estimators import (
+    SimilarityClassifier,
+    SimilarityFeatures,
+    SimilarityRegressor,
+)
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 
 # some of the checks' data are noise, and a model that is worse than a constant says so
@@ -40,13 +44,13 @@ VARIANTS = [
     DANKClassifier(kernel="linear", n_parts=1),
     DissimilarityKernel(),
     DissimilarityKernel("exponential", power=1.0),
-    HyperClassifier(HyperRidge(HYPER, alpha=1e-3, n_landmarks=20), C=10.0),
-    HyperRegressor(HyperRidge(HYPER, alpha=1e-3, n_landmarks=20), C=10.0),
-    HyperRidge(HYPER, n_landmarks=20, alpha=1e-3),
-    HyperSVR(HYPER, n_landmarks=20, C=1e-3),
+    HyperClassifier(HyperRidge(HYPER, alpha=1e-3, landmarks=20), C=10.0),
+    HyperRegressor(HyperRidge(HYPER, alpha=1e-3, landmarks=20), C=10.0),
+    HyperRidge(HYPER, landmarks=20, alpha=1e-3),
+    HyperSVR(HYPER, landmarks=20, C=1e-3),
     KreinRidge(Gaussian(2.0)),
     KreinRidge(Gaussian(2.0), **PENALTIES, constraint=Ball(10.0)),
-    KreinRidge(Gaussian(2.0), **PENALTIES, n_landmarks=1000),
+    KreinRidge(Gaussian(2.0), **PENALTIES, landmarks=1000),
     KreinRidge("precomputed", **PENALTIES),
     KreinRidgeClassifier(Gaussian(2.0), **PENALTIES),
     KreinRidgeClassifier("precomputed", **PENALTIES),
@@ -55,7 +59,11 @@ VARIANTS = [
     KreinSVR(Gaussian(2.0)),
     LABClassifier(**SMALL_LAB),
     LABRegressor(**SMALL_LAB),
-    SimilarityFeatures(kernel="precomputed", n_landmarks=5, random_state=0),
+    SimilarityClassifier(direction="both"),
+    SimilarityClassifier("precomputed", direction="both"),
+    SimilarityFeatures(kernel="precomputed", landmarks=5, random_state=0),
+    SimilarityRegressor(direction="both"),
+    SimilarityRegressor("precomputed", direction="both"),
     *[SpectrumTransformer(mode) for mode in ("clip", "flip", "square", "shift")],
 ]
 
@@ -77,16 +85,14 @@ WEIGHTED = {
     "AsymmetricRidgeClassifier": LEFT_OUT,
     "DANKClassifier": f"{ROWS}; and equal to the solver's tolerance only",
     "DANKRegressor": f"{ROWS}; and equal to the solver's tolerance only",
-    "DirectedClassifierCV": "the k nearest items are counted, not weighed",
-    "DirectedRegressorCV": "the k nearest items are counted, not weighed",
     "KreinRidge": ROWS,
     "KreinRidgeClassifier": "the calibration's prior counts rows, so that the scale of weights changes no probability",
     "KreinSVC": LIBSVM,
     "KreinSVR": LIBSVM,
     "LABClassifier": DRAWN,
     "LABRegressor": DRAWN,
-    "SimilarityClassifierCV": "the k nearest items are counted, not weighed",
-    "SimilarityRegressorCV": "the k nearest items are counted, not weighed",
+    "SimilarityClassifier": "the k nearest items are counted, not weighed",
+    "SimilarityRegressor": "the k nearest items are counted, not weighed",
     "SimilaritySVC": "the optimum is the same, but the optimal vertex of a linear program need not be unique",
 }
 
@@ -104,12 +110,10 @@ def expected_failures(estimator):
         and hasattr(estimator, "decision_function")
     ):
         found[PROBABILITIES] = "it reads similarities, and the check passes vectors"
-    if precomputed and name == "SimilarityClassifierCV":
-        found["check_classifiers_one_label_sample_weights"] = (
-            "it reads symmetric matrices, and the check passes others"
-        )
-    if precomputed and name == "DirectedClassifierCV":
-        reason = "given one direction of an asymmetric matrix it warns, and the tests take warnings for errors"
+    if precomputed and name == "SimilarityClassifier":
+        reason = "it reads symmetric matrices, and the check passes others"
+        if estimator.direction == "both":
+            reason = "given one direction of an asymmetric matrix it warns, and the tests take warnings for errors"
         found["check_classifiers_one_label_sample_weights"] = reason
     if hasattr(estimator, "sparsify"):
         found["check_sparsify_coefficients"] = (

@@ -16,7 +16,7 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
-from mercerless import KreinRidgeClassifier, KreinSVC, SimilarityClassifierCV, SimilarityFeatures
+from mercerless import KreinRidgeClassifier, KreinSVC, SimilarityClassifier, SimilarityFeatures
 from mercerless.comparison.problem import make_problem
 from mercerless.kernels import (
     Kernel,
@@ -72,7 +72,7 @@ def of_lists(function=common):
 
 
 @pytest.mark.parametrize(
-    "model", [KreinSVC(), KreinRidgeClassifier(random_state=0), SimilarityClassifierCV()], ids=repr
+    "model", [KreinSVC(), KreinRidgeClassifier(random_state=0), SimilarityClassifier()], ids=repr
 )
 def test_five_folds_cost_one_matrix_and_give_the_same_scores(model):
     X, y = words(80)
@@ -644,13 +644,11 @@ def test_a_function_of_lists_is_recognized(function, lists):
 def test_functions_of_lists_of_strings_are_recognized_and_learned_with():
     process = pytest.importorskip("rapidfuzz.process")
     X, y = words(60)
-    model = SimilarityClassifierCV(process.cdist, random_state=0).fit(X, y)
+    model = SimilarityClassifier(process.cdist, random_state=0).fit(X, y)
     assert isinstance(model.kernel_, MatrixFunction) and model.kernel_.symmetric
     assert model.score(*words(40, seed=1)) > 0.9
     table = of_lists()
-    by_list, by_pair = (
-        SimilarityClassifierCV(f, random_state=0).fit(X, y) for f in (table, common)
-    )
+    by_list, by_pair = (SimilarityClassifier(f, random_state=0).fit(X, y) for f in (table, common))
     assert_allclose(by_list.predict_proba(X), by_pair.predict_proba(X), atol=1e-10)
 
 
@@ -659,9 +657,9 @@ def test_a_directed_function_of_lists_keeps_its_directions():
     table = of_lists(lambda a, b: common(a, b) + 0.01 * len(a))
     assert MatrixFunction(table).checked(X).symmetric is False
     assert_allclose(MatrixFunction(table)(X), table(X, X))
-    asked = SimilarityClassifierCV(table, symmetrize=True, random_state=0).fit(X, y)
-    pairs = SimilarityClassifierCV(
-        lambda a, b: common(a, b) + 0.01 * len(a), symmetrize=True, random_state=0
+    asked = SimilarityClassifier(table, direction="mean", random_state=0).fit(X, y)
+    pairs = SimilarityClassifier(
+        lambda a, b: common(a, b) + 0.01 * len(a), direction="mean", random_state=0
     ).fit(X, y)
     assert_allclose(asked.predict_proba(X), pairs.predict_proba(X), atol=1e-10)
 
@@ -693,7 +691,7 @@ def test_strings_are_compared_by_name(name):
     K = as_kernel(name)(X)
     assert_allclose(K, [[scorer(a, b) for b in X] for a in X], rtol=1e-12)
     assert_allclose(as_kernel(name).diag(X), 1.0)
-    for model in (KreinSVC(name), SimilarityClassifierCV(name, random_state=0)):
+    for model in (KreinSVC(name), SimilarityClassifier(name, random_state=0)):
         fitted = clone(model).fit(X, y)
         precomputed = clone(model).set_params(kernel="precomputed").fit(K, y)
         new = words(20, seed=1)[0]

@@ -168,7 +168,7 @@ def test_reduced_ridge_equals_all_ordered_pairs(hyper, naive):
     beta = full_ridge(matrix(naive, pairs, pairs), Y, alpha)
     Z = items(4, seed=2)
     expected = (matrix(naive, [(a, b) for a in Z for b in X], pairs) @ beta).reshape(4, 7)
-    model = HyperRidge(hyper, alpha=alpha, n_landmarks=None).fit(X, Y)
+    model = HyperRidge(hyper, alpha=alpha, landmarks=None).fit(X, Y)
     np.testing.assert_allclose(
         model.transform(Z), expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max()
     )
@@ -275,7 +275,7 @@ def test_cg_agrees_with_direct_on_real_labels():
     X, y = X[:150], y[:150]
     hyper = GaussianHyper(8.0)
     models = [
-        HyperRidge(hyper, alpha=1e-5, n_landmarks=120, solver=solver, tol=1e-4, random_state=0).fit(
+        HyperRidge(hyper, alpha=1e-5, landmarks=120, solver=solver, tol=1e-4, random_state=0).fit(
             X, y
         )
         for solver in ("direct", "cg")
@@ -287,8 +287,8 @@ def test_cg_agrees_with_direct_on_real_labels():
 
 def test_all_pairs_as_landmarks_equal_exact():
     X, Y = items(8), similarity(items(8))
-    exact = HyperRidge(GaussianHyper(), alpha=1e-3, n_landmarks=None).fit(X, Y)
-    landmarks = HyperRidge(GaussianHyper(), alpha=1e-3, n_landmarks=36).fit(X, Y)
+    exact = HyperRidge(GaussianHyper(), alpha=1e-3, landmarks=None).fit(X, Y)
+    landmarks = HyperRidge(GaussianHyper(), alpha=1e-3, landmarks=36).fit(X, Y)
     np.testing.assert_allclose(landmarks.kernel_(X), exact.kernel_(X), rtol=1e-5, atol=1e-6)
 
 
@@ -335,7 +335,7 @@ def test_nonnegative_is_definite_optimal_and_zero_without_positive_values():
     X = items(20)
     S = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))
     model = HyperRidge(
-        GaussianHyper(), alpha=1e-6, n_landmarks=60, nonnegative=True, random_state=0
+        GaussianHyper(), alpha=1e-6, landmarks=60, nonnegative=True, random_state=0
     ).fit(X, S)
     assert model.kernel_.definite is True
     assert np.linalg.eigvalsh(model.kernel_(items(60, seed=9)))[0] > -1e-10
@@ -356,7 +356,7 @@ def test_nonnegative_is_definite_optimal_and_zero_without_positive_values():
         )
     log = -np.log1p(np.linalg.norm(X[:, None] - X[None], axis=2))
     assert (
-        not HyperRidge(GaussianHyper(), alpha=1e-6, n_landmarks=30, nonnegative=True)
+        not HyperRidge(GaussianHyper(), alpha=1e-6, landmarks=30, nonnegative=True)
         .fit(X, log)
         .kernel_.coef.any()
     )
@@ -540,7 +540,7 @@ def test_learned_kernel_is_a_kernel_like_any_other(hyper):
     X, Z = items(30), items(10, seed=4)
     y = (X[:, 0] > 0).astype(int)
     S = np.where(y[:, None] == y, 1.0, -1.0) + similarity(X)
-    kernel = HyperRidge(hyper, alpha=1e-3, n_landmarks=20, random_state=0).fit(X, S).kernel_
+    kernel = HyperRidge(hyper, alpha=1e-3, landmarks=20, random_state=0).fit(X, S).kernel_
     for copy in (clone(kernel), pickle.loads(pickle.dumps(kernel))):
         np.testing.assert_array_equal(copy(Z, X), kernel(Z, X))
     assert kernel.symmetric and np.allclose(kernel(Z), kernel(Z).T)
@@ -579,7 +579,7 @@ def test_forgetting_items_gives_a_continuous_kernel():
 
 def test_one_part_equals_undivided_and_parts_average():
     X, y = load_iris(return_X_y=True)
-    settings = {"alpha": 1e-4, "n_landmarks": 30, "random_state": 0}
+    settings = {"alpha": 1e-4, "landmarks": 30, "random_state": 0}
     whole = HyperRidge(GaussianHyper(2.0), **settings).fit(X, y)
     one = HyperRidge(GaussianHyper(2.0), n_parts=1, n_jobs=1, **settings).fit(X, y)
     np.testing.assert_array_equal(one.kernel_.coef, whole.kernel_.coef)
@@ -594,9 +594,7 @@ def test_one_part_equals_undivided_and_parts_average():
 @pytest.mark.slow
 def test_repeatable():
     X, y = load_iris(return_X_y=True)
-    first, second = (
-        HyperRidge(random_state=3, n_landmarks=40).fit(X[::2], y[::2]) for _ in range(2)
-    )
+    first, second = (HyperRidge(random_state=3, landmarks=40).fit(X[::2], y[::2]) for _ in range(2))
     np.testing.assert_array_equal(first.transform(X), second.transform(X))
 
 
@@ -604,10 +602,10 @@ def test_permuted_items_and_relabeled_classes_change_nothing():
     X, y = load_iris(return_X_y=True)
     X, y = X[::4], y[::4]
     hyper, order = GaussianHyper(2.0), np.random.default_rng(0).permutation(len(X))
-    base = HyperRidge(hyper, alpha=1e-4, n_landmarks=None).fit(X, y).kernel_(X)
-    shuffled = HyperRidge(hyper, alpha=1e-4, n_landmarks=None).fit(X[order], y[order]).kernel_(X)
+    base = HyperRidge(hyper, alpha=1e-4, landmarks=None).fit(X, y).kernel_(X)
+    shuffled = HyperRidge(hyper, alpha=1e-4, landmarks=None).fit(X[order], y[order]).kernel_(X)
     renamed = (
-        HyperRidge(hyper, alpha=1e-4, n_landmarks=None)
+        HyperRidge(hyper, alpha=1e-4, landmarks=None)
         .fit(X, np.array(["c", "a", "b"])[y])
         .kernel_(X)
     )
@@ -621,7 +619,7 @@ def test_permuted_items_and_relabeled_classes_change_nothing():
 )
 def test_landmark_methods(method, hyper):
     X, y = load_iris(return_X_y=True)
-    model = HyperRidge(hyper, alpha=1e-5, n_landmarks=Landmarks(40, method), random_state=0).fit(
+    model = HyperRidge(hyper, alpha=1e-5, landmarks=Landmarks(40, method), random_state=0).fit(
         X[::2], y[::2]
     )
     assert len(model.kernel_.coef) <= 40
@@ -634,9 +632,9 @@ def test_search_is_split_by_items_and_finds_the_scale():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     y = rng.integers(2, size=60)
-    noise = HyperRidge("gaussian", n_landmarks=50, random_state=0).fit(X, y)
+    noise = HyperRidge("gaussian", landmarks=50, random_state=0).fit(X, y)
     assert min(row["error"] for row in noise.cv_results_) > 0.9
-    signal = HyperRidge("gaussian", n_landmarks=50, random_state=0).fit(X + 6 * y[:, None], y)
+    signal = HyperRidge("gaussian", landmarks=50, random_state=0).fit(X + 6 * y[:, None], y)
     assert min(row["error"] for row in signal.cv_results_) < 0.6
     assert signal.alpha_ == min(signal.cv_results_, key=lambda row: row["error"])["alpha"]
 
@@ -698,8 +696,8 @@ def test_svr_chooses_and_scores():
     X, y, Z, z = X[::5], y[::5], X[1::5], y[1::5]
     exact = HyperSVR(random_state=0).fit(X, y)
     assert exact.score(Z, z) > 0.3
-    few = HyperSVR(GaussianHyper(2.0), C=0.5, n_landmarks=60, random_state=0).fit(X, y)
-    all_pairs = HyperSVR(GaussianHyper(2.0), C=0.5, n_landmarks=None).fit(X, y)
+    few = HyperSVR(GaussianHyper(2.0), C=0.5, landmarks=60, random_state=0).fit(X, y)
+    all_pairs = HyperSVR(GaussianHyper(2.0), C=0.5, landmarks=None).fit(X, y)
     assert abs(few.score(Z, z) - all_pairs.score(Z, z)) < 0.05
 
 
@@ -728,9 +726,9 @@ def test_degenerate_targets_and_duplicates():
             {"alpha": 0.0, "hyper_kernel": "gaussian"},
             "alpha=0.0 must be a positive number, or None",
         ),
-        ({"n_landmarks": 0}, "n_landmarks"),
+        ({"landmarks": 0}, "landmarks"),
         ({"n_parts": 99}, "n_parts"),
-        ({"n_landmarks": Landmarks(5, "best")}, "method='best'"),
+        ({"landmarks": Landmarks(5, "best")}, "method='best'"),
         ({"hyper_kernel": "rbf"}, "hyper_kernel"),
         ({"target": "pairs"}, "target"),
         ({"solver": "lu"}, "solver"),
@@ -769,7 +767,7 @@ def test_memory_guard_speaks_before_work():
         config_context(memory_limit="50MB"),
         pytest.raises(MemoryError, match="hyper-kernel matrix of 4095 pairs"),
     ):
-        HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=None).fit(X, np.zeros(90, dtype=int))
+        HyperRidge(GaussianHyper(), alpha=1.0, landmarks=None).fit(X, np.zeros(90, dtype=int))
 
 
 @pytest.mark.parametrize("solver", ["cg", "direct"])
@@ -778,9 +776,7 @@ def test_fitting_never_holds_the_design(solver):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 5))
     y = (X[:, 0] > 0).astype(int)
-    model = HyperRidge(
-        GaussianHyper(3.0), alpha=1e-4, n_landmarks=150, solver=solver, random_state=0
-    )
+    model = HyperRidge(GaussianHyper(3.0), alpha=1e-4, landmarks=150, solver=solver, random_state=0)
     tracemalloc.start()
     model.fit(X, y)
     peak = tracemalloc.get_traced_memory()[1]

@@ -41,7 +41,7 @@ def breast_cancer():
 def test_classifier_stages(stage1, stage2):
     X, y = breast_cancer()
     learner = HyperRidge(
-        **{"hyper_kernel": GaussianHyper(12.0), "alpha": 1e-3, "n_landmarks": 60, **stage1}
+        **{"hyper_kernel": GaussianHyper(12.0), "alpha": 1e-3, "landmarks": 60, **stage1}
     )
     model = HyperClassifier(learner, C=1.0, random_state=0, **stage2)
     model.fit(X[:150], y[:150])
@@ -54,12 +54,7 @@ def test_classifier_stages(stage1, stage2):
 def test_classifier_equals_its_two_stages_by_hand():
     X, y = breast_cancer()
     train, test = slice(0, 120), slice(120, None)
-    stage = {
-        "hyper_kernel": GaussianHyper(6.0),
-        "alpha": 1e-4,
-        "n_landmarks": 50,
-        "random_state": 0,
-    }
+    stage = {"hyper_kernel": GaussianHyper(6.0), "alpha": 1e-4, "landmarks": 50, "random_state": 0}
     model = HyperClassifier(HyperRidge(**stage), C=3.0, machine="svm").fit(X[train], y[train])
     kernel = HyperRidge(**stage).fit(X[train], y[train]).kernel_
     scale = np.mean(np.abs(kernel.diag(X[train])))
@@ -73,7 +68,7 @@ def test_classifier_equals_its_two_stages_by_hand():
 @pytest.mark.slow
 def test_defaults_choose_everything():
     X, y = load_iris(return_X_y=True)
-    model = HyperClassifier(HyperRidge("gaussian", n_landmarks=40, cv=3), random_state=0, cv=3).fit(
+    model = HyperClassifier(HyperRidge("gaussian", landmarks=40, cv=3), random_state=0, cv=3).fit(
         X[::2], y[::2]
     )
     assert model.score(X[1::2], y[1::2]) > 0.9
@@ -87,7 +82,7 @@ def test_choice_of_C_never_sees_the_held_out_labels():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(80, 5)), rng.integers(2, size=80)
     model = HyperClassifier(
-        HyperRidge(GaussianHyper(1.0), alpha=1e-6, n_landmarks=100), random_state=0
+        HyperRidge(GaussianHyper(1.0), alpha=1e-6, landmarks=100), random_state=0
     ).fit(X, y)
     other = rng.normal(size=(300, 5))
     assert 0.35 < model.score(other, rng.integers(2, size=300)) < 0.65
@@ -97,7 +92,7 @@ def test_choice_of_C_never_sees_the_held_out_labels():
 def test_regressor_learns_and_large_path_agrees():
     X, y = load_diabetes(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    learner = HyperRidge(GaussianHyper(3.0), alpha=1e-3, n_landmarks=60)
+    learner = HyperRidge(GaussianHyper(3.0), alpha=1e-3, landmarks=60)
     scores = {
         machine: HyperRegressor(learner, machine=machine, n_components=80, cv=3, random_state=0)
         .fit(X[:200], y[:200])
@@ -110,7 +105,7 @@ def test_regressor_learns_and_large_path_agrees():
 def test_parameters_in_a_grid_search_and_pipeline():
     X, y = load_iris(return_X_y=True)
     model = HyperClassifier(
-        HyperRidge(GaussianHyper(), alpha=1e-3, n_landmarks=20), C=1.0, random_state=0
+        HyperRidge(GaussianHyper(), alpha=1e-3, landmarks=20), C=1.0, random_state=0
     )
     search = GridSearchCV(
         make_pipeline(StandardScaler(), model),
@@ -158,7 +153,7 @@ def test_cv_may_be_an_iterable_or_a_splitter(make):
     splitter = StratifiedKFold(3, shuffle=True, random_state=0)
     folds = list(splitter.split(X, y))
     by_splitter, by_list = (
-        HyperClassifier(HyperRidge("gaussian", n_landmarks=20), cv=cv, random_state=0).fit(X, y)
+        HyperClassifier(HyperRidge("gaussian", landmarks=20), cv=cv, random_state=0).fit(X, y)
         for cv in (splitter, make(folds))
     )
     assert by_splitter.cv_results_ and repr(by_splitter.cv_results_) == repr(by_list.cv_results_)
@@ -191,7 +186,7 @@ def test_the_learner_of_a_regressor_and_its_machine_speak_of_the_values_given():
     X = rng.normal(size=(60, 2))
     y = 1000 + 50 * np.sin(X[:, 0])
     model = HyperRegressor(
-        HyperRidge(GaussianHyper(2.0), alpha=1e-4, n_landmarks=40), C=10.0, random_state=0
+        HyperRidge(GaussianHyper(2.0), alpha=1e-4, landmarks=40), C=10.0, random_state=0
     ).fit(X, y)
     assert model.learner_.target_kind_ == "gaussian"
     np.testing.assert_allclose(model.learner_.moments_, [y.mean(), y.std()])
@@ -211,7 +206,7 @@ def test_displays():
     import matplotlib.pyplot as plt
 
     X, y = load_iris(return_X_y=True)
-    model = HyperRidge(FIXED, alpha=1e-4, n_landmarks=30, random_state=0).fit(X[::3], y[::3])
+    model = HyperRidge(FIXED, alpha=1e-4, landmarks=30, random_state=0).fit(X[::3], y[::3])
     display = LearnedKernelDisplay.from_estimator(model, X[1::3], y[1::3])
     assert display.axes_.shape == (3,) and "error" in display.axes_[1].get_title()
     S = np.where(np.eye(10) > 0, 1.0, np.nan)
@@ -248,11 +243,11 @@ class Recorder:
 def test_callbacks_see_the_search_and_the_iterations():
     X, y = load_iris(return_X_y=True)
     recorder = Recorder()
-    HyperRidge("gaussian", solver="cg", n_landmarks=30, random_state=0).set_callbacks(recorder).fit(
+    HyperRidge("gaussian", solver="cg", landmarks=30, random_state=0).set_callbacks(recorder).fit(
         X[::5], y[::5]
     )
     assert recorder.stages.count("search") == 12 and recorder.stages.count("iteration") >= 1
-    model = HyperRidge("gaussian", n_landmarks=30).set_callbacks(Recorder(interrupt=True))
+    model = HyperRidge("gaussian", landmarks=30).set_callbacks(Recorder(interrupt=True))
     with pytest.raises(KeyboardInterrupt):
         model.fit(X[::5], y[::5])
     assert not hasattr(model, "kernel_")

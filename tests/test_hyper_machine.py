@@ -156,17 +156,17 @@ def test_an_infinite_pair_scale_is_the_plain_gaussian():
     X, y = load_iris(return_X_y=True)
     target = np.where(y[:, None] == y, 1.0, -0.5)
     hyper, alpha = GaussianHyper(1.5, np.inf), 1e-3
-    for n_landmarks in (30, None):
-        rows = slice(None, None, 1 if n_landmarks else 3)
+    for landmarks in (30, None):
+        rows = slice(None, None, 1 if landmarks else 3)
         kernel = (
-            HyperRidge(hyper, alpha=alpha, n_landmarks=n_landmarks, random_state=0, tol=1e-12)
+            HyperRidge(hyper, alpha=alpha, landmarks=landmarks, random_state=0, tol=1e-12)
             .fit(X[rows], y[rows])
             .kernel_
         )
         K, T = Gaussian(1.5)(X[rows]), target[rows, rows]
         factor = np.sum(K * T) / (np.sum(K * K) + alpha * len(K) ** 2)
         np.testing.assert_allclose(kernel(X[rows]), factor * K, rtol=1e-7, atol=1e-9)
-    assert len(HyperRidge(hyper, alpha=alpha, n_landmarks=30).fit(X, y).kernel_.coef) == 1
+    assert len(HyperRidge(hyper, alpha=alpha, landmarks=30).fit(X, y).kernel_.coef) == 1
     with pytest.raises(ValueError, match="pair_scale"):
         HyperRidge(GaussianHyper(1.0, -np.inf), alpha=1.0).fit(X, y)
 
@@ -211,7 +211,7 @@ def test_the_regressor_is_near_a_tuned_gaussian_machine():
     A, a, B, b = X[:100], y[:100], X[100:], y[100:]
     grid = {"C": a.std() * np.logspace(0, 3, 4), "gamma": [0.1, 0.3, 1.0]}
     tuned = GridSearchCV(SVR(epsilon=0.05 * a.std()), grid, cv=3).fit(A, a).score(B, b)
-    model = HyperRegressor(HyperRidge("gaussian", n_landmarks=80, cv=3), cv=3, random_state=0).fit(
+    model = HyperRegressor(HyperRidge("gaussian", landmarks=80, cv=3), cv=3, random_state=0).fit(
         A, a
     )
     assert tuned > 0.9 and model.score(B, b) > tuned - 0.03
@@ -243,7 +243,7 @@ def test_labels_that_the_base_kernel_knows_leave_the_base_kernel():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(40, 2)), rng.normal(size=(40, 2)) + 8])
     y = np.repeat(["a", "b"], 40)
-    model = HyperClassifier(HyperRidge("gaussian", n_landmarks=30, cv=3), cv=3, random_state=0).fit(
+    model = HyperClassifier(HyperRidge("gaussian", landmarks=30, cv=3), cv=3, random_state=0).fit(
         X, y
     )
     assert model.hyper_kernel_.pair_scale == np.inf and model.score(X, y) == 1.0
@@ -261,7 +261,7 @@ FAST = {"machine": "linear", "n_components": 60, "max_samples": 600, "random_sta
 
 
 def learner(hyper="gaussian", **options):
-    return HyperRidge(hyper, **{"n_landmarks": 40, "n_parts": "auto", "tol": 1e-4, **options})
+    return HyperRidge(hyper, **{"landmarks": 40, "n_parts": "auto", "tol": 1e-4, **options})
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ def learner(hyper="gaussian", **options):
 )
 def test_the_linear_machine_chooses_everything(classes, hyper):
     X, y = rings(900, classes=classes)
-    model = HyperClassifier(learner(hyper, n_landmarks=25, cv=2), cv=2, **FAST).fit(X, y)
+    model = HyperClassifier(learner(hyper, landmarks=25, cv=2), cv=2, **FAST).fit(X, y)
     assert model.C_ in np.logspace(-1, 3, 5) and model.machine_.certificate < 1e-8
     assert model.learner_.n_parts == 1 and len(model.learner_.X_fit_) == 600
     Z, z = rings(800, seed=1, classes=classes)
@@ -355,7 +355,7 @@ def test_dask_regression_equals_arrays():
 def test_ridge_reads_parts_of_dask_arrays_and_memory_maps(tmp_path, n_parts):
     da = pytest.importorskip("dask.array")
     X, y = rings(400)
-    make = partial(HyperRidge, GaussianHyper(1.5), n_landmarks=30, n_parts=n_parts, random_state=0)
+    make = partial(HyperRidge, GaussianHyper(1.5), landmarks=30, n_parts=n_parts, random_state=0)
     expected = make().fit(X, y)
     lazy = da.from_array(X, chunks=150)
     got = make().fit(lazy, y)
@@ -372,7 +372,7 @@ def test_ridge_reads_parts_of_dask_arrays_and_memory_maps(tmp_path, n_parts):
 def test_results_do_not_depend_on_the_number_of_workers():
     X, y = rings(300)
     make = partial(
-        HyperRidge, GaussianHyper(1.5), alpha=1e-3, n_landmarks=30, n_parts=4, random_state=0
+        HyperRidge, GaussianHyper(1.5), alpha=1e-3, landmarks=30, n_parts=4, random_state=0
     )
     serial = make().fit(X, y).kernel_.coef
     with parallel_config(backend="multiprocessing"):
@@ -394,13 +394,13 @@ def test_similarities_are_not_divided():
 def test_a_constant_of_the_learned_kernel_does_not_set_its_scale():
     """A weak loss leaves little but the constant of a support vector regression; the machine must see the rest."""
     X, y = rings(80)
-    model = HyperClassifier(HyperSVR(GaussianHyper(1.0), n_landmarks=40), random_state=0).fit(X, y)
+    model = HyperClassifier(HyperSVR(GaussianHyper(1.0), landmarks=40), random_state=0).fit(X, y)
     assert model.learner_.kernel_.intercept != 0
     np.testing.assert_allclose(np.mean(np.abs(model.kernel_.diag(X))), 1.0)
     flat = model.kernel_.kernel
     assert flat.intercept == 0
     np.testing.assert_array_equal(flat.coef, model.learner_.kernel_.coef)
-    weak = HyperSVR(GaussianHyper(1.0), C=1e-7, n_landmarks=40, random_state=0).fit(X, y).kernel_
+    weak = HyperSVR(GaussianHyper(1.0), C=1e-7, landmarks=40, random_state=0).fit(X, y).kernel_
     assert np.ptp(weak(X)) < 1e-2 < np.ptp(normalized(weak, X)(X))
 
 
@@ -426,9 +426,9 @@ def test_memory_of_the_linear_machine_does_not_grow_with_the_rows():
 @pytest.mark.parametrize(
     "model, limit",
     [
-        (HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=None), "20MB"),
-        (HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=1000), "20MB"),
-        (HyperClassifier(HyperRidge(GaussianHyper(), alpha=1.0, n_landmarks=20), C=1.0), "1MB"),
+        (HyperRidge(GaussianHyper(), alpha=1.0, landmarks=None), "20MB"),
+        (HyperRidge(GaussianHyper(), alpha=1.0, landmarks=1000), "20MB"),
+        (HyperClassifier(HyperRidge(GaussianHyper(), alpha=1.0, landmarks=20), C=1.0), "1MB"),
     ],
     ids=["exact", "landmarks", "machine"],
 )

@@ -18,8 +18,6 @@ from mercerless import (
     AsymmetricRidgeClassifier,
     DANKClassifier,
     DANKRegressor,
-    DirectedClassifierCV,
-    DirectedRegressorCV,
     HyperRidge,
     HyperSVR,
     KreinRidge,
@@ -28,9 +26,9 @@ from mercerless import (
     KreinSVR,
     LABClassifier,
     LABRegressor,
-    SimilarityClassifierCV,
+    SimilarityClassifier,
     SimilarityFeatures,
-    SimilarityRegressorCV,
+    SimilarityRegressor,
     SimilaritySVC,
 )
 from mercerless.comparison.problem import make_problem
@@ -51,24 +49,24 @@ from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 CLASSIFIERS = [
     AsymmetricRidgeClassifier(),
     DANKClassifier(random_state=0),
-    DirectedClassifierCV(random_state=0),
+    SimilarityClassifier(direction="both", random_state=0),
     DANKClassifier(n_parts=2, random_state=0),
     DANKClassifier("laplacian", random_state=0),
     KreinRidgeClassifier(random_state=0),
-    KreinRidgeClassifier(n_landmarks=20, random_state=0),
+    KreinRidgeClassifier(landmarks=20, random_state=0),
     KreinSVC(),
     LABClassifier(10, kernel="gaussian", max_iter=20, random_state=0),
-    SimilarityClassifierCV(random_state=0),
+    SimilarityClassifier(random_state=0),
     SimilaritySVC(),
 ]
 REGRESSORS = [
     AsymmetricRidge(),
     DANKRegressor(random_state=0),
-    DirectedRegressorCV(random_state=0),
+    SimilarityRegressor(direction="both", random_state=0),
     KreinRidge(random_state=0),
     KreinSVR(),
     LABRegressor(10, kernel="gaussian", max_iter=20, random_state=0),
-    SimilarityRegressorCV(random_state=0),
+    SimilarityRegressor(random_state=0),
 ]
 
 
@@ -90,9 +88,9 @@ def common(a, b):
 @pytest.mark.parametrize(
     "model",
     [
-        SimilarityClassifierCV("precomputed", random_state=0),
-        SimilarityClassifierCV("precomputed", n_landmarks=30, random_state=0),
-        DirectedClassifierCV("precomputed", random_state=0),
+        SimilarityClassifier("precomputed", random_state=0),
+        SimilarityClassifier("precomputed", landmarks=30, random_state=0),
+        SimilarityClassifier("precomputed", direction="both", random_state=0),
         AsymmetricRidgeClassifier("precomputed"),
         KreinSVC("precomputed"),
         SimilarityFeatures("precomputed"),
@@ -116,7 +114,7 @@ def test_the_columns_of_a_labeled_matrix_are_matched_by_name(model):
     assert_array_equal(call(K.loc[new]), expected)
     with pytest.raises(ValueError, match="X has not the columns of the training data"):
         call(pandas.DataFrame(np.zeros((2, 40)), columns=np.arange(2000, 2040)))
-    if isinstance(model, DirectedClassifierCV):
+    if getattr(model, "direction", None) == "both":
         reverse = K.loc[new, train].to_numpy()
         both = model.predict(K.loc[new, train].to_numpy(), reverse=reverse)
         named = model.predict(K.loc[new, shuffled], reverse=K.loc[new])
@@ -141,7 +139,7 @@ def test_labels_that_cannot_be_put_in_order_are_refused_in_one_sentence(labels):
     with pytest.raises(
         ValueError, match=r"y has labels of several types, .*; make all of them strings"
     ):
-        SimilarityClassifierCV(random_state=0).fit(np.arange(20.0)[:, None], y)
+        SimilarityClassifier(random_state=0).fit(np.arange(20.0)[:, None], y)
 
 
 # ------------------------------------------------------------------------------------------------------- weights
@@ -213,7 +211,7 @@ def test_items_of_weight_zero_are_never_shown_to_the_function():
 
     for model in (
         KreinSVC(watched),
-        SimilarityClassifierCV(watched),
+        SimilarityClassifier(watched),
         AsymmetricRidgeClassifier(watched),
     ):
         model.fit([*X, "zzzz"], [*y, 0], sample_weight=[1.0] * 20 + [0.0])
@@ -234,16 +232,16 @@ def object_models(kernel):
     """One of every family that takes items."""
     return [
         KreinRidgeClassifier(kernel, random_state=0),
-        KreinRidgeClassifier(kernel, n_landmarks=10, random_state=0),
+        KreinRidgeClassifier(kernel, landmarks=10, random_state=0),
         KreinSVC(kernel),
         DANKClassifier(kernel, random_state=0),
         DANKClassifier(kernel, out_of_sample="nearest", random_state=0),
         AsymmetricRidgeClassifier(kernel),
-        DirectedClassifierCV(kernel, random_state=0),
-        SimilarityClassifierCV(kernel, random_state=0),
+        SimilarityClassifier(kernel, direction="both", random_state=0),
+        SimilarityClassifier(kernel, random_state=0),
         SimilaritySVC(kernel),
         make_pipeline(
-            SimilarityFeatures(kernel, n_landmarks=20, random_state=0), LogisticRegression()
+            SimilarityFeatures(kernel, landmarks=20, random_state=0), LogisticRegression()
         ),
     ]
 
@@ -532,8 +530,8 @@ def test_rounding_is_no_asymmetry_but_a_rare_difference_is():
 def test_a_directed_function_with_symmetrize_is_its_average():
     X, y = words()
     new, _ = words(20, seed=1)
-    asked = SimilarityClassifierCV(directed, symmetrize=True, random_state=0).fit(X, y)
-    expected = SimilarityClassifierCV(averaged, random_state=0).fit(X, y)
+    asked = SimilarityClassifier(directed, direction="mean", random_state=0).fit(X, y)
+    expected = SimilarityClassifier(averaged, random_state=0).fit(X, y)
     assert_allclose(asked.predict_proba(new), expected.predict_proba(new), atol=1e-10)
 
 
@@ -541,16 +539,16 @@ def test_a_directed_function_with_symmetrize_is_its_average():
     "model",
     [
         KreinRidgeClassifier(directed),
-        KreinRidgeClassifier(directed, n_landmarks=10),
+        KreinRidgeClassifier(directed, landmarks=10),
         KreinSVC(directed),
         DANKClassifier(directed),
-        SimilarityClassifierCV(directed),
+        SimilarityClassifier(directed),
     ],
     ids=lambda model: type(model).__name__,
 )
 def test_estimators_that_need_symmetry_refuse_a_directed_function_with_the_remedy(model):
     with pytest.raises(
-        ValueError, match=r"not symmetric.*symmetrize=True.*PairFunction.*DirectedClassifierCV"
+        ValueError, match=r"not symmetric.*direction='mean'.*PairFunction.*direction='both'"
     ):
         model.fit(*words())
 
@@ -563,7 +561,7 @@ def test_a_noisy_function_is_averaged_when_asked_and_taken_once_when_declared_sy
         return lambda a, b: common(a, b) + 0.01 * rng.normal()
 
     assert (
-        SimilarityClassifierCV(noisy(), symmetrize=True, random_state=0).fit(X, y).score(X, y) > 0.9
+        SimilarityClassifier(noisy(), direction="mean", random_state=0).fit(X, y).score(X, y) > 0.9
     )
     assert KreinSVC(PairFunction(noisy(), symmetric=True)).fit(X, y).score(X, y) > 0.9
     with pytest.warns(
@@ -634,7 +632,7 @@ CHANGEABLE = {
 @pytest.mark.parametrize("kind", CHANGEABLE)
 @pytest.mark.parametrize(
     "model",
-    [KreinSVC(), SimilarityClassifierCV(random_state=0), SimilaritySVC(), SimilarityFeatures()],
+    [KreinSVC(), SimilarityClassifier(random_state=0), SimilaritySVC(), SimilarityFeatures()],
     ids=lambda model: type(model).__name__,
 )
 def test_items_that_change_after_training_change_no_model(model, kind):
@@ -662,7 +660,7 @@ def test_objects_keep_their_identity_in_a_model():
     "learner",
     [
         HyperRidge(GaussianHyper(2.0), alpha=1e-3, random_state=0),
-        HyperRidge(GaussianHyper(2.0), alpha=1e-3, n_landmarks=None),
+        HyperRidge(GaussianHyper(2.0), alpha=1e-3, landmarks=None),
         HyperRidge(TensorHyper(2.0), alpha=1e-3),
     ],
     ids=["landmarks", "all pairs", "tensor"],
@@ -731,15 +729,15 @@ KERNEL_MODELS = [
     AsymmetricRidgeClassifier(),
     DANKClassifier(random_state=0),
     DANKRegressor(random_state=0),
-    DirectedClassifierCV(random_state=0),
+    SimilarityClassifier(direction="both", random_state=0),
     KreinRidge(random_state=0),
     KreinRidgeClassifier(random_state=0),
     KreinSVC(),
     KreinSVR(),
-    SimilarityClassifierCV(random_state=0),
-    SimilarityClassifierCV(n_landmarks=10, random_state=0),
+    SimilarityClassifier(random_state=0),
+    SimilarityClassifier(landmarks=10, random_state=0),
     SimilarityFeatures(),
-    SimilarityRegressorCV(random_state=0),
+    SimilarityRegressor(random_state=0),
     SimilaritySVC(),
 ]
 

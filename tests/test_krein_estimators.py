@@ -285,7 +285,7 @@ def test_equal_penalties_are_the_strong_topology():
 
 def test_constraints_search_and_landmarks_are_parameters_of_a_grid_search():
     X, y = data(50)
-    model = KreinRidge(Gaussian(2.0), **FIXED, constraint=Sphere(1.0), n_landmarks=Landmarks(30))
+    model = KreinRidge(Gaussian(2.0), **FIXED, constraint=Sphere(1.0), landmarks=Landmarks(30))
     grid = {"constraint__radius": [1e-6, 1.0], "n_landmarks__method": ["uniform", "kmeans"]}
     search = GridSearchCV(model.set_params(random_state=0), grid, cv=3).fit(X, y)
     assert search.best_params_["constraint__radius"] == 1.0
@@ -393,7 +393,7 @@ def test_all_landmarks_equal_exact(kernel):
     Xt, _ = data(30, 1)
     for options in ({}, {"constraint": Sphere(0.8)}):
         exact = KreinRidge(kernel, **FIXED, **options).fit(X, y)
-        all_rows = KreinRidge(kernel, **FIXED, **options, n_landmarks=80).fit(X, y)
+        all_rows = KreinRidge(kernel, **FIXED, **options, landmarks=80).fit(X, y)
         assert sorted(all_rows.landmarks_) == list(range(80))
         assert_allclose(all_rows.predict(Xt), exact.predict(Xt), atol=1e-8)
 
@@ -401,7 +401,7 @@ def test_all_landmarks_equal_exact(kernel):
 def test_cross_validation_on_landmarks_equals_exact_when_all_rows_are_landmarks():
     X, y = data()
     exact = KreinRidge(TL1(3.0), random_state=0).fit(X, y)
-    all_rows = KreinRidge(TL1(3.0), n_landmarks=80, random_state=0).fit(X, y)
+    all_rows = KreinRidge(TL1(3.0), landmarks=80, random_state=0).fit(X, y)
     assert_allclose(all_rows.cv_results_["error"], exact.cv_results_["error"], rtol=1e-5)
     assert all_rows.best_index_ == exact.best_index_
 
@@ -410,9 +410,7 @@ def test_cross_validation_on_landmarks_equals_exact_when_all_rows_are_landmarks(
 def test_more_landmarks_are_never_much_worse(kernel):
     X, y = data(400)
     Xt, yt = data(300, 1)
-    models = [
-        KreinRidge(kernel, n_landmarks=m, random_state=0).fit(X, y) for m in (25, 50, 100, 200)
-    ]
+    models = [KreinRidge(kernel, landmarks=m, random_state=0).fit(X, y) for m in (25, 50, 100, 200)]
     errors = [np.mean((model.predict(Xt) - yt) ** 2) for model in models]
     assert np.all(np.diff(errors) < 0.05 * np.array(errors[:-1]))
     assert errors[-1] < errors[0]
@@ -421,8 +419,8 @@ def test_more_landmarks_are_never_much_worse(kernel):
 def test_precomputed_landmarks_and_weights():
     X, y = data()
     weight = np.random.default_rng(0).integers(0, 3, 80).astype(float)
-    vectors = KreinRidge(KERNEL, **FIXED, n_landmarks=20, random_state=0).fit(X, y, weight)
-    matrix = KreinRidge("precomputed", **FIXED, n_landmarks=20, random_state=0).fit(
+    vectors = KreinRidge(KERNEL, **FIXED, landmarks=20, random_state=0).fit(X, y, weight)
+    matrix = KreinRidge("precomputed", **FIXED, landmarks=20, random_state=0).fit(
         KERNEL(X), y, weight
     )
     assert_allclose(vectors.predict(X), matrix.predict(KERNEL(X)), atol=1e-8)
@@ -436,7 +434,7 @@ def test_landmarks_of_strings():
     def similarity(a, b):
         return -(abs(len(a) - len(b)) ** 0.7)
 
-    model = KreinRidge(similarity, n_landmarks=15).fit(words, y)
+    model = KreinRidge(similarity, landmarks=15).fit(words, y)
     exact = KreinRidge(similarity).fit(words, y)
     assert model.score(words, y) > 0.98
     assert exact.score(words, y) > 0.98
@@ -449,9 +447,9 @@ def test_auto_uses_landmarks_for_many_rows_and_little_memory():
         with pytest.warns(UserWarning, match="uses 60 landmarks for 200 rows"):
             small = KreinRidge(KERNEL, **FIXED).fit(X, y)
         assert len(small.landmarks_) == 60
-        assert len(KreinRidge(KERNEL, **FIXED, n_landmarks=20).fit(X, y).landmarks_) == 20
-        with pytest.raises(MemoryError, match="set n_landmarks"):
-            KreinRidge(KERNEL, **FIXED, n_landmarks=None).fit(X, y)
+        assert len(KreinRidge(KERNEL, **FIXED, landmarks=20).fit(X, y).landmarks_) == 20
+        with pytest.raises(MemoryError, match="set landmarks"):
+            KreinRidge(KERNEL, **FIXED, landmarks=None).fit(X, y)
 
 
 # ---------------------------------------------------------------- classification
@@ -502,7 +500,7 @@ def test_class_weight_equals_sample_weight():
 def test_classifier_on_landmarks_equals_exact_with_all_rows():
     X, y = data()
     exact = KreinRidgeClassifier(TL1(4.0), **FIXED, random_state=0).fit(X, classes(y))
-    all_rows = KreinRidgeClassifier(TL1(4.0), **FIXED, n_landmarks=80, random_state=0).fit(
+    all_rows = KreinRidgeClassifier(TL1(4.0), **FIXED, landmarks=80, random_state=0).fit(
         X, classes(y)
     )
     assert_allclose(all_rows.predict_proba(X), exact.predict_proba(X), atol=1e-6)
@@ -624,7 +622,7 @@ def test_centered_machines_are_scikit_learns_on_the_flipped_centered_matrix(weig
 
 MODELS = [KreinRidge("precomputed"), KreinRidge("precomputed", **FIXED, constraint=Sphere(1.0))]
 MODELS += [KreinRidge("precomputed", **FIXED, constraint=Ball(1.0))]
-MODELS += [KreinRidge("precomputed", n_landmarks=5)]
+MODELS += [KreinRidge("precomputed", landmarks=5)]
 
 
 @pytest.mark.parametrize("model", MODELS)
@@ -727,12 +725,12 @@ def test_asymmetric_matrix_is_refused_with_its_size(estimator):
         ({"constraint": Sphere([[1.0, 2.0, 3.0]])}, "radius has 3 columns, but y has 1 outputs"),
         ({"search": "gradient"}, r"search must be None \(a grid\) or GradientSearch"),
         ({"constraint": Sphere(-1.0)}, "radius must be a nonnegative"),
-        ({"n_landmarks": 0}, "n_landmarks must be a positive"),
-        ({"n_landmarks": "many"}, "n_landmarks must be a positive"),
-        ({"n_landmarks": Landmarks(5, "best")}, "method='best' is not known"),
+        ({"landmarks": 0}, "landmarks must be a positive"),
+        ({"landmarks": "many"}, "landmarks must be a positive"),
+        ({"landmarks": Landmarks(5, "best")}, "method='best' is not known"),
         ({"cv": 1}, "at least 2 folds"),
         ({"cv": ShuffleSplit(3, random_state=0)}, "hold out every row once"),
-        ({"search": GradientSearch(), "n_landmarks": 9}, "GradientSearch needs all rows"),
+        ({"search": GradientSearch(), "landmarks": 9}, "GradientSearch needs all rows"),
         (
             {"search": GradientSearch(), "alpha_positive": [0.1, 1.0]},
             "one number or None as alpha_positive",

@@ -8,7 +8,7 @@ from oracles.similarity import feature_ridge
 from sklearn.datasets import make_classification
 from sklearn.model_selection import cross_val_score
 
-from mercerless import SimilarityClassifierCV, SimilarityRegressorCV, config_context
+from mercerless import SimilarityClassifier, SimilarityRegressor, config_context
 from mercerless.kernels import TL1, MatrixFunction, PairFunction
 from mercerless.lowrank import Landmarks
 from mercerless.similarity import estimators
@@ -46,8 +46,8 @@ def columns():
 
 
 def classifier(**parameters):
-    return SimilarityClassifierCV(
-        **({"kernel": "precomputed", "n_landmarks": M, "random_state": 0} | parameters)
+    return SimilarityClassifier(
+        **({"kernel": "precomputed", "landmarks": M, "random_state": 0} | parameters)
     )
 
 
@@ -221,14 +221,12 @@ class Counted:
 def test_a_function_is_called_for_landmarks_only_and_equals_the_rectangle(data, distances, model):
     X, y = data
     function = Counted()
-    direct = SimilarityClassifierCV(function, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
-    assert function.calls == N * M and direct.input_ == "distance" and len(direct.X_fit_) == M
+    direct = SimilarityClassifier(function, landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+    assert function.calls == N * M and direct.kind_ == "distance" and len(direct.X_fit_) == M
     function.calls = 0
     found = direct.predict_proba(list(X[N:]))
     assert function.calls == 40 * M
-    rectangle = classifier(n_landmarks=direct.landmarks_).fit(
-        distances[:N, direct.landmarks_], y[:N]
-    )
+    rectangle = classifier(landmarks=direct.landmarks_).fit(distances[:N, direct.landmarks_], y[:N])
     np.testing.assert_allclose(
         rectangle.predict_proba(distances[N:, direct.landmarks_]), found, atol=0.1
     )
@@ -237,7 +235,7 @@ def test_a_function_is_called_for_landmarks_only_and_equals_the_rectangle(data, 
 def test_own_similarities_are_asked_for_only_where_they_differ(data):
     X, y = data
     function = Counted(lambda a, b: float(a @ b))
-    model = SimilarityClassifierCV(function, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+    model = SimilarityClassifier(function, landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
     needed = N * M + N - M
     assert needed <= function.calls <= needed + N // 10  # some pairs are asked again
     assert model.diagonal_ is None
@@ -250,9 +248,7 @@ def test_pursuit_compares_with_twice_as_many_and_keeps_the_best(data):
     X, y = data
     function = Counted()
     wanted = Landmarks(15, "pursuit")
-    model = SimilarityClassifierCV(function, n_landmarks=wanted, random_state=0).fit(
-        list(X[:N]), y[:N]
-    )
+    model = SimilarityClassifier(function, landmarks=wanted, random_state=0).fit(list(X[:N]), y[:N])
     assert function.calls == 2 * N * 15 and len(model.landmarks_) == 15
     function.calls = 0
     model.predict(list(X[N:]))
@@ -265,9 +261,9 @@ def test_a_directed_function_is_refused_or_asked_in_both_directions(data):
         lambda a, b: float(np.abs(a - b).sum() + (0.3 * (a[0] - b[0]) if a[0] > b[0] else 0.0))
     )
     with pytest.raises(ValueError, match="not symmetric"):
-        SimilarityClassifierCV(offset, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+        SimilarityClassifier(offset, landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
     offset = Counted(offset.value)
-    both = SimilarityClassifierCV(offset, n_landmarks=M, symmetrize=True, random_state=0)
+    both = SimilarityClassifier(offset, landmarks=M, direction="mean", random_state=0)
     both.fit(list(X[:N]), y[:N])
     needed = 2 * N * M - M * M  # landmarks among themselves are known
     assert needed <= offset.calls <= needed + N // 10  # some pairs are asked again
@@ -280,7 +276,7 @@ def test_a_function_that_returns_nan_is_named(data):
         lambda a, b: np.nan if a[0] == X[7, 0] and b[0] == X[90, 0] else float(np.abs(a - b).sum())
     )
     with pytest.raises(ValueError, match=r"returned nan for items 7 and 90;"):
-        SimilarityClassifierCV(broken, n_landmarks=[3, 40, 90, 100], random_state=0).fit(
+        SimilarityClassifier(broken, landmarks=[3, 40, 90, 100], random_state=0).fit(
             list(X[:N]), y[:N]
         )
 
@@ -289,7 +285,7 @@ def test_a_noisy_function_is_named_and_compares_with_landmarks(data):
     X, y = data
     rng = np.random.default_rng(0)
     noisy = Counted(lambda a, b: float(np.exp(-np.abs(a - b).sum() / 40.0) + 0.01 * rng.normal()))
-    model = SimilarityClassifierCV(noisy, n_landmarks=M, input="similarity", random_state=0)
+    model = SimilarityClassifier(noisy, landmarks=M, kind="similarity", random_state=0)
     with pytest.warns(UserWarning, match=r"noisy: for items \d+ and \d+ it returned"):
         model.fit(list(X[:N]), y[:N])
     assert model.score(list(X[N:]), y[N:]) > 0.5
@@ -309,7 +305,7 @@ def test_landmark_rows_are_found_among_distances_and_similarities(distances, col
         assert found[:20].tolist() == columns[:20].tolist() and np.all(found[20:] == -1)
     kind, rows = find_rows(distances[:N, N:], "distance")
     assert kind == "distance" and np.all(rows == -1)
-    with pytest.raises(ValueError, match=r"say which with input="):
+    with pytest.raises(ValueError, match=r"say which with kind="):
         find_rows(distances[:N, N:])
 
 
@@ -326,41 +322,41 @@ def test_zeros_of_truncated_similarities_are_no_distances():
 
 def test_landmarks_need_not_be_training_items(data, distances):
     y = data[1]
-    model = classifier(input="distance", n_landmarks=40).fit(distances[:N, N:], y[:N])
+    model = classifier(kind="distance", landmarks=40).fit(distances[:N, N:], y[:N])
     assert model.negative_spectrum_.verdict == "unknown" and "neighbors" not in model.family_scores_
     assert model.score(distances[:N, N:], y[:N]) > 0.6
 
 
 def test_told_landmarks_equal_found_ones_and_must_match(data, distances, columns, model):
     y, C = data[1], distances[:N, columns]
-    told = classifier(n_landmarks=columns).fit(C, y[:N])
+    told = classifier(landmarks=columns).fit(C, y[:N])
     rows = distances[N:, columns]
     np.testing.assert_allclose(told.predict_proba(rows), model.predict_proba(rows), atol=1e-10)
-    with pytest.raises(ValueError, match=r"do not match n_landmarks: row \d+ has"):
-        classifier(n_landmarks=np.roll(columns, 1)).fit(C, y[:N])
+    with pytest.raises(ValueError, match=r"do not match landmarks: row \d+ has"):
+        classifier(landmarks=np.roll(columns, 1)).fit(C, y[:N])
     with pytest.raises(ValueError, match=r"names 29 landmarks but X has 30 columns"):
-        classifier(n_landmarks=columns[1:]).fit(C, y[:N])
+        classifier(landmarks=columns[1:]).fit(C, y[:N])
     with pytest.raises(ValueError, match=r"names row 120 of 120 items"):
-        classifier(n_landmarks=[3, 120]).fit(C, y[:N])
+        classifier(landmarks=[3, 120]).fit(C, y[:N])
     with pytest.raises(ValueError, match=r"names row 3 twice"):
-        classifier(n_landmarks=[3, 3]).fit(C, y[:N])
-    with pytest.raises(ValueError, match=r"n_landmarks must be"):
-        classifier(n_landmarks="some").fit(C, y[:N])
-    with pytest.raises(ValueError, match=r"n_landmarks must be a positive whole number"):
-        classifier(n_landmarks=0).fit(C, y[:N])
+        classifier(landmarks=[3, 3]).fit(C, y[:N])
+    with pytest.raises(ValueError, match=r"landmarks must be"):
+        classifier(landmarks="some").fit(C, y[:N])
+    with pytest.raises(ValueError, match=r"landmarks must be a positive whole number"):
+        classifier(landmarks=0).fit(C, y[:N])
     with pytest.raises(ValueError, match=r"method='pivoted' is not known"):
-        classifier(n_landmarks=Landmarks(9, "pivoted")).fit(C, y[:N])
+        classifier(landmarks=Landmarks(9, "pivoted")).fit(C, y[:N])
     with pytest.raises(ValueError, match=r"which has the weight 0"):
-        classifier(n_landmarks=columns).fit(C, y[:N], sample_weight=np.arange(N) != columns[2])
-    with pytest.raises(ValueError, match=r"set n_landmarks if its columns"):
-        classifier(n_landmarks="auto").fit(C, y[:N])
-    with pytest.raises(ValueError, match=r"symmetrize=True with n_landmarks is for kernels"):
-        classifier(symmetrize=True).fit(C, y[:N])
+        classifier(landmarks=columns).fit(C, y[:N], sample_weight=np.arange(N) != columns[2])
+    with pytest.raises(ValueError, match=r"set landmarks if its columns"):
+        classifier(landmarks="auto").fit(C, y[:N])
+    with pytest.raises(ValueError, match=r"direction='mean' with landmarks is for kernels"):
+        classifier(direction="mean").fit(C, y[:N])
 
 
 def test_new_rows_have_the_landmarks_or_all_columns(data, distances, model, columns):
     y = data[1]
-    some = classifier(n_landmarks=10).fit(distances[:N, :N], y[:N])
+    some = classifier(landmarks=10).fit(distances[:N, :N], y[:N])
     assert len(some.landmarks_) == 10
     np.testing.assert_array_equal(
         some.predict_proba(distances[N:, :N]), some.predict_proba(distances[N:][:, some.landmarks_])
@@ -403,7 +399,7 @@ def test_dask_arrays_and_memory_maps_give_the_same_model(
     lazy = classifier(**kernel).fit(da.from_array(X[:N], chunks=(50, 5)), y[:N])
     np.testing.assert_allclose(lazy.predict_proba(X[N:]), direct, atol=1e-8)
     with pytest.raises(TypeError, match="needs its data in memory"):
-        classifier(n_landmarks=None, **kernel).fit(da.from_array(X[:N], chunks=(50, 5)), y[:N])
+        classifier(landmarks=None, **kernel).fit(da.from_array(X[:N], chunks=(50, 5)), y[:N])
 
 
 def test_many_rows_are_judged_by_some(data, distances, columns, model, monkeypatch):
@@ -424,7 +420,7 @@ def test_many_rows_are_judged_by_some(data, distances, columns, model, monkeypat
 @pytest.mark.slow
 def test_auto_turns_to_landmarks_and_says_so(data, monkeypatch):
     X, y = data
-    auto = SimilarityClassifierCV(TL1(9.0), random_state=0)
+    auto = SimilarityClassifier(TL1(9.0), random_state=0)
     assert auto.fit(X[:N], y[:N]).landmarks_ is None
     monkeypatch.setattr(estimators, "_ALL_ITEMS", 100)
     with pytest.warns(
@@ -434,7 +430,7 @@ def test_auto_turns_to_landmarks_and_says_so(data, monkeypatch):
     monkeypatch.setattr(estimators, "_ALL_ITEMS", 5000)
     monkeypatch.setattr(estimators, "_ALL_SECONDS", 0.0)
     monkeypatch.setattr(estimators, "_AUTO_LANDMARKS", 30)
-    slow = SimilarityClassifierCV(lambda a, b: float(np.abs(a - b).sum()), random_state=0)
+    slow = SimilarityClassifier(lambda a, b: float(np.abs(a - b).sum()), random_state=0)
     with pytest.warns(UserWarning, match=r"would take about \d+ minutes"):
         assert len(slow.fit(list(X[:N]), y[:N]).landmarks_) == 30
     with (
@@ -453,7 +449,7 @@ def test_sparsify_keeps_few_items(data, distances):
         ("precomputed", distances[:N, :N], distances[N:, :N]),
         (TL1(9.0), X[:N], X[N:]),
     ):
-        full = SimilarityClassifierCV(kernel, random_state=0).fit(rows, y[:N])
+        full = SimilarityClassifier(kernel, random_state=0).fit(rows, y[:N])
         small = full.sparsify(20, rows, y[:N])
         assert len(small.landmarks_) == 20 and full.landmarks_ is None
         assert small.score(new, y[N:]) > full.score(new, y[N:]) - 0.15
@@ -466,13 +462,13 @@ def test_sparsify_keeps_few_items(data, distances):
 def test_numbers_and_what_more_landmarks_bring(data):
     X = data[0]
     y = np.sin(X[:, 0]) + X[:, 1]
-    model = SimilarityRegressorCV(TL1(9.0), n_landmarks=40, random_state=0).fit(X[:N], y[:N])
+    model = SimilarityRegressor(TL1(9.0), landmarks=40, random_state=0).fit(X[:N], y[:N])
     assert model.score(X[N:], y[N:]) > 0.7
     assert list(model.landmark_curve_) == [10, 20, 40]
     assert model.landmark_curve_[40] < model.landmark_curve_[10]
     wild = y.copy()
     wild[:2] += 100.0
-    fenced = SimilarityRegressorCV(TL1(9.0), n_landmarks=40, random_state=0).fit(X[:N], wild[:N])
+    fenced = SimilarityRegressor(TL1(9.0), landmarks=40, random_state=0).fit(X[:N], wild[:N])
     assert fenced.n_fenced_ == 2
     assert fenced.score(X[N:], y[N:]) > 0.6
 
@@ -480,16 +476,16 @@ def test_numbers_and_what_more_landmarks_bring(data):
 @pytest.mark.parametrize("m", [1, 2])
 def test_hardly_any_landmarks_and_equal_columns(data, distances, m):
     y = data[1]
-    model = classifier(input="distance", n_landmarks=m).fit(distances[:N, :m], y[:N])
+    model = classifier(kind="distance", landmarks=m).fit(distances[:N, :m], y[:N])
     assert np.all(np.isfinite(model.predict_proba(distances[N:, :m])))
-    flat = classifier(input="similarity", n_landmarks=3).fit(np.ones((N, 3)), y[:N])
+    flat = classifier(kind="similarity", landmarks=3).fit(np.ones((N, 3)), y[:N])
     np.testing.assert_allclose(flat.predict_proba(np.ones((2, 3))).sum(axis=1), 1.0)
 
 
 def test_a_pair_function_object_is_not_tried_on_pairs(data):
     X, y = data
     function = Counted()
-    SimilarityClassifierCV(PairFunction(function), n_landmarks=M, random_state=0).fit(
+    SimilarityClassifier(PairFunction(function), landmarks=M, random_state=0).fit(
         list(X[:N]), y[:N]
     )
     assert function.calls == N * M
@@ -511,11 +507,11 @@ def test_saved_models_and_prediction_sets(data, distances, columns, model, tmp_p
 )
 def test_a_function_of_two_lists_compares_with_landmarks(data, wrap):
     X, y = data
-    direct = SimilarityClassifierCV(
-        lambda a, b: float(np.abs(a - b).sum()), n_landmarks=M, random_state=0
+    direct = SimilarityClassifier(
+        lambda a, b: float(np.abs(a - b).sum()), landmarks=M, random_state=0
     )
     lists = wrap(lambda A, B: np.array([[float(np.abs(a - b).sum()) for b in B] for a in A]))
-    found = SimilarityClassifierCV(lists, n_landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
+    found = SimilarityClassifier(lists, landmarks=M, random_state=0).fit(list(X[:N]), y[:N])
     assert isinstance(found.kernel_, MatrixFunction)
     expected = direct.fit(list(X[:N]), y[:N]).predict_proba(list(X[N:]))
     np.testing.assert_allclose(found.predict_proba(list(X[N:])), expected, atol=1e-10)
@@ -529,7 +525,7 @@ def test_a_function_that_fails_is_no_function_of_lists_and_says_where(data):
             raise RuntimeError("no alignment")
         return float(np.abs(a - b).sum())
 
-    model = SimilarityClassifierCV(refuses, n_landmarks=[3, 40, 90, 100], random_state=0)
+    model = SimilarityClassifier(refuses, landmarks=[3, 40, 90, 100], random_state=0)
     with pytest.raises(
         ValueError, match=r"raised RuntimeError \(no alignment\) for items 5 and 90"
     ):

@@ -30,9 +30,9 @@ from mercerless import (
     KreinRidgeClassifier,
     KreinSVC,
     KreinSVR,
-    SimilarityClassifierCV,
+    SimilarityClassifier,
     SimilarityFeatures,
-    SimilarityRegressorCV,
+    SimilarityRegressor,
     SimilaritySVC,
     config_context,
 )
@@ -56,7 +56,7 @@ OVERHEAD = 1e6  # Python objects, imports on the way, vectors of length N
 def warm():
     """Import what is imported on first use, so that it is not counted."""
     X, y = rows(60)
-    for model in (KreinRidgeClassifier(TL1(6.0)), SimilarityClassifierCV(TL1(6.0))):
+    for model in (KreinRidgeClassifier(TL1(6.0)), SimilarityClassifier(TL1(6.0))):
         model.fit(X, y > 0)
 
 
@@ -93,18 +93,18 @@ def peak_of(function):
 K = TL1(6.0)
 FIXED = dict(alpha_positive=0.01, alpha_negative=0.01)
 REFUSE = {
-    "KreinRidge": (KreinRidge(K, n_landmarks=None), rows),
-    "KreinRidge, fixed penalties": (KreinRidge(K, n_landmarks=None, **FIXED), rows),
+    "KreinRidge": (KreinRidge(K, landmarks=None), rows),
+    "KreinRidge, fixed penalties": (KreinRidge(K, landmarks=None, **FIXED), rows),
     "KreinRidge, gradient": (KreinRidge(Gaussian(2.0), search=GradientSearch(1, 1)), rows),
-    "KreinRidge, landmarks": (KreinRidge(K, n_landmarks=100), rows),
-    "KreinRidgeClassifier": (KreinRidgeClassifier(K, n_landmarks=None), three),
-    "KreinRidgeClassifier, landmarks": (KreinRidgeClassifier(K, n_landmarks=100), three),
+    "KreinRidge, landmarks": (KreinRidge(K, landmarks=100), rows),
+    "KreinRidgeClassifier": (KreinRidgeClassifier(K, landmarks=None), three),
+    "KreinRidgeClassifier, landmarks": (KreinRidgeClassifier(K, landmarks=100), three),
     "KreinSVC": (KreinSVC(K), labels),
     "KreinSVC, three classes": (KreinSVC(K), three),
     "KreinSVC, squared hinge": (KreinSVC(K, loss="squared_hinge"), labels),
     "KreinSVR": (KreinSVR(K), rows),
-    "SimilarityClassifierCV": (SimilarityClassifierCV(K), three),
-    "SimilarityRegressorCV": (SimilarityRegressorCV(K), rows),
+    "SimilarityClassifier": (SimilarityClassifier(K), three),
+    "SimilarityRegressor": (SimilarityRegressor(K), rows),
     "SimilaritySVC": (SimilaritySVC(K, C=1.0), lambda: labels(120)),
     "AsymmetricRidge": (AsymmetricRidge(K), rows),
     "AsymmetricRidgeClassifier": (AsymmetricRidgeClassifier(K), three),
@@ -113,15 +113,15 @@ REFUSE = {
     "DANKClassifier, a matrix": (DANKClassifier("laplacian"), labels),
     "DANKRegressor": (DANKRegressor(Gaussian(2.0)), rows),
     "DANKClassifier, search": (DANKClassifier(Gaussian(2.0), search=GradientSearch(0, 1), random_state=0), labels),
-    "HyperRidge, landmarks": (HyperRidge(GaussianHyper(2.0), alpha=1e-3, n_landmarks=100, random_state=0), labels),
-    "HyperRidge, all pairs": (HyperRidge(GaussianHyper(2.0), alpha=1e-3, n_landmarks=None), lambda: labels(25)),
+    "HyperRidge, landmarks": (HyperRidge(GaussianHyper(2.0), alpha=1e-3, landmarks=100, random_state=0), labels),
+    "HyperRidge, all pairs": (HyperRidge(GaussianHyper(2.0), alpha=1e-3, landmarks=None), lambda: labels(25)),
     "HyperRidge, tensor": (HyperRidge(TensorHyper(2.0), alpha=1e-3), similarities),
-    "HyperSVR": (HyperSVR(GaussianHyper(2.0), C=1.0, n_landmarks=100, random_state=0, tol=1e-2), labels),
+    "HyperSVR": (HyperSVR(GaussianHyper(2.0), C=1.0, landmarks=100, random_state=0, tol=1e-2), labels),
     "HyperClassifier": (
-        HyperClassifier(HyperRidge(GaussianHyper(2.0), alpha=1e-3, n_landmarks=100), C=1.0, random_state=0), labels,
+        HyperClassifier(HyperRidge(GaussianHyper(2.0), alpha=1e-3, landmarks=100), C=1.0, random_state=0), labels,
     ),
     "HyperRegressor": (
-        HyperRegressor(HyperRidge(GaussianHyper(2.0), alpha=1e-3, n_landmarks=100), C=1.0, random_state=0), rows,
+        HyperRegressor(HyperRidge(GaussianHyper(2.0), alpha=1e-3, landmarks=100), C=1.0, random_state=0), rows,
     ),
 }  # fmt: skip
 
@@ -169,7 +169,7 @@ def test_states_its_need_before_work_and_keeps_to_it(name):
 
 def test_similarity_features_state_their_need():
     X, _ = rows()
-    features = SimilarityFeatures(K, n_landmarks=300).fit(X)
+    features = SimilarityFeatures(K, landmarks=300).fit(X)
     with (
         pytest.raises(MemoryError, match="as features needs") as error,
         config_context(memory_limit="300kB"),
@@ -201,7 +201,7 @@ def test_auto_switches_once_says_so_and_stays_within_the_limit(name, limit):
     assert model.score(X, y) > 0.5
 
 
-PREDICT = ["KreinRidge", "KreinSVC", "SimilarityClassifierCV", "DANKClassifier", "AsymmetricRidge"]
+PREDICT = ["KreinRidge", "KreinSVC", "SimilarityClassifier", "DANKClassifier", "AsymmetricRidge"]
 
 
 @pytest.mark.parametrize("name", PREDICT)
@@ -281,7 +281,7 @@ def test_every_thread_with_a_context_has_its_own_and_they_may_close_in_any_order
 def test_a_fit_inside_a_thread_keeps_to_the_limit():
     X, y = rows()
     with config_context(memory_limit=3e5), pytest.raises(MemoryError, match="the budget is 300 kB"):
-        in_a_thread(lambda: KreinRidge(K, n_landmarks=None).fit(X, y))
+        in_a_thread(lambda: KreinRidge(K, landmarks=None).fit(X, y))
 
 
 def budget_of(*_):

@@ -21,7 +21,7 @@ from mercerless import (
     KreinRidgeClassifier,
     KreinSVC,
     KreinSVR,
-    SimilarityClassifierCV,
+    SimilarityClassifier,
     Sphere,
 )
 from mercerless.asymmetric.selection import best_shares, choose_asymmetric_ridge
@@ -107,7 +107,7 @@ class TestRoundingIsNotDirection:
         def directed(a, b):
             return float(a @ b + (a[0] - b[0]))
 
-        model = SimilarityClassifierCV(PairFunction(directed), n_landmarks=Landmarks(12))
+        model = SimilarityClassifier(PairFunction(directed), landmarks=Landmarks(12))
         with pytest.raises(ValueError, match="not symmetric"):
             model.fit(X, LABELS)
 
@@ -243,7 +243,7 @@ class TestZeroWeightIsNoRow:
 
     @pytest.mark.parametrize("side", ["left", "right", "mean", "auto"])
     def test_regression_in_both_directions(self, side):
-        model = AsymmetricRidge("precomputed", input="similarity", side=side)
+        model = AsymmetricRidge("precomputed", kind="similarity", side=side)
         whole, part = self.pair(model, Y)
         assert_allclose(
             whole.predict(self.new, reverse=self.back),
@@ -261,7 +261,7 @@ class TestZeroWeightIsNoRow:
         assert_allclose(one_way, expected, rtol=1e-8)
 
     def test_classification_and_reasons_in_both_directions(self):
-        model = AsymmetricRidgeClassifier("precomputed", input="similarity", side="mean")
+        model = AsymmetricRidgeClassifier("precomputed", kind="similarity", side="mean")
         whole, part = self.pair(model, LABELS)
         rows = {"reverse": self.back}
         rows_of_part = {"reverse": self.back[:, self.used]}
@@ -281,7 +281,7 @@ class TestZeroWeightIsNoRow:
         [
             KreinRidge("precomputed", cv=3, random_state=0),
             KreinRidge("precomputed", constraint=Sphere(), cv=3, random_state=0),
-            KreinRidge("precomputed", n_landmarks=10, cv=3, random_state=0),
+            KreinRidge("precomputed", landmarks=10, cv=3, random_state=0),
             KreinSVR("precomputed"),
         ],
     )
@@ -348,7 +348,7 @@ class TestWeightsAreRepetitions:
         assert_allclose(first.predict_proba(X), second.predict_proba(X), rtol=0, atol=5e-3)
 
     def test_asymmetric(self):
-        kernel = {"kernel": "precomputed", "input": "similarity", "alpha": 30.0, "side": "mean"}
+        kernel = {"kernel": "precomputed", "kind": "similarity", "alpha": 30.0, "side": "mean"}
         weighted = AsymmetricRidge(**kernel).fit(DIRECTED, Y, sample_weight=self.weight)
         again = np.ix_(self.repeated, self.repeated)
         copies = AsymmetricRidge(**kernel).fit(DIRECTED[again], Y[self.repeated])
@@ -557,12 +557,12 @@ class TestHeldOutLosses:
 
 def test_landmarks_of_the_embedding_are_the_items_named():
     rows = Landmarks(10)
-    model = KreinEmbedding(TL1(3.0), 4, n_landmarks=rows, random_state=3).fit(X)
+    model = KreinEmbedding(TL1(3.0), 4, landmarks=rows, random_state=3).fit(X)
     assert not np.array_equal(model.landmarks_, np.arange(10))
     assert_array_equal(model.X_fit_, X[model.landmarks_])
     alone = KreinEmbedding(TL1(3.0), 4).fit(X[model.landmarks_])
     assert_allclose(np.abs(model.transform(X)), np.abs(alone.transform(X)), atol=1e-9)
-    by_matrix = KreinEmbedding("precomputed", 4, n_landmarks=rows, random_state=3)
+    by_matrix = KreinEmbedding("precomputed", 4, landmarks=rows, random_state=3)
     K = TL1(3.0)(X)
     by_matrix.fit(K)
     own = K[np.ix_(by_matrix.landmarks_, by_matrix.landmarks_)]
@@ -601,14 +601,14 @@ def differences(first, second, path="model"):
 
 
 REFITS = [
-    (KreinRidge(TL1(3.0), random_state=0), {"constraint": Sphere(), "n_landmarks": 10}),
+    (KreinRidge(TL1(3.0), random_state=0), {"constraint": Sphere(), "landmarks": 10}),
     (
         KreinRidge(Gaussian(1.0), search=GradientSearch(1, 3), random_state=0),
         {"search": None, "alpha_positive": 0.1, "alpha_negative": 0.1},
     ),
     (
         KreinRidgeClassifier(TL1(3.0), random_state=0),
-        {"n_landmarks": 10, "alpha_positive": 0.1, "alpha_negative": 0.1},
+        {"landmarks": 10, "alpha_positive": 0.1, "alpha_negative": 0.1},
     ),
     (KreinSVC(TL1(3.0)), {"kernel": Gaussian(1.0), "loss": "squared_hinge"}),
     (KreinSVR(TL1(3.0)), {"center": True}),
@@ -616,7 +616,7 @@ REFITS = [
     (AsymmetricRidgeClassifier(), {"side": "left", "alpha": 1.0}),
     (DANKClassifier(out_of_sample="nearest"), {"out_of_sample": "inductive", "n_parts": 2}),
     (DANKRegressor(out_of_sample="nearest"), {"out_of_sample": "inductive"}),
-    (KreinEmbedding(TL1(3.0), 3, random_state=0), {"n_landmarks": 8}),
+    (KreinEmbedding(TL1(3.0), 3, random_state=0), {"landmarks": 8}),
     pytest.param(
         HyperRidge("gaussian", random_state=0), {"alpha": 1e-3}, marks=pytest.mark.slow
     ),
@@ -646,8 +646,8 @@ def test_a_model_fitted_again_is_a_fresh_one_in_every_attribute(model, changes):
         KreinRidgeClassifier("precomputed"),
         KreinSVC("precomputed", loss="squared_hinge"),
         KreinSVR("precomputed", tol=1e-10),
-        AsymmetricRidge("precomputed", input="similarity", side="left"),
-        AsymmetricRidgeClassifier("precomputed", input="similarity", side="left"),
+        AsymmetricRidge("precomputed", kind="similarity", side="left"),
+        AsymmetricRidgeClassifier("precomputed", kind="similarity", side="left"),
         DANKClassifier("precomputed", tol=1e-10),
         SpectrumTransformer("clip"),
         SpectrumTransformer("shift"),

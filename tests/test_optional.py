@@ -53,7 +53,7 @@ rng = np.random.RandomState(0)
 X = rng.randn(40, 3)
 y = X[:, 0] + 0.1 * rng.randn(40)
 models = [mercerless.KreinRidge(), mercerless.KreinSVR(), mercerless.DANKRegressor(), mercerless.AsymmetricRidge()]
-models += [mercerless.LABRegressor(max_iter=3), mercerless.SimilarityRegressorCV(), mercerless.HyperRidge("gaussian")]
+models += [mercerless.LABRegressor(max_iter=3), mercerless.SimilarityRegressor(), mercerless.HyperRidge("gaussian")]
 for model in models:
     clone(model).fit(X, y)
 assert any(base.__name__ == "NoCallbacks" for base in mercerless.KreinSVC.__mro__)

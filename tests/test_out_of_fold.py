@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mercerless import (
-    DirectedClassifierCV,
-    DirectedRegressorCV,
-    SimilarityClassifierCV,
-    SimilarityRegressorCV,
-    SimilaritySVC,
-)
+from mercerless import SimilarityClassifier, SimilarityRegressor, SimilaritySVC
 from mercerless.core.averaging import Units, mix
 from mercerless.core.calibration import calibrate, calibrate_scores, cross_calibrate
 from mercerless.core.conformal import set_thresholds
@@ -81,26 +75,26 @@ def _repeat(times, values):
 
 
 CASES = {
-    "classes": (SimilarityClassifierCV(Gaussian(1.5), cv=FOLDS), "out_of_fold_scores"),
-    "numbers": (SimilarityRegressorCV(Gaussian(1.5), cv=FOLDS), "out_of_fold_scores"),
+    "classes": (SimilarityClassifier(Gaussian(1.5), cv=FOLDS), "out_of_fold_scores"),
+    "numbers": (SimilarityRegressor(Gaussian(1.5), cv=FOLDS), "out_of_fold_scores"),
     "classes, landmarks": (
-        SimilarityClassifierCV(Gaussian(1.5), cv=FOLDS, n_landmarks=12, random_state=0),
+        SimilarityClassifier(Gaussian(1.5), cv=FOLDS, landmarks=12, random_state=0),
         "landmarks",
     ),
     "numbers, landmarks": (
-        SimilarityRegressorCV(Gaussian(1.5), cv=FOLDS, n_landmarks=12, random_state=0),
+        SimilarityRegressor(Gaussian(1.5), cv=FOLDS, landmarks=12, random_state=0),
         "landmarks",
     ),
     "classes, several": (
-        SimilarityClassifierCV([Gaussian(1.5), TL1(2.0)], cv=FOLDS, random_state=0),
+        SimilarityClassifier([Gaussian(1.5), TL1(2.0)], cv=FOLDS, random_state=0),
         "out_of_fold_scores",
     ),
     "numbers, several": (
-        SimilarityRegressorCV([Gaussian(1.5), TL1(2.0)], cv=FOLDS, random_state=0),
+        SimilarityRegressor([Gaussian(1.5), TL1(2.0)], cv=FOLDS, random_state=0),
         "out_of_fold_scores",
     ),
-    "classes, directed": (DirectedClassifierCV(TL1(2.0), cv=FOLDS), "directed"),
-    "numbers, directed": (DirectedRegressorCV(TL1(2.0), cv=FOLDS), "directed"),
+    "classes, directed": (SimilarityClassifier(TL1(2.0), direction="both", cv=FOLDS), "directed"),
+    "numbers, directed": (SimilarityRegressor(TL1(2.0), direction="both", cv=FOLDS), "directed"),
 }
 HOMES = {
     "out_of_fold_scores": (similarity, "out_of_fold_scores"),
@@ -246,7 +240,7 @@ def test_blocks_know_nothing_of_the_classes():
         assert_array_equal(kept, given)
 
 
-@pytest.mark.parametrize("options", [{}, {"n_landmarks": 15}, {"kernel": [TL1(2.0), TL1(3.0)]}])
+@pytest.mark.parametrize("options", [{}, {"landmarks": 15}, {"kernel": [TL1(2.0), TL1(3.0)]}])
 def test_classifiers_choose_on_blocks_that_know_nothing_of_the_classes(options, monkeypatch):
     X, _, labels = data()
     seen = []
@@ -256,7 +250,7 @@ def test_classifiers_choose_on_blocks_that_know_nothing_of_the_classes(options, 
         return cross_fit(choice, scores, settings, Y, weight, blocks, pull)
 
     monkeypatch.setattr(similarity, "cross_fit", spy)
-    model = SimilarityClassifierCV(**{"kernel": TL1(2.0), "random_state": 0} | options)
+    model = SimilarityClassifier(**{"kernel": TL1(2.0), "random_state": 0} | options)
     model.fit(X, labels).fit(X, labels[::-1])
     expected = splits_of(assign_folds(5, N, random_state=0))
     assert len(seen) >= 2
@@ -301,7 +295,7 @@ def test_sets_cover_where_there_is_nothing_to_learn():
 def test_sets_of_rows_without_diag_are_those_of_the_families_that_need_none():
     X, _, labels = data(n=90)
     K = X @ X.T  # the diagonal differs
-    model = SimilarityClassifierCV("precomputed", random_state=0).fit(K[:60, :60], labels[:60])
+    model = SimilarityClassifier("precomputed", random_state=0).fit(K[:60, :60], labels[:60])
     average, new = model.stack_.average, K[60:, :60]
     assert model.diagonal_ is None
     assert not np.allclose(average.out_of_fold, average.out_of_fold_without_diag)
@@ -317,21 +311,21 @@ def test_sets_of_rows_without_diag_are_those_of_the_families_that_need_none():
     assert np.mean(hits) > 0.5
 
 
-@pytest.mark.parametrize("cls", [DirectedClassifierCV, DirectedRegressorCV])
+@pytest.mark.parametrize("cls", [SimilarityClassifier, SimilarityRegressor])
 def test_items_of_weight_zero_do_not_count_in_either_direction(cls):
     X, y, labels = data(n=60)
     rng = np.random.RandomState(0)
     K = np.tanh(X @ rng.normal(size=(2, 2)) @ X.T) + np.exp(-((X[:, None] - X) ** 2).sum(2))
     weight = np.where(np.arange(50) % 5 == 2, 0.0, 1.0)
     kept = np.flatnonzero(weight)
-    target = labels if cls is DirectedClassifierCV else y
+    target = labels if cls is SimilarityClassifier else y
     folds = splits_of(np.arange(50) % 4)
     inner = splits_of((np.arange(50) % 4)[kept])
-    model = cls("precomputed", input="similarity", cv=folds)
+    model = cls("precomputed", kind="similarity", direction="both", cv=folds)
     model.fit(K[:50, :50], target[:50], sample_weight=weight)
-    alone = cls("precomputed", input="similarity", cv=inner)
+    alone = cls("precomputed", kind="similarity", direction="both", cv=inner)
     alone.fit(K[np.ix_(kept, kept)], target[kept])
-    method = "predict_proba" if cls is DirectedClassifierCV else "predict"
+    method = "predict_proba" if cls is SimilarityClassifier else "predict"
     new, back = K[50:, :50], K[:50, 50:].T
     assert_allclose(
         getattr(model, method)(new, reverse=back),
@@ -347,10 +341,10 @@ def test_symmetrized_items_of_weight_zero_do_not_count_in_either_direction():
     K = np.tanh(X @ rng.normal(size=(2, 2)) @ X.T) + np.exp(-((X[:, None] - X) ** 2).sum(2))
     weight = np.where(np.arange(50) % 5 == 2, 0.0, 1.0)
     kept = np.flatnonzero(weight)
-    options = {"kernel": "precomputed", "input": "similarity", "symmetrize": True}
-    model = SimilarityClassifierCV(**options, cv=splits_of(np.arange(50) % 4))
+    options = {"kernel": "precomputed", "kind": "similarity", "direction": "mean"}
+    model = SimilarityClassifier(**options, cv=splits_of(np.arange(50) % 4))
     model.fit(K[:50, :50], labels[:50], sample_weight=weight)
-    alone = SimilarityClassifierCV(**options, cv=splits_of((np.arange(50) % 4)[kept]))
+    alone = SimilarityClassifier(**options, cv=splits_of((np.arange(50) % 4)[kept]))
     alone.fit(K[np.ix_(kept, kept)], labels[kept])
     new, back = K[50:, :50], K[:50, 50:].T
     assert_allclose(
@@ -363,11 +357,11 @@ def test_symmetrized_items_of_weight_zero_do_not_count_in_either_direction():
 def test_scale_of_targets_is_that_of_repeated_items():
     X, y, _ = data()
     counts = np.random.RandomState(0).randint(1, 4, N)
-    weighted = SimilarityRegressorCV(Gaussian(1.5), cv=FOLDS).fit(X, y, sample_weight=counts)
+    weighted = SimilarityRegressor(Gaussian(1.5), cv=FOLDS).fit(X, y, sample_weight=counts)
     repeated = np.repeat(y, counts)
     assert_allclose(weighted.mean_, repeated.mean())
     assert_allclose(weighted.scale_, repeated.std())
-    scaled = SimilarityRegressorCV(Gaussian(1.5), cv=FOLDS).fit(X, y, sample_weight=5.0 * counts)
+    scaled = SimilarityRegressor(Gaussian(1.5), cv=FOLDS).fit(X, y, sample_weight=5.0 * counts)
     assert_allclose(scaled.scale_, weighted.scale_)
 
 
@@ -438,7 +432,7 @@ def test_diagonals_are_taken_by_name():
     train = {"a": first[:45, :45], "b": second[:45, :45]}
     new = {"a": first[45:, :45], "b": second[45:, :45]}
     diag = {"a": np.diagonal(first)[45:], "b": np.diagonal(second)[45:]}
-    model = SimilarityClassifierCV("precomputed", random_state=0).fit(train, labels[:45])
+    model = SimilarityClassifier("precomputed", random_state=0).fit(train, labels[:45])
     expected = model.predict_proba(new, diag=diag)
     other_order = {name: diag[name] for name in ("b", "a")}
     assert_allclose(model.predict_proba(new, diag=other_order), expected)
@@ -450,7 +444,7 @@ def test_rows_of_one_direction_are_judged_by_the_better_stack():
     gauss = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 2.0)
     offset = 3.0 * np.random.RandomState(0).normal(size=(90, 1))
     K = gauss + offset - offset.T  # the mean of both directions is the Gaussian
-    model = SimilarityClassifierCV("precomputed", symmetrize=True, random_state=0)
+    model = SimilarityClassifier("precomputed", direction="mean", random_state=0)
     model.fit(K[:60, :60], labels[:60])
     one_way = model.one_way_
     assert one_way.profiles is not None  # rows alone say little of the mean of both
@@ -479,7 +473,7 @@ def test_profiles_of_new_rows_ignore_constant_columns():
 
 def test_important_items_have_the_largest_coefficients():
     X, _, labels = data(n=60)
-    model = SimilarityClassifierCV(Gaussian(1.5), random_state=0).fit(X, labels)
+    model = SimilarityClassifier(Gaussian(1.5), random_state=0).fit(X, labels)
     shares = np.zeros(60)
     for view in model.stack_.members.views:
         for column, position in enumerate(view.positions):
@@ -493,7 +487,7 @@ def test_given_targets_of_reasons_are_those_of_the_items():
     X, _, labels = data(n=60)
     names = np.array(["a", "b", "c"])[labels]
     weight = np.where(np.arange(50) < 20, 0.0, 1.0)
-    model = SimilarityClassifierCV(Gaussian(1.5), random_state=0)
+    model = SimilarityClassifier(Gaussian(1.5), random_state=0)
     reasons = model.fit(X[:50], names[:50], sample_weight=weight).explain(X[50:], 3)
     known = reasons.items >= 0
     assert reasons.items[known].min() >= 20
@@ -521,7 +515,7 @@ def test_units_of_several_are_medians_of_distances_that_are_not_zero():
     X, _, labels = data()
     X = X[np.arange(N) // 3 % 9]  # many copies
     D = np.abs(X[:, None] - X).sum(axis=2)
-    model = SimilarityClassifierCV("precomputed", input="distance", cv=FOLDS)
+    model = SimilarityClassifier("precomputed", kind="distance", cv=FOLDS)
     units = model.fit({"a": D, "b": 3.0 * D}, labels).stack_.units
     assert_allclose(units["a"], np.median(D[D > 0.0] ** 2))
     assert_allclose(units["b"], 9.0 * units["a"])

@@ -18,7 +18,7 @@ pytest.importorskip("skops")
 from mercerless import (
     KreinRidge,
     KreinSVC,
-    SimilarityClassifierCV,
+    SimilarityClassifier,
     SimilarityFeatures,
     SimilaritySVC,
     persistence,
@@ -79,7 +79,7 @@ def test_boosted_trees_on_categories_come_back_and_a_partial_is_as_good_as_its_f
 def test_models_of_several_similarities_and_of_few_items_come_back(tmp_path):
     path, D, y = tmp_path / "model.skops", SHAPES.D, SHAPES.target > 4
     several = {"shapes": D, "roots": np.sqrt(D)}
-    automatic = SimilarityClassifierCV("precomputed", random_state=0)
+    automatic = SimilarityClassifier("precomputed", random_state=0)
     few = automatic.fit(D, y).sparsify(20, D, y)
     for model, X in ((few, D), (automatic.fit(several, y), several)):
         persistence.save(model, path)

@@ -50,7 +50,7 @@ def test_dank_convergence_and_adaptation():
 
 def test_kernel_along_a_line():
     X, y = load_iris(return_X_y=True)
-    kernel = HyperRidge(alpha=1e-4, n_landmarks=30, random_state=0).fit(X[::3], y[::3]).kernel_
+    kernel = HyperRidge(alpha=1e-4, landmarks=30, random_state=0).fit(X[::3], y[::3]).kernel_
     ax = plt.figure().gca()
     line = pictures.draw_kernel_line(kernel, X[0], X[100], ax)
     start = np.argmin(np.abs(line.position))

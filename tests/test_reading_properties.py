@@ -368,10 +368,10 @@ def test_inspect_finds_labels_by_the_names_of_the_items(capsys):
 @pytest.mark.parametrize(
     "factor, labels, name",
     [
-        (1.0, None, "SimilarityClassifierCV"),
-        (1.0, X[:, 0], "SimilarityRegressorCV"),
-        (9.0, None, "DirectedClassifierCV"),
-        (9.0, X[:, 0], "DirectedRegressorCV"),
+        (1.0, None, "SimilarityClassifier"),
+        (1.0, X[:, 0], "SimilarityRegressor"),
+        (9.0, None, "SimilarityClassifier"),
+        (9.0, X[:, 0], "SimilarityRegressor"),
     ],
 )
 def test_inspect_suggests_what_suits_the_matrix_and_its_labels(factor, labels, name):
@@ -379,7 +379,9 @@ def test_inspect_suggests_what_suits_the_matrix_and_its_labels(factor, labels, n
     values = values + (np.triu(values, 1) * (factor - 1.0) if factor > 1.0 else 0.0)
     matrix = inspect.Matrix(values, "m", labels, "similarity")
     report = inspect.indefiniteness(inspect.similarities(matrix))
-    assert any(f"mercerless.{name}(" in line for line in inspect.describe(matrix, report))
+    lines = [line for line in inspect.describe(matrix, report) if f"mercerless.{name}(" in line]
+    assert len(lines) == 1
+    assert ('direction="both"' in lines[0]) == (factor > 1.0)
 
 
 def test_cells_that_a_spreadsheet_would_run_are_written_as_text():

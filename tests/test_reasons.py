@@ -11,8 +11,8 @@ from mercerless import (
     KreinRidgeClassifier,
     LABClassifier,
     LABRegressor,
-    SimilarityClassifierCV,
-    SimilarityRegressorCV,
+    SimilarityClassifier,
+    SimilarityRegressor,
     Sphere,
 )
 from mercerless.core.reasons import pick
@@ -29,21 +29,21 @@ MODELS = {
     "krein": (KreinRidge(TL1(3.0), random_state=0), NUMBERS),
     "krein, classes": (KreinRidgeClassifier(TL1(3.0), random_state=0), THREE),
     "krein, two classes": (KreinRidgeClassifier(random_state=0), TWO),
-    "krein, landmarks": (KreinRidge(TL1(3.0), n_landmarks=15, random_state=0), NUMBERS),
+    "krein, landmarks": (KreinRidge(TL1(3.0), landmarks=15, random_state=0), NUMBERS),
     "asymmetric": (AsymmetricRidge(side="mean"), NUMBERS),
     "asymmetric, two classes": (AsymmetricRidgeClassifier(), TWO),
-    "stack": (SimilarityRegressorCV(TL1(3.0), random_state=0), NUMBERS),
-    "stack, classes": (SimilarityClassifierCV(TL1(3.0), random_state=0), THREE),
-    "stack, two classes": (SimilarityClassifierCV(random_state=0), TWO),
-    "landmarks": (SimilarityRegressorCV(TL1(3.0), n_landmarks=15, random_state=0), NUMBERS),
-    "landmarks, classes": (SimilarityClassifierCV(TL1(3.0), n_landmarks=15, random_state=0), THREE),
-    "several": (SimilarityRegressorCV([TL1(3.0), Gaussian(1.0)], random_state=0), NUMBERS),
+    "stack": (SimilarityRegressor(TL1(3.0), random_state=0), NUMBERS),
+    "stack, classes": (SimilarityClassifier(TL1(3.0), random_state=0), THREE),
+    "stack, two classes": (SimilarityClassifier(random_state=0), TWO),
+    "landmarks": (SimilarityRegressor(TL1(3.0), landmarks=15, random_state=0), NUMBERS),
+    "landmarks, classes": (SimilarityClassifier(TL1(3.0), landmarks=15, random_state=0), THREE),
+    "several": (SimilarityRegressor([TL1(3.0), Gaussian(1.0)], random_state=0), NUMBERS),
     "several, classes": (
-        SimilarityClassifierCV({"tl1": TL1(3.0), "rbf": Gaussian(1.0)}, random_state=0),
+        SimilarityClassifier({"tl1": TL1(3.0), "rbf": Gaussian(1.0)}, random_state=0),
         THREE,
     ),
     "several, landmarks": (
-        SimilarityClassifierCV([TL1(3.0), Gaussian(2.0)], n_landmarks=20, random_state=0),
+        SimilarityClassifier([TL1(3.0), Gaussian(2.0)], landmarks=20, random_state=0),
         TWO,
     ),
     "lab": (LABRegressor(8, max_iter=20, random_state=0), NUMBERS),
@@ -124,7 +124,7 @@ def test_a_share_is_what_the_target_of_an_item_does(name):
 
 
 def test_a_copy_of_a_training_item_is_its_own_best_reason():
-    model = SimilarityClassifierCV(random_state=0).fit(X[TRAIN], TWO[TRAIN])
+    model = SimilarityClassifier(random_state=0).fit(X[TRAIN], TWO[TRAIN])
     reasons = model.explain(X[TRAIN], 5)
     right = reasons.label == TWO[TRAIN]
     named = np.any(reasons.items[:, :5] == np.arange(60)[:, None], axis=1)
@@ -139,7 +139,7 @@ def test_a_precomputed_model_needs_its_matrix_again():
     weight = np.repeat([1.0, 0.0], [50, 10])
     for cls, y in (
         (KreinRidge, NUMBERS),
-        (SimilarityClassifierCV, TWO),
+        (SimilarityClassifier, TWO),
         (AsymmetricRidgeClassifier, TWO),
     ):
         options = {} if "Asymmetric" in cls.__name__ else {"random_state": 0}
@@ -163,7 +163,7 @@ def test_several_similarities_have_shares_each():
     """Log-odds of a geometric mean are the mean of log-odds; matrices are needed again."""
     kernels = {"tl1": TL1(3.0), "rbf": Gaussian(1.0)}
     weight = np.repeat([1.0, 0.0], [50, 10])
-    for cls, y in ((SimilarityClassifierCV, TWO), (SimilarityRegressorCV, NUMBERS)):
+    for cls, y in ((SimilarityClassifier, TWO), (SimilarityRegressor, NUMBERS)):
         model = cls(kernels, random_state=0).fit(X[TRAIN], y[TRAIN], sample_weight=weight)
         reasons = model.explain(X[NEW], 4)
         assert [*reasons.families] == ["tl1", "rbf", "sum"] and reasons.items.max() < 50
@@ -190,9 +190,7 @@ def test_several_similarities_have_shares_each():
 def test_landmarks_that_are_no_training_items_belong_to_the_base(known):
     places = np.arange(0, 60, 4) if known else np.arange(75, 90)
     C = TL1(3.0)(X, X[places])
-    model = SimilarityClassifierCV(
-        "precomputed", input="similarity", n_landmarks=15, random_state=0
-    )
+    model = SimilarityClassifier("precomputed", kind="similarity", landmarks=15, random_state=0)
     reasons = model.fit(C[TRAIN], THREE[TRAIN]).explain(C[NEW], 3)
     assert_allclose(
         reasons.base + reasons.shares.sum(axis=1) + reasons.rest, reasons.score, atol=1e-10
@@ -214,7 +212,7 @@ def test_what_cannot_be_explained_is_said():
     with pytest.raises(ValueError, match="train is for a precomputed kernel"):
         AsymmetricRidge().fit(X, NUMBERS).explain(X, train=np.eye(90))
     with pytest.raises(ValueError, match="one class only"):
-        SimilarityClassifierCV().fit(X, np.zeros(90)).explain(X)
+        SimilarityClassifier().fit(X, np.zeros(90)).explain(X)
 
 
 def test_pick_takes_the_strongest_of_either_sign():

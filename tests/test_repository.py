@@ -61,7 +61,6 @@ FLOORS = {
     "base": 2,
     "comparisons": 2,
     "several": 2,
-    "directed": 2,
     "explaining": 2,
     "embedding": 2,
     "estimators": 2,

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import make_classification
 from sklearn.model_selection import cross_val_score
 
-from mercerless import SimilarityClassifierCV, SimilarityRegressorCV
+from mercerless import SimilarityClassifier, SimilarityRegressor
 from mercerless.core.averaging import mix
 from mercerless.kernels import TL1, Gaussian
 
@@ -36,7 +36,7 @@ def part(matrices, rows, columns=slice(0, N)):
 @pytest.fixture(scope="module")
 def model(data):
     _, y, matrices = data
-    return SimilarityClassifierCV("precomputed", random_state=0).fit(
+    return SimilarityClassifier("precomputed", random_state=0).fit(
         part(matrices, slice(0, N)), y[:N]
     )
 
@@ -67,10 +67,10 @@ def test_a_list_equals_a_dict_in_any_order(data, model):
     rows, new = (
         list(part(matrices, part_of).values()) for part_of in (slice(0, N), slice(N, None))
     )
-    listed = SimilarityClassifierCV("precomputed", random_state=0).fit(rows, y[:N])
+    listed = SimilarityClassifier("precomputed", random_state=0).fit(rows, y[:N])
     np.testing.assert_allclose(listed.predict_proba(new), expected, atol=1e-10)
     turned = {name: matrices[name] for name in ("noise", "second", "first")}
-    other = SimilarityClassifierCV("precomputed", random_state=0).fit(
+    other = SimilarityClassifier("precomputed", random_state=0).fit(
         part(turned, slice(0, N)), y[:N]
     )
     np.testing.assert_allclose(
@@ -87,15 +87,15 @@ def test_kernels_and_functions_of_the_same_items(data):
         "gaussian": Gaussian(2.0),
         "function": lambda a, b: float(np.abs(a - b).max()),
     }
-    model = SimilarityClassifierCV(kernels, cv=3, random_state=0).fit(X[:N], y[:N])
+    model = SimilarityClassifier(kernels, cv=3, random_state=0).fit(X[:N], y[:N])
     given = {name: model.similarities_[name].kernel_ for name in kernels}
     matrices = {name: kernel(X[:N]) for name, kernel in given.items()}
-    other = SimilarityClassifierCV("precomputed", cv=3, random_state=0).fit(matrices, y[:N])
+    other = SimilarityClassifier("precomputed", cv=3, random_state=0).fit(matrices, y[:N])
     new = {name: kernel(X[N:], X[:N]) for name, kernel in given.items()}
     np.testing.assert_allclose(other.predict_proba(new), model.predict_proba(X[N:]), atol=1e-8)
-    assert model.similarities_["function"].input_ == "distance"
+    assert model.similarities_["function"].kind_ == "distance"
     scores = cross_val_score(
-        SimilarityClassifierCV([TL1(9.0), Gaussian(2.0)], cv=3, random_state=0), X, y, cv=3
+        SimilarityClassifier([TL1(9.0), Gaussian(2.0)], cv=3, random_state=0), X, y, cv=3
     )
     assert scores.mean() > 0.5
 
@@ -104,13 +104,13 @@ def test_kernels_and_functions_of_the_same_items(data):
 def test_numbers_and_landmarks(data):
     X, _, matrices = data
     y = X[:, 0] + X[:, 4]
-    model = SimilarityRegressorCV("precomputed", random_state=0).fit(
+    model = SimilarityRegressor("precomputed", random_state=0).fit(
         part(matrices, slice(0, N)), y[:N]
     )
     assert model.score(part(matrices, slice(N, None)), y[N:]) > 0.5
     assert model.similarity_scores_["stack"]["r2"] > 0.5
     kernels = [TL1(9.0), Gaussian(2.0)]
-    few = SimilarityRegressorCV(kernels, n_landmarks=30, random_state=0).fit(X[:N], y[:N])
+    few = SimilarityRegressor(kernels, landmarks=30, random_state=0).fit(X[:N], y[:N])
     first, second = few.similarities_.values()
     np.testing.assert_array_equal(first.landmarks_, second.landmarks_)
     assert len(first.landmarks_) == 30 and few.score(X[N:], y[N:]) > 0.5
@@ -123,7 +123,7 @@ def test_given_comparisons_with_landmarks(data):
     few = {name: D[:, rows] for name, D in matrices.items()}
     train, new = part(few, slice(0, N), slice(None)), part(few, slice(N, None), slice(None))
     found, told = (
-        SimilarityClassifierCV("precomputed", n_landmarks=wanted, random_state=0).fit(train, y[:N])
+        SimilarityClassifier("precomputed", landmarks=wanted, random_state=0).fit(train, y[:N])
         for wanted in (20, rows)
     )
     np.testing.assert_array_equal(found.predict_proba(new), told.predict_proba(new))
@@ -131,12 +131,12 @@ def test_given_comparisons_with_landmarks(data):
     with pytest.raises(
         ValueError, match=r"'first': not all columns are found among the rows; name them in"
     ):
-        SimilarityClassifierCV("precomputed", input="distance", n_landmarks=20).fit(foreign, y[:N])
+        SimilarityClassifier("precomputed", kind="distance", landmarks=20).fit(foreign, y[:N])
 
 
 def test_bad_input_is_named(data, model):
     _, y, matrices = data
-    auto = SimilarityClassifierCV("precomputed", random_state=0)
+    auto = SimilarityClassifier("precomputed", random_state=0)
     rows, new = part(matrices, slice(0, N)), part(matrices, slice(N, None))
     with pytest.raises(
         ValueError, match=r"disagree in size: 'second' has 80 items but y has 90 labels"
@@ -160,8 +160,8 @@ def test_bad_input_is_named(data, model):
         auto.fit(rows | {"first": broken}, y[:N])
     with pytest.raises(ValueError, match=r"none of them 'sum'"):
         auto.fit({"sum": rows["first"]}, y[:N])
-    with pytest.raises(ValueError, match="several take no symmetrize"):
-        SimilarityClassifierCV("precomputed", symmetrize=True).fit(rows, y[:N])
+    with pytest.raises(ValueError, match="several take no direction"):
+        SimilarityClassifier("precomputed", direction="mean").fit(rows, y[:N])
     with pytest.raises(ValueError, match="reverse is for one"):
         model.predict(new, reverse=new["first"])
     with pytest.raises(ValueError, match="of one similarity"):
@@ -174,7 +174,7 @@ def test_tables_whose_labels_disagree_are_refused(data, model):
     names, order = [f"item {i}" for i in range(N)], np.random.default_rng(0).permutation(N)
     tables = {k: pd.DataFrame(D, names, names) for k, D in part(matrices, slice(0, N)).items()}
     shuffled = tables | {"second": tables["second"].iloc[order, order]}
-    auto = SimilarityClassifierCV("precomputed", random_state=0)
+    auto = SimilarityClassifier("precomputed", random_state=0)
     with pytest.raises(
         ValueError, match=r"labels: row 0 is 'item 0' in 'first' and 'item \d+' in 'second'"
     ):
@@ -190,7 +190,7 @@ def test_tables_whose_labels_disagree_are_refused(data, model):
 def test_own_similarities_that_differ_must_be_given(data):
     X, y, matrices = data
     K = X @ X.T
-    model = SimilarityClassifierCV("precomputed", input={"dot": "similarity"}, cv=3, random_state=0)
+    model = SimilarityClassifier("precomputed", kind={"dot": "similarity"}, cv=3, random_state=0)
     model.fit({"dot": K[:N, :N], "first": matrices["first"][:N, :N]}, y[:N])
     new = {"dot": K[N:, :N], "first": matrices["first"][N:, :N]}
     with pytest.raises(
@@ -205,9 +205,9 @@ def test_only_the_whole_is_called_useless(data):
     # taken for distances, alike is far
     wrong = np.exp(-matrices["first"] / matrices["first"].mean())
     np.fill_diagonal(wrong, 0.0)
-    kinds = {"input": "dissimilarity", "random_state": 0}
+    kinds = {"kind": "dissimilarity", "random_state": 0}
     rows = {"first": matrices["first"][:N, :N], "wrong": wrong[:N, :N]}
-    model = SimilarityRegressorCV("precomputed", **kinds).fit(rows, X[:N, 0])  # warnings are errors
+    model = SimilarityRegressor("precomputed", **kinds).fit(rows, X[:N, 0])  # warnings are errors
     assert model.similarity_scores_["first"]["weight"] > 0.3
 
 

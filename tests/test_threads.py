@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from mercerless import KreinRidge, LABClassifier, LABRegressor, SimilarityClassifierCV
+from mercerless import KreinRidge, LABClassifier, LABRegressor, SimilarityClassifier
 from mercerless.core.threads import allowed_threads, blas_threads, one_blas_thread
 from mercerless.kernels import Gaussian
 
@@ -98,7 +98,7 @@ def test_a_fit_is_held_by_its_size(n, expected):
 @pytest.mark.parametrize(
     "model, method",
     [
-        (SimilarityClassifierCV(), "_fit_stack"),
+        (SimilarityClassifier(), "_fit_stack"),
         (LABRegressor(5), "_learn"),
         (LABClassifier(5), "_learn"),
     ],

@@ -18,7 +18,7 @@ from mercerless import (
     KreinRidgeClassifier,
     KreinSVR,
     LABRegressor,
-    SimilarityRegressorCV,
+    SimilarityRegressor,
     UselessModelWarning,
     config_context,
 )
@@ -159,7 +159,7 @@ class TestSquareAndSymmetric:
 
     def test_asymmetric_says_how_much_and_what_to_do(self):
         with pytest.raises(
-            ValueError, match=r"0\.25 of max\|K\|.*symmetrize\(K\).*DirectedClassifierCV"
+            ValueError, match=r"0\.25 of max\|K\|.*symmetrize\(K\).*direction='both'"
         ):
             v.check_symmetric([[4.0, 1.0], [2.0, 4.0]])
 
@@ -371,11 +371,11 @@ class TestUselessModels:
     @staticmethod
     def learner(name):
         fixed = {"alpha_positive": 1e-6, "alpha_negative": 1e-6, "random_state": 0}
-        first = HyperRidge("gaussian", alpha=1e-6, n_landmarks=30)
+        first = HyperRidge("gaussian", alpha=1e-6, landmarks=30)
         return {
             "classifier": KreinRidgeClassifier(Gaussian(0.3), **fixed),
             "gradient": KreinRidge(Gaussian(0.3), search=GradientSearch(1, 1), **fixed),
-            "hyper ridge": HyperRidge("gaussian", n_landmarks=60, random_state=0),
+            "hyper ridge": HyperRidge("gaussian", landmarks=60, random_state=0),
             "hyper classifier": HyperClassifier(first, C=1e4, cv=10, random_state=0),
             "hyper regressor": HyperRegressor(first, C=1e4, cv=3, random_state=0),
         }[name]
@@ -383,7 +383,7 @@ class TestUselessModels:
 
 @pytest.mark.parametrize(
     "regressor",
-    [KreinRidge, KreinSVR, DANKRegressor, LABRegressor, SimilarityRegressorCV, HyperRegressor],
+    [KreinRidge, KreinSVR, DANKRegressor, LABRegressor, SimilarityRegressor, HyperRegressor],
 )
 @pytest.mark.parametrize("unit", ["datetime64[D]", "timedelta64[h]"])
 def test_dates_to_predict_are_refused_and_not_counted_in_nanoseconds(regressor, unit):

@@ -21,15 +21,15 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
-from mercerless import AsymmetricRidgeClassifier, DirectedClassifierCV, SimilarityClassifierCV
+from mercerless import AsymmetricRidgeClassifier, SimilarityClassifier
 
 LEARNERS = {
-    "asymmetric_ridge": lambda kind, seed: AsymmetricRidgeClassifier("precomputed", input=kind),
-    "stack_on_mean": lambda kind, seed: SimilarityClassifierCV(
-        "precomputed", input=kind, symmetrize=True, random_state=seed
+    "asymmetric_ridge": lambda kind, seed: AsymmetricRidgeClassifier("precomputed", kind=kind),
+    "stack_on_mean": lambda kind, seed: SimilarityClassifier(
+        "precomputed", kind=kind, direction="mean", random_state=seed
     ),
-    "directed": lambda kind, seed: DirectedClassifierCV(
-        "precomputed", input=kind, random_state=seed
+    "directed": lambda kind, seed: SimilarityClassifier(
+        "precomputed", direction="both", kind=kind, random_state=seed
     ),
 }
 

@@ -151,18 +151,16 @@ def learners(kind):
     if kind == "gaussian":  # gives exactly zero on the log kernel
         yield (
             "nonnegative",
-            lambda seed: HyperRidge(
-                "gaussian", nonnegative=True, n_landmarks=300, random_state=seed
-            ),
+            lambda seed: HyperRidge("gaussian", nonnegative=True, landmarks=300, random_state=seed),
         )
     yield (
         "ridge",
-        lambda seed: HyperRidge("gaussian", fit_intercept=True, random_state=seed, n_landmarks=300),
+        lambda seed: HyperRidge("gaussian", fit_intercept=True, random_state=seed, landmarks=300),
     )
     yield (
         "svr",
         lambda seed: HyperSVR(
-            "gaussian", epsilon=0.01, random_state=seed, n_landmarks=150, max_iter=500
+            "gaussian", epsilon=0.01, random_state=seed, landmarks=150, max_iter=500
         ),
     )
     yield "tensor", lambda seed: HyperRidge("tensor", random_state=seed)
@@ -197,10 +195,10 @@ def table2(options):
         "ridge-gaussian": lambda seed: HyperClassifier(random_state=seed),
         "svr-gaussian": lambda seed: HyperClassifier(HyperSVR("gaussian"), random_state=seed),
         "ridge-wishart": lambda seed: HyperClassifier(
-            HyperRidge("wishart", n_landmarks=200), random_state=seed
+            HyperRidge("wishart", landmarks=200), random_state=seed
         ),
         "svr-wishart": lambda seed: HyperClassifier(
-            HyperSVR("wishart", n_landmarks=100), random_state=seed
+            HyperSVR("wishart", landmarks=100), random_state=seed
         ),
         "ridge-gaussian-krein": lambda seed: HyperClassifier(machine="krein", random_state=seed),
     }

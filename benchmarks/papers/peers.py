@@ -94,11 +94,9 @@ def directed_problem(n=240, seed=0):
 
 # ---------------------------------------------------------------------------------------------------- matrix
 def matrix_mercerless(D, y, D_new):
-    from mercerless import SimilarityClassifierCV
+    from mercerless import SimilarityClassifier
 
-    return (
-        SimilarityClassifierCV(kernel="precomputed", random_state=0).fit(D, y).predict_proba(D_new)
-    )
+    return SimilarityClassifier(kernel="precomputed", random_state=0).fit(D, y).predict_proba(D_new)
 
 
 def matrix_krein_svm(D, y, D_new):
@@ -166,12 +164,10 @@ def matrix_neighbors(D, y, D_new):
 
 # ---------------------------------------------------------------------------------------------------- strings
 def strings_mercerless(words, y, new):
-    from mercerless import SimilarityClassifierCV
+    from mercerless import SimilarityClassifier
 
     return (
-        SimilarityClassifierCV(kernel="levenshtein", random_state=0)
-        .fit(words, y)
-        .predict_proba(new)
+        SimilarityClassifier(kernel="levenshtein", random_state=0).fit(words, y).predict_proba(new)
     )
 
 
@@ -189,7 +185,7 @@ def strings_tfidf(words, y, new):
 
 # ---------------------------------------------------------------------------------------------------- series
 def series_mercerless(X, y, new):
-    from mercerless import SimilarityClassifierCV
+    from mercerless import SimilarityClassifier
 
     def warped(X, Y):  # time warping of all pairs at once
         before = np.full((len(X), len(Y), Y.shape[1] + 1), np.inf)
@@ -202,7 +198,7 @@ def series_mercerless(X, y, new):
             before = now
         return np.sqrt(before[:, :, -1])
 
-    model = SimilarityClassifierCV(kernel="precomputed", random_state=0).fit(warped(X, X), y)
+    model = SimilarityClassifier(kernel="precomputed", random_state=0).fit(warped(X, X), y)
     return model.predict_proba(warped(new, X))
 
 
@@ -223,7 +219,7 @@ def series_tslearn(X, y, new):
 # ---------------------------------------------------------------------------------------------------- graphs
 def graphs_mercerless(graphs, y, new):
     """The distance between the degrees of neighbors, sorted: any function of two graphs will do."""
-    from mercerless import SimilarityClassifierCV
+    from mercerless import SimilarityClassifier
 
     def degrees(A):
         return np.sort((A @ A.sum(axis=1)) / np.maximum(A.sum(axis=1), 1))[-12:]
@@ -232,7 +228,7 @@ def graphs_mercerless(graphs, y, new):
         return np.abs(degrees(A) - degrees(B)).sum()
 
     return (
-        SimilarityClassifierCV(kernel=distance, random_state=0)
+        SimilarityClassifier(kernel=distance, random_state=0)
         .fit(list(graphs), y)
         .predict_proba(list(new))
     )
@@ -317,11 +313,11 @@ def table_boosting(X, y, new):
 
 # ---------------------------------------------------------------------------------------------------- directed
 def directed_mercerless(K, y, K_new):
-    from mercerless import DirectedClassifierCV
+    from mercerless import SimilarityClassifier
 
-    model = DirectedClassifierCV(kernel="precomputed", input="dissimilarity", random_state=0).fit(
-        K, y
-    )
+    model = SimilarityClassifier(
+        kernel="precomputed", direction="both", kind="dissimilarity", random_state=0
+    ).fit(K, y)
     return model.predict_proba(K_new)
 
 

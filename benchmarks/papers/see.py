@@ -53,7 +53,7 @@ CLASSES = [
 MATRICES = ["amp_edit", "dtw_ecg200"]
 MODELS = {
     "krein": (mercerless.KreinRidge, mercerless.KreinRidgeClassifier),
-    "similarity": (mercerless.SimilarityRegressorCV, mercerless.SimilarityClassifierCV),
+    "similarity": (mercerless.SimilarityRegressor, mercerless.SimilarityClassifier),
     "asymmetric": (mercerless.AsymmetricRidge, mercerless.AsymmetricRidgeClassifier),
     "lab": (mercerless.LABRegressor, mercerless.LABClassifier),
 }

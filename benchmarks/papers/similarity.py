@@ -2,7 +2,7 @@
 
 Every learner sees the same splits (two thirds to learn, a third to test) and is tuned by the same 5-fold
 cross-validation on the training part: the penalty of the support vector machines over seven decades, the number of
-neighbors over six values. `SimilarityClassifierCV` and `SimilarityRegressorCV` are used with their defaults. ::
+neighbors over six values. `SimilarityClassifier` and `SimilarityRegressor` are used with their defaults. ::
 
     MERCERLESS_DATA=... python benchmarks/papers/similarity.py            # the real sets, 10 splits
     python benchmarks/papers/similarity.py --sets generated --splits 10   # needs no data folder
@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC, SVR
 
-from mercerless import SimilarityClassifierCV, SimilarityFeatures, SimilarityRegressorCV
+from mercerless import SimilarityClassifier, SimilarityFeatures, SimilarityRegressor
 from mercerless.datasets import load_digit_shapes, make_balls3d
 from mercerless.kernels import TL1, Gaussian, Sigmoid
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer, symmetrize
@@ -265,8 +265,8 @@ def compare(kind, matrix, y, train, test, seed, regression, renew=None):
         score[name] = _score(y[test], predictions, regression)
     if renew not in (None, "automatic"):
         return score
-    automatic = SimilarityRegressorCV if regression else SimilarityClassifierCV
-    model = automatic(kernel="precomputed", input=kind, random_state=seed)
+    automatic = SimilarityRegressor if regression else SimilarityClassifier
+    model = automatic(kernel="precomputed", kind=kind, random_state=seed)
     model.fit(matrix[np.ix_(train, train)], y[train])
     diag = None if kind == "distance" else np.diagonal(matrix)[test]
     score["automatic"] = _score(
@@ -325,7 +325,7 @@ def main():
             print(f"{title:24s}" + "".join(f"{column:>14s}" for column in columns))
         table[name] = report(name, rows, columns)
         if test_part is not None:
-            model = SimilarityClassifierCV(kernel="precomputed", input=kind, random_state=0).fit(
+            model = SimilarityClassifier(kernel="precomputed", kind=kind, random_state=0).fit(
                 matrix, y
             )
             given.append((name, 100.0 * model.score(*test_part), str(model.negative_spectrum_)))

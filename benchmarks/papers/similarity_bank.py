@@ -31,7 +31,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from mercerless import SimilarityClassifierCV
+from mercerless import SimilarityClassifier
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 
 RESULT = Path(__file__).parent / "results" / "similarity_bank.csv"
@@ -191,9 +191,7 @@ def compare(kind, matrix, y, train, test, seed, renew=None):
         )
     if renew not in (None, "automatic"):
         return found
-    model = SimilarityClassifierCV(
-        kernel="precomputed", input=kind, n_landmarks=None, random_state=seed
-    )
+    model = SimilarityClassifier(kernel="precomputed", kind=kind, landmarks=None, random_state=seed)
     model.fit(matrix[np.ix_(train, train)], y[train])
     diag = None if kind == "distance" else np.diagonal(matrix)[test]
     proba = model.predict_proba(matrix[np.ix_(test, train)], diag=diag)

@@ -22,7 +22,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
-from mercerless import SimilarityClassifierCV
+from mercerless import SimilarityClassifier
 from mercerless.datasets import load_digit_shapes
 from mercerless.kernels import TL1, Gaussian, Sigmoid
 from mercerless.lowrank import Landmarks
@@ -111,9 +111,7 @@ def compare(kind, matrix, y, train, test, seed):
             width = 2 * wanted.number if wanted.method == "pursuit" else wanted.number
             columns = train[np.sort(order[:width])]
         start = time.process_time()
-        model = SimilarityClassifierCV(
-            "precomputed", input=kind, n_landmarks=wanted, random_state=seed
-        )
+        model = SimilarityClassifier("precomputed", kind=kind, landmarks=wanted, random_state=seed)
         model.fit(matrix[np.ix_(train, columns)], y[train])
         seconds = time.process_time() - start
         proba = model.predict_proba(matrix[np.ix_(test, columns)])

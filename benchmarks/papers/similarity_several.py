@@ -5,7 +5,7 @@ images; first names as strings (needs rapidfuzz and the package "names"); radar 
 items learn, a third is tested. Columns: the stack of the best single similarity in hindsight (by test accuracy), the
 stack on the sum of squared distances divided by their medians, a support vector machine on a sum with EasyMKL's
 weights (Aiolli and Donini 2015; distances centered, negative eigenvalues cut off, traces 1, penalty tuned by 5 folds),
-and several similarities in one `SimilarityClassifierCV`. ::
+and several similarities in one `SimilarityClassifier`. ::
 
     MERCERLESS_DATA=... python benchmarks/papers/similarity_several.py --splits 4
 
@@ -26,7 +26,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedShuffleSplit
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from mercerless import SimilarityClassifierCV
+from mercerless import SimilarityClassifier
 from mercerless.kernels import TL1
 
 
@@ -245,14 +245,14 @@ def easy_weights(kernels, y, share=0.1):
 def compare(matrices, y, train, test, seed):
     """Accuracy of every candidate on one split, and the log-loss of the last."""
     rows, new = ({k: D[np.ix_(part, train)] for k, D in matrices.items()} for part in (train, test))
-    model = SimilarityClassifierCV("precomputed", input="distance", random_state=seed).fit(
+    model = SimilarityClassifier("precomputed", kind="distance", random_state=seed).fit(
         rows, y[train]
     )
     score = {
         name: np.mean(model.similarities_[name].predict(new[name]) == y[test]) for name in matrices
     }
     total = sum(D**2 / np.median(D[np.ix_(train, train)] ** 2) for D in matrices.values()) ** 0.5
-    single = SimilarityClassifierCV("precomputed", input="distance", random_state=seed)
+    single = SimilarityClassifier("precomputed", kind="distance", random_state=seed)
     score["sum"] = single.fit(total[np.ix_(train, train)], y[train]).score(
         total[np.ix_(test, train)], y[test]
     )

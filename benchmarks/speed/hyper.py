@@ -34,7 +34,7 @@ def evaluation(full: bool) -> list[dict]:
     train = rng.normal(size=(200, 20))
     hyper = GaussianHyper(6.0)
     kernel = (
-        HyperRidge(hyper, alpha=1e-3, n_landmarks=500, random_state=0)
+        HyperRidge(hyper, alpha=1e-3, landmarks=500, random_state=0)
         .fit(train, train[:, 0] > 0)
         .kernel_
     )
@@ -89,9 +89,7 @@ def fitting(full: bool) -> list[dict]:
     hyper, alpha = GaussianHyper(6.0), 1e-5
     rows = []
     for solver in ("cg", "direct"):
-        model = HyperRidge(
-            hyper, alpha=alpha, n_landmarks=p, solver=solver, tol=1e-4, random_state=0
-        )
+        model = HyperRidge(hyper, alpha=alpha, landmarks=p, solver=solver, tol=1e-4, random_state=0)
         seconds, model = cpu(lambda model=model: model.fit(X, y))
         tracemalloc.start()
         model.fit(X, y)
@@ -140,7 +138,7 @@ def low_rank(full: bool) -> list[dict]:
     for name, count in (("exact", None), ("low rank", 200)):
         # the low-rank kernel is the small one, which does not store the training items
         hyper = TensorHyper(1.0, 1e-3, remember_items=count is None)
-        model = HyperRidge(hyper, alpha=1e-3, n_landmarks=count, random_state=0)
+        model = HyperRidge(hyper, alpha=1e-3, landmarks=count, random_state=0)
         seconds[name], model = cpu(lambda model=model: model.fit(X[train], S[train, train]))
         errors[name] = np.linalg.norm(model.transform(X[test]) - S[test, train]) / np.linalg.norm(
             S[test, train]

@@ -106,7 +106,7 @@ def landmarks(n, m):
     X, y, _ = problem(n)
     test, _, truth = problem(2000, seed=1)
     start = time.process_time()
-    model = KreinRidge(DeltaGauss(1.0, 0.4), n_landmarks=m, random_state=0).fit(X, y)
+    model = KreinRidge(DeltaGauss(1.0, 0.4), landmarks=m, random_state=0).fit(X, y)
     seconds = time.process_time() - start
     error = float(np.sqrt(np.mean((model.predict(test) - truth) ** 2)))
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

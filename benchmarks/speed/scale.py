@@ -72,7 +72,7 @@ def learners():
     from mercerless.kernels import TL1, Gaussian
 
     def krein(kernel, m):
-        return KreinRidgeClassifier(kernel, n_landmarks=m)
+        return KreinRidgeClassifier(kernel, landmarks=m)
 
     def features(m):
         return Nystroem(gamma=1 / 8, n_components=m, random_state=0)
@@ -138,19 +138,19 @@ def growing():
     from mercerless.kernels import TL1, GaussianHyper
 
     return {
-        "KreinRidge, 200 landmarks": lambda n: KreinRidge(TL1(6.0), n_landmarks=200),
+        "KreinRidge, 200 landmarks": lambda n: KreinRidge(TL1(6.0), landmarks=200),
         "LABRegressor, 50 support points": lambda n: LABRegressor(50, random_state=0),
         "LABRegressor with defaults": lambda n: LABRegressor(random_state=0),
         "HyperRidge, parts of 500 rows": lambda n: HyperRidge(
             GaussianHyper(2.0),
             alpha=1e-4,
             n_parts=n // 500,
-            n_landmarks=200,
+            landmarks=200,
             target="classes",
             random_state=0,
         ),
         "HyperClassifier, parts of 500 rows": lambda n: HyperClassifier(
-            HyperRidge(GaussianHyper(2.0), alpha=1e-4, n_parts=n // 500, n_landmarks=200),
+            HyperRidge(GaussianHyper(2.0), alpha=1e-4, n_parts=n // 500, landmarks=200),
             C=1.0,
             n_components=200,
             random_state=0,
@@ -242,7 +242,7 @@ def dask_work(n_jobs=-1):
         return X, y
 
     def krein(data):
-        KreinRidge(TL1(6.0), alpha_positive=1e-3, alpha_negative=1e-2, n_landmarks=400).fit(*data)
+        KreinRidge(TL1(6.0), alpha_positive=1e-3, alpha_negative=1e-2, landmarks=400).fit(*data)
 
     def in_memory(n):
         def rows(client):
@@ -256,7 +256,7 @@ def dask_work(n_jobs=-1):
             GaussianHyper(2.0),
             alpha=1e-5,
             n_parts=32,
-            n_landmarks=300,
+            landmarks=300,
             target="classes",
             n_jobs=n_jobs,
             random_state=0,
@@ -268,7 +268,7 @@ def dask_work(n_jobs=-1):
     def candidates(data):
         from sklearn.model_selection import GridSearchCV
 
-        model = KreinRidge(n_landmarks=200)
+        model = KreinRidge(landmarks=200)
         grid = {"kernel": [TL1(scale) for scale in (3.0, 4.0, 5.0, 6.0, 7.0, 8.0)]}
         GridSearchCV(model, grid, cv=2, refit=False, n_jobs=n_jobs).fit(*data)
 
@@ -355,26 +355,26 @@ def stating():
         HyperSVR,
         KreinRidge,
         KreinSVC,
-        SimilarityClassifierCV,
+        SimilarityClassifier,
         SimilaritySVC,
     )  # fmt: skip
     from mercerless.kernels import TL1, Gaussian, GaussianHyper
 
     kernel, hyper, n = TL1(6.0), GaussianHyper(2.0), 500
     return {
-        "KreinRidge, exact": (KreinRidge(kernel, n_landmarks=None), n, n),
+        "KreinRidge, exact": (KreinRidge(kernel, landmarks=None), n, n),
         "KreinRidge, GradientSearch": (KreinRidge(Gaussian(2.0), search=GradientSearch(1, 1)), n, n),
-        "KreinRidge, landmarks": (KreinRidge(kernel, n_landmarks=300), 3000, 300),
+        "KreinRidge, landmarks": (KreinRidge(kernel, landmarks=300), 3000, 300),
         "KreinSVC": (KreinSVC(kernel), n, n),
-        "SimilarityClassifierCV": (SimilarityClassifierCV(kernel), n, n),
+        "SimilarityClassifier": (SimilarityClassifier(kernel), n, n),
         "SimilaritySVC": (SimilaritySVC(kernel), 200, 200),
         "AsymmetricRidge": (AsymmetricRidge(kernel), n, n),
         "DANKClassifier, Gaussian": (DANKClassifier(Gaussian(2.0)), n, n),
         "DANKClassifier, another kernel": (DANKClassifier("laplacian"), n, n),
-        "HyperRidge, 300 landmarks": (HyperRidge(hyper, alpha=1e-3, n_landmarks=300, random_state=0), n, 300),
-        "HyperSVR": (HyperSVR(hyper, C=1.0, n_landmarks=100, random_state=0, tol=1e-2), n, n),
+        "HyperRidge, 300 landmarks": (HyperRidge(hyper, alpha=1e-3, landmarks=300, random_state=0), n, 300),
+        "HyperSVR": (HyperSVR(hyper, C=1.0, landmarks=100, random_state=0, tol=1e-2), n, n),
         "HyperClassifier, machine='svm'": (
-            HyperClassifier(HyperRidge(hyper, alpha=1e-3, n_landmarks=100), C=1.0, machine="svm", random_state=0), n, n,
+            HyperClassifier(HyperRidge(hyper, alpha=1e-3, landmarks=100), C=1.0, machine="svm", random_state=0), n, n,
         ),
     }  # fmt: skip
 

@@ -38,7 +38,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC
 
-from mercerless import SimilarityClassifierCV
+from mercerless import SimilarityClassifier
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
 
 PENALTIES = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -203,8 +203,8 @@ def against_search(sizes):
         writer.writerow(["n", "search", "ratio_of_automatic"])
         for n in sizes:
             data = digits(n)
-            model = SimilarityClassifierCV(
-                "precomputed", input="distance", n_landmarks=None, random_state=0
+            model = SimilarityClassifier(
+                "precomputed", kind="distance", landmarks=None, random_state=0
             )
             mine = processor_seconds(model.fit, *data)
             with tempfile.TemporaryDirectory() as folder:
@@ -244,7 +244,7 @@ def main():
         amp = load("amp_edit")
         K, y, K_test, y_test = amp.K, amp.target, amp.K_test, amp.target_test
     start = time.process_time()
-    model = SimilarityClassifierCV(kernel="precomputed", random_state=0).fit(K, y)
+    model = SimilarityClassifier(kernel="precomputed", random_state=0).fit(K, y)
     mine = time.process_time() - start
     rows = [("automatic", mine, 1.0, model.score(K_test, y_test))]
     variants = [("Krein machine, dense program, at its best", False)]

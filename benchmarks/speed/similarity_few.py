@@ -42,16 +42,14 @@ def write(path, n):
 
 def measure(n):
     """Fit on all but 1000 items of a file; print processor and clock seconds, the peak, and the accuracy."""
-    from mercerless import SimilarityClassifierCV
+    from mercerless import SimilarityClassifier
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "comparisons.npy"
         y = write(path, n + 1000)
         C = np.load(path, mmap_mode="r")
         start, clock = time.process_time(), time.perf_counter()
-        model = SimilarityClassifierCV("precomputed", n_landmarks=M, random_state=0).fit(
-            C[:n], y[:n]
-        )
+        model = SimilarityClassifier("precomputed", landmarks=M, random_state=0).fit(C[:n], y[:n])
         row = {"items": n, "landmarks": M, "processor seconds": time.process_time() - start}
         row["seconds"] = time.perf_counter() - clock
         row["peak GB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9

@@ -20,7 +20,7 @@ import numpy as np
 import mercerless
 
 SIZES = {
-    "SimilarityClassifierCV": (300, 1000),
+    "SimilarityClassifier": (300, 1000),
     "LABRegressor": (500, 3000),
     "LABClassifier": (500,),
     "KreinRidge": (300, 1000),

@@ -55,7 +55,7 @@ for name, columns in (("positive axes", whole.signs_ > 0), ("all axes", whole.si
     print(f"{name}: adjusted Rand index {adjusted_rand_score(y, labels):.2f}")
 
 # %%
-# Which of the two is better is a matter of the data; where labels exist, :class:`mercerless.SimilarityClassifierCV`
+# Which of the two is better is a matter of the data; where labels exist, :class:`mercerless.SimilarityClassifier`
 # finds out and says so.
 
 # %%
@@ -77,6 +77,6 @@ print(f"area under the curve, zeros against the rest: {roc_auc_score(y[others] =
 # Many items
 # ----------
 # With landmarks only these are compared with each other, and every other item with them.
-few = KreinEmbedding("precomputed", 2, n_landmarks=40, random_state=0).fit(D)
+few = KreinEmbedding("precomputed", 2, landmarks=40, random_state=0).fit(D)
 alike = abs(np.corrcoef(few.transform(D)[:, 0], Z[:, 0])[0, 1])
 print(f"40 landmarks: correlation of the first axis with that of all items {alike:.2f}")

@@ -8,13 +8,13 @@ ruled out beside it, and with the training items it rests on.
 
 import numpy as np
 
-from mercerless import SimilarityClassifierCV
+from mercerless import SimilarityClassifier
 from mercerless.datasets import load_digit_shapes
 
 shapes = load_digit_shapes(220)
 D, y = shapes.D, shapes.target
 train, new = slice(0, 160), slice(160, 220)
-model = SimilarityClassifierCV(kernel="precomputed", random_state=0).fit(D[train, train], y[train])
+model = SimilarityClassifier(kernel="precomputed", random_state=0).fit(D[train, train], y[train])
 
 # %%
 # Sets that hold the right digit for 98 of 100 new items: how many digits are in them says how sure the model is.

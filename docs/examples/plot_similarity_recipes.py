@@ -11,7 +11,7 @@ installed, a few lines of NumPy stand in for it, so that everything on this page
 import numpy as np
 from sklearn.model_selection import cross_val_score
 
-from mercerless import DirectedClassifierCV, SimilarityClassifierCV
+from mercerless import SimilarityClassifier
 from mercerless.kernels import MatrixFunction, PairFunction
 
 rng = np.random.default_rng(0)
@@ -33,7 +33,7 @@ names = [
     for k in y
 ]
 
-show(SimilarityClassifierCV("jaro_winkler", random_state=0), names)
+show(SimilarityClassifier("jaro_winkler", random_state=0), names)
 
 # %%
 # Series of unequal length
@@ -61,7 +61,7 @@ def warped(a, b):
     return np.sqrt(dtw_distance((a - a.mean()) / a.std(), (b - b.mean()) / b.std(), window=0.2))
 
 
-show(SimilarityClassifierCV(warped, random_state=0), waves)
+show(SimilarityClassifier(warped, random_state=0), waves)
 
 # %%
 # Proteins
@@ -98,7 +98,7 @@ except ImportError:
 
 own = {p: score(p, p) for p in proteins}
 show(
-    SimilarityClassifierCV(lambda a, b: score(a, b) / np.sqrt(own[a] * own[b]), random_state=0),
+    SimilarityClassifier(lambda a, b: score(a, b) / np.sqrt(own[a] * own[b]), random_state=0),
     proteins,
 )
 
@@ -126,7 +126,7 @@ except ImportError:
         return both / (A.sum(axis=1)[:, None] + B.sum(axis=1) - both)
 
 
-show(SimilarityClassifierCV(MatrixFunction(tanimoto), random_state=0), prints)
+show(SimilarityClassifier(MatrixFunction(tanimoto), random_state=0), prints)
 
 # %%
 # Graphs
@@ -162,7 +162,7 @@ def looks(graph):
 
 
 show(
-    SimilarityClassifierCV(
+    SimilarityClassifier(
         lambda g, h: (looks(g) & looks(h)).total() / (looks(g) | looks(h)).total()
     ),
     graphs,
@@ -189,7 +189,7 @@ except ImportError:
         return np.mean([wasserstein_distance(a @ u, b @ u) for u in directions])
 
 
-show(SimilarityClassifierCV(wasserstein, random_state=0), clouds)
+show(SimilarityClassifier(wasserstein, random_state=0), clouds)
 
 # %%
 # Quantum kernels with shot noise
@@ -215,7 +215,7 @@ def fidelity(a, b, shots=200):
 
 with warnings.catch_warnings(record=True) as told:
     warnings.simplefilter("always")
-    model = SimilarityClassifierCV(PairFunction(fidelity), input="similarity", random_state=0).fit(
+    model = SimilarityClassifier(PairFunction(fidelity), kind="similarity", random_state=0).fit(
         states[::2], y[::2]
     )
 print(told[0].message)
@@ -231,6 +231,8 @@ print(f"{model.score(states[1::2], y[1::2]):.2f} correct. {model.negative_spectr
 cites = (rng.uniform(size=(60, 60)) < np.where((y[:, None] + 1) % 3 == y, 0.35, 0.05)).astype(float)
 
 show(
-    DirectedClassifierCV(lambda i, j: cites[i, j], input="similarity", random_state=0),
+    SimilarityClassifier(
+        lambda i, j: cites[i, j], direction="both", kind="similarity", random_state=0
+    ),
     list(range(60)),
 )

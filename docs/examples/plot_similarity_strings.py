@@ -37,9 +37,9 @@ for word, label in zip(words[:4], y[:4]):
 # distances.
 from rapidfuzz.distance import Levenshtein
 
-from mercerless import SimilarityClassifierCV
+from mercerless import SimilarityClassifier
 
-model = SimilarityClassifierCV(Levenshtein.distance, random_state=0).fit(words[train], y[train])
+model = SimilarityClassifier(Levenshtein.distance, random_state=0).fit(words[train], y[train])
 print(f"taken for: {model.input_}, test accuracy {model.score(words[test], y[test]):.3f}")
 
 # %%

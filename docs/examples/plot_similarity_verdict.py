@@ -32,11 +32,11 @@ for name, K in (("balls", DissimilarityKernel().fit_transform(balls)), ("wines",
 # The stack compares keeping the negative part (flip) with dropping it (clip) on items that neither has seen.
 import matplotlib.pyplot as plt
 
-from mercerless import SimilarityClassifierCV
+from mercerless import SimilarityClassifier
 from mercerless.inspection import StackDisplay
 
 for matrix, y in ((balls, sizes), (wines, grapes)):
-    model = SimilarityClassifierCV(kernel="precomputed", random_state=0).fit(matrix, y)
+    model = SimilarityClassifier(kernel="precomputed", random_state=0).fit(matrix, y)
     StackDisplay.from_estimator(model)
     print(f"{model.input_}: {model.negative_spectrum_}")
 plt.show()

@@ -33,11 +33,10 @@ if TYPE_CHECKING:  # what editors and type checkers see
     from mercerless.lab.estimators import LABClassifier, LABRegressor
     from mercerless.lab.support import Support
     from mercerless.lowrank import Landmarks
-    from mercerless.similarity.directed import DirectedClassifierCV, DirectedRegressorCV
     from mercerless.similarity.estimators import (
-        SimilarityClassifierCV,
+        SimilarityClassifier,
         SimilarityFeatures,
-        SimilarityRegressorCV,
+        SimilarityRegressor,
         SimilaritySVC,
     )
 
@@ -51,8 +50,6 @@ __all__ = [
     "Comparison",
     "DANKClassifier",
     "DANKRegressor",
-    "DirectedClassifierCV",
-    "DirectedRegressorCV",
     "GradientSearch",
     "HyperClassifier",
     "HyperRegressor",
@@ -66,9 +63,9 @@ __all__ = [
     "LABClassifier",
     "LABRegressor",
     "Landmarks",
-    "SimilarityClassifierCV",
+    "SimilarityClassifier",
     "SimilarityFeatures",
-    "SimilarityRegressorCV",
+    "SimilarityRegressor",
     "SimilaritySVC",
     "Sphere",
     "Support",
@@ -92,12 +89,11 @@ _HOMES = {
     "comparison": "Comparison compare",
     "asymmetric.estimators": "AsymmetricRidge AsymmetricRidgeClassifier",
     "dank.estimators": "DANKClassifier DANKRegressor",
-    "similarity.directed": "DirectedClassifierCV DirectedRegressorCV",
     "krein.embedding": "KreinEmbedding",
     "hyper.estimators": "HyperClassifier HyperRegressor HyperRidge HyperSVR",
     "krein.estimators": "KreinRidge KreinRidgeClassifier KreinSVC KreinSVR",
     "lab.estimators": "LABClassifier LABRegressor",
-    "similarity.estimators": "SimilarityClassifierCV SimilarityFeatures SimilarityRegressorCV SimilaritySVC",
+    "similarity.estimators": "SimilarityClassifier SimilarityFeatures SimilarityRegressor SimilaritySVC",
     "dank.selection": "CenteringPenalty",
     "core.descent": "GradientSearch",
     "krein.selection": "Ball Sphere",

@@ -181,7 +181,7 @@ class LowRank(NamedTuple):
 
 
 class Landmarks(BaseEstimator):
-    """How many landmarks to use, and how to choose them: for the `n_landmarks` of an estimator.
+    """How many landmarks to use, and how to choose them: for the `landmarks` of an estimator.
 
     Parameters
     ----------
@@ -189,7 +189,7 @@ class Landmarks(BaseEstimator):
         How many; all rows where there are fewer.
     method : {"uniform", "kmeans", "pivoted", "pursuit"}, default="uniform"
         How they are chosen, see `select_landmarks`. Pairs of items, the landmarks of `HyperRidge`, are chosen by
-        "uniform", "kmeans" or "leverage"; those of `SimilarityClassifierCV` by "uniform", "kmeans" or "pursuit": items
+        "uniform", "kmeans" or "leverage"; those of `SimilarityClassifier` by "uniform", "kmeans" or "pursuit": items
         are compared with twice as many as are kept, and those whose comparisons say most about the targets, one after
         another, are.
 
@@ -203,7 +203,7 @@ class Landmarks(BaseEstimator):
     >>> from mercerless import KreinRidge
     >>> from mercerless.lowrank import Landmarks
     >>> X = np.linspace(0, 6, 60)[:, None]
-    >>> model = KreinRidge(n_landmarks=Landmarks(20, "kmeans"), random_state=0).fit(X, np.sin(X[:, 0]))
+    >>> model = KreinRidge(landmarks=Landmarks(20, "kmeans"), random_state=0).fit(X, np.sin(X[:, 0]))
     >>> len(model.landmarks_)
     20
     """
@@ -222,8 +222,7 @@ def as_landmarks(n_landmarks: Any, methods: tuple[str, ...] = _SELECTIONS) -> La
         or landmarks.number < 1
     ):
         raise ValueError(
-            "n_landmarks must be a positive whole number or Landmarks(number), got "
-            f"{n_landmarks!r}."
+            f"landmarks must be a positive whole number or Landmarks(number), got {n_landmarks!r}."
         )
     check_option("method", landmarks.method, methods)
     return landmarks

@@ -450,7 +450,7 @@ def _are_distances(K: NDArray) -> bool:
     return bool(K.min() >= -close and np.abs(np.diagonal(K)).max() <= close)
 
 
-def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "input") -> str:
+def check_kind(K: NDArray, kind: str = "auto", name: str = "X", option: str = "kind") -> str:
     """The kind of a matrix, given or found by `matrix_kind`; one sentence where it is not told or not true."""
     check_option(option, kind, ("auto", *KINDS))
     check_size(K, name)

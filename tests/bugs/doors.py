@@ -99,7 +99,7 @@ BUGS = [
         "doors-attributes-stay",
         "delattr(self, name)",
         "pass",
-        f"{CONTRACT} -k 'earlier_fit and SimilarityClassifierCV'",
+        f"{CONTRACT} -k 'earlier_fit and SimilarityClassifier'",
     ),
     Bug(
         "doors-numeric-items-stay",
@@ -111,7 +111,7 @@ BUGS = [
         "doors-several-keep-columns",
         "self._forget_columns()\n        with",
         "with",
-        f"{CONTRACT} -k 'earlier_fit and SimilarityRegressorCV'",
+        f"{CONTRACT} -k 'earlier_fit and SimilarityRegressor'",
     ),
     # weights
     Bug(
@@ -191,7 +191,7 @@ BUGS = [
         "doors-generator-seed",
         "np.random.RandomState(random_state.integers(2**32 - 1))",
         "np.random.RandomState()",
-        f"{CONTRACT} -k 'generator and SimilarityClassifierCV'",
+        f"{CONTRACT} -k 'generator and SimilarityClassifier'",
     ),
     # what estimators share
     Bug(
@@ -258,8 +258,8 @@ BUGS = [
     ),
     Bug(
         "doors-held-without-diag",
-        'known = self.input_ == "distance" or diag is not None',
-        'known = self.input_ == "distance" or diag is None',
+        'known = self.kind_ == "distance" or diag is not None',
+        'known = self.kind_ == "distance" or diag is None',
         f"{CONFORMAL} -k own_similarity",
     ),
     Bug(

@@ -135,8 +135,8 @@ BUGS = [
     ),
     Bug(
         "sim-symmetrized-zero-weights",
-        "return as_new_similarities(matrix[:, self.used_], self.input_)",
-        "return as_new_similarities(matrix[:, : len(self.stack_.members.diagonal)], self.input_)",
+        "return as_new_similarities(matrix[:, self.used_], self.kind_)",
+        "return as_new_similarities(matrix[:, : len(self.stack_.members.diagonal)], self.kind_)",
         f"{OUT} -k either_direction",
     ),
     Bug(

@@ -57,13 +57,13 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         self,
         kernel: Any = "gaussian",
         *,
-        input: str = "auto",
+        kind: str = "auto",
         alpha: float | None = None,
         side: str = "auto",
         fit_intercept: bool = True,
     ) -> None:
         self.kernel = kernel
-        self.input = input
+        self.kind = kind
         self.alpha = alpha
         self.side = side
         self.fit_intercept = fit_intercept
@@ -88,12 +88,12 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         )
         items = used_items(kernel, items, used_rows(weight, len(Y)))
         K = check_square(kernel(items), matrix_name(kernel))
-        kind = check_kind(K, self.input, matrix_name(kernel))
+        kind = check_kind(K, self.kind, matrix_name(kernel))
         decay = decay_of(K, kind)
         attributes = {
             "kernel_": kernel,
             "X_fit_": None if precomputed else items,
-            "input_": kind,
+            "kind_": kind,
             "decay_": decay,
         }
         return affinities(K, decay), attributes
@@ -267,7 +267,7 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
     ----------
     kernel : Kernel, str or callable, default="gaussian"
         Any kernel, also an asymmetric function of two items; "precomputed" means that X is the matrix ``k(x_i, x_j)``.
-    input : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
+    kind : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
         What the matrix holds. Distances and dissimilarities d become ``exp(-d / median)``. ``"auto"`` asks
         `mercerless.spectra.matrix_kind`.
     alpha : float or None, default=None
@@ -297,7 +297,7 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         Mean squared leave-one-out error of every side and ridge tried; NaN where the system was singular.
     certificate_ : float
         The relative residual of the linear systems.
-    input_ : str
+    kind_ : str
         What the matrix was taken for.
     decay_ : tuple of float or None
         Offset and unit of ``exp(-(d - offset) / unit)`` for distances and dissimilarities.
@@ -370,7 +370,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
 
     Parameters
     ----------
-    kernel, input, alpha, side, fit_intercept : object
+    kernel, kind, alpha, side, fit_intercept : object
         As for `AsymmetricRidge`.
     class_weight : dict, "balanced" or None, default=None
         Weights of the classes.
@@ -383,7 +383,7 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         As in `AsymmetricRidge`.
     out_of_fold_ : OutOfFold
         Probabilities of every training row without it: `rows`, `prediction` and `target` (the number of the class).
-    kernel_, X_fit_, input_, decay_, one_way_
+    kernel_, X_fit_, kind_, decay_, one_way_
         As in `AsymmetricRidge`.
     calibration_, one_way_calibration_ : Calibration
         Slope and bias of the probabilities, and those of `one_way_`.
@@ -413,13 +413,13 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         self,
         kernel: Any = "gaussian",
         *,
-        input: str = "auto",
+        kind: str = "auto",
         alpha: float | None = None,
         side: str = "auto",
         fit_intercept: bool = True,
         class_weight: dict | str | None = None,
     ) -> None:
-        super().__init__(kernel, input=input, alpha=alpha, side=side, fit_intercept=fit_intercept)
+        super().__init__(kernel, kind=kind, alpha=alpha, side=side, fit_intercept=fit_intercept)
         self.class_weight = class_weight
 
     def _learn(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None) -> None:

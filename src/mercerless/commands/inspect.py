@@ -240,10 +240,11 @@ def is_classes(labels: NDArray) -> bool:
 def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> tuple[str, str]:
     """Return one concrete suggestion and its reason."""
     classify = matrix.labels is None or is_classes(matrix.labels)
+    name = "SimilarityClassifier" if classify else "SimilarityRegressor"
+    arguments = f'kernel="precomputed", kind="{matrix.kind}"'
     if directions.norm > 0.1:
-        name = "DirectedClassifierCV" if classify else "DirectedRegressorCV"
         return (
-            f'mercerless.{name}(kernel="precomputed", input="{matrix.kind}")',
+            f'mercerless.{name}({arguments}, direction="both")',
             "it learns from both directions",
         )
     if is_psd:
@@ -253,8 +254,7 @@ def advice(matrix: Matrix, directions: Asymmetry, is_psd: bool) -> tuple[str, st
         suggestion = f"scikit-learn's {model}"
         reason = "any kernel machine is sound on this matrix"
     else:
-        name = "SimilarityClassifierCV" if classify else "SimilarityRegressorCV"
-        suggestion = f'mercerless.{name}(kernel="precomputed", input="{matrix.kind}")'
+        suggestion = f"mercerless.{name}({arguments})"
         reason = "it finds out what the negative part is worth"
     if not is_rounding(directions.largest, matrix.values.dtype):
         suggestion += " on mercerless.spectra.symmetrize(matrix)"

@@ -39,11 +39,10 @@ from mercerless.hyper.estimators import HyperClassifier, HyperRegressor
 from mercerless.kernels import TL1, Gaussian
 from mercerless.krein.estimators import KreinRidge, KreinRidgeClassifier, KreinSVC, KreinSVR
 from mercerless.lab.estimators import LABClassifier, LABRegressor
-from mercerless.similarity.directed import DirectedClassifierCV, DirectedRegressorCV
 from mercerless.similarity.estimators import (
-    SimilarityClassifierCV,
+    SimilarityClassifier,
     SimilarityFeatures,
-    SimilarityRegressorCV,
+    SimilarityRegressor,
 )
 from mercerless.spectra import (
     Indefiniteness,
@@ -117,10 +116,7 @@ class Terms:
     def landmarks(self) -> dict[str, Any]:
         """The parameters of an estimator that works on landmarks where there are very many items, and its seed."""
         few = max(self.n_items, 0.8 * len(self.problem.y)) > LARGE
-        return {
-            "n_landmarks": self.n_landmarks if few else "auto",
-            "random_state": self.random_state,
-        }
+        return {"landmarks": self.n_landmarks if few else "auto", "random_state": self.random_state}
 
     @property
     def is_indefinite(self) -> bool:
@@ -359,7 +355,7 @@ def _features(terms: Terms) -> GridSearchCV:
         {"C": [1e-4, 1e-3, 0.01, 0.1, 1.0]}, {"alpha": [1.0, 10.0, 100.0, 1e3, 1e4]}
     )
     landmarks: dict[str, Any] = (
-        {"n_landmarks": terms.n_landmarks, "random_state": terms.random_state}
+        {"landmarks": terms.n_landmarks, "random_state": terms.random_state}
         if terms.is_large
         else {}
     )
@@ -391,21 +387,21 @@ def _krein_machine(terms: Terms) -> GridSearchCV:
 
 def _stack(terms: Terms) -> BaseEstimator:
     kind = terms.problem.kind if terms.problem.small_is_like else "similarity"
-    stack = terms.choose(SimilarityClassifierCV, SimilarityRegressorCV)
-    return stack("precomputed", input=kind, **terms.landmarks)
+    stack = terms.choose(SimilarityClassifier, SimilarityRegressor)
+    return stack("precomputed", kind=kind, **terms.landmarks)
 
 
 def _directed_ridge(terms: Terms) -> BaseEstimator:
     kind = terms.problem.kind if terms.problem.small_is_like else "similarity"
     return terms.choose(AsymmetricRidgeClassifier, AsymmetricRidge)(
-        "precomputed", input=kind, side="left"
+        "precomputed", kind=kind, side="left"
     )
 
 
 def _directed_stack(terms: Terms) -> BaseEstimator:
     kind = terms.problem.kind if terms.problem.small_is_like else "similarity"
-    stack = terms.choose(DirectedClassifierCV, DirectedRegressorCV)
-    return stack("precomputed", input=kind, random_state=terms.random_state)
+    stack = terms.choose(SimilarityClassifier, SimilarityRegressor)
+    return stack("precomputed", kind=kind, direction="both", random_state=terms.random_state)
 
 
 def _learned_kernel(terms: Terms) -> Pipeline:
@@ -758,12 +754,12 @@ class _BothWays:
         return super().predict(out, diag, back)  # type: ignore[misc]
 
 
-class BothWaysRegressor(_BothWays, DirectedRegressorCV):
-    """`DirectedRegressorCV` for rows of both directions."""
+class BothWaysRegressor(_BothWays, SimilarityRegressor):
+    """`SimilarityRegressor` for rows of both directions."""
 
 
-class BothWaysClassifier(_BothWays, DirectedClassifierCV):
-    """`DirectedClassifierCV` for rows of both directions."""
+class BothWaysClassifier(_BothWays, SimilarityClassifier):
+    """`SimilarityClassifier` for rows of both directions."""
 
     def predict_proba(self, X, diag=None, reverse=None):
         out, back = self._directions(X, reverse)
@@ -778,8 +774,8 @@ _SHARED = {
     SpectrumTransformer: SharedSpectrum,
     KreinSVC: SharedKreinSVC,
     KreinSVR: SharedKreinSVR,
-    DirectedClassifierCV: BothWaysClassifier,
-    DirectedRegressorCV: BothWaysRegressor,
+    SimilarityClassifier: BothWaysClassifier,
+    SimilarityRegressor: BothWaysRegressor,
 }
 
 
@@ -788,7 +784,7 @@ def share_decompositions(estimator: BaseEstimator) -> BaseEstimator:
 
     A directed stack, which is no search, becomes one that takes the rows of `rows_between`.
     """
-    if isinstance(estimator, (DirectedClassifierCV, DirectedRegressorCV)):
+    if getattr(estimator, "direction", None) == "both":
         return _shared(estimator)
     inner = getattr(estimator, "estimator", None)
     if isinstance(inner, Pipeline):

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from mercerless.core.folds import Split, make_folds
 from mercerless.core.threads import one_blas_thread
-from mercerless.similarity.estimators import SimilarityClassifierCV, SimilarityRegressorCV
+from mercerless.similarity.estimators import SimilarityClassifier, SimilarityRegressor
 from mercerless.similarity.stack import SPECTRAL_PENALTIES, Setting, out_of_fold_scores
 from mercerless.spectra import Indefiniteness, decompose
 
@@ -25,7 +25,7 @@ class NegativePart(NamedTuple):
     """What held-out labels say about the negative eigenvalues.
 
     ``z`` is by how many standard errors the calibrated out-of-fold loss is lower with the negative part, as the
-    automatic stack judges it (`SimilarityClassifierCV.negative_spectrum_`).
+    automatic stack judges it (`SimilarityClassifier.negative_spectrum_`).
     """
 
     # out-of-fold squared error of a ridge that uses the negative part, relative to that of the mean
@@ -55,8 +55,8 @@ def judge_negative_part(
     clip, flip = _out_of_fold(K, targets, folds, ("clip", "flip"))
     base = float(((targets - targets.mean(axis=0)) ** 2).sum(axis=1).mean())
     n_items = len(K)
-    automatic = SimilarityClassifierCV if classification else SimilarityRegressorCV
-    model = automatic(kernel="precomputed", input="similarity", random_state=random_state)
+    automatic = SimilarityClassifier if classification else SimilarityRegressor
+    model = automatic(kernel="precomputed", kind="similarity", random_state=random_state)
     z = float(model.fit(K, y).negative_spectrum_.z)
     K, y, targets = _thin(K, y, targets, _SHUFFLED_ITEMS, rng)
     folds = make_folds(

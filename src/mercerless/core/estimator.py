@@ -95,7 +95,7 @@ class KernelEstimator(FittedEstimator):
     X_fit_: Any
     _streams = False  # whether fit takes Dask arrays, block by block
     _numeric_items = False  # whether a function kernel was trained on rows of numbers
-    # whether both directions of a function are asked for, as with symmetrize=True
+    # whether both directions of a function are compared, as with direction="mean" or "both"
     _directed = False
 
     def _train_items(
@@ -112,7 +112,7 @@ class KernelEstimator(FittedEstimator):
             check_consistent_length(items, weight)
             used = items[used_rows(weight, len(items))]
             kernel = as_kernel(self.kernel, used if try_pairs else None)
-            if self._directed or getattr(self, "symmetrize", False):
+            if self._directed:
                 kernel = in_both_directions(kernel, self.kernel)
             if try_pairs and isinstance(kernel, (PairFunction, MatrixFunction)):
                 kernel = kernel.checked(used)

@@ -65,7 +65,7 @@ def config_context(*, memory_limit: int | float | str | None = None) -> Iterator
     >>> import numpy as np
     >>> from mercerless import KreinRidge, config_context
     >>> with config_context(memory_limit="1MB"):
-    ...     KreinRidge(n_landmarks=None).fit(np.zeros((5000, 1)), np.zeros(5000))
+    ...     KreinRidge(landmarks=None).fit(np.zeros((5000, 1)), np.zeros(5000))
     Traceback (most recent call last):
     MemoryError: ...
     """

@@ -168,7 +168,7 @@ def _warn_of_distances(estimator: Any, X: Any) -> None:
         return
     remedy = "pass kernel='precomputed'"
     if not takes_matrices(estimator):
-        remedy = "use SimilarityClassifierCV or SimilarityRegressorCV with kernel='precomputed'"
+        remedy = "use SimilarityClassifier or SimilarityRegressor with kernel='precomputed'"
     warn(
         f"X looks like the distances of {len(X)} items (symmetric, nonnegative, zeros on the "
         "diagonal) but "
@@ -415,10 +415,9 @@ def relative_asymmetry(K: NDArray) -> float:
 
 
 _AVERAGE = (
-    "average them with symmetrize=True where the estimator has it, else with "
-    "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2, symmetric=True), or keep them apart "
-    "with "
-    "mercerless.DirectedClassifierCV or DirectedRegressorCV."
+    "average them with direction='mean' where the estimator has it, else with "
+    "kernel=PairFunction(lambda a, b: (f(a, b) + f(b, a)) / 2, symmetric=True), or use both with "
+    "mercerless.SimilarityClassifier or SimilarityRegressor and direction='both'."
 )
 
 
@@ -440,9 +439,8 @@ def check_symmetric(K: ArrayLike, name: str = "K") -> NDArray:
         raise ValueError(
             f"{name} is not symmetric: max|{name} - {name}.T| is {amount:.2g} of max|{name}|; "
             "average both directions "
-            f"with mercerless.spectra.symmetrize({name}), or keep them apart with "
-            "mercerless.DirectedClassifierCV or "
-            "DirectedRegressorCV."
+            f"with mercerless.spectra.symmetrize({name}), or use both with "
+            "mercerless.SimilarityClassifier or SimilarityRegressor and direction='both'."
         )
     return K if amount == 0.0 else (K + K.T) / 2
 

@@ -34,7 +34,7 @@ class LearnedKernelDisplay(Display):
     >>> from mercerless import HyperRidge
     >>> from mercerless.inspection import LearnedKernelDisplay
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = HyperRidge(n_landmarks=50, random_state=0).fit(X[::3], y[::3])
+    >>> model = HyperRidge(landmarks=50, random_state=0).fit(X[::3], y[::3])
     >>> display = LearnedKernelDisplay.from_estimator(model, X[1::3], y[1::3])
     >>> display.learned.shape
     (50, 50)

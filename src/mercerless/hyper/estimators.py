@@ -74,7 +74,7 @@ class _HyperLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FittedEst
 
     hyper_kernel: Any
     target: str
-    n_landmarks: Any
+    landmarks: Any
     n_parts: int | str
     cv: Any
     tol: float
@@ -244,7 +244,7 @@ class HyperRidge(_HyperLearner):
     target : {"auto", "classes", "product", "gaussian", "similarity"}, default="auto"
         What y says about pairs: 1 for equal and ``-1/(c-1)`` for different classes; the product of standardized
         values; a Gaussian of their difference; the values themselves. "auto" tells by the shape and type of y.
-    n_landmarks : int, Landmarks, "auto" or None, default="auto"
+    landmarks : int, Landmarks, "auto" or None, default="auto"
         Number of sections in the expansion (of landmark items for the tensor hyper-kernel); None uses all pairs (all
         items). "auto" is None up to 100 items (2000 for the tensor) and 500 above. `Landmarks` also says how pairs are
         chosen: "uniform", "kmeans" (means of clusters of midpoints) or "leverage"; the tensor hyper-kernel takes random
@@ -330,7 +330,7 @@ class HyperRidge(_HyperLearner):
         *,
         alpha: float | None = None,
         target: str = "auto",
-        n_landmarks: int | Landmarks | str | None = "auto",
+        landmarks: int | Landmarks | str | None = "auto",
         n_parts: int | str = 1,
         solver: str = "auto",
         nonnegative: bool = False,
@@ -343,7 +343,7 @@ class HyperRidge(_HyperLearner):
         self.hyper_kernel = hyper_kernel
         self.alpha = alpha
         self.target = target
-        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
         self.n_parts = n_parts
         self.solver = solver
         self.nonnegative = nonnegative
@@ -370,7 +370,7 @@ class HyperSVR(_HyperLearner):
         Half the width of the tube in which errors are free.
     target : {"auto", "classes", "product", "gaussian", "similarity"}, default="auto"
         What y says about pairs, see `HyperRidge`.
-    n_landmarks : int, Landmarks, "auto" or None, default="auto"
+    landmarks : int, Landmarks, "auto" or None, default="auto"
         Number of sections in the expansion, solved by ADMM; None uses all pairs, solved by libsvm. "auto" is None up
         to 100 items and 500 above. `Landmarks` also says how pairs are chosen, see `HyperRidge`.
     n_parts : int or "auto", default=1
@@ -417,7 +417,7 @@ class HyperSVR(_HyperLearner):
     >>> from sklearn.datasets import load_iris
     >>> from mercerless import HyperSVR
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = HyperSVR(n_landmarks=60, random_state=0).fit(X[::5], y[::5])
+    >>> model = HyperSVR(landmarks=60, random_state=0).fit(X[::5], y[::5])
     >>> model.score(X[1::5], y[1::5]) > 0.3
     True
     """
@@ -431,7 +431,7 @@ class HyperSVR(_HyperLearner):
         C: float | None = None,
         epsilon: float = 0.1,
         target: str = "auto",
-        n_landmarks: int | Landmarks | str | None = "auto",
+        landmarks: int | Landmarks | str | None = "auto",
         n_parts: int | str = 1,
         cv: Any = 5,
         tol: float = 1e-3,
@@ -443,7 +443,7 @@ class HyperSVR(_HyperLearner):
         self.C = C
         self.epsilon = epsilon
         self.target = target
-        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
         self.n_parts = n_parts
         self.cv = cv
         self.tol = tol
@@ -506,14 +506,14 @@ def _check_svr(learner: HyperSVR) -> None:
 def _count_parts(learner: HyperRidge | HyperSVR, n_items: int) -> int:
     n_parts = learner.n_parts
     if isinstance(n_parts, str) and n_parts == "auto":
-        return 1 if learner.n_landmarks is None else auto_parts(n_items)
+        return 1 if learner.landmarks is None else auto_parts(n_items)
     if not (isinstance(n_parts, Integral) and 1 <= n_parts <= n_items):
         raise ValueError(
             f"n_parts must be an integer between 1 and the {n_items} items, or 'auto', not "
             f"{n_parts!r}."
         )
-    if n_parts > 1 and learner.n_landmarks is None:
-        raise ValueError("n_parts > 1 needs centers that the parts share; set n_landmarks.")
+    if n_parts > 1 and learner.landmarks is None:
+        raise ValueError("n_parts > 1 needs centers that the parts share; set landmarks.")
     return int(n_parts)
 
 
@@ -521,12 +521,12 @@ def _count_landmarks(
     learner: HyperRidge | HyperSVR, n_items: int, tensor: bool, n_parts: int
 ) -> tuple[int | None, str]:
     """How many landmarks, None for all pairs (items), and how they are chosen."""
-    if learner.n_landmarks is None:
+    if learner.landmarks is None:
         return None, "uniform"
-    if isinstance(learner.n_landmarks, str) and learner.n_landmarks == "auto":
+    if isinstance(learner.landmarks, str) and learner.landmarks == "auto":
         few = n_items <= (_EXACT_ITEMS_TENSOR if tensor else _EXACT_ITEMS) and n_parts == 1
         return None if few else _DEFAULT_LANDMARKS, "uniform"
-    landmarks = as_landmarks(learner.n_landmarks, _METHODS)
+    landmarks = as_landmarks(learner.landmarks, _METHODS)
     return landmarks.number, landmarks.method
 
 
@@ -547,7 +547,7 @@ def _check_memory(task: Regression, X: Any, target: PairTarget) -> None:
     if n_centers is None and not task.nonnegative:
         if target.missing:
             n_pairs = int(np.sum(~np.isnan(target.values[np.triu_indices(n)])))
-        remedy = "set n_landmarks"
+        remedy = "set landmarks"
         check_memory(
             34.0 * n_pairs**2, f"The hyper-kernel matrix of {n_pairs} pairs", remedy=remedy
         )

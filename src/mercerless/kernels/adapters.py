@@ -321,7 +321,7 @@ def as_kernel(kernel: Any, X: NDArray | None = None) -> Kernel:
         raise TypeError(
             "kernel holds matrices, which are data: pass kernel='precomputed' and the matrix as X, "
             "or several of them "
-            "to SimilarityClassifierCV or SimilarityRegressorCV, fit([D1, D2], y)."
+            "to SimilarityClassifier or SimilarityRegressor, fit([D1, D2], y)."
         )
     raise TypeError(
         "kernel must be a kernel object, a name, or a function of two items, not "

@@ -265,7 +265,7 @@ def is_symmetric(
     warn(
         f"The kernel function is noisy: for items {pairs[k, 0]} and {pairs[k, 1]} it returned "
         f"{there[k]:.6g} and "
-        f"then {again[k]:.6g}. Every pair is compared once, for both directions; symmetrize=True, "
+        f"then {again[k]:.6g}. Every pair is compared once, for both directions; direction='mean', "
         "where the "
         "estimator has it, averages two comparisons."
     )

@@ -31,12 +31,12 @@ class KreinEmbedding(KernelTransformer):
         A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items.
     n_components : int or None, default=2
         How many axes, those of the eigenvalues largest in size; None keeps all that are more than rounding.
-    input : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
+    kind : {"auto", "similarity", "distance", "dissimilarity"}, default="auto"
         What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities ``-d``. ``"auto"`` asks
         `mercerless.spectra.matrix_kind`.
     center : bool, default=True
         Whether the origin is the mean of the training items, as in kernel PCA; distances need it.
-    n_landmarks : int, `mercerless.lowrank.Landmarks` or None, default=None
+    landmarks : int, `mercerless.lowrank.Landmarks` or None, default=None
         So many training items make the axes and all others are only compared with them, at m comparisons each; None
         takes all. Mean and spectrum are then those of the landmarks.
     random_state : int, RandomState or None, default=None
@@ -56,7 +56,7 @@ class KreinEmbedding(KernelTransformer):
         What is taken off them.
     landmarks_ : ndarray of shape (n_landmarks,)
         Positions of the items that new ones are compared with, among the training items.
-    input_ : str
+    kind_ : str
         What the matrix was taken for.
     kernel_ : Kernel
         The resolved kernel.
@@ -88,7 +88,7 @@ class KreinEmbedding(KernelTransformer):
     >>> import numpy as np
     >>> from mercerless import KreinEmbedding
     >>> K = np.array([[0.0, 2.0, 1.0], [2.0, 0.0, -1.0], [1.0, -1.0, 1.0]])
-    >>> embedding = KreinEmbedding("precomputed", None, input="similarity", center=False)
+    >>> embedding = KreinEmbedding("precomputed", None, kind="similarity", center=False)
     >>> Z = embedding.fit_transform(K)
     >>> embedding.signs_
     array([-1.,  1.,  1.])
@@ -101,16 +101,16 @@ class KreinEmbedding(KernelTransformer):
         kernel: Any = "gaussian",
         n_components: int | None = 2,
         *,
-        input: str = "auto",
+        kind: str = "auto",
         center: bool = True,
-        n_landmarks: int | Landmarks | None = None,
+        landmarks: int | Landmarks | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
         self.kernel = kernel
         self.n_components = n_components
-        self.input = input
+        self.kind = kind
         self.center = center
-        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
         self.random_state = random_state
 
     def _learn(self, X: Any) -> None:
@@ -119,13 +119,13 @@ class KreinEmbedding(KernelTransformer):
         kernel, items = self._train_items(X)
         landmarks, matrix = self._landmark_matrix(kernel, items)
         matrix = check_symmetric(matrix, matrix_name(kernel))
-        kind = check_kind(matrix, self.input, matrix_name(kernel))
+        kind = check_kind(matrix, self.kind, matrix_name(kernel))
         axes = pseudo_euclidean_axes(as_similarities(matrix, kind), wanted, self.center)
         self._set_fitted(
             **{f"{name}_": value for name, value in axes._asdict().items()},
             signs_=np.sign(axes.eigenvalues),
             landmarks_=landmarks,
-            input_=kind,
+            kind_=kind,
             kernel_=kernel,
             X_fit_=None if isinstance(kernel, Precomputed) else items[landmarks],
         )
@@ -134,10 +134,10 @@ class KreinEmbedding(KernelTransformer):
         """Positions of the landmarks, all items where no number is given, and their matrix."""
         precomputed = isinstance(kernel, Precomputed)
         items = check_square(items, "X") if precomputed else items
-        wanted = None if self.n_landmarks is None else as_landmarks(self.n_landmarks)
+        wanted = None if self.landmarks is None else as_landmarks(self.landmarks)
         landmarks = landmark_rows(kernel, items, wanted, self.random_state)
         need = 40.0 * len(landmarks) ** 2
-        check_memory(need, f"The spectrum of {len(landmarks)} items", remedy="use n_landmarks")
+        check_memory(need, f"The spectrum of {len(landmarks)} items", remedy="use landmarks")
         if precomputed:
             return landmarks, items if len(landmarks) == len(items) else items[
                 np.ix_(landmarks, landmarks)
@@ -149,7 +149,7 @@ class KreinEmbedding(KernelTransformer):
         for rows in row_blocks(
             len(items), 24.0 * len(self.landmarks_), min(2**27, memory_budget() // 2)
         ):
-            values = as_similarities(self._compare_with(items[rows], self.landmarks_), self.input_)
+            values = as_similarities(self._compare_with(items[rows], self.landmarks_), self.kind_)
             out[rows] = values @ self.projection_ - self.offset_
         return out
 

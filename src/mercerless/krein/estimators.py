@@ -135,7 +135,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         search: GradientSearch | None = None,
         cv: Any = 5,
         fit_intercept: bool = True,
-        n_landmarks: int | str | Landmarks | None = "auto",
+        landmarks: int | str | Landmarks | None = "auto",
         random_state: Any = None,
     ):
         self.kernel = kernel
@@ -146,7 +146,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         self.search = search
         self.cv = cv
         self.fit_intercept = fit_intercept
-        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
         self.random_state = random_state
 
     def _checked_family(self) -> Family:
@@ -160,11 +160,11 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             raise ValueError(
                 f"search must be None (a grid) or GradientSearch(), got {self.search!r}."
             )
-        if self.n_landmarks is not None and self.n_landmarks != "auto":
-            as_landmarks(self.n_landmarks)
+        if self.landmarks is not None and self.landmarks != "auto":
+            as_landmarks(self.landmarks)
             if self.search is not None:
                 raise ValueError(
-                    "GradientSearch needs all rows; use n_landmarks=None, or search=None."
+                    "GradientSearch needs all rows; use landmarks=None, or search=None."
                 )
         if self.regularizer == "indefinite":
             warn(
@@ -246,14 +246,14 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         n = len(rows.Y)
         budget = memory_budget()
         lazy = is_dask(rows.items)
-        if lazy and (self.n_landmarks is None or self.search is not None):
+        if lazy and (self.landmarks is None or self.search is not None):
             raise ValueError(
-                "The exact solution needs its data in memory; set n_landmarks, or use X.compute()."
+                "The exact solution needs its data in memory; set landmarks, or use X.compute()."
             )
-        if self.n_landmarks is None or self.search is not None:
+        if self.landmarks is None or self.search is not None:
             return None
-        if self.n_landmarks != "auto":
-            return as_landmarks(self.n_landmarks)
+        if self.landmarks != "auto":
+            return as_landmarks(self.landmarks)
         if not lazy and n <= _EXACT_ROWS and need <= budget:
             return None
         number = min(_AUTO_LANDMARKS, n, max(1, int(np.sqrt(budget / _LANDMARK_BYTES))))
@@ -261,7 +261,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
             warn(
                 f"{type(self).__name__} uses {number} landmarks for {n} rows: the exact solution "
                 "is for up to "
-                f"{_EXACT_ROWS} rows and would need {format_bytes(need)}. Set n_landmarks to a "
+                f"{_EXACT_ROWS} rows and would need {format_bytes(need)}. Set landmarks to a "
                 "number, "
                 "or to None for the exact solution, to choose yourself.",
                 UserWarning,
@@ -275,7 +275,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         n = len(rows.Y)
         budget = memory_budget()
         if landmarks is None:
-            remedy = "set n_landmarks or use fewer rows"
+            remedy = "set landmarks or use fewer rows"
             check_memory(need, f"The eigendecomposition of {n} items", None, remedy)
             return ExactProblem(rows, self._matrix(rows.kernel, rows.items), self.fit_intercept)
         check_symmetric_kernel(rows.kernel)
@@ -508,7 +508,7 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
         Folds; every row must be held out once.
     fit_intercept : bool, default=True
         Whether to center kernel and targets. Without it the constraint is on mean(f^2).
-    n_landmarks : int, Landmarks, None or "auto", default="auto"
+    landmarks : int, Landmarks, None or "auto", default="auto"
         Landmarks to use instead of all rows, in one pass over blocks of rows; all rows as landmarks give the exact
         solution. None is exact. "auto" is exact up to 4000 rows if memory allows, else takes up to 1000 and says so.
     random_state : int, RandomState or None, default=None
@@ -555,7 +555,7 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
     --------
     KreinRidgeClassifier : The classifier.
     KreinSVR : Support vector regression in a Krein space.
-    SimilarityRegressorCV : The automatic choice among many models of a similarity.
+    SimilarityRegressor : The automatic choice among many models of a similarity.
 
     References
     ----------
@@ -690,7 +690,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         error of the targets.
     cv : int, splitter or iterable, default=5
         Folds, stratified; every row must be held out once.
-    n_landmarks : int, Landmarks, None or "auto", default="auto"
+    landmarks : int, Landmarks, None or "auto", default="auto"
         See `KreinRidge`.
     random_state : int, RandomState or None, default=None
         Folds, landmarks and restarts.
@@ -716,7 +716,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
     --------
     KreinRidge : The regressor; on targets of your own it is the papers' classifier, whose sign decides.
     KreinSVC : Support vector classification in a Krein space.
-    SimilarityClassifierCV : The automatic choice among many models of a similarity.
+    SimilarityClassifier : The automatic choice among many models of a similarity.
 
     References
     ----------
@@ -748,7 +748,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
         class_weight: dict | str | None = None,
         search: GradientSearch | None = None,
         cv: Any = 5,
-        n_landmarks: int | str | Landmarks | None = "auto",
+        landmarks: int | str | Landmarks | None = "auto",
         random_state: Any = None,
     ):
         super().__init__(
@@ -759,7 +759,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
             constraint=constraint,
             search=search,
             cv=cv,
-            n_landmarks=n_landmarks,
+            landmarks=landmarks,
             random_state=random_state,
         )
         self.class_weight = class_weight
@@ -864,7 +864,7 @@ class _KreinMachine(_KreinModel):
         kernel, items = self._train_items(X, weight)
         check_consistent_length(items, np.empty(n))
         used = used_rows(weight, n)
-        remedy = "use fewer rows, or KreinRidge or KreinRidgeClassifier with n_landmarks"
+        remedy = "use fewer rows, or KreinRidge or KreinRidgeClassifier with landmarks"
         check_memory(_MACHINE_BYTES * n**2, f"The machine of {n} items", None, remedy)
         items = used_items(kernel, items, used)
         weight = None if weight is None else weight[used]

@@ -89,7 +89,7 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
 
     stack_: Any
     one_way_: Any
-    input_: str
+    kind_: str
     diagonal_: float | None
     used_: Any
     members_: tuple
@@ -109,13 +109,13 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         self,
         kernel: Any = "gaussian",
         *,
-        input: str = "auto",
+        kind: str = "auto",
         cv: Any = 5,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
         self.kernel = kernel
-        self.input = input
+        self.kind = kind
         self.cv = cv
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -269,14 +269,14 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
 
     def _diagonal(self, items: Any, diagonal: NDArray | None) -> NDArray | None:
         """The new items' own similarities, where they are given or known."""
-        if self.input_ == "distance":
+        if self.kind_ == "distance":
             return np.zeros(len(items))
         if diagonal is None and self.landmarks_ is not None and self.diagonal_ is not None:
             return np.full(len(items), self.diagonal_)  # as was taken in training
         if diagonal is None and not isinstance(self.kernel_, Precomputed):
             diagonal = self.kernel_.diag(items)
         if diagonal is not None:
-            return as_similarities(diagonal, self.input_)
+            return as_similarities(diagonal, self.kind_)
         return None if self.diagonal_ is None else np.full(len(items), self.diagonal_)
 
     def _held_out(  # type: ignore[override]
@@ -286,7 +286,7 @@ class KernelStack(ConformalMixin, ReasonsMixin, KernelPredictor):
         held = super()._held_out()
         if self.one_way_ is not None and reverse is None:
             return held._replace(prediction=self._decode(self.one_way_.stack.average.out_of_fold))
-        known = self.input_ == "distance" or diag is not None or self.diagonal_ is not None
+        known = self.kind_ == "distance" or diag is not None or self.diagonal_ is not None
         if known or not isinstance(self.kernel_, Precomputed):
             return held
         return held._replace(prediction=self._decode(self.stack_.average.out_of_fold_without_diag))
@@ -343,7 +343,7 @@ class StackClassifier(ClassifierMixin, KernelStack):
             For precomputed similarities whose training diagonal is not constant: the new items' own similarities
             ``k(x, x)``. Without them the families that need distances are left out.
         reverse : array-like of shape (n_samples, n_train) or None, default=None
-            For a precomputed directed matrix (symmetrized, or of a directed stack): the similarities of the training
+            For a precomputed directed matrix and a direction of "mean" or "both": the similarities of the training
             items to the new ones, one row per new item. Without it a stack for one direction judges, with a warning.
 
         Returns
@@ -421,7 +421,7 @@ class StackRegressor(MultiOutputMixin, RegressorMixin, KernelStack):
         Parameters
         ----------
         X, diag, reverse : array-like
-            New items, their own similarities and their other direction, as for `SimilarityClassifierCV.predict_proba`.
+            New items, their own similarities and their other direction, as for `SimilarityClassifier.predict_proba`.
 
         Returns
         -------

@@ -199,7 +199,7 @@ def _told_rows(C: Any, kind: str, rows: NDArray) -> tuple[str, NDArray]:
     """The kind of comparisons whose landmarks are told, where the rows told bear this out."""
     if len(rows) != C.shape[1]:
         raise ValueError(
-            f"n_landmarks names {len(rows)} landmarks but X has {C.shape[1]} columns; every column "
+            f"landmarks names {len(rows)} landmarks but X has {C.shape[1]} columns; every column "
             "is the comparison "
             "with one landmark."
         )
@@ -207,7 +207,7 @@ def _told_rows(C: Any, kind: str, rows: NDArray) -> tuple[str, NDArray]:
     if not is_rounding(relative_asymmetry(W), W.dtype):
         i, j = np.unravel_index(np.argmax(np.abs(W - W.T)), W.shape)
         raise ValueError(
-            f"The columns of X do not match n_landmarks: row {rows[i]} has {W[i, j]:.6g} in column "
+            f"The columns of X do not match landmarks: row {rows[i]} has {W[i, j]:.6g} in column "
             f"{j}, but row "
             f"{rows[j]}, the landmark of that column, has {W[j, i]:.6g} in column {i}."
         )
@@ -235,7 +235,7 @@ def find_rows(C: Any, kind: str = "auto") -> tuple[str, NDArray]:
     raise ValueError(
         f"Whether X of shape {C.shape} holds similarities or distances is not told by comparisons "
         "with landmarks that "
-        "are not among its rows; say which with input='similarity', 'distance' or 'dissimilarity'."
+        "are not among its rows; say which with kind='similarity', 'distance' or 'dissimilarity'."
     )
 
 
@@ -285,13 +285,13 @@ def check_positions(positions: ArrayLike, n: int) -> NDArray:
     rows = np.asarray(positions)
     if rows.ndim != 1 or rows.dtype.kind not in "iu" or not len(rows):
         raise ValueError(
-            "n_landmarks as a list must hold the landmarks' row numbers among the training items."
+            "landmarks as a list must hold the landmarks' row numbers among the training items."
         )
     if rows.min() < 0 or rows.max() >= n:
         raise ValueError(
-            f"n_landmarks names row {rows.max() if rows.max() >= n else rows.min()} of {n} items."
+            f"landmarks names row {rows.max() if rows.max() >= n else rows.min()} of {n} items."
         )
     if len(np.unique(rows)) < len(rows):
         row = np.flatnonzero(np.bincount(rows) > 1)[0]
-        raise ValueError(f"n_landmarks names row {row} twice; landmarks must be different items.")
+        raise ValueError(f"landmarks names row {row} twice; landmarks must be different items.")
     return rows

@@ -12,7 +12,7 @@ from mercerless.inspection.base import NEGATIVE, POSITIVE, Display
 
 @dataclass(eq=False, repr=False)
 class StackDisplay(Display):
-    """Out-of-fold loss and weight of every family of a `SimilarityClassifierCV` or `SimilarityRegressorCV`.
+    """Out-of-fold loss and weight of every family of a `SimilarityClassifier` or `SimilarityRegressor`.
 
     Create it with `from_estimator`. Left: the loss of the family's best setting alone, with the stack's as a line.
     Right: the sum of the family's weights. The title is the verdict on the negative spectrum.
@@ -32,11 +32,11 @@ class StackDisplay(Display):
 
     Examples
     --------
-    >>> from mercerless import SimilarityClassifierCV
+    >>> from mercerless import SimilarityClassifier
     >>> from mercerless.datasets import load_digit_shapes
     >>> from mercerless.inspection import StackDisplay
     >>> shapes = load_digit_shapes(100)
-    >>> model = SimilarityClassifierCV(kernel="precomputed", random_state=0).fit(shapes.D, shapes.target)
+    >>> model = SimilarityClassifier(kernel="precomputed", random_state=0).fit(shapes.D, shapes.target)
     >>> StackDisplay.from_estimator(model).loss
     'log_loss'
     """
@@ -53,7 +53,7 @@ class StackDisplay(Display):
 
         Parameters
         ----------
-        estimator : SimilarityClassifierCV or SimilarityRegressorCV
+        estimator : SimilarityClassifier or SimilarityRegressor
             Fitted.
         ax : sequence of two matplotlib Axes or None, default=None
             Where to draw; None makes a figure.
@@ -69,8 +69,8 @@ class StackDisplay(Display):
         )
         if scores is None:
             raise ValueError(
-                f"{type(estimator).__name__} is no stack; pass a SimilarityClassifierCV or "
-                "SimilarityRegressorCV."
+                f"{type(estimator).__name__} is no stack; pass a SimilarityClassifier or "
+                "SimilarityRegressor."
             )
         loss = "log_loss" if "log_loss" in scores["stack"] else "mse"
         sentence = str(getattr(estimator, "negative_spectrum_", "What each similarity is worth."))

@@ -1,7 +1,7 @@
 """Learners for any similarity or distance: the automatic stack, similarities as features, and a sparse machine."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -14,6 +14,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless.asymmetric.selection import decay_of
 from mercerless.core.blocks import is_dask, take_rows
 from mercerless.core.estimator import (
     KernelPredictor,
@@ -32,6 +33,7 @@ from mercerless.core.estimator import (
 from mercerless.core.folds import OutOfFold
 from mercerless.core.memory import check_memory, format_bytes, memory_budget
 from mercerless.core.optional import with_callbacks
+from mercerless.core.reasons import Explained, two_likeliest
 from mercerless.core.threads import blas_threads
 from mercerless.core.validation import (
     align_by_name,
@@ -66,13 +68,21 @@ from mercerless.similarity.comparisons import (
     compare_items,
     read_comparisons,
 )
+from mercerless.similarity.directions import (
+    DirectedRows,
+    DirectedStack,
+    directed_item_weights,
+    fit_directed_stack,
+)
 from mercerless.similarity.explaining import StackReasonsMixin
 from mercerless.similarity.landmarks import fit_landmark_stack, landmark_need
+from mercerless.similarity.reasons import split_by_items, stack_shares
 from mercerless.similarity.several import Several, fit_several, named_kernels, new_items_of
 from mercerless.similarity.solver import SparseMachine, sparse_machine
 from mercerless.similarity.stack import Block, Stack, fit_stack, important_items, without_blocks
 from mercerless.spectra import KINDS, as_similarities, check_kind, square_similarities, symmetrize
 
+DIRECTIONS = ("symmetric", "mean", "both")
 _AUTO_LANDMARKS = 400
 _ALL_ITEMS = 5000  # above, "auto" compares with landmarks only
 # that all calls of a function may take, else "auto" compares with landmarks only
@@ -82,31 +92,52 @@ _ALL_SECONDS = 600.0
 class _SimilarityStack(StackReasonsMixin, KernelStack):
     """What the classifier and the regressor share: similarities in, a stack, new rows."""
 
-    one_way_: "OneWay | None"
+    one_way_: "OneWay | DirectedOneWay | None"
+    decay_: tuple[float, float] | None
     _told = ("weights", "weights_without_diag", "family_scores", "negative_spectrum", "certificate")
-    _remedy = "set n_landmarks or use fewer rows"
-    _matrices = (1, 7)
-    # a matrix for every view of the similarities, and their sorted copies for neighbors
-    _row_bytes = 80.0
 
     def __init__(
         self,
         kernel: Any = "gaussian",
         *,
-        input: str = "auto",
-        n_landmarks: int | str | Landmarks | ArrayLike | None = "auto",
-        symmetrize: bool = False,
+        kind: str = "auto",
+        landmarks: int | str | Landmarks | ArrayLike | None = "auto",
+        direction: str = "symmetric",
         cv: Any = 5,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
-        super().__init__(kernel, input=input, cv=cv, n_jobs=n_jobs, random_state=random_state)
-        self.n_landmarks = n_landmarks
-        self.symmetrize = symmetrize
+        super().__init__(kernel, kind=kind, cv=cv, n_jobs=n_jobs, random_state=random_state)
+        self.landmarks = landmarks
+        self.direction = direction
+
+    @property
+    def _directed(self) -> bool:  # type: ignore[override]
+        return self.direction != "symmetric"
+
+    @property
+    def _remedy(self) -> str:  # type: ignore[override]
+        if self.direction == "both":
+            return "use fewer rows or AsymmetricRidge"
+        return "set landmarks or use fewer rows"
+
+    @property
+    def _matrices(self) -> tuple[int, int]:  # type: ignore[override]
+        return (3, 16) if self.direction == "both" else (1, 7)
+
+    @property
+    def _row_bytes(self) -> float:  # type: ignore[override]
+        # a matrix for every view of the similarities, and their sorted copies for neighbors
+        return 160.0 if self.direction == "both" else 80.0
 
     def _check_parameters(self) -> None:
-        for kind in self.input.values() if isinstance(self.input, dict) else [self.input]:
-            check_option("input", kind, ("auto", *KINDS))
+        check_option("direction", self.direction, DIRECTIONS)
+        if self.direction == "both" and self._has_landmarks:
+            raise ValueError(
+                "direction='both' compares all items; set landmarks=None, or direction='mean'."
+            )
+        for kind in self.kind.values() if isinstance(self.kind, dict) else [self.kind]:
+            check_option("kind", kind, ("auto", *KINDS))
         super()._check_parameters()
 
     def _train_matrix(
@@ -116,7 +147,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             raise ValueError(
                 "X must be square (one row and one column per training item), not of shape "
                 f"{items.shape}; set "
-                "n_landmarks if its columns are comparisons with landmarks only."
+                "landmarks if its columns are comparisons with landmarks only."
             )
         if isinstance(kernel, (PairFunction, MatrixFunction)):
             kernel = kernel.checked(items[used_rows(weight, n)])
@@ -124,13 +155,13 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
     def _similarities(self, matrix: NDArray, name: str) -> tuple[NDArray, dict[str, Any], bool]:
         """Symmetric float64 similarities, attributes, and whether the matrix was directed."""
-        directed = self.symmetrize and relative_asymmetry(matrix) > (
+        directed = self.direction == "mean" and relative_asymmetry(matrix) > (
             1e-5 if matrix.dtype == np.float32 else 1e-8
         )
         matrix = symmetrize(matrix) if directed else check_symmetric(matrix, name)
-        kind = check_kind(matrix, self.input, name)
+        kind = check_kind(matrix, self.kind, name)
         K = square_similarities(matrix, kind)
-        return K, {"input_": kind, "diagonal_": same_value(np.diagonal(K))}, directed
+        return K, {"kind_": kind, "diagonal_": same_value(np.diagonal(K))}, directed
 
     def _fit(
         self, X: Any, y: NDArray, sample_weight: ArrayLike | None, encode: Callable
@@ -197,8 +228,10 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         """All attributes for one similarity, what gives its comparisons, and the landmarks' rows."""
         kernel, items = self._train_items(X, weight, try_pairs=False)
         check_consistent_length(items, y)
-        if self.n_landmarks is None or isinstance(self.n_landmarks, str):
+        if self.landmarks is None or isinstance(self.landmarks, str):
             kernel = recognized(kernel, self.kernel, items)
+        if self.direction == "both":
+            return self._fit_both(kernel, items, y, weight, encode)
         wanted = self._wanted_landmarks(kernel, items, len(used_rows(weight, len(y))))
         if wanted is not None:
             return self._fit_landmarks(kernel, items, y, weight, wanted, encode, candidates)
@@ -218,22 +251,54 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         diagonal = np.diagonal(K)
         return attributes, partial(Block, K, diagonal, diagonal), None
 
+    def _fit_both(
+        self, kernel: Kernel, items: Any, y: NDArray, weight: NDArray | None, encode: Callable
+    ) -> tuple[dict[str, Any], Callable[[], Block], None]:
+        """The same with learners on both directions."""
+        V, attributes = self._train_matrix(kernel, items, weight, len(y))
+        V = V.astype(np.float64)
+        kind = check_kind(V, self.kind, matrix_name(kernel))
+        asymmetry = relative_asymmetry(V)
+        K = square_similarities(symmetrize(V), kind)
+        rows = DirectedRows(V, V.T, decay_of(V, kind))
+        training = self._training(K, y, weight, encode, precomputed=True)
+        fit = training.on_folds(fit_directed_stack, is_classifier(self))
+        attributes |= self._fit_stack(partial(fit, K, rows), training)
+        one_way = None
+        if asymmetry > 1e-8 and isinstance(kernel, Precomputed):
+            one_way = fit_directed_one_way(fit, rows)
+        attributes |= {
+            "kind_": kind,
+            "decay_": rows.decay,
+            "diagonal_": same_value(np.diagonal(K)),
+            "asymmetry_": asymmetry,
+            "landmarks_": None,
+            "one_way_": one_way,
+            "_basis_rows": training.used,
+        }
+        diagonal = np.diagonal(K)
+        return attributes, partial(Block, K, diagonal, diagonal), None
+
+    @property
+    def _has_landmarks(self) -> bool:
+        """Whether landmarks are requested by number or name."""
+        return self.landmarks is not None and not isinstance(self.landmarks, str)
+
     @property
     def _streams(self) -> bool:  # type: ignore[override]
-        return self.n_landmarks is not None
+        return self.landmarks is not None and self.direction != "both"
 
     def _wanted_landmarks(self, kernel: Kernel, items: Any, n: int) -> Landmarks | NDArray | None:
         """How many landmarks and how chosen, their positions, or None for all items; "auto" says when it uses them."""
-        if self.n_landmarks is None:
+        if self.landmarks is None:
             return None
-        if not isinstance(self.n_landmarks, str):
-            if isinstance(self.n_landmarks, (list, tuple, np.ndarray)):
-                return check_positions(self.n_landmarks, len(items))
-            return as_landmarks(self.n_landmarks, METHODS)
-        if self.n_landmarks != "auto":
+        if not isinstance(self.landmarks, str):
+            if isinstance(self.landmarks, (list, tuple, np.ndarray)):
+                return check_positions(self.landmarks, len(items))
+            return as_landmarks(self.landmarks, METHODS)
+        if self.landmarks != "auto":
             raise ValueError(
-                "n_landmarks must be a number, Landmarks, 'auto' or None, got "
-                f"{self.n_landmarks!r}."
+                f"landmarks must be a number, Landmarks, 'auto' or None, got {self.landmarks!r}."
             )
         reason = self._too_much(kernel, items, n)
         if reason is None:
@@ -241,7 +306,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         number = _auto_landmarks(n)
         warn(
             f"{type(self).__name__} compares the {n} items with {number} landmarks only: {reason}. "
-            "Set n_landmarks to "
+            "Set landmarks to "
             "a number to choose it yourself, or to None for all comparisons.",
             UserWarning,
         )
@@ -250,7 +315,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
     def _too_much(self, kernel: Kernel, items: Any, n: int) -> str | None:
         """Why comparing all items with each other is too much, in words; None where it is not."""
         directed = isinstance(kernel, Precomputed) and (
-            self.symmetrize or items.shape[0] != items.shape[1]
+            self.direction == "mean" or items.shape[0] != items.shape[1]
         )
         if directed:
             return None
@@ -327,10 +392,10 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
     ) -> tuple[Kernel, Compared]:
         """Comparisons with landmarks and what compared; a function that fails on two items may be one of two lists."""
         state = random.get_state()
-        compare = partial(_averaged, kernel) if self.symmetrize else kernel
+        compare = partial(_averaged, kernel) if self.direction == "mean" else kernel
         try:
             return kernel, compare_items(
-                kernel, compare, items, wanted, self.input, Y, weight, random, candidates
+                kernel, compare, items, wanted, self.kind, Y, weight, random, candidates
             )
         except ValueError:
             candidate = recognized(kernel, self.kernel, items)
@@ -343,20 +408,21 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         self, C: Any, wanted: Any, Y: NDArray, weight: NDArray, random: np.random.RandomState
     ) -> Compared:
         """Precomputed comparisons with landmarks, the columns."""
-        if self.symmetrize:
+        if self.direction == "mean":
             raise ValueError(
-                "symmetrize=True with n_landmarks is for kernels and functions, which can be asked "
+                "direction='mean' with landmarks is for kernels and functions, which can be asked "
                 "for both "
                 "directions; average X with mercerless.spectra.symmetrize first."
             )
-        return read_comparisons(C, wanted, self.input, Y, weight, random)
+        return read_comparisons(C, wanted, self.kind, Y, weight, random)
 
     def _check_reverse(self, reverse: ArrayLike | None, shape: tuple[int, ...]) -> NDArray | None:
-        if reverse is not None and not (self.symmetrize and isinstance(self.kernel_, Precomputed)):
-            raise ValueError(
-                "reverse is for kernel='precomputed' with symmetrize=True; otherwise it is not "
-                "needed."
-            )
+        if self.direction == "symmetric" or not isinstance(self.kernel_, Precomputed):
+            if reverse is not None:
+                raise ValueError(
+                    "reverse is for kernel='precomputed' with direction='mean' or 'both'; "
+                    "otherwise it is not needed."
+                )
         return super()._check_reverse(reverse, shape)
 
     def _predict(
@@ -366,14 +432,58 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         if not isinstance(self.stack_, Several):
             return super()._predict(X, diag, reverse)
         if reverse is not None:
-            raise ValueError("reverse is for one precomputed similarity with symmetrize=True.")
+            raise ValueError("reverse is for one precomputed similarity with direction='mean'.")
         return self.stack_(self._named_blocks(X, diag))
 
-    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Block:
+    def _compare(self, items: Any, back: NDArray | None, diagonal: NDArray | None) -> Any:
+        if self.direction == "both":
+            return self._compare_both(items, back, diagonal)
         return Block(self._new_similarities(items, back), diagonal, self.stack_.members.diagonal)
 
-    def _judge(self, new: Block) -> NDArray:
+    def _compare_both(
+        self, items: Any, back: NDArray | None, diagonal: NDArray | None
+    ) -> tuple[Block, DirectedRows]:
+        """Similarities of the mean of both directions, and both as given; one that is not known is taken for both."""
+        if isinstance(self.kernel_, Precomputed):
+            out = items[:, self.used_].astype(np.float64)
+            back = out if back is None else back[:, self.used_].astype(np.float64)
+        else:
+            out = self.kernel_(items, self.X_fit_).astype(np.float64)
+            back = self.kernel_(self.X_fit_, items).T.astype(np.float64)
+        means = as_similarities((out + back) / 2.0, self.kind_)
+        block = Block(means, diagonal, self.stack_.members.diagonal)
+        return block, DirectedRows(out, back, self.decay_)
+
+    def _judge(self, new: Any) -> NDArray:
+        if self.direction == "both":
+            return self.stack_(*new)
         return self.stack_(new.similarities, new.row_diagonal)
+
+    def _explain_blocks(  # type: ignore[override]
+        self,
+        X: Any,
+        diag: ArrayLike | None = None,
+        reverse: ArrayLike | None = None,
+        train: ArrayLike | None = None,
+    ) -> Iterator[Explained]:
+        if self.direction != "both":
+            yield from super()._explain_blocks(X, diag, reverse, train)
+            return
+        self._check_explainable(reverse)
+        V = self._train_again(train).astype(np.float64)
+        diagonal = self.stack_.members.diagonal
+        known = Block(square_similarities(symmetrize(V), self.kind_), diagonal, diagonal)
+        for items, back, new_diagonal in self._new_blocks(
+            X, diag, reverse, 80.0 * len(self.members_)
+        ):
+            new, rows = self._compare_both(items, back, new_diagonal)
+            classes = two_likeliest(self._judge((new, rows)), self)
+            weights = directed_item_weights(
+                self.stack_.directed, DirectedRows(V, V.T, self.decay_), rows
+            )
+            split = split_by_items(self.stack_, known, new, weights)
+            explained = stack_shares(self.stack_, split, new.row_diagonal is not None, classes)
+            yield self._in_units(explained) if classes is None else explained
 
     def _new_block(self, X: Any, diag: ArrayLike | None, reverse: ArrayLike | None = None) -> Block:
         """Comparisons of new items, all at once."""
@@ -429,10 +539,12 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
                 self.kernel_(items) if reverse is None else (self.kernel_(items) + reverse) / 2.0
             )
         else:
-            both = self.symmetrize and (self.landmarks_ is not None or not self.kernel_.symmetric)
+            both = self.direction == "mean" and (
+                self.landmarks_ is not None or not self.kernel_.symmetric
+            )
             compare = partial(_averaged, self.kernel_) if both else self.kernel_
             matrix = compare(items, self.X_fit_)
-        return as_new_similarities(matrix[:, self.used_], self.input_)
+        return as_new_similarities(matrix[:, self.used_], self.kind_)
 
     def _held_out(  # type: ignore[override]
         self, diag: ArrayLike | None = None, reverse: ArrayLike | None = None
@@ -445,7 +557,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
         )
 
     def sparsify(
-        self, n_landmarks: int, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+        self, landmarks: int, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> Any:
         """A model that compares new items with few of the training items only, those that matter.
 
@@ -454,14 +566,14 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
 
         Parameters
         ----------
-        n_landmarks : int
+        landmarks : int
             How many items to keep.
         X, y, sample_weight : array-like
             What this model was fitted on, matched by name as in `fit`.
 
         Returns
         -------
-        SimilarityClassifierCV or SimilarityRegressorCV
+        SimilarityClassifier or SimilarityRegressor
             A new model; its `landmarks_` are the items that were kept.
         """
         check_is_fitted(self)
@@ -469,6 +581,8 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             raise ValueError(
                 "sparsify is for a model of one similarity that was fitted on all comparisons."
             )
+        if self.direction == "both":
+            raise ValueError("sparsify is for direction='symmetric' or 'mean', not 'both'.")
         classify = is_classifier(self)
         y = align_by_name(X, y)
         sample_weight = align_by_name(X, sample_weight)
@@ -478,12 +592,12 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
             else check_targets(y, type(self).__name__)
         )
         model = clone(self).set_params(
-            n_landmarks=as_landmarks(Landmarks(n_landmarks, "pursuit"), METHODS)
+            landmarks=as_landmarks(Landmarks(landmarks, "pursuit"), METHODS)
         )
         candidates = None
         if not isinstance(self.kernel_, Precomputed):
             candidates = important_items(
-                self.stack_, min(4 * n_landmarks, len(self.stack_.members.diagonal))
+                self.stack_, min(4 * landmarks, len(self.stack_.members.diagonal))
             )
         encode = encode_classes if classify else encode_numbers
         return model._fit_alone(X, y, check_weight(sample_weight, len(y)), encode, candidates)[0]
@@ -491,8 +605,7 @@ class _SimilarityStack(StackReasonsMixin, KernelStack):
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         # columns of comparisons with landmarks are not the rows' items: cross-validation splits rows only
-        few = self.n_landmarks is not None and not isinstance(self.n_landmarks, str)
-        tags.input_tags.pairwise = tags.input_tags.pairwise and not few
+        tags.input_tags.pairwise = tags.input_tags.pairwise and not self._has_landmarks
         return tags
 
 
@@ -510,7 +623,7 @@ def _used_positions(positions: NDArray, used: NDArray) -> NDArray:
     if not np.all(np.isin(positions, used)):
         row = positions[~np.isin(positions, used)][0]
         raise ValueError(
-            f"n_landmarks names row {row}, which has the weight 0; landmarks must carry weight."
+            f"landmarks names row {row}, which has the weight 0; landmarks must carry weight."
         )
     return np.searchsorted(used, positions)
 
@@ -525,7 +638,7 @@ def _compared_with(compared: Compared, kernel: Kernel, items: Any, used: NDArray
         "landmarks_": compared.columns if precomputed else used[rows],
         "_basis_rows": among(used, rows),
         "used_": slice(None),
-        "input_": compared.kind,
+        "kind_": compared.kind,
         "diagonal_": compared.constant,
         "one_way_": None,
     }
@@ -550,23 +663,45 @@ class OneWay(NamedTuple):
 
 
 def _fit_one_way(
-    fit: Callable, K: NDArray, given: NDArray, input_: str, diagonal_: float | None
+    fit: Callable, K: NDArray, given: NDArray, kind_: str, diagonal_: float | None
 ) -> OneWay:
     """For new items whose other direction is not given: the better of two stacks whose held-out rows have one only.
 
     The first learns from the average of both directions, the second from the distances between standardized rows.
     """
     profiles = row_profiles(given)
-    averaged = fit(K, rows=as_similarities(given, input_))
+    averaged = fit(K, rows=as_similarities(given, kind_))
     profiled = fit(profiles.similarities())
     loss = "log_loss" if "log_loss" in averaged.average.family_scores["stack"] else "mse"
     first, second = (stack.average.family_scores["stack"][loss] for stack in (averaged, profiled))
     if first <= second:
-        return OneWay(without_blocks(averaged), input_, diagonal_, None)
-    return OneWay(without_blocks(profiled), input_, 0.0, profiles)
+        return OneWay(without_blocks(averaged), kind_, diagonal_, None)
+    return OneWay(without_blocks(profiled), kind_, 0.0, profiles)
 
 
-class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
+class DirectedOneWay(NamedTuple):
+    """A stack for new items whose other direction is not given, on the distances between standardized rows."""
+
+    stack: DirectedStack
+    decay: tuple[float, float] | None
+    profiles: RowProfiles
+
+    def __call__(self, rows: NDArray) -> NDArray:
+        """Predictions for new rows."""
+        rows = rows.astype(np.float64)
+        K = self.profiles.similarities(rows)
+        block = Block(K, np.zeros(len(K)), np.zeros(K.shape[1]))
+        return self.stack(block, DirectedRows(rows, None, self.decay))
+
+
+def fit_directed_one_way(fit: Callable, rows: DirectedRows) -> DirectedOneWay:
+    """For rows of one direction: the same stack, with the distances between them in place of the mean of both."""
+    profiles = row_profiles(rows.out)
+    stack = fit(profiles.similarities(), rows._replace(back=None))
+    return DirectedOneWay(without_blocks(stack), rows.decay, profiles)
+
+
+class SimilarityClassifier(StackClassifier, _SimilarityStack):
     """The automatic classifier for any similarity or distance: a stack of calibrated learners.
 
     No single remedy for an indefinite matrix wins everywhere, and picking one by cross-validation often picks
@@ -596,11 +731,11 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
         several ways: one stack for each and one for the sum of their squared distances, each divided by its median, are
         averaged in turn. Several matrices are given as a list or dict X with ``"precomputed"``, and items that are
         described differently for each similarity as a dict X.
-    input : {"auto", "similarity", "distance", "dissimilarity"}, or dict of these, default="auto"
+    kind : {"auto", "similarity", "distance", "dissimilarity"}, or dict of these, default="auto"
         What the matrix holds. Distances d become similarities ``-d**2 / 2``, dissimilarities (which may be negative or
         differ from 0 on the diagonal) ``-d``. ``"auto"`` asks `mercerless.spectra.matrix_kind`. A dict is for several
         similarities that have names.
-    n_landmarks : int, Landmarks, array-like of int, None or "auto", default="auto"
+    landmarks : int, Landmarks, array-like of int, None or "auto", default="auto"
         Compare every item with this many landmarks only, in training and prediction. A number draws them at random;
         ``Landmarks(number, "pursuit")`` compares with twice as many and keeps those that say most about the targets;
         an array holds their row numbers. None compares all items. ``"auto"`` does so up to 5000 items, if memory and
@@ -609,10 +744,11 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
         Precomputed X then has one column per landmark, for new items too. The landmarks need not be training items: the
         rows of those that are, which more families can use, are found by themselves where a landmark is the nearest
         to itself, or told by an array. A number below that of the columns keeps some of these.
-    symmetrize : bool, default=False
-        Whether to average the two directions of an asymmetric matrix; otherwise it is refused. For precomputed rows of
-        new items pass the other direction as ``reverse`` to `predict`; without it they are judged, with a warning, by
-        a second stack that knows one direction only.
+    direction : {"symmetric", "mean", "both"}, default="symmetric"
+        What to do with a matrix that differs from its transpose: ``"symmetric"`` raises, ``"mean"`` averages the two
+        directions, ``"both"`` also learns from each of them (see Notes), from all items of one similarity. For
+        precomputed rows of new items pass the other direction as ``reverse`` to `predict`; without it they are judged,
+        with a warning, by a second stack that knows one direction only.
     cv : int, cross-validation splitter or iterable of splits, default=5
         Folds for scores, calibration and weights; a number is reduced to the number of items, and classes may be
         smaller than it. Every item must be tested exactly once.
@@ -645,7 +781,7 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
         Slopes and biases of the members.
     temperatures_ : tuple of float
         The powers of the averaged probabilities, for `weights_` and for `weights_without_diag_`.
-    input_ : str
+    kind_ : str
         What the matrix was taken for.
     diagonal_ : float or None
         The training items' own similarity if it is the same for all, else None.
@@ -663,7 +799,7 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
     landmark_curve_ : dict of int to float
         Only with landmarks: the out-of-fold log-loss (of a small stack, on at most 2000 items) with a quarter, half,
         and all of them. If it still falls, more landmarks would help.
-    similarities_ : dict of str to SimilarityClassifierCV
+    similarities_ : dict of str to SimilarityClassifier
         Only with several similarities: the fitted model of each, by its name or number. They hold the attributes that
         describe one stack, such as `members_` and `family_scores_`.
     similarity_scores_ : dict of str to dict
@@ -671,6 +807,11 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
         the ``"sum"`` and of the average, ``"stack"``, and their ``"weight"``.
     used_ : ndarray or slice
         Which training items have a weight above 0.
+    asymmetry_ : float
+        Only for ``direction="both"``: the largest difference between the two directions, relative to the largest entry.
+    decay_ : tuple of float or None
+        Only for ``direction="both"``: offset and unit of ``exp(-(d - offset) / unit)``, the affinity of a distance or
+        dissimilarity d.
     one_way_ : tuple or None
         For a precomputed directed matrix: the stack for new items whose other direction is not given, on the average
         of both directions or on the distances between standardized rows, whichever was better on held-out rows of one
@@ -680,8 +821,9 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
 
     See Also
     --------
-    SimilarityRegressorCV : The same for numbers.
+    SimilarityRegressor : The same for numbers.
     KreinRidgeClassifier : One member with two penalties, faster.
+    AsymmetricRidgeClassifier : Two families for directed similarities alone, faster.
     SimilarityFeatures : Similarities as features for any model.
 
     Notes
@@ -695,6 +837,15 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
     precomputed rows it is taken from the training diagonal if that is constant, else it must be passed as ``diag`` to
     `predict`, or the four families that need it are left out, with weights chosen for that case.
 
+    ``direction="both"`` is for citations, attention, divergences, distances of one shape to another: averaging loses
+    what the direction says. All families work on the mean of both directions, and these on an item's row, its
+    similarities out to all training items and back from them: ``"row_features"`` (ridge regression on the standardized
+    row), ``"row_profiles"`` (a Gaussian of standardized rows), ``"row_cosines"`` and ``"row_neighbors"`` (ridge
+    regression and votes by the cosine of rows), ``"left"`` and ``"right"`` (the two regressors of `AsymmetricRidge`).
+    They take part only if the average with them is better out of fold by a standard error than the average without.
+    scikit-learn's cross-validation hands over one direction of a precomputed matrix only, and so scores the second
+    stack; split with ``K[test][:, train]`` and ``reverse=K[train][:, test].T`` yourself, or pass a function.
+
     ``sample_weight`` enters every ridge regression and the calibration as repetition of items would; neighbors' votes
     are weighted. Items of weight 0 are left out. Cross-validation splits items, not repetitions.
 
@@ -706,12 +857,12 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
 
     Examples
     --------
-    >>> from mercerless import SimilarityClassifierCV
+    >>> from mercerless import SimilarityClassifier
     >>> from mercerless.datasets import load_digit_shapes
     >>> shapes = load_digit_shapes(200)
     >>> D, y = shapes.D, shapes.target
-    >>> model = SimilarityClassifierCV(kernel="precomputed", random_state=0).fit(D[:150, :150], y[:150])
-    >>> model.input_
+    >>> model = SimilarityClassifier(kernel="precomputed", random_state=0).fit(D[:150, :150], y[:150])
+    >>> model.kind_
     'distance'
     >>> model.score(D[150:, :150], y[150:]) > 0.8
     True
@@ -727,10 +878,10 @@ class SimilarityClassifierCV(StackClassifier, _SimilarityStack):
         return super()._finish(attributes)
 
 
-class SimilarityRegressorCV(StackRegressor, _SimilarityStack):
+class SimilarityRegressor(StackRegressor, _SimilarityStack):
     """The automatic regressor for any similarity or distance: a stack of learners.
 
-    The same families as `SimilarityClassifierCV` but ``"class_distances"`` and the logistic ones, without calibration
+    The same families as `SimilarityClassifier` but ``"class_distances"`` and the logistic ones, without calibration
     ::
 
         f(x) = mean + sum_m weights[m] * (score[m](x) - mean),   weights >= 0
@@ -741,17 +892,19 @@ class SimilarityRegressorCV(StackRegressor, _SimilarityStack):
 
     Parameters
     ----------
-    kernel, input, n_landmarks, symmetrize, cv, n_jobs, random_state : object
-        As for `SimilarityClassifierCV`.
+    kernel, kind, landmarks, direction, cv, n_jobs, random_state : object
+        As for `SimilarityClassifier`.
 
     Attributes
     ----------
     members_, weights_, weights_without_diag_, negative_spectrum_, stack_, one_way_
-        As for `SimilarityClassifierCV`.
-    kernel_, X_fit_, input_, diagonal_, used_, landmarks_, n_features_in_
-        As for `SimilarityClassifierCV`.
+        As for `SimilarityClassifier`.
+    asymmetry_, decay_
+        As for `SimilarityClassifier`, only for ``direction="both"``.
+    kernel_, X_fit_, kind_, diagonal_, used_, landmarks_, n_features_in_
+        As for `SimilarityClassifier`.
     landmark_curve_, similarities_, similarity_scores_
-        As for `SimilarityClassifierCV`, only with landmarks or several similarities; squared errors relative to the
+        As for `SimilarityClassifier`, only with landmarks or several similarities; squared errors relative to the
         variance in place of the log-loss.
     family_scores_ : dict of str to dict
         For every family the out-of-fold ``"r2"`` and ``"mse"`` (relative to the variance of each target) of its best
@@ -768,7 +921,7 @@ class SimilarityRegressorCV(StackRegressor, _SimilarityStack):
 
     See Also
     --------
-    SimilarityClassifierCV : The same for labels, with the details.
+    SimilarityClassifier : The same for labels, with the details.
     KreinRidge : One member with two penalties, faster.
 
     References
@@ -778,9 +931,9 @@ class SimilarityRegressorCV(StackRegressor, _SimilarityStack):
     Examples
     --------
     >>> import numpy as np
-    >>> from mercerless import SimilarityRegressorCV
+    >>> from mercerless import SimilarityRegressor
     >>> x = np.linspace(0, 3, 60)[:, None]
-    >>> model = SimilarityRegressorCV(random_state=0).fit(x[::2], np.sin(x[::2, 0]))
+    >>> model = SimilarityRegressor(random_state=0).fit(x[::2], np.sin(x[::2, 0]))
     >>> model.score(x[1::2], np.sin(x[1::2, 0])) > 0.99
     True
     """
@@ -796,7 +949,7 @@ class SimilarityFeatures(KernelTransformer):
     ----------
     kernel : Kernel, str or callable, default="gaussian"
         A kernel, ``"precomputed"``, a name of scikit-learn's pairwise kernels, or a function of two items.
-    n_landmarks : int, float, `mercerless.lowrank.Landmarks` or None, default=None
+    landmarks : int, float, `mercerless.lowrank.Landmarks` or None, default=None
         How many training items to compare with, and how they are chosen: a number, a fraction of them in (0, 1) or
         ``Landmarks(number, method)``, or None for all. A number above that of the training items means all.
     random_state : int, RandomState or None, default=None
@@ -816,7 +969,7 @@ class SimilarityFeatures(KernelTransformer):
     See Also
     --------
     SimilaritySVC : A linear machine on these features that chooses few of them.
-    SimilarityClassifierCV : The automatic choice.
+    SimilarityClassifier : The automatic choice.
 
     References
     ----------
@@ -841,11 +994,11 @@ class SimilarityFeatures(KernelTransformer):
         self,
         kernel: Any = "gaussian",
         *,
-        n_landmarks: int | float | Landmarks | None = None,
+        landmarks: int | float | Landmarks | None = None,
         random_state: int | np.random.RandomState | None = None,
     ):
         self.kernel = kernel
-        self.n_landmarks = n_landmarks
+        self.landmarks = landmarks
         self.random_state = random_state
 
     def _learn(self, X: Any) -> None:
@@ -853,7 +1006,7 @@ class SimilarityFeatures(KernelTransformer):
         precomputed = isinstance(kernel, Precomputed)
         items = check_square(items, "X") if precomputed else items
         landmarks = landmark_rows(
-            kernel, items, _some_landmarks(self.n_landmarks, len(items)), self.random_state
+            kernel, items, _some_landmarks(self.landmarks, len(items)), self.random_state
         )
         self._set_fitted(
             X_fit_=None if precomputed else items[landmarks], kernel_=kernel, landmarks_=landmarks

@@ -69,7 +69,7 @@ class StackReasonsMixin(ReasonsMixin):
     def _several_blocks(self, X: Any, diag: Any, reverse: ArrayLike | None) -> list[Block]:
         """Comparisons of new items by every similarity, and by their sum."""
         if reverse is not None:
-            raise ValueError("reverse is for one precomputed similarity with symmetrize=True.")
+            raise ValueError("reverse is for one precomputed similarity with direction='mean'.")
         blocks = self._named_blocks(X, diag)
         return [*blocks.values(), self.stack_.summed(blocks)]
 
@@ -104,7 +104,9 @@ def _split(
 def _train_block(model: Any, rows: NDArray, train: ArrayLike | None) -> Block:
     """What a stack on all comparisons was fitted on."""
     matrix = train_again(model, rows, train)
-    K = square_similarities(symmetrize(matrix) if model.symmetrize else matrix, model.input_)
+    K = square_similarities(
+        matrix if model.direction == "symmetric" else symmetrize(matrix), model.kind_
+    )
     diagonal = np.diagonal(K).copy()
     return Block(K, diagonal, diagonal)
 

@@ -163,21 +163,23 @@ def fit_several(
     given = items_of(X, kernels)
     for name, kernel in kernels.items():
         if is_precomputed(kernel):
-            given[name] = align_matrix(given[name], may_cut=estimator.n_landmarks is None)
+            given[name] = align_matrix(given[name], may_cut=estimator.landmarks is None)
     _check_sizes(given, len(y))
-    if estimator.symmetrize and any(map(is_precomputed, kernels.values())):
+    if estimator.direction == "both":
+        raise ValueError("direction='both' takes one similarity; fit one model for each.")
+    if estimator.direction == "mean" and any(map(is_precomputed, kernels.values())):
         raise ValueError(
             "Average the matrices with mercerless.spectra.symmetrize first; several take no "
-            "symmetrize=True."
+            "direction='mean'."
         )
     seed = check_random_state(estimator.random_state).randint(2**31 - 1)
     used = used_rows(weight, len(y))
     classify = is_classifier(estimator)
     fold_of, block_of, folds = _same_folds(estimator, kernels, given, y, used, seed)
     landmarks = _same_landmarks(estimator, kernels, given, used, seed)
-    options = {"cv": folds, "random_state": seed, "n_landmarks": landmarks}
+    options = {"cv": folds, "random_state": seed, "landmarks": landmarks}
     special = {
-        name: {"kernel": kernel, "input": _of(estimator.input, name)}
+        name: {"kernel": kernel, "kind": _of(estimator.kind, name)}
         for name, kernel in kernels.items()
     }
     fitted = {
@@ -317,7 +319,7 @@ def _same_landmarks(
     estimator: Any, kernels: dict[str, Any], given: dict[str, Any], used: NDArray, seed: int
 ) -> NDArray | None:
     """Landmarks that all similarities share, as positions; of comparisons with landmarks only they are looked for."""
-    wanted = estimator.n_landmarks
+    wanted = estimator.landmarks
     n = len(next(iter(given.values())))
     if wanted is None or isinstance(wanted, str):
         return None
@@ -326,11 +328,11 @@ def _same_landmarks(
     landmarks: Landmarks = as_landmarks(wanted, ("uniform",))
     for name, part in given.items():
         if is_precomputed(kernels[name]) and np.shape(part)[1] == landmarks.number < n:
-            rows = find_rows(check_real(part), _of(estimator.input, name))[1]
+            rows = find_rows(check_real(part), _of(estimator.kind, name))[1]
             if rows.min() < 0:
                 raise ValueError(
                     f"Similarity {name!r}: not all columns are found among the rows; name them in "
-                    "n_landmarks."
+                    "landmarks."
                 )
             return rows
     return np.sort(used[np.random.RandomState(seed).permutation(len(used))[: landmarks.number]])
