@@ -2,8 +2,8 @@
 Pictures, clusters and outliers of an indefinite distance
 =========================================================
 
-Distances between shapes are not Euclidean: kernel PCA and classical scaling throw their negative part away.
-:class:`mercerless.KreinEmbedding` keeps it, as axes of sign -1, so that whatever needs vectors works on all of it.
+Distances between shapes are not Euclidean, and kernel PCA and classical scaling discard their negative part.
+:class:`mercerless.KreinEmbedding` keeps it as axes of sign -1, so methods that need vectors can use all of it.
 """
 
 # %%
@@ -28,7 +28,7 @@ print(f"the ten axes hold {embedding.explained_:.0%} of the squared spectrum")
 # %%
 # Left, the two largest axes; right, the largest positive against the largest negative one, along which squared
 # distances count negatively. Two shapes that lie apart on it are closer to each other than any Euclidean picture can
-# say.
+# show.
 negative = int(np.flatnonzero(embedding.signs_ < 0)[0])
 figure, axes = plt.subplots(1, 2, figsize=(8, 3.6), layout="constrained")
 for ax, (i, j) in zip(axes, [(0, 1), (0, negative)]):
@@ -43,8 +43,8 @@ plt.show()
 # %%
 # Clusters
 # --------
-# k-means needs vectors. How well do its clusters agree with the digits, with the first positive axes only, as
-# classical scaling has them, and with axes of both signs?
+# k-means needs vectors. How well do its clusters agree with the digits: with the first positive axes only, as in
+# classical scaling, and with axes of both signs?
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
@@ -55,13 +55,13 @@ for name, columns in (("positive axes", whole.signs_ > 0), ("all axes", whole.si
     print(f"{name}: adjusted Rand index {adjusted_rand_score(y, labels):.2f}")
 
 # %%
-# Which of the two is better is a matter of the data; where labels exist, :class:`mercerless.SimilarityClassifier`
-# finds out and says so.
+# Which of the two is better depends on the data. If there are labels, :class:`mercerless.SimilarityClassifier`
+# measures it.
 
 # %%
 # Outliers
 # --------
-# A one-class machine on the coordinates of zeros, asked about zeros it has not seen and about other digits.
+# A one-class machine on the coordinates of zeros, applied to new zeros and to other digits.
 # ``transform`` takes the distances of new items to the training items.
 from sklearn.metrics import roc_auc_score
 from sklearn.svm import OneClassSVM
@@ -76,7 +76,7 @@ print(f"area under the curve, zeros against the rest: {roc_auc_score(y[others] =
 # %%
 # Many items
 # ----------
-# With landmarks only these are compared with each other, and every other item with them.
+# Landmarks are compared with each other, and every other item only with them.
 few = KreinEmbedding("precomputed", 2, landmarks=40, random_state=0).fit(D)
 alike = abs(np.corrcoef(few.transform(D)[:, 0], Z[:, 0])[0, 1])
 print(f"40 landmarks: correlation of the first axis with that of all items {alike:.2f}")

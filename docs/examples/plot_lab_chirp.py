@@ -3,8 +3,8 @@ A bandwidth for every support point
 ===================================
 
 A signal whose frequency changes, ``y = sin(2 x^3)`` with noise, is the toy example of the LAB paper. Kernel ridge
-regression has one bandwidth for all of it: narrow enough for the fast part, it follows the noise in the slow part.
-A local kernel learns one bandwidth per support point.
+regression has one bandwidth for the whole signal: if it is narrow enough for the fast part, it follows the noise in
+the slow part. A local kernel learns one bandwidth per support point.
 """
 
 import matplotlib.pyplot as plt
@@ -42,7 +42,7 @@ ridge = GridSearchCV(KernelRidge(kernel="rbf"), grid).fit(X, y)
 print(f"300 support points, R2 on the signal {ridge.score(X, signal):.4f}")
 
 # %%
-# The bandwidths are learned by minimizing the evidence; validation says when to stop:
+# Maximizing the evidence learns the bandwidths; validation stops the descent:
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 left.plot(model.loss_curve_)
 left.set(xlabel="iteration", title="Objective")

@@ -26,7 +26,7 @@ print(
 )
 
 # %%
-# Both hold nine of ten new targets; the band of deviations is narrow where little scatters.
+# Both contain nine of ten new targets; the band of deviations is narrow where the noise is small.
 import matplotlib.pyplot as plt
 
 figure, ax = plt.subplots(layout="constrained")
@@ -51,7 +51,7 @@ ax.legend(loc="upper left", frameon=False)
 plt.show()
 
 # %%
-# How often new targets lie within, on the left where little scatters and on the right.
+# Share of new targets inside, on the left with little noise and on the right.
 fresh = truth + noise * rng.normal(size=(200, 400))
 for name, lower, upper in (
     ("deviations", mean - 1.645 * std, mean + 1.645 * std),

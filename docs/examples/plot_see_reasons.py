@@ -1,9 +1,9 @@
 """
-How sure, and why
-=================
+Prediction sets, explanations and label errors
+==============================================
 
-Handwritten digits, compared by a distance that is no metric. A prediction is worth more with the classes that cannot be
-ruled out beside it, and with the training items it rests on.
+Handwritten digits, compared by a distance that is not a metric. For every prediction the model also gives the classes
+that cannot be ruled out and the training items that it is based on.
 """
 
 import numpy as np
@@ -17,14 +17,14 @@ train, new = slice(0, 160), slice(160, 220)
 model = SimilarityClassifier(kernel="precomputed", random_state=0).fit(D[train, train], y[train])
 
 # %%
-# Sets that hold the right digit for 98 of 100 new items: how many digits are in them says how sure the model is.
+# Sets that contain the right digit for 98 of 100 new items: the larger the set, the less sure the model is.
 sets = model.predict_set(D[new, train], coverage=0.98)
 print(f"the right digit is in {sets[np.arange(60), y[new]].mean():.0%} of the sets")
 print("sizes:", dict(zip(*map(np.ndarray.tolist, np.unique(sets.sum(axis=1), return_counts=True)))))
 
 # %%
-# The least sure of the new items, and the training items that speak for and against the prediction. The bars add up to
-# the log-odds of the two likeliest digits.
+# The new item with the least sure prediction, and the training items for and against it. The bars add up to the
+# log-odds of the two likeliest digits.
 import matplotlib.pyplot as plt
 
 from mercerless.inspection import ReasonsDisplay
@@ -38,5 +38,5 @@ print(f"given: {y[new][least]}; {display.title}")
 plt.show()
 
 # %%
-# Labels that models which have not seen them call improbable.
+# Labels that are improbable for models that have not seen them.
 print(model.suspects_)

@@ -2,9 +2,9 @@
 Recipes: strings, series, proteins, molecules, graphs, distributions, circuits, citations
 =========================================================================================
 
-Three lines for every kind of object, with the trap that costs people a day, and where another tool is better. The
-learner is the same everywhere: any function of two items, or of two lists, is a kernel. Where a package is not
-installed, a few lines of NumPy stand in for it, so that everything on this page was run.
+Three lines for every kind of object, with its most common mistake and the cases in which another tool is better. The
+learner is always the same: any function of two items, or of two lists, is a kernel. If a package is not installed, a
+few lines of NumPy replace it, so everything on this page was run.
 """
 
 # %%
@@ -25,7 +25,7 @@ def show(model, items, labels=y):
 # %%
 # Strings
 # -------
-# By name, with rapidfuzz. **Trap:** edit distance counts length; the names stand for similarities divided by it, 1 for
+# By name, with rapidfuzz. **Trap:** edit distance grows with length; the named similarities are normalized, 1 for
 # equal strings. **Another tool:** for texts of many words, tf-idf and a linear model.
 prototypes = ["".join(rng.choice(list("abcdefgh"), 12)) for _ in range(3)]
 names = [
@@ -66,8 +66,8 @@ show(SimilarityClassifier(warped, random_state=0), waves)
 # %%
 # Proteins
 # --------
-# Alignment scores. **Trap:** a score grows with length, and the score of a protein with itself differs from one to the
-# next; divide by both. The matrix is indefinite all the same, and that is fine here.
+# Alignment scores. **Trap:** a score grows with length, and the score of a protein with itself differs between
+# proteins; normalize by both. The matrix is still indefinite, and that is fine here.
 amino = list("ACDEFGHIKLMNPQRSTVWY")
 ancestors = ["".join(rng.choice(amino, 25)) for _ in range(3)]
 proteins = [
@@ -106,8 +106,8 @@ show(
 # Molecules
 # ---------
 # Tanimoto similarity of fingerprints, a list at a time. **Trap:** ``BulkTanimotoSimilarity`` takes one molecule and a
-# list, so say that the function is one of lists. **Another tool:** Tanimoto is positive definite, so an SVM or a
-# Gaussian process is sound too, and gradient boosting on the fingerprints is hard to beat when there are thousands.
+# list, so wrap a function of two lists in ``MatrixFunction``. **Another tool:** Tanimoto is positive definite, so an
+# SVM or a Gaussian process is sound too, and gradient boosting on thousands of fingerprints is hard to beat.
 parts = rng.uniform(size=(3, 128)) < 0.2
 bits = np.array([parts[k] ^ (rng.uniform(size=128) < 0.15) for k in y])
 try:
@@ -131,11 +131,12 @@ show(SimilarityClassifier(MatrixFunction(tanimoto), random_state=0), prints)
 # %%
 # Graphs
 # ------
-# Any object reaches the function as it is. **Trap:** graph edit distance takes exponential time; compare what nodes
-# look like instead. Below, counts of nodes by degree and neighbors' degrees (one round of Weisfeiler and Lehman),
-# shared ones over all. GraKeL's kernels are functions of two lists once they are normalized, ``lambda A, B:
-# WeisfeilerLehman(n_iter=2, normalize=True, base_graph_kernel=VertexHistogram).fit(B).transform(A)``, and recognized
-# as such. **Another tool:** on thousands of graphs with node features, a graph neural network.
+# The function receives any object unchanged. **Trap:** graph edit distance takes exponential time; compare local
+# structure instead. Below, nodes are counted by their degree and the degrees of their neighbors (one round of
+# Weisfeiler and Lehman), and the similarity is the share of common counts. Normalized kernels of GraKeL are functions
+# of two lists, ``lambda A, B: WeisfeilerLehman(n_iter=2, normalize=True,
+# base_graph_kernel=VertexHistogram).fit(B).transform(A)``, and detected as such. **Another tool:** on thousands of
+# graphs with node features, a graph neural network.
 from collections import Counter
 
 
@@ -172,8 +173,8 @@ show(
 # Distributions
 # -------------
 # Clouds of unequal size under the Wasserstein distance, by POT. **Trap:** ``ot.dist`` returns *squared* distances and
-# ``ot.emd2`` their optimal mean; take the root before it is squared again. **Another tool:** in one dimension, SciPy's
-# ``wasserstein_distance`` sorts and needs no program; for thousands of points in a cloud, a sliced distance.
+# ``ot.emd2`` their optimal mean; take the root first, because distances are squared again. **Another tool:** in one
+# dimension, SciPy's ``wasserstein_distance``, which only sorts; for thousands of points in a cloud, a sliced distance.
 clouds = [rng.normal(0.5 * k, 1.0 + 0.4 * k, (rng.integers(15, 30), 2)) for k in y]
 try:
     import ot
@@ -194,10 +195,10 @@ show(SimilarityClassifier(wasserstein, random_state=0), clouds)
 # %%
 # Quantum kernels with shot noise
 # -------------------------------
-# A fidelity that is estimated from 200 shots is another number every time. **Trap:** measured twice, the matrix is
-# neither symmetric nor definite, and an SVM's optimum is none. Here a warning says that the function is noisy, every
-# pair is measured once, and the negative part of the spectrum is judged, not removed. Simulated exactly, the same
-# kernel is an inner product, and any kernel machine will do.
+# A fidelity estimated from 200 shots is a different number every time. **Trap:** the measured matrix is neither
+# symmetric nor definite, so the solution of an SVM is not an optimum. Here a warning reports the noise, every pair is
+# measured once, and the negative part of the spectrum is evaluated, not removed. Simulated exactly, the same kernel is
+# an inner product, and any kernel machine works.
 import warnings
 
 angles = rng.uniform(0, np.pi, size=(60, 3)) * 0.3 + 0.5 * y[:, None]
@@ -224,10 +225,10 @@ print(f"{model.score(states[1::2], y[1::2]):.2f} correct. {model.negative_spectr
 # %%
 # Citations
 # ---------
-# Who cites whom is directed. **Trap:** the mean of both directions forgets who cited; scikit-learn's cross-validation
-# hands over one direction of a matrix only. Give the numbers of the papers as items and a function that looks up the
-# matrix: then both directions of new ones are known. **Another tool:** with text or features at the nodes, use those
-# too.
+# Citations are directed. **Trap:** the mean of both directions loses who cited whom, and scikit-learn's
+# cross-validation passes only one direction of a matrix. Pass the numbers of the papers as items and a function that
+# looks up the matrix: then both directions of new papers are known. **Another tool:** if the nodes have text or
+# features, use those too.
 cites = (rng.uniform(size=(60, 60)) < np.where((y[:, None] + 1) % 3 == y, 0.35, 0.05)).astype(float)
 
 show(

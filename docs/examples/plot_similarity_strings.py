@@ -2,8 +2,8 @@
 Classify strings by their edit distance, without choosing anything
 ==================================================================
 
-Edit distances are no inner products: the matrix they give is indefinite. The automatic classifier takes the function
-itself, compares the ways to live with that out of fold, and averages them.
+Edit distances are not inner products: their matrix is indefinite. The automatic classifier takes the function itself,
+scores several ways to handle the negative part on held-out items, and averages them.
 """
 
 # %%
@@ -33,8 +33,8 @@ for word, label in zip(words[:4], y[:4]):
 # %%
 # Fit
 # ---
-# Any function of two items will do. It returns 0 for equal strings and is never negative, so the numbers are taken for
-# distances.
+# Any function of two items works. This one returns 0 for equal strings and is never negative, so its values are
+# detected as distances.
 from rapidfuzz.distance import Levenshtein
 
 from mercerless import SimilarityClassifier
@@ -45,8 +45,8 @@ print(f"taken for: {model.input_}, test accuracy {model.score(words[test], y[tes
 # %%
 # What it found
 # -------------
-# Every family alone, and what it weighs in the average. The verdict says whether the negative eigenvalues carry
-# information or noise, which no look at the spectrum can tell.
+# Every family alone, and its weight in the average. The verdict is whether the negative eigenvalues carry information
+# or noise, which the spectrum alone cannot show.
 from mercerless.inspection import StackDisplay
 
 StackDisplay.from_estimator(model)

@@ -2,15 +2,15 @@
 Signal or noise? A verdict on the negative spectrum
 ===================================================
 
-Two indefinite matrices. In one the negative eigenvalues hold the answer, in the other they are noise. The size of the
-negative part does not tell which (here it is the larger one that is noise); the out-of-fold loss does.
+Two indefinite matrices. In one the negative eigenvalues carry the information, in the other they are noise. The size
+of the negative part does not show which (here the larger one is noise); the out-of-fold loss does.
 """
 
 # %%
 # Two matrices
 # ------------
-# Distances between the surfaces of balls of two sizes: large balls are close to everything, which no points in space
-# can imitate, so the sizes live in the negative part. And inner products of wines, measured with errors.
+# Distances between the surfaces of balls of two sizes: large balls are close to everything, which is impossible for
+# points in space, so the sizes are in the negative part. And inner products of wines, measured with errors.
 import numpy as np
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
