@@ -161,7 +161,7 @@ def test_side_is_chosen_by_leave_one_out_and_finds_the_informative_direction():
     assert model.score is not None and np.mean(
         (model.predict(X_new, reverse) - y[test]) ** 2
     ) < 0.05 * np.var(y[test])
-    with pytest.warns(UserWarning, match="Pass them as reverse"):
+    with pytest.warns(UserWarning, match="pass them as reverse"):
         one_way = model.predict(X_new)
     left = AsymmetricRidge(kernel="precomputed", side="left").fit(K[np.ix_(train, train)], y[train])
     assert_allclose(one_way, left.predict(X_new), rtol=1e-10)

@@ -22,6 +22,7 @@ from mercerless import (
     Sphere,
     config_context,
 )
+from mercerless.core.basis import make_basis
 from mercerless.kernels import TL1, DeltaGauss, Epanechnikov, Gaussian, Sigmoid
 from mercerless.krein.selection import Family, ValidationObjective, make_candidates
 from mercerless.lowrank import Landmarks
@@ -342,7 +343,7 @@ def test_gradient_of_the_tuning_objective(kernel):
     # no eigenvalue near zero, where the loss jumps
     X = np.random.default_rng(0).standard_normal((40, 9))
     model = KreinRidge(kernel, constraint=Sphere(), cv=3, random_state=0)
-    rows = model._rows(kernel, X, y[:, None], None, None)
+    rows = model._rows(make_basis(kernel, X), y[:, None], np.ones(40), None)
     candidates = make_candidates(None, None, model.constraint, "components")
     objective = ValidationObjective(rows, Family("components", "sphere", True), candidates)
     x = objective.start(np.random.RandomState(0))

@@ -25,6 +25,7 @@ from mercerless import (
     Sphere,
 )
 from mercerless.asymmetric.selection import best_shares, choose_asymmetric_ridge
+from mercerless.core.basis import make_basis
 from mercerless.core.copies import merge_copies
 from mercerless.core.descent import minimize_with_restarts
 from mercerless.core.estimator import pair_votes
@@ -331,10 +332,11 @@ class TestWeightsAreRepetitions:
         rows = {}
         for name, index, weight in (
             ("weights", np.arange(36), self.weight.astype(float)),
-            ("copies", self.repeated, None),
+            ("copies", self.repeated, np.ones(len(self.repeated))),
         ):
             model = KreinRidge(DeltaGauss(), cv=splits_of(self.folds[index]))
-            full = model._rows(DeltaGauss(), X[index], target[index], weight, None)
+            basis = make_basis(DeltaGauss(), X[index], weight)
+            full = model._rows(basis, target[index], weight, None)
             rows[name] = ValidationObjective(full, family, candidates)
         assert_allclose(rows["weights"].std, target[self.repeated].std(axis=0), rtol=1e-12)
         x = rows["weights"].start(np.random.RandomState(0))

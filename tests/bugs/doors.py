@@ -116,13 +116,13 @@ BUGS = [
     # weights
     Bug(
         "doors-class-weight-alone",
-        "compute_sample_weight(class_weight, y) * (1.0 if weight is None else weight)",
+        "compute_sample_weight(class_weight, y) * weight",
         "compute_sample_weight(class_weight, y)",
         f"{CHECKS} -k Classes",
     ),
     Bug(
         "doors-weightless-class",
-        "np.unique(labels if weight is None else labels[weight > 0])",
+        "np.unique(labels[weight > 0])",
         "np.unique(labels)",
         f"{CHECKS} -k Classes",
     ),
@@ -214,8 +214,8 @@ BUGS = [
     ),
     Bug(
         "doors-weightless-columns",
-        "items[np.ix_(used, used)] if isinstance(kernel, Precomputed)",
-        "items[used][:, : len(used)] if isinstance(kernel, Precomputed)",
+        "self.items[np.ix_(positions, positions)]",
+        "self.items[positions][:, : len(positions)]",
         f"{BASE} -k weight",
     ),
     Bug(

@@ -50,20 +50,20 @@ BUGS = [
     ),
     Bug(
         "methods-zero-weights-reverse",
-        "coef[:, used] = [*choice.coef, choice.one_way.left]",
-        "coef[:, : len(used)] = [*choice.coef, choice.one_way.left]",
+        "(basis.spread(coef.T) for coef in choice.coef)",
+        "(np.pad(coef.T, ((0, 0), (0, len(Y) - len(coef)))) for coef in choice.coef)",
         f"{METHODS} -k ZeroWeight",
     ),
     Bug(
         "methods-zero-weights-backward-only",
-        "coef[:, used] = [*choice.coef, choice.one_way.left]",
-        "coef[:, used] = [*choice.coef, choice.one_way.left]; coef[1] = np.roll(coef[1], 1, axis=0)",
+        "(basis.spread(coef.T) for coef in choice.coef)",
+        "(basis.spread(coef.T) for coef in choice.coef); from_items = np.roll(from_items, 1, axis=1)",
         f"{METHODS} -k ZeroWeight",
     ),
     Bug(
         "methods-zero-weights-reasons",
-        "values = back[:, used] @ solution.right",
-        "values = back[:, : len(Y)] @ solution.right",
+        "self._basis.weighted(from_items) @ solution.right",
+        "from_items[:, : len(Y)] @ solution.right",
         f"{METHODS} -k reasons",
     ),
     Bug(
@@ -209,26 +209,26 @@ BUGS = [
     # Krein
     Bug(
         "methods-krein-fold-total",
-        "total = len(fold.target) if fold.weight is None else fold.weight.sum()",
-        "total = len(fold.target)",
+        "total = fold.weight @ fold.constant**2",
+        "total = fold.constant @ fold.constant",
         f"{KREIN_E} -k repeated_rows",
     ),
     Bug(
         "methods-krein-calibration-weights",
-        "weight = None if weight is None else weight[rows] return [calibrate_scores(",
-        "return [calibrate_scores(",
+        "weight = weight[rows] calibrations = [calibrate_scores(",
+        "calibrations = [calibrate_scores(",
         f"{METHODS} -k Repetitions",
     ),
     Bug(
         "methods-krein-out-of-fold-rows",
-        "held = OutOfFold(rows.used[places], predicted, rows.Y[places])",
-        "held = OutOfFold(places, predicted, rows.Y[places])",
+        "OutOfFold(rows.basis.rows[places], predicted, rows.Y[places])",
+        "OutOfFold(places, predicted, rows.Y[places])",
         f"{METHODS} -k ZeroWeight",
     ),
     Bug(
         "methods-krein-out-of-fold-order",
-        'return np.argsort(self.rows.folds, kind="stable"), np.concatenate(',
-        "return np.arange(len(self.rows.folds)), np.concatenate(",
+        'order = np.argsort(self.rows.folds, kind="stable")',
+        "order = np.arange(len(self.rows.folds))",
         f"{METHODS} -k 'ZeroWeight or held_out_target'",
     ),
     Bug(
@@ -239,15 +239,15 @@ BUGS = [
     ),
     Bug(
         "methods-krein-zero-weight-columns",
-        "full[:, used] = coef",
-        "full[:, : len(used)] = coef",
+        "full[:, self.rows] = coef",
+        "full[:, : len(self.rows)] = coef",
         f"{METHODS} -k ZeroWeight",
     ),
     # asymmetric models
     Bug(
         "methods-asymmetric-one-way",
-        "alone < (1 - 1e-9) * one_way[0]",
-        "alone > (1 - 1e-9) * one_way[0]",
+        "left_error < (1 - LIMITS.tie) * one_way[0]",
+        "left_error > (1 - LIMITS.tie) * one_way[0]",
         f"{METHODS} -k AsymmetricChoice",
     ),
     Bug(
@@ -259,8 +259,8 @@ BUGS = [
     # embedding, hyper, DANK
     Bug(
         "methods-embedding-first-rows",
-        'kernel(items[landmarks]), "the kernel matrix")',
-        'kernel(items[: len(landmarks)]), "the kernel matrix")',
+        "check_square(basis.kernel(basis.take(landmarks))",
+        "check_square(basis.kernel(basis.take(np.arange(len(landmarks))))",
         f"{METHODS} -k embedding",
     ),
     Bug(
@@ -363,8 +363,8 @@ BUGS = [
     ),
     Bug(
         "methods-krein-relative-radius",
-        "self.radius * (system.spread if self.relative[2] else np.ones_like(system.spread))",
-        "self.radius * np.ones_like(system.spread)",
+        "radius = radius * system.spread",
+        "radius = radius * np.ones_like(system.spread)",
         f"{KREIN_E} -k scaled_kernel",
     ),
     Bug(

@@ -95,8 +95,8 @@ BUGS = [
     ),
     Bug(
         "krein-weights-not-roots",
-        "root = None if sample_weight is None else np.sqrt(sample_weight).astype(K.dtype)",
-        "root = None if sample_weight is None else sample_weight.astype(K.dtype)",
+        "root = np.sqrt(weight).astype(K.dtype)",
+        "root = weight.astype(K.dtype)",
         f"{KREIN_E} -k weight",
     ),
     Bug(
@@ -107,8 +107,8 @@ BUGS = [
     ),
     Bug(
         "krein-radius-scale",
-        "R = None if radius is None else np.sqrt(system.n) * np.asarray",
-        "R = None if radius is None else system.n * np.asarray",
+        "R = np.sqrt(system.n) * np.asarray",
+        "R = system.n * np.asarray",
         f"{KREIN} -k variance",
     ),
     Bug(
@@ -172,7 +172,9 @@ BUGS = [
         "flip = -1.0 if len(present) == 2 else 1.0",
         f"{KREIN} -k pairs",
     ),
-    Bug("svm-squared-cost", "cost = 2.0 * C * (", "cost = C * (", f"{KREIN} -k squared"),
+    Bug(
+        "svm-squared-cost", "cost = 2.0 * C * weights", "cost = C * weights", f"{KREIN} -k squared"
+    ),
     Bug(
         "svm-squared-gap-of-an-infeasible-point",
         "_squared_hinge_dual(K, sign, cost * sign * loss, cost / 2)",
@@ -188,8 +190,8 @@ BUGS = [
     ),
     Bug(
         "asymmetric-weight",
-        "alpha if weight is None else alpha / weight",
-        "alpha if weight is None else alpha * weight",
+        "+= alpha / weights_or_ones(weight, n)",
+        "+= alpha * weights_or_ones(weight, n)",
         f"{ASYM} -k repeated",
     ),
     Bug(
@@ -200,8 +202,8 @@ BUGS = [
     ),
     Bug(
         "asymmetric-choice",
-        "error_of_side < (1 - 1e-9) * best[0]",
-        "error_of_side > (1 - 1e-9) * best[0]",
+        "side_error < (1 - LIMITS.tie) * best[0]",
+        "side_error > (1 - LIMITS.tie) * best[0]",
         f"{ASYM} -k chosen",
     ),
     Bug(

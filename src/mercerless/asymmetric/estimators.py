@@ -8,28 +8,21 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.asymmetric.selection import (
-    ALPHAS,
-    SIDES,
+    GRID,
+    LIMITS,
     AsymmetricChoice,
     affinities,
     choose_asymmetric_ridge,
     decay_of,
 )
 from mercerless.asymmetric.solver import asymmetric_ridge, largest_singular_value
+from mercerless.core.basis import Basis
 from mercerless.core.calibration import Calibration, calibrate_scores, cross_calibrate
 from mercerless.core.conformal import ConformalMixin
-from mercerless.core.estimator import (
-    KernelPredictor,
-    class_scores,
-    matrix_name,
-    signed_targets,
-    used_items,
-    used_rows,
-)
+from mercerless.core.estimator import KernelPredictor, class_scores, signed_targets
 from mercerless.core.folds import OutOfFold
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_targets
@@ -44,7 +37,6 @@ from mercerless.core.validation import (
     warn,
     warn_if_useless,
 )
-from mercerless.kernels import Precomputed
 from mercerless.spectra import check_kind
 
 
@@ -52,6 +44,7 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
     """What the regressor and the classifier share."""
 
     _directed = True
+    _basis: Basis  # what new items are compared with
 
     def __init__(
         self,
@@ -72,180 +65,170 @@ class _Asymmetric(ConformalMixin, ReasonsMixin, KernelPredictor):
         return hasattr(self, "dual_coef_")
 
     def _check_parameters(self) -> None:
-        check_option("side", self.side, ("auto", *SIDES))
+        check_option("side", self.side, ("auto", *GRID.shares))
         check_number("alpha", self.alpha, zero=True, none=True)
 
-    def _affinities(
-        self, X: Any, Y: NDArray, weight: NDArray | None
-    ) -> tuple[NDArray, dict[str, Any]]:
-        """The matrix of the items that carry weight, dissimilarities turned round, and what is kept of them."""
-        kernel, items = self._train_items(X, weight)
-        precomputed = isinstance(kernel, Precomputed)
-        check_consistent_length(items, Y)
-        remedy = "use fewer rows or KreinRidge"
-        check_memory(
-            50.0 * len(items) ** 2, f"Ridge regression on {len(items)} items", remedy=remedy
-        )
-        items = used_items(kernel, items, used_rows(weight, len(Y)))
-        K = check_square(kernel(items), matrix_name(kernel))
-        kind = check_kind(K, self.kind, matrix_name(kernel))
-        decay = decay_of(K, kind)
-        attributes = {
-            "kernel_": kernel,
-            "X_fit_": None if precomputed else items,
+    def _fit(self, X: Any, Y: NDArray, weight: NDArray) -> dict[str, Any]:
+        """Choose ridge and side by the leave-one-out error; returns all fitted attributes."""
+        self._check_parameters()
+        basis, K, kind, decay = self._training_matrix(X, weight)
+        targets = Y[basis.rows]
+        weight = weight[basis.rows]
+        with self._progress(0):
+            choice = self._choose(K, targets, weight)
+        one_way = choice.one_way
+        one_way_coef = basis.spread(one_way.left.T)
+        to_items, from_items = (basis.spread(coef.T) for coef in choice.coef)
+        return {
+            "_basis": basis.fitted(),
+            "_train_targets": (targets, weight, one_way.alpha),
+            "kernel_": basis.kernel,
+            "X_fit_": basis.kept,
             "kind_": kind,
             "decay_": decay,
+            "alpha_": choice.solution.alpha,
+            "side_": choice.side,
+            "side_weights_": choice.shares,
+            "dual_coef_": np.hstack([to_items, from_items]),
+            "intercept_": choice.intercept,
+            "out_of_fold_": OutOfFold(basis.rows, targets - choice.residuals, targets),
+            "certificate_": choice.solution.residual,
+            "one_way_": (one_way_coef, one_way.intercept_left, targets - one_way.loo_left),
+            **_validation_attributes(choice),
         }
-        return affinities(K, decay), attributes
 
-    def _choose(self, K: NDArray, Y: NDArray, weight: NDArray | None) -> AsymmetricChoice:
-        """Ridge and side; warnings where the systems are badly solved, or the model is worse than a constant."""
-        alphas = (
-            [self.alpha] if self.alpha is not None else ALPHAS * (largest_singular_value(K) or 1.0)
-        )
-        sides = ("left", "right", "weighted") if self.side == "auto" else (self.side,)
+    def _training_matrix(
+        self, X: Any, weight: NDArray
+    ) -> tuple[Basis, NDArray, str, tuple[float, float] | None]:
+        """The items that carry weight, their affinities, the kind of the matrix and the decay of dissimilarities."""
+        basis = self._train_basis(X, weight)
+        n = basis.n_train
+        remedy = "use fewer rows or KreinRidge"
+        check_memory(LIMITS.bytes_per_pair * n**2, f"Ridge regression on {n} items", remedy=remedy)
+        K = check_square(basis.matrix(), basis.matrix_name)
+        kind = check_kind(K, self.kind, basis.matrix_name)
+        decay = decay_of(K, kind)
+        return basis, affinities(K, decay), kind, decay
+
+    def _choose(self, K: NDArray, Y: NDArray, weight: NDArray) -> AsymmetricChoice:
+        """Ridge and side; warns if the systems are badly solved or the model is worse than a constant."""
+        alphas = [self.alpha]
+        if self.alpha is None:
+            alphas = np.array(GRID.alphas) * (largest_singular_value(K) or 1.0)
+        sides = (self.side,)
+        if self.side == "auto":
+            sides = ("left", "right", "weighted")
         try:
             choice = choose_asymmetric_ridge(K, Y, alphas, sides, weight, self.fit_intercept)
         except np.linalg.LinAlgError as error:
             raise ValueError(str(error)) from None
         certificate = choice.solution.residual
-        if certificate > 1e-6:
-            message = (
+        if certificate > LIMITS.largest_residual:
+            warn(
                 f"The linear systems were solved to a relative residual of {certificate:.1e} only; "
+                "use a larger alpha.",
+                ConvergenceWarning,
             )
-            warn(message + "use a larger alpha.", ConvergenceWarning)
         losses = np.sum(choice.residuals**2, axis=1)
         constant = leave_one_out_constant(Y, weight)
         warn_if_useless(losses, constant, type(self).__name__, weight)
         return choice
 
-    def _fit(self, X: Any, Y: NDArray, weight: NDArray | None) -> dict[str, Any]:
-        """All attributes; leave-one-out predictions are of the rows that carry weight."""
-        self._check_parameters()
-        K, attributes = self._affinities(X, Y, weight)
-        used = used_rows(weight, len(Y))
-        with self._progress(0):
-            choice = self._choose(K, Y[used], None if weight is None else weight[used])
-        coef = np.concatenate([choice.coef, choice.one_way.left[None]])
-        # their columns stay in a precomputed test matrix
-        if attributes["X_fit_"] is None and len(used) < len(Y):
-            coef = np.zeros((3, *Y.shape))
-            coef[:, used] = [*choice.coef, choice.one_way.left]
-        return (
-            attributes
-            | _told(choice)
-            | {
-                "_basis_rows": used,
-                "_train_targets": (
-                    Y[used],
-                    None if weight is None else weight[used],
-                    choice.one_way.alpha,
-                ),
-                "alpha_": choice.solution.alpha,
-                "side_": choice.side,
-                "side_weights_": choice.shares,
-                "dual_coef_": np.concatenate(coef[:2]).T,
-                "intercept_": choice.intercept,
-                "out_of_fold_": OutOfFold(used, Y[used] - choice.residuals, Y[used]),
-                "certificate_": choice.solution.residual,
-                "one_way_": (
-                    coef[2].T,
-                    choice.one_way.intercept_left,
-                    Y[used] - choice.one_way.loo_left,
-                ),
-            }
-        )
-
     def _scores(self, X: Any, reverse: ArrayLike | None) -> NDArray:
         """Values of the functions for new items, block by block."""
         check_is_fitted(self)
-        left, right, intercept = *np.split(self.dual_coef_.T, 2), self.intercept_
+        left, right = np.split(self.dual_coef_.T, 2)
+        intercept = self.intercept_
         if self._lacks_reverse(reverse):
             left = self.one_way_[0].T
             intercept = self.one_way_[1]
         blocks = []
-        for to, back in self._directions(X, reverse):
-            values = intercept if to is None else to @ left + intercept
-            blocks.append(values if back is None else values + back @ right)
+        for to_items, from_items in self._directions(X, reverse):
+            values = intercept
+            if to_items is not None:
+                values = values + to_items @ left
+            if from_items is not None:
+                values = values + from_items @ right
+            blocks.append(values)
         return np.concatenate(blocks)
 
     def _directions(
         self, X: Any, reverse: ArrayLike | None
     ) -> Iterator[tuple[NDArray | None, NDArray | None]]:
-        """Similarities to and from the training items in blocks of new items, as far as they are used."""
+        """Affinities to and from the training items in blocks of new items; None for a direction that is not used."""
         items = self._test_items(X)
-        precomputed = isinstance(self.kernel_, Precomputed)
-        other = None if reverse is None else self._reverse_rows(reverse, items.shape)
-        use_left = self.side_ != "right"
-        use_right = self.side_ != "left"
+        reverse_rows = None
+        if reverse is not None:
+            reverse_rows = self._reverse_rows(reverse, items.shape)
+        uses_left = self.side_ != "right"
+        uses_right = self.side_ != "left"
         if self._lacks_reverse(reverse):
-            use_left = True
-            use_right = False
+            uses_left = True
+            uses_right = False
             self._warn_one_way()
-        for rows in row_blocks(
-            len(items), 12.0 * self.dual_coef_.shape[1], min(2**27, memory_budget() // 2)
-        ):
-            block = items[rows]
-            to = None
-            back = None
-            if use_left:
-                to = affinities(
-                    block if precomputed else self.kernel_(block, self.X_fit_), self.decay_
-                )
-            if use_right:
-                values = other[rows] if other is not None else self.kernel_(self.X_fit_, block).T
-                back = affinities(values, self.decay_)
-            yield to, back
+        bytes_per_row = 12.0 * self.dual_coef_.shape[1]
+        for rows in row_blocks(len(items), bytes_per_row, min(2**27, memory_budget() // 2)):
+            to_items = None
+            from_items = None
+            if uses_left:
+                to_items = affinities(self._basis.compare(items[rows]), self.decay_)
+            if uses_right:
+                given = None
+                if reverse_rows is not None:
+                    given = reverse_rows[rows]
+                from_items = affinities(self._basis.compare_back(items[rows], given), self.decay_)
+            yield to_items, from_items
 
     def _explain_blocks(
         self, X: Any, reverse: ArrayLike | None = None, train: ArrayLike | None = None
     ) -> Iterator[Explained]:
-        Y, weight, one_way_alpha = self._train_targets
-        lacks = self._lacks_reverse(reverse)
+        Y, weight, alpha = self._train_targets
+        left = 1.0
+        right = 0.0
+        if not self._lacks_reverse(reverse):
+            alpha = self.alpha_
+            left, right = self.side_weights_
         K = affinities(self._train_again(train), self.decay_)
-        alpha = one_way_alpha if lacks else self.alpha_
-        solution = asymmetric_ridge(K, np.eye(len(Y)), alpha, weight, self.fit_intercept)
-        used = self._basis_rows if self.X_fit_ is None else slice(None)
-        left, right = (1.0, 0.0) if lacks else self.side_weights_
+        one_target_each = np.eye(len(Y))
+        solution = asymmetric_ridge(K, one_target_each, alpha, weight, self.fit_intercept)
         calibration = self._calibration_for(reverse) if is_classifier(self) else None
-        for to, back in self._directions(X, reverse):
+        for to_items, from_items in self._directions(X, reverse):
             terms = []
-            if to is not None:
-                terms.append(
-                    Term(
-                        "to training items",
-                        left * (to[:, used] @ solution.left + solution.intercept_left),
-                    )
-                )
-            if back is not None:
-                values = back[:, used] @ solution.right + solution.intercept_right
+            if to_items is not None:
+                values = self._basis.weighted(to_items) @ solution.left + solution.intercept_left
+                terms.append(Term("to training items", left * values))
+            if from_items is not None:
+                values = self._basis.weighted(from_items) @ solution.right
+                values = values + solution.intercept_right
                 terms.append(Term("from training items", right * values))
             yield explain_targets(terms, Y, weight, calibration)
 
+    @property
+    def _basis_rows(self) -> NDArray:
+        return self._basis.centers
+
     def _held_out(self, reverse: ArrayLike | None = None) -> OutOfFold:
-        """The leave-one-out predictions of the regressor that judges new items given in this way."""
-        held = super()._held_out()
+        """The leave-one-out predictions of the regressor that is used for new items given in this way."""
+        held_out = super()._held_out()
         if not self._lacks_reverse(reverse):
-            return held
-        return held._replace(prediction=self.one_way_[2].reshape(held.prediction.shape))
+            return held_out
+        return held_out._replace(prediction=self.one_way_[2].reshape(held_out.prediction.shape))
 
     def _lacks_reverse(self, reverse: Any) -> bool:
-        """Whether the other direction is needed and not there."""
-        return self.side_ != "left" and reverse is None and isinstance(self.kernel_, Precomputed)
+        """Whether the other direction is needed but not given."""
+        return self.side_ != "left" and reverse is None and self._basis.given_as_matrix
 
     def _warn_one_way(self) -> None:
-        message = (
+        warn(
             f"The {self.side_} regressor needs the similarities of the training items to the new "
-            "ones, which are not "
-            "given: the left regressor is used instead. Pass them as reverse (one row per new "
-            "item), or fit with "
-            "side='left'."
+            "ones, which are missing, so the left regressor is used instead; pass them as reverse "
+            "(one row per new item), or fit with side='left'.",
+            UserWarning,
         )
-        warn(message, UserWarning)
 
 
-def _told(choice: AsymmetricChoice) -> dict[str, Any]:
-    """The errors of all penalties and sides that were tried."""
+def _validation_attributes(choice: AsymmetricChoice) -> dict[str, Any]:
+    """The leave-one-out errors of all penalties and sides that were tried."""
     alphas = np.array(sorted({alpha for alpha, _ in choice.errors}))
     sides = dict.fromkeys(side for _, side in choice.errors)
     errors = {
@@ -336,10 +319,8 @@ class AsymmetricRidge(MultiOutputMixin, RegressorMixin, _Asymmetric):
         y = check_targets(y, type(self).__name__)
         attributes = self._fit(X, y.reshape(len(y), -1), check_weight(sample_weight, len(y)))
         if y.ndim == 1:
-            held = attributes["out_of_fold_"]
-            attributes["out_of_fold_"] = held._replace(
-                prediction=held.prediction[:, 0], target=held.target[:, 0]
-            )
+            rows, prediction, target = attributes["out_of_fold_"]
+            attributes["out_of_fold_"] = OutOfFold(rows, prediction[:, 0], target[:, 0])
         self._set_fitted(**attributes)
 
     def predict(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:
@@ -426,25 +407,25 @@ class AsymmetricRidgeClassifier(ClassifierMixin, _Asymmetric):
         weight, classes, labels = check_classes(
             y, sample_weight, self.class_weight, type(self).__name__
         )
-        two = len(classes) == 2
-        Y = (
-            signed_targets(labels, 2)
-            if two
-            else (labels[:, None] == np.arange(len(classes))).astype(float)
-        )
+        if len(classes) == 2:
+            Y = signed_targets(labels, 2)
+        else:
+            Y = (labels[:, None] == np.arange(len(classes))).astype(float)
         attributes = self._fit(X, Y, weight)
-        used = used_rows(weight, len(Y))
-        labels = labels[used]
-        weight = None if weight is None else weight[used]
-        left_out = [
-            class_scores(attributes["out_of_fold_"].prediction),
-            class_scores(attributes["one_way_"][2]),
-        ]
-        calibrations = [calibrate_scores(scores, labels, weight) for scores in left_out]
-        crossed = [cross_calibrate(scores, labels, weight) for scores in left_out]
-        attributes |= dict(zip(("calibration_", "one_way_calibration_"), calibrations))
-        attributes["out_of_fold_"] = OutOfFold(used, crossed[0], labels)
-        attributes["one_way_"] = (*attributes["one_way_"][:2], crossed[1])
+        rows = attributes["out_of_fold_"].rows
+        labels = labels[rows]
+        weight = weight[rows]
+
+        scores = class_scores(attributes["out_of_fold_"].prediction)
+        attributes["calibration_"] = calibrate_scores(scores, labels, weight)
+        proba = cross_calibrate(scores, labels, weight)
+        attributes["out_of_fold_"] = OutOfFold(rows, proba, labels)
+
+        one_way_coef, one_way_intercept, prediction = attributes["one_way_"]
+        scores = class_scores(prediction)
+        attributes["one_way_calibration_"] = calibrate_scores(scores, labels, weight)
+        one_way_proba = cross_calibrate(scores, labels, weight)
+        attributes["one_way_"] = (one_way_coef, one_way_intercept, one_way_proba)
         self._set_fitted(**attributes, classes_=classes)
 
     def decision_function(self, X: Any, reverse: ArrayLike | None = None) -> NDArray:

@@ -1,17 +1,44 @@
-"""Choosing ridge and side of regressions with asymmetric kernels by the exact leave-one-out error."""
+"""Choose ridge and side of regressions with asymmetric kernels by the exact leave-one-out error."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercerless.asymmetric.solver import AsymmetricRidgeSolution, asymmetric_ridge
+from mercerless.core.validation import weights_or_ones
 
-# times the spectral norm of the centered matrix: directed matrices need large ones, smooth kernels small ones
-ALPHAS = np.array([1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0])
-SIDES = ("left", "right", "mean")
-_SHARES = {"left": (1.0, 0.0), "right": (0.0, 1.0), "mean": (0.5, 0.5)}
+
+def _shares_of_sides() -> Mapping[str, tuple[float, float]]:
+    return {"left": (1.0, 0.0), "right": (0.0, 1.0), "mean": (0.5, 0.5)}
+
+
+@dataclass(frozen=True)
+class AsymmetricGrid:
+    """What is tried."""
+
+    #: Ridges, relative to the spectral norm of the centered matrix: directed matrices need large ones, smooth kernels
+    #: small ones.
+    alphas: tuple[float, ...] = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
+    #: The weights of the left and the right regressor by the name of the side.
+    shares: Mapping[str, tuple[float, float]] = field(default_factory=_shares_of_sides)
+
+
+@dataclass(frozen=True)
+class AsymmetricLimits:
+    """When a fit warns or raises."""
+
+    bytes_per_pair: float = 50.0  # memory at the peak, per pair of items
+    largest_residual: float = 1e-6  # certificates above it are warned of
+    tie: float = (
+        1e-9  # errors that differ by less, relatively, are equal: the order decides, not rounding
+    )
+
+
+GRID = AsymmetricGrid()
+LIMITS = AsymmetricLimits()
 
 
 class AsymmetricChoice(NamedTuple):
@@ -57,7 +84,7 @@ def best_shares(solution: AsymmetricRidgeSolution, weight: NDArray | None = None
     right = solution.loo_right
     if not (np.all(np.isfinite(left)) and np.all(np.isfinite(right))):
         return np.array([0.5, 0.5])
-    weight = np.ones(len(left)) if weight is None else weight
+    weight = weights_or_ones(weight, len(left))
     apart = right - left
     size = float(weight @ np.sum(apart**2, axis=1))
     share = float(weight @ np.sum(right * apart, axis=1)) / size if size else 0.5
@@ -84,7 +111,7 @@ def choose_asymmetric_ridge(
 ) -> AsymmetricChoice:
     """The ridge and the side with the smallest exact leave-one-out error; singular ridges are passed over.
 
-    Besides `SIDES` there is ``"weighted"``, the best weights of both. Of equal sides the first is taken.
+    Besides the sides of `AsymmetricGrid` there is ``"weighted"``, the best weights of both. Ties go to the first side.
     """
     best: tuple[float, AsymmetricRidgeSolution, str, NDArray] | None = None
     one_way: tuple[float, AsymmetricRidgeSolution] | None = None
@@ -96,17 +123,18 @@ def choose_asymmetric_ridge(
         except np.linalg.LinAlgError as error:
             failure = error
             continue
-        # a tie, as for symmetric matrices, is decided by order and not by rounding
-        alone = leave_one_out_error(solution, _SHARES["left"], weight)
-        if one_way is None or alone < (1 - 1e-9) * one_way[0]:
-            one_way = (alone, solution)
+        left_error = leave_one_out_error(solution, GRID.shares["left"], weight)
+        if one_way is None or left_error < (1 - LIMITS.tie) * one_way[0]:
+            one_way = (left_error, solution)
         for side in sides:
-            shares = np.array(_SHARES[side]) if side in _SHARES else best_shares(solution, weight)
-            errors[float(alpha), side] = error_of_side = leave_one_out_error(
-                solution, shares, weight
-            )
-            if best is None or error_of_side < (1 - 1e-9) * best[0]:
-                best = (error_of_side, solution, side, shares)
+            if side == "weighted":
+                shares = best_shares(solution, weight)
+            else:
+                shares = np.array(GRID.shares[side])
+            side_error = leave_one_out_error(solution, shares, weight)
+            errors[float(alpha), side] = side_error
+            if best is None or side_error < (1 - LIMITS.tie) * best[0]:
+                best = (side_error, solution, side, shares)
     if best is None or one_way is None:
         raise failure or ValueError("There is no ridge to try.")
     return AsymmetricChoice(best[1], best[2], best[3], errors, one_way[1])
@@ -114,7 +142,10 @@ def choose_asymmetric_ridge(
 
 def affinities(values: NDArray, decay: tuple[float, float] | None) -> NDArray:
     """Similarities as they are, dissimilarities as ``exp(-(d - offset) / unit)``."""
-    return values if decay is None else np.exp((decay[0] - values) / decay[1])
+    if decay is None:
+        return values
+    offset, unit = decay
+    return np.exp((offset - values) / unit)
 
 
 def decay_of(D: NDArray, kind: str) -> tuple[float, float] | None:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lu_solve
 
 from mercerless.core.linalg import factorize
+from mercerless.core.validation import weights_or_ones
 
 
 class AsymmetricRidgeSolution(NamedTuple):
@@ -49,7 +50,7 @@ def asymmetric_ridge(
     right_side = np.zeros((size, Y.shape[1]))
     A[:n, :n] = K
     right_side[:n] = Y
-    A[np.arange(n), np.arange(n)] += alpha if weight is None else alpha / weight
+    A[np.arange(n), np.arange(n)] += alpha / weights_or_ones(weight, n)
     border = float(np.abs(A).max()) or 1.0
     A[n:, :n] = A[:n, n:] = border
     factor = factorize(
@@ -82,7 +83,8 @@ def two_sided_path(
     matrix that is constant, gives the mean of Y.
     """
     n, q = Y.shape
-    weight = np.ones(n) if weight is None else weight / weight.mean()
+    weight = weights_or_ones(weight, n)
+    weight = weight / weight.mean()
     norm = largest_singular_value(K) or 1.0
     coef = np.zeros((n, len(penalties), q))
     intercept = np.tile(weight @ Y / n, (len(penalties), 1))

@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 
 from mercerless.core.folds import assign_folds
+from mercerless.core.validation import weights_or_ones
 
 _SLOPE_PRECISION = 0.05
 _BIAS_PRECISION = 0.5
@@ -49,7 +50,8 @@ def calibrate_scores(
     prior. The smallest slope keeps the order of scores that are no better than none; constant scores have slope one.
     """
     n, n_classes = scores.shape
-    weight = np.ones(n) if weight is None else weight * (n / weight.sum())
+    weight = weights_or_ones(weight, n)
+    weight = weight * (n / weight.sum())
     one = calibrate(scores[None], np.eye(n_classes)[labels], weight, smallest_slope=0.01).take(0)
     if one.slope > 0.0:
         return one._replace(slope=float(one.slope), loss=float(one.loss))
@@ -68,14 +70,13 @@ def cross_calibrate(
     """
     if fold_of is None:
         fold_of = assign_folds(5, len(labels), random_state=0)
+    weight = weights_or_ones(weight, len(labels))
     proba = np.empty(scores.shape)
     for fold in np.unique(fold_of):
         train = fold_of != fold
         test = fold_of == fold
         train = train if train.any() else test
-        calibration = calibrate_scores(
-            scores[train], labels[train], None if weight is None else weight[train]
-        )
+        calibration = calibrate_scores(scores[train], labels[train], weight[train])
         proba[test] = calibration(scores[test])
     return proba
 
@@ -99,7 +100,7 @@ def calibrate(
     step, about ten steps. Constant scores have slope 0 and give the (shrunk) class frequencies; a class that does not
     occur is kept possible by the prior.
     """
-    weight = np.ones(scores.shape[1]) if weight is None else weight
+    weight = weights_or_ones(weight, scores.shape[1])
     shift = np.average(scores.mean(axis=2), axis=1, weights=weight)
     scale = np.sqrt(
         np.average(((scores - shift[:, None, None]) ** 2).mean(axis=2), axis=1, weights=weight)
@@ -121,7 +122,8 @@ def _descend(
     theta: NDArray, inputs: NDArray, onehot: NDArray, weight: NDArray, smallest_slope: float
 ) -> NDArray:
     """The minima of the objective of `calibrate`; a setting that has arrived, or gets no lower, is left alone."""
-    theta, left = theta.copy(), np.arange(len(theta))
+    theta = theta.copy()
+    left = np.arange(len(theta))
     value, proba = _objective(theta, inputs, onehot, weight)
     for _ in range(_MAX_ITER):
         gradient, hessian = _derivatives(theta[left], proba, inputs, onehot, weight, smallest_slope)

@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import assert_all_finite, check_array, check_consistent_length, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless.core.basis import Basis, basis_type_of, is_precomputed, make_basis
 from mercerless.core.blocks import check_rows, is_dask
 from mercerless.core.memory import with_settings
 from mercerless.core.optional import CallbackSupportMixin, with_callbacks
@@ -31,8 +32,9 @@ from mercerless.core.validation import (
     labels_of,
     own_copy,
     validate_data,
+    weights_or_ones,
 )
-from mercerless.kernels import Kernel, MatrixFunction, PairFunction, Precomputed, as_kernel
+from mercerless.kernels import Kernel, MatrixFunction, PairFunction, as_kernel
 from mercerless.kernels.base import own_kernel
 from mercerless.kernels.items import recognize, takes_objects
 from mercerless.lowrank import Landmarks, select_landmarks
@@ -67,7 +69,8 @@ class FittedEstimator(CallbackSupportMixin, BaseEstimator):
         known = self._column_labels
         given = labels_of(X)
         if known is not None and given is not None:
-            known = known if columns is None else [known[i] for i in columns]
+            if columns is not None:
+                known = [known[i] for i in columns]
             unlabeled = list(map(str, range(len(known))))
             may_differ = may_differ or unlabeled in (known, given)
             _check_order(
@@ -142,6 +145,11 @@ class KernelEstimator(FittedEstimator):
         kernel = as_kernel(self.kernel, X if len(used) == len(X) else X[used])
         return own_kernel(kernel), X
 
+    def _train_basis(self, X: Any, weight: NDArray | None = None) -> Basis:
+        """The training items that carry weight, checked, with the resolved kernel."""
+        kernel, items = self._train_items(X, weight)
+        return make_basis(kernel, items, weight)
+
     def _forget_columns(self) -> None:
         """Drop what validation kept of the columns of an earlier fit."""
         for name in (*_VALIDATED, "_column_labels", "_numeric_items"):
@@ -168,7 +176,7 @@ class KernelEstimator(FittedEstimator):
 
     def _reverse_rows(self, reverse: ArrayLike, shape: tuple[int, ...]) -> NDArray:
         """The other direction of new rows of this shape, of a precomputed matrix."""
-        if not isinstance(self.kernel_, Precomputed):
+        if not is_precomputed(self.kernel_):
             raise ValueError(
                 "reverse is for a precomputed matrix; with a kernel both directions are computed."
             )
@@ -197,10 +205,9 @@ class KernelEstimator(FittedEstimator):
 
     def _compare_with(self, items: Any, columns: NDArray | None) -> NDArray:
         """Comparisons of new items with those of ``X_fit_``, or of a precomputed matrix some columns, None for all."""
-        if not isinstance(self.kernel_, Precomputed):
-            return self.kernel_(items, self.X_fit_)
-        K = self.kernel_(items)
-        return K if columns is None else K[:, columns]
+        no_rows = np.arange(0)
+        basis_type = basis_type_of(self.kernel_)
+        return basis_type(self.kernel_, self.X_fit_, no_rows, 0, landmarks=columns).compare(items)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -337,11 +344,6 @@ class Progress:
             self.step({"stage": stage, "index": i})
 
 
-def is_precomputed(kernel: Any) -> bool:
-    """Whether what users pass as a kernel says that X is the matrix."""
-    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
-
-
 def _check_order(
     first: list | None, second: list | None, what: str, may_differ: bool = True
 ) -> None:
@@ -385,12 +387,14 @@ def pair_votes(scores: NDArray, n_classes: int) -> NDArray:
 
 def used_rows(weight: NDArray | None, n: int) -> NDArray:
     """Positions of the rows that carry weight; the others are treated as if they were not there."""
-    return np.arange(n) if weight is None else np.flatnonzero(weight)
+    return np.flatnonzero(weights_or_ones(weight, n))
 
 
 def used_weights(weight: NDArray | None, used: NDArray) -> NDArray:
     """Weights of the rows that carry some, of mean one."""
-    return np.ones(len(used)) if weight is None else weight[used] * (len(used) / weight[used].sum())
+    if weight is None:
+        return np.ones(len(used))
+    return weight[used] * (len(used) / weight[used].sum())
 
 
 def same_value(values: NDArray) -> float | None:
@@ -400,14 +404,12 @@ def same_value(values: NDArray) -> float | None:
 
 def matrix_name(kernel: Kernel) -> str:
     """What messages call the matrix of a kernel."""
-    return "X" if isinstance(kernel, Precomputed) else "the kernel matrix"
+    return basis_type_of(kernel).matrix_name
 
 
 def used_items(kernel: Kernel, items: Any, used: NDArray) -> Any:
     """The items at these positions; of a precomputed matrix their rows and columns."""
-    if len(used) == len(items):
-        return items
-    return items[np.ix_(used, used)] if isinstance(kernel, Precomputed) else items[used]
+    return basis_type_of(kernel)(kernel, items, np.arange(len(items)), len(items)).take(used)
 
 
 def landmark_rows(

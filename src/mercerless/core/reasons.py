@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless.core.basis import basis_type_of
 from mercerless.core.calibration import Calibration
 from mercerless.core.memory import check_memory
-from mercerless.core.validation import align_columns, check_number, check_square, column_labels
-from mercerless.kernels import Precomputed
+from mercerless.core.validation import check_number, column_labels
 
 
 class Reasons(NamedTuple):
@@ -300,27 +300,9 @@ def train_again(model: Any, rows: NDArray, train: Any) -> NDArray:
         f"The shares of {len(rows)} items",
         remedy="use a model of fewer items",
     )
-    if not isinstance(model.kernel_, Precomputed):
-        if train is not None:
-            raise ValueError(
-                "train is for a precomputed kernel; with any other the model knows its items."
-            )
-        return model.kernel_(model.X_fit_)
-    if train is None:
-        raise ValueError(
-            "A model of a precomputed matrix does not keep it; pass the matrix it was fitted on as "
-            "train."
-        )
-    labels = column_labels(model)
-    if labels is not None and hasattr(train, "iloc"):
-        train = align_columns(train, labels, "train")
-        train = align_columns(train.T, labels, "train").T
-    matrix = check_square(train, "train")
-    if len(matrix) != model.n_features_in_:
-        raise ValueError(
-            f"train has {len(matrix)} items but the model was fitted on {model.n_features_in_}."
-        )
-    return matrix[np.ix_(rows, rows)]
+    n_train = getattr(model, "n_features_in_", len(rows))  # of a matrix, the number of its columns
+    basis = basis_type_of(model.kernel_)(model.kernel_, model.X_fit_, rows, n_train)
+    return basis.matrix_again(train, column_labels(model))
 
 
 def two_likeliest(values: NDArray, model: Any) -> tuple[NDArray, NDArray] | None:

@@ -16,6 +16,8 @@ from scipy.linalg import eigh, lu_factor, lu_solve
 from scipy.optimize import brentq
 from sklearn.svm import SVC, SVR
 
+from mercerless.core.validation import weights_or_ones
+
 
 class Stabilized(NamedTuple):
     """A positive semi-definite matrix ``kernel = K @ projector`` (K centered if asked) and how to get back."""
@@ -45,17 +47,19 @@ def stabilize(
 
     Positive weights count as repeated rows: the eigenvalues are those of ``W^1/2 K W^1/2``.
     """
+    weight = weights_or_ones(weight, len(K))
     Kt, mean, root, total = center_kernel(K, weight, center)
     s, V = eigh(Kt, driver="evd", check_finite=False, overwrite_a=True)
     keep = kept(s, 1e-12, np.abs(K).max() * total)
     s = s[keep]
     V = V[:, keep]
     factor = np.where(s > 0, 1.0, -1.0 / negative_penalty).astype(s.dtype)
-    left, right = (V, V) if root is None else (V * root[:, None], V / root[:, None])
+    left = V * root[:, None]
+    right = V / root[:, None]
     matrix = (right * (factor * s)) @ right.T
     share = None
     if center:
-        share = np.full(len(K), 1.0 / total) if root is None else root**2 / total
+        share = root**2 / total
     return Stabilized(
         (matrix + matrix.T) / 2, (left * factor) @ right.T, mean, share, int(np.sum(s < 0))
     )
@@ -85,15 +89,14 @@ def pair_machines(
 
     The machine of a pair has class j as the positive one, and coefficients of 0 for rows of other classes.
     """
+    weight = weights_or_ones(weight, len(K))
     if loss == "hinge":
         yield from hinge_machines(K, labels, n_classes, C, weight, tol=tol, max_iter=max_iter)
         return
     for i, j in combinations(range(n_classes), 2):
         rows = np.flatnonzero((labels == i) | (labels == j))
         sign = np.where(labels[rows] == j, 1.0, -1.0)
-        machine = squared_hinge_machine(
-            K[np.ix_(rows, rows)], sign, C, None if weight is None else weight[rows]
-        )
+        machine = squared_hinge_machine(K[np.ix_(rows, rows)], sign, C, weight[rows])
         coef = np.zeros(len(K))
         coef[rows] = machine.coef
         yield machine._replace(coef=coef)
@@ -115,7 +118,7 @@ def hinge_machines(
     pair of which one class has no rows gives the other.
     """
     present = np.unique(labels)
-    w = np.ones(len(K)) if weight is None else weight
+    weight = weights_or_ones(weight, len(K))
     unit = _unit(K)
     model = SVC(kernel="precomputed", C=C * unit, tol=tol, max_iter=max_iter)
     if len(present) > 1:
@@ -138,7 +141,7 @@ def hinge_machines(
             n_iter = int(model.n_iter_[numbers[i, j]])
             rows = np.flatnonzero((labels == i) | (labels == j))
             sign = np.where(labels[rows] == j, 1.0, -1.0)
-            gap = _hinge_gap(K[np.ix_(rows, rows)], sign, beta[rows], b, C * w[rows])
+            gap = _hinge_gap(K[np.ix_(rows, rows)], sign, beta[rows], b, C * weight[rows])
         machines.append(Machine(beta, b, gap, n_iter))
     return machines
 
@@ -167,7 +170,7 @@ def tube_machine(
     max_iter: int = -1,
 ) -> Machine:
     """Minimize ``coef' K coef / 2 + C sum(weight * max(0, |y - f| - epsilon))`` for a positive semi-definite `K`."""
-    w = np.ones(len(K)) if weight is None else weight
+    weight = weights_or_ones(weight, len(K))
     unit = _unit(K)
     model = SVR(kernel="precomputed", C=C * unit, epsilon=epsilon, tol=tol, max_iter=max_iter)
     model.fit(K / unit, y, sample_weight=weight)
@@ -177,7 +180,7 @@ def tube_machine(
     Kb = K @ beta
     norm = float(beta @ Kb)
     loss = np.maximum(0.0, np.abs(y - Kb - b) - epsilon)
-    primal = norm / 2 + C * float(w @ loss)
+    primal = norm / 2 + C * float(weight @ loss)
     dual = y @ beta - epsilon * np.abs(beta).sum() - norm / 2
     return Machine(beta, b, _relative(primal, dual), int(np.sum(model.n_iter_)))
 
@@ -193,7 +196,7 @@ def squared_hinge_machine(
     missing also where it has not converged. Rows of weight zero and a single class (f = sign) are allowed. The same
     problem as `linear.squared_hinge`, apart from it: a step on n features would cost O(|A| n^2 + n^3).
     """
-    cost = 2.0 * C * (np.ones(len(K)) if weight is None else weight)
+    cost = 2.0 * C * weights_or_ones(weight, len(K))
     used = cost > 0
     if np.all(sign[used] == sign[used][0]):
         return Machine(np.zeros(len(K)), float(sign[used][0]), 0.0, 0)
@@ -261,23 +264,21 @@ def _relative(primal: float, dual: float) -> float:
 
 
 def center_kernel(
-    K: NDArray, sample_weight: NDArray | None, intercept: bool, overwrite: bool = False
-):
-    """``W^1/2 H K H' W^1/2`` with the column means of K, the roots of the weights, and their sum."""
-    n = len(K)
+    K: NDArray, weight: NDArray, intercept: bool, overwrite: bool = False
+) -> tuple[NDArray, NDArray, NDArray, float]:
+    """``W^1/2 H K H' W^1/2``, the column means of K, the roots of the weights, and the sum of the weights."""
     Kt = K if overwrite else K.copy()
-    root = None if sample_weight is None else np.sqrt(sample_weight).astype(K.dtype)
-    total = float(n) if sample_weight is None else float(sample_weight.sum())
-    mean = np.zeros(n, dtype=K.dtype)
+    root = np.sqrt(weight).astype(K.dtype)
+    total = float(weight.sum())
+    mean = np.zeros(len(K), dtype=K.dtype)
     if intercept:
-        share = (np.ones(n) if sample_weight is None else sample_weight) / total
-        share = share.astype(K.dtype)
+        share = (weight / total).astype(K.dtype)
         mean = share @ K
         grand = share @ mean
         Kt -= mean[:, None]
         Kt -= mean[None, :]
         Kt += grand
-    if root is not None:
+    if np.any(weight != 1.0):
         Kt *= root[:, None]
         Kt *= root[None, :]
     return Kt, mean, root, total

@@ -84,7 +84,9 @@ def column_labels(estimator: Any) -> list[str] | None:
     labels = getattr(estimator, "_column_labels", None)
     if labels is None:
         labels = getattr(estimator, "feature_names_in_", None)
-    return None if labels is None else list(map(str, labels))
+    if labels is None:
+        return None
+    return list(map(str, labels))
 
 
 def align_columns(X: Any, known: list[str] | None, name: str = "X") -> Any:
@@ -516,10 +518,13 @@ def check_labels(y: Any, name: str) -> NDArray:
     return y
 
 
-def check_weight(sample_weight: Any, n: int) -> NDArray | None:
-    """Finite weights of at least 0, one per row and not all 0; None where all are equal to one."""
+def check_weight(sample_weight: Any, n: int) -> NDArray:
+    """Finite weights of at least 0, one per row and not all 0; ones if none are given.
+
+    A weight counts like repetitions of its row, so the sum is kept: C and ridges are relative to it.
+    """
     if sample_weight is None:
-        return None
+        return np.ones(n)
     refuse_unreadable(sample_weight, "sample_weight")
     weight = np.asarray(sample_weight, dtype=float)
     weight = np.full(n, float(weight)) if weight.ndim == 0 else weight
@@ -538,20 +543,30 @@ def check_weight(sample_weight: Any, n: int) -> NDArray | None:
         )
     if weight.max() == 0:
         raise ValueError("sample_weight is zero for every row; at least one must be positive.")
+    return weight
+
+
+def check_weight_or_none(sample_weight: Any, n: int) -> NDArray | None:
+    """`check_weight`, but None if all weights are one: for code that handles the two differently."""
+    weight = check_weight(sample_weight, n)
     return None if np.all(weight == 1.0) else weight
+
+
+def weights_or_ones(weight: NDArray | None, n: int) -> NDArray:
+    """The weights of n rows, of which all are one unless given."""
+    return np.ones(n) if weight is None else weight
 
 
 def check_classes(
     y: Any, sample_weight: Any, class_weight: Any, name: str
-) -> tuple[NDArray | None, NDArray, NDArray]:
-    """Sample weights with class weights multiplied in, the classes (at least two), and their numbers per row."""
+) -> tuple[NDArray, NDArray, NDArray]:
+    """Sample weights times class weights, the classes (at least two), and the class number of every row."""
     y = check_labels(y, name)
     weight = check_weight(sample_weight, len(y))
     if class_weight is not None:
-        weight = compute_sample_weight(class_weight, y) * (1.0 if weight is None else weight)
-        weight = check_weight(weight, len(y))
+        weight = check_weight(compute_sample_weight(class_weight, y) * weight, len(y))
     classes, labels = np.unique(y, return_inverse=True)
-    present = np.unique(labels if weight is None else labels[weight > 0])
+    present = np.unique(labels[weight > 0])
     if len(present) < 2:
         raise ValueError(
             f"y has one class only, {classes[present[0]]!r} (rows of weight zero do not count); a "
@@ -593,7 +608,7 @@ def warn_if_useless(
 
     `constant` has the losses of the best constant that does not know the row.
     """
-    weight = np.ones(len(losses)) if weight is None else weight
+    weight = weights_or_ones(weight, len(losses))
     if len(losses) < 20 or not np.all(np.isfinite(constant)):
         return
     mean_constant = float(np.average(constant, weights=weight))
@@ -628,7 +643,7 @@ def _warn_useless(name: str, error: float) -> None:
 def leave_one_out_constant(Y: NDArray, weight: NDArray | None = None) -> NDArray:
     """The squared error in every row of the (weighted) mean of the other rows, summed over the columns."""
     Y = np.asarray(Y, dtype=float).reshape(len(Y), -1)
-    weight = np.ones(len(Y)) if weight is None else weight
+    weight = weights_or_ones(weight, len(Y))
     rest = weight.sum() - weight
     mean = np.average(Y, axis=0, weights=weight)
     inside = ((Y - mean) ** 2).sum(axis=1)

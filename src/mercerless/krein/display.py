@@ -220,7 +220,10 @@ class KreinPartsDisplay(Display):
         elif not pairwise and np.ndim(X) == 2 and np.shape(X)[1] == 1:
             position = np.asarray(X)[:, 0]
         intercept = float(np.atleast_1d(estimator.intercept_)[output])
-        display = cls(positive, negative, intercept, position, None if y is None else np.asarray(y))
+        targets = None
+        if y is not None:
+            targets = np.asarray(y)
+        display = cls(positive, negative, intercept, position, targets)
         return display.plot(ax=ax, **kwargs)
 
     def _draw(self, ax: Any, **kwargs: Any) -> None:

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from mercerless.core.estimator import KernelTransformer, landmark_rows, matrix_name
+from mercerless.core.basis import Basis
+from mercerless.core.estimator import KernelTransformer, landmark_rows
 from mercerless.core.memory import check_memory, memory_budget, row_blocks
 from mercerless.core.validation import check_number, check_square, check_symmetric
-from mercerless.kernels import Kernel, Precomputed
 from mercerless.lowrank import Landmarks, as_landmarks
 from mercerless.spectra import as_similarities, check_kind
 
@@ -114,42 +114,44 @@ class KreinEmbedding(KernelTransformer):
         self.random_state = random_state
 
     def _learn(self, X: Any) -> None:
-        wanted = self.n_components
-        check_number("n_components", wanted, whole=True, none=True)
-        kernel, items = self._train_items(X)
-        landmarks, matrix = self._landmark_matrix(kernel, items)
-        matrix = check_symmetric(matrix, matrix_name(kernel))
-        kind = check_kind(matrix, self.kind, matrix_name(kernel))
-        axes = pseudo_euclidean_axes(as_similarities(matrix, kind), wanted, self.center)
+        check_number("n_components", self.n_components, whole=True, none=True)
+        basis = self._train_basis(X)
+        landmarks = self._landmarks(basis)
+        matrix = check_symmetric(self._landmark_matrix(basis, landmarks), basis.matrix_name)
+        kind = check_kind(matrix, self.kind, basis.matrix_name)
+        axes = pseudo_euclidean_axes(as_similarities(matrix, kind), self.n_components, self.center)
+        basis = basis.fitted(landmarks)
         self._set_fitted(
             **{f"{name}_": value for name, value in axes._asdict().items()},
             signs_=np.sign(axes.eigenvalues),
+            _basis=basis,
             landmarks_=landmarks,
             kind_=kind,
-            kernel_=kernel,
-            X_fit_=None if isinstance(kernel, Precomputed) else items[landmarks],
+            kernel_=basis.kernel,
+            X_fit_=basis.kept,
         )
 
-    def _landmark_matrix(self, kernel: Kernel, items: Any) -> tuple[NDArray, NDArray]:
-        """Positions of the landmarks, all items where no number is given, and their matrix."""
-        precomputed = isinstance(kernel, Precomputed)
-        items = check_square(items, "X") if precomputed else items
-        wanted = None if self.landmarks is None else as_landmarks(self.landmarks)
-        landmarks = landmark_rows(kernel, items, wanted, self.random_state)
-        need = 40.0 * len(landmarks) ** 2
-        check_memory(need, f"The spectrum of {len(landmarks)} items", remedy="use landmarks")
-        if precomputed:
-            return landmarks, items if len(landmarks) == len(items) else items[
-                np.ix_(landmarks, landmarks)
-            ]
-        return landmarks, check_square(kernel(items[landmarks]), "the kernel matrix")
+    def _landmarks(self, basis: Basis) -> NDArray:
+        """Positions of the landmarks; of all items if no number is given."""
+        if basis.given_as_matrix:
+            check_square(basis.items, "X")
+        if self.landmarks is None:
+            return np.arange(len(basis))
+        requested = as_landmarks(self.landmarks)
+        return landmark_rows(basis.kernel, basis.items, requested, self.random_state)
+
+    def _landmark_matrix(self, basis: Basis, landmarks: NDArray) -> NDArray:
+        """Comparisons of the landmarks with each other."""
+        bytes_at_peak = 40.0 * len(landmarks) ** 2
+        what = f"The spectrum of {len(landmarks)} items"
+        check_memory(bytes_at_peak, what, remedy="use landmarks")
+        return check_square(basis.kernel(basis.take(landmarks)), basis.matrix_name)
 
     def _transform(self, items: Any) -> NDArray:
         out = np.empty((len(items), len(self.eigenvalues_)))
-        for rows in row_blocks(
-            len(items), 24.0 * len(self.landmarks_), min(2**27, memory_budget() // 2)
-        ):
-            values = as_similarities(self._compare_with(items[rows], self.landmarks_), self.kind_)
+        bytes_per_row = 24.0 * len(self.landmarks_)
+        for rows in row_blocks(len(items), bytes_per_row, min(2**27, memory_budget() // 2)):
+            values = as_similarities(self._basis.compare(items[rows]), self.kind_)
             out[rows] = values @ self.projection_ - self.offset_
         return out
 
@@ -182,7 +184,9 @@ def pseudo_euclidean_axes(K: NDArray, n_components: int | None, center: bool) ->
     real = np.abs(values) > 10.0 * len(K) * np.finfo(float).eps * max(
         np.abs(values[0]), np.abs(mean).max()
     )
-    kept = int(max(1, real.sum())) if n_components is None else min(n_components, len(K))
+    kept = int(max(1, real.sum()))
+    if n_components is not None:
+        kept = min(n_components, len(K))
     total = float(np.sum(values**2))
     values = np.where(real, values, 0.0)[:kept]
     vectors = vectors[:, :kept]

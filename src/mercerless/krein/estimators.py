@@ -1,7 +1,8 @@
 """Least squares and support vector machines in reproducing kernel Krein spaces."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,22 +10,20 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_consistent_length, column_or_1d
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
+from mercerless.core.basis import Basis
 from mercerless.core.blocks import blockwise, is_dask
 from mercerless.core.calibration import Calibration, cross_calibrate
 from mercerless.core.conformal import ConformalMixin
-from mercerless.core.descent import GradientSearch
+from mercerless.core.descent import Descent, GradientSearch
 from mercerless.core.estimator import (
     KernelPredictor,
     Progress,
     class_scores,
-    matrix_name,
     pair_votes,
     signed_targets,
-    used_items,
-    used_rows,
 )
 from mercerless.core.folds import OutOfFold, fold_numbers
 from mercerless.core.memory import check_memory, format_bytes, memory_budget, row_blocks
@@ -44,9 +43,8 @@ from mercerless.core.validation import (
     warn_if_folds_are_useless,
     warn_if_useless,
 )
-from mercerless.kernels import Kernel, Precomputed
 from mercerless.krein.selection import (
-    RATIOS,
+    GRID,
     Ball,
     Candidates,
     ExactProblem,
@@ -71,16 +69,28 @@ from mercerless.krein.solver import (
 )
 from mercerless.lowrank import Landmarks, as_landmarks, select_landmarks
 
-_EXACT_ROWS = 4000  # above, "auto" uses landmarks
-_AUTO_LANDMARKS = 1000
-# Peaks as measured, asserted in tests/test_memory.py: bytes for each pair of rows, and each pair of landmarks
-_EXACT_BYTES = 42.0
-_GRADIENT_BYTES = 76.0
-_MACHINE_BYTES = 58.0
-_LANDMARK_BYTES = 270.0
-# what a block of rows may need on the way to its factor, where the budget allows
-_BLOCK_BYTES = 2**28
-_SCORED_ROWS = 4000  # per fold; more do not change a choice or a calibration
+
+@dataclass(frozen=True)
+class KreinLimits:
+    """When landmarks replace the exact solution, and how much memory each way needs at its peak.
+
+    The bytes are measured; tests/test_memory.py asserts them.
+    """
+
+    exact_rows: int = 4000  # with more rows, landmarks="auto" uses landmarks
+    auto_landmarks: int = 1000  # at most so many
+    scored_rows: int = (
+        4000  # held-out rows per fold with landmarks; more do not change a choice or a calibration
+    )
+    exact_bytes: float = 42.0  # per pair of rows, of the exact solution
+    gradient_bytes: float = 76.0  # per pair of rows, of a gradient search
+    machine_bytes: float = 58.0  # per pair of rows, of a support vector machine
+    landmark_bytes: float = 270.0  # per pair of landmarks
+    block_bytes: int = 2**28  # for a block of rows on the way to its factor, if the budget allows
+    largest_residual: float = 1e-8  # certificates above it are warned of
+
+
+LIMITS = KreinLimits()
 
 
 class _KreinModel(KernelPredictor):
@@ -88,11 +98,12 @@ class _KreinModel(KernelPredictor):
 
     landmarks_: NDArray | None = None
     dual_coef_: NDArray
+    _basis: Basis  # what new items are compared with
 
     predict = blockwise(KernelPredictor.predict)
 
-    def _matrix(self, kernel: Kernel, items: Any) -> NDArray:
-        return check_symmetric(kernel(items), matrix_name(kernel))
+    def _matrix(self, basis: Basis) -> NDArray:
+        return check_symmetric(basis.matrix(), basis.matrix_name)
 
     def _evaluate(self, X: Any, *names: str) -> list[NDArray]:
         """``k(X, basis) @ coef.T`` for the attributes named, in blocks of rows so that no large matrix is kept."""
@@ -103,11 +114,10 @@ class _KreinModel(KernelPredictor):
 
     def _comparisons(self, X: Any) -> Iterator[NDArray]:
         """``k(X, basis)`` in blocks of rows."""
-        X = self._test_items(X)
-        for rows in row_blocks(
-            len(X), 24.0 * self.dual_coef_.shape[1], min(2**27, memory_budget() // 2)
-        ):
-            yield self._compare_with(X[rows], self.landmarks_)
+        items = self._test_items(X)
+        bytes_per_row = 24.0 * self.dual_coef_.shape[1]
+        for rows in row_blocks(len(items), bytes_per_row, min(2**27, memory_budget() // 2)):
+            yield self._basis.compare(items[rows])
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "dual_coef_")
@@ -118,7 +128,7 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
 
     out_of_fold_: OutOfFold | None
     _streams = True
-    _ratios = RATIOS
+    _ratios: Sequence[float] = GRID.ratios
     _without_out_of_fold = (
         "leave alpha_positive at None, or give several, so that cross-validation chooses"
     )
@@ -149,6 +159,37 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         self.landmarks = landmarks
         self.random_state = random_state
 
+    def _fit(
+        self, X: Any, Y: NDArray, weight: NDArray, labels: NDArray | None = None, **attributes: Any
+    ) -> None:
+        """Choose the penalties, solve, and set every fitted attribute at the end."""
+        family = self._checked_family()
+        candidates = self._candidates(Y)
+        basis = self._train_basis(X, weight)
+        rows = self._rows(basis, Y, weight, labels)
+        landmarks = self._landmarks(rows, candidates)
+        with self._progress() as progress:
+            if self.search is not None:
+                descent = self._tune(self.search, rows, family, candidates, progress)
+                rows, candidates = descent.rows, descent.candidates
+                attributes["tuning_"] = descent.course
+            problem = self._problem(rows, landmarks, candidates)
+            index, validation = self._choose(problem, family, candidates, labels, progress)
+            system = problem.system()
+            penalties = candidates.resolve(system, self.regularizer)
+            chosen = penalties.take(slice(index, index + 1))
+            solution = self._solve(system, chosen, family)
+            self._warn_if_inaccurate(solution)
+            if "cv_results_" in validation:
+                validation["cv_results_"] |= _grid_columns(penalties, family)
+            self._set_fitted(
+                **self._basis_attributes(problem, system, solution),
+                **_penalty_attributes(chosen, family, Y.shape[1:]),
+                **_spectral_attributes(system, solution, Y.shape[1:]),
+                **validation,
+                **attributes,
+            )
+
     def _checked_family(self) -> Family:
         """The problem to solve, after all parameters but the penalties were checked."""
         check_option("regularizer", self.regularizer, REGULARIZERS)
@@ -168,129 +209,105 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
                 )
         if self.regularizer == "indefinite":
             warn(
-                "regularizer='indefinite' subtracts the norm of f- from the penalty, so that it "
-                "rewards complexity on "
-                "the negative spectrum: the solution depends on rounding and cut-offs and often "
-                "does not "
-                "generalize; use regularizer='components' unless you study this problem.",
+                "regularizer='indefinite' rewards complexity on the negative spectrum, so the "
+                "solution depends on rounding and often does not generalize; use "
+                "regularizer='components' unless you study this problem.",
                 UserWarning,
             )
-        constraint = self.constraint and ("ball" if isinstance(self.constraint, Ball) else "sphere")
+        constraint = None
+        if self.constraint is not None:
+            constraint = "ball" if isinstance(self.constraint, Ball) else "sphere"
         return Family(self.regularizer, constraint, self.fit_intercept)
 
-    def _fit(
-        self,
-        X: Any,
-        Y: NDArray,
-        weight: NDArray | None,
-        labels: NDArray | None = None,
-        **known: Any,
-    ) -> None:
-        """Choose the penalties, solve, and set every fitted attribute at the end."""
-        family = self._checked_family()
-        outputs = Y.reshape(len(Y), -1)
-        candidates = make_candidates(
+    def _candidates(self, Y: NDArray) -> Candidates:
+        """The penalties and radii to choose from."""
+        n_outputs = Y[:1].size
+        return make_candidates(
             self.alpha_positive,
             self.alpha_negative,
             self.constraint,
             self.regularizer,
-            outputs.shape[1],
+            n_outputs,
             self._ratios,
         )
-        kernel, items = self._train_items(X, weight)
-        check_consistent_length(items, Y)
-        rows = self._rows(kernel, items, outputs, weight, labels)
-        need = _EXACT_BYTES * len(rows.Y) ** 2 + self._score_bytes * candidates.size * rows.Y.size
-        landmarks = self._landmarks(rows, need)
-        with self._progress() as progress:
-            if self.search is not None:
-                rows, candidates, known["tuning_"] = self._tune(
-                    self.search, rows, family, candidates, progress
-                )
-            problem = self._problem(rows, landmarks, need, candidates.size)
-            index, chosen = self._choose(problem, rows, family, candidates, labels, progress)
-            system = problem.system()
-            plus, minus, radius = candidates.resolve(system, self.regularizer)
-            if "cv_results_" in chosen:
-                chosen["cv_results_"] |= {
-                    "alpha_positive": plus,
-                    "alpha_negative": minus,
-                    "radius": radius,
-                }
-            used = plus[index], minus[index], None if radius is None else radius[index]
-            solution = solve_system(
-                system, *used, regularizer=self.regularizer, constraint=family.constraint
-            )
-            self._warn(solution)
-            fitted = self._attributes(problem, system, solution, used, Y)
-            self._set_fitted(**fitted, **chosen, **known)
 
-    def _rows(
-        self, kernel: Kernel, items: Any, Y: NDArray, weight: NDArray | None, labels: NDArray | None
-    ) -> KreinRows:
-        used = used_rows(weight, len(Y))
+    def _rows(self, basis: Basis, Y: NDArray, weight: NDArray, labels: NDArray | None) -> KreinRows:
+        """The rows that carry weight, with their targets and folds."""
+        outputs = Y.reshape(len(Y), -1)
+        classify = labels is not None
         folds = fold_numbers(
             self.cv,
-            items,
-            Y[:, 0] if labels is None else labels,
-            classify=labels is not None,
-            used=used,
-            precomputed=isinstance(kernel, Precomputed),
+            basis.items,
+            labels if classify else outputs[:, 0],
+            classify=classify,
+            used=basis.rows,
+            precomputed=basis.given_as_matrix,
             random_state=self.random_state,
         )
-        weight = weight if weight is None else weight[used]
-        return KreinRows(kernel, used_items(kernel, items, used), used, Y[used], weight, folds)
+        return KreinRows(basis, outputs[basis.rows], weight[basis.rows], folds)
 
-    def _landmarks(self, rows: KreinRows, need: float) -> Landmarks | None:
-        """How to choose landmarks, None for all rows; "auto" decides by the number of rows and memory, and says so."""
+    def _exact_need(self, rows: KreinRows, candidates: Candidates) -> float:
+        """Bytes of the exact solution and of the scores to choose by."""
+        scores = self._score_bytes * candidates.size * rows.Y.size
+        return LIMITS.exact_bytes * len(rows.Y) ** 2 + scores
+
+    def _landmarks(self, rows: KreinRows, candidates: Candidates) -> Landmarks | None:
+        """How to choose landmarks, None for all rows; "auto" decides by the number of rows and memory, and warns."""
         n = len(rows.Y)
-        budget = memory_budget()
         lazy = is_dask(rows.items)
-        if lazy and (self.landmarks is None or self.search is not None):
+        needs_all_rows = self.landmarks is None or self.search is not None
+        if lazy and needs_all_rows:
             raise ValueError(
                 "The exact solution needs its data in memory; set landmarks, or use X.compute()."
             )
-        if self.landmarks is None or self.search is not None:
+        if needs_all_rows:
             return None
         if self.landmarks != "auto":
             return as_landmarks(self.landmarks)
-        if not lazy and n <= _EXACT_ROWS and need <= budget:
+        budget = memory_budget()
+        need = self._exact_need(rows, candidates)
+        if not lazy and n <= LIMITS.exact_rows and need <= budget:
             return None
-        number = min(_AUTO_LANDMARKS, n, max(1, int(np.sqrt(budget / _LANDMARK_BYTES))))
+        affordable = max(1, int(np.sqrt(budget / LIMITS.landmark_bytes)))
+        number = min(LIMITS.auto_landmarks, n, affordable)
         if not lazy:
             warn(
                 f"{type(self).__name__} uses {number} landmarks for {n} rows: the exact solution "
-                "is for up to "
-                f"{_EXACT_ROWS} rows and would need {format_bytes(need)}. Set landmarks to a "
-                "number, "
-                "or to None for the exact solution, to choose yourself.",
+                f"is for up to {LIMITS.exact_rows} rows and would need {format_bytes(need)}. Set "
+                "landmarks to a number, or to None for the exact solution, to choose yourself.",
                 UserWarning,
             )
         return Landmarks(number)
 
     def _problem(
-        self, rows: KreinRows, landmarks: Landmarks | None, need: float, n_candidates: int
-    ):
+        self, rows: KreinRows, landmarks: Landmarks | None, candidates: Candidates
+    ) -> ExactProblem | LandmarkProblem:
         """The problem on all rows or on landmarks, whose folds choose and which is solved in the end."""
-        n = len(rows.Y)
-        budget = memory_budget()
         if landmarks is None:
-            remedy = "set landmarks or use fewer rows"
-            check_memory(need, f"The eigendecomposition of {n} items", None, remedy)
-            return ExactProblem(rows, self._matrix(rows.kernel, rows.items), self.fit_intercept)
+            check_memory(
+                self._exact_need(rows, candidates),
+                f"The eigendecomposition of {len(rows.Y)} items",
+                None,
+                "set landmarks or use fewer rows",
+            )
+            return ExactProblem(rows, self._matrix(rows.basis), self.fit_intercept)
         check_symmetric_kernel(rows.kernel)
-        if isinstance(rows.kernel, Precomputed):
+        if rows.basis.given_as_matrix:
             check_symmetric(rows.items, "X")
-        m = min(landmarks.number, n)
-        random = check_random_state(self.random_state)
-        remedy = "use fewer landmarks"
-        check_memory(_LANDMARK_BYTES * m**2, f"The solution on {m} landmarks", None, remedy)
-        chosen = select_landmarks(rows.kernel, rows.items, m, landmarks.method, random)
-        scored = int(budget // (32 * n_candidates * rows.Y.shape[1] * rows.n_folds))
-        block = min(_BLOCK_BYTES, budget // 3)
-        return LandmarkProblem(
-            rows, chosen, self.fit_intercept, block, max(1, min(_SCORED_ROWS, scored)), random
+        number = min(landmarks.number, len(rows.Y))
+        check_memory(
+            LIMITS.landmark_bytes * number**2,
+            f"The solution on {number} landmarks",
+            None,
+            "use fewer landmarks",
         )
+        random = check_random_state(self.random_state)
+        chosen = select_landmarks(rows.kernel, rows.items, number, landmarks.method, random)
+        budget = memory_budget()
+        bytes_per_row = 32 * candidates.size * rows.Y.shape[1] * rows.n_folds
+        scored_rows = max(1, min(LIMITS.scored_rows, int(budget // bytes_per_row)))
+        block_bytes = min(LIMITS.block_bytes, budget // 3)
+        return LandmarkProblem(rows, chosen, self.fit_intercept, block_bytes, scored_rows, random)
 
     def _tune(
         self,
@@ -299,115 +316,107 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         family: Family,
         candidates: Candidates,
         progress: Progress,
-    ):
-        """Rows with the tuned kernel, the tuned penalties, and the course of the descent."""
+    ) -> "_Tuned":
+        """Tune the kernel and the penalties by descent."""
         n = len(rows.Y)
         check_memory(
-            _GRADIENT_BYTES * n**2,
+            LIMITS.gradient_bytes * n**2,
             f"The gradient for {n} items",
             None,
             "use search=None or fewer rows",
         )
         objective = ValidationObjective(rows, family, candidates)
+        random = check_random_state(self.random_state)
         with progress.task("gradient") as task:
-            descent = tune_by_gradient(
-                objective, search, check_random_state(self.random_state), task.step
-            )
-        return (
-            rows._replace(kernel=objective.unpack(descent.x)[0]),
-            objective.candidates(descent.x),
-            descent,
-        )
+            course = tune_by_gradient(objective, search, random, task.step)
+        kernel = objective.unpack(course.x)[0]
+        tuned_rows = rows._replace(basis=rows.basis.with_kernel(kernel))
+        return _Tuned(tuned_rows, objective.candidates(course.x), course)
 
     def _choose(
         self,
-        problem,
-        rows: KreinRows,
+        problem: ExactProblem | LandmarkProblem,
         family: Family,
         candidates: Candidates,
-        labels,
+        labels: NDArray | None,
         progress: Progress,
-    ):
-        """The candidate of least mean squared held-out error, and what is known about all."""
-        if (candidates.size == 1 and self.search is None) or rows.n_folds < 2:
+    ) -> tuple[int, dict[str, Any]]:
+        """The candidate of least mean squared held-out error, and the attributes that describe the validation."""
+        rows = problem.rows
+        is_given = candidates.size == 1 and self.search is None
+        if is_given or rows.n_folds < 2:
             return 0, {"out_of_fold_": None}
         predictions: list[NDArray] = []
         with progress.task("cross-validation") as task:
-            errors = squared_errors(
-                task.each("fold", problem.folds()), candidates, family, predictions
-            )
+            folds = task.each("fold", problem.folds())
+            errors = squared_errors(folds, candidates, family, predictions)
         error = errors.mean(axis=0)
-        spread = (
-            errors.std(axis=0, ddof=1) / np.sqrt(len(errors))
-            if len(errors) > 1
-            else np.zeros_like(error)
-        )
         best = least(error)
         if np.any(leave_one_out_constant(rows.Y)):
             warn_if_folds_are_useless(errors[:, best], type(self).__name__)
         # the end of a gradient search, validated as the winner of a grid is
         if candidates.size == 1:
             return 0, {"out_of_fold_": None}
+        standard_error = np.zeros_like(error)
+        if len(errors) > 1:
+            standard_error = errors.std(axis=0, ddof=1) / np.sqrt(len(errors))
         places, predicted = problem.chosen(predictions, best, candidates, family)
-        held = OutOfFold(rows.used[places], predicted, rows.Y[places])
         return best, {
-            "cv_results_": {"error": error, "standard_error": spread},
+            "cv_results_": {"error": error, "standard_error": standard_error},
             "best_index_": best,
-            "out_of_fold_": held,
+            "out_of_fold_": OutOfFold(rows.basis.rows[places], predicted, rows.Y[places]),
         }
 
-    def _warn(self, solution: KreinSolution) -> None:
+    def _solve(self, system: KreinSystem, chosen: Candidates, family: Family) -> KreinSolution:
+        """The solution for the only candidate."""
+        return solve_system(
+            system,
+            chosen.alpha_positive[0],
+            chosen.alpha_negative[0],
+            chosen.radius[0],
+            regularizer=family.regularizer,
+            constraint=family.constraint,
+        )
+
+    def _warn_if_inaccurate(self, solution: KreinSolution) -> None:
         worst = max(solution.constraint_error, solution.stationarity)
-        if not worst <= 1e-8:
+        if not worst <= LIMITS.largest_residual:
             warn(
                 f"The secular equation was solved to a relative accuracy of {worst:.1e} only; "
-                "rescale the kernel or "
-                "use a larger alpha.",
+                "rescale the kernel or use a larger alpha.",
                 ConvergenceWarning,
             )
 
-    def _attributes(
-        self,
-        problem: ExactProblem | LandmarkProblem,
-        system: KreinSystem,
-        solution: KreinSolution,
-        used: tuple,
-        Y,
+    def _basis_attributes(
+        self, problem: ExactProblem | LandmarkProblem, system: KreinSystem, solution: KreinSolution
     ) -> dict[str, Any]:
+        """What new items are compared with, and the coefficients of these comparisons."""
         rows = problem.rows
-        coefs = [
-            problem.dual(c).T
-            for c in (solution.coef, *(part_coef(system, solution, s) for s in (1, -1)))
-        ]
-        precomputed = isinstance(rows.kernel, Precomputed)
-        landmarks = None
-        basis = rows.items
-        if isinstance(problem, LandmarkProblem):
-            landmarks = rows.used[problem.landmarks]
-            basis = problem.features.landmarks
-        elif precomputed:
-            coefs = [_spread(coef, rows.used, len(Y)) for coef in coefs]
+        basis = problem.fitted_basis()
+
+        def dual(coef: NDArray) -> NDArray:
+            return basis.spread(problem.dual(coef).T)
+
         return {
-            "kernel_": rows.kernel,
-            "X_fit_": None if precomputed else basis,
-            "_basis_rows": rows.used if landmarks is None else landmarks,
+            "_basis": basis,
             "_train_targets": (rows.Y, rows.weight),
-            "landmarks_": landmarks,
-            **dict(zip(("dual_coef_", "dual_coef_positive_", "dual_coef_negative_"), coefs)),
-            "alpha_positive_": float(used[0]),
-            "alpha_negative_": float(used[1]),
-            "radius_": None if used[2] is None else _shaped(used[2], Y.shape[1:]),
-            **_spectral_attributes(system, solution, Y.shape[1:]),
+            "kernel_": basis.kernel,
+            "X_fit_": basis.kept,
+            "landmarks_": basis.landmarks,
+            "dual_coef_": dual(solution.coef),
+            "dual_coef_positive_": dual(part_coef(system, solution, 1)),
+            "dual_coef_negative_": dual(part_coef(system, solution, -1)),
         }
+
+    @property
+    def _basis_rows(self) -> NDArray:
+        return self._basis.centers
 
     def _explain_blocks(self, X: Any, train: ArrayLike | None = None) -> Iterator[Explained]:
         """Shares by the targets of the training rows or, with landmarks, by the landmarks' coefficients."""
         calibration = getattr(self, "calibration_", None)
         if self.landmarks_ is not None:
-            parts = {"positive": self.dual_coef_positive_, "negative": self.dual_coef_negative_}
-            for K in self._comparisons(X):
-                terms = [Term(name, K, coef) for name, coef in parts.items()]
-                yield explain_centers(terms, np.atleast_1d(self.intercept_), calibration)
+            yield from self._explain_landmarks(X, calibration)
             return
         if self.radius_ is not None:
             raise ValueError(
@@ -415,21 +424,31 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
                 "constraint=None."
             )
         Y, weight = self._train_targets
-        used = self._basis_rows if self.X_fit_ is None else slice(None)
-        system = build_system(
-            self._train_again(train), np.eye(len(Y)), weight, intercept=self.fit_intercept
-        )
+        one_target_each = np.eye(len(Y))
+        matrix = self._train_again(train)
+        system = build_system(matrix, one_target_each, weight, intercept=self.fit_intercept)
         solution = solve_system(
             system, self.alpha_positive_, self.alpha_negative_, regularizer=self.regularizer
         )
-        parts = {
-            "positive": part_coef(system, solution, 1),
-            "negative": part_coef(system, solution, -1),
-        }
-        for K in self._comparisons(X):
-            terms = [Term(name, K[:, used] @ coef) for name, coef in parts.items()]
-            terms.append(Term("mean", np.tile(solution.intercept, (len(K), 1))))
+        positive = part_coef(system, solution, 1)
+        negative = part_coef(system, solution, -1)
+        for comparisons in self._comparisons(X):
+            K = self._basis.weighted(comparisons)
+            terms = [
+                Term("positive", K @ positive),
+                Term("negative", K @ negative),
+                Term("mean", np.tile(solution.intercept, (len(K), 1))),
+            ]
             yield explain_targets(terms, Y, weight, calibration)
+
+    def _explain_landmarks(self, X: Any, calibration: Calibration | None) -> Iterator[Explained]:
+        """Shares of the landmarks."""
+        for K in self._comparisons(X):
+            terms = [
+                Term("positive", K, self.dual_coef_positive_),
+                Term("negative", K, self.dual_coef_negative_),
+            ]
+            yield explain_centers(terms, np.atleast_1d(self.intercept_), calibration)
 
     def predict_parts(self, X: Any) -> tuple[NDArray, NDArray]:
         """The parts f+ and f- at new items, which with `intercept_` add to f.
@@ -449,11 +468,32 @@ class _KreinLeastSquares(ConformalMixin, ReasonsMixin, _KreinModel):
         return positive, negative
 
 
-def _spread(coef: NDArray, used: NDArray, n: int) -> NDArray:
-    """Coefficients for all rows: those without weight keep their column in a precomputed test matrix."""
-    full = np.zeros((len(coef), n), dtype=coef.dtype)
-    full[:, used] = coef
-    return full
+class _Tuned(NamedTuple):
+    """What a gradient search found."""
+
+    rows: KreinRows  # with the tuned kernel
+    candidates: Candidates  # the tuned penalties and radius alone
+    course: Descent
+
+
+def _grid_columns(penalties: Candidates, family: Family) -> dict[str, Any]:
+    """The candidates as columns of ``cv_results_``."""
+    return {
+        "alpha_positive": penalties.alpha_positive,
+        "alpha_negative": penalties.alpha_negative,
+        "radius": penalties.radius if family.constraint else None,
+    }
+
+
+def _penalty_attributes(
+    chosen: Candidates, family: Family, shape: tuple[int, ...]
+) -> dict[str, Any]:
+    """The penalties and the radius that were used."""
+    return {
+        "alpha_positive_": float(chosen.alpha_positive[0]),
+        "alpha_negative_": float(chosen.alpha_negative[0]),
+        "radius_": _shaped(chosen.radius[0], shape) if family.constraint else None,
+    }
 
 
 def _spectral_attributes(
@@ -636,23 +676,18 @@ class KreinRidge(RegressorMixin, _KreinLeastSquares):
                 "and variances could be "
                 "negative; use predict_interval, which needs no such model."
             )
-        if isinstance(self.kernel_, Precomputed):
+        if self._basis.given_as_matrix:
             raise ValueError(
                 "return_std needs a kernel that can be asked for k(x, x); use predict_interval."
             )
         Y, weight = self._train_targets
-        plain = (
-            self.landmarks_ is None and self.radius_ is None and weight is None and Y.shape[1] == 1
-        )
-        if (
-            not plain
-            or self.regularizer not in ("components", "strong")
-            or not self.alpha_positive_ > 0.0
-        ):
+        is_exact = self.landmarks_ is None and self.radius_ is None
+        is_plain = np.all(weight == 1.0) and Y.shape[1] == 1
+        has_norm = self.regularizer in ("components", "strong") and self.alpha_positive_ > 0.0
+        if not (is_exact and is_plain and has_norm):
             raise ValueError(
                 "return_std is for one output, all rows, a positive alpha_positive, neither "
-                "weights nor constraint nor "
-                "another regularizer; use predict_interval."
+                "weights nor constraint nor another regularizer; use predict_interval."
             )
 
     def _predict(self, X: Any) -> NDArray:
@@ -733,7 +768,7 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
     array([[1., 0., 0.]])
     """
 
-    _ratios = np.array([10.0])
+    _ratios = (10.0,)
     _without_out_of_fold = "fit it on more than one item"
     _score_bytes = 16.0
 
@@ -773,37 +808,40 @@ class KreinRidgeClassifier(ClassifierMixin, _KreinLeastSquares):
 
     def _choose(
         self,
-        problem,
-        rows: KreinRows,
+        problem: ExactProblem | LandmarkProblem,
         family: Family,
         candidates: Candidates,
-        labels,
+        labels: NDArray | None,
         progress: Progress,
-    ):
-        """The candidate of least calibrated log-loss on held-out scores."""
-        n_outputs = rows.Y.shape[1]
-        n_folds = rows.n_folds
-        if n_folds < 2:
-            calibration = Calibration(1.0, np.zeros(max(n_outputs, 2)), np.nan, 0.0)
-            return 0, {"calibration_": calibration, "out_of_fold_": None}
+    ) -> tuple[int, dict[str, Any]]:
+        """The candidate of least calibrated log-loss on held-out scores, and what describes the validation."""
+        rows = problem.rows
+        if rows.n_folds < 2:
+            n_classes = max(rows.Y.shape[1], 2)
+            uncalibrated = Calibration(1.0, np.zeros(n_classes), np.nan, 0.0)
+            return 0, {"calibration_": uncalibrated, "out_of_fold_": None}
+        assert labels is not None
+        labels = labels[rows.basis.rows]
         with progress.task("cross-validation") as task:
             folds = task.each("fold", problem.row_folds())
             calibrations, scores, places = held_out_calibrations(
-                folds, candidates, family, labels[rows.used], rows.weight, class_scores
+                folds, candidates, family, labels, rows.weight, class_scores
             )
         losses = np.array([calibration.loss for calibration in calibrations])
         best = least(losses)
-        given, (weight,) = labels[rows.used][places], rows.weights(places)
-        proba = cross_calibrate(class_scores(scores[best]), given, weight)
-        constant = given != np.bincount(given, weight).argmax()
-        warn_if_useless(
-            (proba.argmax(axis=1) != given) * 1.0, constant * 1.0, type(self).__name__, weight
-        )
-        held = OutOfFold(rows.used[places], proba, given)
-        chosen: dict[str, Any] = {"calibration_": calibrations[best], "out_of_fold_": held}
+        truth = labels[places]
+        weight = rows.weight[places]
+        proba = cross_calibrate(class_scores(scores[best]), truth, weight)
+        is_wrong = proba.argmax(axis=1) != truth
+        constant_is_wrong = truth != np.bincount(truth, weight).argmax()
+        warn_if_useless(is_wrong * 1.0, constant_is_wrong * 1.0, type(self).__name__, weight)
+        attributes: dict[str, Any] = {
+            "calibration_": calibrations[best],
+            "out_of_fold_": OutOfFold(rows.basis.rows[places], proba, truth),
+        }
         if candidates.size > 1:
-            chosen |= {"cv_results_": {"error": losses}, "best_index_": best}
-        return best, chosen
+            attributes |= {"cv_results_": {"error": losses}, "best_index_": best}
+        return best, attributes
 
     def _logits(self, X: Any) -> NDArray:
         f = self._evaluate(X, "dual_coef_")[0] + self.intercept_
@@ -859,28 +897,24 @@ class _KreinMachine(_KreinModel):
         if self.negative_penalty != np.inf:  # which cuts the negative part off
             check_number("negative_penalty", self.negative_penalty)
 
-    def _stabilized(self, X: Any, weight: NDArray | None, n: int):
-        """The kernel, the items of positive weight, their positions and weights, and their flipped kernel matrix."""
-        kernel, items = self._train_items(X, weight)
-        check_consistent_length(items, np.empty(n))
-        used = used_rows(weight, n)
+    def _stabilized(self, X: Any, weight: NDArray) -> tuple[Basis, Stabilized]:
+        """The items that carry weight, and their kernel matrix with the negative eigenvalues flipped."""
+        basis = self._train_basis(X, weight)
+        n = basis.n_train
         remedy = "use fewer rows, or KreinRidge or KreinRidgeClassifier with landmarks"
-        check_memory(_MACHINE_BYTES * n**2, f"The machine of {n} items", None, remedy)
-        items = used_items(kernel, items, used)
-        weight = None if weight is None else weight[used]
-        return kernel, items, used, weight, self._stabilize(self._matrix(kernel, items), weight)
-
-    def _stabilize(self, K: NDArray, weight: NDArray | None) -> Stabilized:
-        return stabilize(K, self.negative_penalty, weight, center=self.center)
+        check_memory(LIMITS.machine_bytes * n**2, f"The machine of {n} items", None, remedy)
+        K = self._matrix(basis)
+        weight = weight[basis.rows]
+        return basis, stabilize(K, self.negative_penalty, weight, center=self.center)
 
     def _store(
-        self, kernel, items, used, machines: list[Machine], stabilized: Stabilized, n: int, **known
+        self, basis: Basis, machines: list[Machine], stabilized: Stabilized, **attributes: Any
     ) -> None:
+        """Set the fitted attributes: coefficients for the original kernel."""
         beta = np.column_stack([machine.coef for machine in machines])
         coef, intercept = stabilized.original(
             beta, np.array([machine.intercept for machine in machines])
         )
-        precomputed = isinstance(kernel, Precomputed)
         gap = max(machine.gap for machine in machines)
         # libsvm stops on the gradient of the dual and warns for itself
         if gap > 1e-6 and getattr(self, "loss", "hinge") == "squared_hinge":
@@ -890,15 +924,16 @@ class _KreinMachine(_KreinModel):
                 ConvergenceWarning,
             )
         self._set_fitted(
-            kernel_=kernel,
-            X_fit_=None if precomputed else items,
-            support_=used[np.any(beta != 0, axis=1)],
+            _basis=basis.fitted(),
+            kernel_=basis.kernel,
+            X_fit_=basis.kept,
+            support_=basis.rows[np.any(beta != 0, axis=1)],
             n_iter_=max(1, *(machine.n_iter for machine in machines)),
-            dual_coef_=_spread(coef.T, used, n) if precomputed else coef.T,
+            dual_coef_=basis.spread(coef.T),
             intercept_=intercept,
             certificate_=float(gap),
             n_negative_=stabilized.n_negative,
-            **known,
+            **attributes,
         )
 
     def _scores(self, X: Any) -> NDArray:
@@ -999,20 +1034,21 @@ class KreinSVC(ClassifierMixin, _KreinMachine):
         weight, classes, labels = check_classes(
             y, sample_weight, self.class_weight, type(self).__name__
         )
-        kernel, items, used, weight, stabilized = self._stabilized(X, weight, len(labels))
-        with self._progress(len(classes) * (len(classes) - 1) // 2) as progress:
+        basis, stabilized = self._stabilized(X, weight)
+        n_pairs = len(classes) * (len(classes) - 1) // 2
+        with self._progress(n_pairs) as progress:
             pairs = pair_machines(
                 stabilized.kernel,
-                labels[used],
+                labels[basis.rows],
                 len(classes),
                 self.C,
-                weight,
+                weight[basis.rows],
                 loss=self.loss,
                 tol=self.tol,
                 max_iter=self.max_iter,
             )
             machines = list(progress.each("pair", pairs))
-            self._store(kernel, items, used, machines, stabilized, len(labels), classes_=classes)
+            self._store(basis, machines, stabilized, classes_=classes)
 
     @blockwise
     def decision_function(self, X: Any) -> NDArray:
@@ -1111,17 +1147,17 @@ class KreinSVR(RegressorMixin, _KreinMachine):
         target = column_or_1d(check_targets(y, type(self).__name__), warn=True)
         weight = check_weight(sample_weight, len(target))
         with self._progress():
-            kernel, items, used, weight, stabilized = self._stabilized(X, weight, len(target))
+            basis, stabilized = self._stabilized(X, weight)
             machine = tube_machine(
                 stabilized.kernel,
-                target[used],
+                target[basis.rows],
                 self.C,
                 self.epsilon,
-                weight,
+                weight[basis.rows],
                 tol=self.tol,
                 max_iter=self.max_iter,
             )
-            self._store(kernel, items, used, [machine], stabilized, len(target))
+            self._store(basis, [machine], stabilized)
 
     def _predict(self, X: Any) -> NDArray:
         return self._scores(X)[:, 0]

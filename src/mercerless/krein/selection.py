@@ -1,10 +1,11 @@
-"""Choosing the penalties of least squares in Krein spaces: one decomposition per fold, then every candidate is cheap.
+"""Choose the penalties of least squares in Krein spaces: one decomposition per fold, then every candidate is cheap.
 
-A `Family` says which problem is solved, `Candidates` for which penalties and radii; `ExactProblem` and
-`LandmarkProblem` give its folds, and `ValidationObjective` the held-out error as a smooth function of everything.
+`Family` says which problem is solved and `Candidates` for which penalties and radii. `ExactProblem` and
+`LandmarkProblem` make the folds; `ValidationObjective` is the held-out error as a smooth function of all parameters.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import gen_batches
 
+from mercerless.core.basis import Basis
 from mercerless.core.blocks import reduce_rows, take_rows
 from mercerless.core.calibration import Calibration, calibrate_scores
 from mercerless.core.descent import Descent, GradientSearch, Report, minimize_with_restarts
@@ -30,13 +32,21 @@ from mercerless.krein.solver import (
 )
 from mercerless.lowrank import LandmarkMap, nystroem
 
-# Relative strengths: the penalty of the largest eigenvalue's coordinate, n alpha / max|s|, from strong to weak, so
-# that ties go to the stronger one. The ratios alpha_negative / alpha_positive beyond 100 were seen to fail badly.
-STRENGTHS = np.logspace(1, -7, 17)
-RATIOS = np.array([1.0, 10.0, 0.1, 100.0, 0.01])
-RADII = np.array([1.0, 0.9, 0.8, 0.7, 0.5, 0.25])
-# features of so many bytes are made at a time, while they are in the cache of the processor
-_CACHE_BYTES = 2**22
+
+@dataclass(frozen=True)
+class KreinGrid:
+    """The candidates for whatever the user does not give."""
+
+    #: The penalty of the largest eigenvalue's coordinate, n alpha / max|s|: from strong to weak, so that ties go to the
+    #: stronger one.
+    strengths: tuple[float, ...] = tuple(np.logspace(1, -7, 17))
+    #: alpha_negative / alpha_positive; ratios beyond 100 failed badly.
+    ratios: tuple[float, ...] = (1.0, 10.0, 0.1, 100.0, 0.01)
+    #: Standard deviation of f relative to that of the targets.
+    radii: tuple[float, ...] = (1.0, 0.9, 0.8, 0.7, 0.5, 0.25)
+
+
+GRID = KreinGrid()
 
 
 class Sphere(BaseEstimator):
@@ -86,7 +96,7 @@ class Ball(Sphere):
 
 
 class Family(NamedTuple):
-    """Which of the problems of `solvers.krein` is solved."""
+    """Which of the problems of `krein.solver` is solved."""
 
     regularizer: str
     constraint: str | None
@@ -98,8 +108,8 @@ class Candidates(NamedTuple):
 
     alpha_positive: NDArray  # (S,) or, if relative, n alpha / max|s|
     alpha_negative: NDArray  # (S,) or, if relative, the ratio to alpha_positive
-    # (S, 1) or (S, n_outputs) or, if relative, factors of the targets' root mean squares
-    radius: NDArray | None
+    # (S, 1) or (S, n_outputs) or, if relative, factors of the targets' root mean squares; inf without constraint
+    radius: NDArray
     relative: tuple[bool, bool, bool]
 
     @property
@@ -107,30 +117,28 @@ class Candidates(NamedTuple):
         """How many there are."""
         return len(self.alpha_positive)
 
-    def take(self, index: int) -> "Candidates":
-        """One of them."""
-        one = slice(index, index + 1)
-        radius = None if self.radius is None else self.radius[one]
-        return Candidates(self.alpha_positive[one], self.alpha_negative[one], radius, self.relative)
+    def take(self, chosen: slice) -> "Candidates":
+        """A range of them."""
+        return Candidates(
+            self.alpha_positive[chosen],
+            self.alpha_negative[chosen],
+            self.radius[chosen],
+            self.relative,
+        )
 
-    def resolve(
-        self, system: KreinSystem, regularizer: str
-    ) -> tuple[NDArray, NDArray, NDArray | None]:
-        """Absolute (alpha_positive, alpha_negative, radius), radius of shape (S, n_outputs)."""
-        scale = (
-            np.abs(system.values).max(initial=0.0) / system.n
-            if regularizer != "covariance"
-            else 1.0
-        )
-        plus = self.alpha_positive * (scale if self.relative[0] else 1.0)
-        minus = self.alpha_negative * (plus if self.relative[1] else 1.0)
-        if self.radius is None:
-            return plus, minus, None
-        return (
-            plus,
-            minus,
-            self.radius * (system.spread if self.relative[2] else np.ones_like(system.spread)),
-        )
+    def resolve(self, system: KreinSystem, regularizer: str) -> "Candidates":
+        """The same in absolute numbers, with a radius for each output."""
+        plus = self.alpha_positive
+        minus = self.alpha_negative
+        radius = np.broadcast_to(self.radius, (self.size, len(system.spread)))
+        relative_plus, relative_minus, relative_radius = self.relative
+        if relative_plus and regularizer != "covariance":
+            plus = plus * (np.abs(system.values).max(initial=0.0) / system.n)
+        if relative_minus:
+            minus = minus * plus
+        if relative_radius:
+            radius = radius * system.spread
+        return Candidates(plus, minus, radius, (False, False, False))
 
 
 def make_candidates(
@@ -139,29 +147,38 @@ def make_candidates(
     constraint: Sphere | None,
     regularizer: str,
     n_outputs: int = 1,
-    ratios: NDArray = RATIOS,
+    ratios: Sequence[float] = GRID.ratios,
 ) -> Candidates:
-    """The grid of all that is given, with defaults where it is None; checks what is given."""
-    plus = STRENGTHS
-    minus = np.ones(1)
+    """All combinations of the given penalties and radii, which are checked, and of the defaults for the others."""
+    plus = np.array(GRID.strengths)
     if alpha_positive is not None:
         plus = np.sort(_nonnegative(alpha_positive, "alpha_positive"))[::-1]
-    if regularizer == "components":
-        minus = ratios if alpha_negative is None else _nonnegative(alpha_negative, "alpha_negative")
-    elif alpha_negative is not None:
-        _nonnegative(alpha_negative, "alpha_negative")
-    given = None if constraint is None else constraint.radius
-    radii = RADII[:, None] if given is None else _nonnegative(given, "radius", 2)
-    if radii.shape[1] not in (1, n_outputs):
-        raise ValueError(f"radius has {radii.shape[1]} columns, but y has {n_outputs} outputs.")
-    shape = (len(minus), len(plus), 1 if constraint is None else len(radii))
-    i, j, k = (indices.ravel() for indices in np.indices(shape))
+    minus = np.array(ratios)
+    if alpha_negative is not None:
+        minus = _nonnegative(alpha_negative, "alpha_negative")
+    has_two_penalties = regularizer == "components"
+    if not has_two_penalties:
+        minus = np.ones(1)
+    radii, radius_is_relative = _radii(constraint, n_outputs)
+    i, j, k = (indices.ravel() for indices in np.indices((len(minus), len(plus), len(radii))))
     relative = (
         alpha_positive is None,
-        alpha_negative is None or regularizer != "components",
-        given is None,
+        alpha_negative is None or not has_two_penalties,
+        radius_is_relative,
     )
-    return Candidates(plus[j], minus[i], None if constraint is None else radii[k], relative)
+    return Candidates(plus[j], minus[i], radii[k], relative)
+
+
+def _radii(constraint: Sphere | None, n_outputs: int) -> tuple[NDArray, bool]:
+    """Radii (n_radii, 1 or n_outputs) to choose from, and whether they are relative to the targets."""
+    if constraint is None:
+        return np.full((1, 1), np.inf), False
+    if constraint.radius is None:
+        return np.array(GRID.radii)[:, None], True
+    radii = _nonnegative(constraint.radius, "radius", 2)
+    if radii.shape[1] not in (1, n_outputs):
+        raise ValueError(f"radius has {radii.shape[1]} columns, but y has {n_outputs} outputs.")
+    return radii, False
 
 
 def _nonnegative(values: ArrayLike, name: str, ndim: int = 1) -> NDArray:
@@ -180,32 +197,39 @@ def _nonnegative(values: ArrayLike, name: str, ndim: int = 1) -> NDArray:
 class KreinRows(NamedTuple):
     """The rows that carry weight."""
 
-    kernel: Kernel
-    items: Any
-    used: NDArray  # their positions among all rows
+    basis: Basis
     Y: NDArray
-    weight: NDArray | None
+    weight: NDArray
     folds: NDArray  # the fold that holds each of them out
+
+    @property
+    def items(self) -> Any:
+        """The items."""
+        return self.basis.items
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel that compares them."""
+        return self.basis.kernel
 
     @property
     def n_folds(self) -> int:
         """How many folds there are."""
         return int(self.folds.max()) + 1
 
-    def weights(self, *rows: NDArray) -> list[NDArray | None]:
-        """The weights of each part of the rows."""
-        return [None if self.weight is None else self.weight[some] for some in rows]
-
 
 class KreinFold(NamedTuple):
-    """One split: the decomposed training part, and rows ``basis(x)``, targets and weights of the held-out part."""
+    """One split: the decomposed training part, and rows ``basis(x)``, targets and weights of the held-out part.
+
+    The held-out part may also be the triangular factor of its rows ``sqrt(weight) * [1, basis, target]``, with weights
+    of one: sums of squares are the same.
+    """
 
     system: KreinSystem
+    constant: NDArray  # (n_held_out,), the column of ones, or its part of the factor
     basis: NDArray  # (n_held_out, n_basis)
     target: NDArray  # (n_held_out, n_outputs)
-    weight: NDArray | None
-    # the column of ones, where rows were compressed; see `squared_errors`
-    constant: NDArray | None = None
+    weight: NDArray
 
 
 class ExactProblem:
@@ -224,24 +248,33 @@ class ExactProblem:
         self, predictions: list[NDArray], index: int, candidates: Candidates, family: Family
     ) -> tuple[NDArray, NDArray]:
         """All rows in the order of the folds, and one candidate's predictions of `squared_errors` for them."""
-        return np.argsort(self.rows.folds, kind="stable"), np.concatenate(
-            [each[:, index] for each in predictions]
-        )
+        order = np.argsort(self.rows.folds, kind="stable")
+        return order, np.concatenate([each[:, index] for each in predictions])
 
     def row_folds(self) -> Iterator[tuple[KreinFold, NDArray]]:
         """The folds, and which rows they hold out."""
         for number in range(self.rows.n_folds):
             train = np.flatnonzero(self.rows.folds != number)
             test = np.flatnonzero(self.rows.folds == number)
-            weight, held_out_weight = self.rows.weights(train, test)
-            block = self.K[np.ix_(train, train)]
             Y = self.rows.Y
-            system = build_system(block, Y[train], weight, intercept=self.intercept, overwrite=True)
-            yield KreinFold(system, self.K[np.ix_(test, train)], Y[test], held_out_weight), test
+            weight = self.rows.weight
+            system = build_system(
+                self.K[np.ix_(train, train)],
+                Y[train],
+                weight[train],
+                intercept=self.intercept,
+                overwrite=True,
+            )
+            basis = self.K[np.ix_(test, train)]
+            yield KreinFold(system, np.ones(len(test)), basis, Y[test], weight[test]), test
 
     def system(self) -> KreinSystem:
         """The problem of all rows."""
         return build_system(self.K, self.rows.Y, self.rows.weight, intercept=self.intercept)
+
+    def fitted_basis(self) -> Basis:
+        """What new items are compared with: the rows."""
+        return self.rows.basis.fitted()
 
     def dual(self, coef: NDArray) -> NDArray:
         """Coefficients of similarities to the rows."""
@@ -291,15 +324,17 @@ class LandmarkProblem:
                 self.systems.append(
                     build_low_rank_system(others, self.signs, intercept=self.intercept)
                 )
-            yield KreinFold(
-                self.systems[i], held_out[:, 1 : 1 + k], held_out[:, 1 + k :], None, held_out[:, 0]
-            )
+            constant = held_out[:, 0]
+            basis = held_out[:, 1 : 1 + k]
+            target = held_out[:, 1 + k :]
+            yield KreinFold(self.systems[i], constant, basis, target, np.ones(len(held_out)))
 
     def chosen(
         self, predictions: list[NDArray], index: int, candidates: Candidates, family: Family
     ) -> tuple[NDArray, NDArray]:
         """Some rows of every fold, and one candidate's predictions for them."""
-        return held_out_predictions(self.row_folds(), candidates.take(index), family)
+        only = candidates.take(slice(index, index + 1))
+        return held_out_predictions(self.row_folds(), only, family)
 
     def row_folds(self) -> Iterator[tuple[KreinFold, NDArray]]:
         """The folds, and which rows they hold out: at most `scored_rows` of each, in blocks."""
@@ -309,16 +344,24 @@ class LandmarkProblem:
                 rows = np.sort(self.random.choice(rows, self.scored_rows, replace=False))
             for span in row_blocks(len(rows), self.bytes_per_row, self.block_bytes):
                 block = rows[span]
-                basis, (weight,) = (
-                    self.features(take_rows(self.rows.items, block)),
-                    self.rows.weights(block),
+                basis = self.features(take_rows(self.rows.items, block))
+                held_out = KreinFold(
+                    fold.system,
+                    np.ones(len(block)),
+                    basis,
+                    self.rows.Y[block],
+                    self.rows.weight[block],
                 )
-                yield KreinFold(fold.system, basis, self.rows.Y[block], weight), block
+                yield held_out, block
 
     def system(self) -> KreinSystem:
         """The problem of all rows."""
         factor = row_factor(self.factors, self.factors[0].shape[1])
         return build_low_rank_system(factor, self.signs, intercept=self.intercept)
+
+    def fitted_basis(self) -> Basis:
+        """What new items are compared with: the landmarks."""
+        return self.rows.basis.fitted(self.landmarks)
 
     def dual(self, coef: NDArray) -> NDArray:
         """Coefficients of similarities to the landmarks."""
@@ -331,21 +374,20 @@ def _fold_factors(
     n_folds: int,
     rows: NDArray,
     Y: NDArray,
-    weight: NDArray | None,
+    weight: NDArray,
     fold_of: NDArray,
 ) -> list[NDArray]:
     """The triangular factor of ``[1, features, Y]`` for the rows of every fold in one block of rows."""
     factors = []
     width = 1 + n_features + Y.shape[1]
     for fold in range(n_folds):
-        mine = np.flatnonzero(fold_of == fold)
+        members = np.flatnonzero(fold_of == fold)
         # LAPACK's order, so that it is factorized in place
-        augmented = np.empty((len(mine), width), order="F")
-        for span in row_blocks(len(mine), 8.0 * width, _CACHE_BYTES):
-            few = mine[span]
-            augmented[span] = augmented_rows(
-                features(rows[few]), Y[few], None if weight is None else weight[few]
-            )
+        augmented = np.empty((len(members), width), order="F")
+        # blocks small enough for the processor's cache
+        for span in row_blocks(len(members), 8.0 * width, 2**22):
+            block = members[span]
+            augmented[span] = augmented_rows(features(rows[block]), Y[block], weight[block])
         factors.append(row_factor([augmented], width, overwrite=True))
     return factors
 
@@ -360,24 +402,24 @@ def _fold_predictions(
 ) -> Iterator[tuple[slice, NDArray]]:
     """Held-out predictions of all candidates, in blocks: (their slice, (n_held_out, candidates, n_outputs))."""
     system = fold.system
-    center = system.center if fold.constant is None else np.outer(fold.constant, system.center)
-    basis = fold.basis - center
-    # then it is cheaper to lift the coefficients
-    few = candidates.size * len(system.offset) <= system.lift.shape[1]
-    basis = basis if few else basis @ system.lift
-    ones = np.ones(len(basis)) if fold.constant is None else fold.constant
-    plus, minus, radius = candidates.resolve(system, family.regularizer)
-    for some in gen_batches(candidates.size, 64):
-        radii = None if radius is None else radius[some]
-        u = spectral_solution(
-            system, plus[some], minus[some], radii, family.regularizer, family.constraint
-        ).coef
-        flat = (u / system.values).reshape(u.shape[0] * u.shape[1], u.shape[2]).T
-        weights = system.lift @ flat if few else flat
-        predicted = (basis @ weights.astype(basis.dtype)).reshape(
-            len(basis), -1, len(system.offset)
+    n_outputs = len(system.offset)
+    basis = fold.basis - fold.constant[:, None] * system.center
+    # lift the coefficients or the basis, whichever is cheaper
+    lift_coef = candidates.size * n_outputs <= system.lift.shape[1]
+    if not lift_coef:
+        basis = basis @ system.lift
+    absolute = candidates.resolve(system, family.regularizer)
+    for batch in gen_batches(candidates.size, 64):
+        plus, minus, radius, _ = absolute.take(batch)
+        solution = spectral_solution(
+            system, plus, minus, radius, family.regularizer, family.constraint
         )
-        yield some, predicted + ones[:, None, None] * system.offset
+        n_problems = (batch.stop - batch.start) * n_outputs
+        coef = (solution.coef / system.values).reshape(n_problems, len(system.values)).T
+        if lift_coef:
+            coef = system.lift @ coef
+        predicted = (basis @ coef.astype(basis.dtype)).reshape(len(basis), -1, n_outputs)
+        yield batch, predicted + fold.constant[:, None, None] * system.offset
 
 
 def squared_errors(
@@ -388,24 +430,20 @@ def squared_errors(
 ) -> NDArray:
     """Mean squared held-out error of every fold and candidate, shape (n_folds, S), outputs divided by their spread.
 
-    Rows of a low-rank fold may be the triangular factor of its rows ``[1, Phi, Y]``: sums of squares are the same.
-    The predictions (n_held_out, S, n_outputs) of every fold are appended to `predictions`, where that is given.
+    The predictions (n_held_out, S, n_outputs) of every fold are appended to `predictions`, if that is given.
     """
     table = []
     for fold in folds:
         spread = np.where(fold.system.spread > 0, fold.system.spread, 1.0) ** 2
-        total = len(fold.target) if fold.weight is None else fold.weight.sum()
-        if fold.constant is not None:
-            total = fold.constant @ fold.constant
+        total = fold.weight @ fold.constant**2
         errors = np.empty(candidates.size)
         pieces = []
-        for some, predicted in _fold_predictions(fold, candidates, family):
+        for batch, predicted in _fold_predictions(fold, candidates, family):
             if predictions is not None:
                 pieces.append(predicted)
             square = (predicted - fold.target[:, None, :]) ** 2
-            if fold.weight is not None:
-                square *= fold.weight[:, None, None]
-            errors[some] = (square.sum(axis=0) / spread).mean(axis=1) / total
+            square *= fold.weight[:, None, None]
+            errors[batch] = (square.sum(axis=0) / spread).mean(axis=1) / total
         table.append(errors)
         if predictions is not None:
             predictions.append(np.concatenate(pieces, axis=1))
@@ -429,25 +467,26 @@ def held_out_calibrations(
     candidates: Candidates,
     family: Family,
     labels: NDArray,
-    weight: NDArray | None,
+    weight: NDArray,
     columns: Callable[[NDArray], NDArray],
 ) -> tuple[list[Calibration], NDArray, NDArray]:
-    """The calibration of every candidate's held-out scores, with its log-loss; `columns` makes one per class.
+    """Calibrate every candidate's held-out scores; `columns` makes one column of scores per class.
 
-    And these scores (S, n_held_out, n_outputs) with the rows they are of.
+    Returns the calibrations with their log-losses, the scores (S, n_held_out, n_outputs), and the rows they belong to.
     """
     pieces = []
     places = []
     for fold, held_out in folds:
         piece = np.empty((candidates.size, *fold.target.shape))
-        for some, predicted in _fold_predictions(fold, candidates, family):
-            piece[some] = predicted.transpose(1, 0, 2)
+        for batch, predicted in _fold_predictions(fold, candidates, family):
+            piece[batch] = predicted.transpose(1, 0, 2)
         pieces.append(piece)
         places.append(held_out)
     scores = np.concatenate(pieces, axis=1)
     rows = np.concatenate(places)
-    weight = None if weight is None else weight[rows]
-    return [calibrate_scores(columns(each), labels[rows], weight) for each in scores], scores, rows
+    weight = weight[rows]
+    calibrations = [calibrate_scores(columns(each), labels[rows], weight) for each in scores]
+    return calibrations, scores, rows
 
 
 def least(errors: Sequence[float] | NDArray) -> int:
@@ -468,7 +507,7 @@ class ValidationObjective:
         self.given = candidates
         values = (candidates.alpha_positive, candidates.alpha_negative, candidates.radius)
         for name, each, relative in zip(candidates._fields, values, candidates.relative):
-            if each is not None and not relative and len(np.unique(each, axis=0)) > 1:
+            if not relative and len(np.unique(each, axis=0)) > 1:
                 raise ValueError(
                     f"GradientSearch takes one number or None as {name}; several are for "
                     "search=None."
@@ -511,35 +550,35 @@ class ValidationObjective:
         }
         return np.r_[theta, [np.log(draws[name]) for name in self.free]]
 
-    def unpack(self, x: NDArray) -> tuple[Kernel, float, float, NDArray | None]:
+    def unpack(self, x: NDArray) -> tuple[Kernel, float, float, NDArray]:
         """The kernel, both penalties and the radius of a vector."""
         cut = len(self.rows.kernel.theta)
         values = dict(zip(self.free, np.exp(x[cut:])))
         plus = values.get("positive", self.given.alpha_positive[0])
-        minus = values.get(
-            "negative", plus if self.given.relative[1] else self.given.alpha_negative[0]
-        )
-        radius = None
-        if self.given.radius is not None:
-            radius = values["radius"] * self.std if "radius" in values else self.given.radius[0]
+        equal_penalties = self.given.relative[1]
+        minus = values.get("negative", plus if equal_penalties else self.given.alpha_negative[0])
+        radius = self.given.radius[0]
+        if "radius" in values:
+            radius = values["radius"] * self.std
         kernel = self.rows.kernel.with_theta(x[:cut]) if cut else self.rows.kernel
         return kernel, float(plus), float(minus), radius
 
     def candidates(self, x: NDArray) -> Candidates:
         """The penalties and the radius of a vector as the only candidates."""
         _, plus, minus, radius = self.unpack(x)
-        radii = None if radius is None else np.atleast_2d(radius)
-        return Candidates(np.array([plus]), np.array([minus]), radii, (False, False, False))
+        absolute = (False, False, False)
+        return Candidates(np.array([plus]), np.array([minus]), np.atleast_2d(radius), absolute)
 
     def __call__(self, x: NDArray) -> tuple[float, NDArray]:
         kernel, plus, minus, radius = self.unpack(x)
-        K = self._matrix(kernel) if self.K is None else self.K
-        G = np.zeros_like(K) if self.K is None else None
+        tunes_kernel = self.K is None
+        K = self._matrix(kernel) if tunes_kernel else self.K
+        G = np.zeros_like(K) if tunes_kernel else None
         loss = 0.0
         gradient = dict.fromkeys(("positive", "negative", "radius"), 0.0)
         for number in range(self.rows.n_folds):
             loss += self._add_fold(number, K, plus, minus, radius, gradient, G)
-        theta = np.zeros(0) if G is None else kernel.pullback(self.rows.items, None, G)
+        theta = kernel.pullback(self.rows.items, None, G) if tunes_kernel else np.zeros(0)
         full = np.r_[theta, [gradient[name] for name in self.free]]
         if not (np.isfinite(loss) and np.all(np.isfinite(full))):
             return 1e3, np.zeros_like(x)
@@ -556,7 +595,6 @@ class ValidationObjective:
         train = np.flatnonzero(rows.folds != number)
         test = np.flatnonzero(rows.folds == number)
         train = train if len(train) else test
-        weight, held_out_weight = rows.weights(train, test)
         of_fold = validation_loss(
             K[np.ix_(train, train)],
             rows.Y[train],
@@ -565,8 +603,8 @@ class ValidationObjective:
             plus,
             minus,
             radius,
-            sample_weight=weight,
-            weight_val=held_out_weight,
+            sample_weight=rows.weight[train],
+            weight_val=rows.weight[test],
             regularizer=family.regularizer,
             constraint=family.constraint,
             intercept=family.intercept,
@@ -574,7 +612,7 @@ class ValidationObjective:
         )
         gradient["positive"] += of_fold.alpha_positive * plus / n_folds
         gradient["negative"] += of_fold.alpha_negative * minus / n_folds
-        if radius is not None:
+        if family.constraint is not None:
             gradient["radius"] += float(np.sum(of_fold.radius * radius)) / n_folds
         if G is not None and of_fold.train is not None and of_fold.validation is not None:
             G[np.ix_(train, train)] += of_fold.train / n_folds

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh, qr
 
 from mercerless.core.svm import center_kernel, kept
+from mercerless.core.validation import weights_or_ones
 
 REGULARIZERS = ("components", "strong", "indefinite", "covariance")
 CONSTRAINTS = (None, "sphere", "ball")
@@ -77,9 +78,9 @@ def minimize_on_sphere(
     p, t = np.broadcast_arrays(np.asarray(penalty, dtype=float), np.asarray(target, dtype=float))
     shape = p.shape[:-1]
     k = p.shape[-1]
-    R = np.broadcast_to(
-        np.inf if radius is None else np.asarray(radius, dtype=float), shape
-    ).ravel()
+    if radius is None:
+        radius = np.inf
+    R = np.broadcast_to(np.asarray(radius, dtype=float), shape).ravel()
     p = p.reshape(len(R), k)
     t = t.reshape(len(R), k)
     if constraint is not None and not np.all(R >= 0):
@@ -263,7 +264,7 @@ class KreinSystem(NamedTuple):
 def build_system(
     K: NDArray,
     Y: NDArray,
-    sample_weight: NDArray | None = None,
+    weight: NDArray | None = None,
     *,
     intercept: bool = True,
     rtol: float = 1e-12,
@@ -274,7 +275,8 @@ def build_system(
     Rows of weight w count as w repeated rows; a weight of zero is a row left out.
     """
     size = np.abs(K).max()
-    centered, mean, root, total = center_kernel(K, sample_weight, intercept, overwrite)
+    weight = weights_or_ones(weight, len(K))
+    centered, mean, root, total = center_kernel(K, weight, intercept, overwrite)
     values, vectors = eigh(centered, driver="evd", overwrite_a=True, check_finite=False)
     keep = kept(values, rtol, size * total)
     values = values[keep].astype(float)
@@ -285,14 +287,12 @@ def build_system(
     return KreinSystem(values, (vectors.T @ Yt).astype(float), lift, mean, offset, spread, total)
 
 
-def center_target(Y: NDArray, root: NDArray | None, intercept: bool):
-    """Weighted mean of the targets and ``W^1/2 (Y - mean)``."""
-    share = None if root is None else root**2
-    offset = (
-        np.average(Y, axis=0, weights=share) if intercept else np.zeros(Y.shape[1], dtype=Y.dtype)
-    )
-    Yt = Y - offset
-    return offset, Yt if root is None else Yt * root[:, None]
+def center_target(Y: NDArray, root: NDArray, intercept: bool) -> tuple[NDArray, NDArray]:
+    """Weighted mean of the targets, 0 without intercept, and ``W^1/2 (Y - mean)``."""
+    offset = np.zeros(Y.shape[1], dtype=Y.dtype)
+    if intercept:
+        offset = np.average(Y, axis=0, weights=root**2)
+    return offset, (Y - offset) * root[:, None]
 
 
 class KreinSolution(NamedTuple):
@@ -356,8 +356,12 @@ def spectral_solution(
         ..., None, :
     ]
     target = system.target.T
-    R = None if radius is None else np.sqrt(system.n) * np.asarray(radius, dtype=float)
-    solution = minimize_on_sphere(p, target, R, constraint if radius is not None else None)
+    R = None
+    if radius is None:
+        constraint = None
+    else:
+        R = np.sqrt(system.n) * np.asarray(radius, dtype=float)
+    solution = minimize_on_sphere(p, target, R, constraint)
     size = np.sqrt(system.n) * np.maximum(np.abs(system.offset), system.spread)
     blank = np.abs(target).max(axis=-1, initial=0.0) <= 1e-14 * size
     if not blank.any():
@@ -393,8 +397,9 @@ def row_factor(blocks, n_columns: int, overwrite: bool = False) -> NDArray:
 
 def augmented_rows(features: NDArray, Y: NDArray, weight: NDArray | None = None) -> NDArray:
     """Rows ``sqrt(weight) * [1, features, Y]`` for `row_factor`."""
+    weight = weights_or_ones(weight, len(Y))
     rows = np.column_stack([np.ones(len(Y)), features, Y])
-    return rows if weight is None else rows * np.sqrt(weight)[:, None]
+    return rows * np.sqrt(weight)[:, None]
 
 
 def build_low_rank_system(
@@ -468,47 +473,44 @@ def validation_loss(
 
     Cost: one eigendecomposition and four products of n x n matrices. Checked against central differences.
     """
-    Kt, mean, root, n = center_kernel(K, sample_weight, intercept)
+    weight = weights_or_ones(sample_weight, len(K))
+    weight_val = weights_or_ones(weight_val, len(Y_val))
+    Kt, mean, root, n = center_kernel(K, weight, intercept)
     s_all, V = eigh(Kt, driver="evd", overwrite_a=True, check_finite=False)
     keep = kept(s_all, rtol, np.abs(K).max() * n)
     s = s_all[keep].astype(float)
     offset, Yt = center_target(Y, root, intercept)
     yh = (V.T @ Yt).T.astype(float)  # (T, n)
     p = penalty_of(s, alpha_positive, alpha_negative, n, regularizer)
-    R = (
-        None
-        if radius is None
-        else np.sqrt(n) * np.broadcast_to(np.asarray(radius, dtype=float), len(yh))
-    )
-    solution = minimize_on_sphere(p, yh[:, keep], R, constraint if radius is not None else None)
+    R = np.ones(len(yh))
+    if radius is None:
+        constraint = None
+    else:
+        R = np.sqrt(n) * np.broadcast_to(np.asarray(radius, dtype=float), len(yh))
+    solution = minimize_on_sphere(p, yh[:, keep], R, constraint)
 
     at = V[:, keep] @ (solution.coef / s).T
     coef = _uncenter(at, root, n, intercept)
     residual = K_val @ coef + (offset - mean @ coef) - Y_val
-    share = (np.full(len(Y_val), 1.0) if weight_val is None else weight_val) / (
-        len(Y_val) if weight_val is None else weight_val.sum()
-    )
+    share = weight_val / weight_val.sum()
     loss = float(np.sum(share[:, None] * residual**2))
     g = 2.0 * share[:, None] * residual
 
     coef_bar = K_val.T @ g - np.outer(mean, g.sum(axis=0))
     at_bar = _center_cotangent(coef_bar, root, n, intercept)
     th = (V.T @ at_bar).T  # (T, n)
-    back = sphere_pullback(solution, 1.0 if R is None else R, th[:, keep] / s)
+    back = sphere_pullback(solution, R, th[:, keep] / s)
     d_plus, d_minus = _alpha_gradient(back.penalty, s, n, regularizer)
     radius_bar = back.radius * np.sqrt(n)
     if not kernel_gradient:
         return LossPullback(loss, d_plus, d_minus, radius_bar, None, None)
 
-    kappa = (
-        np.zeros_like(back.radius) if R is None else np.where(solution.active, back.radius / R, 0.0)
-    )
+    kappa = np.where(solution.active, back.radius / R, 0.0)
     nu, shift = (np.zeros_like(s), alpha_positive) if regularizer == "covariance" else (s * p, 0.0)
     G = (V @ _eigen_cotangent(s_all, keep, solution, nu, shift, kappa, th, yh)) @ V.T
     train = _center_matrix_cotangent(G, root, n, intercept)
     if intercept:
-        weights = np.full(len(K), 1.0 / n) if root is None else root**2 / n
-        train -= np.outer(weights, coef @ g.sum(axis=0))
+        train -= np.outer(root**2 / n, coef @ g.sum(axis=0))
     return LossPullback(loss, d_plus, d_minus, radius_bar, train, g @ coef.T)
 
 
@@ -541,27 +543,27 @@ def _eigen_cotangent(
 
 def _uncenter(at, root, n, intercept):
     """Coefficients on the raw kernel: ``H' W^1/2 at``."""
-    coef = at if root is None else at * root[:, None]
+    coef = at * root[:, None]
     if intercept:
-        share = 1.0 / n if root is None else (root**2 / n)[:, None]
-        coef = coef - share * coef.sum(axis=0)
+        share = root**2 / n
+        coef = coef - share[:, None] * coef.sum(axis=0)
     return coef
 
 
 def _center_cotangent(bar, root, n, intercept):
     """Transpose of `_uncenter`."""
     if intercept:
-        share = np.full(len(bar), 1.0 / n) if root is None else root**2 / n
+        share = root**2 / n
         bar = bar - share @ bar
-    return bar if root is None else bar * root[:, None]
+    return bar * root[:, None]
 
 
 def _center_matrix_cotangent(G, root, n, intercept):
-    """Transpose of K -> W^1/2 H K H' W^1/2."""
-    if root is not None:
-        G = root[:, None] * G * root
+    """Transpose of K -> W^1/2 H K H' W^1/2; overwrites G."""
+    G *= root[:, None]
+    G *= root
     if intercept:
-        share = np.full(len(G), 1.0 / n) if root is None else root**2 / n
+        share = root**2 / n
         G = G - np.outer(share, G.sum(axis=0))
         G = G - np.outer(G.sum(axis=1), share)
     return G

@@ -38,12 +38,12 @@ from mercerless.core.validation import (
     check_option,
     check_random_state,
     check_targets,
-    check_weight,
     leave_one_out_constant,
     validate_data,
     warn,
     warn_if_useless,
 )
+from mercerless.core.validation import check_weight_or_none as check_weight
 from mercerless.lab.model import FORMS, OBJECTIVES, LocalForm, Projected, Settings
 from mercerless.lab.support import SELECTIONS, Support, support_size
 from mercerless.table.encoding import (
@@ -800,6 +800,7 @@ class LABClassifier(ClassifierMixin, _LAB):
         weight, classes, labels = check_classes(
             target, sample_weight, self.class_weight, type(self).__name__
         )
+        weight = check_weight(weight, len(labels))
         rows, labels, weight, groups = _drop_weightless(rows, labels, weight, groups)
         Y = signed_targets(labels, len(classes))
         mean = Y.mean(axis=0)  # and one scale for all, so that rare classes are not blown up

@@ -1,0 +1,221 @@
+"""The training items that new items are compared with.
+
+Either a kernel compares items, or X holds the comparisons (``kernel="precomputed"``). `make_basis` decides which;
+everything after that asks the basis.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercerless.core.blocks import take_rows
+from mercerless.core.validation import align_columns, check_square, weights_or_ones
+from mercerless.kernels import Kernel, Precomputed
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether a kernel, as users pass it, says that X is the matrix of comparisons."""
+    return isinstance(kernel, Precomputed) or (isinstance(kernel, str) and kernel == "precomputed")
+
+
+@dataclass(frozen=True)
+class Basis(ABC):
+    """The training items of a fit that carry weight, or the landmarks among them.
+
+    It answers: what is the matrix of these items (`matrix`), how do new items compare with them (`compare`), what does
+    a model keep of them (`kept`), and which coefficient belongs to which column of X (`spread`).
+    """
+
+    kernel: Kernel
+    items: Any  # these items; of a precomputed matrix their rows and columns, None once a model is fitted
+    rows: NDArray  # their positions among all training items
+    n_train: int  # how many training items there are, including those without weight
+    landmarks: NDArray | None = (
+        None  # positions of landmarks among all training items, if there are any
+    )
+
+    matrix_name = "the kernel matrix"  # what messages call the matrix of the training items
+    given_as_matrix = False
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def centers(self) -> NDArray:
+        """The training item of every term of the model: the landmarks, or all items that carry weight."""
+        if self.landmarks is None:
+            return self.rows
+        return self.landmarks
+
+    def with_kernel(self, kernel: Kernel) -> Self:
+        """The same items with another kernel, such as a tuned one."""
+        return replace(self, kernel=kernel)
+
+    def matrix(self) -> NDArray:
+        """Comparisons of all these items with each other."""
+        return self.kernel(self.items)
+
+    @property
+    @abstractmethod
+    def kept(self) -> Any:
+        """The items that a fitted model keeps, its ``X_fit_``."""
+
+    @abstractmethod
+    def take(self, positions: NDArray) -> Any:
+        """The items at these positions; of a matrix their rows and columns."""
+
+    @abstractmethod
+    def fitted(self, landmarks: NDArray | None = None) -> Self:
+        """The basis that a model keeps to compare new items with; `landmarks` are positions among its items."""
+
+    @abstractmethod
+    def compare(self, new: Any) -> NDArray:
+        """Comparisons of new items, one row each, with what the coefficients of a model belong to."""
+
+    @abstractmethod
+    def compare_back(self, new: Any, reverse: NDArray | None) -> NDArray:
+        """Comparisons in the other direction, of these items with new ones; `reverse` has them if X is a matrix."""
+
+    @abstractmethod
+    def matrix_again(self, train: Any, labels: list[str] | None) -> NDArray:
+        """The matrix of these items after the fit; if X is a matrix, from `train`, whose columns have these labels."""
+
+    @abstractmethod
+    def weighted(self, comparisons: NDArray) -> NDArray:
+        """Of the columns of `compare`, those of items that carry weight."""
+
+    @abstractmethod
+    def spread(self, coef: NDArray) -> NDArray:
+        """Coefficients (n_outputs, n_items) of these items as those of the columns of `compare`."""
+
+
+@dataclass(frozen=True)
+class KernelBasis(Basis):
+    """Items that a kernel compares; a model keeps them."""
+
+    @property
+    def kept(self) -> Any:
+        """The items."""
+        return self.items
+
+    def take(self, positions: NDArray) -> Any:
+        """The items at these positions."""
+        if len(positions) == len(self.items):
+            return self.items
+        return self.items[positions]
+
+    def fitted(self, landmarks: NDArray | None = None) -> Self:
+        """The items, or the landmarks among them."""
+        if landmarks is None:
+            return self
+        items = take_rows(self.items, landmarks)
+        return replace(self, items=items, landmarks=self.rows[landmarks])
+
+    def compare(self, new: Any) -> NDArray:
+        """The kernel's values."""
+        return self.kernel(new, self.items)
+
+    def compare_back(self, new: Any, reverse: NDArray | None) -> NDArray:
+        """The kernel's values with its arguments exchanged."""
+        return self.kernel(self.items, new).T
+
+    def matrix_again(self, train: Any, labels: list[str] | None) -> NDArray:
+        """Computed once more."""
+        if train is not None:
+            raise ValueError(
+                "train is for a precomputed kernel; omit it, as this model keeps its items."
+            )
+        return self.matrix()
+
+    def weighted(self, comparisons: NDArray) -> NDArray:
+        """All: others are not kept."""
+        return comparisons
+
+    def spread(self, coef: NDArray) -> NDArray:
+        """The coefficients as they are."""
+        return coef
+
+
+@dataclass(frozen=True)
+class MatrixBasis(Basis):
+    """Items of a precomputed matrix: rows of new items have a column for every training item, used or not."""
+
+    matrix_name = "X"
+    given_as_matrix = True
+
+    @property
+    def kept(self) -> None:
+        """Nothing: a model does not keep the matrix."""
+        return None
+
+    def take(self, positions: NDArray) -> Any:
+        """The rows and columns at these positions."""
+        if len(positions) == len(self.items):
+            return self.items
+        return self.items[np.ix_(positions, positions)]
+
+    def fitted(self, landmarks: NDArray | None = None) -> Self:
+        """The positions alone, without the matrix."""
+        if landmarks is None:
+            return replace(self, items=None)
+        return replace(self, items=None, landmarks=self.rows[landmarks])
+
+    def compare(self, new: Any) -> NDArray:
+        """The rows of X, or of these the columns of the landmarks."""
+        comparisons = self.kernel(new)
+        if self.landmarks is None:
+            return comparisons
+        return comparisons[:, self.landmarks]
+
+    def compare_back(self, new: Any, reverse: NDArray | None) -> NDArray:
+        """What the user gave."""
+        if reverse is None:
+            raise ValueError(
+                "The other direction of a precomputed matrix is missing; pass reverse."
+            )
+        return reverse
+
+    def matrix_again(self, train: Any, labels: list[str] | None) -> NDArray:
+        """The part of `train` that the model was fitted on."""
+        if train is None:
+            raise ValueError(
+                "A model of a precomputed matrix does not keep it; pass the matrix it was fitted on as train."
+            )
+        if labels is not None and hasattr(train, "iloc"):
+            train = align_columns(train, labels, "train")
+            train = align_columns(train.T, labels, "train").T
+        matrix = check_square(train, "train")
+        if len(matrix) != self.n_train:
+            raise ValueError(
+                f"train has {len(matrix)} items but the model was fitted on {self.n_train}; pass the same matrix."
+            )
+        return matrix[np.ix_(self.rows, self.rows)]
+
+    def weighted(self, comparisons: NDArray) -> NDArray:
+        """The columns of items that carry weight."""
+        return comparisons[:, self.rows]
+
+    def spread(self, coef: NDArray) -> NDArray:
+        """Those of the landmarks as they are, else of all training items, 0 for items without weight."""
+        if self.landmarks is not None or len(self.rows) == self.n_train:
+            return coef
+        full = np.zeros((len(coef), self.n_train), dtype=coef.dtype)
+        full[:, self.rows] = coef
+        return full
+
+
+def make_basis(kernel: Kernel, items: Any, weight: NDArray | None = None) -> Basis:
+    """The basis of all training items whose weight is not 0."""
+    n = len(items)
+    rows = np.flatnonzero(weights_or_ones(weight, n))
+    basis_type = basis_type_of(kernel)
+    everything = basis_type(kernel, items, np.arange(n), n)
+    return basis_type(kernel, everything.take(rows), rows, n)
+
+
+def basis_type_of(kernel: Kernel) -> type[Basis]:
+    """Which of the two kinds of basis this kernel has."""
+    return MatrixBasis if is_precomputed(kernel) else KernelBasis
