@@ -287,7 +287,7 @@ def test_equal_penalties_are_the_strong_topology():
 def test_constraints_search_and_landmarks_are_parameters_of_a_grid_search():
     X, y = data(50)
     model = KreinRidge(Gaussian(2.0), **FIXED, constraint=Sphere(1.0), landmarks=Landmarks(30))
-    grid = {"constraint__radius": [1e-6, 1.0], "n_landmarks__method": ["uniform", "kmeans"]}
+    grid = {"constraint__radius": [1e-6, 1.0], "landmarks__method": ["uniform", "kmeans"]}
     search = GridSearchCV(model.set_params(random_state=0), grid, cv=3).fit(X, y)
     assert search.best_params_["constraint__radius"] == 1.0
     assert len(search.best_estimator_.landmarks_) == 30
