@@ -214,12 +214,12 @@ def fidelity(a, b, shots=200):
     return rng.binomial(shots, min(1.0, float(a @ b) ** 2)) / shots
 
 
-with warnings.catch_warnings(record=True) as told:
+with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     model = SimilarityClassifier(PairFunction(fidelity), kind="similarity", random_state=0).fit(
         states[::2], y[::2]
     )
-print(told[0].message)
+print(caught[0].message)
 print(f"{model.score(states[1::2], y[1::2]):.2f} correct. {model.negative_spectrum_}")
 
 # %%
