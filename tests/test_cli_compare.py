@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from mercerless.cli import main
-from mercerless.commands._common import progress_bar
+from mercerless.comparison.progress import progress_bar
 from mercerless.datasets import load_digit_shapes
 
 SHAPES = load_digit_shapes(80)

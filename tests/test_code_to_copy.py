@@ -37,6 +37,7 @@ from test_corpus import (
 
 import mercerless
 from mercerless.comparison import read_problem
+from mercerless.comparison.options import Options
 from mercerless.comparison.result import compare_problem
 from mercerless.comparison.scoring import outer_folds
 
@@ -93,7 +94,9 @@ def test_of_files(case, capsys):
         pytest.importorskip("rapidfuzz")
     write(Path(os.curdir), name)
     problem = read_problem(name, **arguments)
-    result = compare_problem(problem, learners=["dummy", "neighbors"], repeats=1, curves=False)
+    result = compare_problem(
+        problem, Options(learners=["dummy", "neighbors"], repeats=1, curves=False)
+    )
     capsys.readouterr()
     check(result, result.code("neighbors"))
     assert capsys.readouterr().out == ""

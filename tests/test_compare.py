@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import time
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score, f1_score
-from sklearn.model_selection import StratifiedKFold
+from sklearn.model_selection import ParameterGrid, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
@@ -29,8 +30,9 @@ from mercerless.comparison.learners import (
     share_decompositions,
 )
 from mercerless.comparison.negative import NegativePart, judge_negative_part, negative_sentences
+from mercerless.comparison.options import Options
 from mercerless.comparison.problem import make_problem
-from mercerless.comparison.records import Record, Store, Task
+from mercerless.comparison.records import Level, Record, Store, Task
 from mercerless.comparison.result import Comparison, compare, compare_problem
 from mercerless.comparison.schedule import Run
 from mercerless.comparison.scoring import outer_folds, possible_parts, take_part
@@ -119,7 +121,7 @@ def test_json_holds_everything_but_the_data(result, tmp_path):
 @pytest.mark.slow
 def test_learning_curves_end_at_the_scores_of_the_table():
     problem = make_problem(SHAPES.D, SHAPES.target % 2)
-    found = compare_problem(problem, learners=["dummy", "neighbors"], repeats=1)
+    found = compare_problem(problem, Options(learners=["dummy", "neighbors"], repeats=1))
     ends = {name: points[-1] for name, points in found.curves.items()}
     assert len(found.curves["neighbors"]) == 2 and found.curve_folds == [0, 1, 2, 3, 4]
     assert ends == {row["learner"]: (80, pytest.approx(row["score"])) for row in found.table}
@@ -192,7 +194,7 @@ def test_groups_are_never_split():
         assert not set(groups[train]) & set(groups[test])
         for inner, held in scoring.inner_folds(problem, train):
             assert not set(groups[train][inner]) & set(groups[train][held])
-    found = compare_problem(problem, learners=CHEAP, repeats=1)
+    found = compare_problem(problem, Options(learners=CHEAP, repeats=1))
     units = [found._split(found.names, *split).units for split in found.splits]
     assert len(set(np.concatenate(units))) == 20  # judged over groups, not over items
 
@@ -205,7 +207,7 @@ def test_directed_matrices_are_kept_and_averaged_for_those_who_need_it():
     assert "asymmetric" in names
     np.testing.assert_array_equal(matrix_for(problem, "given"), D)
     np.testing.assert_allclose(matrix_for(problem, "symmetric"), (D + D.T) / 2)
-    found = compare_problem(problem, learners=["neighbors", "asymmetric"], repeats=1)
+    found = compare_problem(problem, Options(learners=["neighbors", "asymmetric"], repeats=1))
     assert set(found.names) == {"neighbors", "asymmetric"}
 
 
@@ -217,7 +219,7 @@ def test_dissimilarities_are_neither_squared_nor_turned_round_twice():
     np.testing.assert_allclose(matrix_for(problem, "distances"), SHAPES.D**2)
     centered = DissimilarityKernel().fit_transform(SHAPES.D)
     np.testing.assert_allclose(problem.similarities, centered, atol=1e-10 * np.abs(centered).max())
-    found = compare_problem(problem, learners=["neighbors", "svm-flip"], repeats=1)
+    found = compare_problem(problem, Options(learners=["neighbors", "svm-flip"], repeats=1))
     assert all(row["score"] > 0.7 for row in found.table)
     assert "X = X - X.min()" in code_for(
         problem, select_learners(problem, ("neighbors",))[0][0], DummyClassifier()
@@ -230,7 +232,9 @@ def test_the_spectrum_is_computed_once(monkeypatch, tmp_path):
     calls = []
     whole = np.linalg.eigvalsh
     monkeypatch.setattr(np.linalg, "eigvalsh", lambda K: calls.append(len(K)) or whole(K))
-    result = compare_problem(problem, learners=["dummy", "svm-clip", "svm-flip"], repeats=1)
+    result = compare_problem(
+        problem, Options(learners=["dummy", "svm-clip", "svm-flip"], repeats=1)
+    )
     assert result.spectrum.n_negative > 0
     result.report(tmp_path / "report.html")
     assert calls == [len(SHAPES.D)]
@@ -489,6 +493,8 @@ class Clock:
 class FakeWorkers(Here):
     """Workers whose jobs take seconds on a clock of their own, and are stopped at their limits."""
 
+    defaults = 0.05  # of the time of a search
+
     def __init__(self, clock, seconds, growth):
         super().__init__(None)
         self.clock, self.seconds, self.growth = clock, seconds, growth
@@ -500,6 +506,8 @@ class FakeWorkers(Here):
         records = []
         for learner, task in job.arguments[0]:
             cost = self.seconds[learner.name] * task.part**self.growth
+            if task.form == "defaults":
+                cost *= self.defaults
             record = Record(
                 task, round(80 * task.part), {"accuracy": 0.5}, fit_time=cost, target=np.zeros(20)
             )
@@ -509,14 +517,25 @@ class FakeWorkers(Here):
         self.finished.append(Finished(job, records) if cost <= limit else Finished(job, [], "late"))
 
 
-def fake_run(monkeypatch, seconds, budget, growth=2.0, **more):
-    """A run whose learners take the given seconds at full size, growing with a power of the training set."""
+def fake_run(monkeypatch, seconds, budget, growth=2.0, is_guessed=True, **more):
+    """A run whose learners take the given seconds at full size, growing with a power of the training set.
+
+    With `is_guessed` the costs are known before anything was run.
+    """
     clock = Clock()
     problem = make_problem(SHAPES.D, SHAPES.target % 2)
+    terms = Terms(problem, "accuracy")
     monkeypatch.setattr(schedule.time, "perf_counter", clock)
     learners = select_learners(problem, tuple(seconds))[0]
+    if is_guessed:
+        for i, learner in enumerate(learners):
+            share = FakeWorkers.defaults if learner.has_defaults(terms) else 1.0
+            # for a thousand items
+            guess = share * seconds[learner.name] * 1000 / 80
+            learners[i] = replace(learner, seconds=guess)
     workers = FakeWorkers(clock, seconds, growth)
-    run = Run(Terms(problem, "accuracy"), learners, budget, workers=workers, started=0.0, **more)
+    options = Options(budget=budget, started=0.0, **more)
+    run = Run(terms, learners, options, workers=workers)
     return run.go(), clock
 
 
@@ -531,33 +550,129 @@ def n_repeats(run):
 
 
 def test_a_costly_learner_is_scored_on_parts_before_it_eats_the_budget(monkeypatch):
-    run, clock = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5, "krein-svm": 24.0}, 60.0)
+    run, clock = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5, "stack": 24.0}, 60.0)
     assert clock.now < 60 and not run.too_slow
-    of_learner = [task for task in run.store.records if task.learner == "krein-svm"]
+    of_learner = [task for task in run.store.records if task.learner == "stack"]
     # 6 s each, not 24
-    assert set(of_learner[:5]) == {Task("krein-svm", 0, fold, 0.5) for fold in range(5)}
+    assert set(of_learner[:5]) == {Task("stack", 0, fold, 0.5) for fold in range(5)}
 
 
-def test_every_learner_is_run_once_before_any_repeat(monkeypatch):
-    run, _ = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5, "krein-ridge": 2.0}, 60.0)
+def test_every_learner_has_its_defaults_then_its_search_before_any_repeat(monkeypatch):
+    seconds = {"dummy": 0.01, "neighbors": 0.5, "krein-svm": 1.0, "krein-ridge": 2.0}
+    run, _ = fake_run(monkeypatch, seconds, 60.0)
     order = list(run.store.records)
     first = order.index(next(task for task in order if task.repeat == 1))
     full = [task for task in order[:first] if task.part == 1.0]
-    assert [task.learner for task in full] == ["dummy"] * 5 + ["neighbors"] * 5 + [
-        "krein-ridge"
-    ] * 5  # cheap ones first
-    assert set(full) == {
-        Task(name, 0, fold) for name in ("dummy", "neighbors", "krein-ridge") for fold in range(5)
-    }
+    steps = [(task.learner, task.form) for task in full]
+    assert steps == [
+        *[("dummy", "search")] * 5,  # the only form that it has
+        *[("neighbors", "defaults")] * 5,
+        *[("krein-svm", "defaults")] * 5,
+        *[("krein-ridge", "search")] * 5,
+        *[("neighbors", "search")] * 5,  # cheap searches first
+        *[("krein-svm", "search")] * 5,
+    ]
+
+
+def test_a_search_that_does_not_fit_is_not_begun(monkeypatch):
+    seconds = {"dummy": 0.01, "neighbors": 0.5, "krein-svm": 24.0}
+    run, clock = fake_run(monkeypatch, seconds, 60.0)
+    forms = {task.form for task in run.store.records if task.learner == "krein-svm"}
+    assert clock.now < 60 and forms == {"defaults"} and not run.too_slow
+    assert Task("neighbors", 0, 4) in run.store.records
+    assert run.missing_seconds() > 100
+
+
+def test_a_search_that_has_all_splits_replaces_the_defaults_whatever_it_scores(result):
+    (learner,) = select_learners(result.problem, ["neighbors"])[0]
+    target = np.tile(np.arange(10), 2)
+    wrong = np.r_[target[1:], 0]
+
+    def records(form, predicted, n_folds):
+        score = {"accuracy": float((predicted == target).mean())}
+        tasks = [Task("neighbors", 0, fold, 1.0, form) for fold in range(n_folds)]
+        return [Record(task, 80, score, target=target, predicted=predicted) for task in tasks]
+
+    for n_folds, form in ((5, "search"), (4, "defaults")):
+        scored = [*records("defaults", target, 5), *records("search", wrong, n_folds)]
+        found = Comparison(result.terms, [learner], scored)
+        assert found.table[0]["form"] == form and found.table[0]["score"] == (form == "defaults")
+        is_search = hasattr(found.estimator("neighbors"), "param_grid")
+        assert is_search == (form == "search")
+        assert found.specification == ["neighbors" + "@defaults" * (not is_search)]
+
+
+def test_every_search_tries_the_defaults():
+    rng = np.random.default_rng(0)
+    table = rng.normal(size=(60, 3))
+    searched = 0
+    for data, kind in ((table, "table"), (SHAPES.D[:60, :60], "distance")):
+        for y in (np.arange(60) % 2, rng.normal(size=60)):
+            problem = make_problem(data, y, kind=kind)
+            for n_items in (60, 9000):
+                terms = Terms(problem, "accuracy", n_items=n_items)
+                for learner in select_learners(problem)[0]:
+                    search = learner.make(terms)
+                    if not hasattr(search, "param_grid"):
+                        continue
+                    searched += 1
+                    defaults = learner.in_form("defaults").make(terms).get_params()
+                    settings = [
+                        {name: repr(value) for name, value in setting.items()}
+                        for setting in ParameterGrid(search.param_grid)
+                    ]
+                    assert {name: repr(defaults[name]) for name in settings[0]} in settings, (
+                        learner.name
+                    )
+    assert searched > 50
+
+
+def test_what_most_learners_lack_is_not_decided(result):
+    """Neither missing learners nor those on parts make a winner; the sentence says how to go on."""
+    names = ["dummy", "neighbors", "features", "krein-ridge", "stack"]
+    learners = select_learners(result.problem, names)[0]
+    target = np.tile(np.arange(10), 2)
+    wrong = np.r_[target[1:], 0]
+
+    def records(name, part=1.0):
+        predicted = wrong if name == "dummy" else target
+        score = {"accuracy": float((predicted == target).mean())}
+        tasks = [Task(name, 0, fold, part) for fold in range(5)]
+        return [Record(task, 80, score, target=target, predicted=predicted) for task in tasks]
+
+    scored = [*records("dummy"), *records("neighbors")]
+    found = Comparison(result.terms, learners, scored, elapsed=60.0, missing_seconds=200.0)
+    assert not found.is_decided and found.has_winner
+    assert (
+        found.verdict[0].startswith("Not decided yet") and "Nearest neighbors" in found.verdict[0]
+    )
+    assert "resume=True, budget='10m'" in found.verdict[1]
+    assert "better than" not in " ".join(found.verdict)
+    on_parts = [record for name in names[2:] for record in records(name, 0.5)]
+    assert not Comparison(result.terms, learners, [*scored, *on_parts]).is_decided
+    requested = {name: Level(0.5) for name in names[2:]}
+    assert Comparison(result.terms, learners, [*scored, *on_parts], limits=requested).is_decided
+    assert Comparison(result.terms, learners, [*scored, *records("stack")]).is_decided
+
+
+def test_learners_are_requested_by_their_titles_and_with_their_defaults():
+    problem = make_problem(X_TABLE, X_TABLE[:, 0])
+    requested = ["gradient boosting@defaults", "Linear model@0.5", "dummy"]
+    chosen, limits = select_learners(problem, requested)
+    assert [learner.name for learner in chosen] == ["dummy", "linear", "boosting"]
+    assert limits == {"boosting": Level(form="defaults"), "linear": Level(0.5)}
+    found = compare(X_TABLE, X_TABLE[:, 0], learners=requested, repeats=1, curves=False)
+    assert type(found.estimator("boosting")).__name__ == "HistGradientBoostingRegressor"
+    assert "'boosting@defaults'" in found.python_command
+    assert found.is_decided and "scored with its default settings" in " ".join(found.verdict)
 
 
 def test_what_takes_too_long_is_stopped_and_named(monkeypatch):
-    run, clock = fake_run(monkeypatch, {"dummy": 0.01, "neighbors": 0.5, "krein-svm": 1000.0}, 60.0)
-    assert clock.now < 60 and "krein-svm" in run.too_slow
-    assert re.fullmatch(r"training on 40 items took more than .* s", run.reasons()["krein-svm"])
-    assert (
-        not any(task.learner == "krein-svm" for task in run.store.records) and n_repeats(run) >= 5
-    )
+    seconds = {"dummy": 0.01, "neighbors": 0.5, "stack": 1000.0}
+    run, clock = fake_run(monkeypatch, seconds, 60.0, is_guessed=False)
+    assert clock.now < 60 and "stack" in run.too_slow
+    assert re.fullmatch(r"training on 40 items took more than .* s", run.reasons()["stack"])
+    assert not any(task.learner == "stack" for task in run.store.records) and n_repeats(run) >= 5
 
 
 def test_a_short_budget_means_fewer_repeats(monkeypatch):
@@ -772,9 +887,8 @@ def test_a_worker_that_is_ended_from_outside():
         group="both",
     )
     harmless = replace(select_learners(problem, ["neighbors"])[0][0], group="both")
-    run = Run(
-        Terms(problem, "accuracy"), [deadly, harmless], repeats=1, n_jobs=2, curves=False
-    ).go()
+    options = Options(repeats=1, n_jobs=2, curves=False)
+    run = Run(Terms(problem, "accuracy"), [deadly, harmless], options).go()
     assert list(run.failed) == [
         "deadly"
     ] and "ended its process, most likely because memory ran out" in str(run.failed)
@@ -787,7 +901,7 @@ def test_a_worker_that_is_ended_from_outside():
 
 def test_one_slow_machine_of_a_group_does_not_drop_the_others(monkeypatch):
     seconds = {"dummy": 0.01, "svm-raw": 1000.0, "svm-clip": 0.5, "svm-flip": 0.5}
-    run, clock = fake_run(monkeypatch, seconds, 60.0)
+    run, clock = fake_run(monkeypatch, seconds, 60.0, is_guessed=False)
     assert clock.now < 60 and list(run.too_slow) == ["svm-raw"]
     assert {task.learner for task in run.store.records if task.part == 1.0} == {
         "dummy",
@@ -796,18 +910,15 @@ def test_one_slow_machine_of_a_group_does_not_drop_the_others(monkeypatch):
     }
 
 
-def test_a_learner_goes_on_to_the_largest_part_that_fits(monkeypatch):
+def test_a_dear_learner_is_tried_on_a_small_part_first(monkeypatch):
     """Not size by size: the pilot foretells what is affordable."""
     monkeypatch.setattr(scoring, "SMALLEST", 8)
-    run, _ = fake_run(
-        monkeypatch, {"dummy": 0.01, "neighbors": 1.0, "krein-ridge": 1.0}, 1000.0, curves=False
-    )
+    seconds = {"dummy": 0.01, "neighbors": 1.0, "stack": 8.0}
+    run, _ = fake_run(monkeypatch, seconds, 100.0, curves=False)
     parts = [
-        task.part
-        for task in run.store.records
-        if task.learner == "krein-ridge" and task.repeat == 0
+        task.part for task in run.store.records if task.learner == "stack" and task.repeat == 0
     ]
-    assert len(set(parts)) == 2 and parts.count(1.0) == 5
+    assert parts == [0.25, 1.0, 1.0, 1.0, 1.0, 1.0]
 
 
 def test_a_larger_part_that_costs_little_more_is_taken(monkeypatch):
@@ -832,7 +943,8 @@ def test_where_time_is_short_all_learners_have_about_as_many_splits(monkeypatch)
         "stack": 12.0,
     }
     run, clock = fake_run(monkeypatch, seconds, 60.0, growth=1.0)
-    counts = [sum(task.learner == name for task in run.store.records) for name in seconds]
+    splits = Counter((task.learner, task.level) for task in run.store.records)
+    counts = [max(n for (name, _), n in splits.items() if name == learner) for learner in seconds]
     assert clock.now < 61 and max(counts[1:]) - min(counts[1:]) <= 1 and min(counts[1:]) >= 2
 
 

@@ -9,6 +9,7 @@ from mercerless import LABClassifier, LABRegressor, SimilarityClassifier, Simila
 from mercerless.comparison import learners
 from mercerless.comparison.code import code_for
 from mercerless.comparison.learners import Terms, matrix_for, select_learners
+from mercerless.comparison.options import Options
 from mercerless.comparison.problem import make_problem
 from mercerless.comparison.records import Task
 from mercerless.comparison.result import compare_problem
@@ -70,7 +71,7 @@ def test_other_learners_have_words_and_gaps_prepared():
 def test_the_score_of_lab_is_that_of_lab_on_the_frame_as_it_is():
     frame, y = mixed_table()
     found = compare_problem(
-        make_problem(frame, y), learners=["dummy", "lab"], repeats=1, curves=False
+        make_problem(frame, y), Options(learners=["dummy", "lab"], repeats=1, curves=False)
     )
     train, test = make_split(found.problem, 0, 2, 0)
     model = LABRegressor(random_state=0).fit(frame.iloc[train], y[train])

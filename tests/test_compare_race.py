@@ -343,8 +343,9 @@ def test_another_seed_does_not_resume(monkeypatch):
 
 def test_tasks_that_differ_have_files_that_differ(tmp_path):
     tasks = [
-        Task(name, repeat, fold, part)
+        Task(name, repeat, fold, part, form)
         for name in ("a", "b")
+        for form in ("defaults", "search")
         for repeat in (0, 1)
         for fold in (-1, 0, 1)
         for part in (0.125, 1.0)

@@ -132,8 +132,8 @@ BUGS = [
     ),
     Bug(
         "race-key-without-part",
-        'return f"{self.learner}_{self.repeat}_{self.fold}_{self.part:.6g}"',
-        'return f"{self.learner}_{self.repeat}_{self.fold}"',
+        'return f"{self.learner}_{self.form}_{self.repeat}_{self.fold}_{self.part:.6g}"',
+        'return f"{self.learner}_{self.form}_{self.repeat}_{self.fold}"',
         RACE + "files_that_differ",
     ),
     Bug(
@@ -160,5 +160,30 @@ BUGS = [
         "strata = problem.y[test] if problem.is_classification",
         "strata = problem.y[: len(test)] if problem.is_classification",
         RACE + "judged_are_those",
+    ),
+    # defaults first
+    Bug(
+        "race-best-form-by-score",
+        "if record.is_split and name not in self.failed:",
+        'if record.is_split and record.task.form == "defaults" and name not in self.failed:',
+        "test_compare.py -k whatever_it_scores",
+    ),
+    Bug(
+        "race-search-before-defaults",
+        "step = self._next_default() or self._next_judgment() or self._next_search()",
+        "step = self._next_search() or self._next_default() or self._next_judgment()",
+        "test_compare.py -k its_defaults_then",
+    ),
+    Bug(
+        "race-decided-on-parts",
+        "return n_splits == N_FOLDS and self.parts[name] == self.limits.get(name, Level()).part",
+        "return n_splits == N_FOLDS",
+        "test_compare.py -k not_decided",
+    ),
+    Bug(
+        "race-key-without-form",
+        'return f"{self.learner}_{self.form}_{self.repeat}_{self.fold}_{self.part:.6g}"',
+        'return f"{self.learner}_{self.repeat}_{self.fold}_{self.part:.6g}"',
+        RACE + "files_that_differ",
     ),
 ]

@@ -4,6 +4,7 @@ import argparse
 import gc
 import os
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,7 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from mercerless import datasets
+from mercerless.comparison.options import Options
 from mercerless.comparison.problem import Problem, make_problem
+from mercerless.comparison.progress import progress_bar
 from mercerless.comparison.reading import read_problem
 from mercerless.comparison.result import Comparison, compare_problem
 from mercerless.core.optional import import_optional
@@ -93,6 +96,7 @@ def add_run_arguments(parser: argparse.ArgumentParser) -> None:
 
 def read(args: argparse.Namespace) -> Problem:
     """Return the problem that the arguments describe, and say what was found out."""
+    args.started = time.perf_counter()  # reading counts toward the budget
     if args.data is None:
         shapes = datasets.load_digit_shapes()
         loading = "shapes = mercerless.datasets.load_digit_shapes()\nX, y = shapes.D, shapes.target"
@@ -161,12 +165,12 @@ def run_comparison(args: argparse.Namespace, problem: Problem) -> Comparison:
                 print(text)
             bar(text, done, total)
 
-        return compare_problem(
-            problem,
+        learners = None
+        if args.learners is not None:
+            learners = [name.strip() for name in args.learners.split(",")]
+        options = Options(
             metric=args.metric,
-            learners=None
-            if args.learners is None
-            else [name.strip() for name in args.learners.split(",")],
+            learners=learners,
             budget=None if args.budget == "none" else args.budget,
             repeats=args.repeats,
             curves=not args.no_curves,
@@ -174,7 +178,9 @@ def run_comparison(args: argparse.Namespace, problem: Problem) -> Comparison:
             random_state=args.seed,
             resume=args.resume,
             progress=progress,
+            started=args.started,
         )
+        return compare_problem(problem, options)
 
 
 @contextmanager
@@ -215,34 +221,3 @@ def backend(address: str | None) -> Iterator[None]:
             "same command with "
             "--resume, with or without --dask."
         ) from None
-
-
-@contextmanager
-def progress_bar():
-    """Yield what a comparison calls to report progress: a bar on a terminal, silence elsewhere."""
-    is_shown = sys.stderr.isatty()
-    try:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-        )
-    except ImportError:
-        is_shown = False
-    if not is_shown:
-        yield lambda text, done, total: None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-        yield lambda text, done, total: bar.update(
-            task, description=text, completed=done, total=max(1, total)
-        )

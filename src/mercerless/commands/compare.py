@@ -21,7 +21,7 @@ examples:
   mercerless compare peptides.tsv                      strings with a column of labels, by edit distance
   mercerless compare data.npz --budget 20m --jobs 8    more time: more repeats, narrower intervals
   mercerless compare data.npz --learners stack,features --repeats 5
-  mercerless compare data.npz --resume                 go on after Ctrl-C
+  mercerless compare data.npz --resume --budget 10m    go on after Ctrl-C, or after a budget that was too short
 
 exit codes: 0 done, 2 something is wrong with the input or the Dask cluster, 130 interrupted (the report of what was
 finished is written)"""
@@ -47,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
     import_optional("matplotlib", "cli", "The report")
     problem = _common.read(args)
     comparison = _common.run_comparison(args, problem)
+    comparison.to_continue = command_to_continue(args)
     try:
         comparison.report(output, command(args, comparison))
         if saved is not None:
@@ -67,15 +68,8 @@ def run(args: argparse.Namespace) -> int:
 
 def command(args: argparse.Namespace, comparison: Comparison) -> str:
     """Return the command that repeats the comparison exactly, all guesses and the number of repeats spelled out."""
-    words = ["mercerless", "compare"]
+    words = _data_words(args)
     if args.data is not None:
-        words.append(args.data)
-        for option in ("labels", "groups", "array", "similarity"):
-            if getattr(args, option) is not None:
-                words += [f"--{option}", getattr(args, option)]
-        for column in args.drop:
-            words += ["--drop", column]
-        words += ["--no-split"] * args.no_split
         kind = comparison.problem.kind if comparison.problem.items is None else args.kind
         if kind is not None:
             words += ["--kind", kind]
@@ -83,3 +77,33 @@ def command(args: argparse.Namespace, comparison: Comparison) -> str:
     words += ["--metric", comparison.metric, "--learners", ",".join(comparison.specification)]
     words += ["--repeats", str(max(1, comparison.n_repeats)), "--seed", str(args.seed)]
     return shlex.join(words)
+
+
+def command_to_continue(args: argparse.Namespace) -> str:
+    """Return the command that goes on with the same comparison within another budget, which is left to fill in."""
+    words = _data_words(args)
+    for option in ("kind", "task", "metric", "learners"):
+        value = getattr(args, option)
+        if value is not None:
+            words += [f"--{option}", value]
+    if args.seed:
+        words += ["--seed", str(args.seed)]
+    text = shlex.join(words).replace("{", "{{").replace("}", "}}")
+    return f"{text} --resume --budget {{budget}}"
+
+
+def _data_words(args: argparse.Namespace) -> list[str]:
+    """The words of a command that say which data are read, and how."""
+    words = ["mercerless", "compare"]
+    if args.data is None:
+        return words
+    words.append(args.data)
+    for option in ("labels", "groups", "array", "similarity"):
+        value = getattr(args, option)
+        if value is not None:
+            words += [f"--{option}", value]
+    for column in args.drop:
+        words += ["--drop", column]
+    if args.no_split:
+        words.append("--no-split")
+    return words

@@ -63,10 +63,11 @@ def run(args: argparse.Namespace) -> int:
         learner = comparison.learner()
         estimator = comparison.estimator()
     else:
-        learner = select_learners(problem, (args.learner,))[0][0]
-        estimator = learner.build(
-            Terms(problem, check_metric(args.metric, problem.task), args.seed)
-        )
+        (learner,), limits = select_learners(problem, (args.learner,))
+        if learner.name in limits:
+            learner = learner.in_form(limits[learner.name].form)
+        metric = check_metric(args.metric, problem.task)
+        estimator = learner.build(Terms(problem, metric, args.seed))
     if problem.groups is not None:
         keep_groups(estimator, inner_folds(problem, np.arange(len(problem.y))))
     with warnings.catch_warnings(record=True) as caught:

@@ -143,7 +143,10 @@ def answer(comparison: "Comparison") -> str:
         high = min(high, 1.0)
     score, low, high = (format_score(comparison.metric, value) for value in (score, low, high))
     expected = f"{metric_words(comparison.metric)} of {score} (95 % interval {low} to {high})"
-    return f"Use {best['title']}: on new items like these expect {expected}."
+    advice = f"Use {best['title']}"
+    if not comparison.is_decided:
+        advice = f"Not decided yet, best so far is {best['title']}"
+    return f"{advice}: on new items like these expect {expected}."
 
 
 def render_card(comparison: "Comparison") -> str:

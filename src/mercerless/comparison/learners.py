@@ -1,12 +1,15 @@
-"""The learners that a comparison runs: one line each says what it is, when it applies and how it is searched.
+"""The learners that a comparison runs: one entry each says what it is, when it applies and how it is searched.
 
 Every learner is a public estimator with its own inner search, so the one that is recommended can be copied as
 code. Searches are of comparable effort: five-fold validation over some 5 to 30 settings. Scales are put into the
 grids (``C`` relative to the mean self-similarity, ``gamma`` to the number of features), not into the data.
+
+A learner with a grid has two forms: its search, and its defaults, which are the estimator inside the search. The
+defaults are one of the settings that the search tries, and take seconds: a comparison scores them first.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, NamedTuple, Self
@@ -33,7 +36,9 @@ from sklearn.svm import SVC, SVR
 from sklearn.utils import check_random_state
 
 from mercerless.asymmetric.estimators import AsymmetricRidge, AsymmetricRidgeClassifier
+from mercerless.comparison.options import Requested
 from mercerless.comparison.problem import Problem, as_distances, conversion
+from mercerless.comparison.records import Level
 from mercerless.dank.estimators import DANKClassifier, DANKRegressor
 from mercerless.hyper.estimators import HyperClassifier, HyperRegressor
 from mercerless.kernels import TL1, Gaussian
@@ -160,8 +165,11 @@ class Terms:
         """Return the one for the task."""
         return classifier if self.problem.is_classification else regressor
 
-    def search(self, estimator: BaseEstimator, grid: dict[str, list]) -> GridSearchCV:
-        """A search over `grid`, whose names belong to the last step: on five folds, or on one part of many items."""
+    def search(self, estimator: BaseEstimator, grid: Any) -> GridSearchCV:
+        """A search over `grid`, whose names belong to the last step: on five folds, or on one part of many items.
+
+        The settings of `estimator` are the defaults, and one of those that are tried.
+        """
         if isinstance(estimator, Pipeline):
             grid = {f"{estimator.steps[-1][0]}__{name}": values for name, values in grid.items()}
         train = min(SEARCH_ITEMS, self.n_items // 2)
@@ -208,7 +216,19 @@ class Learner:
     complexity: int = 1
     # with what power of the items the time of its form for many grows, from a thousand on
     growth: float = 1.0
+    # that one fit on a thousand items takes, with its defaults if it has a search; roughly, until one is measured
+    seconds: float = 1.0
     encodes: bool = False  # it takes the words, dates and gaps of a table itself
+
+    def has_defaults(self, terms: Terms) -> bool:
+        """Whether there is a search, and so a form without it."""
+        return isinstance(self.make(terms), GridSearchCV)
+
+    def in_form(self, form: str) -> Self:
+        """The same learner, built with its "search", or with its "defaults" if it has any."""
+        if form == "search":
+            return self
+        return replace(self, make=lambda terms: without_search(self.make(terms)))
 
     def build(self, terms: Terms) -> BaseEstimator:
         """Return the unfitted estimator, after the preprocessing that a table of more than numbers needs."""
@@ -223,6 +243,11 @@ class Learner:
         if self.takes in ("directed", "both") and not problem.asymmetry:
             return False
         return problem.is_matrix == (self.kind == "matrix") and self.task in (None, problem.task)
+
+
+def without_search(estimator: BaseEstimator) -> BaseEstimator:
+    """Return the estimator inside a search, which has the default settings; any other as it is."""
+    return estimator.estimator if isinstance(estimator, GridSearchCV) else estimator
 
 
 # ------------------------------------------------------------------------------------ the data a learner takes
@@ -287,10 +312,14 @@ def _machine(mode: str) -> Callable[[Terms], GridSearchCV]:
     """A support vector machine on the matrix with its spectrum repaired by `mode`."""
 
     def build(terms: Terms) -> GridSearchCV:
-        machine = terms.choose(SVC, SVR)(kernel="precomputed", max_iter=100_000)
+        unit = terms.unit / terms.scale(mode)
+        machine = terms.choose(SVC, SVR)(
+            kernel="precomputed", C=float(_round(10.0 * unit)), max_iter=100_000
+        )
         powers = terms.choose(np.logspace(-2, 3, 6), np.logspace(-1, 3, 5))
-        grid = {"C": _listed(terms.unit / terms.scale(mode) * powers)}
+        grid = {"C": _listed(unit * powers)}
         if not terms.problem.is_classification:
+            machine.set_params(epsilon=float(_round(0.1 * terms.unit)))
             grid["epsilon"] = _listed(terms.unit * np.array([0.03, 0.1, 0.3]))
         repair = () if mode == "raw" else (SpectrumTransformer(mode),)
         return terms.search(_steps(terms, *repair, machine), grid)
@@ -307,7 +336,16 @@ def _linear(terms: Terms) -> GridSearchCV:
 def _vector_machine(terms: Terms) -> GridSearchCV:
     """Exact also for many items: machines on parts, or landmarks, of 16,000 do no better than one of 4000 that takes as
     long."""
-    machine = terms.choose(SVC(), SVR(epsilon=float(_round(0.03 * terms.unit)), max_iter=1_000_000))
+    gamma = float(_round(1.0 / terms.problem.n_features))
+    if terms.problem.is_classification:
+        machine = SVC(gamma=gamma)
+    else:
+        machine = SVR(
+            C=float(_round(10.0 * terms.unit)),
+            gamma=gamma,
+            epsilon=float(_round(0.03 * terms.unit)),
+            max_iter=1_000_000,
+        )
     strengths = np.array([0.1, 1.0, 10.0, 100.0, 1000.0])
     widths = np.array([0.03, 0.1, 0.3, 1.0, 3.0])
     grid = {
@@ -323,16 +361,15 @@ def _kernel_ridge(kernel: str) -> Callable[[Terms], GridSearchCV]:
     def build(terms: Terms) -> GridSearchCV:
         gammas = _listed(np.array([0.03, 0.1, 0.3, 1.0, 3.0]) / terms.problem.n_features)
         alphas = [1e-4, 1e-3, 1e-2, 0.1, 1.0]
+        gamma = gammas[2]
         if not terms.is_large:
-            return terms.search(
-                _scaled(KernelRidge(kernel=kernel)), {"alpha": alphas, "gamma": gammas}
-            )
+            ridge = KernelRidge(alpha=0.01, kernel=kernel, gamma=gamma)
+            return terms.search(_scaled(ridge), {"alpha": alphas, "gamma": gammas})
         landmarks = Nystroem(
-            kernel, n_components=terms.n_landmarks, random_state=terms.random_state
+            kernel, gamma=gamma, n_components=terms.n_landmarks, random_state=terms.random_state
         )
-        search = terms.search(
-            make_pipeline(StandardScaler(), landmarks, Ridge()), {"alpha": alphas}
-        )
+        steps = make_pipeline(StandardScaler(), landmarks, Ridge(alpha=0.01))
+        search = terms.search(steps, {"alpha": alphas})
         return search.set_params(param_grid={**search.param_grid, "nystroem__gamma": gammas})
 
     return build
@@ -340,7 +377,10 @@ def _kernel_ridge(kernel: str) -> Callable[[Terms], GridSearchCV]:
 
 def _boosting(terms: Terms) -> GridSearchCV:
     boosting = terms.choose(HistGradientBoostingClassifier, HistGradientBoostingRegressor)
-    grid: dict[str, list] = {"learning_rate": [0.05, 0.15], "max_leaf_nodes": [4, 12, 31]}
+    grid: list[dict[str, list]] = [
+        {"learning_rate": [0.05, 0.15], "max_leaf_nodes": [4, 12, 31]},
+        {"learning_rate": [0.1], "max_leaf_nodes": [31]},  # the defaults
+    ]
     if terms.is_large:
         return terms.search(
             boosting(max_iter=500, early_stopping=True, random_state=terms.random_state), grid
@@ -350,7 +390,7 @@ def _boosting(terms: Terms) -> GridSearchCV:
 
 def _features(terms: Terms) -> GridSearchCV:
     """A linear model on the similarities, or distances, to the training items, or to landmarks among many."""
-    linear = terms.choose(LogisticRegression(max_iter=1000), Ridge())
+    linear = terms.choose(LogisticRegression(C=0.01, max_iter=1000), Ridge(100.0))
     grid = terms.choose(
         {"C": [1e-4, 1e-3, 0.01, 0.1, 1.0]}, {"alpha": [1.0, 10.0, 100.0, 1e3, 1e4]}
     )
@@ -372,12 +412,13 @@ def _krein_ridge(terms: Terms) -> BaseEstimator:
 
 def _krein_machine(terms: Terms) -> GridSearchCV:
     unit = terms.unit / terms.scale("flip")
+    C = float(_round(10.0 * unit))
     if terms.problem.is_classification:
-        machine = KreinSVC("precomputed", max_iter=100_000)
+        machine = KreinSVC("precomputed", C=C, max_iter=100_000)
         powers = np.logspace(-1, 2, 4)
     else:
         machine = KreinSVR(
-            "precomputed", epsilon=float(_round(0.05 * terms.unit)), max_iter=100_000
+            "precomputed", C=C, epsilon=float(_round(0.05 * terms.unit)), max_iter=100_000
         )
         powers = np.logspace(-1, 3, 5)
     return terms.search(
@@ -417,14 +458,16 @@ def _learned_kernel(terms: Terms) -> Pipeline:
 def _indefinite_ridge(terms: Terms) -> GridSearchCV:
     """Krein ridge with a truncated distance: an indefinite kernel that is linear in pieces."""
     widths = np.array([0.3, 0.7, 1.5]) * terms.problem.n_features
-    ridge = terms.choose(KreinRidgeClassifier, KreinRidge)(**terms.landmarks)
-    return terms.search(_scaled(ridge), {"kernel": [TL1(width) for width in _listed(widths)]})
+    kernels = [TL1(width) for width in _listed(widths)]
+    ridge = terms.choose(KreinRidgeClassifier, KreinRidge)(kernels[1], **terms.landmarks)
+    return terms.search(_scaled(ridge), {"kernel": kernels})
 
 
 def _gaussian_ridge(terms: Terms) -> GridSearchCV:
     widths = np.array([0.4, 1.0, 2.5] if terms.is_large else [0.4, 0.7, 1.3, 2.2, 4.0])
     kernels = [Gaussian(width) for width in _listed(widths * np.sqrt(terms.problem.n_features))]
-    return terms.search(_scaled(KreinRidgeClassifier(**terms.landmarks)), {"kernel": kernels})
+    ridge = KreinRidgeClassifier(kernels[len(kernels) // 2], **terms.landmarks)
+    return terms.search(_scaled(ridge), {"kernel": kernels})
 
 
 def _local(terms: Terms) -> BaseEstimator:
@@ -440,41 +483,85 @@ def _adapted(terms: Terms) -> GridSearchCV:
         machine = DANKRegressor(
             epsilon=float(_round(0.1 * terms.unit)), random_state=terms.random_state
         )
+    machine.set_params(C=float(_round(10.0 * terms.unit)))
     if not terms.is_large:
+        machine.set_params(adaptivity=0.1)
         grid = {"C": _listed(terms.unit * np.array([1.0, 10.0, 100.0])), "adaptivity": [0.1, 0.5]}
         return terms.search(_scaled(machine), grid)
-    machine.set_params(C=float(_round(10.0 * terms.unit)), n_parts=terms.n_parts)
     widths = np.array([0.15, 0.4, 1.0]) * np.sqrt(terms.problem.n_features)
-    search = terms.search(
-        _scaled(machine), {"kernel": [Gaussian(width) for width in _listed(widths)]}
-    )
+    kernels = [Gaussian(width) for width in _listed(widths)]
+    machine.set_params(kernel=kernels[1], n_parts=terms.n_parts)
+    search = terms.search(_scaled(machine), {"kernel": kernels})
     return search.set_params(cv=terms.hold_out(terms.n_items // 2))
 
 
-#: Every competitor, cheap ones first: with a short budget the last ones have their turn last.
+#: Every competitor, those with cheap defaults first.
 LEARNERS: tuple[Learner, ...] = (
-    Learner("dummy", "Constant guess", "baseline", _dummy, complexity=0),
+    # of a matrix
+    Learner("dummy", "Constant guess", "baseline", _dummy, complexity=0, seconds=0.002),
     Learner(
-        "neighbors", "Nearest neighbors", "baseline", _neighbors, takes="distances", complexity=0
-    ),
-    Learner("svm-raw", "SVM on the raw matrix", "raw", _machine("raw"), group="spectrum"),
-    Learner(
-        "svm-clip", "SVM on the clipped spectrum", "repair", _machine("clip"), group="spectrum"
-    ),
-    Learner(
-        "svm-flip", "SVM on the flipped spectrum", "repair", _machine("flip"), group="spectrum"
-    ),
-    Learner(
-        "svm-square", "SVM on the squared spectrum", "repair", _machine("square"), group="spectrum"
+        "neighbors",
+        "Nearest neighbors",
+        "baseline",
+        _neighbors,
+        takes="distances",
+        complexity=0,
+        seconds=0.01,
     ),
     Learner(
-        "svm-shift", "SVM on the shifted spectrum", "repair", _machine("shift"), group="spectrum"
+        "features",
+        "Linear model on similarities",
+        "baseline",
+        _features,
+        takes="given",
+        seconds=0.05,
     ),
-    Learner("features", "Linear model on similarities", "baseline", _features, takes="given"),
-    Learner("krein-ridge", "Krein ridge", "mercerless", _krein_ridge),
-    Learner("krein-svm", "Krein SVM", "mercerless", _krein_machine),
-    Learner("stack", "Automatic stack", "mercerless", _stack, complexity=2),
-    Learner("asymmetric", "Asymmetric ridge", "mercerless", _directed_ridge, takes="directed"),
+    Learner(
+        "svm-raw", "SVM on the raw matrix", "raw", _machine("raw"), group="spectrum", seconds=0.05
+    ),
+    Learner(
+        "svm-clip",
+        "SVM on the clipped spectrum",
+        "repair",
+        _machine("clip"),
+        group="spectrum",
+        seconds=0.3,
+    ),
+    Learner(
+        "svm-flip",
+        "SVM on the flipped spectrum",
+        "repair",
+        _machine("flip"),
+        group="spectrum",
+        seconds=0.1,
+    ),
+    Learner(
+        "svm-square",
+        "SVM on the squared spectrum",
+        "repair",
+        _machine("square"),
+        group="spectrum",
+        seconds=0.1,
+    ),
+    Learner(
+        "svm-shift",
+        "SVM on the shifted spectrum",
+        "repair",
+        _machine("shift"),
+        group="spectrum",
+        seconds=0.1,
+    ),
+    Learner("krein-svm", "Krein SVM", "mercerless", _krein_machine, seconds=0.3),
+    Learner("krein-ridge", "Krein ridge", "mercerless", _krein_ridge, seconds=0.5),
+    Learner(
+        "asymmetric",
+        "Asymmetric ridge",
+        "mercerless",
+        _directed_ridge,
+        takes="directed",
+        seconds=0.5,
+    ),
+    Learner("stack", "Automatic stack", "mercerless", _stack, complexity=2, seconds=2.0),
     Learner(
         "directed",
         "Directed stack",
@@ -483,14 +570,48 @@ LEARNERS: tuple[Learner, ...] = (
         takes="both",
         complexity=2,
         growth=2.5,
+        seconds=10.0,
     ),
-    Learner("dummy", "Constant guess", "baseline", _dummy, "table", complexity=0),
+    # of a table
+    Learner("dummy", "Constant guess", "baseline", _dummy, "table", complexity=0, seconds=0.002),
     Learner(
-        "neighbors", "Nearest neighbors", "baseline", _neighbors, "table", complexity=0, growth=0.6
+        "neighbors",
+        "Nearest neighbors",
+        "baseline",
+        _neighbors,
+        "table",
+        complexity=0,
+        growth=0.6,
+        seconds=0.01,
     ),
-    Learner("linear", "Linear model", "baseline", _linear, "table", complexity=0, growth=0.3),
     Learner(
-        "svm-gaussian", "SVM with Gaussian kernel", "baseline", _vector_machine, "table", growth=1.4
+        "linear",
+        "Linear model",
+        "baseline",
+        _linear,
+        "table",
+        complexity=0,
+        growth=0.3,
+        seconds=0.01,
+    ),
+    Learner(
+        "boosting",
+        "Gradient boosting",
+        "baseline",
+        _boosting,
+        "table",
+        complexity=2,
+        growth=0.3,
+        seconds=0.3,
+    ),
+    Learner(
+        "svm-gaussian",
+        "SVM with Gaussian kernel",
+        "baseline",
+        _vector_machine,
+        "table",
+        growth=1.4,
+        seconds=0.1,
     ),
     Learner(
         "ridge-gaussian",
@@ -500,6 +621,7 @@ LEARNERS: tuple[Learner, ...] = (
         "table",
         "regression",
         growth=0.3,
+        seconds=0.03,
     ),
     Learner(
         "ridge-laplace",
@@ -509,6 +631,7 @@ LEARNERS: tuple[Learner, ...] = (
         "table",
         "regression",
         growth=0.3,
+        seconds=0.03,
     ),
     Learner(
         "ridge-gaussian",
@@ -518,6 +641,7 @@ LEARNERS: tuple[Learner, ...] = (
         "table",
         "classification",
         growth=0.3,
+        seconds=0.5,
     ),
     Learner(
         "krein-ridge",
@@ -526,6 +650,10 @@ LEARNERS: tuple[Learner, ...] = (
         _indefinite_ridge,
         "table",
         growth=0.3,
+        seconds=0.5,
+    ),
+    Learner(
+        "dank", "Data-adaptive kernel", "mercerless", _adapted, "table", complexity=2, seconds=0.5
     ),
     Learner(
         "lab",
@@ -535,67 +663,91 @@ LEARNERS: tuple[Learner, ...] = (
         "table",
         complexity=2,
         growth=0.7,
+        seconds=6.0,
         encodes=True,
     ),
     Learner(
-        "boosting", "Gradient boosting", "baseline", _boosting, "table", complexity=2, growth=0.3
-    ),
-    Learner("dank", "Data-adaptive kernel", "mercerless", _adapted, "table", complexity=2),
-    Learner(
-        "hyper", "Learned kernel", "mercerless", _learned_kernel, "table", complexity=2, growth=0.3
+        "hyper",
+        "Learned kernel",
+        "mercerless",
+        _learned_kernel,
+        "table",
+        complexity=2,
+        growth=0.3,
+        seconds=12.0,
     ),
 )
 
 
-Wanted = Sequence["str | BaseEstimator | tuple[str, BaseEstimator]"] | Mapping[str, BaseEstimator]
-
-
 def select_learners(
-    problem: Problem, wanted: Wanted | None = None
-) -> tuple[list[Learner], dict[str, float]]:
-    """Return the learners to run, in their order, and the parts of the training sets that were asked for.
+    problem: Problem, requested: Requested | None = None
+) -> tuple[list[Learner], dict[str, Level]]:
+    """Return the learners to run, in their order, and the levels up to which some were requested.
 
-    ``wanted`` is as in `compare`: None for all that apply.
+    ``requested`` is as in `compare`: None for all that apply.
     """
     possible = {learner.name: learner for learner in LEARNERS if learner.applies(problem)}
-    if wanted is None:
+    if requested is None:
         return list(possible.values()), {}
-    if isinstance(wanted, Mapping):
-        for name in wanted:
-            if name in possible:
-                raise ValueError(
-                    f"There is a learner {name!r} already; give your estimator another name."
-                )
-        return [*possible.values(), *(own_learner(problem, *item) for item in wanted.items())], {}
+    if isinstance(requested, Mapping):
+        yours = [_your_learner(problem, possible, *item) for item in requested.items()]
+        return [*possible.values(), *yours], {}
+    names = {learner.title.lower(): name for name, learner in possible.items()}
     chosen: dict[str, Learner] = {}
-    parts = {}
-    for item in wanted:
-        estimator: Any = None if isinstance(item, str) else item
-        text = item if isinstance(item, str) else type(item).__name__
-        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
-            text, estimator = item
-        name, _, part = text.partition("@")
-        if estimator is not None and name in possible:
-            raise ValueError(
-                f"There is a learner {name!r} already; give your estimator another name."
-            )
-        if estimator is None and name not in possible:
-            raise ValueError(
-                f"There is no learner {name!r} for this data; there are {', '.join(possible)}."
-            )
-        learner = possible[name] if estimator is None else own_learner(problem, name, estimator)
-        if part:
-            parts[name] = _part(text, part)
+    limits = {}
+    for item in requested:
+        text, estimator = _request(item)
+        title, *marks = text.split("@")
+        if estimator is None:
+            learner = _named_learner(possible, names.get(title.lower(), title))
+        else:
+            learner = _your_learner(problem, possible, title, estimator)
         if learner.name in chosen:
             raise ValueError(
                 f"The learner {learner.name!r} is asked for twice; name one ('mine', estimator)."
             )
+        if marks:
+            limits[learner.name] = _limit(text, marks)
         chosen[learner.name] = learner
-    order = list(possible)
-    return sorted(
-        chosen.values(),
-        key=lambda learner: order.index(learner.name) if learner.name in order else len(order),
-    ), parts
+    order = [name for name in possible if name in chosen]
+    yours = [learner for name, learner in chosen.items() if name not in possible]
+    return [*(chosen[name] for name in order), *yours], limits
+
+
+def _request(item: Any) -> tuple[str, BaseEstimator | None]:
+    """Return the text, and your estimator, of one entry of the requested learners."""
+    if isinstance(item, str):
+        return item, None
+    if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str):
+        return item
+    return type(item).__name__, item
+
+
+def _named_learner(possible: dict[str, Learner], name: str) -> Learner:
+    if name not in possible:
+        raise ValueError(
+            f"There is no learner {name!r} for this data; there are {', '.join(possible)}."
+        )
+    return possible[name]
+
+
+def _your_learner(
+    problem: Problem, possible: dict[str, Learner], name: str, estimator: BaseEstimator
+) -> Learner:
+    if name in possible:
+        raise ValueError(f"There is a learner {name!r} already; give your estimator another name.")
+    return own_learner(problem, name, estimator)
+
+
+def _limit(item: str, marks: list[str]) -> Level:
+    """Return the level that marks such as ``@0.25`` and ``@defaults`` ask for."""
+    limit = Level()
+    for mark in marks:
+        if mark == "defaults":
+            limit = limit._replace(form=mark)
+        else:
+            limit = limit._replace(part=_part(item, mark))
+    return limit
 
 
 def _part(item: str, text: str) -> float:
@@ -605,7 +757,8 @@ def _part(item: str, text: str) -> float:
         part = 0.0
     if not 0.0 < part <= 1.0:
         raise ValueError(
-            f"{item!r}: the part of the training sets after @ must be a number above 0, at most 1."
+            f"{item!r}: after @ comes 'defaults', or the part of the training sets, which must be a "
+            "number above 0, at most 1."
         )
     return part
 
@@ -784,15 +937,15 @@ def share_decompositions(estimator: BaseEstimator) -> BaseEstimator:
 
     A directed stack, which is no search, becomes one that takes the rows of `rows_between`.
     """
-    if getattr(estimator, "direction", None) == "both":
-        return _shared(estimator)
     inner = getattr(estimator, "estimator", None)
-    if isinstance(inner, Pipeline):
-        inner.steps = [(name, _shared(step)) for name, step in inner.steps]
-    elif inner is not None:
-        estimator.estimator = _shared(inner)
+    if inner is None:
+        return _shared(estimator)
+    estimator.estimator = _shared(inner)
     return estimator
 
 
 def _shared(step: Any) -> Any:
+    if isinstance(step, Pipeline):
+        step.steps = [(name, _shared(inner)) for name, inner in step.steps]
+        return step
     return _SHARED[type(step)](**step.get_params(deep=False)) if type(step) in _SHARED else step

@@ -13,6 +13,13 @@ from numpy.typing import NDArray
 from mercerless.core.files import write_text
 
 
+class Level(NamedTuple):
+    """How a learner is trained: more items count more, and of equal numbers a search counts more than defaults."""
+
+    part: float = 1.0  # of the training set
+    form: str = "search"  # or "defaults"; the alphabet puts them in the right order
+
+
 class Task(NamedTuple):
     """One learner on a part of one split; `fold` is -1 for the given test set."""
 
@@ -20,11 +27,17 @@ class Task(NamedTuple):
     repeat: int
     fold: int
     part: float = 1.0
+    form: str = "search"
+
+    @property
+    def level(self) -> Level:
+        """How the learner is trained."""
+        return Level(self.part, self.form)
 
     @property
     def key(self) -> str:
         """A name for files."""
-        return f"{self.learner}_{self.repeat}_{self.fold}_{self.part:.6g}"
+        return f"{self.learner}_{self.form}_{self.repeat}_{self.fold}_{self.part:.6g}"
 
 
 class Record(NamedTuple):

@@ -4,12 +4,12 @@ import json
 import os
 import platform
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from importlib.metadata import version
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,12 @@ from sklearn.base import BaseEstimator
 
 from mercerless.comparison.code import code_for, describe
 from mercerless.comparison.items import find_suspects
-from mercerless.comparison.learners import Learner, Terms, Wanted, count_settings, select_learners
+from mercerless.comparison.learners import Learner, Terms, count_settings, select_learners
 from mercerless.comparison.negative import NegativePart
+from mercerless.comparison.options import Options, Requested
 from mercerless.comparison.problem import Problem, listed, make_problem
-from mercerless.comparison.records import Record, Store
+from mercerless.comparison.progress import progress_bar
+from mercerless.comparison.records import Level, Record, Store
 from mercerless.comparison.report import render, render_short
 from mercerless.comparison.schedule import Run
 from mercerless.comparison.scoring import N_FOLDS, OF_ITEMS, contributions, make_split
@@ -41,11 +43,10 @@ from mercerless.comparison.vote import (
     vote_record,
     vote_records,
 )
-from mercerless.comparison.words import check_metric, duration, needs_probabilities, parse_budget
+from mercerless.comparison.words import check_metric, duration, needs_probabilities
 from mercerless.core.files import write_text
 from mercerless.core.optional import import_optional
 from mercerless.core.suspects import Suspects
-from mercerless.core.validation import check_number
 from mercerless.spectra import Indefiniteness
 
 __all__ = ["Comparison", "compare"]
@@ -62,7 +63,7 @@ def compare(
     X_test: ArrayLike | None = None,
     y_test: ArrayLike | None = None,
     metric: str | None = None,
-    learners: Wanted | None = None,
+    learners: Requested | None = None,
     budget: float | str | None = "2m",
     repeats: int | None = None,
     curves: bool = True,
@@ -139,6 +140,7 @@ def compare(
     >>> [row["learner"] for row in result.table]
     ['neighbors', 'dummy']
     """
+    started = time.perf_counter()
     problem = make_problem(
         X,
         y,
@@ -150,67 +152,53 @@ def compare(
         similarity=kernel,
         name=name,
     )
-    return compare_problem(
-        problem,
-        metric=metric,
-        learners=learners,
-        budget=budget,
-        repeats=repeats,
-        curves=curves,
-        n_jobs=n_jobs,
-        random_state=random_state,
-        resume=resume,
-        progress=progress,
-    )
+    options = {
+        "metric": metric,
+        "learners": learners,
+        "budget": budget,
+        "repeats": repeats,
+        "curves": curves,
+        "n_jobs": n_jobs,
+        "random_state": random_state,
+        "resume": resume,
+        "started": started,
+    }
+    if progress is not None:
+        return compare_problem(problem, Options(**options, progress=progress))
+    with progress_bar() as bar:
+        return compare_problem(problem, Options(**options, progress=bar))
 
 
-def compare_problem(
-    problem: Problem,
-    *,
-    metric: str | None = None,
-    learners: Wanted | None = None,
-    budget: float | str | None = "2m",
-    repeats: int | None = None,
-    curves: bool = True,
-    n_jobs: int | None = None,
-    random_state: int = 0,
-    resume: bool = False,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> "Comparison":
+def compare_problem(problem: Problem, options: Options | None = None) -> "Comparison":
     """Compare learners on a problem; see `compare`."""
-    started = time.perf_counter()
-    metric = check_metric(metric, problem.task)
-    _check_numbers(repeats, n_jobs, random_state)
-    seconds = None if repeats is not None else parse_budget(budget)
-    chosen, parts = select_learners(problem, learners)
-    progress = progress or (lambda text, done, total: None)
-    progress("spectrum" if problem.is_matrix else "starting", 0, 1)
-    terms = Terms(problem, metric, random_state)
+    options = options or Options()
+    metric = check_metric(options.metric, problem.task)
+    chosen, limits = select_learners(problem, options.learners)
+    options.progress("spectrum" if problem.is_matrix else "starting", 0, 1)
+    terms = Terms(problem, metric, options.random_state)
     mute = _without_probabilities(chosen, terms)
     scored = [learner for learner in chosen if learner.name not in mute]
-    store = Store(_work_folder(terms, scored), resume)
-    if resume:
-        progress(f"resumed with {len(store.records)} finished fits", 0, 1)
-    run = Run(
-        terms, scored, seconds, repeats, n_jobs, curves, store, progress, parts, started=started
-    ).go()
-    records = list(run.store.records.values())
-    reasons = {**run.reasons(), **mute}
-    told = run.negative, reasons, run.failed, run.interrupted, seconds, run.elapsed
-    comparison = Comparison(terms, chosen, records, *told)
+    store = Store(_work_folder(terms, scored), options.resume)
+    if options.resume:
+        options.progress(f"resumed with {len(store.records)} finished fits", 0, 1)
+    run = Run(terms, scored, options, limits, store).go()
+    comparison = Comparison(
+        terms,
+        chosen,
+        records=list(run.store.records.values()),
+        negative=run.negative,
+        reasons={**run.reasons(), **mute},
+        failed=run.failed,
+        interrupted=run.interrupted,
+        budget=options.seconds,
+        elapsed=run.elapsed,
+        limits=limits,
+        missing_seconds=run.missing_seconds(),
+    )
     comparison.check_comparable()
-    if not run.interrupted:
+    if comparison.is_decided and not run.interrupted:
         run.store.clear()
     return comparison
-
-
-def _check_numbers(repeats: int | None, n_jobs: int | None, random_state: int) -> None:
-    """Refuse what cannot be run."""
-    check_number("repeats", repeats, whole=True, none=True)
-    if n_jobs is not None and not (isinstance(n_jobs, Integral) and n_jobs):
-        raise ValueError(f"n_jobs={n_jobs!r} would do nothing; use 1 or more, or -1 for all cores.")
-    if not (isinstance(random_state, Integral) and 0 <= random_state < 2**32):
-        raise ValueError(f"random_state={random_state!r} must be between 0 and 2**32 - 1.")
 
 
 def _without_probabilities(learners: list[Learner], terms: Terms) -> dict[str, str]:
@@ -267,6 +255,12 @@ class Comparison:
         Seconds that were allowed.
     elapsed : float
         Seconds that were used.
+    limits : dict of str to Level
+        Levels up to which learners were requested.
+    missing_seconds : float
+        What scoring every learner on all items would still take, roughly.
+    to_continue : str
+        The command that goes on.
     finished : str
         Date and time.
 
@@ -293,6 +287,9 @@ class Comparison:
     interrupted: bool = False
     budget: float | None = None
     elapsed: float = 0.0
+    limits: dict[str, Level] = field(default_factory=dict)
+    missing_seconds: float = 0.0
+    to_continue: str = "mercerless.compare(X, y, ..., resume=True, budget={budget!r})"
     finished: str = field(default_factory=lambda: time.strftime("%Y-%m-%d %H:%M %Z"))
 
     @property
@@ -313,17 +310,60 @@ class Comparison:
     # ------------------------------------------------------------------------------------------ scores and order
 
     @cached_property
-    def parts(self) -> dict[str, float]:
-        """The part of the training sets that each learner is scored with: the largest of those with most splits."""
-        counts: dict[str, dict[float, int]] = {}
+    def levels(self) -> dict[str, Level]:
+        """How each learner is trained that is shown: at the highest of the levels with most splits.
+
+        So a search replaces the defaults as soon as it has as many splits, whatever either scores.
+        """
+        counts: dict[str, Counter[Level]] = {}
         for record in self.records:
-            if record.is_split and record.task.learner not in self.failed:
-                of_learner = counts.setdefault(record.task.learner, {})
-                of_learner[record.task.part] = of_learner.get(record.task.part, 0) + 1
-        first = {
-            name: {part: min(n, N_FOLDS) for part, n in of.items()} for name, of in counts.items()
+            name = record.task.learner
+            if record.is_split and name not in self.failed:
+                counts.setdefault(name, Counter())[record.task.level] += 1
+        return {
+            name: max(of_levels, key=lambda level: (min(of_levels[level], N_FOLDS), level))
+            for name, of_levels in counts.items()
         }
-        return {name: max(of, key=lambda part: (of[part], part)) for name, of in first.items()}
+
+    @property
+    def parts(self) -> dict[str, float]:
+        """The part of the training sets that each learner is trained on."""
+        return {name: level.part for name, level in self.levels.items()}
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether most of the learners were scored on all splits and all items, so that a recommendation means much.
+
+        Learners that failed, that the metric cannot score, and the constant guess do not count.
+        """
+        rivals = [
+            learner.name
+            for learner in self.learners
+            if learner.name != "dummy"
+            and learner.name not in self.failed
+            and "gives no probabilities" not in self.reasons.get(learner.name, "")
+        ]
+        complete = [name for name in rivals if self._is_complete(name)]
+        return 2 * len(complete) >= len(rivals)
+
+    def _is_complete(self, name: str) -> bool:
+        """Whether a learner has all splits on as many items as were requested."""
+        if name not in self._single:
+            return False
+        n_splits = sum(repeat == 0 for repeat, _ in self._single[name])
+        return n_splits == N_FOLDS and self.parts[name] == self.limits.get(name, Level()).part
+
+    @property
+    def budget_to_decide(self) -> str:
+        """A budget that should suffice for all learners on all items, such as "10m"."""
+        minutes = 1.5 * (self.elapsed + self.missing_seconds) / 60.0
+        steps = (2, 5, 10, 20, 30, 60, 120, 240, 480)
+        return f"{next((step for step in steps if step >= minutes), 960)}m"
+
+    @property
+    def command_to_continue(self) -> str:
+        """The command that goes on with a comparison that is not decided."""
+        return self.to_continue.format(budget=self.budget_to_decide)
 
     @cached_property
     def _single(self) -> Records:
@@ -335,7 +375,7 @@ class Comparison:
                 for record in self.records
                 if record.is_split
                 and record.task.learner == learner.name
-                and record.task.part == self.parts.get(learner.name)
+                and record.task.level == self.levels.get(learner.name)
             }
             if of_learner:
                 results[learner.name] = of_learner
@@ -388,7 +428,8 @@ class Comparison:
         name = name or self.recommended
         if name == VOTE and self.members:
             return vote_learner([self.learner(member) for member in self.members])
-        return next(learner for learner in self.learners if learner.name == name)
+        learner = next(learner for learner in self.learners if learner.name == name)
+        return learner.in_form(self.levels.get(name, Level()).form)
 
     def check_comparable(self) -> None:
         """Raise where nothing can be compared."""
@@ -550,6 +591,7 @@ class Comparison:
         row["settings"] = self._settings[name]
         row["n_train"] = max(record.n_train for record in records)
         row["part"] = self.parts.get(name, 1.0)
+        row["form"] = self.levels.get(name, Level()).form
         row["converged"] = all(record.converged for record in records)
         row["test_score"] = self._tested[name].scores[self.metric] if name in self._tested else None
         return row
@@ -567,7 +609,7 @@ class Comparison:
             for record in self.records
             if record.task.fold < 0
             and record.error is None
-            and record.task.part == self.parts.get(record.task.learner)
+            and record.task.level == self.levels.get(record.task.learner)
         }
         if self.members and tested.keys() >= set(self.members):
             vote = vote_record(self.problem, self.metric, [tested[name] for name in self.members])
@@ -595,8 +637,11 @@ class Comparison:
         """Records of the first repeat by learner, part of the training set and fold."""
         points: dict[str, dict[float, dict[int, Record]]] = {name: {} for name in self._single}
         for record in self.records:
-            name, repeat, fold, part = record.task
-            if record.is_split and repeat == 0 and name in points and part <= self.parts[name]:
+            name, repeat, fold, part, form = record.task
+            if not record.is_split or repeat != 0 or name not in points:
+                continue
+            level = self.levels[name]
+            if form == level.form and part <= level.part:
                 points[name].setdefault(part, {})[fold] = record
         return points
 
@@ -668,9 +713,16 @@ class Comparison:
     def specification(self) -> list[str]:
         """The compared learners as `compare` takes them, with their parts of the training sets."""
         names = [learner.name for learner in self.learners if learner.name in self.names]
-        return [
-            name if self.parts[name] == 1.0 else f"{name}@{self.parts[name]:g}" for name in names
-        ]
+        texts = []
+        for name in names:
+            level = self.levels[name]
+            text = name
+            if level.form == "defaults":
+                text += "@defaults"
+            if level.part < 1.0:
+                text += f"@{level.part:g}"
+            texts.append(text)
+        return texts
 
     @property
     def python_command(self) -> str:
@@ -683,7 +735,7 @@ class Comparison:
             if name not in yours:
                 wanted.append(repr(text))
                 continue
-            estimator = describe(yours[name].make(self.terms))
+            estimator = describe(self.learner(name).make(self.terms))
             if "<" in estimator:  # a function or an object that no code makes
                 unsaid.append(f"  # {name.replace(' ', '_')}: {estimator}")
                 estimator = name.replace(" ", "_")

@@ -1,26 +1,52 @@
 """Runs learners on splits within a budget of time: the same splits for all, cheap learners first, nothing lost.
 
-With a budget every learner begins on a small part of one split, and goes on to the largest part of which all five
-splits fit into its share of the time that is left, as foretold by the sizes before. So every learner is scored once, on
-parts of the training sets where they are too large for it, before anything is repeated; what is still running at the
-deadline is stopped. With a given number of repeats everything is run at full size.
+With a budget every learner is scored with its defaults first: on one split, then on all five, on all items or, if that
+would take too long, on the largest part that fits. Then come the searches, cheap ones before dear ones; a search that
+has all five splits replaces the defaults, whatever either scores. Then learning curves and repeats, as far as time
+allows. What is still running at the deadline is stopped. With a given number of repeats every learner is searched at
+full size.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
+from mercerless.comparison.costs import Costs, measure_slowdown
 from mercerless.comparison.learners import Learner, Terms, forget_decompositions
 from mercerless.comparison.negative import NegativePart, judge_negative_part
-from mercerless.comparison.records import Record, Store, Task
+from mercerless.comparison.options import Options
+from mercerless.comparison.records import Level, Record, Store, Task
 from mercerless.comparison.scoring import N_FOLDS, possible_parts, run_task
 from mercerless.comparison.words import duration
 from mercerless.comparison.workers import Finished, Job, make_workers
 
 MAX_REPEATS = 10
+
+
+@dataclass(frozen=True)
+class Shares:
+    """How the time of a budget is divided; shares of all of it, or of what is left."""
+
+    defaults: float = 0.6  # of the budget, at most, goes into larger parts for the defaults
+    report: float = 0.15  # of the budget, at most, is kept for the report
+    report_seconds: float = 2.5  # that a report takes on an idle core
+    spare: float = 0.1  # of what is left is not planned for: expected costs are uncertain
+    cheap: float = 0.02  # of what is left: a step that takes less is run at once
+    dear: float = (
+        0.05  # of the budget: a learner that takes more for a split is tried on a small part first
+    )
+    here: float = 0.15  # of what is left: what takes less may run here while the processes start
+    first_limit: float = (
+        0.3  # of the budget, and at most ten seconds: a step may always take as long
+    )
+    tolerance: float = 3.0  # times what was measured: a step that takes longer is stopped
+
+
+SHARES = Shares()
 
 
 def run_batch(terms: Terms, work: list[tuple[Learner, Task]]) -> Iterator[Record]:
@@ -40,12 +66,12 @@ def judge(terms: Terms) -> Iterator[NegativePart]:
 
 
 class Step(NamedTuple):
-    """Learners of one group on a part of one split: what is run at once."""
+    """Learners of one group at one level of one split: what is run at once."""
 
     group: str
     repeat: int
     fold: int
-    part: float = 1.0
+    level: Level = Level()
 
 
 JUDGE = Step("negative part of the spectrum", 0, 0)
@@ -58,60 +84,62 @@ class Run:
 
     terms: Terms
     learners: list[Learner]
-    budget: float | None = None  # seconds
-    repeats: int | None = None  # exactly so many, whatever they cost; None for as many as fit
-    n_jobs: int | None = None
-    curves: bool = True
+    options: Options = field(default_factory=Options)
+    limits: dict[str, Level] = field(default_factory=dict)  # up to which learners were requested
     store: Store = field(default_factory=Store)
-    # counts tasks or, timed, seconds
-    progress: Callable[[str, int, int], None] = lambda text, done, total: None
-    parts: dict[str, float] = field(default_factory=dict)  # of learners for which one was asked for
     workers: Any = None
-    started: float = field(default_factory=time.perf_counter)
 
     def __post_init__(self) -> None:
         self.problem = self.terms.problem
         self.groups: dict[str, list[Learner]] = {}
         for learner in self.learners:
-            apart = learner.name in self.parts
-            self.groups.setdefault(
-                learner.name if apart else learner.group or learner.name, []
-            ).append(learner)
-        wanted = self.curves or self.is_timed
-        self.sizes = (*(possible_parts(self.problem) if wanted else ()), 1.0)
+            is_limited = learner.name in self.limits
+            group = learner.name if is_limited else learner.group or learner.name
+            self.groups.setdefault(group, []).append(learner)
+        self.by_name = {learner.name: learner for learner in self.learners}
+        self.with_defaults = {
+            learner.name for learner in self.learners if learner.has_defaults(self.terms)
+        }
+        self.sizes: tuple[float, ...] = (1.0,)
+        if self.options.curves or self.options.is_timed:
+            self.sizes = (*possible_parts(self.problem), 1.0)
         self.failed: dict[str, str] = {}
-        # group: the part that it could not train on, and why
-        self.too_slow: dict[str, tuple[float, str]] = {}
+        # group: the level that it could not be trained at, and why
+        self.too_slow: dict[str, tuple[Level, str]] = {}
         self.negative: NegativePart | None = None
         self.interrupted = False
+        self.total = 0
+        self.n_workers = 1
+        self.is_judged = not self.terms.is_indefinite
         self.running: dict[Step, float] = {}  # with their time limits
-        self.costs: dict[tuple[str, float], list[float]] = {}
+        slowdown = measure_slowdown() if self.options.is_timed else 1.0
+        self.costs = Costs(self.terms, slowdown)
         for record in self.store.records.values():
-            self._note_cost(record)
+            self.costs.note(self.by_name.get(record.task.learner), record)
+        self.budget = self.options.seconds or np.inf
+        # the page must be written within the budget too
+        report_seconds = min(SHARES.report * self.budget, SHARES.report_seconds * slowdown)
+        self.deadline = self.budget - report_seconds
 
     # ------------------------------------------------------------------------------------------------ the clock
 
     @property
-    def is_timed(self) -> bool:
-        """Whether the budget decides what is run."""
-        return self.budget is not None and self.repeats is None
-
-    @property
     def elapsed(self) -> float:
         """Seconds since the beginning."""
-        return time.perf_counter() - self.started
+        return time.perf_counter() - self.options.started
 
     @property
     def remaining(self) -> float:
-        """Seconds left."""
-        return self.budget - self.elapsed if self.is_timed and self.budget is not None else np.inf
+        """Seconds until the report has to be begun."""
+        return self.deadline - self.elapsed
 
     def go(self) -> Self:
         """Run until everything is done, the budget is spent, or the user interrupts."""
-        workers = self.workers or make_workers(self.terms, self.n_jobs, can_stop=self.is_timed)
+        is_timed = self.options.is_timed
+        workers = self.workers or make_workers(self.terms, self.options.n_jobs, can_stop=is_timed)
         self.n_workers = workers.n_jobs
         try:
-            self._loop(workers, self._timed_steps() if self.is_timed else self._all_steps())
+            self._loop(workers, self._timed_steps() if is_timed else self._all_steps())
         except KeyboardInterrupt:
             self.interrupted = True
         finally:
@@ -130,14 +158,22 @@ class Run:
                     break
                 self.running[step] = self._limit(step)
                 workers.start(self._job(step), self.running[step])
-            if not workers.ready and (step := self._simple_step()) is not None:
-                job = self._job(step)
-                self._take(Finished(job, list(job.function(self.terms, *job.arguments))))
-                continue
+            if not workers.ready:
+                step = self._step_for_here()
+                if step is not None:
+                    self._run_here(step)
+                    continue
             for finished in workers.wait(self.remaining):
                 self._take(finished)
         for finished in workers.stop():
             self._take(finished)
+
+    def _run_here(self, step: Step) -> None:
+        """Run a cheap step in this process."""
+        job = self._job(step)
+        with threadpool_limits(1):  # several threads wait for each other on busy cores
+            results = list(job.function(self.terms, *job.arguments))
+        self._take(Finished(job, results))
 
     def _job(self, step: Step) -> Job:
         if step == JUDGE:
@@ -156,46 +192,57 @@ class Run:
                 self.negative = result
                 continue
             self.store.put(result)
-            self._note_cost(result)
-            if result.error is not None and self._is_final(result.task):
-                self.failed.setdefault(result.task.learner, result.error)
+            self.costs.note(self.by_name.get(result.task.learner), result)
+            if result.error is not None:
+                self._note_error(step, result)
         if finished.end == "late":
             self._give_up(step, f"took more than {duration(limit)}")
         elif finished.end == "died":
             self._give_up(step, "ended its process, most likely because memory ran out")
         self._tell(step)
 
+    def _note_error(self, step: Step, record: Record) -> None:
+        """A learner fails if it cannot be trained on all items; a search that fails leaves the defaults."""
+        level = record.task.level
+        name = record.task.learner
+        is_only_search = (
+            level.form == "search" and self.options.is_timed and name in self.with_defaults
+        )
+        if is_only_search:
+            self._give_up(step, f"failed: {record.error}")
+        elif level.part == self._limit_of(name).part:
+            self.failed.setdefault(name, str(record.error))
+
     def _give_up(self, step: Step, reason: str) -> None:
-        """Go on with smaller parts; learners that ran together are then run one by one, for one may be to blame."""
+        """Go on with lower levels; learners that ran together are then run one by one, for one may be to blame."""
         learners = self.groups.get(step.group, [])
         if len(learners) > 1:
             del self.groups[step.group]
             self.groups |= {learner.name: [learner] for learner in learners}
-        elif learners and self.is_timed:
-            self.too_slow[step.group] = step.part, reason
+        elif learners and self.options.is_timed:
+            self.too_slow[step.group] = step.level, reason
         elif learners:
-            n_items = step.part * len(self.problem.y) * (1 - 1 / N_FOLDS)
+            n_items = step.level.part * len(self.problem.y) * (1 - 1 / N_FOLDS)
             self.failed.setdefault(learners[0].name, f"training on {n_items:,.0f} items {reason}")
-
-    def _is_final(self, task: Task) -> bool:
-        return task.part == self.parts.get(task.learner, 1.0)
 
     def _tell(self, step: Step | None = None) -> None:
         """Report progress."""
-        if self.is_timed and self.budget is not None:
-            scored = sum(self._is_scored(group) for group in self.groups)
-            text = f"{scored} of {len(self.groups)} learners scored, {duration(max(0.0, self.remaining))} left"
-            self.progress(text, round(min(self.elapsed, self.budget)), round(self.budget))
+        progress = self.options.progress
+        if self.options.is_timed:
+            scored = sum(self._level_of(group) is not None for group in self.groups)
+            left = duration(max(0.0, self.remaining))
+            text = f"{scored} of {len(self.groups)} learners scored, {left} left"
+            progress(text, round(min(self.elapsed, self.budget)), round(self.budget))
             return
-        total = self.total if hasattr(self, "total") else 0
         text = "starting" if step is None else f"repeat {step.repeat + 1}, {step.group}"
-        self.progress(text, len(self.store.records), max(total, len(self.store.records)))
+        done = len(self.store.records)
+        progress(text, done, max(self.total, done))
 
     # -------------------------------------------------------------------------------------------- what is done
 
     def _tasks(self, step: Step) -> list[tuple[Learner, Task]]:
         return [
-            (learner, Task(learner.name, *step[1:]))
+            (learner, Task(learner.name, step.repeat, step.fold, *step.level))
             for learner in self.groups.get(step.group, ())
             if learner.name not in self.failed
         ]
@@ -203,19 +250,43 @@ class Run:
     def _is_done(self, step: Step) -> bool:
         return all(task in self.store.records for _, task in self._tasks(step))
 
-    def _is_scored(self, group: str) -> bool:
-        """Whether a group has all splits of the first repeat at some size."""
-        return any(
-            all(self._is_done(step) for step in self._splits(group, part))
-            for part in self._sizes_of(group)
-        )
+    def _is_complete(self, group: str, level: Level) -> bool:
+        """Whether all splits of the first repeat are done."""
+        return all(self._is_done(step) for step in self._splits(group, level))
 
-    def _sizes_of(self, group: str) -> tuple[float, ...]:
-        largest = self.parts.get(self.groups[group][0].name, 1.0)
+    def _level_of(self, group: str) -> Level | None:
+        """The highest level at which all splits are done."""
+        done = [level for level in self._levels(group) if self._is_complete(group, level)]
+        return max(done, default=None)
+
+    def _limit_of(self, name: str) -> Level:
+        return self.limits.get(name, Level())
+
+    def _forms(self, group: str) -> tuple[str, ...]:
+        """The forms of a group, the first one first; a learner without a search has only one."""
+        learners = self.groups[group]
+        if not all(learner.name in self.with_defaults for learner in learners):
+            return ("search",)
+        if self._limit_of(learners[0].name).form == "defaults":
+            return ("defaults",)
+        return ("defaults", "search")
+
+    def _parts(self, group: str) -> tuple[float, ...]:
+        largest = self._limit_of(self.groups[group][0].name).part
         return (*(size for size in self.sizes if size < largest), largest)
 
-    def _splits(self, group: str, part: float, repeat: int = 0) -> list[Step]:
-        return [Step(group, repeat, fold, part) for fold in range(N_FOLDS)]
+    def _levels(self, group: str) -> list[Level]:
+        """All levels of a group, in their order."""
+        return [Level(part, form) for part in self._parts(group) for form in self._forms(group)]
+
+    def _splits(self, group: str, level: Level, repeat: int = 0) -> list[Step]:
+        return [Step(group, repeat, fold, level) for fold in range(N_FOLDS)]
+
+    def _splits_and_test(self, group: str, level: Level) -> list[Step]:
+        steps = self._splits(group, level)
+        if self.problem.y_test is not None:
+            steps.append(Step(group, 0, -1, level))
+        return steps
 
     # ------------------------------------------------------------------------------------ a number of repeats
 
@@ -230,239 +301,272 @@ class Run:
         yield from (step for step in apart if not self._is_done(step))
 
     def _listed(self) -> list[Step]:
-        of = {group: self._sizes_of(group) for group in self.groups}
-        smaller = [
-            (group, part)
-            for part in self.sizes[:-1]
-            for group in self.groups
-            if part < of[group][-1]
-        ]
-        curves = smaller if self.curves else []
-        repeats = [
-            [
-                Step(group, repeat, fold, of[group][-1])
-                for fold in range(N_FOLDS)
-                for group in self.groups
+        top = {group: self._levels(group)[-1] for group in self.groups}
+        smaller = []
+        if self.options.curves:
+            smaller = [
+                (group, level._replace(part=part))
+                for part in self.sizes[:-1]
+                for group, level in top.items()
+                if part < level.part
             ]
-            for repeat in range(self.repeats or MAX_REPEATS)
+        steps = [Step(group, 0, 0, level) for group, level in smaller]
+        steps += self._repeat(top, 0)
+        if self.problem.y_test is not None:
+            steps += [Step(group, 0, -1, level) for group, level in top.items()]
+        if self.terms.is_indefinite:
+            steps.append(JUDGE)
+        steps += [
+            Step(group, 0, fold, level) for group, level in smaller for fold in range(1, N_FOLDS)
         ]
+        for repeat in range(1, self.options.repeats or MAX_REPEATS):
+            steps += self._repeat(top, repeat)
+        return steps
+
+    def _repeat(self, levels: dict[str, Level], repeat: int) -> list[Step]:
         return [
-            *(Step(group, 0, 0, part) for group, part in curves),
-            *repeats[0],
-            *(
-                Step(group, 0, -1, of[group][-1])
-                for group in self.groups
-                if self.problem.y_test is not None
-            ),
-            *([JUDGE] if self.terms.is_indefinite else []),
-            *(Step(group, 0, fold, part) for group, part in curves for fold in range(1, N_FOLDS)),
-            *(step for repeat in repeats[1:] for step in repeat),
+            Step(group, repeat, fold, level)
+            for fold in range(N_FOLDS)
+            for group, level in levels.items()
         ]
 
     # ------------------------------------------------------------------------------------------------ a budget
 
     def _timed_steps(self) -> Iterator[Step | None]:
-        """The step that is worth most now; None where a running one must be known first."""
-        judged = not self.terms.is_indefinite
+        """The step that is worth most now; None if a running one must be known first."""
         while True:
-            if not judged and all(map(self._is_scored, self.groups)):
-                judged = True
-                yield JUDGE
-            step = self._first_score()
-            if step is None and not judged:
-                step = JUDGE
-                judged = True
+            step = self._next_default() or self._next_judgment() or self._next_search()
             if step is None and not self.running:
                 break
             yield step
-        scored = {group: size for group in self.groups if (size := self._level(group)) is not None}
-        if self.curves:
+        scored = {
+            group: level for group in self.groups if (level := self._level_of(group)) is not None
+        }
+        if self.options.curves:
             curves = [
-                Step(group, 0, fold, part)
-                for group, size in scored.items()
-                for part in self._sizes_of(group)
-                if part < size
-                for fold in range(1, N_FOLDS)
+                Step(group, 0, fold, level._replace(part=part))
+                for group, level in scored.items()
+                for part in self._parts(group)
+                if part < level.part
+                for fold in range(N_FOLDS)
             ]
             yield from self._if_affordable(curves)
         for repeat in range(1, MAX_REPEATS):
             steps = [
-                step for group, size in scored.items() for step in self._splits(group, size, repeat)
+                step
+                for group, level in scored.items()
+                for step in self._splits(group, level, repeat)
             ]
             yield from self._if_affordable(steps)
 
     def _if_affordable(self, steps: list[Step]) -> Iterator[Step]:
         """All of the steps, the longest first, or none."""
-        steps = [step for step in steps if not self._is_done(step)]
-        seconds = {step: self._seconds(step.group, step.part) for step in steps}
-        wall = max(sum(seconds.values()) / self.n_workers, max(seconds.values(), default=0.0))
+        seconds = {step: self._seconds(step) for step in steps if not self._is_done(step)}
+        longest = max(seconds.values(), default=0.0)
+        wall = max(sum(seconds.values()) / self.n_workers, longest)
         if wall < self.remaining:
-            yield from sorted(steps, key=lambda step: -seconds[step])
+            yield from sorted(seconds, key=lambda step: -seconds[step])
 
-    def _first_score(self) -> Step | None:
-        """The next step toward five splits of every learner at the size that is planned for it.
+    def _next_default(self) -> Step | None:
+        """The next step toward five splits of every learner's first form at the part that is planned for it.
 
-        What costs little at full size goes first, then the learners with fewest splits, of those the cheapest:
-        whenever time runs out, all of them have about as many.
+        What costs little on all items goes first, and what is dear last; of the others the learners with fewest
+        splits, of those the cheapest: whenever time runs out, all of them have about as many.
         """
-        planned = (self._next_of(group, size) for group, size in self._plan().items())
-        candidates = [step for step in planned if step is not None]
-        # 0 where nothing is known
-        seconds = {step: self._seconds(step.group, step.part) for step in candidates}
-        fitting = [step for step in candidates if seconds[step] < self.remaining]
-        whole = [
+        planned = [self._next_of(group, level) for group, level in self._plan().items()]
+        seconds = {step: self._seconds(step) for step in planned if step is not None}
+        fitting = [step for step in seconds if seconds[step] < self.remaining]
+        cheap = [
             step
             for step in fitting
-            if seconds[step] and step.part == self._sizes_of(step.group)[-1]
+            if seconds[step] < SHARES.cheap * self.remaining
+            and step.level.part == self._parts(step.group)[-1]
         ]
-        cheap = [step for step in whole if seconds[step] < 0.02 * self.remaining]
         if cheap:
             return min(cheap, key=seconds.__getitem__)
-        return min(
-            fitting, key=lambda step: (step.fold % (N_FOLDS + 1), seconds[step]), default=None
-        )
 
-    def _plan(self) -> dict[str, float]:
-        """The size of every group: first the smallest for all, then, while time is left, the larger one that adds most.
+        def place(step: Step) -> tuple[bool, int, float]:
+            is_dear = seconds[step] > SHARES.dear * self.budget
+            return is_dear, step.fold % (N_FOLDS + 1), seconds[step]  # the test set comes last
 
-        What a larger size adds is the logarithm of the items, for what it costs more. A size with splits beyond the
-        first is finished before another is begun.
+        return min(fitting, key=place, default=None)
+
+    def _next_judgment(self) -> Step | None:
+        """The negative part of the spectrum is judged once, after the defaults."""
+        if self.is_judged:
+            return None
+        self.is_judged = True
+        return JUDGE
+
+    def _next_search(self) -> Step | None:
+        """The next split of the cheapest search of which all splits fit into the time that is left."""
+        options = {}
+        for group in self.groups:
+            level = self._next_search_level(group)
+            if level is None:
+                continue
+            undone = [
+                step for step in self._splits_and_test(group, level) if not self._is_done(step)
+            ]
+            waiting = [step for step in undone if step not in self.running]
+            if not waiting:
+                continue
+            seconds = self._seconds(waiting[0])
+            wall = max(seconds, seconds * len(undone) / self.n_workers)
+            if wall < (1 - SHARES.spare) * self.remaining:
+                options[waiting[0]] = seconds
+        return min(options, key=options.__getitem__, default=None)
+
+    def _next_search_level(self, group: str) -> Level | None:
+        """The search on as many items as the defaults were scored with; None if there is none to run."""
+        reached = self._level_of(group)
+        if reached is None or reached.form == "search" or "search" not in self._forms(group):
+            return None
+        level = reached._replace(form="search")
+        return level if self._is_possible(group, level) else None
+
+    def _is_possible(self, group: str, level: Level) -> bool:
+        """Whether a level is below the one that took too long."""
+        return group not in self.too_slow or level < self.too_slow[group][0]
+
+    def _plan(self) -> dict[str, Level]:
+        """The level of every group's first form: while time is left, what adds most for what it costs.
+
+        What more items add is the logarithm of their number. A level with splits beyond the first is finished before
+        another is begun. Groups for which there is no time have their lowest level, and their turn last.
         """
-        possible = {group: sizes for group in self.groups if (sizes := self._possible_sizes(group))}
-        plan = {group: self._floor(group, sizes) for group, sizes in possible.items()}
-        left = 0.9 * self.remaining * self.n_workers
-        unknown = [group for group in plan if not self._seconds(group, plan[group])]
-        left *= 1.0 - len(unknown) / max(1, len(plan))
-        left -= sum(self._need(group, size) for group, size in plan.items() if group not in unknown)
+        possible = {group: self._first_levels(group) for group in self.groups}
+        possible = {group: levels for group, levels in possible.items() if levels}
+        plan = {}
+        for group, levels in possible.items():
+            reached = self._reached(group, levels)
+            if reached is not None:
+                plan[group] = reached
         growing = [
             group
-            for group in plan
-            if group not in unknown and not self._is_begun(group, plan[group])
+            for group in possible
+            if group not in plan or not self._is_begun(group, plan[group])
         ]
+        left = self._seconds_for_defaults() - sum(self._need(*item) for item in plan.items())
         while True:
             options = {}
             for group in growing:
-                for size in (size for size in possible[group] if size > plan[group]):
-                    more = self._need(group, size) - self._need(group, plan[group])
-                    if more <= left and self._seconds(group, size) < self.remaining:
-                        options[group, size] = np.log(size / plan[group]) / max(more, 1e-9), more
+                gain_now, need_now = self._worth(group, plan.get(group))
+                for level in possible[group]:
+                    gain, need = self._worth(group, level)
+                    if gain > gain_now and need - need_now <= left:
+                        ratio = (gain - gain_now) / max(need - need_now, 1e-9)
+                        options[group, level] = ratio, need - need_now
             if not options:
-                return plan
-            group, size = max(options, key=lambda option: options[option][0])
-            left -= options[group, size][1]
-            plan[group] = size
+                break
+            group, level = max(options, key=lambda option: options[option][0])
+            left -= options[group, level][1]
+            plan[group] = level
+        return {group: plan.get(group, levels[0]) for group, levels in possible.items()}
 
-    def _floor(self, group: str, sizes: list[float]) -> float:
-        """The size that is begun, or else done; the smallest where none is."""
-        begun = [size for size in sizes if self._is_begun(group, size)]
-        return begun[-1] if begun else max(self._level(group) or 0.0, sizes[0])
+    def _first_levels(self, group: str) -> list[Level]:
+        """The possible levels of a group's first form."""
+        first_form = self._forms(group)[0]
+        levels = [Level(part, first_form) for part in self._parts(group)]
+        return [level for level in levels if self._is_possible(group, level)]
 
-    def _is_begun(self, group: str, size: float) -> bool:
+    def _reached(self, group: str, levels: list[Level]) -> Level | None:
+        """The level that is begun, or else done; None if none is."""
+        begun = [level for level in levels if self._is_begun(group, level)]
+        if begun:
+            return begun[-1]
+        return max((level for level in levels if self._is_complete(group, level)), default=None)
+
+    def _worth(self, group: str, level: Level | None) -> tuple[float, float]:
+        """What a level adds to knowing nothing, and the seconds that it still takes."""
+        if level is None:
+            return 0.0, 0.0
+        n_items = level.part * len(self.problem.y)
+        return float(np.log1p(n_items)), self._need(group, level)
+
+    def _seconds_for_defaults(self) -> float:
+        """Seconds of all workers that may go into the first forms."""
+        share = SHARES.defaults * self.deadline - self.elapsed
+        seconds = max(share, SHARES.spare * self.remaining)
+        return min(seconds, (1 - SHARES.spare) * self.remaining) * self.n_workers
+
+    def _is_begun(self, group: str, level: Level) -> bool:
         """Whether some splits beyond the first are done, or running, and others are not."""
-        done = [self._is_done(step) for step in self._splits(group, size)]
-        running = [step in self.running for step in self._splits(group, size)]
-        return (any(done[1:]) or any(running[1:])) and not all(done)
+        steps = self._splits(group, level)
+        under_way = [self._is_done(step) or step in self.running for step in steps[1:]]
+        return any(under_way) and not self._is_complete(group, level)
 
-    def _simple_step(self) -> Step | None:
-        """What can be scored here while processes are starting, which takes long on a busy machine: the simplest."""
-        simple = [
-            group
-            for group, learners in self.groups.items()
-            if not any(learner.complexity for learner in learners)
-        ]
-        smallest = [(group, self._sizes_of(group)[0]) for group in simple]
-        largest = [(group, self._sizes_of(group)[-1]) for group in simple]
-        cheap = [which for which in largest if self._seconds(*which) < 0.02 * self.remaining]
-        steps = (step for which in (*smallest, *cheap) for step in self._splits(*which))
-        return next((step for step in steps if not self._is_done(step)), None)
+    def _next_of(self, group: str, level: Level) -> Step | None:
+        """The first split of a level, which tells what it takes, then the others; None while the first is running.
 
-    def _next_of(self, group: str, size: float) -> Step | None:
-        """The first split of a size, which tells what it takes, then the others; None while the first is running."""
-        steps = self._splits(group, size)
+        If a split is dear and nothing is known of the learner, the smallest part is tried first.
+        """
+        steps = self._splits_and_test(group, level)
         if not self._is_done(steps[0]):
-            return None if any(step.group == group for step in self.running) else steps[0]
-        if self.problem.y_test is not None:
-            steps.append(Step(group, 0, -1, size))
+            if any(step.group == group for step in self.running):
+                return None
+            is_known = all(self.costs.is_measured(learner) for learner in self.groups[group])
+            if not is_known and self._seconds(steps[0]) > SHARES.dear * self.budget:
+                pilot = Step(group, 0, 0, level._replace(part=self._parts(group)[0]))
+                return steps[0] if self._is_done(pilot) else pilot
+            return steps[0]
         return next(
             (step for step in steps if not self._is_done(step) and step not in self.running), None
         )
 
-    def _possible_sizes(self, group: str) -> list[float]:
-        """Sizes below the one that took too long."""
-        slow = self.too_slow.get(group, (np.inf, 0.0))[0]
-        return [size for size in self._sizes_of(group) if size < slow]
+    def _step_for_here(self) -> Step | None:
+        """What can be scored here while processes are starting, which takes long on a busy machine: cheap defaults."""
+        step = self._next_default()
+        if step is None:
+            return None
+        learners = self.groups[step.group]
+        is_yours = any(learner.family == "yours" for learner in learners)
+        is_cheap = self._seconds(step) < SHARES.here * self.remaining
+        return step if is_cheap and not is_yours else None
 
-    def _need(self, group: str, part: float) -> float:
-        """Seconds that the splits of a size will still take; 0 where nothing is known."""
-        return self._seconds(group, part) * sum(
-            not self._is_done(step) for step in self._splits(group, part)
-        )
+    def _seconds(self, step: Step) -> float:
+        """Expected seconds of a step."""
+        learners = self.groups.get(step.group, ())
+        return sum(self.costs.of_split(learner, step.level) for learner in learners)
 
-    def _level(self, group: str) -> float | None:
-        """The largest size at which all splits are done."""
-        done = [
-            p
-            for p in self._sizes_of(group)
-            if all(self._is_done(step) for step in self._splits(group, p))
-        ]
-        return max(done, default=None)
-
-    def _note_cost(self, record: Record) -> None:
-        """Remember what a fit took."""
-        if record.is_split:
-            # once more for the scores
-            seconds = record.fit_time + 2 * record.predict_time * len(record.target)
-            self.costs.setdefault((record.task.learner, record.task.part), []).append(seconds)
-
-    def _seconds(self, group: str, part: float) -> float:
-        """Expected seconds of one split for the learners of a group; 0 where nothing is known."""
-        return sum(self._seconds_of(learner, part) for learner in self.groups.get(group, ()))
-
-    def _seconds_of(self, learner: Learner, part: float) -> float:
-        """Expected seconds of one split: as it was on this part, or grown from smaller ones; 0 where nothing is known.
-
-        The exponent of the growth is that between the two largest sizes known. From a single one it is that of the
-        learner's form for many items, or 1: one split of a larger size will tell.
-        """
-        known = {
-            size: float(np.mean(seconds))
-            for (name, size), seconds in self.costs.items()
-            if name == learner.name
-        }
-        if part in known or not known:
-            return known.get(part, 0.0)
-        sizes = sorted(size for size in known if size < part)
-        if not sizes:
-            return min(known.values())
-        growth = learner.growth if self.terms.is_large else 1.0
-        if len(sizes) > 1:
-            small, large = sizes[-2:]
-            growth = np.clip(np.log(known[large] / known[small]) / np.log(large / small), 0.1, 3.0)
-        return known[sizes[-1]] * (part / sizes[-1]) ** growth
+    def _need(self, group: str, level: Level) -> float:
+        """Seconds that the splits of a level will still take."""
+        steps = self._splits(group, level)
+        return self._seconds(steps[0]) * sum(not self._is_done(step) for step in steps)
 
     def _limit(self, step: Step) -> float:
         """Seconds after which a step is stopped: a learner must not spend the others' time."""
-        if not self.is_timed or step == JUDGE:
+        if not self.options.is_timed or step == JUDGE:
             return np.inf
-        known = self._seconds(step.group, step.part)
-        share = (
-            self.remaining
-            * self.n_workers
-            / (1 + sum(not self._is_scored(group) for group in self.groups))
-        )
-        return max(10.0, 3.0 * known, share)
+        waiting = sum(self._level_of(group) is None for group in self.groups)
+        share = self.remaining * self.n_workers / (1 + waiting)
+        at_least = min(10.0, SHARES.first_limit * self.budget)
+        return max(at_least, SHARES.tolerance * self._seconds(step), share)
+
+    # ----------------------------------------------------------------------------------------------- afterwards
+
+    def missing_seconds(self) -> float:
+        """Expected seconds that the first repeat of everything on all items would still take."""
+        seconds = 0.0
+        for group in self.groups:
+            top = self._levels(group)[-1]
+            for form in self._forms(group):
+                seconds += self._need(group, top._replace(form=form))
+        return seconds / self.n_workers
 
     def reasons(self) -> dict[str, str]:
         """Why a learner has no score, or not all, by name."""
         rows = len(self.problem.y) * (1 - 1 / N_FOLDS)
-        budget = "the run was interrupted" if self.interrupted else "the run ended"
-        if self.is_timed and not self.interrupted:
-            budget = f"the budget of {duration(self.budget or 0.0)} ended"
+        end = "the run ended"
+        if self.interrupted:
+            end = "the run was interrupted"
+        elif self.options.is_timed:
+            end = f"the budget of {duration(self.budget)} ended"
         reasons = {}
         for group, learners in self.groups.items():
-            reason = f"{budget} before it had enough splits"
+            reason = f"{end} before it had enough splits"
             if group in self.too_slow:
-                part, why = self.too_slow[group]
-                reason = f"training on {part * rows:,.0f} items {why}"
+                level, why = self.too_slow[group]
+                reason = f"training on {level.part * rows:,.0f} items {why}"
             reasons.update({learner.name: reason for learner in learners})
         return reasons

@@ -118,6 +118,7 @@ def possible_parts(problem: Problem) -> tuple[float, ...]:
 def run_task(terms: Terms, learner: Learner, task: Task) -> Record:
     """Fit one learner on one training set and score it; an error becomes part of the record."""
     problem = terms.problem
+    learner = learner.in_form(task.form)
     train, X_train, X_test, y_test = _data(problem, learner, task, terms.random_state)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 def verdict_of(comparison: "Comparison") -> list[str]:
-    """The outcome in sentences: a winner only where there is one."""
+    """The outcome in sentences: a winner only if there is one, and a decision only if most learners were scored."""
+    if not comparison.is_decided:
+        return [*_undecided(comparison), *_missing(comparison)]
     best = next(row for row in comparison.table if row["learner"] != VOTE or comparison.has_winner)
-    among = (
-        " of the single learners"
-        if comparison.recommended == VOTE and best is not comparison.table[0]
-        else ""
-    )
+    among = ""
+    if comparison.recommended == VOTE and best is not comparison.table[0]:
+        among = " of the single learners"
     score = format_score(comparison.metric, best["score"])
     first = f"{best['title']} has the best mean {metric_words(comparison.metric)}{among}, {score}"
     if len(comparison.names) == 1:
@@ -28,11 +28,7 @@ def verdict_of(comparison: "Comparison") -> list[str]:
         n_others = len(set(comparison.names) - {VOTE, best["learner"]})
         rivals = "every other learner compared"
         if comparison.left_out:
-            rivals = (
-                "the only other one compared"
-                if n_others == 1
-                else f"the {n_others} others compared"
-            )
+            rivals = f"the {n_others} others compared"
         sentences = [f"{first}, and is better than {rivals}, beyond the doubt of the splits."]
     else:
         sentences = _without_winner(comparison, first, best)
@@ -43,8 +39,21 @@ def verdict_of(comparison: "Comparison") -> list[str]:
     return [*sentences, *_missing(comparison)]
 
 
+def _undecided(comparison: "Comparison") -> list[str]:
+    """Say that most learners are missing, what is best so far, and how to go on."""
+    best = comparison.table[0]
+    score = format_score(comparison.metric, best["score"])
+    metric = metric_words(comparison.metric)
+    time_left = duration(comparison.missing_seconds)
+    return [
+        "Not decided yet: most learners were not scored on all splits and all items. Best so far is "
+        f"{best['title']}, mean {metric} {score}.",
+        f"The rest takes about {time_left}; this goes on: {comparison.command_to_continue}",
+    ]
+
+
 def _missing(comparison: "Comparison") -> list[str]:
-    """Say what was not run, what failed, and what was trained on less than the others."""
+    """Say what was not run, what failed, and what was trained on less than the others or not searched."""
     left_out = comparison.left_out
     failed = comparison.failed
     total = len(comparison.learners)
@@ -58,18 +67,19 @@ def _missing(comparison: "Comparison") -> list[str]:
         names = _and(_titles(comparison, failed))
         have = "has" if len(failed) == 1 else "have"
         sentences.append(f"{len(failed)} of {total} learners {have} failed: {names}.")
-    small = {
-        row["title"]: row["n_train"]
-        for row in comparison.table
-        if row["part"] < 1.0 and row["learner"] != VOTE
-    }
+    rows = [row for row in comparison.table if row["learner"] != VOTE]
+    small = [f"{row['title']} ({row['n_train']:,})" for row in rows if row["part"] < 1.0]
     if small:
         full = int(len(comparison.problem.y) * (1 - 1 / N_FOLDS))
-        names = _and([f"{title} ({size:,})" for title, size in small.items()])
         sentences.append(
             f"{len(small)} of {total} learners {_were(small)} trained on less than the {full:,} "
-            "items of a "
-            f"training set: {names}. With all items they may do better."
+            f"items of a training set: {_and(small)}. With all items they may do better."
+        )
+    plain = [row["title"] for row in rows if row["form"] == "defaults"]
+    if plain:
+        sentences.append(
+            f"{len(plain)} of {total} learners {_were(plain)} scored with {_their(plain)} default "
+            f"settings, without a search: {_and(plain)}. With one they may do better."
         )
     return sentences
 
@@ -166,6 +176,10 @@ def _and(names: list[str]) -> str:
 
 def _were(names: Sized) -> str:
     return "was" if len(names) == 1 else "were"
+
+
+def _their(names: Sized) -> str:
+    return "its" if len(names) == 1 else "their"
 
 
 def _are(names: list[str]) -> str:
