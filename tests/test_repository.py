@@ -52,6 +52,8 @@ FLOORS = {
     "reasons": 1,
     "members": 1,
     "choice": 1,
+    "hits": 1,
+    "sparse": 2,
     "encoding": 1,
     "target": 1,
     "outliers": 1,

@@ -39,6 +39,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
         SimilarityRegressor,
         SimilaritySVC,
     )
+    from mercerless.similarity.sparse import HitsClassifier
 
 __version__ = "0.1.0"
 
@@ -51,6 +52,7 @@ __all__ = [
     "DANKClassifier",
     "DANKRegressor",
     "GradientSearch",
+    "HitsClassifier",
     "HyperClassifier",
     "HyperRegressor",
     "HyperRidge",
@@ -94,6 +96,7 @@ _HOMES = {
     "krein.estimators": "KreinRidge KreinRidgeClassifier KreinSVC KreinSVR",
     "lab.estimators": "LABClassifier LABRegressor",
     "similarity.estimators": "SimilarityClassifier SimilarityFeatures SimilarityRegressor SimilaritySVC",
+    "similarity.sparse": "HitsClassifier",
     "dank.selection": "CenteringPenalty",
     "core.descent": "GradientSearch",
     "krein.selection": "Ball Sphere",

@@ -22,6 +22,7 @@ TRUSTED = frozenset(
     {
         "functools.partial",
         "numpy.dtype",
+        "scipy.sparse._csr.csr_array",
         "sklearn.compose._column_transformer._RemainderColsList",
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.metrics._dist_metrics.EuclideanDistance64",
