@@ -172,12 +172,17 @@ def other_fits(m, k, d):
         "asymmetric classifier",
         scores(m.AsymmetricRidgeClassifier(), d.three, method="predict_proba"),
     )
-    yield "lab regressor", numbers(m.LABRegressor(random_state=0), d.y)
+    table_regressor = getattr(m, "TableRegressor", m.LABRegressor)  # its name before the split
+    table_classifier = getattr(m, "TableClassifier", m.LABClassifier)
+    yield "lab regressor", numbers(table_regressor(random_state=0), d.y)
     yield (
         "lab regressor, gaussian",
         numbers(m.LABRegressor(12, kernel="gaussian", random_state=0), d.y, sample_weight=d.weight),
     )
-    yield "lab classifier", scores(m.LABClassifier(random_state=0), d.three, method="predict_proba")
+    yield (
+        "lab classifier",
+        scores(table_classifier(random_state=0), d.three, method="predict_proba"),
+    )
     yield "dank classifier", scores(m.DANKClassifier(), d.two)
     yield "dank classifier, parts", scores(m.DANKClassifier(n_parts=2, random_state=0), d.three)
     yield "dank regressor", numbers(m.DANKRegressor(), d.y)

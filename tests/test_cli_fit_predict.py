@@ -311,9 +311,9 @@ def test_lab_of_a_table_with_words_gaps_and_dates_is_saved_and_predicts(capsys):
     Path("new.csv").write_text(
         "day,b,color,a\n2020-05-05,0.5,red,1.0\n2020-05-06,0.0,pink,-1.0\n,0.0,,"
     )
-    assert main(["fit", "train.csv", "--learner", "lab"]) == 0
+    assert main(["fit", "train.csv", "--learner", "table"]) == 0
     model = persistence.load("model.skops")["estimator"]
-    assert type(model).__name__ == "LABRegressor"
+    assert type(model).__name__ == "TableRegressor"
     assert main(["predict", "model.skops", "new.csv", "--coverage", "0.8"]) == 0
     predicted = [float(row["prediction"]) for row in read_predictions()]
     np.testing.assert_allclose(predicted[:2], [0.5, -1.0], atol=0.3)
@@ -410,17 +410,17 @@ def test_fit_tells_lab_the_groups(monkeypatch):
 
     heard = []
 
-    class Listening(learners.LABClassifier):
+    class Listening(learners.TableClassifier):
         def fit(self, X, y, sample_weight=None, groups=None):
             heard.append(groups)
             return self
 
-    monkeypatch.setattr(learners, "LABClassifier", Listening)
+    monkeypatch.setattr(learners, "TableClassifier", Listening)
     monkeypatch.setattr(persistence, "save", lambda model, output: None)
     groups = np.arange(60) % 6
     lines = [f"{a},{b},{g},{int(a > 0)}" for (a, b), g in zip(RNG.normal(size=(60, 2)), groups)]
     Path("train.csv").write_text("\n".join(["a,b,group,label", *lines]))
-    assert main(["fit", "train.csv", "--learner", "lab"]) == 0
+    assert main(["fit", "train.csv", "--learner", "table"]) == 0
     assert [int(group) for group in heard[0]] == groups.tolist()
 
 

@@ -123,10 +123,10 @@ def test_of_lab_on_a_frame_with_columns_that_are_not_used():
     """The code trains LAB on the columns, types and gaps that it was raced on."""
     X = MIXED.drop(columns="target").assign(name=[f"n{i}" for i in range(N)])
     X["day"] = [f"{i % 28 + 1:02d}/01/2020" for i in range(N)]
-    quick = {"learners": ["dummy", "lab"], "repeats": 1, "curves": False}
+    quick = {"learners": ["dummy", "table"], "repeats": 1, "curves": False}
     result = mercerless.compare(X, MIXED["target"], **quick)
     names = {"data": (X, MIXED["target"])}
-    exec(compile(result.code("lab").replace("...", "data"), "code to copy", "exec"), names)
+    exec(compile(result.code("table").replace("...", "data"), "code to copy", "exec"), names)
     assert list(names["X"].columns) == list(result.problem.roles)
     assert names["X"]["day"].notna().all()
     rows = result.problem.X.iloc[:20]

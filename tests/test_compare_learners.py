@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import log_loss
 from sklearn.pipeline import Pipeline
 
-from mercerless import LABClassifier, LABRegressor, SimilarityClassifier, SimilarityRegressor
+from mercerless import SimilarityClassifier, SimilarityRegressor, TableClassifier, TableRegressor
 from mercerless.comparison import learners
 from mercerless.comparison.code import code_for
 from mercerless.comparison.learners import Terms, matrix_for, select_learners
@@ -46,9 +46,9 @@ def test_lab_is_raced_with_its_defaults_on_every_table(task, n, table):
     frame, y = mixed_table(n)
     X = frame[["b"]].assign(c=RNG.normal(size=n)).to_numpy() if table == "numbers" else frame
     problem = make_problem(X, y if task == "regression" else y > 0, task=task)
-    learner = select_learners(problem, ("lab",))[0][0]
+    learner = select_learners(problem, ("table",))[0][0]
     estimator = learner.build(Terms(problem, "r2" if task == "regression" else "accuracy", 7))
-    expected = LABRegressor if task == "regression" else LABClassifier
+    expected = TableRegressor if task == "regression" else TableClassifier
     assert type(estimator) is expected
     assert estimator.get_params() == expected(random_state=7).get_params()
 
@@ -61,8 +61,8 @@ def test_other_learners_have_words_and_gaps_prepared():
         is_prepared = isinstance(estimator, Pipeline) and "columntransformer" in dict(
             estimator.steps
         )
-        assert is_prepared == (learner.name != "lab"), learner.name
-    for mine, prepared in ((LABRegressor(), False), (learners.Ridge(), True)):
+        assert is_prepared == (learner.name != "table"), learner.name
+    for mine, prepared in ((TableRegressor(), False), (learners.Ridge(), True)):
         learner = select_learners(problem, [mine])[0][0]
         assert isinstance(learner.build(Terms(problem, "r2")), Pipeline) == prepared
 
@@ -71,15 +71,15 @@ def test_other_learners_have_words_and_gaps_prepared():
 def test_the_score_of_lab_is_that_of_lab_on_the_frame_as_it_is():
     frame, y = mixed_table()
     found = compare_problem(
-        make_problem(frame, y), Options(learners=["dummy", "lab"], repeats=1, curves=False)
+        make_problem(frame, y), Options(learners=["dummy", "table"], repeats=1, curves=False)
     )
     train, test = make_split(found.problem, 0, 2, 0)
-    model = LABRegressor(random_state=0).fit(frame.iloc[train], y[train])
-    predicted = found.results["lab"][0, 2].predicted
+    model = TableRegressor(random_state=0).fit(frame.iloc[train], y[train])
+    predicted = found.results["table"][0, 2].predicted
     np.testing.assert_allclose(model.predict(frame.iloc[test]), predicted, rtol=1e-9)
 
 
-class Listening(LABRegressor):
+class Listening(TableRegressor):
     """Remembers the groups it was told, and predicts 0."""
 
     def fit(self, X, y, sample_weight=None, groups=None):
@@ -96,12 +96,12 @@ HEARD = []
 
 @pytest.mark.parametrize("is_grouped", [True, False])
 def test_lab_hears_of_the_groups_of_its_training_rows(monkeypatch, is_grouped):
-    monkeypatch.setattr(learners, "LABRegressor", Listening)
+    monkeypatch.setattr(learners, "TableRegressor", Listening)
     frame, y = mixed_table()
     groups = RNG.permutation(N) % 12 if is_grouped else None
     problem = make_problem(frame, y, groups=groups)
-    learner = select_learners(problem, ("lab",))[0][0]
-    record = run_task(Terms(problem, "r2"), learner, Task("lab", 0, 3, 1.0))
+    learner = select_learners(problem, ("table",))[0][0]
+    record = run_task(Terms(problem, "r2"), learner, Task("table", 0, 3, 1.0))
     assert record.error is None
     if not is_grouped:
         assert HEARD[-1] is None

@@ -17,7 +17,7 @@ from mercerless.core.calibration import calibrate_scores, cross_calibrate
 from mercerless.core.conformal import conformal_rank, interval_radius, set_thresholds
 from mercerless.core.folds import OutOfFold
 from mercerless.kernels import TL1, Gaussian
-from mercerless.table.spread import fit_spread, posterior_of
+from mercerless.lab.spread import fit_spread, posterior_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
 
@@ -323,8 +323,8 @@ def test_coefficients_of_the_deviations_are_optimal():
 
 def test_posterior_of_a_form_is_that_of_the_gaussian_process():
     X, y, _ = scattered(60)
-    model = LABRegressor(random_state=0, max_iter=2).fit(X[:40], y[:40])
-    posterior = posterior_of(model.forms_)
+    model = LABRegressor(n_support=40, random_state=0, max_iter=2).fit(X[:40], y[:40])
+    posterior = posterior_of(model.expansion_)
     Z, new = posterior.scaling(X[:40]), posterior.scaling(X[40:])
     assert len(posterior.centers) == 40
     A = posterior.kernel(Z, Z) + posterior.ridge * np.eye(40)

@@ -25,7 +25,7 @@ CLASSES = [
     for cls in CLASSES
     if inspect.isclass(cls) and issubclass(cls, BaseEstimator) and hasattr(cls, "fit")
 ]
-NARROW = ("Similarity", "Krein", "LAB")
+NARROW = ("Similarity", "Krein", "LAB", "Table")
 STANDARD = {"n_features_in_", "feature_names_in_", "n_iter_"}  # as in all of scikit-learn
 # names that were used for what is now `certificate_`
 OTHER_CERTIFICATES = {"gap_", "duality_gap_", "stationarity_", "residual_", "residuals_"}
@@ -38,6 +38,8 @@ MARGIN = {
 SMALL = {
     "LABClassifier": {"n_support": 8, "max_iter": 60},
     "LABRegressor": {"n_support": 8, "max_iter": 60},
+    "TableClassifier": {"members": ["local"], "max_iter": 60},
+    "TableRegressor": {"members": ["local"], "max_iter": 60},
     "HyperSVR": {"C": 1e-3},
 }
 # libsvm stops at a tolerance, and where it stops depends on the last bits of the kernel
@@ -150,7 +152,7 @@ def forms_of_data(cls):
     }
     if cls.__name__ in TWO_STAGES:
         return {"vectors": vectors["vectors"]}
-    if cls.__name__.startswith("LAB"):
+    if cls.__name__.startswith(("LAB", "Table")):
         return {name: vectors[name] for name in ("vectors", "frame")}
     if "kernel" not in inspect.signature(cls).parameters:
         return vectors
@@ -222,9 +224,11 @@ def different_fits(cls):
     """Parameters and 40 items of fits that may leave something behind for the next."""
     rows = pd.DataFrame(X[:40] + 1.0, columns=["a", "b", "c"])
     fits = [({}, rows)]
-    if cls.__name__.startswith("LAB"):
+    if cls.__name__.startswith("Table"):
         words = rows.assign(word=["u", "v"] * 20)
         fits = [({}, words)]
+    elif cls.__name__.startswith("LAB"):
+        pass
     elif takes_matrices(cls):
         matrix = Gaussian(1.5)(X[:40])
         frame = pd.DataFrame(matrix, index=range(3, 43), columns=range(3, 43))
@@ -294,10 +298,10 @@ class TestFitted:
     def test_certificate(self, cls):
         assert not OTHER_CERTIFICATES & set(vars(fitted(cls)))
         if hasattr(fitted(cls), "certificate_"):
-            assert (
-                isinstance(fitted(cls).certificate_, float)
-                and 0.0 <= fitted(cls).certificate_ < 0.2
-            )
+            # the table learner stops descents early, by validation
+            most = 1.0 if cls.__name__.startswith("Table") else 0.2
+            assert isinstance(fitted(cls).certificate_, float)
+            assert 0.0 <= fitted(cls).certificate_ < most
 
     def test_kernel_is_a_kernel(self, cls):
         if hasattr(fitted(cls), "kernel_"):
@@ -325,7 +329,14 @@ class TestFitted:
         model = fitted(cls)
         held = getattr(model, "out_of_fold_", None)
         assert (held is not None) == cls.__name__.startswith(
-            ("LAB", "Asymmetric", "KreinRidge", "SimilarityClassifier", "SimilarityRegressor")
+            (
+                "LAB",
+                "Table",
+                "Asymmetric",
+                "KreinRidge",
+                "SimilarityClassifier",
+                "SimilarityRegressor",
+            )
         )
         if held is None:
             return

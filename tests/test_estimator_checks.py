@@ -24,11 +24,13 @@ from mercerless.similarity.estimators import (
     SimilarityRegressor,
 )
 from mercerless.spectra import DissimilarityKernel, SpectrumTransformer
+from mercerless.table.estimators import TableClassifier, TableRegressor
 
 # some of the checks' data are noise, and a model that is worse than a constant says so
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*is worse than a constant")]
 PENALTIES = {"alpha_positive": 1e-2, "alpha_negative": 3e-2}
 HYPER = GaussianHyper(2.0)
+SMALL_TABLE = {"members": ["local"], "max_iter": 5, "random_state": 0}
 SMALL_LAB = {"n_support": 5, "kernel": "gaussian", "max_iter": 5, "random_state": 0}
 
 CLASSES = [getattr(mercerless, name) for name in mercerless.__all__]
@@ -59,6 +61,8 @@ VARIANTS = [
     KreinSVR(Gaussian(2.0)),
     LABClassifier(**SMALL_LAB),
     LABRegressor(**SMALL_LAB),
+    TableClassifier(**SMALL_TABLE),
+    TableRegressor(**SMALL_TABLE),
     SimilarityClassifier(direction="both"),
     SimilarityClassifier("precomputed", direction="both"),
     SimilarityFeatures(kernel="precomputed", landmarks=5, random_state=0),
@@ -91,6 +95,8 @@ WEIGHTED = {
     "KreinSVR": LIBSVM,
     "LABClassifier": DRAWN,
     "LABRegressor": DRAWN,
+    "TableClassifier": DRAWN,
+    "TableRegressor": DRAWN,
     "SimilarityClassifier": "the k nearest items are counted, not weighed",
     "SimilarityRegressor": "the k nearest items are counted, not weighed",
     "SimilaritySVC": "the optimum is the same, but the optimal vertex of a linear program need not be unique",

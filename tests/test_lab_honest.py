@@ -6,20 +6,21 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from mercerless import LABClassifier, LABRegressor
+from mercerless import LABClassifier, LABRegressor, TableRegressor
 from mercerless.core.choice import choice_parts, cross_chosen
 from mercerless.core.folds import make_folds
 from mercerless.core.scaling import standard_scaling
 from mercerless.datasets import make_lab_function
-from mercerless.lab.model import Extra, LocalForm, Rows, Settings
+from mercerless.lab.data import merge_rows, target_units
+from mercerless.lab.model import Rows, Settings
 from mercerless.lab.selection import CHECKPOINTS, LocalLearner, Watch
 from mercerless.lab.support import select_support
 from mercerless.table.encoding import PLAIN
 from mercerless.table.fit import Blend, LABSolution, blend_forms
+from mercerless.table.members.candidate import Extra
 from mercerless.table.members.ridge import _ridge_descent, _ridge_grid
 from mercerless.table.members.wide import Labeled, Trees, boost, raw_predictions, tree_candidate
-from mercerless.table.plan import merge_rows
-from mercerless.table.target import join_transformed, possible_transforms, target_units
+from mercerless.table.target import join_transformed, possible_transforms
 
 
 def waves(n, noise=0.3, seed=0):
@@ -32,26 +33,24 @@ def waves(n, noise=0.3, seed=0):
 def test_a_named_kernel_is_the_local_machine_alone(kernel):
     X, y = waves(150)
     model = LABRegressor(kernel=kernel, max_iter=5, random_state=0).fit(X, y)
-    assert set(model.validation_errors_) == {kernel}
-    (form,) = model.forms_
-    assert isinstance(form, LocalForm) and form.weight == 1.0
-    assert model.n_support_ == len(form.support) == 37
+    assert model.expansion_.name == kernel and model.expansion_.weight == 1.0
+    assert model.n_support_ == len(model.support_) == 37
     labels = LABClassifier(kernel=kernel, max_iter=5, random_state=0).fit(X, y > 0)
-    assert set(labels.validation_errors_) == {kernel} and labels.n_support_ == 37
+    assert labels.expansion_.name == kernel and labels.n_support_ == 37
 
 
-def test_alpha_is_the_ridge_of_the_local_forms_and_drops_no_member():
+def test_every_kind_of_member_competes_on_a_small_table():
     X, y = waves(100)
-    plain = LABRegressor(max_iter=5, random_state=0).fit(X, y)
-    fixed = LABRegressor(alpha=1e-3, max_iter=5, random_state=0).fit(X, y)
-    assert set(fixed.validation_errors_) == set(plain.validation_errors_)
-    assert len(fixed.validation_errors_) == 7
-    local = {"gaussian", "laplace"}
-    for name, error in plain.validation_errors_.items():
-        assert (fixed.validation_errors_[name] == error) == (name not in local)
-    for form in fixed.forms_:
-        if isinstance(form, LocalForm) and len(form.support) < len(X):
-            assert_allclose(form.alpha, 1e-3)
+    model = TableRegressor(max_iter=5, random_state=0).fit(X, y)
+    assert set(model.validation_errors_) == {
+        "gaussian",
+        "gaussian, all rows, one bandwidth",
+        "gaussian, all rows",
+        "laplace",
+        "laplace, all rows, one bandwidth",
+        "laplace, all rows",
+        "boosted trees",
+    }
 
 
 class Known(NamedTuple):
@@ -214,14 +213,14 @@ class TestOutOfFold:
         """Not at all but through the unit of the targets, choices for all rows, and other folds' weights."""
         X, y = waves(100, noise=1.0)
         settings = {"max_iter": 5, "random_state": 0}
-        held = LABRegressor(**settings).fit(X, y).out_of_fold_
+        held = TableRegressor(**settings).fit(X, y).out_of_fold_
         assert_array_equal(np.sort(held.rows), np.arange(100))
         order = np.argsort(held.rows)
         moves = []
         for i in (3, 77):
             moved = y.copy()
             moved[i] += 0.5 * y.std()
-            other = LABRegressor(**settings).fit(X, moved).out_of_fold_
+            other = TableRegressor(**settings).fit(X, moved).out_of_fold_
             change = (other.prediction - held.prediction)[order]
             moves.append(abs(change[i]) / np.abs(change).max())
         assert np.max(moves) < 0.2
@@ -242,7 +241,7 @@ class TestWeights:
         removed = LABRegressor(**QUICK).fit(X[:150], y[:150])
         assert model.score(T, truth) > removed.score(T, truth) - 0.01
         # in units of the weighted targets
-        assert 0.002 < model.validation_curve_["gaussian"][:, 1].min() < 0.05
+        assert 0.002 < model.validation_curve_[:, 1].min() < 0.05
 
     def test_lowered_weights_of_outliers_do_not_flatter_the_validation_error(self):
         X, y = waves(90)
@@ -271,10 +270,10 @@ class TestWeights:
         X, y = waves(100)
         weight = 0.2 + np.random.RandomState(0).rand(100)
         model = LABRegressor(**QUICK).fit(X, y, weight)
-        predicted, errors = model.predict(X), model.validation_errors_
+        predicted, curve = model.predict(X), model.validation_curve_
         other = LABRegressor(**QUICK).fit(X, 3 - 70 * y, 9 * weight)
         assert_allclose(other.predict(X), 3 - 70 * predicted, atol=1e-4)
-        assert_allclose(other.validation_errors_["gaussian"], errors["gaussian"], rtol=1e-5)
+        assert_allclose(other.validation_curve_, curve, rtol=1e-5)
 
 
 @pytest.mark.parametrize("classify", [False, True])

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from mercerless.datasets import make_lab_function
-from mercerless.lab.display import BandwidthDisplay
+from mercerless.inspection import BandwidthDisplay
 from mercerless.lab.estimators import LABClassifier, LABRegressor
 
 
@@ -43,8 +43,9 @@ def test_bandwidths(model):
         for t in BandwidthDisplay.from_estimator(model, feature_names=names).ax_.get_yticklabels()
     ]
     assert sorted(labels) == names
-    with pytest.raises(ValueError, match="form=1 does not exist"):
-        BandwidthDisplay.from_estimator(model, form=1)
+    member = BandwidthDisplay.from_estimator(model.expansion_)
+    assert_allclose(member.relevance, display.relevance)
+    assert member.feature_names == [f"x{j}" for j in range(6)]
     with pytest.raises(ValueError, match="2 feature names for 6"):
         BandwidthDisplay.from_estimator(model, feature_names=["a", "b"])
 

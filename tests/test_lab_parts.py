@@ -12,7 +12,8 @@ from mercerless.core.choice import choice_parts
 from mercerless.core.folds import OutOfFold, make_folds
 from mercerless.core.scaling import standard_scaling
 from mercerless.datasets import make_lab_function
-from mercerless.lab import estimators as estimators_lab
+from mercerless.lab import spread as lab_spread
+from mercerless.lab.data import ScaledTable, merge_rows, target_units
 from mercerless.lab.model import Rows, Settings
 from mercerless.lab.selection import LocalLearner, Watch, _losses
 from mercerless.lab.support import fold_supports, select_support
@@ -28,8 +29,8 @@ from mercerless.table.members.wide import (
     raw_predictions,
 )
 from mercerless.table.outliers import _deviations
-from mercerless.table.plan import ScaledTable, boosting_rows, center_count, merge_rows
-from mercerless.table.target import join_transformed, possible_transforms, target_units
+from mercerless.table.plan import boosting_rows, center_count
+from mercerless.table.target import join_transformed, possible_transforms
 
 QUICK = {"n_support": 12, "kernel": "gaussian", "max_iter": 5, "random_state": 0}
 
@@ -239,8 +240,8 @@ def test_the_spread_is_learned_at_the_rows_that_were_held_out(monkeypatch):
         seen.append(rows)
         return np.zeros((len(rows), 1))
 
-    monkeypatch.setattr(estimators_lab, "signs_of", signs)
+    monkeypatch.setattr(lab_spread, "signs_of", signs)
     X = np.arange(8.0).reshape(4, 2)  # rows 1, 3, 5 and 7 of eight have weight
     held = OutOfFold(np.array([5, 1]), np.zeros(2), np.ones(2))
-    estimators_lab._fit_spreads([], X, np.array([1, 3, 5, 7]), held)
+    lab_spread.fit_spreads(None, X, np.array([1, 3, 5, 7]), held)
     assert_array_equal(seen[0], X[[2, 0]])

@@ -13,6 +13,7 @@ from mercerless.core.conformal import set_thresholds
 from mercerless.core.folds import OutOfFold, assign_folds, blind_folds, splits_of
 from mercerless.core.suspects import suspect_labels
 from mercerless.kernels import TL1, Gaussian
+from mercerless.lab.spread import fit_spread
 from mercerless.similarity import directions as directed
 from mercerless.similarity import landmarks
 from mercerless.similarity import stack as similarity
@@ -25,7 +26,6 @@ from mercerless.similarity.stack import (
     log_loss,
     weigh_members,
 )
-from mercerless.table.spread import fit_spread
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*is worse than a constant")
 

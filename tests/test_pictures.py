@@ -99,7 +99,7 @@ def test_lab_descent():
     _, (left, right) = plt.subplots(1, 2)
     pictures.draw_descent(model, (left, right))
     assert_allclose(left.lines[0].get_ydata(), model.loss_curve_)
-    iterations, errors = model.validation_curve_["gaussian"].T
+    iterations, errors = model.validation_curve_.T
     assert_allclose(right.lines[0].get_ydata(), errors)
     assert_allclose(right.lines[1].get_xydata(), [[iterations[errors.argmin()], errors.min()]])
     with pytest.raises(ValueError, match="needs one feature; the model has 6"):

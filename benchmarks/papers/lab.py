@@ -38,7 +38,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, SVR
 
-from mercerless import LABClassifier, LABRegressor, Support
+from mercerless import LABClassifier, LABRegressor, Support, TableClassifier, TableRegressor
 from mercerless.datasets import make_lab_function
 from mercerless.kernels import LocalGaussian
 
@@ -252,7 +252,7 @@ def tuned_hist(n_iter):
 def learners(full):
     n_iter = 50 if full else 10
     found = {
-        "lab": lambda: LABRegressor(random_state=0),
+        "lab": lambda: TableRegressor(random_state=0),
         "ridge_gaussian": lambda: TunedKernelRidge("gaussian"),
         "ridge_laplace": lambda: TunedKernelRidge("laplace"),
         "svr": lambda: TunedSVR(100 if full else 30),
@@ -587,7 +587,7 @@ def images(args):
     A, T = (np.asarray(X, dtype=np.float64) / 255 for X in (data.data, data.data_test))
     rows = []
     for n in (3000, 10_000) if args.most is None else (args.most,):
-        for name, model in (("SVC()", SVC()), ("LABClassifier()", LABClassifier(random_state=0))):
+        for name, model in (("SVC()", SVC()), ("LABClassifier()", TableClassifier(random_state=0))):
             start = time.process_time()
             model.fit(A[:n], data.target[:n])
             fit, start = time.process_time() - start, time.process_time()

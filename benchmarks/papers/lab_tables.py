@@ -47,7 +47,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 
-from mercerless import LABClassifier, LABRegressor
+from mercerless import TableClassifier, TableRegressor
 
 BANDS = (1000, 5000, 20_000, 50_000)
 VARIANTS = ("clean", "repeated", "shuffled", "rescaled", "outliers", "missing")
@@ -359,8 +359,10 @@ def learners(task, n_candidates):
         "hidden_layer_sizes": [(100,), (100, 100), (300,)],
     }
     every = {
-        "lab": lambda: (LABClassifier if classes else LABRegressor)(random_state=0),
-        "lab_local": lambda: (LABClassifier if classes else LABRegressor)(0.999, random_state=0),
+        "lab": lambda: (TableClassifier if classes else TableRegressor)(random_state=0),
+        "lab_local": lambda: (TableClassifier if classes else TableRegressor)(
+            ["local"], random_state=0
+        ),
         "lightgbm": lambda: LightGBM(task, n_candidates),
         "catboost": lambda: CatBoost(task),
         "xgboost": lambda: XGBoost(task, n_candidates),

@@ -252,9 +252,9 @@ def graphs_grakel(graphs, y, new):
 
 # ---------------------------------------------------------------------------------------------------- tables
 def table_mercerless(X, y, new):
-    from mercerless import LABClassifier
+    from mercerless import TableClassifier
 
-    return LABClassifier(random_state=0).fit(X, y).predict_proba(new)
+    return TableClassifier(random_state=0).fit(X, y).predict_proba(new)
 
 
 def table_lightgbm(X, y, new):

@@ -158,20 +158,16 @@ def draw_secular_curve(model, ax, output=0):
 
 
 def draw_descent(model, axes):
-    """LAB: the objective after every iteration, and the validation error at the checkpoints of every form."""
+    """LAB: the objective after every iteration, and the validation error at the checkpoints."""
     left, right = axes
     left.plot(model.loss_curve_, color=BLUE)
     left.set(xlabel="iteration", ylabel="objective", title="Objective")
-    for k, (form, curve) in enumerate(model.validation_curve_.items()):
-        iterations, errors = curve.T
+    if len(model.validation_curve_):
+        iterations, errors = model.validation_curve_.T
         best = errors.argmin()
-        right.plot(iterations, errors, "o-", color=f"C{k}", label=form, markersize=4)
-        right.plot(
-            iterations[best], errors[best], "o", color=f"C{k}", markersize=10, fillstyle="none"
-        )
+        right.plot(iterations, errors, "o-", color="C0", markersize=4)
+        right.plot(iterations[best], errors[best], "o", color="C0", markersize=10, fillstyle="none")
     right.set(xlabel="iteration", ylabel="mean squared error", title="Validation (ring: chosen)")
-    if model.validation_curve_:
-        right.legend(frameon=False)
 
 
 def draw_local_fit(model, X, y, axes):

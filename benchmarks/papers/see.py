@@ -55,7 +55,7 @@ MODELS = {
     "krein": (mercerless.KreinRidge, mercerless.KreinRidgeClassifier),
     "similarity": (mercerless.SimilarityRegressor, mercerless.SimilarityClassifier),
     "asymmetric": (mercerless.AsymmetricRidge, mercerless.AsymmetricRidgeClassifier),
-    "lab": (mercerless.LABRegressor, mercerless.LABClassifier),
+    "lab": (mercerless.TableRegressor, mercerless.TableClassifier),
 }
 
 
@@ -145,7 +145,7 @@ def intervals_of(X, y, X_new):
             f"MAPIE on KreinRidge, {method}",
             rival.fit_conformalize(X, y).predict_interval(X_new)[1][:, :, 0],
         )
-    lab = mercerless.LABRegressor(random_state=0).fit(X, y)
+    lab = mercerless.TableRegressor(random_state=0).fit(X, y)
     yield "LABRegressor.predict_interval", lab.predict_interval(X_new, COVERAGE)
     yield "LABRegressor, deviation", normal(*lab.predict(X_new, return_std=True))
     yield "Gaussian process", normal(*process_of(X, y).predict(X_new, return_std=True))
@@ -169,7 +169,7 @@ def quantiles_of(X, y, X_new):
 
 def deviations_of(X, y, X_new):
     """Yield the name of a method, means and standard deviations of new targets."""
-    lab = mercerless.LABRegressor(random_state=0).fit(X, y)
+    lab = mercerless.TableRegressor(random_state=0).fit(X, y)
     mean, std = lab.predict(X_new, return_std=True)
     yield "LABRegressor", mean, std
     errors = lab.out_of_fold_.target - lab.out_of_fold_.prediction

@@ -67,7 +67,7 @@ def learners():
         HyperClassifier,
         HyperRidge,
         KreinRidgeClassifier,
-        LABClassifier,
+        TableClassifier,
     )
     from mercerless.kernels import TL1, Gaussian
 
@@ -80,7 +80,7 @@ def learners():
     return {
         "Krein-Nystroem, Gaussian, 1000 landmarks": lambda: krein(Gaussian(2.0), 1000),
         "Krein-Nystroem, TL1, 1000 landmarks": lambda: krein(TL1(0.7 * 54), 1000),
-        "LAB": lambda: LABClassifier(random_state=0),
+        "LAB": lambda: TableClassifier(random_state=0),
         "Hyper, 500 parts": lambda: HyperClassifier(
             HyperRidge("gaussian", n_parts=500), random_state=0
         ),
@@ -134,13 +134,13 @@ def timed(function, name):
 
 
 def growing():
-    from mercerless import HyperClassifier, HyperRidge, KreinRidge, LABRegressor
+    from mercerless import HyperClassifier, HyperRidge, KreinRidge, LABRegressor, TableRegressor
     from mercerless.kernels import TL1, GaussianHyper
 
     return {
         "KreinRidge, 200 landmarks": lambda n: KreinRidge(TL1(6.0), landmarks=200),
         "LABRegressor, 50 support points": lambda n: LABRegressor(50, random_state=0),
-        "LABRegressor with defaults": lambda n: LABRegressor(random_state=0),
+        "LABRegressor with defaults": lambda n: TableRegressor(random_state=0),
         "HyperRidge, parts of 500 rows": lambda n: HyperRidge(
             GaussianHyper(2.0),
             alpha=1e-4,

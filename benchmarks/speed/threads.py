@@ -1,6 +1,6 @@
 """Do people who set no number of threads wait longer? Fits with BLAS's own number against one thread.
 
-    python benchmarks/speed/threads.py [--learners LABRegressor]
+    python benchmarks/speed/threads.py [--learners TableRegressor]
 
 Every fit runs in processes of its own, in turn, twice each; the ratio is of the shorter seconds by the clock, on a
 machine with nothing else to do. Writes results/threads.csv beside this file.
@@ -21,8 +21,8 @@ import mercerless
 
 SIZES = {
     "SimilarityClassifier": (300, 1000),
-    "LABRegressor": (500, 3000),
-    "LABClassifier": (500,),
+    "TableRegressor": (500, 3000),
+    "TableClassifier": (500,),
     "KreinRidge": (300, 1000),
     "HyperRegressor": (150,),
     "DANKClassifier": (300,),
@@ -34,7 +34,7 @@ def measure(name, n):
     random = np.random.RandomState(0)
     X = random.uniform(size=(n, 5))
     y = np.sin(6 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.1 * random.normal(size=n)
-    y = y if name in ("LABRegressor", "KreinRidge", "HyperRegressor") else y > np.median(y)
+    y = y if name in ("TableRegressor", "KreinRidge", "HyperRegressor") else y > np.median(y)
     model = getattr(mercerless, name)()
     model.set_params(**{key: 0 for key in ("random_state",) if key in model.get_params()})
     warnings.simplefilter("ignore")

@@ -46,7 +46,7 @@ print(f"300 support points, R2 on the signal {ridge.score(X, signal):.4f}")
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
 left.plot(model.loss_curve_)
 left.set(xlabel="iteration", title="Objective")
-iterations, errors = model.validation_curve_["gaussian"].T
+iterations, errors = model.validation_curve_.T
 right.semilogy(iterations, errors, "o-")
 right.set(xlabel="iteration", title="Validation error")
 plt.show()

@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # what editors and type checkers see
         SimilaritySVC,
     )
     from mercerless.similarity.sparse import HitsClassifier
+    from mercerless.table.estimators import TableClassifier, TableRegressor
 
 __version__ = "0.1.0"
 
@@ -71,6 +72,8 @@ __all__ = [
     "SimilaritySVC",
     "Sphere",
     "Support",
+    "TableClassifier",
+    "TableRegressor",
     "UselessModelWarning",
     "compare",
     "comparison",
@@ -102,6 +105,7 @@ _HOMES = {
     "krein.selection": "Ball Sphere",
     "lab.support": "Support",
     "lowrank": "Landmarks",
+    "table.estimators": "TableClassifier TableRegressor",
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 

@@ -150,8 +150,8 @@ BUGS = [
     ),
     Bug(
         "read-lab-of-many-rows",
-        "return terms.choose(LABClassifier, LABRegressor)(random_state=terms.random_state)",
-        "return terms.choose(LABClassifier, LABRegressor)(50 if terms.is_large else 'auto', "
+        "return terms.choose(TableClassifier, TableRegressor)(random_state=terms.random_state)",
+        "return terms.choose(TableClassifier, TableRegressor)(['local'] if terms.is_large else 'auto', "
         "random_state=terms.random_state)",
         f"{LEARNERS} -k defaults",
     ),

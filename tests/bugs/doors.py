@@ -38,7 +38,7 @@ BUGS = [
         "        rows, target, columns = self._train_rows(X, y, check_labels)",
         "(*(align_by_name(X, values) for values in (y, sample_weight)), groups)\n"
         "        rows, target, columns = self._train_rows(X, y, check_labels)",
-        f"{CONTRACT} -k 'matched_by_name and LABClassifier'",
+        f"{CONTRACT} -k 'matched_by_name and TableClassifier'",
     ),
     Bug(
         "doors-columns-sorted",

@@ -6,8 +6,8 @@ KREIN, KREIN_E = "test_krein.py", "test_krein_estimators.py"
 DANK, DANK_S, DANK_T = "test_dank.py", "test_dank_solver.py", "test_dank_tuning.py"
 SIM, LAB, HYPER = "test_similarity_solvers.py", "test_lab_solver.py", "test_hyper.py"
 STAT, VOTE, SPECTRA = "test_compare_statistics.py", "test_compare_vote.py", "test_spectra.py"
-LOW, ASYM, WIDE = "test_lowrank.py", "test_asymmetric.py", "test_lab_wide.py"
-EXPERTS, THREADS = "test_lab_experts.py", "test_threads.py"
+LOW, ASYM, WIDE = "test_lowrank.py", "test_asymmetric.py", "test_table_wide.py"
+EXPERTS, THREADS = "test_table_experts.py", "test_threads.py"
 ITEMS, EMBED, DIRECTED = "test_functions.py", "test_embedding.py", "test_directed.py"
 
 BUGS = [
@@ -511,13 +511,13 @@ BUGS = [
         "lab-target-bias",
         "self.inverse(moved).mean(axis=1)",
         "self.inverse(knots)",
-        "test_lab_target.py -k mean_target",
+        "test_table_target.py -k mean_target",
     ),
     Bug(
         "lab-target-weights",
         "else weight[order]",
         "else np.sort(weight)",
-        "test_lab_target.py -k mean_target",
+        "test_table_target.py -k mean_target",
     ),
     Bug(
         "lab-map-root",
@@ -554,25 +554,25 @@ BUGS = [
         "lab-statistics-leak",
         "others = fold != k",
         "others = fold >= 0",
-        "test_lab_table.py -k own_target",
+        "test_table.py -k own_target",
     ),
     Bug(
         "lab-unseen-category",
         "np.where(np.isin(values, self.codes), place, len(self.codes))",
         "np.minimum(place, len(self.codes) - 1)",
-        "test_lab_table.py -k by_hand",
+        "test_table.py -k by_hand",
     ),
     Bug(
         "lab-gaps-of-trees",
         "self.mark_of[marked]] > 0, np.nan,",
         "self.mark_of[marked]] < 0, np.nan,",
-        "test_lab_table.py -k gaps_and_categories",
+        "test_table.py -k gaps_and_categories",
     ),
     Bug(
         "lab-codes-of-trees",
         '"categorical_features": list(categories) or None',
         '"categorical_features": None',
-        "test_lab_table.py -k split_categories",
+        "test_table.py -k split_categories",
     ),
     # hyper
     Bug(

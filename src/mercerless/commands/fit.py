@@ -28,7 +28,7 @@ budget chooses it. The file is written with skops, not pickle: loading it runs n
 EXAMPLES = """\
 examples:
   mercerless fit scores.csv --labels classes.txt                    the learner that a comparison recommends
-  mercerless fit table.csv --labels price --learner lab -o lab.skops
+  mercerless fit table.csv --labels price --learner table -o table.skops
   mercerless predict model.skops new-rows.csv                       then predict
 
 exit codes: 0 done, 2 something is wrong with the input, 130 interrupted (nothing is written)"""

@@ -57,6 +57,7 @@ from mercerless.spectra import (
     repaired_values,
     symmetrize,
 )
+from mercerless.table.estimators import TableClassifier, TableRegressor
 
 STEPS = (0.01, 0.1, 1.0, 10.0, 100.0)
 
@@ -471,8 +472,8 @@ def _gaussian_ridge(terms: Terms) -> GridSearchCV:
 
 
 def _local(terms: Terms) -> BaseEstimator:
-    """LAB with its defaults, whatever the number of rows: it plans its own work for many."""
-    return terms.choose(LABClassifier, LABRegressor)(random_state=terms.random_state)
+    """The table learner with its defaults, whatever the number of rows: it plans its own work for many."""
+    return terms.choose(TableClassifier, TableRegressor)(random_state=terms.random_state)
 
 
 def _adapted(terms: Terms) -> GridSearchCV:
@@ -656,8 +657,8 @@ LEARNERS: tuple[Learner, ...] = (
         "dank", "Data-adaptive kernel", "mercerless", _adapted, "table", complexity=2, seconds=0.5
     ),
     Learner(
-        "lab",
-        "Locally adaptive bandwidths",
+        "table",
+        "Table learner (TableRegressor)",
         "mercerless",
         _local,
         "table",
@@ -782,13 +783,14 @@ def own_learner(problem: Problem, name: str, estimator: BaseEstimator) -> Learne
         kind,
         takes="given",
         complexity=2,
-        encodes=isinstance(estimator, (LABClassifier, LABRegressor)),
+        encodes=isinstance(estimator, (TableClassifier, TableRegressor)),
     )
 
 
 def group_arguments(estimator: BaseEstimator, groups: NDArray | None) -> dict[str, Any]:
-    """What `fit` is to be told of the groups: those of LAB, which makes its own folds and has no `cv` to set."""
-    if groups is None or not isinstance(estimator, (LABClassifier, LABRegressor)):
+    """The groups for `fit` of estimators that make their own folds and have no `cv` to set."""
+    makes_folds = (TableClassifier, TableRegressor, LABClassifier, LABRegressor)
+    if groups is None or not isinstance(estimator, makes_folds):
         return {}
     return {"groups": groups}
 

@@ -101,7 +101,7 @@ def compare(
         The score that counts, a name of scikit-learn's scorers, or ``"mae"``, ``"mse"``, ``"rmse"`` or
         ``"log_loss"``; None means accuracy or R². Learners search their parameters by it too.
     learners : sequence of str, estimators or pairs of both, mapping of str to estimators, or None, default=None
-        Only these: names (``"lab@0.25"`` trains on that part of the training sets), or estimators of your own, which
+        Only these: names (``"table@0.25"`` trains on that part of the training sets), or estimators of your own, which
         ``("mine", estimator)`` names. A mapping such as ``{"mine": estimator}`` runs them beside all that apply, which
         is what None means.
     budget : float, str or None, default="2m"

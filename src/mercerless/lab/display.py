@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercerless.inspection.base import Display
-from mercerless.table.target import kernel_forms, sum_of_forms
+from mercerless.lab.model import LocalForm
 
 
 @dataclass(eq=False, repr=False)
@@ -55,7 +55,6 @@ class BandwidthDisplay(Display):
         cls,
         estimator: Any,
         *,
-        form: int = 0,
         feature_names: Sequence[str] | None = None,
         max_features: int = 20,
         ax: Any = None,
@@ -64,12 +63,10 @@ class BandwidthDisplay(Display):
 
         Parameters
         ----------
-        estimator : LABRegressor or LABClassifier
-            A fitted model.
-        form : int, default=0
-            Which of several kernel forms, in the order of the model's ``forms_``, those of a transformed target too.
+        estimator : LABRegressor, LABClassifier or LocalForm
+            A fitted model, or a kernel form among the ``members_`` of a `TableRegressor` or `TableClassifier`.
         feature_names : sequence of str or None, default=None
-            Names; None takes the names seen in fit, or numbers.
+            Names (of a form those of ``encoding_.names``); None takes the names seen in fit, or numbers.
         max_features : int, default=20
             How many features are drawn.
         ax : matplotlib Axes or None, default=None
@@ -80,22 +77,23 @@ class BandwidthDisplay(Display):
         display : BandwidthDisplay
             The drawn display.
         """
-        check_is_fitted(estimator)
-        forms = kernel_forms(estimator.forms_)
-        if not 0 <= form < len(forms):
-            raise ValueError(
-                f"form={form} does not exist: the model has {len(forms)} kernel form(s)."
-            )
-        shown = forms[form]
-        widths = shown.bandwidths
-        scores = sum_of_forms(estimator.forms_, shown.support_vectors)
-        names = list(estimator.encoding_.names if feature_names is None else feature_names)
+        if isinstance(estimator, LocalForm):
+            form = estimator
+            names = [f"x{j}" for j in range(form.centers.shape[1])]
+        else:
+            check_is_fitted(estimator)
+            form = estimator.expansion_
+            names = [f"x{j}" for j in range(estimator.n_features_in_)]
+            names = list(getattr(estimator, "feature_names_in_", names))
+        if feature_names is not None:
+            names = list(feature_names)
+        widths = form.bandwidths
         if len(names) != widths.shape[1]:
             raise ValueError(
                 f"There are {len(names)} feature names for {widths.shape[1]} features."
             )
-        order = scores[:, 0]
-        display = cls(1 / widths, order=order, feature_names=names, form=shown.name)
+        order = form(form.support_vectors)[:, 0]
+        display = cls(1 / widths, order=order, feature_names=names, form=form.name)
         return display.plot(max_features=max_features, ax=ax)
 
     def _draw(self, ax: Any, max_features: int = 20) -> None:

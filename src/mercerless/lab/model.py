@@ -16,9 +16,9 @@ from mercerless.lab.solver import (
     interpolation,
     moments,
     noise_variances,
+    single_exponential,
     solve_coefficients,
 )
-from mercerless.table.members.wide_solver import single_exponential
 
 FORMS: dict[str, Any] = {
     "gaussian": LocalGaussian,
@@ -141,14 +141,6 @@ class Expansion(NamedTuple):
         )
 
 
-class Extra(NamedTuple):
-    """What else competes: its out-of-fold predictions, and how it is fitted to all rows."""
-
-    predictions: NDArray  # (n_validation, n_outputs)
-    # of `total` as in `with_coefficients`; gives an expansion, or any form
-    finish: Callable[..., Any]
-
-
 class LocalForm(NamedTuple):
     """One kernel form of a fitted LAB model; the model predicts the sum of ``weight * form(X)``.
 
@@ -211,6 +203,11 @@ class LocalForm(NamedTuple):
         Z = self.scaling(X, self.centers.dtype)
         K = Projected(self.kernel, self.projection)(Z, self.centers)
         return K @ self.dual_coef.T + self.intercept + Z @ self.coef.T
+
+    def compare(self, X: NDArray) -> NDArray:
+        """The kernel matrix of rows and centers."""
+        Z = self.scaling(X, self.centers.dtype)
+        return Projected(self.kernel, self.projection)(Z, self.centers)
 
     def in_units(self, center: NDArray, scale: NDArray) -> "LocalForm":
         """The form for targets that were standardized by these."""

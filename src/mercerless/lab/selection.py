@@ -12,7 +12,15 @@ from mercerless.core.averaging import combine
 from mercerless.core.choice import cross_chosen
 from mercerless.core.descent import Report
 from mercerless.core.folds import Split, some_rows
-from mercerless.lab.model import FORMS, Expansion, Rows, Settings, fixed_columns, with_coefficients
+from mercerless.lab.model import (
+    FORMS,
+    Expansion,
+    Rows,
+    Settings,
+    Total,
+    fixed_columns,
+    with_coefficients,
+)
 from mercerless.lab.solver import (
     Evaluation,
     LocalRegression,
@@ -297,6 +305,29 @@ class LocalLearner:
             settings = settings._replace(max_iter=candidate.n_iter)
         expansion, loss, certificate = replace(self, settings=settings).learn(rows, support)
         return candidate._replace(expansion=expansion, loss=loss, certificate=certificate)
+
+    def without_validation(self, rows: Rows) -> Candidate:
+        """A model of all rows with all iterations, where nothing can be held out."""
+        settings = self.settings
+        support = select_support(
+            rows.X, rows.Y, settings.n_support, settings.selection, settings.seed
+        )
+        expansion, loss, certificate = self.learn(rows, support)
+        return Candidate(expansion, np.zeros((0, rows.Y.shape[1])), loss, certificate)
+
+    def finish(
+        self,
+        candidate: Candidate,
+        rows: Rows,
+        blocks: Iterable[Callable[[], Rows]],
+        held: NDArray,
+        total: Total | None,
+    ) -> tuple[Candidate, Expansion]:
+        """Bandwidths from all rows to learn on, refined on further blocks, and coefficients from every row."""
+        learned = self.refine(self.learn_again(candidate, rows), rows, blocks, held)
+        assert learned.expansion is not None
+        model = with_coefficients(learned.expansion, rows, self.settings, total)
+        return learned, model._replace(certificate=learned.certificate)
 
     def refine(
         self, candidate: Candidate, rows: Rows, blocks: Iterable[Callable[[], Rows]], held: NDArray

@@ -419,6 +419,25 @@ def solve_coefficients(sums: Moments, ridge: float) -> NDArray:
     )
 
 
+def single_exponential(Z: NDArray, C: NDArray) -> NDArray:
+    """``exp(-|z_i - c_j|)`` in single precision, from squared distances in double: exact to 1e-7 also near a center."""
+    shift = C.mean(axis=0, dtype=np.float64)
+    Z = Z - shift
+    C = C - shift
+    squares = np.einsum("jk,jk->j", C, C)
+    twice = np.ascontiguousarray(-2 * C.T)
+    out = np.empty((len(Z), len(C)), dtype=np.float32)
+    for rows in row_blocks(len(Z), 8 * len(C), _CAST_BYTES // 2):
+        D = Z[rows] @ twice
+        block = out[rows]
+        D += squares
+        D += np.einsum("ik,ik->i", Z[rows], Z[rows])[:, None]
+        block[...] = np.maximum(D, 0, out=D)
+        np.sqrt(block, out=block)
+        np.exp(np.negative(block, out=block), out=block)
+    return out
+
+
 def _weighted(
     K: NDArray, F: NDArray, Y: NDArray, weight: NDArray | None
 ) -> tuple[NDArray, NDArray, int]:

@@ -11,10 +11,10 @@ from scipy.stats import boxcox_normmax, iqr, rankdata
 from mercerless.core.averaging import combine
 from mercerless.core.folds import assign_folds, some_rows
 from mercerless.core.scaling import FeatureScaling, robust_scaling, standard_scaling
+from mercerless.lab.data import Table
 from mercerless.lab.model import LocalForm, Rows
 from mercerless.table.fit import LABSolution
 from mercerless.table.outliers import FOLDS, SMALL_ROWS, out_of_fold
-from mercerless.table.plan import Table
 
 # the skewness and the excess kurtosis from which transforms compete
 _SKEWED = 1.0
@@ -27,19 +27,6 @@ _FEWEST = 100  # rows
 _MARGIN = 0.1  # of the range of the transformed targets, beyond which nothing is predicted
 _KNOTS = 2001
 _ERRORS = 200
-
-
-def target_units(Y: NDArray, weight: NDArray | None) -> FeatureScaling:
-    """Units in which targets have mean 0 and standard deviation 1, both weighted as the rows are."""
-    units = standard_scaling(Y)
-    if weight is None or np.ptp(weight) == 0:
-        return units
-    Z = units(Y)
-    mean = np.average(Z, axis=0, weights=weight)
-    deviation = np.sqrt(np.average((Z - mean) ** 2, axis=0, weights=weight))
-    is_constant = deviation <= 1e-13 * (1 + np.abs(mean))
-    scale = units.scale * np.where(is_constant, 1.0, deviation)
-    return units._replace(center=units.center + units.scale * mean, scale=scale)
 
 
 class TargetTransform(NamedTuple):

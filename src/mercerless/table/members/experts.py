@@ -11,9 +11,9 @@ from sklearn.cluster import MiniBatchKMeans
 from mercerless.core.folds import Split, some_rows
 from mercerless.core.memory import row_blocks
 from mercerless.core.scaling import BLOCK_BYTES
-from mercerless.lab.model import Expansion, Extra, Rows, Total, with_coefficients
-from mercerless.lab.solver import leave_one_out, noise_variances
-from mercerless.table.members.wide_solver import single_exponential
+from mercerless.lab.model import Expansion, Rows, Total, with_coefficients
+from mercerless.lab.solver import leave_one_out, noise_variances, single_exponential
+from mercerless.table.members.candidate import Extra
 
 _FEWEST_ROWS = 5000  # with fewer a wide machine has most of them as centers
 # rows of a part, rows around it, and the largest part in parts

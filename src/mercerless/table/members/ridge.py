@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from mercerless.core.descent import Report
 from mercerless.core.folds import Split, some_rows
-from mercerless.lab.model import FORMS, Expansion, Extra, Rows, with_coefficients
+from mercerless.lab.model import FORMS, Expansion, Rows, with_coefficients
 from mercerless.lab.selection import silent, start_widths
 from mercerless.lab.solver import (
     RIDGE_BOUNDS,
@@ -22,6 +22,7 @@ from mercerless.lab.solver import (
     relative_norm,
     shared_evidence,
 )
+from mercerless.table.members.candidate import Extra
 
 # on which kernel ridge regression on all rows is tuned, and from where it starts
 _RIDGE_ROWS = 300

@@ -17,10 +17,11 @@ from mercerless.core.choice import cross_chosen
 from mercerless.core.folds import Split
 from mercerless.core.memory import row_blocks
 from mercerless.core.scaling import BLOCK_BYTES
-from mercerless.lab.model import FORMS, Expansion, Extra, Projected, Rows, Total, fixed_columns
+from mercerless.lab.model import FORMS, Expansion, Projected, Rows, Total, fixed_columns
 from mercerless.lab.selection import LocalLearner
 from mercerless.lab.solver import Moments, moments
 from mercerless.table.encoding import PLAIN, TreeColumns
+from mercerless.table.members.candidate import Extra
 from mercerless.table.members.experts import expert_candidate
 from mercerless.table.members.wide_solver import (
     norm_penalty,
@@ -708,6 +709,7 @@ def extra_candidates(
     numbers: NDArray,
     labels: NDArray | None,
     n_centers: int,
+    members: Sequence[str] = ("wide", "trees", "experts"),
     columns: TreeColumns = PLAIN,
     further: Callable[[], tuple[Rows, NDArray]] | None = None,
 ) -> dict[str, Extra]:
@@ -719,7 +721,7 @@ def extra_candidates(
     settings = next(iter(learners.values())).settings
     out: dict[str, Extra] = {}
     of_rows = None if labels is None else labels[numbers]
-    if n_centers:
+    if n_centers and "wide" in members:
         options = (settings.linear, of_rows, settings.seed, n_centers)
         wide = [WideLearner(rows, train, valid, *options) for train, valid in folds]
         shared = {form: of.shared for form, of in learners.items()}
@@ -729,11 +731,11 @@ def extra_candidates(
     if further is not None and len(folds) == 1:
         others, places = further()
         more = Labeled(others, None if labels is None else labels[places])
-    if len(rows) >= _FEWEST_TREES:
+    if len(rows) >= _FEWEST_TREES and "trees" in members:
         rivals = [*tried.values(), *(of.predictions for of in out.values())]
         trees = tree_candidate(rows, folds, of_rows, settings.seed, more, rivals, columns)
         out |= {} if trees is None else {"boosted trees": trees}
-    if len(folds) == 1 and n_centers >= _EXPERT_CENTERS:
+    if len(folds) == 1 and n_centers >= _EXPERT_CENTERS and "experts" in members:
         scales = [of.shared[0] for of in learners.values()]
         experts = expert_candidate(
             rows, folds[0], scales, settings.seed, None if more is None else more.rows

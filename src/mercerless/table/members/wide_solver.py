@@ -10,12 +10,10 @@ from scipy.linalg import cho_solve, cholesky, eigh, solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
-from mercerless.core.memory import row_blocks
 from mercerless.lab.solver import Moments
 
 _FIXED_WEIGHT = 0.1  # of the columns beside those of the kernel in the penalty
 _JITTER = 1e-6
-_CAST_BYTES = 2**20  # blocks in double precision that stay in the cache
 _SMALLEST_SLOPE = 1e-4  # of a direction, relative to the largest
 
 
@@ -69,25 +67,6 @@ def slope_map(gradients: NDArray) -> NDArray:
     if not e[-1] > 0:
         return np.eye(len(G))
     return V * np.sqrt(np.maximum(np.sqrt(np.maximum(e, 0) / e[-1]), _SMALLEST_SLOPE))
-
-
-def single_exponential(Z: NDArray, C: NDArray) -> NDArray:
-    """``exp(-|z_i - c_j|)`` in single precision, from squared distances in double: exact to 1e-7 also near a center."""
-    shift = C.mean(axis=0, dtype=np.float64)
-    Z = Z - shift
-    C = C - shift
-    squares = np.einsum("jk,jk->j", C, C)
-    twice = np.ascontiguousarray(-2 * C.T)
-    out = np.empty((len(Z), len(C)), dtype=np.float32)
-    for rows in row_blocks(len(Z), 8 * len(C), _CAST_BYTES):
-        D = Z[rows] @ twice
-        block = out[rows]
-        D += squares
-        D += np.einsum("ik,ik->i", Z[rows], Z[rows])[:, None]
-        block[...] = np.maximum(D, 0, out=D)
-        np.sqrt(block, out=block)
-        np.exp(np.negative(block, out=block), out=block)
-    return out
 
 
 class Logistic(NamedTuple):

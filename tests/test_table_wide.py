@@ -11,11 +11,11 @@ from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
-from mercerless import LABClassifier, LABRegressor
+from mercerless import TableClassifier, TableRegressor
 from mercerless.core.scaling import BLOCK_BYTES
 from mercerless.kernels import LocalExponential
 from mercerless.lab.model import LocalForm, Projected, Rows
-from mercerless.lab.solver import Moments, moments
+from mercerless.lab.solver import Moments, moments, single_exponential
 from mercerless.table.members import wide as lab_members
 from mercerless.table.members.wide import (
     Judge,
@@ -30,7 +30,6 @@ from mercerless.table.members.wide import (
 )
 from mercerless.table.members.wide_solver import (
     norm_penalty,
-    single_exponential,
     slope_map,
     slopes,
     solve_logistic,
@@ -274,7 +273,7 @@ def test_one_bandwidth_competes_where_features_are_many(d):
 def by_the_attributes(model, T):
     """The sum of the forms, with the kernel of a mapped form written out."""
     total = 0.0
-    for form in model.forms_:
+    for form in model.members_:
         if isinstance(form, Trees):
             total = total + form.weight * form(T)
             continue
@@ -291,8 +290,8 @@ def by_the_attributes(model, T):
 def test_many_rows_have_wide_members():
     X, y = make_friedman1(1600, n_features=6, noise=1.0, random_state=0)
     X, T, y, z = X[:1100], X[1100:], y[:1100], y[1100:]
-    model = LABRegressor(random_state=0).fit(X, y)
-    few = LABRegressor(100, random_state=0).fit(X, y)
+    model = TableRegressor(random_state=0).fit(X, y)
+    few = TableRegressor(["local"], random_state=0).fit(X, y)
     tried = {
         "gaussian",
         "laplace",
@@ -305,21 +304,21 @@ def test_many_rows_have_wide_members():
         "laplace",
     }
     assert model.score(T, z) > few.score(T, z) - 0.005
-    assert_allclose(sum(form.weight for form in model.forms_), 1)
+    assert_allclose(sum(form.weight for form in model.members_), 1)
     assert_allclose(by_the_attributes(model, T)[:, 0], model.predict(T), rtol=1e-8)
     labels = np.digitize(y, np.quantile(y, [0.3, 0.7]))
     of_test = np.digitize(z, np.quantile(y, [0.3, 0.7]))
-    classifier = LABClassifier(random_state=0).fit(X, labels)
+    classifier = TableClassifier(random_state=0).fit(X, labels)
     scores = by_the_attributes(classifier, T)
     calibration = classifier.calibration_
     logs = log_softmax(calibration.slope * scores + calibration.bias, axis=1)
     assert_allclose(np.log(classifier.predict_proba(T)), logs, rtol=1e-6)
-    few = LABClassifier(100, random_state=0).fit(X, labels)
+    few = TableClassifier(["local"], random_state=0).fit(X, labels)
     assert (
         log_loss(of_test, classifier.predict_proba(T))
         < log_loss(of_test, few.predict_proba(T)) + 0.01
     )
-    assert any(isinstance(form, LocalForm) for form in model.forms_)
+    assert any(isinstance(form, LocalForm) for form in model.members_)
 
 
 @pytest.mark.slow
@@ -339,9 +338,9 @@ def test_gross_errors_lose_their_weight_and_hard_rows_keep_it():
     steep = np.exp(3 * X[:, :1])
     found = outlier_weights(X, steep / steep.std(), None, alone, seed=0)
     assert found is None or np.sum(found < 0.5) < 8
-    model = LABRegressor(max_iter=20, random_state=0).fit(X[:300], wrong[:300, 0])
+    model = TableRegressor(max_iter=20, random_state=0).fit(X[:300], wrong[:300, 0])
     assert set(moved[moved < 300]) <= set(model.outliers_)
-    clean = LABRegressor(max_iter=20, random_state=0).fit(X[:300], Y[:300, 0])
+    clean = TableRegressor(max_iter=20, random_state=0).fit(X[:300], Y[:300, 0])
     assert len(clean.outliers_) == 0
     assert model.score(X[300:], f[300:, 0]) > clean.score(X[300:], f[300:, 0]) - 0.02
 
@@ -356,7 +355,7 @@ def test_one_or_two_impossible_targets_do_not_hide_the_others(n_wrong):
     alone = np.arange(150)
     weight = outlier_weights(X, wrong[:, None] / wrong.std(), None, alone, seed=0)
     assert np.all(weight[:n_wrong] < 1e-4) and np.mean(weight > 0.5) > 0.9
-    assert LABRegressor(random_state=0).fit(X[:110], wrong[:110]).score(X[110:], y[110:]) > 0.95
+    assert TableRegressor(random_state=0).fit(X[:110], wrong[:110]).score(X[110:], y[110:]) > 0.95
 
 
 def test_the_largest_of_targets_with_tails_are_no_errors():

@@ -6,9 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.datasets import make_friedman1
 
-from mercerless import LABClassifier, LABRegressor, persistence
+from mercerless import TableClassifier, TableRegressor, persistence
 from mercerless.core.scaling import robust_scaling, standard_scaling
+from mercerless.datasets import make_lab_function
 from mercerless.lab.model import Expansion, Rows, with_coefficients
 from mercerless.table.encoding import (
     Category,
@@ -20,7 +23,7 @@ from mercerless.table.encoding import (
 )
 from mercerless.table.members.wide import tree_candidate
 
-QUICK = {"n_support": 20, "kernel": "gaussian", "max_iter": 10, "random_state": 0}
+QUICK = {"members": ["local"], "max_iter": 10, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -49,21 +52,23 @@ def table():
 
 def test_a_table_is_fitted_as_it_is(table):
     X, y = table
-    model = LABRegressor(**QUICK).fit(X[:300], y[:300])
+    model = TableRegressor(**QUICK).fit(X[:300], y[:300])
     assert model.score(X[300:], y[300:]) > 0.85
     assert model.encoding_.names[:5] == ["number", "gaps", "place", "date", "gaps is missing"]
-    assert model.n_features_in_ == 5 and model.bandwidths_.shape[1] == len(model.encoding_.names)
-    by_hand = sum(form.weight * form(model.encoding_(X[300:])) for form in model.forms_)
+    assert model.n_features_in_ == 5 and model.members_[0].bandwidths.shape[1] == len(
+        model.encoding_.names
+    )
+    by_hand = sum(form.weight * form(model.encoding_(X[300:])) for form in model.members_)
     assert_allclose(model.predict(X[300:]), by_hand[:, 0])
     assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X[300:]), model.predict(X[300:]))
     labels = np.where(y > np.median(y), "much", "little")
-    classifier = LABClassifier(**QUICK).fit(X[:300], labels[:300])
+    classifier = TableClassifier(**QUICK).fit(X[:300], labels[:300])
     assert classifier.score(X[300:], labels[300:]) > 0.8
 
 
 def test_what_new_rows_may_hold(table):
     X, y = table
-    model = LABRegressor(**QUICK).fit(X[:300], y[:300])
+    model = TableRegressor(**QUICK).fit(X[:300], y[:300])
     new = X[300:310].copy()
     base = model.predict(new)
     new.loc[300, "word"] = "never seen"
@@ -164,11 +169,11 @@ def test_a_column_that_is_missing_throughout_has_no_say(table):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(80, 2))
     y = X[:, 0] + 0.1 * rng.normal(size=80)
-    without = LABRegressor(**QUICK).fit(X, y)
-    gap = LABRegressor(**QUICK).fit(np.column_stack([X, np.full(80, np.nan)]), y)
+    without = TableRegressor(**QUICK).fit(X, y)
+    gap = TableRegressor(**QUICK).fit(np.column_stack([X, np.full(80, np.nan)]), y)
     assert_allclose(gap.predict(np.column_stack([X, np.arange(80.0)])), without.predict(X))
     with pytest.raises(ValueError, match="Every value of X is missing"):
-        LABRegressor(**QUICK).fit(np.full((80, 2), np.nan), y)
+        TableRegressor(**QUICK).fit(np.full((80, 2), np.nan), y)
 
 
 def test_indicators_and_target_statistics_by_hand():
@@ -212,9 +217,9 @@ def test_a_number_of_the_row_is_not_learned_from_noise():
     n = 300
     X = np.column_stack([rng.normal(size=n), rng.integers(0, 100, size=n)])
     y = X[:, 0] + rng.normal(size=n)  # the category says nothing
-    model = LABRegressor(**QUICK, categorical_features=[1]).fit(X[:200], y[:200])
+    model = TableRegressor(**QUICK, categorical_features=[1]).fit(X[:200], y[:200])
     assert model.encoding_.names == ["x0", "x1, mean target"]
-    plain = LABRegressor(**QUICK).fit(X[:200, :1], y[:200])
+    plain = TableRegressor(**QUICK).fit(X[:200, :1], y[:200])
     assert model.score(X[200:], y[200:]) > plain.score(X[200:, :1], y[200:]) - 0.1
 
 
@@ -239,10 +244,10 @@ def test_categories_of_an_array_are_those_of_a_frame():
     y = X[:, 0] + np.array([0.0, 2, -1, 1])[codes]
     frame = pd.DataFrame({"a": X[:, 0], "b": pd.Categorical(codes)})
     models = [
-        LABRegressor(**QUICK, categorical_features=[1]).fit(X, y),
-        LABRegressor(**QUICK, categorical_features=[False, True]).fit(X, y),
-        LABRegressor(**QUICK).fit(frame, y),
-        LABRegressor(**QUICK, categorical_features=["b"]).fit(frame.astype({"b": float}), y),
+        TableRegressor(**QUICK, categorical_features=[1]).fit(X, y),
+        TableRegressor(**QUICK, categorical_features=[False, True]).fit(X, y),
+        TableRegressor(**QUICK).fit(frame, y),
+        TableRegressor(**QUICK, categorical_features=["b"]).fit(frame.astype({"b": float}), y),
     ]
     rows = [X, X, frame, frame]
     for model, given in zip(models, rows):
@@ -260,7 +265,7 @@ def test_categories_of_an_array_are_those_of_a_frame():
 def test_bad_categories(given, message):
     frame = pd.DataFrame({"a": [1.0, 2, 3], "b": [1.0, 2, 3]})
     with pytest.raises(ValueError, match=message):
-        LABRegressor(categorical_features=given).fit(frame, [1.0, 2, 3])
+        TableRegressor(categorical_features=given).fit(frame, [1.0, 2, 3])
 
 
 def test_dates_may_be_objects_and_what_is_no_column_of_numbers_is_named(table):
@@ -268,11 +273,11 @@ def test_dates_may_be_objects_and_what_is_no_column_of_numbers_is_named(table):
     dates = X["date"].dt.date.astype(object)
     dates[X.index[::7]] = None
     objects, times = X.assign(date=dates), X.assign(date=X["date"].where(X.index % 7 != 0))
-    model = LABRegressor(**QUICK).fit(objects[:300], y[:300])
-    expected = LABRegressor(**QUICK).fit(times[:300], y[:300]).predict(times[300:])
+    model = TableRegressor(**QUICK).fit(objects[:300], y[:300])
+    expected = TableRegressor(**QUICK).fit(times[:300], y[:300]).predict(times[300:])
     assert_array_equal(model.predict(objects[300:]), expected)
     with pytest.raises(ValueError, match="'date' of X has type object"):
-        LABRegressor(**QUICK).fit(X.assign(date=[[1, 2]] * len(X)), y)
+        TableRegressor(**QUICK).fit(X.assign(date=[[1, 2]] * len(X)), y)
 
 
 WORDS = ["string", "large_string", "dictionary", "object", "str"]
@@ -310,7 +315,7 @@ def test_columns_in_the_memory_of_arrow_are_read_as_others(words):
     arrow["word"] = arrow["word"].astype(kinds.get(words, words))
     y = rng.normal(size=n) + 3 * (frame["word"] == "x")
     for names in (list(frame), ["number", "count", "flag"]):
-        model = LABRegressor(6, kernel="gaussian", max_iter=3, random_state=0)
+        model = TableRegressor(["local"], max_iter=3, random_state=0)
         expected = model.fit(frame[names], y).predict(frame[names])
         read = model.encoding_.columns.categories
         assert_array_equal(model.predict(arrow[names]), expected)
@@ -321,7 +326,7 @@ def test_columns_in_the_memory_of_arrow_are_read_as_others(words):
 
 def test_columns_labeled_by_numbers_are_matched():
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)), columns=[10, 20, 30])
-    model = LABRegressor(**QUICK).fit(X, X[10])
+    model = TableRegressor(**QUICK).fit(X, X[10])
     assert_array_equal(model.predict(X.set_axis([0, 1, 2], axis=1)), model.predict(X))
     assert_array_equal(model.predict(X[[30, 20, 10]]), model.predict(X))
 
@@ -332,25 +337,25 @@ def test_bad_targets():
     y[3] = np.inf
     for rows in (X, pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 20})):
         with pytest.raises(ValueError, match="y contains infinity"):
-            LABRegressor(**QUICK).fit(rows, y)
+            TableRegressor(**QUICK).fit(rows, y)
     infinite = np.where(X > 2, np.inf, X)
     with pytest.raises(ValueError, match="infinity"):
-        LABRegressor(**QUICK).fit(infinite, X[:, 0])
+        TableRegressor(**QUICK).fit(infinite, X[:, 0])
     frame = pd.DataFrame({"a": X[:, 0], "b": ["u", "v"] * 20})
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
-        LABRegressor(**QUICK).fit(frame, X[:-1, 0])
+        TableRegressor(**QUICK).fit(frame, X[:-1, 0])
     with pytest.raises(ValueError, match="requires y"):
-        LABRegressor(**QUICK).fit(frame, None)
+        TableRegressor(**QUICK).fit(frame, None)
     with pytest.raises(ValueError, match="one row"):
-        LABRegressor(**QUICK).fit(frame[:1], X[:1, 0])
+        TableRegressor(**QUICK).fit(frame[:1], X[:1, 0])
 
 
 def test_one_row_per_group_and_more_features_than_rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(30, 60))
     y = X[:, 0] + 0.1 * rng.normal(size=30)
-    settings = {"n_support": 5, "kernel": "gaussian", "max_iter": 5, "random_state": 0}
-    alone = LABRegressor(**settings).fit(X, y, groups=np.arange(30))
+    settings = {"members": ["local"], "max_iter": 5, "random_state": 0}
+    alone = TableRegressor(**settings).fit(X, y, groups=np.arange(30))
     assert np.isfinite(alone.predict(X)).all()
 
 
@@ -363,7 +368,7 @@ def test_bad_tables_have_an_answer_with_the_defaults(classes):
     X[:, 3] = np.nan  # nothing is known of it, and nothing needs to be
     y = X[:, 0] + 0.1 * rng.normal(size=60)
     target = (y > 0).astype(int) if classes else y
-    model = (LABClassifier if classes else LABRegressor)(max_iter=5, random_state=0)
+    model = (TableClassifier if classes else TableRegressor)(max_iter=5, random_state=0)
     model.fit(X, target, groups=np.arange(60))
     new = X.copy()
     new[:, 3] = rng.normal(size=60)
@@ -374,7 +379,7 @@ def test_bad_tables_have_an_answer_with_the_defaults(classes):
         with pytest.raises(ValueError, match="class"):
             model.fit(X, np.ones(60))
     else:
-        level = LABRegressor(max_iter=5, random_state=0).fit(X, np.full(60, 4.2))
+        level = TableRegressor(max_iter=5, random_state=0).fit(X, np.full(60, 4.2))
         assert_allclose(level.predict(X), 4.2, rtol=1e-8)
 
 
@@ -383,7 +388,7 @@ def test_a_saved_table_model_is_the_same(table, tmp_path, classes):
     pytest.importorskip("skops")
     X, y = table
     target = (y > np.median(y)).astype(int) if classes else y
-    model = (LABClassifier if classes else LABRegressor)(max_iter=5, random_state=0).fit(
+    model = (TableClassifier if classes else TableRegressor)(max_iter=5, random_state=0).fit(
         X[:150], target[:150]
     )
     assert "boosted trees" in model.validation_errors_
@@ -401,3 +406,66 @@ def test_a_matrix_that_rounding_made_indefinite_still_factors():
     model = Expansion("gaussian", np.arange(300), np.array(1.0), float(np.log(1e-16)), 1.0)
     fitted = with_coefficients(model, Rows(X, X[:, :1].astype(float)))
     assert np.isfinite(fitted.predict(X.astype(float), X.astype(float))).all()
+
+
+def test_the_slow_form_is_left_out_where_there_is_much_work(monkeypatch):
+    X, y = make_lab_function(100, function="f1", noise=0.01, random_state=0)
+    settings = {"members": ["local"], "max_iter": 3, "random_state": 0}
+    assert set(TableRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian", "laplace"}
+    monkeypatch.setattr("mercerless.table.plan._LAPLACE_WORK", 25 * X.size - 1)
+    assert set(TableRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian"}
+    monkeypatch.setattr("mercerless.table.plan._LAPLACE_WORK", 25 * X.size)
+    assert set(TableRegressor(**settings).fit(X, y).validation_curve_) == {"gaussian", "laplace"}
+
+
+@pytest.mark.slow
+def test_all_rows_follow_the_protocol():
+    """The default on small data, whose fits are too slow for every check of scikit-learn's."""
+    X, y = make_friedman1(40, random_state=0)
+    model = TableRegressor(random_state=0, max_iter=5).fit(X, y)
+    assert_array_equal(clone(model).fit(X.tolist(), y.tolist()).predict(X), model.predict(X))
+    assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+    Y = np.stack([y, -y], axis=1)
+    assert clone(model).fit(X, Y).predict(X).shape == (40, 2)
+    weighted = clone(model).fit(X, y, np.linspace(0.5, 2, 40))
+    # the targets have no noise, so that training rows are interpolated with any weights
+    new = X + 0.1
+    assert np.isfinite(weighted.predict(new)).all() and not np.allclose(
+        weighted.predict(new), model.predict(new)
+    )
+    labels = TableClassifier(random_state=0, max_iter=5).fit(X, y > y.mean())
+    assert labels.score(X, y > y.mean()) > 0.8
+
+
+@pytest.mark.parametrize("parameters, message", [
+    ({"members": "all"}, "members='all' is not known; use 'auto'"),
+    ({"members": ["trees"]}, "'local' must be among them"),
+    ({"members": ["local", "forest"]}, "must be 'auto' or a list of local, ridge, wide, trees, experts"),
+    ({"transform_target": "log"}, "transform_target='log' is not known"),
+    ({"downweight_outliers": True}, "downweight_outliers=True is not known"),
+    ({"validation_fraction": None}, "validation_fraction=None must lie between 0 and 1"),
+    ({"max_iter": 0}, "max_iter=0 must be a positive whole number"),
+])  # fmt: skip
+def test_bad_parameters(parameters, message):
+    with pytest.raises(ValueError, match=message):
+        TableRegressor(**parameters).fit(np.eye(9), np.arange(9.0))
+
+
+@pytest.mark.parametrize(
+    "members, tried",
+    [
+        (["local"], {"gaussian", "laplace"}),
+        (["local", "trees"], {"gaussian", "laplace", "boosted trees"}),
+        (["local", "ridge"], {"gaussian", "laplace", "all rows"}),
+    ],
+)
+def test_only_the_chosen_members_compete(members, tried):
+    X, y = make_lab_function(100, function="f1", noise=0.1, random_state=0)
+    model = TableRegressor(members, max_iter=3, random_state=0).fit(X, y)
+    names = {"all rows" if "all rows" in name else name for name in model.validation_errors_}
+    assert names == tried
+    assert_allclose(model.weights_.sum(), 1)
+    average = sum(
+        weight * member(X) for weight, member in zip(model.weights_, model.members_, strict=True)
+    )
+    assert_allclose(average[:, 0], model.predict(X), rtol=1e-10)

@@ -4,10 +4,15 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mercerless import LABRegressor
+from mercerless import LABRegressor, TableRegressor
 from mercerless.inspection import BandwidthDisplay
 from mercerless.persistence import load, save
-from mercerless.table.target import TransformedForms, choose_transform, possible_transforms
+from mercerless.table.target import (
+    TransformedForms,
+    choose_transform,
+    kernel_forms,
+    possible_transforms,
+)
 
 
 def multiplicative(n, noise, seed=0):
@@ -73,13 +78,13 @@ def test_the_way_back_is_the_mean_target_not_the_transform_of_the_mean():
 @pytest.fixture(scope="module")
 def skewed():
     X, y, mean = multiplicative(1400, 0.3)
-    return LABRegressor(random_state=0).fit(X[:400], y[:400]), X, y, mean
+    return TableRegressor(random_state=0).fit(X[:400], y[:400]), X, y, mean
 
 
 @pytest.mark.slow
 def test_noise_that_multiplies_is_learned_through_the_logarithm(skewed):
     model, X, y, mean = skewed
-    (member,) = [form for form in model.forms_ if isinstance(form, TransformedForms)]
+    (member,) = [form for form in model.members_ if isinstance(form, TransformedForms)]
     assert (
         member.weight > 0.5 and f"{member.transform.name} of the target" in model.validation_errors_
     )
@@ -88,7 +93,7 @@ def test_noise_that_multiplies_is_learned_through_the_logarithm(skewed):
     assert error < 0.5 * other
     assert_allclose(model.predict(X[400:]).mean(), mean[400:].mean(), rtol=0.06)
     assert_allclose(
-        sum(form.weight * form(model.encoding_(X[:9])) for form in model.forms_)[:, 0],
+        sum(form.weight * form(model.encoding_(X[:9])) for form in model.members_)[:, 0],
         model.predict(X[:9]),
     )
 
@@ -106,14 +111,11 @@ def test_members_through_a_transform_explain_scatter_and_are_saved(skewed, tmp_p
     pytest.importorskip("skops")
     save(model, tmp_path / "model")
     assert_allclose(load(tmp_path / "model").predict(X[400:]), predicted)
-    assert model.n_support_ == len(np.unique(model.support_)) > 0
+    form = kernel_forms(model.members_)[-1]
     pytest.importorskip("matplotlib")
-    last = len(model.alpha_) - 1
-    assert BandwidthDisplay.from_estimator(model, form=last).relevance.shape[1] == 4
-    with pytest.raises(
-        ValueError, match=f"form={last + 1} does not exist: the model has {last + 1} kernel form"
-    ):
-        BandwidthDisplay.from_estimator(model, form=last + 1)
+    names = model.encoding_.names
+    display = BandwidthDisplay.from_estimator(form, feature_names=names)
+    assert display.relevance.shape[1] == 4
 
 
 @pytest.mark.slow
@@ -123,9 +125,9 @@ def test_gross_errors_do_not_choose_a_transform():
     for count in (4, 8):
         wrong, given = random.permutation(200)[:count], y[:200].copy()
         given[wrong] += 30.0
-        model = LABRegressor(random_state=0).fit(X[:200], given)
+        model = TableRegressor(random_state=0).fit(X[:200], given)
         assert set(wrong) <= set(model.outliers_)
-        assert not any(isinstance(form, TransformedForms) for form in model.forms_)
+        assert not any(isinstance(form, TransformedForms) for form in model.members_)
         assert model.score(X[200:], np.log(mean[200:])) > 0.97
 
 
@@ -133,10 +135,10 @@ def test_gross_errors_do_not_choose_a_transform():
 def test_units_of_the_target_do_not_matter():
     X, y, _ = multiplicative(160, 0.3)
     models = [
-        LABRegressor(max_iter=5, random_state=0).fit(X[:120], scale * y[:120])
+        TableRegressor(max_iter=5, random_state=0).fit(X[:120], scale * y[:120])
         for scale in (1.0, 2.0**40)
     ]
-    assert any(isinstance(form, TransformedForms) for form in models[0].forms_)
+    assert any(isinstance(form, TransformedForms) for form in models[0].members_)
     assert_allclose(models[1].predict(X) / 2.0**40, models[0].predict(X), rtol=1e-5)
 
 
@@ -144,7 +146,7 @@ def test_units_of_the_target_do_not_matter():
 def test_zero_weights_mean_removal_through_a_transform():
     X, y, _ = multiplicative(160, 0.3)
     weight = np.r_[np.ones(120), np.zeros(40)]
-    model = LABRegressor(max_iter=5, random_state=0)
+    model = TableRegressor(max_iter=5, random_state=0)
     removed = model.fit(X[:120], y[:120]).predict(X)
     assert_allclose(
         model.fit(X, np.r_[y[:120], np.full(40, 1e6)], sample_weight=weight).predict(X),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from mercerless import LABClassifier, persistence
+from mercerless import TableClassifier, persistence
 from mercerless.lab.model import Expansion, Rows, with_coefficients
 from mercerless.lab.solver import leave_one_out
 from mercerless.table import plan as lab_plan
@@ -122,8 +122,8 @@ def test_experts_win_a_board_of_many_squares_and_survive_a_file(tmp_path, monkey
     random = np.random.RandomState(0)
     X = random.uniform(0, 12, (7500, 2))
     y = np.where(np.floor(X).sum(axis=1) % 2 == 0, "black", "white")
-    model = LABClassifier(random_state=0, max_iter=5).fit(X[:6500], y[:6500])
-    experts = [form for form in model.forms_ if form.name == "experts on parts"]
+    model = TableClassifier(random_state=0, max_iter=5).fit(X[:6500], y[:6500])
+    experts = [form for form in model.members_ if form.name == "experts on parts"]
     assert (
         experts
         and model.validation_errors_["experts on parts"] < model.validation_errors_["gaussian"]

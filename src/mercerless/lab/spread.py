@@ -1,15 +1,15 @@
 """How far targets scatter around predictions: standard deviations from out-of-fold errors and a posterior's shape."""
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import GammaRegressor
 
+from mercerless.core.blocks import take_rows
+from mercerless.core.folds import OutOfFold
 from mercerless.core.scaling import FeatureScaling
-from mercerless.lab.model import Projected
-from mercerless.table.target import kernel_forms
+from mercerless.lab.model import LocalForm, Projected
 
 _PENALTY = 4.0  # on the coefficients of standardized signs, as of so many errors
 _FEWEST = 30  # errors; with fewer there is one deviation for all
@@ -109,18 +109,17 @@ class Posterior(NamedTuple):
         return logs
 
 
-def posterior_of(forms: Sequence[Any]) -> Posterior | None:
-    """That of the form with most centers (of many some): for all rows the process whose evidence learned its scales.
+def posterior_of(form: LocalForm | None) -> Posterior | None:
+    """That of a form (of many centers some): for all rows the process whose evidence learned its scales.
 
-    Bandwidths of single centers are averaged, since local ones are no covariance. None without kernel forms.
+    Bandwidths of single centers are averaged, since local ones are no covariance. None without a form.
     """
-    kernels = kernel_forms(forms)
-    if not kernels:
+    if form is None:
         return None
-    form = max(kernels, key=lambda form: (len(form.centers), form.weight))
     centers = form.centers[:: -(-len(form.centers) // _MOST_CENTERS)]
     widths = np.asarray(form.kernel.bandwidths)
-    widths = np.exp(np.log(widths).mean(axis=0)) if widths.ndim == 2 else widths
+    if widths.ndim == 2:
+        widths = np.exp(np.log(widths).mean(axis=0))
     kernel = Projected(type(form.kernel)(widths if widths.ndim else float(widths)), form.projection)
     K = kernel(centers, centers)
     ridge = float(np.clip(form.alpha, *_RIDGES))
@@ -134,3 +133,23 @@ def signs_of(
     """What errors may grow with: the prediction (m,), and the posterior variance."""
     columns = [prediction] if posterior is None else [prediction, posterior(X, seen)]
     return np.column_stack(columns)
+
+
+def fit_spreads(
+    form: LocalForm | None, X: Any, used: NDArray, held: OutOfFold | None
+) -> list[Spread] | None:
+    """The scatter of errors around predictions, for every output; from at most 5000 rows.
+
+    `used` are the numbers of the rows X among those given to fit, by which the held-out ones are numbered.
+    """
+    if held is None:
+        return None
+    few = np.linspace(0, len(held.rows) - 1, min(len(held.rows), 5000)).round().astype(int)
+    rows = take_rows(X, np.searchsorted(used, held.rows[few]))
+    posterior = posterior_of(form)
+    predictions = held.prediction[few].reshape(len(few), -1)
+    targets = held.target[few].reshape(len(few), -1)
+    return [
+        fit_spread(target - prediction, signs_of(posterior, rows, prediction, seen=True))
+        for prediction, target in zip(predictions.T, targets.T)
+    ]

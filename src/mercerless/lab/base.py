@@ -1,0 +1,323 @@
+"""What the machine on local bandwidths and the learner of tables share: held-out rows, predictions, explanations."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length
+
+from mercerless.core.blocks import blockwise, check_rows, map_rows
+from mercerless.core.calibration import Calibration, calibrate_scores
+from mercerless.core.conformal import ConformalMixin
+from mercerless.core.estimator import FittedEstimator, Progress, class_scores
+from mercerless.core.folds import OutOfFold
+from mercerless.core.memory import check_memory, memory_budget, row_blocks
+from mercerless.core.reasons import Explained, ReasonsMixin, Term, explain_centers
+from mercerless.core.scaling import BLOCK_BYTES, FeatureScaling
+from mercerless.core.validation import check_number, leave_one_out_constant, warn_if_useless
+from mercerless.lab.data import Plan, Table, learning_blocks, learning_rows
+from mercerless.lab.model import LocalForm
+from mercerless.lab.spread import Spread, posterior_of, signs_of
+
+
+class LocalEstimator(ConformalMixin, ReasonsMixin, FittedEstimator):
+    """Base of estimators whose predictions are sums of local forms, and perhaps of other members.
+
+    A subclass has the parameters ``validation_fraction``, ``max_iter``, ``max_rows`` and ``random_state``.
+    """
+
+    validation_fraction: float | None
+    max_iter: int
+    max_rows: int | None
+    _n_functions: int  # outputs, or 1 for two classes, or classes
+
+    def _new_rows(self, X: Any) -> NDArray:
+        """Validated new rows, as the forms see them."""
+        raise NotImplementedError
+
+    def _predict_rows(self, rows: NDArray) -> NDArray:
+        """Predictions for validated rows, one column per function."""
+        raise NotImplementedError
+
+    def _kernel_forms(self) -> list[LocalForm]:
+        """The parts of the model with support points, with their weights in the average."""
+        raise NotImplementedError
+
+    def _kernels(self, rows: NDArray) -> Iterator[tuple[LocalForm, NDArray]]:
+        """These with their kernel matrices."""
+        raise NotImplementedError
+
+    def _check_learning(self) -> None:
+        """Check the parameters of the learning that both share."""
+        check_number("max_iter", self.max_iter, whole=True, none=True)
+        check_number("max_rows", self.max_rows, whole=True, none=True)
+
+    def _dask_rows(self, X: Any, y: Any, check: Callable) -> tuple[Any, NDArray]:
+        """A Dask array that is checked as it is read, and targets in memory."""
+        rows = check_rows(X)
+        self.n_features_in_ = rows.shape[1]
+        return rows, self._targets_of(rows, y, check)
+
+    def _targets_of(self, rows: Any, y: Any, check: Callable) -> NDArray:
+        """Checked targets of rows that scikit-learn has not seen."""
+        if y is not None:
+            y = np.asarray(y)
+        y = check(y, type(self).__name__)
+        check_consistent_length(rows, y)
+        if len(rows) < 2:
+            raise ValueError("X has one row; at least two are needed.")
+        return y
+
+    def _learning_blocks(
+        self, shape: tuple[int, int], m: int, random: np.random.RandomState
+    ) -> tuple[NDArray, list[NDArray]]:
+        """The rows to learn m support points on, and further blocks."""
+        n, d = shape
+        limit = self.max_rows
+        if limit is None:
+            limit = learning_rows(m, d, memory_budget())
+        return learning_blocks(n, limit, random)
+
+    @staticmethod
+    def _check_memory(plan: Plan, shape: tuple[int, int], n_outputs: int, remedy: str) -> None:
+        n, d = shape
+        points = f"{plan.max_support} support points of {d} features"
+        what = f"Learning {points} on {len(plan.rows)} of {n} rows"
+        check_memory(plan.n_bytes(n, n_outputs), what, remedy=remedy)
+
+    def _scores(self, X: ArrayLike) -> NDArray:
+        """Predictions in row blocks, one column per function."""
+        rows = self._new_rows(X)
+        sizes = [len(form.centers) for form in self._kernel_forms()]
+        per_row = 24.0 * (rows.shape[1] + max(sizes, default=1))
+        return map_rows(
+            self._predict_rows, rows, per_row, n_columns=self._n_functions, budget=BLOCK_BYTES
+        )
+
+    def _explain_blocks(self, X: ArrayLike) -> Iterator[Explained]:
+        """Shares of the support points, form by form; linear parts, trees and experts belong to the base."""
+        rows = self._new_rows(X)
+        items = self._explained_items()
+        calibration = getattr(self, "calibration_", None)
+        if not len(items):
+            raise ValueError(
+                "Validation preferred boosted trees or experts on parts alone, which have no "
+                "support points."
+            )
+        bytes_per_row = 24.0 * len(self._kernel_forms()) * len(items)
+        for some in row_blocks(len(rows), bytes_per_row, BLOCK_BYTES):
+            base = self._predict_rows(rows[some])
+            relevance = np.zeros((len(rows[some]), rows.shape[1]))
+            terms = []
+            for form, K in self._kernels(rows[some]):
+                places = np.searchsorted(items, form.support)
+                matrix = np.zeros((len(K), len(items)))
+                coef = np.zeros((self._n_functions, len(items)))
+                matrix[:, places] = K
+                coef[:, places] = form.weight * form.dual_coef
+                terms.append(Term(form.name, matrix, coef))
+                base -= matrix @ coef.T
+                sizes = matrix[:, places] * np.abs(coef[:, places]).sum(axis=0)
+                relevance += sizes @ (1.0 / form.bandwidths)
+            total = relevance.sum(axis=1, keepdims=True)
+            explained = explain_centers(terms, base, calibration)
+            yield explained._replace(relevance=relevance / np.where(total > 0, total, 1.0))
+
+    def _explained_items(self) -> NDArray:
+        supports = [form.support for form in self._kernel_forms()]
+        return np.unique(np.concatenate([np.zeros(0, dtype=int), *supports]))
+
+
+class LocalRegressorMixin:
+    """Predictions of numbers, and how far targets scatter around them."""
+
+    spread_: list[Spread]
+    _one_output: bool
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """Predict targets, in row blocks, lazily for a Dask array; with `return_std` also how far they scatter.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows.
+        return_std : bool, default=False
+            Whether to give the standard deviation of a new target as well, noise included: the root of the mean square
+            of the out-of-fold errors; where that proves itself on held-out errors, it grows with the prediction and
+            with the posterior variance of the process that the evidence fitted (see `spread_`).
+
+        Returns
+        -------
+        y : ndarray of shape (n,) or (n, n_outputs)
+            The predictions.
+        std : ndarray of shape (n,) or (n, n_outputs)
+            The standard deviations, only with ``return_std=True``.
+        """
+        if return_std:
+            self._held_out()  # type: ignore[attr-defined]  # raises if there are no errors to learn from
+            return self._predict(X), self._std(X)
+        return self._predict(X)
+
+    @blockwise
+    def _predict(self, X: ArrayLike) -> NDArray:
+        scores = self._scores(X)  # type: ignore[attr-defined]
+        return scores[:, 0] if self._one_output else scores
+
+    def _spread_form(self) -> LocalForm | None:
+        """The form whose posterior variance the spread knows: that with most centers."""
+        forms = self._kernel_forms()  # type: ignore[attr-defined]
+        return max(forms, key=lambda form: (len(form.centers), form.weight), default=None)
+
+    @blockwise
+    def _std(self, X: ArrayLike) -> NDArray:
+        """Standard deviations of new targets."""
+        rows = self._new_rows(X)  # type: ignore[attr-defined]
+        scores = self._scores(X)  # type: ignore[attr-defined]
+        posterior = posterior_of(self._spread_form())
+        std = np.empty(scores.shape)
+        for some in row_blocks(len(rows), 24.0 * (rows.shape[1] + 1000), BLOCK_BYTES):
+            for output, spread in enumerate(self.spread_):
+                std[some, output] = spread(signs_of(posterior, rows[some], scores[some, output]))
+        return std[:, 0] if self._one_output else std
+
+
+class LocalClassifierMixin:
+    """Predictions of classes from calibrated scores."""
+
+    classes_: NDArray
+    calibration_: Calibration
+
+    @blockwise
+    def decision_function(self, X: ArrayLike) -> NDArray:
+        """The scores, shifted by the calibration's bias so that the largest has the largest probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n,) or (n, n_classes)
+            One score for two classes, positive for the second; else one per class.
+        """
+        scores = class_scores(self._scores(X))  # type: ignore[attr-defined]
+        scores = scores + self.calibration_.bias / self.calibration_.slope
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    @blockwise
+    def predict(self, X: ArrayLike) -> NDArray:
+        """Predict labels.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The labels.
+        """
+        scores = class_scores(self.decision_function(X))
+        return self.classes_[scores.argmax(axis=1)]
+
+    @blockwise
+    def predict_proba(self, X: ArrayLike) -> NDArray:
+        """Predict probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n, n_classes)
+            The probabilities, in the order of ``classes_``.
+        """
+        scores = self._scores(X)  # type: ignore[attr-defined]
+        return self.calibration_(class_scores(scores))
+
+
+def counting(progress: Progress) -> tuple[Callable[[dict], bool], Callable[[], int]]:
+    """What reports iterations to the callbacks, and what says how many there were, at least one."""
+    n_iter = 0
+
+    def report(info: dict) -> bool:
+        nonlocal n_iter
+        n_iter += 1
+        return progress.step(info)
+
+    return report, lambda: max(1, n_iter)
+
+
+def judge_held_out(
+    table: Table,
+    held: NDArray,
+    predictions: NDArray,
+    correlation: float,
+    name: str,
+    labels: NDArray | None = None,
+) -> None:
+    """Warn if predictions of held-out rows are worse than a constant; with `labels`, their probabilities."""
+    if not len(held):
+        return
+    truth = table.merged.Y[held]
+    weight = table.merged.weights(correlation)
+    weight = None if weight is None else weight[held]
+    if labels is not None:
+        classes = labels[table.merged.first[held]]
+        scores = class_scores(predictions)
+        predictions = calibrate_scores(scores, classes, weight)(scores)
+        truth = np.eye(scores.shape[1])[classes]
+    losses = ((predictions - truth) ** 2).sum(axis=1)
+    warn_if_useless(losses, leave_one_out_constant(truth, weight), name, weight)
+
+
+def out_of_fold(
+    table: Table,
+    held: NDArray,
+    predictions: NDArray,
+    weight: NDArray | None,
+    units: FeatureScaling,
+    target: NDArray,
+) -> OutOfFold | None:
+    """Out-of-fold predictions in the units of the targets, for every row, copies included; None without validation."""
+    if len(held) == 0:
+        return None
+    place = np.full(table.shape[0], -1)
+    place[held] = np.arange(len(held))
+    place = place[table.copies]
+    rows = np.flatnonzero(place >= 0)
+    used = np.arange(len(target)) if weight is None else np.flatnonzero(weight > 0)
+    predictions = predictions[place[rows]] * units.scale + units.center
+    if target.dtype.kind == "f":
+        predictions = predictions.reshape(len(rows), *target.shape[1:])
+    return OutOfFold(used[rows], predictions, target[rows])
+
+
+def calibrate_held_out(
+    table: Table,
+    held: NDArray,
+    predictions: NDArray,
+    labels: NDArray,
+    weight: NDArray | None,
+    Y: NDArray,
+) -> Calibration:
+    """Slope and bias from out-of-fold scores; copies with the same label count as one row with their weight."""
+    copies = table.copies
+    weight = np.ones(len(labels)) if weight is None else weight
+    # no validation: the targets themselves, with the slope's prior keeping it modest
+    if len(held) == 0:
+        copies = held = np.arange(len(labels))
+        predictions = Y
+    place = np.full(copies.max() + 1, -1)
+    place[held] = np.arange(len(held))
+    rows = np.flatnonzero(place[copies] >= 0)
+    pairs, pair_of = np.unique(
+        np.stack([place[copies[rows]], labels[rows]]), axis=1, return_inverse=True
+    )
+    counts = np.bincount(pair_of.ravel(), weights=weight[rows])
+    return calibrate_scores(class_scores(predictions)[pairs[0]], pairs[1], counts)

@@ -1,0 +1,326 @@
+"""The training rows of a fit: distinct rows, units of the targets, blocks to learn on, scaling, and folds."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_consistent_length, column_or_1d
+
+from mercerless.core.blocks import is_dask, reduce_rows, take_rows
+from mercerless.core.copies import MergedRows, merge_copies
+from mercerless.core.folds import Split, find_copies, hold_out, join_groups, make_folds, some_rows
+from mercerless.core.scaling import BLOCK_BYTES, FeatureScaling, possible_scalings, standard_scaling
+from mercerless.lab.model import Rows, Settings
+from mercerless.lab.selection import held_out_error
+from mercerless.lab.solver import Moments
+
+
+@dataclass(frozen=True)
+class DataThresholds:
+    """Sizes that decide how rows are read, scaled and split."""
+
+    #: With fewer distinct rows, equal rows are the nature of the data (see `folds`) and are not merged.
+    fewest_distinct: int = 10
+    #: The bandwidths of larger data are learned on blocks of at least so many rows ...
+    learning_rows: int = 10_000
+    #: ... and of so many per support point.
+    rows_per_point: int = 20
+    #: Many features mean many bandwidths: one row for so many of them.
+    bandwidths_per_row: int = 8
+    #: Further blocks on which the bandwidths are refined.
+    more_blocks: int = 3
+    #: Entries times features above which kernels are learned in single precision.
+    single: int = 2**21
+    #: Up to so many rows there are five folds.
+    five_folds: int = 100
+    #: Up to so many rows there are three folds, above one hold-out; the same for classes.
+    folded_rows: int = 1300
+    folded_classes: int = 2500
+    #: The same if fewer than `fewest_rare` held-out rows would be outside of the largest class.
+    folded_rare: int = 5000
+    fewest_rare: int = 100
+    #: Rows and hold-outs that choose a scaling.
+    scaling_rows: int = 3000
+    scaling_draws: int = 3
+    #: A further scaling must lower the error to this share; above `scaling_race` times the best it is given up.
+    scaling_gain: float = 0.98
+    scaling_race: float = 1.15
+
+
+THRESHOLDS = DataThresholds()
+
+
+@dataclass(frozen=True)
+class Table:
+    """The training rows wherever they are (memory, memory map, Dask), equal ones merged."""
+
+    X: Any
+    merged: MergedRows  # with standardized targets
+    copies: NDArray  # the number of the distinct row of every row
+    groups: NDArray | None = None  # of the distinct rows
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Distinct rows and features."""
+        return len(self.merged.first), self.X.shape[1]
+
+
+def merge_rows(X: Any, Y: NDArray, weight: NDArray | None, groups: NDArray | None) -> Table:
+    """The table of distinct rows; groups that share a copy become one."""
+    copies = find_copies(X)
+    if copies.max() + 1 < THRESHOLDS.fewest_distinct:
+        copies = np.arange(len(X))
+    merged = merge_copies(Y, weight, copies)
+    if groups is not None:
+        groups = join_groups(groups, copies)[merged.first]
+    return Table(X, merged, copies, groups)
+
+
+def drop_weightless(
+    X: Any, y: NDArray, weight: NDArray | None, groups: Any
+) -> tuple[Any, NDArray, Any, Any]:
+    """Without the rows of weight 0."""
+    if groups is not None:
+        groups = column_or_1d(groups)
+        check_consistent_length(y, groups)
+    if weight is None or np.all(weight > 0):
+        return X, y, weight, groups
+    used = np.flatnonzero(weight > 0)
+    if len(used) < 2:
+        raise ValueError("Only one row has a positive sample_weight; at least two are needed.")
+    if groups is not None:
+        groups = groups[used]
+    return X[used], y[used], weight[used], groups
+
+
+def target_units(Y: NDArray, weight: NDArray | None) -> FeatureScaling:
+    """Units in which targets have mean 0 and standard deviation 1, both weighted as the rows are."""
+    units = standard_scaling(Y)
+    if weight is None or np.ptp(weight) == 0:
+        return units
+    Z = units(Y)
+    mean = np.average(Z, axis=0, weights=weight)
+    deviation = np.sqrt(np.average((Z - mean) ** 2, axis=0, weights=weight))
+    is_constant = deviation <= 1e-13 * (1 + np.abs(mean))
+    scale = units.scale * np.where(is_constant, 1.0, deviation)
+    return units._replace(center=units.center + units.scale * mean, scale=scale)
+
+
+def class_units(Y: NDArray) -> FeatureScaling:
+    """Units of signed classes: one scale for all, so that rare classes are not blown up."""
+    mean = Y.mean(axis=0)
+    scale = np.sqrt(np.mean((Y - mean) ** 2))
+    return standard_scaling(Y)._replace(center=mean, scale=np.full(len(mean), scale))
+
+
+@dataclass(frozen=True)
+class ScaledTable:
+    """A table as learners see it."""
+
+    table: Table
+    scaling: FeatureScaling
+    dtype: Any
+    weight: NDArray | None = None  # of the distinct rows
+
+    def rows(self, numbers: NDArray) -> Rows:
+        """Some of the distinct rows, in memory."""
+        merged = self.table.merged
+        X = self.scaling(take_rows(self.table.X, merged.first[numbers]), self.dtype)
+        return Rows(X, merged.Y[numbers], self.weights(numbers))
+
+    def weights(self, numbers: NDArray) -> NDArray | None:
+        """Weights of some of the distinct rows, with mean one."""
+        return None if self.weight is None else self.weight[numbers] / self.weight[numbers].mean()
+
+    def total(
+        self, n_support: int, function: Callable[..., Moments], limit: int | None = None
+    ) -> Moments:
+        """The moments of all rows, or a limit of them, block by block; for a Dask array where its chunks are."""
+        n = self.table.shape[0]
+        if limit is not None and limit < n and not is_dask(self.table.X):
+            rows = self.rows(some_rows(n, limit, 0))
+            return function(rows.X, rows.Y, rows.weight)
+        X = self.table.X
+        Y, weight = self.table.merged.spread(self.weight, len(X))
+        work = partial(_scaled_moments, function=function, scaling=self.scaling, dtype=self.dtype)
+        bytes_per_row = 32.0 * (X.shape[1] + n_support)
+        return reduce_rows(work, Moments.merge, [X, Y, weight], bytes_per_row, BLOCK_BYTES)
+
+
+def _scaled_moments(
+    X: NDArray,
+    Y: NDArray,
+    weight: NDArray | None,
+    *,
+    function: Callable,
+    scaling: FeatureScaling,
+    dtype: Any,
+) -> Moments:
+    return function(scaling(X, dtype), Y, weight)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fit does with a table: the forms it learns, and the rows it learns them on."""
+
+    settings: Settings
+    forms: tuple[str, ...]
+    rows: NDArray  # the distinct rows on which bandwidths are learned
+    more: list[NDArray]  # further such blocks
+    validation_fraction: float | None
+    n_features: int
+
+    @property
+    def work(self) -> int:
+        """Rows times support points times features."""
+        return len(self.rows) * self.settings.n_support * self.n_features
+
+    @property
+    def dtype(self) -> Any:
+        return np.dtype(np.float32 if self.work > THRESHOLDS.single else np.float64)
+
+    @property
+    def max_support(self) -> int:
+        if self.settings.growth is None:
+            return self.settings.n_support
+        return min(len(self.rows), self.settings.max_support)
+
+    def n_bytes(self, n: int, n_outputs: int) -> float:
+        """What a fit on n rows needs besides the data; measured, and asserted in the tests."""
+        m = self.max_support
+        d = self.n_features
+        per_row = 4.5 * self.dtype.itemsize * (m + d) + 32 * n_outputs
+        learning = len(self.rows) * per_row + 400.0 * m * d
+        return learning + 64.0 * n * n_outputs + 1.25 * BLOCK_BYTES
+
+
+def learning_rows(m: int, d: int, budget: float) -> int:
+    """Rows at a time: enough for m support points, and for their bandwidths as far as half of the memory allows."""
+    least = max(THRESHOLDS.learning_rows, THRESHOLDS.rows_per_point * m)
+    for_bandwidths = m * d // THRESHOLDS.bandwidths_per_row
+    in_memory = int(0.5 * budget / (4.5 * 4 * (m + d)))
+    return max(least, min(for_bandwidths, in_memory))
+
+
+def learning_blocks(
+    n: int, limit: int, random: np.random.RandomState
+) -> tuple[NDArray, list[NDArray]]:
+    """The rows on which bandwidths are learned, and up to three further blocks, at least half as large."""
+    order = random.permutation(n) if n > limit else np.arange(n)
+    last = min(n, (1 + THRESHOLDS.more_blocks) * limit)
+    rows, *more = (np.sort(order[start : start + limit]) for start in range(0, last, limit))
+    return rows, [block for block in more if len(block) >= limit // 2]
+
+
+def split_rows(
+    table: Table, plan: Plan, rows: Rows, labels: NDArray | None, random: np.random.RandomState
+) -> list[Split]:
+    """Five folds up to 100 rows, then three, one hold-out of many rows; copies and groups on one side.
+
+    Three folds are for up to 1300 rows, 2500 of classes, 5000 if few held-out rows would be of the smaller classes.
+    """
+    n = len(rows)
+    if plan.validation_fraction is None or n < 5:
+        return []
+    classes = None
+    groups = None
+    most = THRESHOLDS.folded_rows
+    if table.groups is not None:
+        groups = table.groups[plan.rows]
+    if labels is not None:
+        classes = labels[table.merged.first[plan.rows]]
+        rare = plan.validation_fraction * (n - np.bincount(classes).max())
+        is_rare = rare < THRESHOLDS.fewest_rare
+        most = THRESHOLDS.folded_rare if is_rare else THRESHOLDS.folded_classes
+    options: dict[str, Any] = {
+        "classify": labels is not None,
+        "groups": groups,
+        "random_state": random,
+    }
+    if n <= most:
+        return make_folds(5 if n <= THRESHOLDS.five_folds else 3, rows.X, classes, **options)
+    return [hold_out(plan.validation_fraction, rows.X, classes, **options)]
+
+
+def without_held_groups(
+    table: Table, plan: Plan, folds: list[Split], blocks: list[NDArray]
+) -> list[NDArray]:
+    """Blocks of further rows that do not know the groups of a single hold-out."""
+    if table.groups is None or len(folds) != 1:
+        return blocks
+    held = table.groups[plan.rows[folds[0][1]]]
+    return [block[~np.isin(table.groups[block], held)] for block in blocks]
+
+
+def choose_scaling(table: Table, plan: Plan) -> FeatureScaling:
+    """Standardized features; if they have tails, a scaling that lowers the held-out error of small models enough."""
+    settings = plan.settings
+    merged = table.merged
+    numbers = plan.rows[some_rows(len(plan.rows), THRESHOLDS.scaling_rows, settings.seed)]
+    sample = take_rows(table.X, merged.first[numbers])
+    scalings = possible_scalings(table.X, sample)
+    if len(scalings) == 1:
+        return scalings[0]
+    scaled = [Rows(scaling(sample, np.float32), merged.Y[numbers]) for scaling in scalings]
+    errors = dict.fromkeys(range(len(scalings)), 0.0)
+    for i in range(THRESHOLDS.scaling_draws):
+        draw = settings._replace(seed=(settings.seed + i) % 2**32)
+        for k in errors:
+            errors[k] += min(held_out_error(form, scaled[k], draw) for form in plan.forms)
+        bound = THRESHOLDS.scaling_race * min(errors.values())
+        errors = {k: error for k, error in errors.items() if error <= bound}
+        if len(errors) == 1:
+            break
+    best = min(errors, key=lambda k: errors[k])
+    if errors[best] < THRESHOLDS.scaling_gain * errors.get(0, np.inf):
+        return scalings[best]
+    return scalings[0]
+
+
+def copy_correlation(merged: MergedRows, plan: Plan, rows: Rows) -> float:
+    """How alike the errors of copies are: 1 if their targets are equal, 0 if they differ like any two rows."""
+    if not merged.pure_error > 0 or np.all(merged.counts == merged.counts[0]):
+        return 1.0
+    few = some_rows(len(rows), 3000, plan.settings.seed)
+    return merged.correlation(held_out_error(plan.forms[0], rows.take(few), plan.settings))
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What learning starts from: the scaled table, the rows to learn on, and the validation folds."""
+
+    scaled: ScaledTable
+    rows: Rows
+    copy_correlation: float
+    folds: list[Split]
+    blocks: list[NDArray]  # further rows that refine the bandwidths
+
+    @property
+    def held(self) -> NDArray:
+        """The rows that validation holds out, fold after fold."""
+        if not self.folds:
+            return np.zeros(0, dtype=int)
+        return np.concatenate([valid for _, valid in self.folds])
+
+
+def prepare(
+    table: Table, plan: Plan, labels: NDArray | None, random: np.random.RandomState
+) -> Prepared:
+    """Choose a scaling, weigh the copies and make the folds; labels are spread over these."""
+    scaled = ScaledTable(table, choose_scaling(table, plan), plan.dtype)
+    rows = scaled.rows(plan.rows)
+    correlation = 0.0 if labels is not None else copy_correlation(table.merged, plan, rows)
+    weight = table.merged.weights(correlation)
+    scaled = ScaledTable(table, scaled.scaling, plan.dtype, weight)
+    rows = Rows(rows.X, rows.Y, scaled.weights(plan.rows))
+    folds = split_rows(table, plan, rows, labels, random)
+    blocks = without_held_groups(table, plan, folds, plan.more)
+    return Prepared(scaled, rows, correlation, folds, [block for block in blocks if len(block)])
+
+
+def noise_of_copies(table: Table, held: NDArray) -> float:
+    """What single rows deviate from the means of their copies, which comes on top of the error of merged rows."""
+    return float(np.mean(table.merged.deviations[held])) if len(held) else 0.0

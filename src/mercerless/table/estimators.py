@@ -1,0 +1,684 @@
+"""The automatic learner of tables: data frames with words, dates and gaps, and nothing to tune."""
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercerless.core.blocks import is_dask, take_rows
+from mercerless.core.calibration import cross_calibrate
+from mercerless.core.estimator import Progress, class_scores, signed_targets, used_rows
+from mercerless.core.folds import find_copies
+from mercerless.core.memory import memory_budget
+from mercerless.core.optional import with_callbacks
+from mercerless.core.scaling import FeatureScaling
+from mercerless.core.threads import one_blas_thread
+from mercerless.core.validation import (
+    align_by_name,
+    align_columns,
+    check_classes,
+    check_labels,
+    check_option,
+    check_random_state,
+    check_targets,
+    check_weight_or_none,
+    validate_data,
+)
+from mercerless.lab.base import (
+    LocalClassifierMixin,
+    LocalEstimator,
+    LocalRegressorMixin,
+    calibrate_held_out,
+    counting,
+    judge_held_out,
+    out_of_fold,
+)
+from mercerless.lab.data import Table, class_units, drop_weightless, merge_rows, target_units
+from mercerless.lab.model import LocalForm, Settings
+from mercerless.lab.spread import fit_spreads
+from mercerless.lab.support import support_size
+from mercerless.table.encoding import (
+    Columns,
+    Encoding,
+    encode_table,
+    fit_encoding,
+    holds_more_than_numbers,
+    is_frame,
+    read_columns,
+    tree_columns,
+)
+from mercerless.table.fit import LABSolution, fit_lab
+from mercerless.table.members.wide import Judge, extra_candidates, pool_weights
+from mercerless.table.outliers import are_gross, outlier_weights
+from mercerless.table.plan import (
+    ALL_ROWS,
+    MEMBERS,
+    TablePlan,
+    boosting_rows,
+    center_count,
+    local_forms,
+)
+from mercerless.table.target import (
+    Transformed,
+    TransformedForms,
+    choose_transform,
+    join_transformed,
+    kernel_forms,
+    sum_of_forms,
+)
+
+_FEWEST_FOR_OUTLIERS = 100
+_MANY_FEATURES = 50  # with more, and fewer support points, local forms have no linear part
+
+
+class _Table(LocalEstimator):
+    """What the regressor and the classifier share: everything but the targets."""
+
+    members: str | Sequence[str]
+    categorical_features: Any
+    random_state: int | np.random.RandomState | None
+    members_: list[Any]
+    encoding_: Encoding
+    _without_out_of_fold = "fit it on at least five rows"
+
+    def _member_names(self) -> tuple[str, ...]:
+        """The kinds of members that may compete."""
+        if isinstance(self.members, str):
+            check_option("members", self.members, ("auto",))
+            return MEMBERS
+        names = tuple(self.members)
+        unknown = [name for name in names if name not in MEMBERS]
+        if unknown or "local" not in names:
+            raise ValueError(
+                f"members={self.members!r} must be 'auto' or a list of {', '.join(MEMBERS)}; "
+                "'local' must be among them, the others start from its bandwidths."
+            )
+        return names
+
+    def _check_parameters(self) -> None:
+        self._member_names()
+        fraction = self.validation_fraction
+        if fraction is None or not 0 < fraction < 1:
+            raise ValueError(f"validation_fraction={fraction!r} must lie between 0 and 1.")
+        self._check_learning()
+
+    def _train_rows(
+        self, X: Any, y: Any, check: Callable, **options: Any
+    ) -> tuple[Any, NDArray, Columns]:
+        """Validated rows of numbers and codes, targets in memory, and what the columns are."""
+        self._keep_labels(X)
+        if is_dask(X):
+            return *self._dask_rows(X, y, check), read_columns(X, None)
+        if holds_more_than_numbers(X):
+            validate_data(self, X, skip_check_array=True)
+            columns = read_columns(X, self.categorical_features)
+            rows = columns.numbers(X)
+            return rows, self._targets_of(rows, y, check), columns
+        options |= {
+            "dtype": [np.float64, np.float32],
+            "ensure_min_samples": 2,
+            "ensure_all_finite": "allow-nan",
+        }
+        rows, y = validate_data(self, X, y, **options)
+        columns = read_columns(X if is_frame(X) else rows, self.categorical_features)
+        rows = columns.numbers(X if columns.of_frame else rows)
+        return rows, check(y, type(self).__name__), columns
+
+    def _encode(
+        self, X: Any, columns: Columns, Y: NDArray, weight: NDArray | None, groups: Any
+    ) -> tuple[Encoding, Any, np.random.RandomState]:
+        """The encoding of the table, its rows as numbers, and what draws the rest."""
+        self._check_parameters()
+        random = check_random_state(self.random_state)
+        names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(X.shape[1])]))
+        if is_dask(X):
+            sample = take_rows(X, np.arange(min(len(X), 2000)))
+            return fit_encoding(sample, columns, Y, weight, "", names), X, random
+        return *encode_table(X, columns, Y, weight, groups, names, random), random
+
+    def _plan(self, shape: tuple[int, int], random: np.random.RandomState) -> TablePlan:
+        """What to do with so many distinct rows and features."""
+        n, d = shape
+        names = self._member_names()
+        m = support_size("auto", n)
+        seed = random.randint(2**31 - 1)
+        rows, more = self._learning_blocks(shape, m, random)
+        settings = Settings(
+            n_support=min(m, len(rows)),
+            max_iter=self.max_iter,
+            max_support=len(rows),
+            seed=seed,
+            linear=d <= max(_MANY_FEATURES, m),
+        )
+        n_centers = 0
+        n_boosting = 0
+        if "wide" in names or "experts" in names:
+            n_centers = center_count(len(rows), memory_budget())
+        if "trees" in names or "experts" in names:
+            n_boosting = boosting_rows(n, d, memory_budget())
+        return TablePlan(
+            settings=settings,
+            forms=local_forms(len(rows) * settings.n_support * d),
+            rows=rows,
+            more=more,
+            validation_fraction=self.validation_fraction,
+            n_features=d,
+            members=names,
+            all_rows="ridge" in names and 5 <= n <= ALL_ROWS,
+            n_centers=n_centers,
+            n_boosting=n_boosting,
+        )
+
+    def _learn(
+        self,
+        X: Any,
+        encoding: Encoding,
+        Y: NDArray,
+        weight: NDArray | None,
+        groups: Any,
+        labels: NDArray | None,
+        random: np.random.RandomState,
+        progress: Progress,
+    ) -> tuple[Table, LABSolution, int]:
+        """The solution for encoded rows and standardized targets, and how many iterations it took."""
+        table = merge_rows(X, Y, weight, groups)
+        plan = self._plan(table.shape, random)
+        self._check_memory(plan, X.shape, Y.shape[1], "set a smaller max_rows or fewer members")
+        report, n_iter = counting(progress)
+        extra = None
+        weigh = None
+        classes = None
+        if labels is not None:
+            classes = labels[table.merged.first]
+            weigh = partial(_pooled, classes[plan.rows])
+        if set(plan.members) & {"wide", "trees", "experts"}:
+            extra = partial(
+                extra_candidates,
+                numbers=plan.rows,
+                labels=classes,
+                n_centers=plan.n_centers,
+                members=plan.members,
+                columns=tree_columns(encoding),
+            )
+        solution = fit_lab(table, plan, labels, random, report, extra, weigh)
+        return table, solution, n_iter()
+
+    def _finish(self, solution: LABSolution, units: FeatureScaling, **others: Any) -> None:
+        """Set everything together, so that an interrupted fit leaves nothing half done."""
+        members = [member.in_units(units.center, units.scale) for member in solution.forms]
+        forms = kernel_forms(members)
+        n_linear = len(units.center) * (1 + len(others["encoding_"].names)) if forms else 0
+        self._set_fitted(
+            members_=members,
+            weights_=np.array([member.weight for member in members]),
+            validation_curve_=solution.blend.curves,
+            validation_errors_=solution.blend.errors,
+            certificate_=solution.blend.certificate,
+            copy_correlation_=solution.copy_correlation,
+            n_parameters_=sum(form.n_parameters for form in forms) + n_linear,
+            _n_functions=len(units.center),
+            **others,
+        )
+
+    def _new_rows(self, X: Any) -> NDArray:
+        check_is_fitted(self)
+        columns = self.encoding_.columns
+        X = rows = align_columns(X, self._column_labels)
+        if columns.of_frame or holds_more_than_numbers(X):
+            if not is_frame(X):
+                raise ValueError(
+                    "The model was fitted on a data frame with categories; pass a data frame."
+                )
+            validate_data(self, X, reset=False, skip_check_array=True)
+        else:
+            dtypes = [np.float64, np.float32]
+            rows = validate_data(self, X, dtype=dtypes, reset=False, ensure_all_finite="allow-nan")
+        self._check_labels(X, may_differ=True)
+        return self.encoding_(rows)
+
+    def _predict_rows(self, rows: NDArray) -> NDArray:
+        return sum_of_forms(self.members_, rows)
+
+    def _kernel_forms(self) -> list[LocalForm]:
+        return kernel_forms(self.members_)
+
+    def _kernels(self, rows: NDArray) -> Iterator[tuple[LocalForm, NDArray]]:
+        return _kernels(self.members_, rows)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "members_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+class TableRegressor(MultiOutputMixin, LocalRegressorMixin, RegressorMixin, _Table):
+    """Regression on a table as it is, with its words, dates and empty cells, and nothing to tune.
+
+    Several kinds of models compete on held-out rows, and their average predicts: machines on few support points with
+    local bandwidths (as `LABRegressor`), kernel ridge regression on all rows of small tables, kernel machines on up to
+    3000 centers, experts on parts of many rows, and boosted trees. If one target has tails, the same is learned for its
+    logarithm, a power, asinh or normal scores, whichever small models like best, and averaged in; its predictions are
+    those of the mean target.
+
+    Parameters
+    ----------
+    members : "auto" or list of str, default="auto"
+        What may compete: "local", which must be among them, "ridge" (up to 1000 rows), "wide" (above 1000 rows),
+        "trees" (from 100 rows on) and "experts" (from some 6000 rows on); "auto" means all.
+    transform_target : "auto" or None, default="auto"
+        Whether a transform of one target with tails competes.
+    downweight_outliers : "auto" or None, default="auto"
+        Whether rows whose targets are gross errors lose weight, if held-out rows are predicted better so.
+    categorical_features : "from_dtype", None, or array-like of bool, int or str, default="from_dtype"
+        The columns that are categories: of a data frame those of words or of an unordered category type; or the
+        columns given by a mask, by numbers or by names. The places of ordered categories are numbers, as are dates.
+    validation_fraction : float, default=0.2
+        The rows held out, above 1300 rows, to choose settings and weights; smaller tables are cross-validated.
+    max_iter : int, default=150
+        Iterations of the local bandwidths.
+    max_rows : int or None, default=None
+        Rows on which bandwidths are learned at a time, as in `LABRegressor`; coefficients come from all rows (those of
+        up to 3000 centers from 40 per center), which may be a memory map or a Dask array.
+    random_state : int, RandomState or None, default=None
+        Makes the folds and the selection repeatable.
+
+    Attributes
+    ----------
+    members_ : list of LocalForm, Trees, Experts and TransformedForms
+        The members with weight. Each has a ``name``, a ``weight`` and a ``scaling``, can be called,
+        ``member(encoding_(X))``, and printed. Predictions are the sum of ``member.weight * member(encoding_(X))``.
+        Kernel forms hold ``support``, ``support_vectors``, ``bandwidths``, ``dual_coef``, ``coef``, ``intercept`` and
+        ``alpha``; boosted trees their ``models``; a transformed target its own members as ``forms``.
+    weights_ : ndarray of shape (n_members,)
+        The weights in the average, which sum to one.
+    encoding_ : Encoding
+        Turns a table into numbers without gaps, ``encoding_(X)``; its ``names`` are those of the columns that come out.
+        Missing numbers are the median, beside a column that marks them; categories are 0/1 columns, or the mean targets
+        of their rows (for training rows those of other folds), whichever has the smaller held-out error.
+    validation_errors_ : dict of str to float
+        The validation error of everything that was tried (mean squared, standardized targets). Choices such as the
+        number of iterations are made for the rows of a fold on the other folds, so that these errors are those of a
+        procedure and not minima. Bandwidths and ridge of machines on many centers, from 1000 rows on, are chosen on the
+        held-out rows themselves.
+    validation_curve_ : dict of str to ndarray of shape (n_checkpoints, 2)
+        Per local form: iterations and validation errors.
+    out_of_fold_ : OutOfFold or None
+        Predictions of the rows that validation held out (all of them up to 1300, else a part): `rows`, `prediction`
+        and `target`; None for fewer than five rows. As in `validation_errors_`, a row is predicted by choices, and by
+        weights of the members, that other held-out rows made. What is decided once for all rows (encoding, scaling,
+        transform of the target, outliers) has seen every target.
+    spread_ : list of Spread, or None
+        Per output, what the standard deviations of `predict` are made of: its `gain` is 0 if there is one for all.
+    outliers_ : ndarray of int
+        Training rows (of those with weight) taken for gross errors, far off the function, whose weight was lowered to
+        less than half.
+    certificate_ : float
+        The projected gradient at the end of a descent relative to its start, the largest of the members with weight:
+        0 at a stationary point, 1 without any step; early stopping leaves it positive. Members without a descent count
+        as 0.
+    copy_correlation_ : float
+        The assumed correlation r of the errors of equal rows; k of them count as ``k / (1 + (k - 1) r)`` rows.
+    n_distinct_ : int
+        Distinct training rows: equal rows are merged, with the mean of their targets.
+    n_iter_ : int
+        All iterations of all descents.
+    n_parameters_ : int
+        Numbers in the kernel members.
+    n_features_in_ : int
+        Features seen in fit.
+
+    See Also
+    --------
+    TableClassifier : The classifier.
+    LABRegressor : One machine on few support points.
+
+    Examples
+    --------
+    >>> from mercerless import TableRegressor
+    >>> from mercerless.datasets import make_lab_function
+    >>> X, y = make_lab_function(150, function="f1", noise=0.05, random_state=0)
+    >>> model = TableRegressor(max_iter=10, random_state=0).fit(X[:100], y[:100])
+    >>> bool(model.score(X[100:], y[100:]) > 0.8)
+    True
+    >>> len(model.members_) == len(model.weights_)
+    True
+    """
+
+    def __init__(
+        self,
+        members: str | Sequence[str] = "auto",
+        *,
+        transform_target: str | None = "auto",
+        downweight_outliers: str | None = "auto",
+        categorical_features: Any = "from_dtype",
+        validation_fraction: float = 0.2,
+        max_iter: int = 150,
+        max_rows: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.members = members
+        self.transform_target = transform_target
+        self.downweight_outliers = downweight_outliers
+        self.categorical_features = categorical_features
+        self.validation_fraction = validation_fraction
+        self.max_iter = max_iter
+        self.max_rows = max_rows
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        check_option("transform_target", self.transform_target, ("auto", None))
+        check_option("downweight_outliers", self.downweight_outliers, ("auto", None))
+
+    @with_callbacks
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> "TableRegressor":
+        """Learn the members and their weights.
+
+        Parameters
+        ----------
+        X : array-like, data frame or dask.array.Array of shape (n, n_features)
+            The rows, with NaN where a value is missing; a float32 or float64 memory map, or a Dask array (without
+            missing values), is read block by block.
+        y : array-like of shape (n,) or (n, n_outputs)
+            The targets. If X and y have a pandas index of the same unique names in another order, they are
+            matched by name; otherwise, and with a RangeIndex, by position.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Row weights, matched as y; rows of weight 0 are left out.
+        groups : array-like of shape (n,) or None, default=None
+            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split;
+            matched as y.
+
+        Returns
+        -------
+        TableRegressor
+            The fitted estimator.
+        """
+        y, sample_weight, groups = (
+            align_by_name(X, values) for values in (y, sample_weight, groups)
+        )
+        rows, target, columns = self._train_rows(
+            X, y, check_targets, multi_output=True, y_numeric=True
+        )
+        given = check_weight_or_none(sample_weight, len(rows))
+        used = used_rows(given, len(rows))
+        rows, target, weight, groups = drop_weightless(rows, target, given, groups)
+        target = np.asarray(target, dtype=np.float64)
+        Y = target.reshape(len(target), -1)
+        units = target_units(Y, weight)
+        with self._progress() as progress, one_blas_thread():
+            encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
+            table, solution, n_iter, outliers = self._learn_targets(
+                rows, encoding, Y, units, weight, groups, random, progress
+            )
+            predictions = solution.blend.predictions
+            judge_held_out(
+                table, solution.held, predictions, solution.copy_correlation, type(self).__name__
+            )
+            held = out_of_fold(table, solution.held, predictions, given, units, target)
+            spread_form = largest_form(solution.forms)
+            self._finish(
+                solution,
+                units,
+                n_iter_=n_iter,
+                n_distinct_=table.shape[0],
+                encoding_=encoding,
+                out_of_fold_=held,
+                outliers_=outliers,
+                spread_=fit_spreads(spread_form, rows, used, held),
+                _one_output=target.ndim == 1,
+            )
+        return self
+
+    def _learn_targets(
+        self,
+        X: Any,
+        encoding: Encoding,
+        Y: NDArray,
+        units: FeatureScaling,
+        weight: NDArray | None,
+        groups: Any,
+        random: np.random.RandomState,
+        progress: Progress,
+    ) -> tuple[Table, LABSolution, int, NDArray]:
+        """The solution, averaged with one for transformed targets where that may pay, iterations, and outliers."""
+        again = deepcopy(random)  # for the same folds
+        gaps = encoding.gaps(X)
+        used, outliers = self._without_outliers(X, units(Y), weight, gaps)
+        table, solution, n_iter = self._learn(
+            X, encoding, units(Y), used, groups, None, random, progress
+        )
+        gross = (
+            len(outliers) > 0
+            and used is not None
+            and are_gross(used if weight is None else used / weight)
+        )
+        transformed = None if gross else self._transform(X, Y, used)
+        if transformed is None:
+            return table, solution, n_iter, outliers
+        reused, others = self._without_outliers(X, transformed.standardized, weight, gaps)
+        _, other, more = self._learn(
+            X, encoding, transformed.standardized, reused, groups, None, again, progress
+        )
+        # gross errors are so in both
+        both = None if used is None or reused is None else np.maximum(used, reused)
+        solution = join_transformed(solution, other, table, transformed, both, units)
+        alone = all(isinstance(form, TransformedForms) for form in solution.forms)
+        return table, solution, n_iter + more, others if alone else outliers
+
+    def _without_outliers(
+        self, X: Any, Y: NDArray, weight: NDArray | None, gaps: NDArray
+    ) -> tuple[NDArray | None, NDArray]:
+        """The weights of rows, those of gross errors lowered, and these rows."""
+        trust = None
+        is_searched = self.downweight_outliers is not None and not is_dask(X)
+        if is_searched and len(X) >= _FEWEST_FOR_OUTLIERS:
+            seed = check_random_state(self.random_state).randint(2**31 - 1)
+            trust = outlier_weights(X, Y, weight, find_copies(X), seed, gaps)
+        if trust is None:
+            return weight, np.zeros(0, dtype=int)
+        return trust if weight is None else weight * trust, np.flatnonzero(trust < 0.5)
+
+    def _transform(self, X: Any, Y: NDArray, weight: NDArray | None) -> Transformed | None:
+        """A transform of the targets that may pay: of one output with tails, in memory."""
+        if self.transform_target is None or is_dask(X) or Y.shape[1] > 1:
+            return None
+        seed = check_random_state(self.random_state).randint(2**31 - 1)
+        return choose_transform(X, Y, weight, find_copies(X), seed)
+
+
+class TableClassifier(LocalClassifierMixin, ClassifierMixin, _Table):
+    """Classification of a table as it is, with its words, dates and empty cells, and nothing to tune.
+
+    The members of `TableRegressor` on targets of plus and minus one (one column for two classes, one per class
+    otherwise); above 1000 rows coefficients of least log-loss compete for the wide machines. The members are weighed by
+    log-loss, which is their error in ``validation_errors_``. Probabilities are ``softmax(slope * scores + bias)``,
+    fitted on out-of-fold scores.
+
+    Parameters
+    ----------
+    members : "auto" or list of str, default="auto"
+        What may compete, as in `TableRegressor`.
+    categorical_features : "from_dtype", None, or array-like of bool, int or str, default="from_dtype"
+        The columns that are categories, as in `TableRegressor`.
+    validation_fraction : float, default=0.2
+        The rows held out, above 2500 rows, to choose settings and weights; smaller tables, and up to 5000 rows of which
+        few would be outside of the largest class, are cross-validated.
+    max_iter : int, default=150
+        Iterations of the local bandwidths.
+    max_rows : int or None, default=None
+        Rows on which bandwidths are learned at a time, as in `TableRegressor`.
+    class_weight : dict, "balanced" or None, default=None
+        Weights of the classes, multiplied with the sample weights.
+    random_state : int, RandomState or None, default=None
+        Makes the folds and the selection repeatable.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    calibration_ : Calibration
+        Slope and bias of the probabilities: ``calibration_(scores)``, where the scores are the sum of
+        ``member.weight * member(encoding_(X))`` (f of two classes counts as -f / 2 and f / 2).
+    members_ : list of LocalForm, Trees and Experts
+        The members with weight, as in `TableRegressor`, with one function for two classes and one per class otherwise.
+    weights_, encoding_, validation_errors_, validation_curve_, certificate_, n_iter_, n_parameters_
+        As in `TableRegressor`.
+    n_distinct_ : int
+        As in `TableRegressor`.
+    out_of_fold_ : OutOfFold or None
+        Probabilities of the rows that validation held out, as in `TableRegressor`; `target` is the number of the class.
+    copy_correlation_ : float
+        0: equal rows are observations of their class.
+    n_features_in_ : int
+        Features seen in fit.
+
+    See Also
+    --------
+    TableRegressor : The regressor.
+    LABClassifier : One machine on few support points.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from mercerless import TableClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> model = TableClassifier(["local"], max_iter=10, random_state=0).fit(X[::2], y[::2])
+    >>> bool(model.score(X[1::2], y[1::2]) > 0.9)
+    True
+    >>> model.predict_proba(X[:2]).shape
+    (2, 3)
+    """
+
+    def __init__(
+        self,
+        members: str | Sequence[str] = "auto",
+        *,
+        categorical_features: Any = "from_dtype",
+        validation_fraction: float = 0.2,
+        max_iter: int = 150,
+        max_rows: int | None = None,
+        class_weight: dict | str | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.members = members
+        self.categorical_features = categorical_features
+        self.validation_fraction = validation_fraction
+        self.max_iter = max_iter
+        self.max_rows = max_rows
+        self.class_weight = class_weight
+        self.random_state = random_state
+
+    @with_callbacks
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> "TableClassifier":
+        """Learn the members, their weights and the calibration of probabilities.
+
+        Parameters
+        ----------
+        X : array-like, data frame or dask.array.Array of shape (n, n_features)
+            The rows, with NaN where a value is missing; a float32 or float64 memory map, or a Dask array (without
+            missing values), is read block by block.
+        y : array-like of shape (n,)
+            The labels. If X and y have a pandas index of the same unique names in another order, they are
+            matched by name; otherwise, and with a RangeIndex, by position.
+        sample_weight : array-like of shape (n,) or None, default=None
+            Row weights, matched as y; rows of weight 0 are left out.
+        groups : array-like of shape (n,) or None, default=None
+            Rows of one group (a patient, a machine, a stretch of time) are never on both sides of a validation split;
+            matched as y.
+
+        Returns
+        -------
+        TableClassifier
+            The fitted estimator.
+        """
+        y, sample_weight, groups = (
+            align_by_name(X, values) for values in (y, sample_weight, groups)
+        )
+        rows, target, columns = self._train_rows(X, y, check_labels)
+        name = type(self).__name__
+        given, classes, labels = check_classes(target, sample_weight, self.class_weight, name)
+        given = check_weight_or_none(given, len(labels))
+        rows, labels, weight, groups = drop_weightless(rows, labels, given, groups)
+        Y = signed_targets(labels, len(classes))
+        units = class_units(Y)
+        with self._progress() as progress, one_blas_thread():
+            encoding, rows, random = self._encode(rows, columns, units(Y), weight, groups)
+            table, solution, n_iter = self._learn(
+                rows, encoding, units(Y), weight, groups, labels, random, progress
+            )
+            predictions = solution.blend.predictions
+            judge_held_out(
+                table, solution.held, predictions, solution.copy_correlation, name, labels
+            )
+            scores = predictions * units.scale + units.center
+            calibration = calibrate_held_out(table, solution.held, scores, labels, weight, Y)
+            held = out_of_fold(table, solution.held, predictions, given, units, labels)
+            if held is not None:
+                probabilities = cross_calibrate(class_scores(held.prediction), held.target)
+                held = held._replace(prediction=probabilities)
+            self._finish(
+                solution,
+                units,
+                classes_=classes,
+                calibration_=calibration,
+                n_iter_=n_iter,
+                n_distinct_=table.shape[0],
+                encoding_=encoding,
+                out_of_fold_=held,
+            )
+        return self
+
+
+def largest_form(members: Sequence[Any]) -> LocalForm | None:
+    """The kernel form with most centers."""
+    forms = kernel_forms(members)
+    return max(forms, key=lambda form: (len(form.centers), form.weight), default=None)
+
+
+def _kernels(members: list[Any], X: NDArray) -> Iterator[tuple[LocalForm, NDArray]]:
+    """The kernel forms with their matrices, for a transformed target times the mean slope of its way back."""
+    for member in members:
+        if isinstance(member, TransformedForms):
+            pairs = list(_kernels(member.forms, X))
+            total = sum_of_forms(member.forms, X)
+            base = total - np.sum([form.weight * K @ form.dual_coef.T for form, K in pairs], axis=0)
+            slope = member.transform.slope(base, total)
+            yield from (
+                (form._replace(weight=member.weight * form.weight), slope * K) for form, K in pairs
+            )
+        elif isinstance(member, LocalForm):
+            yield member, member.compare(X)
+
+
+def _pooled(
+    labels: NDArray,
+    predictions: list[NDArray],
+    rows: NDArray,
+    weight: NDArray | None,
+    max_members: int,
+) -> tuple[NDArray, list[float]]:
+    """Weights of the members of a classifier, and the log-loss of each."""
+    judge = Judge(predictions[0], weight, labels[rows])
+    return pool_weights(predictions, labels[rows], weight, max_members), [
+        judge(p) for p in predictions
+    ]
